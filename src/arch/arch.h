@@ -233,13 +233,13 @@ typedef struct hfn_arch {
      * straight line, in order.  NULL if one instruction is enough to make an address. */
     void (*complete)(const uint8_t *bytes, hfn_partial_addresses *pages, hfn_instruction *in);
 
-    /* Move whole instructions until at least patch_bytes are covered.  A jump back to the first
-     * instruction that was not moved is appended, unless the last moved one does not continue.
-     * After a refusal *offset is the offset of the instruction that caused it.
+    /* Move whole instructions until they cover patch_bytes.  A jump back to the first instruction
+     * that was not moved is appended, unless the last moved one does not continue. After a refusal
+     * *offset is the offset of the instruction that caused it.
      *
      * A call cannot be moved, since it would push another return address.  If pc_register is not
-     * HFN_NO_REGISTER, the first direct call is taken for one that loads its return address into
-     * that register, and the moved code corrects the register. */
+     * HFN_NO_REGISTER, the first direct call is assumed to load its return address into that
+     * register, and the moved code corrects the register. */
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 

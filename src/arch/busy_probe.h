@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind): calls 64 functions in turn, so many
- * rounds: kind 0 bare, 1 counted, 2 passed over by a sample (no call's turn comes).  Each is of a few
- * instructions that do not wait for each other: hooks cost here what they do where they compete for the
- * processor, and for its predictors.  One function called again and again hides half of that.  Behind the
- * 64 counters of a row stand 64 words of calls to be passed over.  Stubs stand as far apart as those of a program
- * do, with what times a call in front of those that pass over: so they take as much of the caches (docs/design/budget.md
- * has what sqlite3 and lua pay beside it; with each stub in a line of its own it says too little).
+/* void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind): measures what hooks cost in
+ * busy code.  Calls 64 functions in turn, `rounds` times: kind 0 bare, 1 counted, 2 counted by a
+ * sampling stub that skips every call.  The functions consist of a few independent instructions, so
+ * hooks compete with them for the processor and its predictors; a single function called repeatedly
+ * would hide half of the cost.  The row holds 64 counters followed by 64 words of calls to skip.
+ * Stubs are as far apart as those of a program, and the skipping ones follow the space of a timing
+ * tail, so they occupy as much of the caches (docs/design/budget.md).
  *
- * This is what the CPUs' two have in common: how functions and stubs lie.  A CPU's own says CALL and JUMP, gives an
- * entry of ENTRY_BYTES and a body that returns, and what a stub does: count (to 1 if there is no row), pass_over. */
+ * This file has the layout of functions and stubs.  A CPU's file defines CALL, JUMP, ENTRY_BYTES
+ * and the macros entry, body (returns), count (goes to 1 if there is no row) and pass_over. */
 #ifndef HFN_ARCH_BUSY_PROBE_H
 #define HFN_ARCH_BUSY_PROBE_H
 
@@ -16,7 +16,7 @@
     .set    STRIDE, 48          /* of functions */
     .set    COUNT_STRIDE, 44    /* of stubs */
     .set    PASS_STRIDE, 128
-    .set    PASS_FRONT, 36      /* of it in front of a stub that passes over */
+    .set    PASS_FRONT, 36      /* space of a timing tail before a skipping stub */
     .set    SKIPS, 8 * FUNCTIONS
 
 .macro  each_called first
@@ -27,7 +27,7 @@
     .endr
 .endm
 
-/* FUNCTIONS whose entries jump to stubs. */
+/* FUNCTIONS functions whose entries jump to stubs. */
 .macro  hooked stubs, stride, front
     .set    n, 0
     .rept   FUNCTIONS

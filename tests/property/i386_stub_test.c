@@ -407,9 +407,9 @@ int main(void)
         run_all_timed(&r);
     }
     for (int round = 0; round < 300; round++) {
-        hfn_x86_vector_state how = vector;
-        how.how = (uint32_t)round % 3 <= vector.how ? (uint32_t)round % 3 : vector.how;
-        uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &how);
+        hfn_x86_vector_state state = vector;
+        state.method = (uint32_t)round % 3 <= vector.method ? (uint32_t)round % 3 : vector.method;
+        uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &state);
         check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
         check(hfn_x86_32_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room",
               0, 0);

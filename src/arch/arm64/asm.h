@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What assembly begins with: a function's head and end, and the frame around a C function that a stub calls: all
- * that it may change, x17 (where the row's slow path goes on) and the flags among them, and unwinding rows for it.
- * C is compiled for general registers alone, so vector registers need no room.  No file of it wants an executable
- * stack. */
+/* Macros for assembly: begin and end of a function, and the frame around a C function that a
+ * stub calls.  The frame saves all registers that the function may change, x17 (the address at
+ * which the slow path continues) and the flags, with unwind rows.  C code is compiled for
+ * general registers only, so vector registers are not saved.  No file needs an executable stack. */
 #ifndef HFN_ARCH_ARM64_ASM_H
 #define HFN_ARCH_ARM64_ASM_H
 

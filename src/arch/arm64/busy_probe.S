@@ -11,7 +11,7 @@
     nop
 .endm
 
-/* Eight that do not wait for each other. */
+/* Eight independent instructions. */
 .macro  body
     add     w3, w3, #1
     add     w4, w4, #1
@@ -25,7 +25,7 @@
 .endm
 
 .macro  count
-    mrs     x16, tpidr_el0              /* what a stub reads first; here the row is an argument */
+    mrs     x16, tpidr_el0              /* as in a stub; here the row is an argument */
     ldr     x16, [x0]
     cbz     x16, 1f
     ldr     x17, [x16, #8 * n]

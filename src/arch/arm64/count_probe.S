@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted): calls a function that only
- * returns, again and again; counted: one whose entry branches to a stub, as hooks do, to learn what that
- * costs. */
+/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted): measures the cost of a
+ * count. Calls a function that only returns; if counted is not 0, one whose entry branches to a
+ * stub, like a hooked function. */
 #include "arch/arm64/asm.h"
 
     function hfn_count_probe, align=6
@@ -27,7 +27,7 @@ back:
     ret
     .p2align 6
 stub:
-    mrs     x16, tpidr_el0              /* what a stub reads first; here the row is an argument */
+    mrs     x16, tpidr_el0              /* as in a stub; here the row is an argument */
     ldr     x16, [x0]
     cbz     x16, 3f
     ldr     x17, [x16]

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorts A64 words by what a hook must know: where control goes, what counts from the PC, what must
- * stay where it is.  It does not tell allocated encodings from unallocated ones where that makes no
- * difference: a word that traps here traps elsewhere too.  The PC-relative forms and the branches are
- * told exactly (Arm ARM, C4.1; tests/property/arm64_agreement.py compares with a second decoder).
+ * Classifies A64 words by what hooks need: where control goes, which field is PC-relative, and
+ * which instructions cannot move.  Unallocated encodings are accepted if they trap at every
+ * address. PC-relative forms and branches are decoded exactly (Arm ARM, C4.1);
+ * tests/property/arm64_agreement.c compares them with a second decoder.
  */
 #include "arch/arm64/decode.h"
 
@@ -11,13 +11,13 @@
 
 #define NOP 0xD503201Fu
 
-/* Arm ARM, C4.1.93 'Branches, Exception Generating and System': BR, BLR, RET, ERET, DRPS and those
- * with pointer authentication. */
-static hfn_arm64_form form_of_register_branch(uint32_t word)
+/* Arm ARM, C4.1.93 'Branches, Exception Generating and System': BR, BLR, RET, ERET, DRPS and their
+ * forms with pointer authentication. */
+static hfn_arm64_form get_register_branch_form(uint32_t word)
 {
     uint32_t opc = hfn_arm64_get_bits(word, 24, 21), op3 = hfn_arm64_get_bits(word, 15, 10);
     uint32_t rn = hfn_arm64_get_bits(word, 9, 5), op4 = hfn_arm64_get_bits(word, 4, 0);
-    bool signed_one = (op3 & 0x3E) == 2; /* ...A or ...B */
+    bool is_signed = (op3 & 0x3E) == 2; /* ...A or ...B */
 
     if (hfn_arm64_get_bits(word, 20, 16) != 31) {
         return HFN_ARM64_NONE;
@@ -25,17 +25,17 @@ static hfn_arm64_form form_of_register_branch(uint32_t word)
     switch (opc) {
     case 0: /* br */
     case 1: /* blr */
-        return (op3 == 0 && op4 == 0) || (signed_one && op4 == 31) ? HFN_ARM64_BRANCH
-                                                                   : HFN_ARM64_NONE;
+        return (op3 == 0 && op4 == 0) || (is_signed && op4 == 31) ? HFN_ARM64_BRANCH
+                                                                  : HFN_ARM64_NONE;
     case 2: /* ret */
-        return (op3 == 0 && op4 == 0) || (signed_one && rn == 31 && op4 == 31) ? HFN_ARM64_BRANCH
-                                                                               : HFN_ARM64_NONE;
+        return (op3 == 0 && op4 == 0) || (is_signed && rn == 31 && op4 == 31) ? HFN_ARM64_BRANCH
+                                                                              : HFN_ARM64_NONE;
     case 4: /* eret */
-        return rn == 31 && ((op3 == 0 && op4 == 0) || (signed_one && op4 == 31)) ? HFN_ARM64_BRANCH
-                                                                                 : HFN_ARM64_NONE;
+        return rn == 31 && ((op3 == 0 && op4 == 0) || (is_signed && op4 == 31)) ? HFN_ARM64_BRANCH
+                                                                                : HFN_ARM64_NONE;
     case 5: /* drps */ return rn == 31 && op3 == 0 && op4 == 0 ? HFN_ARM64_BRANCH : HFN_ARM64_NONE;
     case 8: /* braa, brab */
-    case 9: /* blraa, blrab */ return signed_one ? HFN_ARM64_BRANCH : HFN_ARM64_NONE;
+    case 9: /* blraa, blrab */ return is_signed ? HFN_ARM64_BRANCH : HFN_ARM64_NONE;
     default: return HFN_ARM64_NONE;
     }
 }
@@ -55,7 +55,7 @@ static bool is_exception(uint32_t word)
     }
 }
 
-static hfn_arm64_form form_of_branch(uint32_t word)
+static hfn_arm64_form get_branch_form(uint32_t word)
 {
     uint32_t top = word >> 24;
 
@@ -77,17 +77,17 @@ static hfn_arm64_form form_of_branch(uint32_t word)
     if (top == 0xD5) {
         return HFN_ARM64_PLAIN; /* system: hints, barriers, msr, mrs, sys */
     }
-    return (top & 0xFE) == 0xD6 ? form_of_register_branch(word) : HFN_ARM64_NONE;
+    return (top & 0xFE) == 0xD6 ? get_register_branch_form(word) : HFN_ARM64_NONE;
 }
 
-/* FEAT_MOPS (C4.1.94, 'Memory Copy and Memory Set'): prologue, main and epilogue stand together, and the
- * kernel steps back among them. */
+/* FEAT_MOPS (C4.1.94, 'Memory Copy and Memory Set'): prologue, main and epilogue must be
+ * adjacent, since the kernel may restart them from the first. */
 static bool is_memory_copy(uint32_t word)
 {
     return (word & 0x3B200C00) == 0x19000400;
 }
 
-/* FEAT_PAuth_LR, 'Data-processing (1 source)': paciasppc and its like, which sign the PC. */
+/* FEAT_PAuth_LR, 'Data-processing (1 source)': paciasppc and similar, which sign with the PC. */
 static bool signs_pc(uint32_t word)
 {
     return (word & 0xFFFF801F) == 0xDAC1801E;
@@ -110,7 +110,7 @@ hfn_arm64_form hfn_arm64_get_form(uint32_t word)
         /* f3800000: autiasppc, autibsppc by a PC-relative immediate */
         return (word & 0xFF80001F) == 0xF380001F ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
     case 0xA:
-    case 0xB: return form_of_branch(word);
+    case 0xB: return get_branch_form(word);
     case 0x4:
     case 0x6:
     case 0xC:
@@ -147,7 +147,7 @@ int64_t hfn_arm64_get_distance(uint32_t word, hfn_arm64_form form)
     }
 }
 
-static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
+static hfn_flow get_flow(uint32_t word, hfn_arm64_form form)
 {
     switch (form) {
     case HFN_ARM64_B: return HFN_FLOW_JUMP;
@@ -173,8 +173,8 @@ static hfn_flow flow_of(uint32_t word, hfn_arm64_form form)
     return HFN_FLOW_NEXT;
 }
 
-/* Where a call may land when branch targets are enforced (C6.2, BTI; D8.4.5): bti, bti c, bti j, bti jc,
- * and paciasp and pacibsp, which are one too. */
+/* Can a branch target this word when branch targets are enforced (C6.2, BTI; D8.4.5)?  bti, bti
+ * c, bti j, bti jc; paciasp and pacibsp count too. */
 static bool is_landing_pad(uint32_t word)
 {
     return (word & 0xFFFFFF3F) == 0xD503241F || word == HFN_ARM64_PACIASP ||
@@ -184,7 +184,7 @@ static bool is_landing_pad(uint32_t word)
 bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
                       hfn_instruction *out)
 {
-    (void)link_base; /* no address is an immediate */
+    (void)link_base; /* no immediate is an absolute address */
     if (size < HFN_ARM64_BYTES || (rva & 3) != 0) {
         return false;
     }
@@ -195,7 +195,7 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     }
     memset(out, 0, sizeof *out);
     out->length = HFN_ARM64_BYTES;
-    out->flow = (uint8_t)flow_of(word, form);
+    out->flow = (uint8_t)get_flow(word, form);
     out->is_padding = word == NOP;
     out->is_landing_pad = is_landing_pad(word);
     out->with_key_b = word == HFN_ARM64_PACIBSP;
@@ -212,8 +212,8 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     return true;
 }
 
-/* Loads and stores (C4.1.94): the loaded registers, and the base where it is written back. */
-static uint32_t load_may_write(uint32_t word)
+/* Loads and stores (C4.1.94) write the loaded registers, and the base with write-back. */
+static uint32_t get_load_written_registers(uint32_t word)
 {
     uint32_t rt = 1u << (word & 31), rn = 1u << hfn_arm64_get_bits(word, 9, 5);
     uint32_t rt2 = 1u << hfn_arm64_get_bits(word, 14, 10),
@@ -255,7 +255,7 @@ uint32_t hfn_arm64_get_written_registers(uint32_t word)
     case 0x4:
     case 0x6:
     case 0xC:
-    case 0xE: return load_may_write(word) & ~none;
+    case 0xE: return get_load_written_registers(word) & ~none;
     case 0x5:
     case 0xD:
         if ((word & 0x7FE00010) == 0x7A400000 || (word & 0x7FE00010) == 0x3A400000) {
@@ -266,21 +266,21 @@ uint32_t hfn_arm64_get_written_registers(uint32_t word)
     }
 }
 
-/* A call keeps x19 and up: AAPCS64, 6.1.1. */
+/* A call preserves x19 to x29 (AAPCS64, 6.1.1). */
 #define CALL_CLOBBERED 0x4007FFFFu
 
-static void forget(hfn_partial_addresses *pages, uint32_t written)
+static void invalidate_registers(hfn_partial_addresses *pages, uint32_t written)
 {
     pages->known &= ~written;
 }
 
 /* ldr, str [xn, #imm] (Arm ARM, C4.1.94.29): log2 of the bytes. */
-static uint32_t access_scale(uint32_t word)
+static uint32_t get_access_scale(uint32_t word)
 {
     return (word >> 26 & 1) && (word >> 23 & 1) ? 4 : word >> 30;
 }
 
-/* Of ldr by a literal the two highest bits choose: w, x, ldrsw, prfm; s, d, q (C4.1.94.20). */
+/* The two highest bits of ldr (literal) select w, x, ldrsw, prfm; s, d, q (C4.1.94.20). */
 uint32_t hfn_arm64_get_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
     uint32_t word = size < HFN_ARM64_BYTES ? 0 : hfn_read_le32(bytes);
@@ -288,7 +288,7 @@ uint32_t hfn_arm64_get_touched_bytes(const uint8_t *bytes, uint64_t size)
     if ((word & 0x3B000000) == 0x18000000) {
         return word >> 26 & 1 ? 4u << (word >> 30) : word >> 30 == 1 ? 8 : 4;
     }
-    return 1u << access_scale(word);
+    return 1u << get_access_scale(word);
 }
 
 void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pages,
@@ -309,14 +309,14 @@ void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pag
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_get_bits(word, 21, 10) << shift);
     } else if ((word & 0x3B000000) == 0x39000000 && knows_base) { /* ldr, str [xn, #imm] */
-        uint32_t scale = access_scale(word);
+        uint32_t scale = get_access_scale(word);
         in->reads_memory_relative = true;
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_get_bits(word, 21, 10) << scale);
     }
     if (in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT) {
-        forget(pages, CALL_CLOBBERED);
+        invalidate_registers(pages, CALL_CLOBBERED);
     } else {
-        forget(pages, hfn_arm64_get_written_registers(word));
+        invalidate_registers(pages, hfn_arm64_get_written_registers(word));
     }
 }

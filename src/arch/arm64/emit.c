@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A bounded writer of A64 code.  It knows encodings (Arm ARM, C6.2), not what they are for. */
+/* A bounded writer of A64 code (encodings: Arm ARM, C6.2). */
 #include "arch/arm64/emit.h"
 
 #include "arch/arm64/decode.h"
@@ -30,8 +30,8 @@ void hfn_arm64_replace_word(hfn_arm64_writer *w, uint32_t at, uint32_t word)
     }
 }
 
-/* distance as a field of `bits` bits, counted in words, that stands at bit `at`. */
-static bool field(uint32_t *word, int64_t distance, uint32_t bits, uint32_t at)
+/* Store distance, in words, as a field of `bits` bits at bit `at`. */
+static bool set_field(uint32_t *word, int64_t distance, uint32_t bits, uint32_t at)
 {
     int64_t limit = INT64_C(1) << (bits + 1);
     uint32_t mask = ((1u << bits) - 1) << at;
@@ -47,10 +47,10 @@ bool hfn_arm64_set_branch_distance(uint32_t *word, int64_t distance)
 {
     switch (hfn_arm64_get_form(*word)) {
     case HFN_ARM64_B:
-    case HFN_ARM64_BL: return field(word, distance, 26, 0);
+    case HFN_ARM64_BL: return set_field(word, distance, 26, 0);
     case HFN_ARM64_B_COND:
-    case HFN_ARM64_CBZ: return field(word, distance, 19, 5);
-    case HFN_ARM64_TBZ: return field(word, distance, 14, 5);
+    case HFN_ARM64_CBZ: return set_field(word, distance, 19, 5);
+    case HFN_ARM64_TBZ: return set_field(word, distance, 14, 5);
     default: return false;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing A64 instructions into a buffer: what moved prologues and stubs are made of.  A writer that is
- * full stays full and writes nothing more, so a sequence is checked once, at its end. */
+/* Writes A64 instructions into a bounded buffer.  A writer that has become full stays full and
+ * writes nothing more, so a sequence is checked once, at its end. */
 #ifndef HFN_ARCH_ARM64_EMIT_H
 #define HFN_ARCH_ARM64_EMIT_H
 
@@ -11,18 +11,18 @@ typedef struct hfn_arm64_writer {
     uint8_t *bytes;
     uint32_t capacity;
     uint32_t length;
-    bool full; /* something did not fit */
+    bool full; /* an instruction did not fit */
 } hfn_arm64_writer;
 
 hfn_arm64_writer hfn_arm64_begin_writer(uint8_t *bytes, uint32_t capacity);
 
-/* Append one word (little endian, as code is on every A64 machine); where it stands is the answer. */
+/* Append a word, little endian as all A64 code; returns its offset. */
 uint32_t hfn_arm64_put_word(hfn_arm64_writer *w, uint32_t word);
 void hfn_arm64_replace_word(hfn_arm64_writer *w, uint32_t at, uint32_t word);
 
-/* Words.  Distances are in bytes, from the instruction itself; false if it does not reach. */
+/* Make words.  Distances are in bytes from the instruction itself; false if out of reach. */
 bool hfn_arm64_make_branch(uint32_t *word, int64_t distance);          /* b, +-128 MiB          */
-bool hfn_arm64_set_branch_distance(uint32_t *word, int64_t distance);  /* fill any branch's field */
+bool hfn_arm64_set_branch_distance(uint32_t *word, int64_t distance);  /* set any branch's field  */
 uint32_t hfn_arm64_make_load_literal(uint32_t reg, uint32_t distance); /* ldr xt, pc + distance */
 uint32_t hfn_arm64_make_load(uint32_t reg, uint32_t base,
                              uint32_t offset); /* ldr xt, [xn, #offset] */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a stub's head for AArch64.  A count stub spoils x16 and x17, which nobody expects to
- * survive a call (AAPCS64, 6.1.1; where somebody does, they are kept on the stack), and no flag: six
- * instructions, seven for a slot that a load cannot reach.  A signal handler that counts the same
- * function between the load and the store is lost: the manual says so.  x30 stays the caller's return
- * address, signed or not; nothing is kept below sp.
- * Nothing here touches the process: the caller says where the bytes will stand.
+ * Emits the heads of stubs for AArch64.  A count stub changes no flag, and of the registers only
+ * x16 and x17, which need not survive a call (AAPCS64, 6.1.1); where the function uses them, they
+ * are saved on the stack.  It has six instructions, seven if one load cannot reach the slot.  If a
+ * signal handler counts the same function between the load and the store, its count is lost
+ * (hotfn-run(1) documents this).  x30 stays the caller's return address, signed or not; nothing is
+ * stored below sp.
  */
 #include "arch/arm64/emit_stub.h"
 
@@ -13,7 +13,7 @@
 #include "arch/arm64/emit.h"
 #include "arch/arm64/relocate.h"
 
-#define ENTRY_AT 8u /* behind adr and b */
+#define ENTRY_AT 8u /* after adr and b */
 
 enum {
     MRS_X16_TPIDR = (int)0xD53BD050,
@@ -58,7 +58,7 @@ static void put_u64(hfn_arm64_writer *w, uint64_t value)
     hfn_arm64_put_word(w, (uint32_t)(value >> 32));
 }
 
-/* cbz x16, to the head's first instruction */
+/* cbz x16 to the head's first instruction */
 static void put_slow(hfn_arm64_writer *w)
 {
     uint32_t word = (uint32_t)CBZ_X16;
@@ -70,7 +70,8 @@ static void put_slow(hfn_arm64_writer *w)
 /* slow:  adr x17, body; b gate
  * entry: (stp x16, x17, [sp, #-16]!)
  * body:  mrs x16, tpidr_el0; ldr x16, [x16, #row]; cbz x16, slow; (add x16, x16, #high, lsl #12;)
- *        ldr x17, [x16, #slot]; add x17, x17, #1; str x17, [x16, #slot]; (ldp x16, x17, [sp], #16) */
+ *        ldr x17, [x16, #slot]; add x17, x17, #1; str x17, [x16, #slot]
+ *        (ldp x16, x17, [sp], #16) */
 static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
     uint32_t slot = (uint32_t)r->slot_displacement;
@@ -96,15 +97,16 @@ static void put_count(hfn_arm64_writer *w, const hfn_stub_request *r)
     }
 }
 
-/* ---- Time.  The caller's return address lies in a frame of ours, and the body is called:
+/* ---- Time.  The caller's return address is saved in a frame of the stub, and the body is called:
  *   count; stp x29, x30, [sp, #-16]!; sub sp, sp, #48; add x29, sp, #48; slot to w16
  *   stp x16, x30, [sp, #32]; bl enter; bl body; bl exit
  *   ldp x29, x30, [sp, #48]; add sp, sp, #64; (autiasp;) ret
  *   body: (paciasp;) the moved instructions
- * Where there are arguments on the stack, they are copied in front of `bl body`, by pairs, and dropped behind it:
- *   sub sp, sp, #8 * words; ldp x16, x17, [sp, #64 + 8 * words]; stp x16, x17, [sp]; ...; add sp, sp, #8 * words
- * Where the function's own `paciasp` (`pacibsp`) stays in front of the patch, x30 comes signed by the sp
- * of the entry, and is checked with that before the return; the body gets one signed by its own sp. */
+ * Arguments on the stack are copied before `bl body`, in pairs, and removed after it:
+ *   sub sp, sp, #8 * words; ldp x16, x17, [sp, #64 + 8 * words]; stp x16, x17, [sp]; ...
+ *   add sp, sp, #8 * words
+ * If the function's own `paciasp` (`pacibsp`) precedes the patch, x30 is signed with the entry's sp
+ * and authenticated with it before the return; the body gets an x30 signed with its own sp. */
 
 enum { TIME_WORDS = 12, SAMPLE_WORDS = 7, FRAME_LOWERED = 64 };
 
@@ -114,7 +116,7 @@ static void put_number(hfn_arm64_writer *w, uint32_t reg, uint32_t value)
     hfn_arm64_put_word(w, (uint32_t)MOVK_W_HIGH | value >> 16 << 5 | reg);
 }
 
-/* A word of the head that goes to `to`, both in bytes from its begin. */
+/* Write a branch to offset `to` of the head. */
 static void put_within(hfn_arm64_writer *w, uint32_t word, uint32_t to)
 {
     hfn_arm64_set_branch_distance(&word, (int64_t)to - w->length);
@@ -129,12 +131,12 @@ static void put_pair(hfn_arm64_writer *w, bool loads, uint32_t first, uint32_t s
 }
 
 /* An even number keeps the stack aligned. */
-static uint32_t words_of(uint32_t flags)
+static uint32_t get_argument_words(uint32_t flags)
 {
     return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
 }
 
-/* More, with arguments: two instructions a pair, and two around them. */
+/* Further bytes of code to copy arguments: two instructions a pair, and two around them. */
 #define COPY_BYTES(words) ((words) ? 8 + 4 * (words) : 0)
 
 static void put_copies(hfn_arm64_writer *w, uint32_t bytes)
@@ -151,7 +153,7 @@ static void put_copies(hfn_arm64_writer *w, uint32_t bytes)
 static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
     bool is_signed = r->flags & HFN_STUB_SIGNED, key_b = r->flags & HFN_STUB_KEY_B;
-    uint32_t words = words_of(r->flags), bytes = 8 * words;
+    uint32_t words = get_argument_words(r->flags), bytes = 8 * words;
     uint32_t body = w->length + HFN_ARM64_BYTES * (TIME_WORDS + is_signed) + COPY_BYTES(words);
 
     hfn_arm64_put_word(w, (uint32_t)STP_FRAME);
@@ -177,9 +179,9 @@ static void put_time(hfn_arm64_writer *w, const hfn_stub_request *r)
     }
 }
 
-/* One call less to go by; most go to the moved instructions.  x16 holds the row, or what the count has
- * made of it: movz w17; movk w17; add x16, x16, x17; ldr w17, [x16]; sub w17, w17, #1; str w17, [x16];
- * tbz w17, #31, moved */
+/* Decrement the number of calls to skip, and jump to the moved instructions unless it was 0.
+ * x16 points to the row, or to where the count has moved it: movz w17; movk w17; add x16, x16,
+ * x17; ldr w17, [x16]; sub w17, w17, #1; str w17, [x16]; tbz w17, #31, moved */
 static void put_sample(hfn_arm64_writer *w, const hfn_stub_request *r)
 {
     uint32_t added = r->flags & HFN_STUB_FAR_SLOT ? (uint32_t)r->slot_displacement & ~4095u : 0;
@@ -207,7 +209,7 @@ static void put_call(hfn_arm64_writer *w, const hfn_stub_request *r)
 
 /* clang-format off */
 #define SIGNS HFN_STUB_SIGNS
-/* By FAR_SLOT; what is kept is on the stack meanwhile. */
+/* Indexed by FAR_SLOT.  A keeping count has x16 and x17 on the stack meanwhile. */
 static const hfn_stub_shape counts[2] = { { .head_bytes = 32, .entry_at = ENTRY_AT },
                                           { .head_bytes = 36, .entry_at = ENTRY_AT } };
 static const hfn_stub_shape signed_counts[2] = { { 32, ENTRY_AT, 1, { { 0, SIGNS } } },
@@ -220,7 +222,7 @@ static const hfn_stub_shape signed_keeping_counts[2] = {
     { 40, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 40, 0 } } },
     { 44, ENTRY_AT, 5, { { 0, 16 }, { 0, SIGNS }, { 8, 0 }, { 12, 16 }, { 44, 0 } } },
 };
-/* n: bytes of what stands before the frame is made; w: words of arguments, e: bytes that copying them takes */
+/* n: bytes before the frame is made; w: words of arguments; e: bytes of code to copy them */
 #define MADE(n) { (n) + 4, 16 }, { (n) + 8, FRAME_LOWERED }
 #define COPIED(n, w) { (n) + 32, FRAME_LOWERED + 8 * (w) }, { (n) + 40 + 4 * (w), FRAME_LOWERED }
 #define SIGNED_END(n, e) { (n) + (e) + 44, 0 }, { (n) + (e) + 48, SIGNS }, { (n) + (e) + 56, SIGNS }
@@ -236,7 +238,7 @@ static const hfn_stub_shape signed_keeping_counts[2] = {
 #define SIGNED_COPYING(n, w)                                                                       \
     { (n) + 56 + COPY_BYTES(w), ENTRY_AT, 8,                                                       \
       { { 0, SIGNS }, MADE(n), COPIED(n, w), SIGNED_END(n, COPY_BYTES(w)) } }
-/* By FAR_SLOT and pairs of words. */
+/* Indexed by FAR_SLOT and pairs of words. */
 #define PAIRS (HFN_ARGUMENTS_MAX_64 / 16 + 1)
 static const hfn_stub_shape times[2][PAIRS] = { TIME_SHAPES(32), TIME_SHAPES(36) };
 static const hfn_stub_shape signed_times[2][PAIRS] = { SIGNED_TIME_SHAPES(32), SIGNED_TIME_SHAPES(36) };
@@ -244,14 +246,14 @@ static const hfn_stub_shape samples[2][PAIRS] = { TIME_SHAPES(60), TIME_SHAPES(6
 static const hfn_stub_shape signed_samples[2][PAIRS] = { SIGNED_TIME_SHAPES(60), SIGNED_TIME_SHAPES(64) };
 static const hfn_stub_shape call_shape = { .head_bytes = 32 };
 static const hfn_stub_shape signed_call_shape = { 32, 0, 1, { { 0, SIGNS } } };
-static const hfn_stub_shape floor_shape = { .head_bytes = 0 };
-static const hfn_stub_shape signed_floor_shape = { 0, 0, 1, { { 0, SIGNS } } };
+static const hfn_stub_shape empty_shape = { .head_bytes = 0 };
+static const hfn_stub_shape signed_empty_shape = { 0, 0, 1, { { 0, SIGNS } } };
 /* clang-format on */
 
-/* What is timed has nothing in x16 and x17 (verdicts/timing.c). */
+/* Timed functions do not use x16 and x17 of their caller (verdicts/timing.c). */
 const hfn_stub_shape *hfn_arm64_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
-    uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0, pairs = words_of(flags) / 2;
+    uint32_t far = flags & HFN_STUB_FAR_SLOT ? 1 : 0, pairs = get_argument_words(flags) / 2;
     bool keeps = flags & HFN_STUB_FLAGS_LIVE, is_signed = flags & HFN_STUB_SIGNED;
 
     switch (kind) {
@@ -263,7 +265,7 @@ const hfn_stub_shape *hfn_arm64_get_stub_shape(hfn_stub_kind kind, uint32_t flag
     case HFN_STUB_CALL: return is_signed ? &signed_call_shape : &call_shape;
     case HFN_STUB_TIME: return is_signed ? &signed_times[far][pairs] : &times[far][pairs];
     case HFN_STUB_SAMPLE: return is_signed ? &signed_samples[far][pairs] : &samples[far][pairs];
-    default: return is_signed ? &signed_floor_shape : &floor_shape;
+    default: return is_signed ? &signed_empty_shape : &empty_shape;
     }
 }
 
@@ -290,7 +292,7 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* ldr x16, 8; br x16; slow_path.  x17 says where to go on. */
+/* ldr x16, 8; br x16; slow_path.  x17 holds the address at which the stub continues. */
 uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     hfn_arm64_writer w = hfn_arm64_begin_writer(out, 16);
@@ -305,7 +307,7 @@ enum { FLAGS_AT = 160, VECTORS_AT = 176, FRAME_BYTES = 688 };
 
 static void put_frame(hfn_arm64_writer *w, bool loads)
 {
-    put_pair(w, loads, 29, 17, 0); /* x17: the return address of the function that is called */
+    put_pair(w, loads, 29, 17, 0); /* x17: the return address of the hooked function */
     for (uint32_t i = 0; i < 16; i += 2) {
         put_pair(w, loads, i, i + 1, 16 + 8 * i);
     }
@@ -316,7 +318,7 @@ static void put_frame(hfn_arm64_writer *w, bool loads)
     }
 }
 
-/* x30: the stub's branch over {callback, user}. */
+/* x30: address of the stub's branch over {callback, user}. */
 uint32_t hfn_arm64_emit_call_gate(uint8_t *out)
 {
     hfn_arm64_writer w = hfn_arm64_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
@@ -346,8 +348,8 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
     return at;
 }
 
-/* DWARF for the Arm 64-bit Architecture, 4.1: x29 and x30 by number, sp is 31.  Behind its second
- * instruction the gate's frame returns to where the function will. */
+/* 'DWARF for the Arm 64-bit Architecture', 4.1: x29 and x30 by number, sp is 31.  After its second
+ * instruction the gate's frame has the return address of the hooked function. */
 uint32_t hfn_arm64_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
     uint8_t *at = out;
@@ -367,7 +369,7 @@ uint32_t hfn_arm64_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     return (uint32_t)(at - out);
 }
 
-/* A b in the place of anything but a bl, which stays one: its return address stays in place. */
+/* A b, or a bl in place of a bl, whose return address stays the same. */
 uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
     bool links = original && hfn_arm64_get_form(hfn_read_le32(original)) == HFN_ARM64_BL;
@@ -377,7 +379,7 @@ uint32_t hfn_arm64_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at
     return w.length;
 }
 
-/* CFA = sp; the return address is in x30 where nothing else is said. */
+/* CFA = sp; the return address is in x30 by default. */
 uint32_t hfn_arm64_write_cie_state(uint8_t *out)
 {
     out[0] = 0x0c;
@@ -386,9 +388,9 @@ uint32_t hfn_arm64_write_cie_state(uint8_t *out)
     return 3;
 }
 
-/* What the step says of the stack, and in the frame of a timing stub of x29 and x30: they lie below the
- * CFA; before and behind it they are where they were.  Signed or not: 'DWARF for the Arm 64-bit
- * Architecture', DW_CFA_AARCH64_negate_ra_state. */
+/* A step moves the CFA; inside a timing stub's frame x29 and x30 are saved below the CFA,
+ * outside they are in their registers.  Signing: 'DWARF for the Arm 64-bit Architecture',
+ * DW_CFA_AARCH64_negate_ra_state. */
 uint32_t hfn_arm64_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
     uint8_t *at = out;

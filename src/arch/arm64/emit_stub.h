@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of an AArch64 stub, the gates and the patch: what arch/stub.h promises for this CPU. */
+/* arch/stub.h for AArch64: heads of stubs, gates and patches. */
 #ifndef HFN_ARCH_ARM64_EMIT_STUB_H
 #define HFN_ARCH_ARM64_EMIT_STUB_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fixups of moved code: branches, and addresses that stand behind it. */
+/* The patching table.  Fixups of moved code are branches, and addresses stored after the code. */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/emit.h"
 #include "arch/arm64/relocate.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rewrites a function's first instructions so that they mean the same elsewhere.  Branches keep their
- * condition, inverted, over a `b` that reaches 128 MiB; addresses and what is loaded from them come from
- * literals behind the code, so that no distance matters; x16 or x17 serves where a register is needed,
- * which nobody expects to survive a call (AAPCS64, 6.1.1: veneers may use them).  No indirect branch is
- * made: its target would need a BTI.
+ * Rewrites a function's first instructions so that they have the same effect at another address.  A
+ * conditional branch becomes its inverse over a `b`, which reaches 128 MiB.  Addresses are loaded
+ * from literals after the code, so they may be at any distance.  Where a register is needed, x16 or
+ * x17 is used, which veneers may change at any call (AAPCS64, 6.1.1).  Indirect branches are not
+ * used, as their targets would need a BTI.
  */
 #include "arch/arm64/relocate.h"
 
@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-#define INSTRUCTION_MAX (sizeof((hfn_moved){ 0 }.original_at))
+#define MAX_INSTRUCTIONS (sizeof((hfn_moved){ 0 }.original_at))
 #define NO_REGISTER 32u
 #define COND_ALWAYS 14u /* and 15 */
 
-/* An address that stands behind the code. */
+/* An address stored after the code. */
 typedef struct literal {
-    uint32_t load_at; /* the load to aim at it */
+    uint32_t load_at; /* offset of the load that reads it */
     uint32_t reg;
     uint64_t target;
 } literal;
@@ -30,17 +30,17 @@ typedef struct move_job {
     uint32_t patch_bytes;
     uint32_t count;
     uint32_t scratch; /* 16, 17 or NO_REGISTER */
-    uint32_t words[INSTRUCTION_MAX];
-    hfn_arm64_form forms[INSTRUCTION_MAX];
-    uint32_t moved_at[INSTRUCTION_MAX + 1];
+    uint32_t words[MAX_INSTRUCTIONS];
+    hfn_arm64_form forms[MAX_INSTRUCTIONS];
+    uint32_t moved_at[MAX_INSTRUCTIONS + 1];
     literal literals[HFN_FIXUP_MAX];
     uint32_t literal_count;
     hfn_arm64_writer out;
     hfn_moved *moved;
 } move_job;
 
-/* Could the instruction mean the register?  The PC-relative forms have one field for it, or none. */
-static bool mentions(uint32_t word, hfn_arm64_form form, uint32_t reg)
+/* May the instruction name the register?  PC-relative forms have at most one register field. */
+static bool names_register(uint32_t word, hfn_arm64_form form, uint32_t reg)
 {
     if (form == HFN_ARM64_B || form == HFN_ARM64_B_COND) {
         return false;
@@ -52,12 +52,12 @@ static bool mentions(uint32_t word, hfn_arm64_form form, uint32_t reg)
            hfn_arm64_get_bits(word, 14, 10) == reg || hfn_arm64_get_bits(word, 20, 16) == reg;
 }
 
-/* A register that none of the moved instructions could mean. */
-static uint32_t find_scratch(const move_job *job)
+/* x16 or x17 if no moved instruction may name it. */
+static uint32_t find_free_register(const move_job *job)
 {
     for (uint32_t reg = 17; reg >= 16; reg--) {
         uint32_t i = 0;
-        while (i < job->count && !mentions(job->words[i], job->forms[i], reg)) {
+        while (i < job->count && !names_register(job->words[i], job->forms[i], reg)) {
             i++;
         }
         if (i == job->count) {
@@ -82,13 +82,13 @@ static bool is_prefetch(uint32_t word)
     return !is_simd_load(word) && word >> 30 == 3;
 }
 
-/* Loads that cannot use their own register for the address. */
+/* Loads that cannot use their target register for the address. */
 static bool needs_scratch(uint32_t word)
 {
     return is_simd_load(word) || is_prefetch(word) || (word & 31) == 31;
 }
 
-static uint32_t moved_words(uint32_t word, hfn_arm64_form form)
+static uint32_t get_moved_words(uint32_t word, hfn_arm64_form form)
 {
     switch (form) {
     case HFN_ARM64_B_COND: return is_unconditional(word, form) ? 1 : 2;
@@ -105,7 +105,7 @@ static hfn_move_result read_words(move_job *job, uint64_t size)
 
     for (; job->count * HFN_ARM64_BYTES < job->patch_bytes; job->count++) {
         uint32_t i = job->count, offset = i * HFN_ARM64_BYTES;
-        if (i == INSTRUCTION_MAX) {
+        if (i == MAX_INSTRUCTIONS) {
             return HFN_MOVE_TOO_LONG;
         }
         if (size - offset < HFN_ARM64_BYTES) {
@@ -122,13 +122,13 @@ static hfn_move_result read_words(move_job *job, uint64_t size)
             (in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT)) {
             return HFN_MOVE_CALL;
         }
-        at += moved_words(job->words[i], job->forms[i]) * HFN_ARM64_BYTES;
+        at += get_moved_words(job->words[i], job->forms[i]) * HFN_ARM64_BYTES;
     }
     job->moved_at[job->count] = at;
     return HFN_MOVED;
 }
 
-static uint64_t target_of(const move_job *job, uint32_t i)
+static uint64_t get_target(const move_job *job, uint32_t i)
 {
     uint64_t rva = job->rva + (uint64_t)i * HFN_ARM64_BYTES;
 
@@ -148,7 +148,7 @@ static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t kind, uint64_t targe
     return true;
 }
 
-/* A b to target: to its moved copy if it moved too, else by a fixup. */
+/* Write a b to the copy of target, or with a fixup if target does not move. */
 static hfn_move_result put_jump(move_job *job, uint64_t target)
 {
     uint64_t index = (target - job->rva) / HFN_ARM64_BYTES;
@@ -164,14 +164,14 @@ static hfn_move_result put_jump(move_job *job, uint64_t target)
                                                                      : HFN_MOVE_TOO_LONG;
 }
 
-/* b.cond: the lowest bit of the condition; cbz, tbz: bit 24. */
+/* Invert the condition: its lowest bit in b.cond, bit 24 in cbz and tbz. */
 static hfn_move_result put_condition(move_job *job, uint32_t i)
 {
     uint32_t word = job->words[i] ^ (job->forms[i] == HFN_ARM64_B_COND ? 1u : 1u << 24);
 
     hfn_arm64_set_branch_distance(&word, 2 * HFN_ARM64_BYTES);
     hfn_arm64_put_word(&job->out, word);
-    return put_jump(job, target_of(job, i));
+    return put_jump(job, get_target(job, i));
 }
 
 /* ldr reg, =target */
@@ -185,9 +185,9 @@ static hfn_move_result put_address(move_job *job, uint32_t reg, uint64_t target)
     return HFN_MOVED;
 }
 
-/* The load with its PC-relative field exchanged for a base register (C6.2: LDR immediate, LDRSW immediate,
- * PRFM immediate; C7.2: LDR immediate, SIMD&FP). */
-static uint32_t load_from(uint32_t word, uint32_t base)
+/* Replace a load's PC-relative field by a base register (Arm ARM, C6.2: LDR immediate, LDRSW
+ * immediate, PRFM immediate; C7.2: LDR immediate, SIMD&FP). */
+static uint32_t make_base_load(uint32_t word, uint32_t base)
 {
     static const uint32_t general[4] = { 0xB9400000, 0xF9400000, 0xB9800000, 0xF9800000 };
     static const uint32_t simd[3] = { 0xBD400000, 0xFD400000, 0x3DC00000 };
@@ -199,9 +199,9 @@ static uint32_t load_from(uint32_t word, uint32_t base)
 static hfn_move_result put_load(move_job *job, uint32_t i)
 {
     uint32_t word = job->words[i], base = needs_scratch(word) ? job->scratch : word & 31;
-    uint64_t target = target_of(job, i);
+    uint64_t target = get_target(job, i);
 
-    /* It would read the patch. */
+    /* The copy would read the patch. */
     if (target + 16 > job->rva && target < job->rva + job->patch_bytes) {
         return HFN_MOVE_IMPOSSIBLE;
     }
@@ -209,17 +209,17 @@ static hfn_move_result put_load(move_job *job, uint32_t i)
         return HFN_MOVE_IMPOSSIBLE;
     }
     hfn_move_result result = put_address(job, base, target);
-    hfn_arm64_put_word(&job->out, load_from(word, base));
+    hfn_arm64_put_word(&job->out, make_base_load(word, base));
     return result;
 }
 
-static hfn_move_result put_one(move_job *job, uint32_t i)
+static hfn_move_result put_instruction(move_job *job, uint32_t i)
 {
     uint32_t word = job->words[i];
     hfn_arm64_form form = job->forms[i];
 
     if (is_unconditional(word, form)) {
-        return put_jump(job, target_of(job, i));
+        return put_jump(job, get_target(job, i));
     }
     switch (form) {
     case HFN_ARM64_B_COND:
@@ -229,9 +229,9 @@ static hfn_move_result put_one(move_job *job, uint32_t i)
     case HFN_ARM64_ADR:
     case HFN_ARM64_ADRP:
         if ((word & 31) != 31) {
-            return put_address(job, word & 31, target_of(job, i));
+            return put_address(job, word & 31, get_target(job, i));
         }
-        word = 0xD503201F; /* into xzr: nop */
+        word = 0xD503201F; /* writes xzr: nop */
         break;
     default: break;
     }
@@ -239,7 +239,7 @@ static hfn_move_result put_one(move_job *job, uint32_t i)
     return HFN_MOVED;
 }
 
-static bool goes_on(const move_job *job)
+static bool falls_through(const move_job *job)
 {
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
 
@@ -254,7 +254,7 @@ static bool goes_on(const move_job *job)
            in.flow != HFN_FLOW_STOP;
 }
 
-/* A literal need not be aligned: data accesses to normal memory may be (B2.5). */
+/* Literals may be unaligned: data accesses to normal memory may be (Arm ARM, B2.5). */
 static hfn_move_result put_literals(move_job *job)
 {
     for (uint32_t i = 0; i < job->literal_count; i++) {
@@ -270,8 +270,8 @@ static hfn_move_result put_literals(move_job *job)
     return HFN_MOVED;
 }
 
-/* The maps that hooks and unwinders need: where each instruction was, is, and how deep the stack is. */
-static void describe(const move_job *job, hfn_moved *out)
+/* Fill in the tables for hooks and unwinders: old and new offsets, and the depth of the stack. */
+static void describe_positions(const move_job *job, hfn_moved *out)
 {
     int32_t grown = 0;
 
@@ -297,9 +297,9 @@ static hfn_move_result put_all(move_job *job, uint32_t *offset)
 
     for (uint32_t i = 0; result == HFN_MOVED && i < job->count; i++) {
         *offset = i * HFN_ARM64_BYTES;
-        result = put_one(job, i);
+        result = put_instruction(job, i);
     }
-    if (result == HFN_MOVED && goes_on(job)) {
+    if (result == HFN_MOVED && falls_through(job)) {
         result = put_jump(job, job->rva + (uint64_t)job->count * HFN_ARM64_BYTES);
     }
     if (result == HFN_MOVED) {
@@ -323,12 +323,12 @@ hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uin
     if (result != HFN_MOVED) {
         return result;
     }
-    job.scratch = find_scratch(&job);
+    job.scratch = find_free_register(&job);
     result = put_all(&job, offset);
     if (result != HFN_MOVED) {
         return result;
     }
-    describe(&job, &moved);
+    describe_positions(&job, &moved);
     moved.length = (uint8_t)job.out.length;
     moved.original_bytes = (uint8_t)(job.count * HFN_ARM64_BYTES);
     *out = moved;

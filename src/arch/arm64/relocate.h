@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Moving a prologue: what arch.h promises.  The fixups' `end` says which kind one is. */
+/* Moves prologues: move and retarget of arch.h, cfi_steps, and the stack's growth.  The `end` of
+ * a fixup is its kind. */
 #ifndef HFN_ARCH_ARM64_RELOCATE_H
 #define HFN_ARCH_ARM64_RELOCATE_H
 
 #include "arch/arch.h"
 
-/* hfn_fixup.end */
+/* Values of hfn_fixup.end. */
 #define HFN_ARM64_FIXUP_BRANCH 0u  /* the word at `at` is a b: aim it      */
 #define HFN_ARM64_FIXUP_ADDRESS 1u /* 8 bytes at `at`: the target's address */
 
 #define HFN_ARM64_NEGATE_RA_STATE                                                                  \
-    0x2d /* DW_CFA_AARCH64_negate_ra_state: x30 is signed, or is not */
+    0x2d /* DW_CFA_AARCH64_negate_ra_state: toggles whether x30 is signed */
 
 hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                         uint32_t patch_bytes, uint8_t pc_register, hfn_moved *out,
@@ -18,11 +19,11 @@ hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uin
 bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 
-/* May the code read x16 or x17 as its caller left them, or must it keep them? */
+/* May the code read its caller's x16 or x17, or must it preserve them? */
 bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size);
 
-/* How many bytes the instruction makes the stack grow (negative: shrink); false if sp changes in a way
- * that is not a known number. */
+/* The bytes by which the instruction grows the stack (negative: shrinks it); false if it changes
+ * sp by no known number. */
 bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes);
 
 #endif

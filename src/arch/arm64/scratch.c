@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * May a stub spoil x16 and x17 at an entry?  AAPCS64, 6.1.1 lets veneers do so at any call; but the
- * loader's lazy binding gets arguments in them (glibc, _dl_runtime_resolve), and TLS descriptor
- * resolvers keep every register but x0 ('TLS descriptors', Arm ABI).  Those are known by what they do first:
- * read x16 or x17, or save registers that no function needs to save.
+ * Decides whether a stub may change x16 and x17 at an entry.  AAPCS64, 6.1.1 lets veneers change
+ * them at any call, with two exceptions: the loader's lazy binding receives arguments in them
+ * (glibc, _dl_runtime_resolve), and TLS descriptor resolvers preserve every register but x0 ('TLS
+ * descriptors', Arm ABI).  Both are recognised by their first instructions, which read x16 or x17,
+ * or save registers that ordinary functions do not save.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"
@@ -12,7 +13,8 @@
 #define LDR_X0_X0_8 0xF9400400u
 #define RET 0xD65F03C0u
 
-/* Loads and stores (C4.1.94) beside their base: what is stored, an index, what is swapped. */
+/* May a load or store (C4.1.94) read the register, other than as its base?  As stored or swapped
+ * value, or as index. */
 static bool memory_may_read(uint32_t word, uint32_t reg)
 {
     bool vector = word >> 26 & 1, is_rt = (word & 31) == reg && !vector;
@@ -32,7 +34,8 @@ static bool memory_may_read(uint32_t word, uint32_t reg)
     return is_rt || is_rt2 || is_rm;
 }
 
-/* Could it read the register?  Other immediates that look like one count as one. */
+/* May the instruction read the register?  Immediates in a register's field count as that
+ * register. */
 static bool may_read(uint32_t word, uint32_t reg)
 {
     switch (hfn_arm64_get_form(word)) {
@@ -49,7 +52,7 @@ static bool may_read(uint32_t word, uint32_t reg)
     if ((word & 0x1F800000) == 0x12800000) { /* movn, movz, movk */
         return (word & 0x60000000) == 0x60000000 && (word & 31) == reg;
     }
-    if ((hfn_arm64_get_bits(word, 28, 25) & 14) == 8) { /* by an immediate */
+    if ((hfn_arm64_get_bits(word, 28, 25) & 14) == 8) { /* immediate */
         return hfn_arm64_get_bits(word, 9, 5) == reg;
     }
     if (word >> 24 == 0xD5) { /* system */
@@ -69,7 +72,7 @@ static bool may_read(uint32_t word, uint32_t reg)
             (word & 0x1F000000) == 0x1B000000); /* madd and its like */
 }
 
-/* str or stp of x1 to x15 to [sp, #-n]!: nobody else saves these. */
+/* str or stp of x1 to x15 to [sp, #-n]!, which ordinary functions need not save. */
 static bool saves_temporaries(uint32_t word)
 {
     uint32_t rt = word & 31;
@@ -78,7 +81,7 @@ static bool saves_temporaries(uint32_t word)
     return pushes && rt >= 1 && rt <= 15;
 }
 
-static bool ends_line(uint32_t word)
+static bool ends_straight_code(uint32_t word)
 {
     switch (hfn_arm64_get_form(word)) {
     case HFN_ARM64_B:
@@ -107,7 +110,7 @@ bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size)
         if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_read_le32(bytes + 4) == RET) {
             return true;
         }
-        if (unwritten == 0 || ends_line(word)) {
+        if (unwritten == 0 || ends_straight_code(word)) {
             return false;
         }
     }

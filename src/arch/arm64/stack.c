@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction does to the depth of the stack, so that stubs can be unwound at every byte.
- * Knows additions of constants and write-backs; any other write to sp is "unknown".
+ * Determines how an instruction changes the depth of the stack, so that stubs can be unwound at
+ * every instruction.  Known are additions of constants and write-backs; any other write to sp is
+ * unknown.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"
@@ -29,7 +30,7 @@ static bool may_write_sp(uint32_t word)
     return false;
 }
 
-/* add and sub, immediate, of 64 bits, on sp: C6.2. */
+/* 64-bit add and sub of an immediate to sp (Arm ARM, C6.2). */
 static bool adds_constant(uint32_t word, int32_t *growth_bytes)
 {
     int32_t constant = (int32_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
@@ -41,7 +42,8 @@ static bool adds_constant(uint32_t word, int32_t *growth_bytes)
     return true;
 }
 
-/* C4.1.94: pairs with bits [25:23] 1 (post) or 3 (pre); imm9 with bits [11:10] 1 (post) or 3 (pre). */
+/* C4.1.94: pairs with bits [25:23] 1 (post) or 3 (pre); imm9 with bits [11:10] 1 (post) or 3
+ * (pre). */
 static bool writes_back(uint32_t word, int32_t *growth_bytes)
 {
     bool simd = word >> 26 & 1;
@@ -61,7 +63,7 @@ static bool writes_back(uint32_t word, int32_t *growth_bytes)
     return true;
 }
 
-/* Loads and stores by sp that leave it alone. */
+/* Loads and stores with base sp that do not change it. */
 static bool leaves_base(uint32_t word)
 {
     return (word & 0x3B000000) == 0x39000000 || /* unsigned offset */
@@ -88,8 +90,9 @@ bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes)
     return leaves_base(word) || writes_back(word, growth_bytes);
 }
 
-/* DWARF 5, 6.4.2: advance to behind each instruction that moves sp (a copy, so one word) and say how far
- * the CFA is; the same where the return address gets a signature.  The registers that a prologue saves still hold what they held when it jumps back. */
+/* After each instruction that moves sp (a copy, so one word) write the new CFA offset (DWARF 5,
+ * 6.4.2), and after each that signs or authenticates x30 toggle its state.  Registers that the
+ * prologue saves need no rows, since they are unchanged up to the jump back. */
 uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes)
 {
     uint32_t used = 0, at = 0;
@@ -100,7 +103,7 @@ uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_
         uint32_t end = moved->moved_at[i] + HFN_ARM64_BYTES;
         uint32_t word = hfn_read_le32(moved->bytes + moved->moved_at[i]);
         if (next == HFN_CFA_UNKNOWN || next < 0) {
-            break; /* nobody can tell */
+            break; /* unknown from here on */
         }
         if (word == HFN_ARM64_PACIASP || word == HFN_ARM64_AUTIASP || word == HFN_ARM64_PACIBSP ||
             word == HFN_ARM64_AUTIBSP) {

@@ -1,38 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loads and stores, for stack_use.c: which bytes of the stack one touches is read from the instruction (an access),
- * judged, and then each of its registers is stored or loaded: the return address may be kept at two places of the own
- * frame and loaded back from there; of anything else that is loaded nothing is known.  Last, the base may move.
+ * Follows loads and stores for stack_use.c in three steps: decode which bytes the instruction
+ * accesses; check these bytes; store or load each register and apply the write-back.  The return
+ * address may be saved at two places of the function's frame and loaded from there; any other
+ * loaded value is unknown.
  */
 #include "arch/arm64/stack_step.h"
 
-/* ---- What an instruction accesses (Arm ARM, C4.1.94). */
+/* ---- The bytes that an instruction accesses (Arm ARM, C4.1.94). */
 
-typedef struct access {
-    uint32_t base, bytes; /* of one register */
+typedef struct memory_access {
+    uint32_t base, bytes; /* bytes of one register */
     uint32_t registers[2], count;
     int64_t offset;     /* of the access from the base            */
-    int64_t write_back; /* what the base grows by                 */
+    int64_t write_back; /* added to the base                      */
     bool loads, stores, vector;
-    bool plain;       /* of one or two registers                */
-    bool by_register; /* an index that nobody knows is added    */
+    bool plain;       /* accesses one or two registers            */
+    bool by_register; /* with an index register                   */
     bool writes_base_by_register;
-} access;
+} memory_access;
 
-static void add_target(access *a, uint32_t reg)
+static void add_register(memory_access *a, uint32_t reg)
 {
     a->registers[a->count++] = reg;
 }
 
-static access pair_of(uint32_t word)
+static memory_access decode_pair(uint32_t word)
 {
     uint32_t opc = word >> 30, mode = hfn_arm64_get_bits(word, 24, 23);
     bool vector = word >> 26 & 1, loads = word >> 22 & 1;
-    access a = { .base = hfn_arm64_get_rn(word),
-                 .loads = loads,
-                 .stores = !loads,
-                 .vector = vector,
-                 .plain = true };
+    memory_access a = { .base = hfn_arm64_get_rn(word),
+                        .loads = loads,
+                        .stores = !loads,
+                        .vector = vector,
+                        .plain = true };
     int64_t offset;
 
     a.bytes = vector ? 4u << opc : opc == 2 ? 8 : 4;
@@ -43,27 +44,27 @@ static access pair_of(uint32_t word)
     }
     a.offset = mode == 1 ? 0 : offset;
     a.write_back = mode & 1 ? offset : 0;
-    add_target(&a, word & 31);
-    add_target(&a, hfn_arm64_get_bits(word, 14, 10));
+    add_register(&a, word & 31);
+    add_register(&a, hfn_arm64_get_bits(word, 14, 10));
     return a;
 }
 
 /* One register: an unsigned offset, imm9, or a register. */
-static access single_of(uint32_t word)
+static memory_access decode_single(uint32_t word)
 {
     uint32_t size = word >> 30, opc = hfn_arm64_get_bits(word, 23, 22), mode;
     bool vector = word >> 26 & 1;
     bool prefetches = !vector && size == 3 && opc == 2;
     bool loads = vector ? opc & 1 : opc != 0;
-    access a = { .base = hfn_arm64_get_rn(word),
-                 .loads = loads,
-                 .stores = !loads,
-                 .vector = vector,
-                 .plain = true };
+    memory_access a = { .base = hfn_arm64_get_rn(word),
+                        .loads = loads,
+                        .stores = !loads,
+                        .vector = vector,
+                        .plain = true };
 
     a.bytes = vector && (opc & 2) ? 16 : 1u << size;
     if (!prefetches) {
-        add_target(&a, word & 31);
+        add_register(&a, word & 31);
     } else {
         a.bytes = 0;
     }
@@ -81,23 +82,23 @@ static access single_of(uint32_t word)
     return a;
 }
 
-static bool is_tags(uint32_t word)
+static bool is_tag_access(uint32_t word)
 {
     return (word & 0xFF200000) == 0xD9200000;
 }
 
-/* stg and its like: one granule of 16 bytes or two, whose tags are loaded (ldg), or stored and maybe zeros with
- * them.  The register has the tag only. */
-static access tags_of(uint32_t word)
+/* stg and similar access the tags of one or two granules of 16 bytes, and may store zeros to the
+ * granules. The register holds the tag only. */
+static memory_access decode_tags(uint32_t word)
 {
     uint32_t mode = hfn_arm64_get_bits(word, 11, 10), opc = hfn_arm64_get_bits(word, 23, 22);
     int64_t offset = hfn_arm64_get_signed_bits(word, 20, 12) * 16;
-    access a = { .base = hfn_arm64_get_rn(word), .loads = mode == 0, .stores = mode != 0 };
+    memory_access a = { .base = hfn_arm64_get_rn(word), .loads = mode == 0, .stores = mode != 0 };
 
     a.bytes = opc < 2 ? 16 : 32;
     a.offset = mode == 1 ? 0 : offset;
     a.write_back = mode & 1 ? offset : 0;
-    add_target(&a, a.loads ? word & 31 : 31);
+    add_register(&a, a.loads ? word & 31 : 31);
     return a;
 }
 
@@ -120,8 +121,9 @@ static bool is_single(uint32_t word)
 
 /* ---- The return address. */
 
-/* Does [at, at + bytes) touch what holds the return address? */
-static bool touches(const hfn_arm64_step *p, uint32_t place, int64_t at, uint32_t bytes)
+/* Does [at, at + bytes) overlap the saved return address? */
+static bool overlaps_saved_return(const hfn_arm64_step *p, uint32_t place, int64_t at,
+                                  uint32_t bytes)
 {
     int32_t kept = p->s->at[place];
 
@@ -144,11 +146,12 @@ static hfn_stack_outcome store_return(hfn_arm64_step *p, int64_t at)
     return HFN_STACK_OK;
 }
 
-/* One register and its place, from a base whose place is a number. */
-static hfn_stack_outcome store_one(hfn_arm64_step *p, const access *a, uint32_t reg, int64_t at)
+/* Store a register at a known place. */
+static hfn_stack_outcome store_register(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
+                                        int64_t at)
 {
     for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++) {
-        if (touches(p, place, at, a->bytes)) {
+        if (overlaps_saved_return(p, place, at, a->bytes)) {
             p->s->at[place] = HFN_STACK_UNKNOWN;
         }
     }
@@ -158,12 +161,13 @@ static hfn_stack_outcome store_one(hfn_arm64_step *p, const access *a, uint32_t 
     return HFN_STACK_OK;
 }
 
-static hfn_stack_outcome load_one(hfn_arm64_step *p, const access *a, uint32_t reg, int64_t at)
+static hfn_stack_outcome load_register(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
+                                       int64_t at)
 {
     bool returns = false;
 
     for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++) {
-        if (!touches(p, place, at, a->bytes)) {
+        if (!overlaps_saved_return(p, place, at, a->bytes)) {
             continue;
         }
         if (a->vector || reg != HFN_ARM64_LINK || a->bytes != 8 || p->s->at[place] != at) {
@@ -177,22 +181,22 @@ static hfn_stack_outcome load_one(hfn_arm64_step *p, const access *a, uint32_t r
     return HFN_STACK_OK;
 }
 
-static hfn_stack_outcome transfer(hfn_arm64_step *p, const access *a, int32_t base)
+static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_access *a, int32_t base)
 {
-    hfn_stack_outcome answer = HFN_STACK_OK;
+    hfn_stack_outcome outcome = HFN_STACK_OK;
     bool knows = hfn_arm64_is_number(base) && !a->by_register;
 
-    for (uint32_t i = 0; i < a->count && answer == HFN_STACK_OK; i++) {
+    for (uint32_t i = 0; i < a->count && outcome == HFN_STACK_OK; i++) {
         uint32_t reg = a->registers[i];
         int64_t at = knows ? base + a->offset + (int64_t)i * a->bytes : 0;
 
         if (knows && a->stores) {
-            answer = store_one(p, a, reg, at);
+            outcome = store_register(p, a, reg, at);
         } else if (knows) {
-            answer = load_one(p, a, reg, at);
+            outcome = load_register(p, a, reg, at);
         } else if (a->stores && !a->vector &&
                    hfn_arm64_get_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS) {
-            answer = HFN_STACK_TOUCHES_RETURN;
+            outcome = HFN_STACK_TOUCHES_RETURN;
         } else if (a->stores && !a->vector && base == HFN_STACK_UNKNOWN &&
                    hfn_arm64_is_in_frame(hfn_arm64_get_operand(p, reg))) {
             p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
@@ -200,13 +204,14 @@ static hfn_stack_outcome transfer(hfn_arm64_step *p, const access *a, int32_t ba
             hfn_arm64_set_register(p, reg, HFN_STACK_UNKNOWN);
         }
     }
-    return answer;
+    return outcome;
 }
 
-/* ---- An access. */
+/* ---- An memory_access. */
 
-/* Bytes [low, end) of the stack.  Arguments whose place is known can be copied below a frame of ours. */
-static hfn_stack_outcome judge_object(const hfn_arm64_step *p, const access *a, int64_t low,
+/* Check an access to bytes [low, end) of the stack.  Arguments at known places can be copied
+ * below a timing stub's frame. */
+static hfn_stack_outcome check_object(const hfn_arm64_step *p, const memory_access *a, int64_t low,
                                       int64_t end)
 {
     if (low == end || (end <= 0 && !a->by_register)) {
@@ -221,29 +226,29 @@ static hfn_stack_outcome judge_object(const hfn_arm64_step *p, const access *a, 
     return HFN_STACK_OK;
 }
 
-static hfn_stack_outcome step_access(hfn_arm64_step *p, const access *a)
+static hfn_stack_outcome step_access(hfn_arm64_step *p, const memory_access *a)
 {
     int32_t base = p->s->at[a->base];
     uint32_t bytes = a->bytes * (a->count > 0 ? a->count : 1);
-    hfn_stack_outcome answer = hfn_arm64_judge_value(base);
+    hfn_stack_outcome outcome = hfn_arm64_check_value(base);
 
-    if (answer == HFN_STACK_OK && hfn_arm64_is_number(base)) {
-        answer = judge_object(p, a, base + a->offset, base + a->offset + bytes);
+    if (outcome == HFN_STACK_OK && hfn_arm64_is_number(base)) {
+        outcome = check_object(p, a, base + a->offset, base + a->offset + bytes);
     }
-    if (answer != HFN_STACK_OK) {
-        return answer;
+    if (outcome != HFN_STACK_OK) {
+        return outcome;
     }
     if (a->by_register &&
         hfn_arm64_is_in_frame(hfn_arm64_get_operand(p, hfn_arm64_get_rm(p->word)))) {
         return HFN_STACK_LOST;
     }
-    answer = transfer(p, a, base);
-    if (answer != HFN_STACK_OK || (a->write_back == 0 && !a->writes_base_by_register)) {
-        return answer;
+    outcome = transfer_registers(p, a, base);
+    if (outcome != HFN_STACK_OK || (a->write_back == 0 && !a->writes_base_by_register)) {
+        return outcome;
     }
     if (!hfn_arm64_is_number(base) || a->writes_base_by_register) {
         return hfn_arm64_is_in_frame(base) ? hfn_arm64_set_address(p, a->base, HFN_STACK_IN_FRAME)
-                                           : answer;
+                                           : outcome;
     }
     if (base + a->write_back >= 0 && a->base != HFN_ARM64_SP) {
         return HFN_STACK_TOUCHES_CALLER;
@@ -251,13 +256,15 @@ static hfn_stack_outcome step_access(hfn_arm64_step *p, const access *a)
     return hfn_arm64_set_address(p, a->base, (int32_t)(base + a->write_back));
 }
 
-/* Exclusive, ordered, atomic, structures: at the base, by at most 64 bytes. */
+/* Exclusive, ordered, atomic and structure accesses, of at most 64 bytes at the base. */
 static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
 {
     uint32_t word = p->word, written = hfn_arm64_get_written_registers(word);
     bool structure = (word & 0xBE000000) == 0x0C000000;
-    access a = { .base = hfn_arm64_get_rn(word), .bytes = structure ? 1 : 8, .vector = structure };
-    hfn_stack_outcome answer;
+    memory_access a = { .base = hfn_arm64_get_rn(word),
+                        .bytes = structure ? 1 : 8,
+                        .vector = structure };
+    hfn_stack_outcome outcome;
 
     a.writes_base_by_register = structure && (word >> 23 & 1);
     if (!structure &&
@@ -266,19 +273,19 @@ static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
          hfn_arm64_get_operand(p, hfn_arm64_get_bits(word, 14, 10)) == HFN_ARM64_RETURN_ADDRESS)) {
         return HFN_STACK_TOUCHES_RETURN;
     }
-    answer = step_access(p, &a);
+    outcome = step_access(p, &a);
     for (uint32_t reg = 0; reg < 31 && !structure; reg++) {
         if ((written >> reg & 1) && reg != a.base) {
             hfn_arm64_set_register(p, reg, HFN_STACK_UNKNOWN);
         }
     }
-    return answer;
+    return outcome;
 }
 
 hfn_stack_outcome hfn_arm64_step_memory(hfn_arm64_step *p)
 {
     uint32_t word = p->word;
-    access a;
+    memory_access a;
 
     if (is_literal(word)) {
         if (!(word >> 26 & 1) && word >> 30 != 3) {
@@ -287,11 +294,11 @@ hfn_stack_outcome hfn_arm64_step_memory(hfn_arm64_step *p)
         return HFN_STACK_OK;
     }
     if (is_pair(word)) {
-        a = pair_of(word);
-    } else if (is_tags(word)) {
-        a = tags_of(word);
+        a = decode_pair(word);
+    } else if (is_tag_access(word)) {
+        a = decode_tags(word);
     } else if (is_single(word)) {
-        a = single_of(word);
+        a = decode_single(word);
     } else {
         return step_other_access(p);
     }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following the stack through an instruction: how far below the CFA (which is sp at the entry) each
- * register points, as far as known; where the return address is, which comes in x30; and whether the
- * instruction touches what lies at or above the CFA, which only loads and stores at known places may (they are
- * of arguments, and noted), or looks at the return address.  That may be kept in the own frame, signed,
- * checked, loaded back and returned to, nothing else.
+ * Follows the stack through an instruction: how far below the CFA (sp at the entry) each register
+ * points, as far as known; where the return address is, which arrives in x30; and whether the
+ * instruction accesses bytes at or above the CFA or reads the return address.  Only loads and
+ * stores at known places may access bytes above the CFA; they are arguments, whose size is noted.
+ * The return address may be saved in the function's frame, signed, authenticated, loaded back and
+ * returned to, nothing else.
  *
- * Control flow first, then the classes of the encoding (Arm ARM, C4.1): constants, registers, vectors, system;
- * loads and stores are in stack_access.c.  In each of them it is asked what the instruction takes for what it is
- * (takes), and said what its target holds then, which mostly is not known.
+ * Control flow is handled first, then each class of encodings (Arm ARM, C4.1): immediates,
+ * registers, vectors, system; stack_access.c handles loads and stores.  Each class checks the
+ * values that the instruction uses and sets its target register, mostly to unknown.
  */
 #include "arch/arm64/stack_use.h"
 
@@ -29,10 +30,10 @@ void hfn_arm64_begin_stack(hfn_stack_state *state)
 
 /* ---- Arithmetic. */
 
-/* The instruction computes with a source register, 31 being zero. */
-static hfn_stack_outcome takes(const hfn_arm64_step *p, uint32_t reg)
+/* May the instruction compute with this source register, where 31 means zero? */
+static hfn_stack_outcome check_operand(const hfn_arm64_step *p, uint32_t reg)
 {
-    return hfn_arm64_judge_value(hfn_arm64_get_operand(p, reg));
+    return hfn_arm64_check_value(hfn_arm64_get_operand(p, reg));
 }
 
 static hfn_stack_outcome move_stack(hfn_arm64_step *p, int64_t to)
@@ -66,10 +67,10 @@ static hfn_stack_outcome add_immediate(hfn_arm64_step *p)
     int64_t constant = (int64_t)hfn_arm64_get_bits(word, 21, 10) << (word >> 22 & 1 ? 12 : 0);
     bool sets_flags = word >> 29 & 1, is_64 = word >> 31, subtracts = word >> 30 & 1;
     int32_t value = p->s->at[rn];
-    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
+    hfn_stack_outcome outcome = hfn_arm64_check_value(value);
 
-    if (answer != HFN_STACK_OK) {
-        return answer;
+    if (outcome != HFN_STACK_OK) {
+        return outcome;
     }
     if (sets_flags || !is_64) {
         if (rd == HFN_ARM64_SP) {
@@ -93,18 +94,18 @@ static hfn_stack_outcome logical_immediate(hfn_arm64_step *p)
     uint32_t rd = hfn_arm64_get_rd(p->word);
     int32_t value = hfn_arm64_get_operand(p, hfn_arm64_get_rn(p->word));
     bool sets_flags = (p->word >> 29 & 3) == 3, is_64 = p->word >> 31;
-    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
+    hfn_stack_outcome outcome = hfn_arm64_check_value(value);
 
-    if (answer != HFN_STACK_OK || (sets_flags && rd == 31)) {
-        return answer;
+    if (outcome != HFN_STACK_OK || (sets_flags && rd == 31)) {
+        return outcome;
     }
     return hfn_arm64_set_address(
         p, rd, is_64 && hfn_arm64_is_in_frame(value) ? HFN_STACK_IN_FRAME : HFN_STACK_UNKNOWN);
 }
 
-/* mov x8, #220 and #435: clone and clone3 (Linux, asm-generic/unistd.h).  What vfork's child does to the
- * stack, its parent finds. */
-static bool begins_task(uint32_t word)
+/* mov x8, #220 or #435: clone and clone3 (Linux, asm-generic/unistd.h).  The child of vfork
+ * changes the stack of its parent. */
+static bool is_clone_number(uint32_t word)
 {
     uint32_t number = hfn_arm64_get_bits(word, 20, 5);
 
@@ -115,7 +116,7 @@ static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
 {
     enum { ADD_SUB = 0x22, ADD_SUB_TAGS, LOGICAL, MOVE_WIDE, BIT_FIELD, EXTRACT };
     uint32_t kind = hfn_arm64_get_bits(p->word, 28, 23);
-    hfn_stack_outcome answer = HFN_STACK_OK;
+    hfn_stack_outcome outcome = HFN_STACK_OK;
 
     if ((p->word & 0x1F000000) == 0x10000000) { /* adr, adrp */
         hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
@@ -131,23 +132,24 @@ static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
         if (hfn_arm64_get_rd(p->word) == HFN_ARM64_SP) {
             return HFN_STACK_LOST;
         }
-        answer = hfn_arm64_judge_value(p->s->at[hfn_arm64_get_rn(p->word)]);
+        outcome = hfn_arm64_check_value(p->s->at[hfn_arm64_get_rn(p->word)]);
     } else if (kind == MOVE_WIDE) {
-        if (begins_task(p->word)) {
+        if (is_clone_number(p->word)) {
             return HFN_STACK_LOST;
         }
     } else { /* BIT_FIELD, EXTRACT */
-        answer = takes(p, hfn_arm64_get_rn(p->word));
-        if (answer == HFN_STACK_OK && kind == EXTRACT) {
-            answer = takes(p, hfn_arm64_get_rm(p->word));
+        outcome = check_operand(p, hfn_arm64_get_rn(p->word));
+        if (outcome == HFN_STACK_OK && kind == EXTRACT) {
+            outcome = check_operand(p, hfn_arm64_get_rm(p->word));
         }
     }
     hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
-    return answer;
+    return outcome;
 }
 
-/* add, sub of registers: extended ones know sp, shifted ones zero.  What is added to a place in the frame
- * may lead anywhere: compilers fold constants, so that an array of the caller's can begin below it. */
+/* add and sub of registers; register 31 is sp in extended forms and zero in shifted ones.  An
+ * address in the frame plus an unknown number may point anywhere: compilers fold constants, so
+ * the base of an array of the caller's may be in the frame. */
 static hfn_stack_outcome add_register(hfn_arm64_step *p)
 {
     uint32_t word = p->word, rd = hfn_arm64_get_rd(word);
@@ -157,13 +159,13 @@ static hfn_stack_outcome add_register(hfn_arm64_step *p)
     int32_t m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word));
     bool points =
         word >> 31 && (hfn_arm64_is_in_frame(n) || (hfn_arm64_is_in_frame(m) && !subtracts));
-    hfn_stack_outcome answer = hfn_arm64_judge_value(n);
+    hfn_stack_outcome outcome = hfn_arm64_check_value(n);
 
-    if (answer == HFN_STACK_OK) {
-        answer = hfn_arm64_judge_value(m);
+    if (outcome == HFN_STACK_OK) {
+        outcome = hfn_arm64_check_value(m);
     }
-    if (answer != HFN_STACK_OK) {
-        return answer;
+    if (outcome != HFN_STACK_OK) {
+        return outcome;
     }
     if (rd == 31 && sets_flags && subtracts && word >> 31 &&
         hfn_arm64_is_in_frame(n) != hfn_arm64_is_in_frame(m)) {
@@ -181,12 +183,12 @@ static hfn_stack_outcome add_register(hfn_arm64_step *p)
 static hfn_stack_outcome move_register(hfn_arm64_step *p)
 {
     int32_t value = hfn_arm64_get_operand(p, hfn_arm64_get_rm(p->word));
-    hfn_stack_outcome answer = hfn_arm64_judge_value(value);
+    hfn_stack_outcome outcome = hfn_arm64_check_value(value);
 
-    if (answer == HFN_STACK_OK) {
+    if (outcome == HFN_STACK_OK) {
         hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), value);
     }
-    return answer;
+    return outcome;
 }
 
 static bool is_signature(uint32_t word) /* pac*, aut*, xpac* */
@@ -224,7 +226,7 @@ static hfn_stack_outcome step_register(hfn_arm64_step *p)
     uint32_t word = p->word;
     int32_t n = hfn_arm64_get_operand(p, hfn_arm64_get_rn(word)),
             m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)), result = HFN_STACK_UNKNOWN;
-    hfn_stack_outcome answer;
+    hfn_stack_outcome outcome;
 
     if (is_signature(word)) { /* x30 stays what it is */
         if (hfn_arm64_get_rd(word) != HFN_ARM64_LINK) {
@@ -238,12 +240,12 @@ static hfn_stack_outcome step_register(hfn_arm64_step *p)
     if (is_add_sub(word)) {
         return add_register(p);
     }
-    answer = takes(p, hfn_arm64_get_rn(word));
-    if (answer == HFN_STACK_OK) {
-        answer = takes(p, hfn_arm64_get_rm(word));
+    outcome = check_operand(p, hfn_arm64_get_rn(word));
+    if (outcome == HFN_STACK_OK) {
+        outcome = check_operand(p, hfn_arm64_get_rm(word));
     }
-    if (answer == HFN_STACK_OK && has_third_source(word)) {
-        answer = takes(p, hfn_arm64_get_bits(word, 14, 10));
+    if (outcome == HFN_STACK_OK && has_third_source(word)) {
+        outcome = check_operand(p, hfn_arm64_get_bits(word, 14, 10));
     }
     if (is_tag_insert(word) && hfn_arm64_get_rd(word) == HFN_ARM64_SP) {
         return HFN_STACK_LOST;
@@ -251,27 +253,27 @@ static hfn_stack_outcome step_register(hfn_arm64_step *p)
     if (is_select(word) && (hfn_arm64_is_in_frame(n) || hfn_arm64_is_in_frame(m))) {
         result = n > m ? n : m; /* the higher one */
     }
-    if (answer == HFN_STACK_OK &&
+    if (outcome == HFN_STACK_OK &&
         (hfn_arm64_get_written_registers(word) >> hfn_arm64_get_rd(word) & 1)) {
         hfn_arm64_set_register(p, hfn_arm64_get_rd(word), result);
     }
-    return answer;
+    return outcome;
 }
 
-/* Of floating point and SIMD only what moves or converts from and to general registers matters. */
+/* Of floating point and SIMD only instructions that use general registers matter. */
 static hfn_stack_outcome step_vector(hfn_arm64_step *p)
 {
-    hfn_stack_outcome answer;
+    hfn_stack_outcome outcome;
 
     if (!hfn_arm64_uses_general_register(p->word)) {
         return HFN_STACK_OK;
     }
-    answer = takes(p, hfn_arm64_get_rn(p->word));
-    if (answer == HFN_STACK_OK) {
+    outcome = check_operand(p, hfn_arm64_get_rn(p->word));
+    if (outcome == HFN_STACK_OK) {
         hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word),
-                               HFN_STACK_UNKNOWN); /* or a vector of that number: harmless */
+                               HFN_STACK_UNKNOWN); /* or a vector register: harmless */
     }
-    return answer;
+    return outcome;
 }
 
 /* ---- Control. */
@@ -286,7 +288,7 @@ static hfn_stack_outcome step_call(hfn_arm64_step *p)
     return HFN_STACK_OK;
 }
 
-/* To a register, br, blr, ret and their signed forms. */
+/* br, blr, ret and their signed forms. */
 static hfn_stack_outcome step_branch(hfn_arm64_step *p)
 {
     enum { BR, BLR, RET };
@@ -317,7 +319,7 @@ static hfn_stack_outcome step_system(hfn_arm64_step *p)
         hfn_arm64_set_register(p, rt, HFN_STACK_UNKNOWN); /* mrs */
         return HFN_STACK_OK;
     }
-    return takes(p, rt);
+    return check_operand(p, rt);
 }
 
 hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint64_t rva,
@@ -335,7 +337,7 @@ hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint
     case HFN_ARM64_B_COND: return HFN_STACK_OK;
     case HFN_ARM64_BL: return step_call(&p);
     case HFN_ARM64_CBZ:
-    case HFN_ARM64_TBZ: return takes(&p, p.word & 31);
+    case HFN_ARM64_TBZ: return check_operand(&p, p.word & 31);
     case HFN_ARM64_BRANCH: return step_branch(&p);
     case HFN_ARM64_BOUND:
     case HFN_ARM64_NONE: return HFN_STACK_LOST;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Following the stack: what arch.h promises. */
+/* Follows the stack: begin_stack, step_stack and is_never_shared of arch.h. */
 #ifndef HFN_ARCH_ARM64_STACK_USE_H
 #define HFN_ARCH_ARM64_STACK_USE_H
 
 #include "arch/arch.h"
 
-/* Places in hfn_stack_state: x0 to x30 by number, sp, and where in the frame the return address lies. */
+/* Indexes in hfn_stack_state.at: x0 to x30 and sp by number, then the place of the saved return
+ * address. */
 #define HFN_ARM64_RETURN_PLACE 32u
 
 void hfn_arm64_begin_stack(hfn_stack_state *state);
 hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                        hfn_stack_state *state);
 
-/* stp or ldp of x30 and another, as of a frame record: LLVM's outliner leaves x30 alone, and keeps it by itself
- * where it must. */
+/* Is it a stp or ldp with x30, as for a frame record?  LLVM's outliner does not outline x30, and
+ * saves it in other ways. */
 bool hfn_arm64_saves_link(const uint8_t *bytes, uint64_t size);
 
 #endif

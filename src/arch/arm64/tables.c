@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of this folder. */
+/* The table hfn_arch_arm64. */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/dispatch.h"
 #include "arch/arm64/relocate.h"
@@ -7,11 +7,12 @@
 
 #include <hotfn/machine.h>
 
-/* No stub of this CPU touches a flag (it counts with add, tests with cbz); it spoils x16 and x17. */
+/* Stubs of this CPU change no flag, as they count with add and test with cbz; they change x16
+ * and x17. */
 static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                        bool at_return, uint64_t *leaves_to)
 {
-    (void)at_return; /* no call keeps x16 and x17: a linker's veneer may spoil them */
+    (void)at_return; /* no call preserves x16 and x17, which veneers may change */
     *leaves_to = UINT64_MAX;
     return hfn_arm64_are_scratch_registers_live(bytes + (at - rva), size - (at - rva));
 }

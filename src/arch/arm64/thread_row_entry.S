@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a stub goes when its thread has no row yet (counters.h, "slow_path's contract").  x17
- * says where to go on; nothing below sp is in use (AAPCS64 knows no red zone). */
+/* HOT PATH: the slow path of a stub whose thread has no row yet (counters.h, "slow_path's
+ * contract").  x17 holds the address at which the stub continues; AAPCS64 has no red zone below
+ * sp. */
 #include "arch/arm64/asm.h"
 
     function hfn_thread_row_entry

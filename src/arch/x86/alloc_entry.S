@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: as time_entry.S, for a run that keeps memory.  Flags pass in and out. */
+/* HOT PATH: entry and exit probes like those of time_entry.S, for runs that record allocations.
+ * All registers and flags are preserved. */
 #include "arch/x86/asm.h"
 
 .macro  entry name, target
@@ -10,7 +11,7 @@
     save    rdx                 /* the stack is aligned now, as at any C function */
 .endm
 
-/* target, called with rdi and what is in rsi and rdx */
+/* Calls target(frame, rsi, rdx). */
 .macro  finish name, target
     leaq    48(%rsp), %rdi      /* the frame */
     call    \target
@@ -28,12 +29,12 @@
     finish  hfn_alloc_enter_entry, hfn_alloc_enter
 
     entry   hfn_alloc_exit_entry
-    movq    32(%rsp), %rsi      /* what was in rax */
+    movq    32(%rsp), %rsi      /* saved rax */
     finish  hfn_alloc_exit_entry, hfn_alloc_exit
 
-/* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): any function of the C calling
- * convention.  Vector registers are not kept: around malloc and free nobody may rely on them
- * (System V x86-64 psABI, 3.2.1). */
+/* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): calls a C function and
+ * preserves the general registers.  Vector registers are not saved, because callers of malloc
+ * and free may not rely on them (System V x86-64 psABI, 3.2.1). */
     function hfn_alloc_call
     save    rbp
     movq    %rsp, %rbp

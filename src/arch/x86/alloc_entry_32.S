@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: as time_entry_32.S, for a run that keeps memory. */
+/* HOT PATH: entry and exit probes like those of time_entry_32.S, for runs that record
+ * allocations. */
 #include "arch/x86/asm_32.h"
 
     enter   hfn_alloc_enter_entry, hfn_alloc_enter
     leave_  hfn_alloc_exit_entry, hfn_alloc_exit
 
-/* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): on a stack that is aligned as at any call
- * (i386 psABI, 2.2.2).  The entries keep the registers that the function may change. */
+/* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): calls a C function with an
+ * aligned stack (i386 psABI, 2.2.2).  The probes save the registers that the function may
+ * change. */
     function hfn_alloc_call
     save    ebp
     movl    %esp, %ebp

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What assembly of both word sizes begins with: a function's head and end; a register pushed and taken back, which
- * unwinders are told of; the flags in a register.  No file of it wants an executable stack. */
+/* Macros for assembly of both word sizes: begin and end of a function, registers saved and
+ * restored with their unwind rows, flags in a register.  No file needs an executable stack. */
 #ifndef HFN_ARCH_X86_ASM_H
 #define HFN_ARCH_X86_ASM_H
 
@@ -42,7 +42,7 @@
     .cfi_restore \register
 .endm
 
-/* In AX; pushf and popf would take far longer. */
+/* Copies the arithmetic flags to AX, much faster than pushf and popf. */
 .macro  flags_to_ax
     lahf                        /* SF ZF AF PF CF to ah */
     seto    %al
@@ -52,7 +52,7 @@
     sahf
 .endm
 
-/* And with them AX, which lies above them. */
+/* Saves AX and, below it, the flags. */
 .macro  save_flags
     save    AX
     flags_to_ax

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For i386: what stands around the C function that a timing stub calls. */
+/* i386: macros for the entry and exit probes around the C functions that timing stubs call. */
 #ifndef HFN_ARCH_X86_ASM_32_H
 #define HFN_ARCH_X86_ASM_32_H
 
@@ -17,7 +17,7 @@
     save    edx
 .endm
 
-/* target(frame, ecx, edx), the frame being in eax */
+/* Calls target(frame, ecx, edx) with the frame in eax. */
 .macro  finish name, target
     pushl   %edx
     .cfi_adjust_cfa_offset 4
@@ -35,8 +35,8 @@
     end_function \name
 .endm
 
-/* Behind the return address stand the number of words that the function takes on the stack and room for
- * them, 24 bytes and as many times 64 as it needs; then the frame, the caller's return address, and the
+/* Above the return address are the number of words that the function takes on the stack and room
+ * for them, 24 bytes plus a multiple of 64; then the frame, the caller's return address, and the
  * words, which are copied down. */
 .macro  enter name, target
     begin   \name
@@ -51,7 +51,7 @@
     movl    %edx, SAVED_BYTES - 4(%esp, %ecx, 4)
     decl    %ecx
     jnz     1b
-2:  movl    SAVED_BYTES(%esp), %ecx     /* the first two, if it takes as many */
+2:  movl    SAVED_BYTES(%esp), %ecx     /* the first two words, if there are two */
     movl    SAVED_BYTES + 4(%esp), %edx
     finish  \name, \target
 .endm
@@ -59,7 +59,7 @@
 .macro  leave_ name, target
     begin   \name
     leal    SAVED_BYTES(%esp), %eax
-    movl    SAVED_EAX(%esp), %ecx       /* what it returns */
+    movl    SAVED_EAX(%esp), %ecx       /* the returned value */
     finish  \name, \target
 .endm
 

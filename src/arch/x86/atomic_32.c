@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HOT PATH: what compilers call for an atomic access of 64 bits in 32-bit code that has general registers
- * only (GCC wiki, Atomic/GCCMM/LIbrary).  libatomic has these too, but nobody is to load it for us, and
- * it may be hooked.  cmpxchg8b (Intel SDM vol. 2) writes what it reads, so memory must be writable;
- * all orders are the strongest.
+ * HOT PATH: the functions that compilers call for 64-bit atomic accesses in 32-bit code restricted
+ * to general registers (GCC wiki, Atomic/GCCMM/LIbrary).  libatomic's are not used: it would have
+ * to be loaded, and its functions may be hooked.  cmpxchg8b (Intel SDM vol. 2, CMPXCHG8B) writes
+ * even when it only reads, so the memory must be writable; every access is sequentially consistent.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@ uint64_t hfn_atomic_add(volatile uint64_t *at, uint64_t value,
 bool hfn_atomic_swap(volatile uint64_t *at, uint64_t *expected, uint64_t value, bool weak,
                      int success, int failure) __asm__("__atomic_compare_exchange_8");
 
-/* If *at is *expected it becomes value, else *expected becomes what it is. */
-static inline bool swap(volatile uint64_t *at, uint64_t *expected, uint64_t value)
+/* If *at equals *expected, set it to value; else set *expected to *at. */
+static inline bool compare_and_swap(volatile uint64_t *at, uint64_t *expected, uint64_t value)
 {
     bool same;
 
@@ -32,7 +32,7 @@ uint64_t hfn_atomic_load(volatile uint64_t *at, int order)
     uint64_t value = 0;
 
     (void)order;
-    swap(at, &value, 0);
+    compare_and_swap(at, &value, 0);
     return value;
 }
 
@@ -41,7 +41,7 @@ void hfn_atomic_store(volatile uint64_t *at, uint64_t value, int order)
     uint64_t before = 0;
 
     (void)order;
-    while (!swap(at, &before, value)) {
+    while (!compare_and_swap(at, &before, value)) {
     }
 }
 
@@ -50,7 +50,7 @@ uint64_t hfn_atomic_add(volatile uint64_t *at, uint64_t value, int order)
     uint64_t before = 0;
 
     (void)order;
-    while (!swap(at, &before, before + value)) {
+    while (!compare_and_swap(at, &before, before + value)) {
     }
     return before;
 }
@@ -59,5 +59,5 @@ bool hfn_atomic_swap(volatile uint64_t *at, uint64_t *expected, uint64_t value, 
                      int success, int failure)
 {
     (void)weak, (void)success, (void)failure;
-    return swap(at, expected, value);
+    return compare_and_swap(at, expected, value);
 }

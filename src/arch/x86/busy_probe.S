@@ -11,7 +11,7 @@
     nopl    0(%rax, %rax, 1)
 .endm
 
-/* Eight that do not wait for each other. */
+/* Eight instructions, of which only the last depends on another one. */
 .macro  body
     addl    $1, %eax
     addl    $1, %ecx

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted), i386: calls a function that only
- * returns, again and again; counted: one whose entry jumps to a stub, as hooks do, to learn what that
- * costs. */
+/* void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted), i386: measures the
+ * cost of a count. Calls a function that only returns; if counted is not 0, one whose entry
+ * jumps to a stub, like a hooked function. */
 #include "arch/x86/asm.h"
 
     function hfn_count_probe, align=6

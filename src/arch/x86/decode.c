@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Zydis, translated into the words of arch.h and decode.h.  The only file that includes it.  It decides
- * nothing: what a jump or a flag means for a hook is judged elsewhere.
+ * Translates Zydis' results into the terms of arch.h and decode.h; the only file that includes
+ * Zydis. It makes no decisions: other files decide what a jump or a flag means for a hook.
  */
 #include "arch/x86/decode.h"
 
@@ -10,9 +10,9 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-#define WIDEST_BYTES 64u /* that plain instructions read */
+#define MAX_OPERAND_BYTES 64u /* of instructions that do not save or restore state */
 
-static ZydisDecoder decoder_of(hfn_x86_mode mode)
+static ZydisDecoder make_decoder(hfn_x86_mode mode)
 {
     ZydisDecoder decoder;
 
@@ -27,12 +27,12 @@ static ZydisDecoder decoder_of(hfn_x86_mode mode)
 static bool zydis_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                          ZydisDecoderContext *context, ZydisDecodedInstruction *out)
 {
-    ZydisDecoder decoder = decoder_of(mode);
+    ZydisDecoder decoder = make_decoder(mode);
 
     return ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&decoder, context, bytes, size, out));
 }
 
-static hfn_flow flow_of(const ZydisDecodedInstruction *in)
+static hfn_flow get_flow(const ZydisDecodedInstruction *in)
 {
     bool direct = (in->attributes & ZYDIS_ATTRIB_IS_RELATIVE) && in->raw.imm[0].is_relative;
 
@@ -80,7 +80,7 @@ static void set_relative(hfn_instruction *out, uint32_t at, uint32_t bits, uint6
     out->target = target;
 }
 
-/* The PC-relative field, or the address that an immediate or a lea may hold. */
+/* Fill in the PC-relative field, or the address that an immediate or a lea may contain. */
 static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, uint64_t link_base,
                              hfn_instruction *out)
 {
@@ -115,9 +115,9 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
     out->target = (uint32_t)out->target;
 }
 
-/* What GNU as fills 32-bit code with, which has no long nop on every CPU: lea r, [r + 0] of any length,
- * and mov esi, esi (gas, i386_align_code). */
-static bool fills_32(const ZydisDecodedInstruction *in)
+/* Is it padding by GNU as in 32-bit code, where not every CPU has a long nop: lea r, [r + 0] of any
+ * length, or mov esi, esi (gas, i386_align_code)? */
+static bool is_filler_32(const ZydisDecodedInstruction *in)
 {
     uint8_t base = has_sib(in) ? in->raw.sib.base : in->raw.modrm.rm;
 
@@ -142,9 +142,10 @@ bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
     }
     memset(out, 0, sizeof *out);
     out->length = in.length;
-    out->flow = (uint8_t)flow_of(&in);
+    out->flow = (uint8_t)get_flow(&in);
     out->is_padding = in.mnemonic == ZYDIS_MNEMONIC_INT3 ||
-                      (in.mnemonic == ZYDIS_MNEMONIC_NOP && in.raw.modrm.reg == 0) || fills_32(&in);
+                      (in.mnemonic == ZYDIS_MNEMONIC_NOP && in.raw.modrm.reg == 0) ||
+                      is_filler_32(&in);
     out->is_landing_pad =
         in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_ENDBR32;
     out->through_table =
@@ -160,8 +161,8 @@ bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint
            hfn_x86_decode_fully(mode, bytes, size, rva, link_base, out);
 }
 
-/* The number of the general register that holds reg, or HFN_X86_NO_REGISTER. */
-static uint8_t register_number(ZydisRegister reg)
+/* The number of the general register that contains reg, or HFN_X86_NO_REGISTER. */
+static uint8_t get_register_number(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
@@ -174,9 +175,9 @@ static uint8_t register_number(ZydisRegister reg)
     return (uint8_t)(whole - ZYDIS_REGISTER_RAX);
 }
 
-static uint32_t register_bit(ZydisRegister reg)
+static uint32_t get_register_bit(ZydisRegister reg)
 {
-    uint8_t number = register_number(reg);
+    uint8_t number = get_register_number(reg);
 
     return number < 16 ? 1u << number : 0;
 }
@@ -184,19 +185,20 @@ static uint32_t register_bit(ZydisRegister reg)
 static void add_operand(const ZydisDecodedOperand *operand, hfn_x86_effects *out)
 {
     if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY) {
-        out->reads |= register_bit(operand->mem.base) | register_bit(operand->mem.index);
+        out->reads |= get_register_bit(operand->mem.base) | get_register_bit(operand->mem.index);
     } else if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER) {
         if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_READ) {
-            out->reads |= register_bit(operand->reg.value);
+            out->reads |= get_register_bit(operand->reg.value);
         }
         if (operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
-            out->writes |= register_bit(operand->reg.value);
+            out->writes |= get_register_bit(operand->reg.value);
         }
     }
 }
 
-/* Instructions whose first operand, a whole register, gets a value that has nothing to do with what it
- * held.  A list of those that compilers use: of any other it is not said (bsf may leave it alone). */
+/* Is the new value of the first operand, a whole register, independent of its old value?  True
+ * only for instructions that compilers use; others, such as bsf, may leave the register
+ * unchanged. */
 static bool replaces_register(const ZydisDecodedInstruction *in)
 {
     switch (in->mnemonic) {
@@ -215,7 +217,7 @@ static bool replaces_register(const ZydisDecodedInstruction *in)
     }
 }
 
-/* xor r, r and sub r, r: Zydis counts them as reads. */
+/* xor r, r and sub r, r, which Zydis counts as reads. */
 static bool zeroes_register(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands)
 {
     return (in->mnemonic == ZYDIS_MNEMONIC_XOR || in->mnemonic == ZYDIS_MNEMONIC_SUB) &&
@@ -224,7 +226,7 @@ static bool zeroes_register(const ZydisDecodedInstruction *in, const ZydisDecode
            operands[0].reg.value == operands[1].reg.value;
 }
 
-/* A write of 4 bytes clears the rest (Intel SDM vol. 1, 3.4.1.1). */
+/* A write of 4 bytes clears the upper half (Intel SDM vol. 1, 3.4.1.1). */
 static void translate_kills(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
                             hfn_x86_effects *out)
 {
@@ -234,9 +236,9 @@ static void translate_kills(const ZydisDecodedInstruction *in, const ZydisDecode
         return;
     }
     if (in->operand_count >= 2 && zeroes_register(in, operands)) {
-        out->kills = register_bit(to->reg.value);
+        out->kills = get_register_bit(to->reg.value);
     } else if (to->actions == ZYDIS_OPERAND_ACTION_WRITE && replaces_register(in)) {
-        out->kills = register_bit(to->reg.value) & ~out->reads;
+        out->kills = get_register_bit(to->reg.value) & ~out->reads;
     }
 }
 
@@ -256,8 +258,9 @@ static bool is_opaque(const ZydisDecodedInstruction *in)
     }
 }
 
-/* Written on every path: a shift by cl, a repeated compare may leave the flags alone. */
-static bool writes_flags_surely(const ZydisDecodedInstruction *in)
+/* Are the flags written in any case?  A shift by cl or a repeated compare may leave them
+ * unchanged. */
+static bool always_writes_flags(const ZydisDecodedInstruction *in)
 {
     if (in->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) {
         return false;
@@ -284,23 +287,23 @@ static void translate_flags(const ZydisDecodedInstruction *in, hfn_x86_effects *
         return;
     }
     out->flags_read = flags->tested & HFN_X86_ARITHMETIC_FLAGS;
-    if (writes_flags_surely(in)) {
+    if (always_writes_flags(in)) {
         out->flags_written =
             (flags->modified | flags->set_0 | flags->set_1) & HFN_X86_ARITHMETIC_FLAGS;
     }
 }
 
-/* A general register or its low part; ah, bh, ch, dh would be mistaken for al ... */
+/* A general register or its low part, but not ah, bh, ch or dh, whose number is that of al ... */
 static bool is_register(const ZydisDecodedOperand *operand)
 {
     ZydisRegister reg = operand->reg.value;
 
     return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           register_number(reg) != HFN_X86_NO_REGISTER &&
+           get_register_number(reg) != HFN_X86_NO_REGISTER &&
            (reg < ZYDIS_REGISTER_AH || reg > ZYDIS_REGISTER_BH);
 }
 
-static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)
+static hfn_x86_shape get_move_shape(const ZydisDecodedOperand *source)
 {
     if (source->type == ZYDIS_OPERAND_TYPE_MEMORY) {
         return HFN_X86_LOAD;
@@ -312,12 +315,12 @@ static hfn_x86_shape shape_of_move(const ZydisDecodedOperand *source)
 }
 
 /* The shape of an instruction whose first operand is a general register. */
-static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *source)
+static hfn_x86_shape get_shape(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *source)
 {
     bool long_mode = in->machine_mode == ZYDIS_MACHINE_MODE_LONG_64;
     bool whole = in->operand_width == (long_mode ? 64 : 32);
     ZydisRegister thread = long_mode ? ZYDIS_REGISTER_FS : ZYDIS_REGISTER_GS;
-    bool by_constant = source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    bool has_immediate = source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 
     if (in->meta.category == ZYDIS_CATEGORY_CMOV) {
         return HFN_X86_SELECT;
@@ -325,7 +328,7 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
     switch (in->mnemonic) {
     case ZYDIS_MNEMONIC_MOV:
     case ZYDIS_MNEMONIC_MOVZX:
-        return in->operand_width >= 32 ? shape_of_move(source) : HFN_X86_OTHER;
+        return in->operand_width >= 32 ? get_move_shape(source) : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_MOVSXD:
         if (in->operand_width != 64) {
             return HFN_X86_OTHER;
@@ -336,13 +339,13 @@ static hfn_x86_shape shape_of(const ZydisDecodedInstruction *in, const ZydisDeco
             return whole ? HFN_X86_ADD_LOAD : HFN_X86_OTHER;
         }
         return is_register(source) && whole ? HFN_X86_ADD : HFN_X86_OTHER;
-    case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard, fs:0x30, gs:0x18 */
+    case ZYDIS_MNEMONIC_XOR: /* glibc's pointer guard: fs:0x30, gs:0x18 */
         return source->type == ZYDIS_OPERAND_TYPE_MEMORY && source->mem.segment == thread
                    ? HFN_X86_SELECT
                    : HFN_X86_OTHER;
     case ZYDIS_MNEMONIC_LEA: return whole ? HFN_X86_LEA : HFN_X86_OTHER;
-    case ZYDIS_MNEMONIC_AND: return by_constant ? HFN_X86_AND : HFN_X86_OTHER;
-    case ZYDIS_MNEMONIC_CMP: return by_constant ? HFN_X86_COMPARE : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_AND: return has_immediate ? HFN_X86_AND : HFN_X86_OTHER;
+    case ZYDIS_MNEMONIC_CMP: return has_immediate ? HFN_X86_COMPARE : HFN_X86_OTHER;
     default: return HFN_X86_OTHER;
     }
 }
@@ -354,8 +357,8 @@ static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_r
         return;
     }
     out->has_memory = true;
-    out->base = register_number(operand->mem.base);
-    out->index = register_number(operand->mem.index);
+    out->base = get_register_number(operand->mem.base);
+    out->index = get_register_number(operand->mem.index);
     if (operand->mem.index != ZYDIS_REGISTER_NONE && out->index == HFN_X86_NO_REGISTER) {
         out->index = HFN_X86_VECTOR_INDEX;
     }
@@ -368,8 +371,8 @@ static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_r
     }
 }
 
-static uint8_t stored_register(const ZydisDecodedInstruction *in,
-                               const ZydisDecodedOperand *operands)
+static uint8_t get_stored_register(const ZydisDecodedInstruction *in,
+                                   const ZydisDecodedOperand *operands)
 {
     const ZydisDecodedOperand *from = &operands[in->mnemonic == ZYDIS_MNEMONIC_PUSH ? 0 : 1];
     bool to_memory = in->operand_count_visible >= 2 &&
@@ -379,7 +382,7 @@ static uint8_t stored_register(const ZydisDecodedInstruction *in,
     if ((!to_memory && in->mnemonic != ZYDIS_MNEMONIC_PUSH) || !is_register(from)) {
         return HFN_X86_NO_REGISTER;
     }
-    return register_number(from->reg.value);
+    return get_register_number(from->reg.value);
 }
 
 static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
@@ -390,12 +393,12 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
         translate_memory(&operands[i], rva + in->length, out);
     }
     if (in->operand_count_visible >= 1 && is_register(&operands[0])) {
-        out->dest = register_number(operands[0].reg.value);
+        out->dest = get_register_number(operands[0].reg.value);
     }
     if (in->mnemonic == ZYDIS_MNEMONIC_JMP) {
         out->shape = HFN_X86_JUMP;
     }
-    out->stored = stored_register(in, operands);
+    out->stored = get_stored_register(in, operands);
     if (in->mnemonic == ZYDIS_MNEMONIC_POP) {
         out->shape = HFN_X86_SELECT;
     }
@@ -409,19 +412,19 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
     const ZydisDecodedOperand *source = &operands[1];
     out->width = (uint8_t)(source->size / 8);
     if (is_register(source)) {
-        out->src = register_number(source->reg.value);
+        out->src = get_register_number(source->reg.value);
     }
     if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         out->immediate = source->imm.value.u;
         out->width = (uint8_t)(operands[0].size / 8);
     }
-    out->shape = (uint8_t)shape_of(in, source);
+    out->shape = (uint8_t)get_shape(in, source);
 }
 
 bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             hfn_x86_effects *out)
 {
-    ZydisDecoder decoder = decoder_of(mode);
+    ZydisDecoder decoder = make_decoder(mode);
     ZydisDecoderContext context;
     ZydisDecodedInstruction in;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
@@ -445,24 +448,24 @@ bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t si
     return true;
 }
 
-/* Bit tests with a register reach further than their operand; compilers make none of memory. */
+/* A bit test by a register can access memory beyond its operand; compilers emit none on memory. */
 uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size)
 {
-    ZydisDecoder decoder = decoder_of(HFN_X86_64);
+    ZydisDecoder decoder = make_decoder(HFN_X86_64);
     ZydisDecoderContext context;
     ZydisDecodedInstruction in;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
-    uint32_t most = 0;
+    uint32_t max_bytes = 0;
 
     if (!zydis_decode(HFN_X86_64, bytes, size, &context, &in) ||
         !ZYAN_SUCCESS(
             ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count))) {
-        return WIDEST_BYTES;
+        return MAX_OPERAND_BYTES;
     }
     for (uint32_t i = 0; i < in.operand_count; i++) {
-        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].size / 8 > most) {
-            most = operands[i].size / 8u;
+        if (operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY && operands[i].size / 8 > max_bytes) {
+            max_bytes = operands[i].size / 8u;
         }
     }
-    return most ? most : WIDEST_BYTES;
+    return max_bytes ? max_bytes : MAX_OPERAND_BYTES;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading x86 instructions, of 64-bit and of 32-bit code: what arch.h promises, and the fuller reading (flags, registers, shape)
- * that only entries and jump tables need. */
+/* Decodes x86 instructions of 64-bit and 32-bit code: the decode call of arch.h, and the effects
+ * (registers, flags, shape) that only entries and jump tables need. */
 #ifndef HFN_ARCH_X86_DECODE_H
 #define HFN_ARCH_X86_DECODE_H
 
 #include "arch/arch.h"
 
-/* Which of the two instruction sets the bytes are of. */
+/* The instruction set of the bytes. */
 typedef enum hfn_x86_mode { HFN_X86_64 = 0, HFN_X86_32 } hfn_x86_mode;
 
-/* arch.h decode.  hfn_x86_decode_common where it knows the instruction, else hfn_x86_decode_fully. */
+/* decode of arch.h: hfn_x86_decode_common if it knows the instruction, else
+ * hfn_x86_decode_fully. */
 bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                     uint64_t link_base, hfn_instruction *out);
 
-/* The same answer from Zydis, for every instruction there is. */
+/* The same result from Zydis, for every instruction. */
 bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                           uint64_t link_base, hfn_instruction *out);
 
-/* What an instruction does to general registers (bit n: register number n, rsp is 4), to the
- * arithmetic flags (bits of EFLAGS) and, for the few shapes that jump tables are made of, how. */
+/* Shapes of instructions from which compilers build jumps through tables. */
 typedef enum hfn_x86_shape {
     HFN_X86_OTHER = 0,
     HFN_X86_MOVE,   /* mov dest, src: 4 or 8 bytes; movzx: 1 or 2                             */
@@ -31,7 +31,7 @@ typedef enum hfn_x86_shape {
     HFN_X86_LEA,      /* lea dest, [memory]                                                     */
     HFN_X86_AND,      /* and dest, immediate                                                    */
     HFN_X86_COMPARE,  /* cmp dest, immediate                                                    */
-    HFN_X86_SELECT,   /* cmovcc, pop, a pointer unguarded: a whole value                         */
+    HFN_X86_SELECT,   /* cmovcc, pop, xor with glibc's pointer guard: dest becomes a pointer     */
     HFN_X86_JUMP      /* jmp dest, or jmp [memory]                                              */
 } hfn_x86_shape;
 
@@ -39,6 +39,8 @@ typedef enum hfn_x86_shape {
 #define HFN_X86_RIP 0xFE
 #define HFN_X86_VECTOR_INDEX 0xFD
 
+/* What an instruction does to general registers (bit n: register n, rsp is 4), to the arithmetic
+ * flags (bits of EFLAGS), and with which operands. */
 typedef struct hfn_x86_effects {
     uint8_t length;
     uint8_t shape;              /* hfn_x86_shape                                        */
@@ -46,25 +48,25 @@ typedef struct hfn_x86_effects {
     uint8_t dest, src;          /* register numbers, HFN_X86_NO_REGISTER                */
     uint8_t base, index, scale; /* of the memory operand; base may be HFN_X86_RIP,
                                  * index HFN_X86_VECTOR_INDEX                       */
-    uint8_t stored;             /* the register whose whole value goes to memory        */
+    uint8_t stored;             /* the register whose whole value is written to memory  */
     uint16_t memory_bytes;      /* of the memory operand; 0 for lea                     */
     bool has_memory;
-    int64_t displacement; /* of the memory operand; for RIP the RVA that it means */
+    int64_t displacement; /* of the memory operand; with base RIP, the target's RVA */
     uint64_t immediate;   /* sign-extended                                        */
     uint32_t reads, writes;
-    uint32_t kills; /* of writes: surely, all 64 bits, whatever the register held */
-    bool opaque;    /* the kernel, or a transaction: what it does to registers is not said here */
-    uint32_t flags_read, flags_written; /* written: surely, to a defined value      */
+    uint32_t kills; /* subset of writes: always, all 64 bits, independent of the old value */
+    bool opaque;    /* enters the kernel or a transaction: further registers may change */
+    uint32_t flags_read, flags_written; /* written: always, to a defined value      */
 } hfn_x86_effects;
 
 bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             hfn_x86_effects *out);
 
-/* arch.h touched_bytes, of 64-bit code. */
+/* touched_bytes of arch.h, for 64-bit code. */
 uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size);
 
 #define HFN_X86_RSP 4
-/* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Not AF: only decimal arithmetic used it. */
+/* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Without AF, which only decimal arithmetic reads. */
 #define HFN_X86_ARITHMETIC_FLAGS 0x8C5u
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes the common instructions of compiled code from two tables: length, flow and PC-relative
- * field, nothing else.  A scan of all text spends its time here (Zydis takes 64 ns for an
- * instruction, this 5).  Everything rare (VEX, EVEX, x87, lock, rep, far, system) is left to Zydis: false
- * is no statement about the bytes.  tests/unit/arch/decode_common_test.c compares every opcode, ModRM and prefix
- * that is known here with Zydis.
+ * field, nothing else.  A scan of all code spends its time here; Zydis, which is ten times slower,
+ * decodes the rare instructions (VEX, EVEX, x87, lock, rep, far, system).
+ * tests/unit/arch/decode_common_test.c compares every opcode, ModRM byte and prefix that is known
+ * here with Zydis.
  */
 #include "arch/x86/decode_common.h"
 
@@ -13,19 +13,20 @@
 #include <string.h>
 
 // clang-format off
-/* What follows a one-byte opcode: Intel SDM vol. 2, table A-2.  SIMPLE ones say it in their bits. */
+/* What follows a one-byte opcode (Intel SDM vol. 2, table A-2).  Kinds with SIMPLE encode it in
+ * bits. */
 #define SIMPLE 0x80u
 #define HAS_MODRM 0x10u
-#define IMMEDIATE_BYTES 0x0Fu /* 4 is 2 with prefix 66 */
+#define IMMEDIATE_BYTES 0x0Fu /* 4 becomes 2 with prefix 66 */
 enum {
-    ASK = 0,    /* not known here                  */
+    RARE = 0,    /* decoded by Zydis                */
     ONE = 0x80, /* nothing                         */
     M = 0x90,   /* ModRM                           */
     MI = 0x91,  /* ModRM, imm8                     */
     MZ = 0x94,  /* ModRM, imm32                    */
     I = 0x81,   /* imm8                            */
     Z = 0x84,   /* imm32                           */
-    V = 1,      /* imm32, or imm64 by REX.W        */
+    V = 1,      /* imm32, imm64 with REX.W         */
     NOP,        /* 90                              */
     LEA,        /* ModRM, memory only              */
     T3,         /* F6 F7: imm for /0 only          */
@@ -34,50 +35,49 @@ enum {
     JCC, JMP, JMP4, CALL, RET, RETI, INT3, TWO, REX, PRE
 };
 
+/* Sixteen opcodes a row. */
 static const uint8_t one_byte[256] = {
-    /*        0     1     2     3     4     5     6     7     8     9     A     B     C     D     E     F  */
-    /* 0 */   M,    M,    M,    M,    I,    Z,    ASK,  ASK,  M,    M,    M,    M,    I,    Z,    ASK,  TWO,
-    /* 1 */   M,    M,    M,    M,    I,    Z,    ASK,  ASK,  M,    M,    M,    M,    I,    Z,    ASK,  ASK,
-    /* 2 */   M,    M,    M,    M,    I,    Z,    PRE,  ASK,  M,    M,    M,    M,    I,    Z,    PRE,  ASK,
-    /* 3 */   M,    M,    M,    M,    I,    Z,    PRE,  ASK,  M,    M,    M,    M,    I,    Z,    PRE,  ASK,
-    /* 4 */   REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,
-    /* 5 */   ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
-    /* 6 */   ASK,  ASK,  ASK,  M,    PRE,  PRE,  PRE,  ASK,  Z,    MZ,   I,    MI,   ASK,  ASK,  ASK,  ASK,
-    /* 7 */   JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,
-    /* 8 */   MI,   MZ,   ASK,  MI,   M,    M,    M,    M,    M,    M,    M,    M,    ASK,  LEA,  ASK,  ASK,
-    /* 9 */   NOP,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,
-    /* A */   ASK,  ASK,  ASK,  ASK,  ONE,  ONE,  ONE,  ONE,  I,    Z,    ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
-    /* B */   I,    I,    I,    I,    I,    I,    I,    I,    V,    V,    V,    V,    V,    V,    V,    V,
-    /* C */   MI,   MI,   RETI, RET,  ASK,  ASK,  C6,   C6,   ASK,  ONE,  ASK,  ASK,  INT3, ASK,  ASK,  ASK,
-    /* D */   M,    M,    M,    M,    ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,
-    /* E */   ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  ASK,  CALL, JMP4, ASK,  JMP,  ASK,  ASK,  ASK,  ASK,
-    /* F */   ASK,  ASK,  PRE,  PRE,  ASK,  ASK,  T3,   T3,   ASK,  ASK,  ASK,  ASK,  ONE,  ONE,  S5,   S5,
+    M,    M,    M,    M,    I,    Z,    RARE, RARE, M,    M,    M,    M,    I,    Z,    RARE, TWO,
+    M,    M,    M,    M,    I,    Z,    RARE, RARE, M,    M,    M,    M,    I,    Z,    RARE, RARE,
+    M,    M,    M,    M,    I,    Z,    PRE,  RARE, M,    M,    M,    M,    I,    Z,    PRE,  RARE,
+    M,    M,    M,    M,    I,    Z,    PRE,  RARE, M,    M,    M,    M,    I,    Z,    PRE,  RARE,
+    REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,  REX,
+    ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
+    RARE, RARE, RARE, M,    PRE,  PRE,  PRE,  RARE, Z,    MZ,   I,    MI,   RARE, RARE, RARE, RARE,
+    JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,  JCC,
+    MI,   MZ,   RARE, MI,   M,    M,    M,    M,    M,    M,    M,    M,    RARE, LEA,  RARE, RARE,
+    NOP,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  ONE,  RARE, RARE, RARE, RARE, RARE, RARE,
+    RARE, RARE, RARE, RARE, ONE,  ONE,  ONE,  ONE,  I,    Z,    ONE,  ONE,  ONE,  ONE,  ONE,  ONE,
+    I,    I,    I,    I,    I,    I,    I,    I,    V,    V,    V,    V,    V,    V,    V,    V,
+    MI,   MI,   RETI, RET,  RARE, RARE, C6,   C6,   RARE, ONE,  RARE, RARE, INT3, RARE, RARE, RARE,
+    M,    M,    M,    M,    RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE,
+    RARE, RARE, RARE, RARE, RARE, RARE, RARE, RARE, CALL, JMP4, RARE, JMP,  RARE, RARE, RARE, RARE,
+    RARE, RARE, PRE,  PRE,  RARE, RARE, T3,   T3,   RARE, RARE, RARE, RARE, ONE,  ONE,  S5,   S5,
 };
 
-/* Opcodes behind 0F (SDM table A-3): which mandatory prefixes are known (1 none, 2 66, 4 F3, 8 F2),
- * 0x10 if a ModRM follows, 0x20 if an imm8 does.  0 is not known here; 0F 80..8F stand apart. */
+/* Opcodes after 0F (Intel SDM vol. 2, table A-3): the mandatory prefixes that are known (1 none,
+ * 2 66, 4 F3, 8 F2), 0x10 if a ModRM follows, 0x20 if an imm8 follows.  0 is decoded by Zydis. */
 static const uint8_t two_byte[256] = {
-    /*        0     1     2     3     4     5     6     7     8     9     A     B     C     D     E     F  */
-    /* 0 */   0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,
-    /* 1 */   0x1f, 0x1f, 0x1d, 0,    0x13, 0x13, 0x15, 0,    0,    0,    0,    0,    0,    0,    0x14, 0x13,
-    /* 2 */   0,    0,    0,    0,    0,    0,    0,    0,    0x13, 0x13, 0x1f, 0,    0x1f, 0x1f, 0x13, 0x13,
-    /* 3 */   0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
-    /* 4 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
-    /* 5 */   0,    0x1f, 0x15, 0x15, 0x13, 0x13, 0x13, 0x13, 0x1f, 0x1f, 0x1f, 0x17, 0x1f, 0x1f, 0x1f, 0x1f,
-    /* 6 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0x12, 0x13, 0x17,
-    /* 7 */   0x3f, 0,    0,    0,    0x13, 0x13, 0x13, 0,    0,    0,    0,    0,    0x1a, 0x1a, 0x17, 0x17,
-    /* 8 */   1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,
-    /* 9 */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
-    /* A */   0,    0,    0,    0x13, 0x33, 0x13, 0,    0,    0,    0,    0,    0x13, 0x33, 0x13, 0,    0x13,
-    /* B */   0x13, 0x13, 0,    0x13, 0,    0,    0x13, 0x13, 0x14, 0,    0x33, 0x13, 0x13, 0x13, 0x13, 0x13,
-    /* C */   0x13, 0x13, 0x3f, 0,    0x33, 0,    0x33, 0,    3,    3,    3,    3,    3,    3,    3,    3,
-    /* D */   0x1a, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
-    /* E */   0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x1e, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
-    /* F */   0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,
+    0x1f, 0x1f, 0x1d, 0,    0x13, 0x13, 0x15, 0,    0,    0,    0,    0,    0,    0,    0x14, 0x13,
+    0,    0,    0,    0,    0,    0,    0,    0,    0x13, 0x13, 0x1f, 0,    0x1f, 0x1f, 0x13, 0x13,
+    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    0,    0x1f, 0x15, 0x15, 0x13, 0x13, 0x13, 0x13, 0x1f, 0x1f, 0x1f, 0x17, 0x1f, 0x1f, 0x1f, 0x1f,
+    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0x12, 0x13, 0x17,
+    0x3f, 0,    0,    0,    0x13, 0x13, 0x13, 0,    0,    0,    0,    0,    0x1a, 0x1a, 0x17, 0x17,
+    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,    1,
+    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    0,    0,    0,    0x13, 0x33, 0x13, 0,    0,    0,    0,    0,    0x13, 0x33, 0x13, 0,    0x13,
+    0x13, 0x13, 0,    0x13, 0,    0,    0x13, 0x13, 0x14, 0,    0x33, 0x13, 0x13, 0x13, 0x13, 0x13,
+    0x13, 0x13, 0x3f, 0,    0x33, 0,    0x33, 0,    3,    3,    3,    3,    3,    3,    3,    3,
+    0x1a, 0x13, 0x13, 0x13, 0x13, 0x13, 0x12, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x1e, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13,
+    0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,    0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0x13, 0,
 };
 // clang-format on
 
-/* Bytes of ModRM, SIB and displacement, by ModRM; 4 more if mod is 0 and the SIB's base 5. */
+/* Size of ModRM, SIB and displacement, by ModRM; 4 more if mod is 0 and the SIB's base is 5. */
 #define MOD0 1, 1, 1, 1, 2, 5, 1, 1
 #define MOD1 2, 2, 2, 2, 3, 2, 2, 2
 #define MOD2 5, 5, 5, 5, 6, 5, 5, 5
@@ -90,19 +90,19 @@ static const uint8_t modrm_bytes[256] = { EIGHT(MOD0), EIGHT(MOD1), EIGHT(MOD2),
 #define MANDATORY_F3 4u
 #define MANDATORY_F2 8u
 
-/* An instruction half read. */
-typedef struct reading {
+/* The state of decoding one instruction. */
+typedef struct partial_decode {
     const uint8_t *bytes;
     uint32_t at;        /* next byte                                         */
-    uint32_t mandatory; /* MANDATORY_*; several: not known here              */
+    uint32_t mandatory; /* MANDATORY_*; several: decoded by Zydis            */
     uint32_t rex;       /* the REX byte or 0                                 */
-    bool prefixed;      /* by 66, F2, F3 or a segment                        */
-    uint32_t disp32_at; /* where a 4-byte displacement stands, 0 if none     */
-    bool rip;           /* and it counts from the next instruction           */
-} reading;
+    bool prefixed;      /* with 66, F2, F3 or a segment                      */
+    uint32_t disp32_at; /* offset of a 4-byte displacement, 0 if none        */
+    bool rip;           /* the displacement is relative to the next instruction */
+} partial_decode;
 
-/* False: too many prefixes, or a REX before another prefix (which the CPU ignores). */
-static bool read_prefixes(reading *r)
+/* False for too many prefixes, or a REX before another prefix, which the CPU ignores. */
+static bool read_prefixes(partial_decode *r)
 {
     r->mandatory = MANDATORY_NONE;
     for (; one_byte[r->bytes[r->at]] == PRE; r->at++) {
@@ -128,7 +128,7 @@ static bool read_prefixes(reading *r)
 }
 
 /* ModRM, SIB and displacement: Intel SDM vol. 2, 2.1.5 and 2.2.1.6. */
-static void read_modrm(reading *r)
+static void read_modrm(partial_decode *r)
 {
     uint32_t modrm = r->bytes[r->at++];
     uint32_t mod = modrm >> 6, rm = modrm & 7;
@@ -148,14 +148,14 @@ static void read_modrm(reading *r)
     }
 }
 
-static uint32_t word_immediate_bytes(const reading *r)
+static uint32_t get_immediate_bytes(const partial_decode *r)
 {
     return (r->mandatory & MANDATORY_66) && !(r->rex & 8) ? 2 : 4;
 }
 
-/* Length, and the fields that hang on the memory operand and the immediate. */
-static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t link_base,
-                   hfn_instruction *out)
+/* Set the length and the fields that depend on the memory operand and the immediate. */
+static bool finish_operands(partial_decode *r, uint32_t immediate_bytes, uint64_t rva,
+                            uint64_t link_base, hfn_instruction *out)
 {
     uint32_t length = r->at + immediate_bytes;
 
@@ -175,7 +175,7 @@ static bool finish(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t 
     return true;
 }
 
-static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_t rva,
+static bool finish_flow(partial_decode *r, hfn_flow flow, uint32_t field_bytes, uint64_t rva,
                         hfn_instruction *out)
 {
     int64_t distance =
@@ -192,7 +192,8 @@ static bool finish_flow(reading *r, hfn_flow flow, uint32_t field_bytes, uint64_
     return true;
 }
 
-static bool finish_plain(reading *r, hfn_flow flow, uint32_t further_bytes, hfn_instruction *out)
+static bool finish_plain(partial_decode *r, hfn_flow flow, uint32_t further_bytes,
+                         hfn_instruction *out)
 {
     if (r->prefixed) {
         return false;
@@ -202,13 +203,13 @@ static bool finish_plain(reading *r, hfn_flow flow, uint32_t further_bytes, hfn_
     return true;
 }
 
-static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+static bool finish_lea(partial_decode *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
 {
     if (r->bytes[r->at] >= 0xC0) {
         return false;
     }
     read_modrm(r);
-    if (!finish(r, 0, rva, link_base, out)) {
+    if (!finish_operands(r, 0, rva, link_base, out)) {
         return false;
     }
     if (r->rip) {
@@ -221,11 +222,12 @@ static bool finish_lea(reading *r, uint64_t rva, uint64_t link_base, hfn_instruc
     return true;
 }
 
-/* mov reg, immediate: the one instruction with 8 bytes of it. */
-static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+/* mov reg, immediate, the only instruction with an 8-byte immediate. */
+static bool finish_move_constant(partial_decode *r, uint64_t rva, uint64_t link_base,
+                                 hfn_instruction *out)
 {
     if (!(r->rex & 8)) {
-        return finish(r, word_immediate_bytes(r), rva, link_base, out);
+        return finish_operands(r, get_immediate_bytes(r), rva, link_base, out);
     }
     out->length = (uint8_t)(r->at + 8);
     out->takes_address = true;
@@ -234,7 +236,7 @@ static bool finish_move_constant(reading *r, uint64_t rva, uint64_t link_base, h
 }
 
 /* FE /0 /1, FF /0 /1 /2 /4 /6. */
-static bool finish_group5(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+static bool finish_group5(partial_decode *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
 {
     bool wide = r->bytes[r->at - 1] & 1;
     uint32_t modrm = r->bytes[r->at], reg = (modrm >> 3) & 7;
@@ -251,10 +253,11 @@ static bool finish_group5(reading *r, uint64_t rva, uint64_t link_base, hfn_inst
         out->flow = HFN_FLOW_JUMP_INDIRECT;
         out->through_table = modrm >= 0xC0 || has_index;
     }
-    return finish(r, 0, rva, link_base, out);
+    return finish_operands(r, 0, rva, link_base, out);
 }
 
-static bool finish_two_byte(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+static bool finish_two_byte(partial_decode *r, uint64_t rva, uint64_t link_base,
+                            hfn_instruction *out)
 {
     uint32_t opcode = r->bytes[r->at++];
     uint32_t known = two_byte[opcode];
@@ -286,10 +289,10 @@ static bool finish_two_byte(reading *r, uint64_t rva, uint64_t link_base, hfn_in
     if (known & 0x10) {
         read_modrm(r);
     }
-    return finish(r, known & 0x20 ? 1 : 0, rva, link_base, out);
+    return finish_operands(r, known & 0x20 ? 1 : 0, rva, link_base, out);
 }
 
-static bool finish_group3(reading *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
+static bool finish_group3(partial_decode *r, uint64_t rva, uint64_t link_base, hfn_instruction *out)
 {
     bool wide = r->bytes[r->at - 1] & 1;
     uint32_t reg = (r->bytes[r->at] >> 3) & 7;
@@ -298,37 +301,37 @@ static bool finish_group3(reading *r, uint64_t rva, uint64_t link_base, hfn_inst
         return false;
     }
     read_modrm(r);
-    uint32_t immediate_bytes = reg != 0 ? 0 : wide ? word_immediate_bytes(r) : 1;
-    return finish(r, immediate_bytes, rva, link_base, out);
+    uint32_t immediate_bytes = reg != 0 ? 0 : wide ? get_immediate_bytes(r) : 1;
+    return finish_operands(r, immediate_bytes, rva, link_base, out);
 }
 
-static bool finish_modrm(reading *r, uint32_t immediate_bytes, uint64_t rva, uint64_t link_base,
-                         hfn_instruction *out)
+static bool finish_modrm(partial_decode *r, uint32_t immediate_bytes, uint64_t rva,
+                         uint64_t link_base, hfn_instruction *out)
 {
     read_modrm(r);
-    return finish(r, immediate_bytes, rva, link_base, out);
+    return finish_operands(r, immediate_bytes, rva, link_base, out);
 }
 
-static bool finish_simple(reading *r, uint8_t what, uint64_t rva, uint64_t link_base,
+static bool finish_simple(partial_decode *r, uint8_t kind, uint64_t rva, uint64_t link_base,
                           hfn_instruction *out)
 {
-    uint32_t immediate_bytes = what & IMMEDIATE_BYTES;
+    uint32_t immediate_bytes = kind & IMMEDIATE_BYTES;
 
     if (immediate_bytes == 4) {
-        immediate_bytes = word_immediate_bytes(r);
+        immediate_bytes = get_immediate_bytes(r);
     }
-    if (what & HAS_MODRM) {
+    if (kind & HAS_MODRM) {
         read_modrm(r);
     }
-    return finish(r, immediate_bytes, rva, link_base, out);
+    return finish_operands(r, immediate_bytes, rva, link_base, out);
 }
 
-static bool finish_one_byte(reading *r, uint8_t what, uint64_t rva, uint64_t link_base,
+static bool finish_one_byte(partial_decode *r, uint8_t kind, uint64_t rva, uint64_t link_base,
                             hfn_instruction *out)
 {
-    switch (what) {
+    switch (kind) {
     case V: return finish_move_constant(r, rva, link_base, out);
-    case NOP: out->is_padding = !(r->rex & 1); return finish(r, 0, rva, link_base, out);
+    case NOP: out->is_padding = !(r->rex & 1); return finish_operands(r, 0, rva, link_base, out);
     case LEA: return finish_lea(r, rva, link_base, out);
     case T3: return finish_group3(r, rva, link_base, out);
     case S5: return finish_group5(r, rva, link_base, out);
@@ -336,8 +339,8 @@ static bool finish_one_byte(reading *r, uint8_t what, uint64_t rva, uint64_t lin
         if ((r->bytes[r->at] >> 3) & 7) {
             return false;
         }
-        return finish_modrm(r, r->bytes[r->at - 1] & 1 ? word_immediate_bytes(r) : 1, rva,
-                            link_base, out);
+        return finish_modrm(r, r->bytes[r->at - 1] & 1 ? get_immediate_bytes(r) : 1, rva, link_base,
+                            out);
     case JCC: return finish_flow(r, HFN_FLOW_JUMP_IF, 1, rva, out);
     case JMP: return finish_flow(r, HFN_FLOW_JUMP, 1, rva, out);
     case JMP4: return finish_flow(r, HFN_FLOW_JUMP, 4, rva, out);
@@ -349,14 +352,14 @@ static bool finish_one_byte(reading *r, uint8_t what, uint64_t rva, uint64_t lin
     }
 }
 
-/* The half of all code that has no prefix but REX and a SIMPLE opcode: few branches, as those on
- * unknown code are what the scan's time goes to. */
-static void quick_simple(const uint8_t *bytes, uint32_t at, uint8_t what, uint64_t rva,
-                         uint64_t link_base, hfn_instruction *out)
+/* Half of all code: no prefix but REX, and a SIMPLE opcode.  Few branches, because mispredicted
+ * ones dominate the time of a scan. */
+static void decode_simple(const uint8_t *bytes, uint32_t at, uint8_t kind, uint64_t rva,
+                          uint64_t link_base, hfn_instruction *out)
 {
-    uint32_t immediate_bytes = what & IMMEDIATE_BYTES, modrm = 0xC0;
+    uint32_t immediate_bytes = kind & IMMEDIATE_BYTES, modrm = 0xC0;
 
-    if (what & HAS_MODRM) {
+    if (kind & HAS_MODRM) {
         modrm = bytes[at];
         at += modrm_bytes[modrm];
         if ((modrm & 0xC7) == 4 && (bytes[at - 1] & 7) == 5) { /* no base, disp32 */
@@ -375,25 +378,25 @@ static void quick_simple(const uint8_t *bytes, uint32_t at, uint8_t what, uint64
     }
 }
 
-static bool quick_general(const uint8_t *bytes, uint64_t rva, uint64_t link_base,
-                          hfn_instruction *out)
+static bool decode_general(const uint8_t *bytes, uint64_t rva, uint64_t link_base,
+                           hfn_instruction *out)
 {
-    reading r = { .bytes = bytes };
+    partial_decode r = { .bytes = bytes };
 
     if (!read_prefixes(&r)) {
         return false;
     }
-    uint8_t what = one_byte[bytes[r.at++]];
-    if (what == TWO) {
+    uint8_t kind = one_byte[bytes[r.at++]];
+    if (kind == TWO) {
         return finish_two_byte(&r, rva, link_base, out);
     }
     if (r.mandatory & (MANDATORY_F2 | MANDATORY_F3)) {
         return false;
     }
-    if (what & SIMPLE) {
-        return finish_simple(&r, what, rva, link_base, out);
+    if (kind & SIMPLE) {
+        return finish_simple(&r, kind, rva, link_base, out);
     }
-    return finish_one_byte(&r, what, rva, link_base, out);
+    return finish_one_byte(&r, kind, rva, link_base, out);
 }
 
 bool hfn_x86_decode_common(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t link_base,
@@ -403,11 +406,11 @@ bool hfn_x86_decode_common(const uint8_t *bytes, uint64_t size, uint64_t rva, ui
         return false;
     }
     uint32_t rex_bytes = (bytes[0] & 0xF0) == 0x40;
-    uint8_t what = one_byte[bytes[rex_bytes]];
+    uint8_t kind = one_byte[bytes[rex_bytes]];
     memset(out, 0, sizeof *out);
-    if (!(what & SIMPLE)) {
-        return quick_general(bytes, rva, link_base, out);
+    if (!(kind & SIMPLE)) {
+        return decode_general(bytes, rva, link_base, out);
     }
-    quick_simple(bytes, rex_bytes + 1, what, rva, link_base, out);
+    decode_simple(bytes, rex_bytes + 1, kind, rva, link_base, out);
     return true;
 }

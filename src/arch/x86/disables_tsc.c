@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls by which a program forbids itself the clock (Linux): prctl(PR_SET_TSC, PR_TSC_SIGSEGV),
- * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), seccomp(SECCOMP_SET_MODE_STRICT).  The next reading would be its death.
- * Whoever calls the C library's functions is seen when it does (src/forbidden_clock.c); this is about the
- * instruction in the program's own code, with the numbers in the code in front of it.
+ * Finds system calls by which a Linux program disables the time stamp counter for itself:
+ * prctl(PR_SET_TSC, PR_TSC_SIGSEGV), prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) and
+ * seccomp(SECCOMP_SET_MODE_STRICT).  After these, reading the counter kills the program.  Calls of
+ * the C library's functions are intercepted by the agent (src/agent/tsc_disabled.c); this file
+ * finds the instruction in the program's own code.
  *
- * Nothing is decoded: where code is compiled with constants, each of them stands among the bytes in front of the
- * instruction behind an opcode that moves or pushes it.  Bytes that merely look so cost the program its times, and
- * no more: of 1,775 programs and libraries of a Debian 12 none did.
+ * Nothing is decoded.  In compiled code each constant is among the bytes before the system call,
+ * after an opcode that moves or pushes it.  Other bytes that look the same only cost the program
+ * its times.
  */
 #include "arch/x86/disables_tsc.h"
 
 #include <stddef.h>
 #include <string.h>
 
-#define LOOK_BACK 96u /* bytes */
+#define MAX_DISTANCE 96u /* bytes between a constant and the system call */
 
 /* Linux, include/uapi/linux/prctl.h and seccomp.h; asm/unistd_64.h and _32.h. */
 enum {
@@ -28,8 +29,9 @@ enum {
     SECCOMP_32 = 354,
 };
 
-/* Does a word at `at` belong to `mov register, word`, `push word`, or `mov` to memory or a register by C7? */
-static bool is_moved(const uint8_t *from, const uint8_t *at)
+/* Is the word at `at` the immediate of `mov register, word`, `push word`, or `mov` with opcode
+ * C7? */
+static bool is_immediate(const uint8_t *from, const uint8_t *at)
 {
     enum { MOV_LONGEST = 7 }; /* C7, ModRM, SIB, displacement */
 
@@ -52,14 +54,15 @@ static bool has_word(const uint8_t *from, const uint8_t *to, uint32_t value)
     const uint8_t word[4] = { (uint8_t)value, (uint8_t)(value >> 8) };
 
     for (const uint8_t *at = from; to - at >= 4; at++) {
-        if (memcmp(at, word, sizeof word) == 0 && is_moved(from, at)) {
+        if (memcmp(at, word, sizeof word) == 0 && is_immediate(from, at)) {
             return true;
         }
     }
     return false;
 }
 
-/* As a word, or by `push byte` (numbers below 128), or to a register of 8 bits. */
+/* Is value an immediate word, or the byte of `push byte` (below 128) or `mov` to an 8-bit
+ * register? */
 static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
 {
     if (has_word(from, to, value)) {
@@ -73,8 +76,9 @@ static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
     return false;
 }
 
-/* `xor edi, edi` or `xor ebx, ebx`, the first argument's register. */
-static bool clears(const uint8_t *from, const uint8_t *to, uint8_t both)
+/* Is the first argument's register set to 0, by a constant or by `xor edi, edi` or `xor ebx,
+ * ebx`? */
+static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t both)
 {
     if (has_number(from, to, 0)) {
         return true;
@@ -87,7 +91,7 @@ static bool clears(const uint8_t *from, const uint8_t *to, uint8_t both)
     return false;
 }
 
-static bool forbids(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to)
+static bool is_disabling_call(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to)
 {
     bool wide = mode == HFN_X86_64;
 
@@ -97,27 +101,28 @@ static bool forbids(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to)
         return true;
     }
     return has_word(from, to, wide ? SECCOMP_64 : SECCOMP_32) &&
-           clears(from, to, wide ? 0xff : 0xdb);
+           passes_zero(from, to, wide ? 0xff : 0xdb);
 }
 
-/* `syscall`; on i386 `int 0x80`, `sysenter` and the kernel's own entry, which glibc keeps at gs:[0x10]. */
-static bool is_call(hfn_x86_mode mode, const uint8_t *at, uint64_t left)
+/* `syscall`; on i386 `int 0x80`, `sysenter`, or a call of the kernel's entry, which glibc stores at
+ * gs:[0x10]. */
+static bool is_system_call(hfn_x86_mode mode, const uint8_t *at, uint64_t size)
 {
     static const uint8_t kernel_entry[] = { 0x65, 0xff, 0x15, 0x10, 0, 0, 0 };
 
     if (mode == HFN_X86_64) {
-        return left >= 2 && at[0] == 0x0f && at[1] == 0x05;
+        return size >= 2 && at[0] == 0x0f && at[1] == 0x05;
     }
-    return left >= 2 &&
+    return size >= 2 &&
            ((at[0] == 0xcd && at[1] == 0x80) || (at[0] == 0x0f && at[1] == 0x34) ||
-            (left >= sizeof kernel_entry && memcmp(at, kernel_entry, sizeof kernel_entry) == 0));
+            (size >= sizeof kernel_entry && memcmp(at, kernel_entry, sizeof kernel_entry) == 0));
 }
 
 bool hfn_x86_disables_tsc(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t *at)
 {
     for (uint64_t i = 0; i < size; i++) {
-        if (is_call(mode, bytes + i, size - i) &&
-            forbids(mode, bytes + (i > LOOK_BACK ? i - LOOK_BACK : 0), bytes + i)) {
+        if (is_system_call(mode, bytes + i, size - i) &&
+            is_disabling_call(mode, bytes + (i > MAX_DISTANCE ? i - MAX_DISTANCE : 0), bytes + i)) {
             *at = i;
             return true;
         }

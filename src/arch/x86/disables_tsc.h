@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that take the clock away: what arch.h promises. */
+/* System calls that disable the time stamp counter: disables_tsc of arch.h. */
 #ifndef HFN_ARCH_X86_DISABLES_TSC_H
 #define HFN_ARCH_X86_DISABLES_TSC_H
 

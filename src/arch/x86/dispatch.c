@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an indirect jump goes, read backwards along the straight line that ends with it.  The forms
- * of gcc and clang are known:
- *     jmp [table + i*8]            mov r, [table + i*8]; jmp r          (absolute addresses)
- *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r          (offsets from the table)
- *     the same with mov, cdqe in the place of movsxd, at -O0            (table and bound not shown)
- *     mov r, [b + i*4 + table]; add r, b; jmp r, b the image base      (Microsoft's; table is an RVA)
- *     mov r, [b + i*4 + table]; add r, b; jmp r; or add b, [b + i*4 + table]; jmp b,
- *                                                b holds the GOT's address (i386, -fPIC)
- * The number of entries comes from the `cmp i, n; ja` or the `and i, n` before it, along the same
- * line; where the line shows none it is 0 and the caller must do without.
+ * Finds the targets of an indirect jump by reading backwards the straight line that ends with it.
+ * These forms of gcc, clang and Microsoft's compiler are known:
+ *     jmp [table + i*8]                                                  (absolute addresses)
+ *     mov r, [table + i*8]; jmp r                                        (the same)
+ *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r           (offsets from the table)
+ *     the same with mov, cdqe instead of movsxd, at -O0                  (no table and no bound)
+ *     mov r, [b + i*4 + table]; add r, b; jmp r                          (Microsoft: b is the image
+ *                                                                         base, table an RVA)
+ *     mov r, [b + i*4 + table]; add r, b; jmp r                          (i386, -fPIC: b is GOT)
+ *     add b, [b + i*4 + table]; jmp b                                    (the same)
+ * The number of entries comes from a `cmp i, n; ja` or an `and i, n` earlier in the line; it is 0
+ * if the line has neither.
  */
 #include "arch/x86/dispatch.h"
 #include "arch/x86/decode.h"
@@ -17,66 +19,66 @@
 
 #include <string.h>
 
-/* The line, and which instruction set it is in. */
+/* A line and its instruction set. */
 typedef struct code_line {
-    hfn_straight_line shown;
+    hfn_straight_line code;
     hfn_x86_mode mode;
 } code_line;
 
-static uint32_t word_bytes(const code_line *line)
+static uint32_t get_word_bytes(const code_line *line)
 {
     return line->mode == HFN_X86_32 ? 4 : 8;
 }
 
-/* Registers that a call does not keep: rax rcx rdx rsi rdi r8-r11 (System V psABI x86-64, 3.2.1);
- * eax ecx edx (System V psABI i386, table 2.3). */
-static uint32_t call_clobbered(const code_line *line)
+/* Registers that a call does not preserve: rax rcx rdx rsi rdi r8-r11 (System V psABI x86-64,
+ * 3.2.1); eax ecx edx (System V psABI i386, table 2.3). */
+static uint32_t get_call_clobbered(const code_line *line)
 {
     return line->mode == HFN_X86_32 ? 0x7 : 0xFC7;
 }
 
-/* An address as an RVA: it wraps around where pointers do. */
-static uint64_t wrapped(const code_line *line, uint64_t rva)
+/* Wrap an RVA around where pointers wrap around. */
+static uint64_t wrap_address(const code_line *line, uint64_t rva)
 {
     return line->mode == HFN_X86_32 ? (uint32_t)rva : rva;
 }
 
-/* The search for one register's value, going backwards; `at` is an index into the line. */
-typedef struct search {
+/* The backward search for one register's value. */
+typedef struct register_search {
     const code_line *line;
-    uint32_t at; /* instructions before this index are still to be looked at */
-} search;
+    uint32_t at; /* instructions before this index are still to be searched */
+} register_search;
 
-static bool effects_at(const code_line *line, uint32_t index, hfn_x86_effects *out)
+static bool decode_effects_at(const code_line *line, uint32_t index, hfn_x86_effects *out)
 {
-    uint32_t offset = line->shown.starts[index];
+    uint32_t offset = line->code.starts[index];
 
-    return hfn_x86_decode_effects(line->mode, line->shown.bytes + offset, line->shown.size - offset,
-                                  line->shown.rva + offset, out);
+    return hfn_x86_decode_effects(line->mode, line->code.bytes + offset, line->code.size - offset,
+                                  line->code.rva + offset, out);
 }
 
-static bool flow_at(const code_line *line, uint32_t index, hfn_instruction *out)
+static bool decode_flow_at(const code_line *line, uint32_t index, hfn_instruction *out)
 {
-    uint32_t offset = line->shown.starts[index];
+    uint32_t offset = line->code.starts[index];
 
-    return hfn_x86_decode(line->mode, line->shown.bytes + offset, line->shown.size - offset,
-                          line->shown.rva + offset, 0, out);
+    return hfn_x86_decode(line->mode, line->code.bytes + offset, line->code.size - offset,
+                          line->code.rva + offset, 0, out);
 }
 
-typedef enum found { FOUND, FOUND_CALL, NOT_IN_LINE } found;
+typedef enum find_result { FOUND, FOUND_CALL, NOT_IN_LINE } find_result;
 
-/* The last instruction before s->at that writes reg; s->at becomes its index. */
-static found find_write(search *s, uint8_t reg, hfn_x86_effects *out)
+/* Find the last instruction before s->at that writes reg, and set s->at to its index. */
+static find_result find_write(register_search *s, uint8_t reg, hfn_x86_effects *out)
 {
     hfn_instruction in;
 
     while (s->at > 0) {
         s->at--;
-        if (!effects_at(s->line, s->at, out) || !flow_at(s->line, s->at, &in)) {
+        if (!decode_effects_at(s->line, s->at, out) || !decode_flow_at(s->line, s->at, &in)) {
             return NOT_IN_LINE;
         }
         bool calls = in.flow == HFN_FLOW_CALL || in.flow == HFN_FLOW_CALL_INDIRECT;
-        if (calls && (call_clobbered(s->line) >> reg & 1)) {
+        if (calls && (get_call_clobbered(s->line) >> reg & 1)) {
             return FOUND_CALL;
         }
         if (out->writes >> reg & 1) {
@@ -86,21 +88,21 @@ static found find_write(search *s, uint8_t reg, hfn_x86_effects *out)
     return NOT_IN_LINE;
 }
 
-/* Index of the instruction that loaded an entry, and the register that chose it. */
-typedef struct chosen {
+/* The instruction that loads a table entry, by its place in the line, and the index register. */
+typedef struct table_access {
     uint32_t at;
     uint8_t index;
-} chosen;
+} table_access;
 
-static void note_proof(const code_line *line, uint32_t index, hfn_dispatch *out)
+static void extend_proof(const code_line *line, uint32_t index, hfn_dispatch *out)
 {
-    if (line->shown.starts[index] < out->proof_from) {
-        out->proof_from = line->shown.starts[index];
+    if (line->code.starts[index] < out->proof_from) {
+        out->proof_from = line->code.starts[index];
     }
 }
 
-/* `cmp dest, n` stood before a not taken jump: how many values of dest come through. */
-static uint64_t compared_count(const hfn_x86_effects *compare, uint8_t condition)
+/* How many values of dest pass `cmp dest, n` and a conditional jump that is not taken? */
+static uint64_t get_compared_count(const hfn_x86_effects *compare, uint8_t condition)
 {
     uint64_t limit = compare->immediate;
 
@@ -116,9 +118,9 @@ static uint64_t compared_count(const hfn_x86_effects *compare, uint8_t condition
 }
 
 /* The condition of a jcc, or 16. */
-static uint8_t condition_at(const code_line *line, uint32_t index)
+static uint8_t get_condition(const code_line *line, uint32_t index)
 {
-    const uint8_t *bytes = line->shown.bytes + line->shown.starts[index];
+    const uint8_t *bytes = line->code.bytes + line->code.starts[index];
 
     if ((bytes[0] & 0xF0) == 0x70) {
         return bytes[0] & 15;
@@ -129,18 +131,18 @@ static uint8_t condition_at(const code_line *line, uint32_t index)
     return 16;
 }
 
-/* What is known while looking back for the bound of one index register. */
+/* The backward search for the bound of an index register. */
 typedef struct bound_search {
     uint8_t reg;
-    uint8_t condition; /* of a jcc whose cmp is still to come, 16 none  */
-    uint64_t count;    /* the answer                                    */
+    uint8_t condition; /* of a jcc whose cmp is still searched; 16: none */
+    uint64_t count;    /* the result                                     */
 } bound_search;
 
-/* One step back; true when the search is over. */
-static bool step_bound(const hfn_x86_effects *e, bound_search *b)
+/* Go back over one instruction; true when the search is finished. */
+static bool step_bound_search(const hfn_x86_effects *e, bound_search *b)
 {
     if (e->shape == HFN_X86_COMPARE && e->dest == b->reg && b->condition < 16) {
-        b->count = compared_count(e, b->condition);
+        b->count = get_compared_count(e, b->condition);
         return true;
     }
     if (e->flags_written) {
@@ -153,7 +155,7 @@ static bool step_bound(const hfn_x86_effects *e, bound_search *b)
         b->count = e->immediate + 1;
         return true;
     }
-    /* A number below 2^31 is the same when its sign is extended; larger counts are believed nowhere. */
+    /* Sign extension does not change a number below 2^31, and larger counts are rejected. */
     bool copies = (e->shape == HFN_X86_MOVE || e->shape == HFN_X86_EXTEND) && e->dest == b->reg;
     if (copies) {
         b->reg = e->src;
@@ -161,85 +163,86 @@ static bool step_bound(const hfn_x86_effects *e, bound_search *b)
     return !copies;
 }
 
-/* A call ends the search if it changes the register, and forgets the flags in any case. */
-static bool passes_call(const code_line *line, uint32_t index, bound_search *b)
+/* A call ends the search if it may change the register; it always invalidates the flags. */
+static bool ends_at_call(const code_line *line, uint32_t index, bound_search *b)
 {
     hfn_instruction in;
 
-    if (!flow_at(line, index, &in) ||
+    if (!decode_flow_at(line, index, &in) ||
         (in.flow != HFN_FLOW_CALL && in.flow != HFN_FLOW_CALL_INDIRECT)) {
         return false;
     }
     b->condition = 16;
-    return call_clobbered(line) >> b->reg & 1;
+    return get_call_clobbered(line) >> b->reg & 1;
 }
 
-/* How many entries a table that is indexed by pick->index has, 0 if the line does not show it. */
-static uint32_t count_entries(const code_line *line, const chosen *pick, hfn_dispatch *out)
+/* The number of entries of the table indexed by entry->index, 0 if unknown. */
+static uint32_t count_entries(const code_line *line, const table_access *entry, hfn_dispatch *out)
 {
-    bound_search b = { .reg = pick->index, .condition = 16 };
+    bound_search b = { .reg = entry->index, .condition = 16 };
     hfn_x86_effects e;
-    uint32_t at = pick->at;
+    uint32_t at = entry->at;
 
     while (at > 0) {
         at--;
-        uint8_t condition = condition_at(line, at);
+        uint8_t condition = get_condition(line, at);
         if (condition < 16) {
             b.condition = condition;
-        } else if (!effects_at(line, at, &e) || passes_call(line, at, &b) || step_bound(&e, &b)) {
+        } else if (!decode_effects_at(line, at, &e) || ends_at_call(line, at, &b) ||
+                   step_bound_search(&e, &b)) {
             break;
         }
     }
     if (b.count == 0 || b.count > UINT32_MAX) {
         return 0;
     }
-    note_proof(line, at, out);
+    extend_proof(line, at, out);
     return (uint32_t)b.count;
 }
 
-/* [disp32 + index*8], or *4 in 32-bit code: absolute entries at a fixed place. */
+/* [disp32 + index*8], or *4 in 32-bit code: absolute entries at a fixed address. */
 static bool is_absolute_table(const code_line *line, const hfn_x86_effects *e)
 {
     return e->has_memory && e->base == HFN_X86_NO_REGISTER && e->index != HFN_X86_NO_REGISTER &&
-           e->scale == word_bytes(line);
+           e->scale == get_word_bytes(line);
 }
 
 static void describe_absolute(const code_line *line, uint32_t at, const hfn_x86_effects *e,
                               hfn_dispatch *out)
 {
-    const chosen pick = { .at = at, .index = e->index };
+    const table_access entry = { .at = at, .index = e->index };
 
     out->kind = HFN_DISPATCH_TABLE;
-    out->entry_bytes = (uint8_t)word_bytes(line);
-    out->base_rva = 0 - line->shown.link_base;
-    out->table_rva = wrapped(line, (uint64_t)e->displacement - line->shown.link_base);
-    note_proof(line, at, out);
-    out->entry_count = count_entries(line, &pick, out);
+    out->entry_bytes = (uint8_t)get_word_bytes(line);
+    out->base_rva = 0 - line->code.link_base;
+    out->table_rva = wrap_address(line, (uint64_t)e->displacement - line->code.link_base);
+    extend_proof(line, at, out);
+    out->entry_count = count_entries(line, &entry, out);
 }
 
-/* The constant that reg holds before index `at`: from lea reg, [rip+x], through moves. */
+/* Find the constant in reg before index `at`: from lea reg, [rip+x], through moves. */
 static bool find_address(const code_line *line, uint32_t at, uint8_t reg, uint64_t *address,
                          hfn_dispatch *out)
 {
-    search s = { .line = line, .at = at };
+    register_search s = { .line = line, .at = at };
     hfn_x86_effects e;
 
     while (find_write(&s, reg, &e) == FOUND) {
-        note_proof(line, s.at, out);
+        extend_proof(line, s.at, out);
         if (e.shape == HFN_X86_LEA && e.dest == reg && e.base == HFN_X86_RIP) {
             *address = (uint64_t)e.displacement;
             return true;
         }
         if (e.shape == HFN_X86_CONSTANT && e.dest == reg) {
-            *address = wrapped(line, e.immediate - line->shown.link_base);
+            *address = wrap_address(line, e.immediate - line->code.link_base);
             return true;
         }
         if (e.shape == HFN_X86_LEA && e.dest == reg && e.base < 16 && e.index >= 16 &&
-            line->shown.pic_base) {
-            *address = wrapped(line, line->shown.pic_base + (uint64_t)e.displacement);
+            line->code.pic_base) {
+            *address = wrap_address(line, line->code.pic_base + (uint64_t)e.displacement);
             return true;
         }
-        if (e.shape != HFN_X86_MOVE || e.width != word_bytes(line)) {
+        if (e.shape != HFN_X86_MOVE || e.width != get_word_bytes(line)) {
             return false;
         }
         reg = e.src;
@@ -247,77 +250,77 @@ static bool find_address(const code_line *line, uint32_t at, uint8_t reg, uint64
     return false;
 }
 
-/* Does the instruction make reg the GOT's address: `add reg, n` right behind a call that gave reg its own
- * return address, or behind `call +0; pop reg`? */
+/* Does the instruction set reg to the GOT's address?  It is `add reg, n` directly after a call
+ * that put its return address into reg, or after `call +0; pop reg`. */
 static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
 {
-    const uint32_t *starts = line->shown.starts;
-    const uint8_t *bytes = line->shown.bytes + starts[index];
+    const uint32_t *starts = line->code.starts;
+    const uint8_t *bytes = line->code.bytes + starts[index];
     bool by_eax = reg == 0 && bytes[0] == 0x05;
     uint32_t pc_of = index;
     hfn_instruction in;
 
-    if (line->shown.pic_base == 0 || index == 0 ||
+    if (line->code.pic_base == 0 || index == 0 ||
         (!by_eax && (bytes[0] != 0x81 || bytes[1] != (0xC0 | reg)))) {
         return false;
     }
-    if (line->shown.bytes[starts[index - 1]] == (0x58 | reg)) { /* pop */
+    if (line->code.bytes[starts[index - 1]] == (0x58 | reg)) { /* pop */
         pc_of--;
     }
-    if (pc_of == 0 || !flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL) {
+    if (pc_of == 0 || !decode_flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL) {
         return false;
     }
     bytes += by_eax ? 1 : 2;
-    return wrapped(line, line->shown.rva + starts[pc_of] + hfn_read_le32(bytes)) ==
-           line->shown.pic_base;
+    return wrap_address(line, line->code.rva + starts[pc_of] + hfn_read_le32(bytes)) ==
+           line->code.pic_base;
 }
 
-/* A summand, as far as the line before index `at` shows it. */
-typedef enum summand_kind { UNSHOWN, ADDRESS, LOADED, ARITHMETIC } summand_kind;
+/* A summand, as far as the line contains the instruction that computes it. */
+typedef enum summand_kind { NOT_IN_CODE, ADDRESS, LOADED, ARITHMETIC } summand_kind;
 
 typedef struct summand {
     summand_kind kind;
-    uint32_t at; /* of the instruction that wrote it */
+    uint32_t at; /* index of the instruction that writes it */
     hfn_x86_effects write;
 } summand;
 
 static summand find_summand(const code_line *line, uint32_t at, uint8_t reg)
 {
-    summand found_one = { .kind = UNSHOWN };
-    search s = { .line = line, .at = at };
+    summand result = { .kind = NOT_IN_CODE };
+    register_search s = { .line = line, .at = at };
     bool extended = false;
 
-    while (find_write(&s, reg, &found_one.write) == FOUND) {
-        const hfn_x86_effects *e = &found_one.write;
+    while (find_write(&s, reg, &result.write) == FOUND) {
+        const hfn_x86_effects *e = &result.write;
         bool whole = e->dest == reg;
-        found_one.at = s.at;
+        result.at = s.at;
         if (makes_pic_base(line, s.at, reg)) {
             break;
         }
-        if (whole && ((e->shape == HFN_X86_MOVE && e->width == word_bytes(line)) ||
+        if (whole && ((e->shape == HFN_X86_MOVE && e->width == get_word_bytes(line)) ||
                       e->shape == HFN_X86_EXTEND)) {
             extended |= e->shape == HFN_X86_EXTEND;
             reg = e->src;
             continue;
         }
-        bool loads_narrow = (extended || line->mode == HFN_X86_32 || line->shown.image_base) &&
+        bool loads_narrow = (extended || line->mode == HFN_X86_32 || line->code.image_base) &&
                             e->shape == HFN_X86_LOAD && e->width == 4;
         if (whole && (e->shape == HFN_X86_LOAD_SIGNED || loads_narrow)) {
-            found_one.kind = LOADED;
+            result.kind = LOADED;
         } else if (whole && ((e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP) ||
                              e->shape == HFN_X86_CONSTANT)) {
-            found_one.kind = ADDRESS;
+            result.kind = ADDRESS;
         } else {
-            found_one.kind = ARITHMETIC;
+            result.kind = ARITHMETIC;
         }
         break;
     }
-    return found_one;
+    return result;
 }
 
-/* What reg holds before index `at` in position-independent i386 code: the address that a lea made, or
- * the GOT's. */
-static uint64_t pic_value(const code_line *line, uint32_t at, uint8_t reg, hfn_dispatch *out)
+/* The address in reg before index `at` in position-independent i386 code: from a lea, or else the
+ * GOT's. */
+static uint64_t find_pic_value(const code_line *line, uint32_t at, uint8_t reg, hfn_dispatch *out)
 {
     uint32_t proof_from = out->proof_from;
     uint64_t address;
@@ -326,35 +329,36 @@ static uint64_t pic_value(const code_line *line, uint32_t at, uint8_t reg, hfn_d
         return address;
     }
     out->proof_from = proof_from;
-    return line->shown.pic_base;
+    return line->code.pic_base;
 }
 
-/* The same of i386: the instruction `e` at index `at` loads an entry, base_reg is the other summand.
- * It is what entries count from and, at most by a lea away, the table's own place too. */
+/* i386: the instruction `e` at index `at` loads an entry, base_reg is the other summand.
+ * Entries are relative to base_reg, and the table lies at a constant distance from it. */
 static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
                                uint8_t base_reg, hfn_dispatch *out)
 {
-    const chosen pick = { .at = at, .index = e->index };
+    const table_access entry = { .at = at, .index = e->index };
     bool scaled = e->scale == 4 && e->index != HFN_X86_NO_REGISTER;
     uint8_t place_reg = e->scale == 1 && e->index == base_reg ? base_reg : e->base;
 
-    if (line->shown.pic_base == 0 || !e->has_memory || place_reg == HFN_X86_NO_REGISTER ||
+    if (line->code.pic_base == 0 || !e->has_memory || place_reg == HFN_X86_NO_REGISTER ||
         (place_reg != base_reg && !scaled)) {
         return false;
     }
     out->entry_bytes = 4;
-    out->base_rva = pic_value(line, at, base_reg, out);
-    out->table_rva = wrapped(line, pic_value(line, at, place_reg, out) + (uint64_t)e->displacement);
-    note_proof(line, at, out);
-    out->entry_count = scaled ? count_entries(line, &pick, out) : 0;
+    out->base_rva = find_pic_value(line, at, base_reg, out);
+    out->table_rva =
+        wrap_address(line, find_pic_value(line, at, place_reg, out) + (uint64_t)e->displacement);
+    extend_proof(line, at, out);
+    out->entry_count = scaled ? count_entries(line, &entry, out) : 0;
     return true;
 }
 
-/* Microsoft's: `lea b, [rip+image base]`, most often before the line, then `mov r, [b + i*4 + table]`
- * with the table's RVA and entries that are RVAs.  What b holds is guessed where the line does not
- * set it; a table that counts from itself names no displacement. */
-static bool is_image_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
-                           uint8_t base_reg, hfn_dispatch *out)
+/* Microsoft's compiler: `lea b, [rip+image base]`, usually before the line, then `mov r, [b +
+ * i*4 + table]` with the table's RVA; entries are RVAs.  If the line does not set b, it is
+ * assumed to be the image base; entries relative to their own table would need no displacement. */
+static bool describe_image_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
+                                 uint8_t base_reg, hfn_dispatch *out)
 {
     uint32_t proof_from = out->proof_from;
     uint64_t base = 0;
@@ -363,34 +367,34 @@ static bool is_image_table(const code_line *line, uint32_t at, const hfn_x86_eff
         e->displacement <= 0) {
         return false;
     }
-    bool shown = find_address(line, at, base_reg, &base, out);
-    if (shown && base != 0) {
+    bool is_known = find_address(line, at, base_reg, &base, out);
+    if (is_known && base != 0) {
         return false;
     }
-    if (!shown) {
+    if (!is_known) {
         out->proof_from = proof_from;
     }
-    out->base_is_guessed = !shown;
+    out->base_is_guessed = !is_known;
     out->entry_bytes = 4;
     out->base_rva = 0;
     out->table_rva = (uint64_t)e->displacement;
-    note_proof(line, at, out);
+    extend_proof(line, at, out);
     return true;
 }
 
-/* The loaded summand and the register with the base are known: is it a whole table? */
+/* Describe the table from the loaded summand and the base register; false if a part is unknown. */
 static bool describe_table(const code_line *line, uint32_t at, const summand *loaded,
                            uint8_t base_reg, hfn_dispatch *out)
 {
     const hfn_x86_effects *e = &loaded->write;
-    const chosen pick = { .at = loaded->at, .index = e->index };
-    uint64_t table = 0 - line->shown.link_base, base = 0;
+    const table_access entry = { .at = loaded->at, .index = e->index };
+    uint64_t table = 0 - line->code.link_base, base = 0;
 
     if (line->mode == HFN_X86_32) {
         return describe_pic_table(line, loaded->at, e, base_reg, out);
     }
-    if (line->shown.image_base && is_image_table(line, at, e, base_reg, out)) {
-        out->entry_count = count_entries(line, &pick, out);
+    if (line->code.image_base && describe_image_table(line, at, e, base_reg, out)) {
+        out->entry_count = count_entries(line, &entry, out);
         return true;
     }
     if (e->shape != HFN_X86_LOAD_SIGNED || e->scale != 4 || e->index == HFN_X86_NO_REGISTER ||
@@ -404,12 +408,12 @@ static bool describe_table(const code_line *line, uint32_t at, const summand *lo
     out->entry_is_signed = true;
     out->base_rva = base;
     out->table_rva = table + (uint64_t)e->displacement;
-    note_proof(line, loaded->at, out);
-    out->entry_count = count_entries(line, &pick, out);
+    extend_proof(line, loaded->at, out);
+    out->entry_count = count_entries(line, &entry, out);
     return true;
 }
 
-/* One of first and second is the loaded offset, the other the base. */
+/* Describe a sum of two registers, one the loaded offset and the other the base. */
 static void describe_sum(const code_line *line, uint32_t at, uint8_t first, uint8_t second,
                          hfn_dispatch *out)
 {
@@ -424,13 +428,13 @@ static void describe_sum(const code_line *line, uint32_t at, uint8_t first, uint
     }
 }
 
-/* The instruction that wrote the jump's register, at index `at`. */
+/* Describe the instruction `e` at index `at`, which writes the jump's register. */
 static void describe_write(const code_line *line, uint32_t at, uint8_t reg,
                            const hfn_x86_effects *e, hfn_dispatch *out)
 {
     bool whole = e->dest == reg;
 
-    if (whole && e->shape == HFN_X86_LOAD && e->width == word_bytes(line) &&
+    if (whole && e->shape == HFN_X86_LOAD && e->width == get_word_bytes(line) &&
         is_absolute_table(line, e)) {
         describe_absolute(line, at, e, out);
     } else if (whole && e->shape == HFN_X86_ADD) {
@@ -441,7 +445,7 @@ static void describe_write(const code_line *line, uint32_t at, uint8_t reg,
                         : HFN_DISPATCH_COMPUTED;
     } else if (whole && e->shape == HFN_X86_LEA && e->base < 16 && e->index < 16 && e->scale == 1) {
         describe_sum(line, at, e->base, e->index, out);
-    } else if (whole && ((e->shape == HFN_X86_LOAD && e->width == word_bytes(line)) ||
+    } else if (whole && ((e->shape == HFN_X86_LOAD && e->width == get_word_bytes(line)) ||
                          e->shape == HFN_X86_CONSTANT ||
                          (e->shape == HFN_X86_LEA && e->base == HFN_X86_RIP))) {
         out->kind = HFN_DISPATCH_POINTER;
@@ -452,17 +456,17 @@ static void describe_write(const code_line *line, uint32_t at, uint8_t reg,
 
 static void describe_register(const code_line *line, uint8_t reg, hfn_dispatch *out)
 {
-    search s = { .line = line, .at = line->shown.count - 1 };
+    register_search s = { .line = line, .at = line->code.count - 1 };
     hfn_x86_effects e;
 
     for (;;) {
-        found where = find_write(&s, reg, &e);
+        find_result where = find_write(&s, reg, &e);
         if (where != FOUND) {
             out->kind = where == FOUND_CALL ? HFN_DISPATCH_POINTER : HFN_DISPATCH_VALUE;
             return;
         }
-        note_proof(line, s.at, out);
-        if (e.shape != HFN_X86_MOVE || e.dest != reg || e.width != word_bytes(line)) {
+        extend_proof(line, s.at, out);
+        if (e.shape != HFN_X86_MOVE || e.dest != reg || e.width != get_word_bytes(line)) {
             break;
         }
         reg = e.src;
@@ -470,15 +474,15 @@ static void describe_register(const code_line *line, uint8_t reg, hfn_dispatch *
     describe_write(line, s.at, reg, &e, out);
 }
 
-void hfn_x86_describe_dispatch(hfn_x86_mode mode, const hfn_straight_line *shown, hfn_dispatch *out)
+void hfn_x86_describe_dispatch(hfn_x86_mode mode, const hfn_straight_line *code, hfn_dispatch *out)
 {
-    const code_line line = { *shown, mode };
+    const code_line line = { *code, mode };
     hfn_x86_effects e;
-    uint32_t last = shown->count - 1;
+    uint32_t last = code->count - 1;
 
     memset(out, 0, sizeof *out);
-    out->proof_from = shown->starts[last];
-    if (!effects_at(&line, last, &e)) {
+    out->proof_from = code->starts[last];
+    if (!decode_effects_at(&line, last, &e)) {
         out->kind = HFN_DISPATCH_COMPUTED;
     } else if (e.dest != HFN_X86_NO_REGISTER) {
         describe_register(&line, e.dest, out);

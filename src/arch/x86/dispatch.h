@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Indirect jumps: what arch.h promises. */
+/* Targets of indirect jumps: dispatch of arch.h. */
 #ifndef HFN_ARCH_X86_DISPATCH_H
 #define HFN_ARCH_X86_DISPATCH_H
 

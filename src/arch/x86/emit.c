@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A bounded writer of machine code.  It knows encodings, not what they are for. */
+/* A bounded writer of machine code (encodings: Intel SDM vol. 2, JMP and Jcc). */
 #include "arch/x86/emit.h"
 
 #include "base/byte_order.h"

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a stub's head for x86-64.  A count stub changes no register, no flag that is live and
- * nothing above the stack pointer; below it, where a true entry has free space (System V x86-64
- * psABI, 3.2.2), it keeps rcx for a moment, unless a register is dead at the entry and may be spoilt.
- * `jrcxz` tests the row pointer without touching flags.
- * It is as short as can be, by push and pop, because stubs compete with the program's own code for the
- * instruction cache (docs/design/hooks-stubs.md).
- * Nothing here touches the process: the caller says where the bytes will stand.
+ * Emits the heads of stubs for x86-64.  A count stub changes no register, no live flag and nothing
+ * above the stack pointer.  It saves rcx below the stack pointer, where a function's entry has free
+ * space (System V x86-64 psABI, 3.2.2), or uses a scratch register if one is dead at the entry.
+ * `jrcxz` tests the row pointer without changing flags.  Heads use push and pop to be short,
+ * because stubs compete with the program's code for the instruction cache
+ * (docs/design/hooks-stubs.md).
  */
 #include "arch/x86/emit_stub.h"
 
@@ -15,18 +14,19 @@
 #include <string.h>
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
-enum { SPARE_GATE_AT = 5 }; /* in the count gate */
+enum { SCRATCH_GATE_AT = 5 }; /* in the count gate */
 
 /* ---- Writing. */
 
-static uint8_t *put(uint8_t *out, const void *bytes, uint32_t count)
+static uint8_t *put_bytes(uint8_t *out, const void *bytes, uint32_t count)
 {
     memcpy(out, bytes, count);
     return out + count;
 }
 
 #define PUT(out, ...)                                                                              \
-    put(out, (const uint8_t[]){ __VA_ARGS__ }, (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
+    put_bytes(out, (const uint8_t[]){ __VA_ARGS__ },                                               \
+              (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static uint8_t *put_u32(uint8_t *out, uint32_t value)
 {
@@ -50,7 +50,7 @@ static uint8_t *put_raise(uint8_t *out)
     return put_u32(PUT(out, 0x48, 0x8d, 0xa4, 0x24), RED_ZONE_BYTES); /* lea rsp, [rsp + 128] */
 }
 
-/* call target, from code that will stand at `at` */
+/* call target, in code at address `at` */
 static uint8_t *put_call(uint8_t *out, uint64_t at, uint64_t target)
 {
     return put_u32(PUT(out, 0xe8), (uint32_t)(target - (at + CALL_BYTES)));
@@ -63,8 +63,9 @@ static void put_jump(uint8_t *out, uint64_t at, uint64_t target)
 
 /* ---- Count. */
 
-/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
-static uint32_t spare_of(uint32_t flags)
+/* The scratch register plus 1; 0 if there is none, or if flags are live, which `test` would
+ * write. */
+static uint32_t get_scratch(uint32_t flags)
 {
     return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SCRATCH_SHIFT & 31;
 }
@@ -84,30 +85,30 @@ static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
 }
 
 /* slow: call gate
- * body: mov spare, fs:[row]; test spare, spare; jz slow; inc qword [spare + d]
- * Steps over a red zone only where it calls. */
-static uint8_t *put_spare_count(uint8_t *out, uint64_t at, const hfn_stub_request *request,
-                                uint8_t spare)
+ * body: mov scratch, fs:[row]; test scratch, scratch; jz slow; inc qword [scratch + d]
+ * Only the call steps over a red zone. */
+static uint8_t *put_scratch_count(uint8_t *out, uint64_t at, const hfn_stub_request *request,
+                                  uint8_t scratch)
 {
-    uint8_t low = spare & 7, high = spare >> 3; /* the latter goes to REX.R or REX.B */
+    uint8_t low = scratch & 7, high = scratch >> 3; /* high: REX.R or REX.B */
     bool red_zone = (request->flags & HFN_STUB_RED_ZONE) != 0;
-    uint64_t gate = request->gate + SPARE_GATE_AT;
+    uint64_t gate = request->gate + SCRATCH_GATE_AT;
 
     if (red_zone) {
         out = put_raise(put_call(put_lower(out), at + 5, gate));
     } else {
         out = put_call(out, at, gate);
     }
-    out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov spare, fs:[row] */
+    out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov scratch, fs:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
-    out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test spare, spare */
+    out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test r, r */
     out = PUT(out, 0x74, red_zone ? 0xe0 : 0xed);                         /* jz slow           */
     return put_u32(PUT(out, 0x48 | high, 0xff, 0x80 | low), (uint32_t)request->slot_displacement);
 }
 
 /* slow: call gate; pop rcx
  * body: push rcx; mov rcx, fs:[row]; jrcxz slow; count; pop rcx
- * Behind the slow path `body` begins again. */
+ * After the slow path `body` runs again. */
 static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request *request)
 {
     out = put_call(out, at, request->gate);
@@ -124,10 +125,10 @@ static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request
 
 static void emit_count(uint8_t *out, const hfn_stub_request *request)
 {
-    uint32_t spare = spare_of(request->flags);
+    uint32_t scratch = get_scratch(request->flags);
 
-    if (spare != 0) {
-        put_spare_count(out, request->address, request, (uint8_t)(spare - 1));
+    if (scratch != 0) {
+        put_scratch_count(out, request->address, request, (uint8_t)(scratch - 1));
         return;
     }
     if (!(request->flags & HFN_STUB_RED_ZONE)) {
@@ -139,48 +140,49 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
     put_raise(put_count_body(out, request->address + 7, request));
 }
 
-/* ---- Time.  The caller's return address stays where it is; behind the body stands a frame of ours:
+/* ---- Time.  The caller's return address stays where it is, and the body runs below a frame of the
+ * stub:
  *   count; lea rsp, [rsp - room]; mov qword [rsp + 32], slot; call enter; call body; call exit
  *   lea rsp, [rsp + room]; ret
  *   body: the moved instructions
- * Where there are arguments on the stack, they are copied in front of `call body`, the last one first, and
- * dropped behind it: push [rsp + room + 8 * words], as often; lea rsp, [rsp + 8 * words].
- * The body is called with the stack as far from a multiple of 64 as at the entry: code built with
- * -mpreferred-stack-boundary=6 relies on its callers for vectors that must be aligned (libx264 does).
- * What may be timed has neither live flags nor a red zone. */
+ * Arguments on the stack are copied before `call body`, the last one first, and removed after
+ * it: push [rsp + room + 8 * words], once for each word; lea rsp, [rsp + 8 * words].  The body is
+ * called with the same stack alignment modulo 64 as the entry, since code built with
+ * -mpreferred-stack-boundary=6 relies on its callers for aligned vectors (libx264 does).  Timed
+ * functions have neither live flags nor a red zone. */
 
-enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 35, SAMPLE_BYTES = 70, SAMPLE_SPARE_BYTES = 71 };
+enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 35, SAMPLE_BYTES = 70, SAMPLE_SCRATCH_BYTES = 71 };
 enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5, TIME_BODY_CALLED_AT = 24 };
 enum { APART_SHIFT = 24 }; /* HFN_FRAME_APART_SHIFT */
 
-/* The frame, and what keeps the stack's alignment: with the words and the call it is a multiple of 64. */
+/* Size of the frame with padding, so that frame, words and return address are a multiple of 64. */
 #define ROOM(words) (TIME_FRAME_BYTES + (64 - (TIME_FRAME_BYTES + 8 * (words) + 8) % 64) % 64)
 
-/* More, with arguments. */
+/* Further bytes of code to copy arguments. */
 #define COPY_BYTES(words) ((words) ? LEA_BYTES + (words)*HFN_STUB_PUSH_BYTES : 0)
 
-/* An even number keeps the stack aligned; one word more always lies in the frame of a caller, whose own
- * return address is further up. */
-static uint32_t words_of(uint32_t flags)
+/* An even number keeps the stack aligned.  One word more than the arguments can always be read:
+ * it belongs to a caller's frame, since that caller's return address is above it. */
+static uint32_t get_argument_words(uint32_t flags)
 {
     return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
 }
 
 uint32_t hfn_x86_get_time_room(uint32_t flags)
 {
-    return ROOM(words_of(flags));
+    return ROOM(get_argument_words(flags));
 }
 
 static uint32_t time_tail_bytes(uint32_t flags)
 {
-    return TIME_TAIL_BYTES + COPY_BYTES(words_of(flags));
+    return TIME_TAIL_BYTES + COPY_BYTES(get_argument_words(flags));
 }
 
-/* `body`: where the moved instructions will stand */
+/* body: address of the moved instructions */
 static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_stub_request *request)
 {
-    uint32_t words = words_of(request->flags);
-    /* a sample's entry looks who called */
+    uint32_t words = get_argument_words(request->flags);
+    /* the entry probe of a sample reads the caller's return address */
     uint32_t apart = request->kind == HFN_STUB_SAMPLE ? (ROOM(words) - TIME_FRAME_BYTES) / 16 : 0;
     const uint8_t *begin = out;
 
@@ -207,42 +209,43 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
 {
     uint64_t at = request->address + TIME_TAIL_AT;
-    uint32_t spare = spare_of(request->flags);
+    uint32_t scratch = get_scratch(request->flags);
     hfn_stub_request plain = *request;
 
     plain.flags = 0;
-    if (spare != 0) {
-        put_spare_count(out, request->address, &plain, (uint8_t)(spare - 1));
+    if (scratch != 0) {
+        put_scratch_count(out, request->address, &plain, (uint8_t)(scratch - 1));
     } else {
         put_count_body(out, request->address, &plain);
     }
     put_time_tail(out + TIME_TAIL_AT, at, at + time_tail_bytes(request->flags), request);
 }
 
-/* Most calls go by untimed, so that their way is straight and the tail stands in front:
- * tail; count, with the register still at hand: sub dword [row + skip], 1; jb tail */
+/* Most calls are not timed, so their path is straight and the timing tail precedes the entry:
+ * tail; count, whose register still points to the row: sub dword [row + skip], 1; jb tail */
 static void emit_sample(uint8_t *out, const hfn_stub_request *request)
 {
     uint64_t at = request->address + time_tail_bytes(request->flags);
-    uint32_t spare = spare_of(request->flags);
-    uint8_t reg = spare != 0 ? (uint8_t)(spare - 1) : 0;
+    uint32_t scratch = get_scratch(request->flags);
+    uint8_t reg = scratch != 0 ? (uint8_t)(scratch - 1) : 0;
     uint8_t *tail = out;
     hfn_stub_request plain = *request;
 
     plain.flags = 0;
     out += time_tail_bytes(request->flags);
-    if (spare != 0) {
-        out = PUT(put_spare_count(out, at, &plain, reg), 0x40 | reg >> 3, 0x83, 0xa8 | (reg & 7));
+    if (scratch != 0) {
+        out = PUT(put_scratch_count(out, at, &plain, reg), 0x40 | reg >> 3, 0x83, 0xa8 | (reg & 7));
         out = PUT(put_u32(out, (uint32_t)request->skip_displacement), 0x01);
     } else {
-        out = PUT(put_count_body(out, at, &plain) - 1, 0x83, 0xa9); /* over its pop rcx */
+        out = PUT(put_count_body(out, at, &plain) - 1, 0x83, 0xa9); /* overwrites its pop rcx */
         out = PUT(put_u32(out, (uint32_t)request->skip_displacement), 0x01, 0x59);
     }
     out = PUT(out, 0x72, (uint8_t)(tail - (out + 2)));
     put_time_tail(tail, request->address, request->address + (uint64_t)(out - tail), request);
 }
 
-/* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user; lea rsp, [rsp + 128] */
+/* ---- Call: lea rsp, [rsp - 128]; call gate; jmp over data; callback, user
+ *            lea rsp, [rsp + 128] */
 
 static void emit_call(uint8_t *out, const hfn_stub_request *request)
 {
@@ -262,25 +265,25 @@ static const hfn_stub_shape count_shapes[4] = {
     [HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE] =
         { 62, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 54, 128 }, { 62, 0 } } },
 };
-static const hfn_stub_shape spare_count_shapes[2] = {
+static const hfn_stub_shape scratch_count_shapes[2] = {
     { 26, 5, 0, { { 0, 0 } } },
     { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
-/* The tail's, from where it begins; the copied words' between. */
+/* Steps of a tail that begins at `at`, without and with copied words. */
 #define TAIL(at) { (at) + 5, ROOM(0) }, { (at) + 34, 0 }
 #define COPYING_TAIL(at, words) { (at) + 5, ROOM(words) }, { (at) + 23, ROOM(words) + 8 },                     \
     { (words) - 1, HFN_STUB_PUSHES },                                                              \
     { (at) + 29 + 4 * (words), ROOM(words) }, { (at) + 39 + 4 * (words), 0 }
 #define TIME_SHAPES(words, steps, ...)                                                             \
     { { 61 + COPY_BYTES(words), 6, 4 + (steps), { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, __VA_ARGS__ } },   \
-      { 61 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* spare register */
+      { 61 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* scratch register */
 #define SAMPLE_SHAPES(words, steps, ...)                                                           \
     { { SAMPLE_BYTES + COPY_BYTES(words), 41 + COPY_BYTES(words), 4 + (steps),                      \
         { __VA_ARGS__, { 35 + COPY_BYTES(words), 8 }, { 41 + COPY_BYTES(words), 0 },                \
           { 42 + COPY_BYTES(words), 8 }, { 68 + COPY_BYTES(words), 0 } } },                         \
-      { SAMPLE_SPARE_BYTES + COPY_BYTES(words), 40 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
-/* By pairs of words. */
+      { SAMPLE_SCRATCH_BYTES + COPY_BYTES(words), 40 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
+/* Indexed by pairs of words. */
 static const hfn_stub_shape time_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
     TIME_SHAPES(0, 2, TAIL(26)),
     TIME_SHAPES(2, 5, COPYING_TAIL(26, 2)),
@@ -297,27 +300,27 @@ static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
     SAMPLE_SHAPES(8, 5, COPYING_TAIL(0, 8)),
     SAMPLE_SHAPES(10, 5, COPYING_TAIL(0, 10)),
 };
-static const hfn_stub_shape floor_shape = { 0, 0, 0, { { 0, 0 } } };
+static const hfn_stub_shape empty_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
 const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     switch (kind) {
     case HFN_STUB_COUNT:
-        return spare_of(flags) ? &spare_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
-                               : &count_shapes[flags & 3];
+        return get_scratch(flags) ? &scratch_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
+                                  : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
-    case HFN_STUB_TIME: return &time_shapes[words_of(flags) / 2][spare_of(flags) != 0];
-    case HFN_STUB_SAMPLE: return &sample_shapes[words_of(flags) / 2][spare_of(flags) != 0];
-    default: return &floor_shape;
+    case HFN_STUB_TIME: return &time_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
+    case HFN_STUB_SAMPLE:
+        return &sample_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
+    default: return &empty_shape;
     }
 }
 
-/* Behind the call of the body stands what drops the arguments again. */
-static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
+static void emit_with_tail_exit(uint8_t *out, const hfn_stub_request *request)
 {
     hfn_stub_request behind = *request;
-    uint32_t words = words_of(request->flags);
+    uint32_t words = get_argument_words(request->flags);
     uint64_t tail = request->kind == HFN_STUB_TIME ? TIME_TAIL_AT : 0;
 
     behind.address += HFN_TAIL_EXIT_BYTES;
@@ -335,7 +338,7 @@ static void emit_with_comeback(uint8_t *out, const hfn_stub_request *request)
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
     if (hfn_x86_has_tail_exit(request->kind, request->flags)) {
-        emit_with_comeback(out, request);
+        emit_with_tail_exit(out, request);
         return;
     }
     if (request->kind == HFN_STUB_COUNT) {
@@ -351,8 +354,9 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* The slow path wants rcx just below its return address; the stub has pushed it above, or (one with a
- * spare register, which begins at the second instruction) left it alone. */
+/* The slow path expects the original rcx just below its return address.  The stub has pushed rcx
+ * above it; a stub with a scratch register has not changed rcx and enters at the second
+ * instruction. */
 uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
@@ -374,7 +378,7 @@ enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-static uint32_t enabled_state(void)
+static uint32_t read_enabled_state(void)
 {
     uint32_t low, high;
 
@@ -382,8 +386,9 @@ static uint32_t enabled_state(void)
     return low;
 }
 
-/* Intel SDM vol. 1, 13.2: leaf 0xd tells how long the standard form of all enabled components is, and
- * where each ends; the compacted form is never longer.  Only AMX would make it far longer than what is kept. */
+/* CPUID leaf 0xd reports the size of the standard form of all enabled components and the end of
+ * each (Intel SDM vol. 1, 13.2); the compacted form is never longer.  AMX is not saved because
+ * of its size. */
 static uint32_t area_bytes(uint32_t enabled)
 {
     uint32_t a, b, c, d, end = LEGACY_AREA_BYTES + XSAVE_HEADER_BYTES;
@@ -402,7 +407,8 @@ static uint32_t area_bytes(uint32_t enabled)
     return (end + 63) & ~UINT32_C(63);
 }
 
-/* CPUID traps in a virtual machine, some microseconds to some tens of them each time: no more than needed. */
+/* CPUID traps in a virtual machine and then takes tens of microseconds, so it is executed
+ * rarely. */
 hfn_x86_vector_state hfn_x86_get_host_vector_state(void)
 {
     hfn_x86_vector_state state = { 0, LEGACY_AREA_BYTES, 0 };
@@ -412,10 +418,10 @@ hfn_x86_vector_state hfn_x86_get_host_vector_state(void)
     if (!(c & bit_OSXSAVE)) {
         return state;
     }
-    state.mask = enabled_state() & COMPILED_STATE;
-    state.area_bytes = area_bytes(enabled_state());
-    __cpuid_count(0xd, 1, a, b, c, d); /* which there is with OSXSAVE */
-    state.how = (a & 2) ? 2 : 1;       /* XSAVEC */
+    state.mask = read_enabled_state() & COMPILED_STATE;
+    state.area_bytes = area_bytes(read_enabled_state());
+    __cpuid_count(0xd, 1, a, b, c, d); /* this leaf exists with OSXSAVE */
+    state.method = (a & 2) ? 2 : 1;    /* XSAVEC */
     return state;
 }
 #else
@@ -449,7 +455,7 @@ static uint8_t *put_state_mask(uint8_t *out, const hfn_x86_vector_state *vector)
     return PUT(out, 0x31, 0xd2);                 /* xor edx, edx  */
 }
 
-/* xrstor reads the header: what xsave does not write of it must be zero. */
+/* xrstor reads the header, so the bytes of it that xsave does not write must be zero. */
 static uint8_t *put_save_vectors(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     static const uint8_t save[3][5] = { { 0x48, 0x0f, 0xae, 0x04, 0x24 },   /* fxsave64 [rsp] */
@@ -457,26 +463,26 @@ static uint8_t *put_save_vectors(uint8_t *out, const hfn_x86_vector_state *vecto
                                         { 0x48, 0x0f, 0xc7, 0x24, 0x24 } }; /* xsavec64 [rsp] */
 
     out = put_u32(PUT(out, 0x48, 0x81, 0xec), vector->area_bytes); /* sub rsp, area */
-    if (vector->how != 0) {
+    if (vector->method != 0) {
         out = PUT(out, 0x31, 0xc0); /* xor eax, eax */
         for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 8) {
             out = put_u32(PUT(out, 0x48, 0x89, 0x84, 0x24), LEGACY_AREA_BYTES + i);
         }
         out = put_state_mask(out, vector);
     }
-    return put(out, save[vector->how], sizeof save[0]);
+    return put_bytes(out, save[vector->method], sizeof save[0]);
 }
 
 static uint8_t *put_restore_vectors(uint8_t *out, const hfn_x86_vector_state *vector)
 {
-    if (vector->how == 0) {
+    if (vector->method == 0) {
         return PUT(out, 0x48, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor64 [rsp] */
     }
     out = put_state_mask(out, vector);
     return PUT(out, 0x48, 0x0f, 0xae, 0x2c, 0x24); /* xrstor64 [rsp] */
 }
 
-/* rbx: the return address, which is the stub's jump over {callback, user}. */
+/* rbx: the return address, that of the stub's jump over {callback, user}. */
 uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     uint8_t *at = put_save_vectors(put_save_registers(out), vector);
@@ -498,7 +504,7 @@ uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     return (uint32_t)(at - out);
 }
 
-/* jmp rel32; call rel32 in the place of one: its return address stays in place. */
+/* jmp rel32, or call rel32 in place of a call, whose return address stays the same. */
 uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
     uint8_t *end = put_u32(PUT(out, original && original[0] == 0xe8 ? 0xe8 : 0xe9),

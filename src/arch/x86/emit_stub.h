@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The head of an x86 stub, the gates and the patch: what arch/stub.h promises for this CPU. */
+/* arch/stub.h for x86: heads of stubs, gates and patches. */
 #ifndef HFN_ARCH_X86_EMIT_STUB_H
 #define HFN_ARCH_X86_EMIT_STUB_H
 
@@ -9,48 +9,49 @@ const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
-/* emit_tail_exit.c: the front of a stub with HFN_STUB_TAIL_EXIT; behind its call the stub goes on at
- * HFN_TAIL_EXIT_END_AT in it.  The shape is one without it.  `room`: hfn_x86_get_time_room. */
+/* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the
+ * stub enters it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of
+ * the body; room: hfn_x86_get_time_room. */
 #define HFN_TAIL_EXIT_BYTES 60
 #define HFN_TAIL_EXIT_END_AT 28
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
                             uint32_t room, uint32_t argument_bytes);
+/* Add the tail exit to the shape of a stub without one. */
 void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room);
-/* How far a timing stub lowers the stack for its frame. */
+/* Bytes by which a timing stub lowers the stack for its frame. */
 uint32_t hfn_x86_get_time_room(uint32_t flags);
 static inline bool hfn_x86_has_tail_exit(hfn_stub_kind kind, uint32_t flags)
 {
     return (flags & HFN_STUB_TAIL_EXIT) && (kind == HFN_STUB_TIME || kind == HFN_STUB_SAMPLE);
 }
 
-/* A gate: code once a region that its stubs call.  The count gate goes on to a slow path anywhere in
- * memory (stubs with a spare register enter it a few bytes on); the call gate saves everything, calls what stands behind the call, and restores it. */
+/* Gates (arch/stub.h).  Stubs with a scratch register enter the count gate at its second
+ * instruction. */
 #define HFN_X86_COUNT_GATE_BYTES 24
 #define HFN_X86_TIME_GATE_BYTES 14
 #define HFN_X86_CALL_GATE_MAX 224
 
 /* Returns HFN_X86_COUNT_GATE_BYTES. */
 uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path);
-/* A way on to code anywhere in memory; changes nothing. */
+/* Jumps to code anywhere in memory; changes no register. */
 void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target);
 
-/* How this processor saves its vector registers. */
+/* How the call gate saves vector registers. */
 typedef struct hfn_x86_vector_state {
-    uint32_t how;        /* 0: fxsave64, 1: xsave64, 2: xsavec64 */
+    uint32_t method;     /* 0: fxsave64, 1: xsave64, 2: xsavec64 */
     uint32_t area_bytes; /* a multiple of 64                     */
     uint32_t mask;       /* state components (Intel SDM vol. 1, 13.1) */
 } hfn_x86_vector_state;
 
-/* Of the processor that runs this; fxsave64 elsewhere. */
+/* For the processor that runs this; fxsave64 on other CPUs. */
 hfn_x86_vector_state hfn_x86_get_host_vector_state(void);
-/* Returns the number of bytes, at most HFN_X86_CALL_GATE_MAX. */
+/* Returns the size in bytes, at most HFN_X86_CALL_GATE_MAX. */
 uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector);
 
-/* DWARF call frame instructions (DWARF 5, 6.4.2) of a call gate, from its first byte and the state
- * CFA = rsp + 8 on; in units of 1 and -8.  Returns their number of bytes. */
+/* Unwinding of a call gate, starting with CFA = rsp + 8. */
 uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 
-/* The same of 32-bit code (emit_stub_32.c); the patch is of both. */
+/* The same for 32-bit code (emit_stub_32.c), which has the same patch. */
 hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request);
 uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path);

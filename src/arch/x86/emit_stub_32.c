@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of an i386 stub's head.  A count has 64 bits: one `inc` adds to its low word, and only where
- * that becomes 0 another adds to the high one, so that a signal handler between any two instructions
- * loses nothing.  No register is free by convention (regparm, fastcall, gcc's -fipa-ra): one that is
- * proven dead is used, else ecx is kept on the stack.  Code is in reach wherever it is, and nothing
- * is kept below esp.  A timed function finds a copy of its arguments behind its return address.
- * Nothing here touches the process: the caller says where the bytes will stand.
+ * Emits the heads of i386 stubs.  A counter has 64 bits: one `inc` adds to its low word, and
+ * another one to the high word if the low word becomes 0, so that a signal handler that counts
+ * between any two instructions loses nothing.  No register is free by convention (regparm,
+ * fastcall, gcc's -fipa-ra), so a stub uses a register that is proven dead, or saves ecx on the
+ * stack. All code is within reach of a jump, and i386 has no red zone.  A timed function finds a
+ * copy of its arguments above its return address.
  */
 #include "arch/x86/emit_stub.h"
 
@@ -29,8 +29,9 @@ static void put_call(hfn_x86_writer *w, uint64_t address, uint64_t target)
 
 /* ---- Count. */
 
-/* The spare register plus 1, 0 if none is to be used: `test` writes flags. */
-static uint32_t spare_of(uint32_t flags)
+/* The scratch register plus 1; 0 if there is none, or if flags are live, which `test` would
+ * write. */
+static uint32_t get_scratch(uint32_t flags)
 {
     return (flags & HFN_STUB_FLAGS_LIVE) ? 0 : flags >> HFN_STUB_SCRATCH_SHIFT & 31;
 }
@@ -51,16 +52,16 @@ static void put_load_row(hfn_x86_writer *w, uint8_t row, int32_t displacement)
 
 /* wrap: inc high word; jmp done
  * slow: call gate
- * body: mov spare, gs:[row]; test spare, spare; jz slow; inc low word; jz wrap
+ * body: mov scratch, gs:[row]; test scratch, scratch; jz slow; inc low word; jz wrap
  * done: */
-static void put_spare_count(hfn_x86_writer *w, const hfn_stub_request *request, uint8_t spare)
+static void put_scratch_count(hfn_x86_writer *w, const hfn_stub_request *request, uint8_t scratch)
 {
-    put_increment(w, spare, request->slot_displacement + 4);
+    put_increment(w, scratch, request->slot_displacement + 4);
     PUT(w, 0xeb, 24); /* jmp done */
     put_call(w, request->address, request->gate);
-    put_load_row(w, spare, request->row_displacement);
-    PUT(w, 0x85, 0xc0 | spare << 3 | spare, 0x74, 0xf0); /* test spare, spare; jz slow */
-    put_increment(w, spare, request->slot_displacement);
+    put_load_row(w, scratch, request->row_displacement);
+    PUT(w, 0x85, 0xc0 | scratch << 3 | scratch, 0x74, 0xf0); /* test scratch, scratch; jz slow */
+    put_increment(w, scratch, request->slot_displacement);
     PUT(w, 0x74, 0xe0); /* jz wrap */
 }
 
@@ -89,26 +90,27 @@ static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
     PUT(w, 0x59); /* pop ecx */
 }
 
-/* ---- Time.  The caller's return address and arguments stay where they are; behind the body stands a frame
- * of ours, and below it room for a copy of the arguments, which `enter` makes:
+/* ---- Time.  The caller's return address and arguments stay where they are; the body runs below a
+ * frame of the stub and room for a copy of the arguments, which the entry probe makes:
  *   count; push slot; lea esp, [esp - frame - room]; mov [esp], words; call enter; call body
  *   lea esp, [esp + room - popped]; call exit; lea esp, [esp + frame]; ret popped
  *   body: the moved instructions
- * At the body's first byte esp is as far from a multiple of 64 as at the entry: code may be built to rely on it. */
+ * The body is called with the same stack alignment modulo 64 as the entry, which code may rely
+ * on. */
 
 enum { FRAME_BYTES = 36, TIME_TAIL_BYTES = 48, SKIP_BYTES = 8 };
 
-typedef struct arguments {
-    uint32_t words, room, popped; /* the latter two in bytes */
-} arguments;
+typedef struct stack_arguments {
+    uint32_t words, room, popped; /* room and popped in bytes */
+} stack_arguments;
 
-static arguments arguments_of(uint32_t flags)
+static stack_arguments get_arguments(uint32_t flags)
 {
     uint32_t words = flags >> HFN_STUB_ARGUMENTS_SHIFT & 31,
              pops = flags >> (HFN_STUB_ARGUMENTS_SHIFT + 5) & 7;
 
-    return (arguments){ words, (words + 9) / 16 * 64 + 24,
-                        pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4 };
+    return (stack_arguments){ words, (words + 9) / 16 * 64 + 24,
+                              pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4 };
 }
 
 static void put_lea_esp(hfn_x86_writer *w, uint32_t distance)
@@ -117,10 +119,10 @@ static void put_lea_esp(hfn_x86_writer *w, uint32_t distance)
     hfn_x86_put_u32(w, distance);
 }
 
-/* `body`: where the moved instructions will stand */
+/* body: address of the moved instructions */
 static void put_time_tail(hfn_x86_writer *w, const hfn_stub_request *request, uint64_t body)
 {
-    arguments a = arguments_of(request->flags);
+    stack_arguments a = get_arguments(request->flags);
 
     PUT(w, 0x68); /* push slot */
     hfn_x86_put_u32(w, request->slot);
@@ -141,31 +143,31 @@ static void put_time_tail(hfn_x86_writer *w, const hfn_stub_request *request, ui
 
 static void put_any_count(hfn_x86_writer *w, const hfn_stub_request *request)
 {
-    uint32_t spare = spare_of(request->flags);
+    uint32_t scratch = get_scratch(request->flags);
 
-    if (spare != 0) {
-        put_spare_count(w, request, (uint8_t)(spare - 1));
+    if (scratch != 0) {
+        put_scratch_count(w, request, (uint8_t)(scratch - 1));
     } else {
         put_count(w, request);
     }
 }
 
-/* Most calls go by untimed, so that their way is straight and the tail stands in front:
- * tail; count, with the row still at hand: sub dword [row + skip], 1; jb tail */
+/* Most calls are not timed, so their path is straight and the timing tail precedes the entry:
+ * tail; count, whose register still points to the row: sub dword [row + skip], 1; jb tail */
 static void put_sample(hfn_x86_writer *w, const hfn_stub_request *request, uint32_t head_bytes)
 {
-    uint32_t spare = spare_of(request->flags);
-    uint8_t row = spare != 0 ? (uint8_t)(spare - 1) : ECX;
+    uint32_t scratch = get_scratch(request->flags);
+    uint8_t row = scratch != 0 ? (uint8_t)(scratch - 1) : ECX;
 
     put_time_tail(w, request, request->address + head_bytes);
     put_any_count(w, request);
-    if (spare == 0) {
-        w->length--; /* over its pop ecx */
+    if (scratch == 0) {
+        w->length--; /* overwrites its pop ecx */
     }
     PUT(w, 0x83, 0xa8 | row);
     hfn_x86_put_u32(w, (uint32_t)request->skip_displacement);
     hfn_x86_put_u8(w, 0x01);
-    if (spare == 0) {
+    if (scratch == 0) {
         hfn_x86_put_u8(w, 0x59);
     }
     PUT(w, 0x72, (uint8_t)(0 - (w->length + 2)));
@@ -183,7 +185,7 @@ static void put_call_stub(hfn_x86_writer *w, const hfn_stub_request *request)
 
 /* ---- Shapes. */
 
-static const hfn_stub_shape *count_shape(uint32_t flags)
+static const hfn_stub_shape *get_count_shape(uint32_t flags)
 {
     static const hfn_stub_shape counts[2] = {
         { 33, 14, 4, { { 0, 4 }, { 14, 0 }, { 15, 4 }, { 33, 0 } } },
@@ -192,9 +194,9 @@ static const hfn_stub_shape *count_shape(uint32_t flags)
           7,
           { { 0, 8 }, { 8, 4 }, { 14, 0 }, { 15, 4 }, { 25, 8 }, { 34, 4 }, { 35, 0 } } },
     };
-    static const hfn_stub_shape spare_count = { .head_bytes = 32, .entry_at = 13 };
+    static const hfn_stub_shape scratch_count = { .head_bytes = 32, .entry_at = 13 };
 
-    return spare_of(flags) ? &spare_count : &counts[(flags & HFN_STUB_FLAGS_LIVE) != 0];
+    return get_scratch(flags) ? &scratch_count : &counts[(flags & HFN_STUB_FLAGS_LIVE) != 0];
 }
 
 static void add_step(hfn_stub_shape *shape, uint32_t at, uint32_t lowered_bytes)
@@ -202,7 +204,7 @@ static void add_step(hfn_stub_shape *shape, uint32_t at, uint32_t lowered_bytes)
     shape->steps[shape->step_count++] = (hfn_stub_step){ (uint8_t)at, (uint8_t)lowered_bytes };
 }
 
-static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, arguments a)
+static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, stack_arguments a)
 {
     add_step(shape, at + 5, 4);
     add_step(shape, at + 12, FRAME_BYTES + a.room);
@@ -211,7 +213,7 @@ static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, arguments a)
     add_step(shape, at + 45, 0);
 }
 
-/* The count's steps from `at` on, but for the one behind its pop. */
+/* Add the count's steps from `at` on, except the last one, after its pop. */
 static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, uint32_t at)
 {
     for (uint32_t i = 0; i + 1 < count->step_count; i++) {
@@ -221,12 +223,12 @@ static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, 
 
 hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
-    const hfn_stub_shape *count = count_shape(flags & ~HFN_STUB_FLAGS_LIVE);
+    const hfn_stub_shape *count = get_count_shape(flags & ~HFN_STUB_FLAGS_LIVE);
     hfn_stub_shape shape = { .head_bytes = 0 };
     bool keeps_ecx = count->step_count > 0;
 
     switch (kind) {
-    case HFN_STUB_COUNT: return *count_shape(flags);
+    case HFN_STUB_COUNT: return *get_count_shape(flags);
     case HFN_STUB_CALL: shape.head_bytes = 15; return shape;
     case HFN_STUB_TIME:
         shape.head_bytes = (uint8_t)(count->head_bytes + TIME_TAIL_BYTES);
@@ -235,12 +237,12 @@ hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
         if (keeps_ecx) {
             add_step(&shape, count->head_bytes, 0);
         }
-        add_tail_steps(&shape, count->head_bytes, arguments_of(flags));
+        add_tail_steps(&shape, count->head_bytes, get_arguments(flags));
         return shape;
     case HFN_STUB_SAMPLE:
         shape.head_bytes = (uint8_t)(TIME_TAIL_BYTES + count->head_bytes + SKIP_BYTES + 1);
         shape.entry_at = (uint8_t)(TIME_TAIL_BYTES + count->entry_at);
-        add_tail_steps(&shape, 0, arguments_of(flags));
+        add_tail_steps(&shape, 0, get_arguments(flags));
         add_count_steps(&shape, count, TIME_TAIL_BYTES);
         if (keeps_ecx) {
             add_step(&shape, shape.head_bytes - 2, 0);
@@ -256,7 +258,7 @@ void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
     hfn_x86_writer w = hfn_x86_begin_writer(out, head_bytes);
     hfn_stub_request plain = *request;
 
-    plain.flags &= ~HFN_STUB_FLAGS_LIVE; /* nothing that is timed has live flags */
+    plain.flags &= ~HFN_STUB_FLAGS_LIVE; /* timed functions have no live flags */
     if (request->kind == HFN_STUB_CALL) {
         put_call_stub(&w, request);
     } else if (request->kind == HFN_STUB_COUNT) {
@@ -271,7 +273,7 @@ void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* One instruction, so that the stack pointer is the call's wherever a signal comes. */
+/* A single instruction, so that a signal always finds the stack pointer of the call. */
 uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     return hfn_x86_emit_patch(out, NULL, (uint64_t)(uintptr_t)out, slow_path);
@@ -286,7 +288,7 @@ static void put_state_mask(hfn_x86_writer *w, const hfn_x86_vector_state *vector
     PUT(w, 0x31, 0xd2);
 }
 
-/* xrstor reads the header: what xsave does not write of it must be zero. */
+/* xrstor reads the header, so the bytes of it that xsave does not write must be zero. */
 static void put_save_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vector)
 {
     static const uint8_t save[3][4] = { { 0x0f, 0xae, 0x04, 0x24 },   /* fxsave [esp] */
@@ -295,7 +297,7 @@ static void put_save_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vect
 
     PUT(w, 0x81, 0xec); /* sub esp, area */
     hfn_x86_put_u32(w, vector->area_bytes);
-    if (vector->how != 0) {
+    if (vector->method != 0) {
         PUT(w, 0x31, 0xc0); /* xor eax, eax */
         for (uint32_t i = 0; i < XSAVE_HEADER_BYTES; i += 4) {
             PUT(w, 0x89, 0x84, 0x24); /* mov [esp + i], eax */
@@ -303,12 +305,12 @@ static void put_save_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vect
         }
         put_state_mask(w, vector);
     }
-    hfn_x86_put_bytes(w, save[vector->how], sizeof save[0]);
+    hfn_x86_put_bytes(w, save[vector->method], sizeof save[0]);
 }
 
 static void put_restore_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *vector)
 {
-    if (vector->how == 0) {
+    if (vector->method == 0) {
         PUT(w, 0x0f, 0xae, 0x0c, 0x24); /* fxrstor [esp] */
         return;
     }
@@ -316,7 +318,7 @@ static void put_restore_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *v
     PUT(w, 0x0f, 0xae, 0x2c, 0x24); /* xrstor [esp] */
 }
 
-/* ebx: the return address, which is the stub's jump over {callback, user}. */
+/* ebx: the return address, that of the stub's jump over {callback, user}. */
 uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);

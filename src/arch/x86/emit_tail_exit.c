@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A comeback: what stands in front of a timing stub whose function ends with a jump to one that may not run
- * behind a frame.  The jump is sent here.  Behind the stub's frame, which its return address shows, it goes
- * back to the stub first; the stub ends the call, drops the frame and makes the jump.  So what it leads to finds
- * stack and return address as without a stub, and calls and returns stay paired for the processor.  Who comes
- * by without a frame (a call that is passed over, one that began before the hook, a jump into the function's
- * middle) just goes on.  A jump to another function carries no flags (its entry reads none), a return may.
+ * A tail exit precedes a timing stub whose function ends with a tail jump to a function that must
+ * not run behind the stub's frame.  The tail jump is patched to lead here.
+ *
+ * If the call runs behind the stub's frame, which the return address shows, the tail exit sets a
+ * flag in the frame and returns into the stub.  The stub runs the exit probe and enters the tail
+ * exit again, which removes the frame and jumps to the tail target.  The target finds stack and
+ * return address as without a stub, and calls and returns stay paired for the processor's return
+ * predictor.  A call without a frame (a skipped call, a call that began before the hook, a jump
+ * into the middle of the function) jumps to the target at once.
+ *
+ * Flags may change at a jump to a function, whose entry reads none, but not at a return.
  */
 #include "arch/x86/emit_stub.h"
 
@@ -15,28 +20,31 @@
 
 enum {
     RETURN_ADDRESS_BYTES = 8,
-    FLAG_AT = 36, /* in the frame: the upper half of hfn_time_frame.slot, which is 0 until now */
-    KEPT_AT = 24, /* in the frame, too                                                  */
-    ROOM_AT = 41, /* in the code: what the frame takes, with what aligns the stack          */
-    ON_AT = 49,
+    FLAG_AT = 36, /* in the frame: upper half of hfn_time_frame.slot, 0 before */
+    RCX_AT = 24,  /* in the frame: scratch space for rcx                                    */
+    ROOM_AT = 41, /* in the code: size of the frame with its alignment                      */
+    JUMP_AT = 49,
     STEPS = 2,
 };
 
-/* back: cmp dword [rsp], low(behind_body); jne on; cmp dword [rsp + 4], high(behind_body); jne on
+/* exit: cmp dword [rsp], low(behind_body); jne jump
+ *       cmp dword [rsp + 4], high(behind_body); jne jump
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
- * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + room]; jrcxz home; mov rcx, [rsp - room + 24]
- * on:   jmp tail_target
+ * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + room]
+ *       jrcxz home; mov rcx, [rsp - room + 24]
+ * jump: jmp tail_target
  * home: mov rcx, [rsp - room + 24]; ret
- * What lies below rsp is the red zone's: no signal takes it. */
+ *
+ * The 128 bytes below rsp are the red zone, which signal handlers do not overwrite. */
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
                             uint32_t room, uint32_t argument_bytes)
 {
     /* clang-format off */
     static const uint8_t code[HFN_TAIL_EXIT_BYTES] = {
-        0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, ON_AT - 9,
-        0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, ON_AT - 19,
+        0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, JUMP_AT - 9,
+        0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, JUMP_AT - 19,
         0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
-        0x48, 0x89, 0x4c, 0x24, KEPT_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, 0,
+        0x48, 0x89, 0x4c, 0x24, RCX_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, 0,
         0xe3, 0x0a, 0x48, 0x8b, 0x4c, 0x24, 0,
         0xe9, 0, 0, 0, 0,
         0x48, 0x8b, 0x4c, 0x24, 0, 0xc3,
@@ -48,9 +56,9 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
     hfn_write_le32(out + 13, (uint32_t)(behind_body >> 32));
     hfn_write_le32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
     out[ROOM_AT] = (uint8_t)room;
-    out[ON_AT - 1] = out[HFN_TAIL_EXIT_BYTES - 2] = (uint8_t)(KEPT_AT - room);
-    hfn_write_le32(out + ON_AT + 1,
-                   (uint32_t)(request->tail_target - (request->address + ON_AT + 5)));
+    out[JUMP_AT - 1] = out[HFN_TAIL_EXIT_BYTES - 2] = (uint8_t)(RCX_AT - room);
+    hfn_write_le32(out + JUMP_AT + 1,
+                   (uint32_t)(request->tail_target - (request->address + JUMP_AT + 5)));
 }
 
 void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room)

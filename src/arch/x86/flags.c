@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the line from a place, through direct jumps and direct calls and back from those (hand-written
- * code passes flags to its callees, and through them; so do the pieces that clang's outliner makes), until
- * the flags are read (live) or all written (dead).  Whether they live through the return of who stands at
- * that place, the caller has to know.  They do not live through an indirect branch: no x86 ABI passes anything
- * in them, and gcc's -fipa-ra never keeps them (they are a fixed register to it).  What is not understood
- * is live; a loop without end reads nothing.
+ * Follows the path from an address, through direct jumps, direct calls and their returns, until the
+ * flags are read (live) or all written (dead).  Calls are followed because hand-written code and
+ * clang's outlined functions pass flags into and out of callees.  Whether flags are live across the
+ * function's own return is up to the caller.  They are dead at an indirect branch: no x86 ABI
+ * passes anything in them, and gcc's -fipa-ra never preserves them.  Instructions that cannot be
+ * decoded count as reads; an endless loop reads nothing.
  */
 #include "arch/x86/flags.h"
 
@@ -14,33 +14,33 @@
 #include <string.h>
 
 #define STEPS_MAX 256
-#define CALLS_MAX 4 /* within each other */
+#define CALLS_MAX 4 /* nesting depth */
 
-typedef enum flag_use { UNKNOWN, LEAVES, WRITES_ALL } flag_use;
+typedef enum flag_use { UNKNOWN, PRESERVES, WRITES_ALL } flag_use;
 
-/* Moves and arithmetic of SSE, and movzx, movsx.  opcode: behind 0x0F, with or without a prefix. */
-static bool leaves_behind_escape(uint8_t opcode)
+/* SSE moves and arithmetic, movzx and movsx.  opcode follows 0x0F, with or without a prefix. */
+static bool preserves_flags_0f(uint8_t opcode)
 {
     return (opcode >= 0x10 && opcode <= 0x17) || opcode == 0x28 || opcode == 0x29 ||
            (opcode >= 0x50 && opcode <= 0x76) || opcode == 0x7E || opcode == 0x7F ||
            opcode == 0xB6 || opcode == 0xB7 || opcode == 0xBE || opcode == 0xBF;
 }
 
-/* The commonest instructions, without asking Zydis. */
-static flag_use known_use(hfn_x86_mode mode, const uint8_t *bytes, const hfn_instruction *in)
+/* Classify the most common instructions without Zydis. */
+static flag_use classify_common(hfn_x86_mode mode, const uint8_t *bytes, const hfn_instruction *in)
 {
     bool has_prefix = in->length >= 4 && (bytes[0] == 0x66 || (bytes[0] & 0xFE) == 0xF2);
     const uint8_t *modrm = bytes + 1 + has_prefix;
     uint8_t opcode = modrm[-1];
 
     if (in->is_padding || in->is_landing_pad) {
-        return LEAVES;
+        return PRESERVES;
     }
     if (mode == HFN_X86_64 && (opcode & 0xF0) == 0x40 && in->length >= 2 + has_prefix) { /* REX */
         opcode = *modrm++;
     }
     if (opcode == 0x0F && in->length >= 3) {
-        return leaves_behind_escape(*modrm) ? LEAVES : UNKNOWN;
+        return preserves_flags_0f(*modrm) ? PRESERVES : UNKNOWN;
     }
     if (has_prefix) {
         return UNKNOWN;
@@ -49,7 +49,7 @@ static flag_use known_use(hfn_x86_mode mode, const uint8_t *bytes, const hfn_ins
         opcode == 0x8D || opcode == 0xC6 || (opcode == 0xC7 && (*modrm & 0x38) == 0) ||
         (opcode >= 0xB0 && opcode <= 0xBF) ||
         (mode == HFN_X86_64 && opcode == 0x63)) { /* movsxd; arpl in 32-bit code */
-        return LEAVES;
+        return PRESERVES;
     }
     if (opcode < 0x40 && (opcode & 7) < 6) { /* add or adc sbb and sub xor cmp */
         return (opcode & 0x38) == 0x10 || (opcode & 0x38) == 0x18 ? UNKNOWN : WRITES_ALL;
@@ -63,22 +63,22 @@ static flag_use known_use(hfn_x86_mode mode, const uint8_t *bytes, const hfn_ins
     return UNKNOWN;
 }
 
-typedef enum verdict { GO_ON, LIVE, DEAD, RETURNS } verdict;
+typedef enum step_result { CONTINUES, LIVE, DEAD, RETURNS } step_result;
 
-static verdict judge_flow(const hfn_instruction *in)
+static step_result check_flow(const hfn_instruction *in)
 {
     switch (in->flow) {
     case HFN_FLOW_CALL_INDIRECT:
     case HFN_FLOW_JUMP_INDIRECT: return DEAD;
     case HFN_FLOW_RETURN: return RETURNS;
-    case HFN_FLOW_STOP: return in->is_padding ? GO_ON : DEAD;
-    case HFN_FLOW_JUMP_IF: return LIVE; /* reads them, or splits the line (loop, jrcxz) */
-    default: return GO_ON;
+    case HFN_FLOW_STOP: return in->is_padding ? CONTINUES : DEAD;
+    case HFN_FLOW_JUMP_IF: return LIVE; /* reads them, or forks the path (loop, jrcxz) */
+    default: return CONTINUES;
     }
 }
 
-static verdict judge_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                           uint32_t *unwritten)
+static step_result check_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
+                               uint32_t *unwritten)
 {
     hfn_x86_effects effects;
 
@@ -87,81 +87,82 @@ static verdict judge_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
         return LIVE;
     }
     *unwritten &= ~effects.flags_written;
-    return *unwritten ? GO_ON : DEAD;
+    return *unwritten ? CONTINUES : DEAD;
 }
 
-static verdict judge_one(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                         uint32_t *unwritten, hfn_instruction *in)
+static step_result check_instruction(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
+                                     uint64_t rva, uint32_t *unwritten, hfn_instruction *in)
 {
     if (!hfn_x86_decode(mode, bytes, size, rva, 0, in)) {
         return LIVE;
     }
-    verdict by_flow = judge_flow(in);
-    if (by_flow != GO_ON) {
+    step_result by_flow = check_flow(in);
+    if (by_flow != CONTINUES) {
         return by_flow;
     }
-    flag_use use = known_use(mode, bytes, in);
+    flag_use use = classify_common(mode, bytes, in);
     if (use == UNKNOWN) {
-        return judge_flags(mode, bytes, size, rva, unwritten);
+        return check_flags(mode, bytes, size, rva, unwritten);
     }
-    return use == WRITES_ALL ? DEAD : GO_ON;
+    return use == WRITES_ALL ? DEAD : CONTINUES;
 }
 
-/* A line on its way. */
-typedef struct line {
-    uint64_t at, back[CALLS_MAX]; /* offsets of code; back: behind the calls it is in */
+/* The state of a path. */
+typedef struct path {
+    uint64_t at, return_to[CALLS_MAX]; /* offsets; return_to: after each open call */
     uint32_t calls;
-} line;
+} path;
 
-static bool same_place(const line *a, const line *b)
+static bool is_same_state(const path *a, const path *b)
 {
     return a->at == b->at && a->calls == b->calls &&
-           memcmp(a->back, b->back, a->calls * sizeof a->back[0]) == 0;
+           memcmp(a->return_to, b->return_to, a->calls * sizeof a->return_to[0]) == 0;
 }
 
-/* Behind the instruction, or where it leads. */
-static verdict follow(line *l, const hfn_instruction *in, uint64_t rva)
+/* Advance the path over the instruction, or to its target. */
+static step_result follow_flow(path *p, const hfn_instruction *in, uint64_t rva)
 {
-    if (in->flow == HFN_FLOW_CALL && l->calls == CALLS_MAX) {
+    if (in->flow == HFN_FLOW_CALL && p->calls == CALLS_MAX) {
         return LIVE;
     }
-    l->at += in->length;
+    p->at += in->length;
     if (in->flow == HFN_FLOW_CALL) {
-        l->back[l->calls++] = l->at;
+        p->return_to[p->calls++] = p->at;
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL) {
-        l->at = in->target - rva;
+        p->at = in->target - rva;
     }
-    return GO_ON;
+    return CONTINUES;
 }
 
 bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             uint64_t at, bool at_return, uint64_t *leaves_to)
 {
     uint32_t unwritten = HFN_X86_ARITHMETIC_FLAGS;
-    line l = { .at = at - rva }, earlier = { .at = UINT64_MAX };
+    path p = { .at = at - rva }, earlier = { .at = UINT64_MAX };
     hfn_instruction in;
 
     *leaves_to = UINT64_MAX;
     for (uint32_t step = 0; step < STEPS_MAX; step++) {
-        if (same_place(&l, &earlier)) { /* a loop without end, as behind a retpoline's call */
+        if (is_same_state(&p, &earlier)) { /* an endless loop, as after a retpoline's call */
             return false;
         }
         if ((step & (step - 1)) == 0) {
-            earlier = l;
+            earlier = p;
         }
-        if (l.at >= size) {
-            *leaves_to = rva + l.at;
+        if (p.at >= size) {
+            *leaves_to = rva + p.at;
             return true;
         }
-        verdict v = judge_one(mode, bytes + l.at, size - l.at, rva + l.at, &unwritten, &in);
-        if (v == RETURNS && l.calls == 0) {
+        step_result v =
+            check_instruction(mode, bytes + p.at, size - p.at, rva + p.at, &unwritten, &in);
+        if (v == RETURNS && p.calls == 0) {
             return at_return;
         }
         if (v == RETURNS) {
-            l.at = l.back[--l.calls];
-        } else if (v == GO_ON) {
-            v = follow(&l, &in, rva);
+            p.at = p.return_to[--p.calls];
+        } else if (v == CONTINUES) {
+            v = follow_flow(&p, &in, rva);
         }
         if (v == LIVE || v == DEAD) {
             return v == LIVE;

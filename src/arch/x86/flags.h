@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Are the flags live at a place: what arch.h promises. */
+/* Liveness of the flags: flags_live of arch.h. */
 #ifndef HFN_ARCH_X86_FLAGS_H
 #define HFN_ARCH_X86_FLAGS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fixups of moved code: 4-byte distances, counted from the end of their instruction. */
+/* Patching tables.  A fixup is a 4-byte distance from the end of its instruction to the target. */
 #include "arch/arch.h"
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
@@ -19,7 +19,7 @@ static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, 
     return true;
 }
 
-/* Addresses wrap around at 4 GiB: everything is in reach. */
+/* Addresses wrap around at 4 GiB, so everything is within reach. */
 static bool fix_up_32(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
 {
     hfn_x86_writer field = hfn_x86_begin_writer(moved + at, 4);
@@ -33,7 +33,8 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
     return at + 4 <= end && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
 }
 
-/* The `lea` behind a moved call counts from the call's end, which lies in front of it. */
+/* The field of the `lea` after a moved call is relative to the end of the call, which precedes
+ * it. */
 static hfn_fixup_kind fixup_kind_32(uint32_t at, uint32_t end, uint32_t moved_bytes)
 {
     return at + 4 <= moved_bytes && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commonest instructions of prologues are told apart by their opcode alone, because half a million
- * of them are looked at in a large image and Zydis takes ten times as long; all others are Zydis'.
+ * The most common instructions of prologues are classified by their opcode alone, since a large
+ * image has half a million of them and Zydis takes ten times as long; Zydis decodes the others.
  * Opcodes and ModRM: Intel SDM vol. 2, 2.1 and appendix A.
  */
 #include "arch/x86/registers.h"
@@ -10,27 +10,27 @@
 
 enum { REX_W = 8, REX_R = 4, REX_X = 2, REX_B = 1 };
 
-/* The kinds of opcodes that are known here; what their ModRM names is read or written. */
+/* Kinds of opcodes, by how they use the operands that ModRM names. */
 enum {
     UNKNOWN = 0,
     NONE,       /* no operand in a register                                   */
     MOVE,       /* reg = r/m, 4 or 8 bytes                                    */
     STORE,      /* r/m = reg, 4 or 8 bytes                                    */
     COMPUTE,    /* reads both, 4 or 8 bytes                                   */
-    CLEAR,      /* the same, but with twice one register it is set to 0       */
-    ONE,        /* reads r/m, 4 or 8 bytes; reg is part of the opcode         */
+    CLEAR,      /* the same, but sets a register to 0 if both are the same one */
+    READ,       /* reads r/m, 4 or 8 bytes; reg is part of the opcode         */
     SET,        /* r/m = immediate, 4 or 8 bytes                              */
     COMPUTE_1,  /* reads both, bytes                                          */
-    ONE_1,      /* reads r/m, a byte                                          */
+    READ_1,     /* reads r/m, a byte                                          */
     EXTEND_1,   /* reg = r/m, a byte                                          */
-    EXTEND_2,   /* reg = r/m, two bytes                                       */
-    VECTOR,     /* no general register but in an address                      */
+    EXTEND_2,   /* reg = r/m, has_escape bytes                                       */
+    VECTOR,     /* no general register except in an address                   */
     PUSH,       /* reads the register in the opcode                           */
     POP,        /* sets it                                                    */
     SET_OPCODE, /* the same, to an immediate                                  */
 };
 
-static uint8_t kind_of(uint8_t opcode, uint32_t rex)
+static uint8_t get_kind(uint8_t opcode, uint32_t rex)
 {
     if (opcode >= 0x50 && opcode < 0x58) {
         return PUSH;
@@ -65,16 +65,16 @@ static uint8_t kind_of(uint8_t opcode, uint32_t rex)
     case 0x38:
     case 0x3A:
     case 0x84: return COMPUTE_1;
-    case 0x80: return ONE_1;
+    case 0x80: return READ_1;
     case 0x81:
-    case 0x83: return ONE;
+    case 0x83: return READ;
     case 0xC7: return SET;
     default: return UNKNOWN;
     }
 }
 
-/* Behind 0F. */
-static uint8_t kind_of_two(uint8_t opcode)
+/* The kind of an opcode after 0F. */
+static uint8_t get_kind_0f(uint8_t opcode)
 {
     if (opcode >= 0x80 && opcode < 0x90) {
         return NONE;
@@ -93,79 +93,81 @@ static uint8_t kind_of_two(uint8_t opcode)
     }
 }
 
-static uint32_t bit(uint32_t number)
+static uint32_t make_bit(uint32_t number)
 {
     return 1u << number;
 }
 
 /* Without REX the byte registers 4 to 7 are ah, ch, dh, bh. */
-static uint32_t byte_bit(uint32_t number, uint32_t rex)
+static uint32_t make_byte_bit(uint32_t number, uint32_t rex)
 {
-    return bit(rex == 0 && number >= 4 ? number - 4 : number);
+    return make_bit(rex == 0 && number >= 4 ? number - 4 : number);
 }
 
-/* The registers in the address that ModRM at `at` names. */
-static uint32_t address_reads(const uint8_t *at, uint32_t rex)
+/* The registers of the address that the ModRM byte at `at` describes. */
+static uint32_t get_address_registers(const uint8_t *at, uint32_t rex)
 {
     uint32_t mod = at[0] >> 6, base = at[0] & 7u, reads = 0;
 
     if (base != 4) {
-        return mod == 0 && base == 5 ? 0 : bit(base | (rex & REX_B) << 3);
+        return mod == 0 && base == 5 ? 0 : make_bit(base | (rex & REX_B) << 3);
     }
     uint32_t index = ((at[1] >> 3) & 7u) | (rex & REX_X) << 2;
     base = at[1] & 7u;
     if (index != 4) {
-        reads |= bit(index);
+        reads |= make_bit(index);
     }
     if (mod != 0 || base != 5) {
-        reads |= bit(base | (rex & REX_B) << 3);
+        reads |= make_bit(base | (rex & REX_B) << 3);
     }
     return reads;
 }
 
-static void use_of_one(uint8_t kind, uint32_t number, hfn_x86_register_use *out)
+static void describe_opcode_register(uint8_t kind, uint32_t number, hfn_x86_register_use *out)
 {
     if (kind == PUSH) {
-        out->reads = bit(number);
+        out->reads = make_bit(number);
     } else {
-        out->kills = bit(number);
+        out->kills = make_bit(number);
     }
     if (kind == PUSH || kind == POP) {
-        out->reads |= bit(HFN_X86_RSP);
+        out->reads |= make_bit(HFN_X86_RSP);
     }
     out->kills &= ~out->reads;
 }
 
-static void use_of_two(uint8_t kind, const uint8_t *modrm, uint32_t rex, hfn_x86_register_use *out)
+static void describe_modrm_registers(uint8_t kind, const uint8_t *modrm, uint32_t rex,
+                                     hfn_x86_register_use *out)
 {
     bool in_register = modrm[0] >> 6 == 3;
     uint32_t reg = ((modrm[0] >> 3) & 7u) | (rex & REX_R) << 1;
     uint32_t rm = (modrm[0] & 7u) | (rex & REX_B) << 3;
-    uint32_t address = in_register ? 0 : address_reads(modrm, rex);
+    uint32_t address = in_register ? 0 : get_address_registers(modrm, rex);
 
     switch (kind) {
     case MOVE:
     case EXTEND_2:
-        *out = (hfn_x86_register_use){ in_register ? bit(rm) : address, bit(reg) };
+        *out = (hfn_x86_register_use){ in_register ? make_bit(rm) : address, make_bit(reg) };
         break;
     case EXTEND_1:
-        *out = (hfn_x86_register_use){ in_register ? byte_bit(rm, rex) : address, bit(reg) };
+        *out =
+            (hfn_x86_register_use){ in_register ? make_byte_bit(rm, rex) : address, make_bit(reg) };
         break;
     case STORE:
-        *out = (hfn_x86_register_use){ bit(reg) | address, in_register ? bit(rm) : 0 };
+        *out = (hfn_x86_register_use){ make_bit(reg) | address, in_register ? make_bit(rm) : 0 };
         break;
-    case SET: *out = (hfn_x86_register_use){ address, in_register ? bit(rm) : 0 }; break;
+    case SET: *out = (hfn_x86_register_use){ address, in_register ? make_bit(rm) : 0 }; break;
     case CLEAR:
-    case COMPUTE: out->reads = bit(reg) | (in_register ? bit(rm) : address); break;
-    case ONE: out->reads = in_register ? bit(rm) : address; break;
+    case COMPUTE: out->reads = make_bit(reg) | (in_register ? make_bit(rm) : address); break;
+    case READ: out->reads = in_register ? make_bit(rm) : address; break;
     case COMPUTE_1:
-        out->reads = byte_bit(reg, rex) | (in_register ? byte_bit(rm, rex) : address);
+        out->reads = make_byte_bit(reg, rex) | (in_register ? make_byte_bit(rm, rex) : address);
         break;
-    case ONE_1: out->reads = in_register ? byte_bit(rm, rex) : address; break;
+    case READ_1: out->reads = in_register ? make_byte_bit(rm, rex) : address; break;
     default: out->reads = address; break;
     }
     if (kind == CLEAR && in_register && reg == rm) {
-        *out = (hfn_x86_register_use){ 0, bit(reg) };
+        *out = (hfn_x86_register_use){ 0, make_bit(reg) };
     }
     out->kills &= ~out->reads;
 }
@@ -184,18 +186,18 @@ bool hfn_x86_find_common_register_use(const uint8_t *bytes, uint8_t length,
     if (at + 1 >= bytes + length && (*at < 0x50 || *at >= 0x60)) {
         return false;
     }
-    bool two = *at == 0x0F;
-    uint8_t kind = two ? kind_of_two(at[1]) : kind_of(at[0], rex);
+    bool has_escape = *at == 0x0F;
+    uint8_t kind = has_escape ? get_kind_0f(at[1]) : get_kind(at[0], rex);
     uint8_t opcode = at[0];
-    at += two ? 2 : 1;
+    at += has_escape ? 2 : 1;
     if (kind == UNKNOWN || (prefixed && kind != VECTOR) || (kind == SET && (*at & 0x38))) {
         return false;
     }
     *out = (hfn_x86_register_use){ 0, 0 };
     if (kind >= PUSH) {
-        use_of_one(kind, (opcode & 7u) | (rex & REX_B) << 3, out);
+        describe_opcode_register(kind, (opcode & 7u) | (rex & REX_B) << 3, out);
     } else if (kind != NONE) {
-        use_of_two(kind, at, rex, out);
+        describe_modrm_registers(kind, at, rex, out);
     }
     return true;
 }

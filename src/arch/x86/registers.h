@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an instruction does to general registers, as far as it matters for whether one is dead. */
+/* What an instruction reads and overwrites of general registers, for their liveness. */
 #ifndef HFN_ARCH_X86_REGISTERS_H
 #define HFN_ARCH_X86_REGISTERS_H
 
@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 typedef struct hfn_x86_register_use {
-    uint32_t reads; /* bit n: what register n (or a part of it) holds matters */
-    uint32_t kills; /* surely gets a new value, all 64 bits; never in reads    */
+    uint32_t reads; /* bit n: the instruction depends on register n or a part of it */
+    uint32_t kills; /* always overwritten, all 64 bits; disjoint from reads         */
 } hfn_x86_register_use;
 
-/* Of a whole instruction of `length` bytes.  False if it is not known, or does what only the kernel
- * could tell. */
+/* Decode a whole instruction of `length` bytes.  False if it is invalid or enters the kernel or a
+ * transaction. */
 bool hfn_x86_find_register_use(const uint8_t *bytes, uint8_t length, hfn_x86_register_use *out);
 
-/* The same for the commonest instructions without asking Zydis; false for all others. */
+/* The same for the most common instructions, without Zydis; false for all others. */
 bool hfn_x86_find_common_register_use(const uint8_t *bytes, uint8_t length,
                                       hfn_x86_register_use *out);
 

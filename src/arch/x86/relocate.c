@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rewrites a function's first instructions so that they mean the same elsewhere: PC-relative fields
- * become fixups, short branches are widened, a branch to a moved instruction goes to its moved copy.
- * Two passes: measure each instruction's new length, then write.  Whether the place may be patched at all
- * (somebody may jump there, or read its bytes) is judged by the verdicts station.
+ * Rewrites a function's first instructions so that they have the same effect at another address:
+ * PC-relative fields become fixups, short branches become near ones, and a branch to a moved
+ * instruction goes to its copy.  The first pass measures each instruction's new length, the second
+ * writes.  Whether the function may be patched at all is decided in verdicts/.
  */
 #include "arch/x86/relocate.h"
 
@@ -12,22 +12,22 @@
 
 #include <string.h>
 
-#define INSTRUCTION_MAX (sizeof((hfn_moved){ 0 }.original_at))
+#define MAX_INSTRUCTIONS (sizeof((hfn_moved){ 0 }.original_at))
 #define JUMP_BYTES 5u    /* jmp rel32 */
 #define JUMP_IF_BYTES 6u /* jcc rel32 */
 #define LOOP_BYTES 9u    /* jrcxz +2; jmp +5; jmp rel32 */
 #define LEA_BYTES 6u     /* lea r32, [r32 + disp32] */
 
-typedef enum piece_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP, PC_CALL } piece_kind;
+typedef enum move_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP, PC_CALL } move_kind;
 
-/* One original instruction. */
-typedef struct piece {
+/* An original instruction and its copy. */
+typedef struct moved_instruction {
     hfn_instruction in;
-    piece_kind kind;
+    move_kind kind;
     uint32_t offset; /* from the first one, in the original */
     uint32_t moved_at;
     uint32_t moved_bytes;
-} piece;
+} moved_instruction;
 
 typedef struct move_job {
     hfn_x86_mode mode;
@@ -38,10 +38,10 @@ typedef struct move_job {
     uint8_t pc_register;
     uint32_t covered; /* bytes of whole instructions read so far */
     uint32_t count;
-    piece pieces[INSTRUCTION_MAX];
+    moved_instruction items[MAX_INSTRUCTIONS];
 } move_job;
 
-/* Among the legacy prefixes of the instruction: Intel SDM vol. 2, 2.1.1. */
+/* Is prefix one of the instruction's legacy prefixes (Intel SDM vol. 2, 2.1.1)? */
 static bool has_prefix(const uint8_t *bytes, uint32_t length, uint8_t prefix)
 {
     static const uint8_t legacy[] = { 0x66, 0x67, 0xF0, 0xF2, 0xF3, 0x2E,
@@ -55,12 +55,12 @@ static bool has_prefix(const uint8_t *bytes, uint32_t length, uint8_t prefix)
     return false;
 }
 
-/* A direct branch: its opcode is the byte before the field. */
-static bool classify_branch(const uint8_t *bytes, piece *p)
+/* Classify a direct branch; its opcode is the byte before the field. */
+static bool classify_branch(const uint8_t *bytes, moved_instruction *p)
 {
     uint8_t opcode = bytes[p->in.relative_at - 1];
 
-    /* 66: Intel ignores it, AMD takes a 2-byte field. */
+    /* Intel's CPUs ignore prefix 66; AMD's read a 2-byte field. */
     if (p->in.relative_bytes == 2 || has_prefix(bytes, p->in.length, 0x66)) {
         return false;
     }
@@ -79,7 +79,7 @@ static bool classify_branch(const uint8_t *bytes, piece *p)
     return true;
 }
 
-static bool classify(const move_job *job, piece *p)
+static bool classify_instruction(const move_job *job, moved_instruction *p)
 {
     const uint8_t *bytes = job->bytes + p->offset;
 
@@ -91,7 +91,7 @@ static bool classify(const move_job *job, piece *p)
     if (p->in.flow == HFN_FLOW_JUMP || p->in.flow == HFN_FLOW_JUMP_IF) {
         return classify_branch(bytes, p);
     }
-    /* 67 makes the address eip-relative: it does not reach across 4 GiB. */
+    /* Prefix 67 makes the address eip-relative, which cannot reach beyond 4 GiB. */
     if (p->in.relative_bytes != 4 || has_prefix(bytes, p->in.length, 0x67)) {
         return false;
     }
@@ -99,12 +99,12 @@ static bool classify(const move_job *job, piece *p)
     return true;
 }
 
-static hfn_move_result read_piece(move_job *job)
+static hfn_move_result read_instruction(move_job *job)
 {
-    if (job->count == INSTRUCTION_MAX) {
+    if (job->count == MAX_INSTRUCTIONS) {
         return HFN_MOVE_TOO_LONG;
     }
-    piece *p = &job->pieces[job->count];
+    moved_instruction *p = &job->items[job->count];
     p->offset = job->covered;
     if (!hfn_x86_decode(job->mode, job->bytes + p->offset, job->size - p->offset,
                         job->rva + p->offset, 0, &p->in)) {
@@ -116,7 +116,7 @@ static hfn_move_result read_piece(move_job *job)
         p->moved_bytes = JUMP_BYTES + LEA_BYTES;
     } else if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT) {
         return HFN_MOVE_CALL;
-    } else if (!classify(job, p)) {
+    } else if (!classify_instruction(job, p)) {
         return HFN_MOVE_IMPOSSIBLE;
     }
     p->moved_at = job->count == 0 ? 0 : p[-1].moved_at + p[-1].moved_bytes;
@@ -125,12 +125,12 @@ static hfn_move_result read_piece(move_job *job)
     return HFN_MOVED;
 }
 
-static hfn_move_result read_pieces(move_job *job)
+static hfn_move_result read_instructions(move_job *job)
 {
     hfn_move_result result = HFN_MOVED;
 
     while (result == HFN_MOVED && job->covered < job->patch_bytes) {
-        result = read_piece(job);
+        result = read_instruction(job);
     }
     return result;
 }
@@ -145,24 +145,24 @@ static bool add_fixup(hfn_moved *out, uint32_t at, uint32_t end, uint64_t target
     return true;
 }
 
-/* Fill the branch field at `at`: the moved copy if the target moved too, else a fixup. */
-static hfn_move_result aim(const move_job *job, hfn_x86_writer *w, uint32_t at, uint64_t target,
-                           hfn_moved *out)
+/* Fill the branch field at `at` with the distance to the target's copy, or add a fixup. */
+static hfn_move_result set_branch_target(const move_job *job, hfn_x86_writer *w, uint32_t at,
+                                         uint64_t target, hfn_moved *out)
 {
     if (target - job->rva >= job->covered) {
         return add_fixup(out, at, at + 4, target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
     }
     for (uint32_t i = 0; i < job->count; i++) {
-        if (job->pieces[i].offset == target - job->rva) {
-            hfn_x86_replace_u32(w, at, job->pieces[i].moved_at - (at + 4));
+        if (job->items[i].offset == target - job->rva) {
+            hfn_x86_replace_u32(w, at, job->items[i].moved_at - (at + 4));
             return HFN_MOVED;
         }
     }
-    return HFN_MOVE_IMPOSSIBLE; /* into the middle of a moved instruction */
+    return HFN_MOVE_IMPOSSIBLE; /* a target within a moved instruction */
 }
 
-/* loop, loopcc, jrcxz know only short targets: jump to a jump. */
-static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p)
+/* loop, loopcc and jrcxz have only short targets: jump to a jump. */
+static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const moved_instruction *p)
 {
     if (has_prefix(bytes, p->in.length, 0x67)) {
         hfn_x86_put_u8(w, 0x67);
@@ -172,8 +172,10 @@ static uint32_t put_loop(hfn_x86_writer *w, const uint8_t *bytes, const piece *p
     return hfn_x86_put_jump(w);
 }
 
-/* call thunk; lea reg, [reg + d]: the return address there, which is the stub's, becomes the original's. */
-static bool put_pc_call(const move_job *job, const piece *p, hfn_x86_writer *w, hfn_moved *out)
+/* call thunk; lea reg, [reg + d]: changes the return address in reg from the stub's to the
+ * original's. */
+static bool put_pc_call(const move_job *job, const moved_instruction *p, hfn_x86_writer *w,
+                        hfn_moved *out)
 {
     uint32_t end = w->length + JUMP_BYTES;
 
@@ -184,8 +186,8 @@ static bool put_pc_call(const move_job *job, const piece *p, hfn_x86_writer *w, 
            add_fixup(out, end + 2, end, job->rva + p->offset + p->in.length);
 }
 
-static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_writer *w,
-                                 hfn_moved *out)
+static hfn_move_result put_instruction(const move_job *job, const moved_instruction *p,
+                                       hfn_x86_writer *w, hfn_moved *out)
 {
     const uint8_t *bytes = job->bytes + p->offset;
 
@@ -195,47 +197,47 @@ static hfn_move_result put_piece(const move_job *job, const piece *p, hfn_x86_wr
         uint32_t at = w->length + p->in.relative_at, end = w->length + p->in.length;
         hfn_x86_put_bytes(w, bytes, p->in.length);
         if (p->in.flow == HFN_FLOW_JUMP_IF) { /* xbegin */
-            return aim(job, w, at, p->in.target, out);
+            return set_branch_target(job, w, at, p->in.target, out);
         }
         return add_fixup(out, at, end, p->in.target) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
     }
-    case WIDE_JUMP: return aim(job, w, hfn_x86_put_jump(w), p->in.target, out);
+    case WIDE_JUMP: return set_branch_target(job, w, hfn_x86_put_jump(w), p->in.target, out);
     case WIDE_JUMP_IF:
-        return aim(job, w, hfn_x86_put_jump_if(w, bytes[p->in.relative_at - 1] & 15), p->in.target,
-                   out);
+        return set_branch_target(job, w, hfn_x86_put_jump_if(w, bytes[p->in.relative_at - 1] & 15),
+                                 p->in.target, out);
     case PC_CALL: return put_pc_call(job, p, w, out) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
-    default: return aim(job, w, put_loop(w, bytes, p), p->in.target, out);
+    default: return set_branch_target(job, w, put_loop(w, bytes, p), p->in.target, out);
     }
 }
 
-static bool goes_on(const hfn_instruction *in)
+static bool falls_through(const hfn_instruction *in)
 {
     switch (in->flow) {
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_INDIRECT:
     case HFN_FLOW_RETURN: return false;
-    case HFN_FLOW_STOP: return in->is_padding; /* a debugger goes on behind int3 */
+    case HFN_FLOW_STOP: return in->is_padding; /* a debugger may continue after int3 */
     default: return true;
     }
 }
 
 static hfn_move_result put_jump_back(const move_job *job, hfn_x86_writer *w, hfn_moved *out)
 {
-    if (job->count > 0 && !goes_on(&job->pieces[job->count - 1].in)) {
+    if (job->count > 0 && !falls_through(&job->items[job->count - 1].in)) {
         return HFN_MOVED;
     }
     uint32_t at = hfn_x86_put_jump(w);
     return add_fixup(out, at, at + 4, job->rva + job->covered) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
 }
 
-/* The maps that hooks and unwinders need: where each instruction was, is, and how deep the stack is. */
-static void describe(const move_job *job, hfn_moved *out)
+/* Fill in the tables for hooks and unwinders: old and new offsets, and the depth of the stack. */
+static void describe_positions(const move_job *job, hfn_moved *out)
 {
     int32_t grown = 0;
 
     out->instruction_count = (uint8_t)job->count;
     for (uint32_t i = 0; i < job->count; i++) {
-        const piece *p = &job->pieces[i];
+        const moved_instruction *p = &job->items[i];
         int32_t growth = 0;
         out->original_at[i] = (uint8_t)p->offset;
         out->moved_at[i] = (uint8_t)p->moved_at;
@@ -265,11 +267,11 @@ hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, u
     hfn_moved moved = { .length = 0 };
     hfn_x86_writer w = hfn_x86_begin_writer(moved.bytes, HFN_MOVED_MAX);
 
-    hfn_move_result result = read_pieces(&job);
+    hfn_move_result result = read_instructions(&job);
     *offset = job.covered;
     for (uint32_t i = 0; result == HFN_MOVED && i < job.count; i++) {
-        *offset = job.pieces[i].offset;
-        result = put_piece(&job, &job.pieces[i], &w, &moved);
+        *offset = job.items[i].offset;
+        result = put_instruction(&job, &job.items[i], &w, &moved);
     }
     if (result == HFN_MOVED) {
         result = put_jump_back(&job, &w, &moved);
@@ -280,7 +282,7 @@ hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, u
     if (result != HFN_MOVED) {
         return result;
     }
-    describe(&job, &moved);
+    describe_positions(&job, &moved);
     moved.length = (uint8_t)w.length;
     moved.original_bytes = (uint8_t)job.covered;
     *out = moved;
@@ -299,7 +301,7 @@ bool hfn_x86_make_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
                            hfn_moved *out)
 {
     hfn_instruction in;
-    hfn_moved moved = { .instruction_count = 0 }; /* a PC at the call or jump may stay there */
+    hfn_moved moved = { .instruction_count = 0 }; /* a PC at the call or jump need not move */
     hfn_x86_writer w = hfn_x86_begin_writer(moved.bytes, HFN_MOVED_MAX);
 
     if (size < 5 || (bytes[0] != 0xE8 && bytes[0] != 0xE9) ||

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Moving a prologue: what arch.h promises. */
+/* Moves prologues: move, pc_register, retarget and is_retargetable of arch.h. */
 #ifndef HFN_ARCH_X86_RELOCATE_H
 #define HFN_ARCH_X86_RELOCATE_H
 
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 
-/* arch.h pc_register: mov reg, [esp]; ret */
+/* The register of `mov reg, [esp]; ret`, or HFN_NO_REGISTER. */
 uint8_t hfn_x86_find_pc_register(const uint8_t *bytes, uint64_t size);
 
 hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
@@ -15,11 +15,11 @@ hfn_move_result hfn_x86_move_prologue(hfn_x86_mode mode, const uint8_t *bytes, u
 bool hfn_x86_make_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                            hfn_moved *out);
 
-/* call, jmp, jcc rel32 without a prefix. */
+/* True for call, jmp and jcc rel32 without a prefix. */
 bool hfn_x86_is_retargetable(const uint8_t *bytes, const hfn_instruction *in);
 
-/* How many bytes the instruction makes the stack grow (negative: shrink); false if rsp changes in a way
- * that is not a known number. */
+/* The bytes by which the instruction grows the stack (negative: shrinks it); false if it changes
+ * rsp by no known number. */
 bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                               int32_t *growth_bytes);
 

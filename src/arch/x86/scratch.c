@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which register may a stub spoil?  One that every way from the entry writes in full before it reads
- * it.  Both sides of a branch are walked, jumps and direct calls followed.  A calling convention proves
- * nothing (gcc's -fipa-ra keeps any register alive across a call of a local function), so a way that
- * comes to a return, an indirect branch or anything else that is not understood reads all that it has
- * not written; so does one that is too long.  A way that never ends reads nothing.
+ * Finds scratch registers for a stub: registers that every path from the entry overwrites in full
+ * before it reads them.  Both sides of a branch, jumps and direct calls are followed.  A calling
+ * convention proves nothing, because gcc's -fipa-ra keeps any register alive across a call of a
+ * local function.  A path that reaches a return, an indirect branch or an instruction that cannot
+ * be decoded therefore reads all registers that it has not written, and so does a path that is too
+ * long.  An endless path reads nothing.
  */
 #include "arch/x86/scratch.h"
 
@@ -15,41 +16,42 @@
 
 enum { STEPS_MAX = 96, BRANCHES_MAX = 24 };
 
-/* rax, rcx, rdx, rsi, rdi, r8..r11: the others are kept by whoever changes them. */
+/* rax, rcx, rdx, rsi, rdi, r8..r11, which callees need not preserve (System V x86-64 psABI,
+ * 3.2.1).  The others are saved by any function that changes them. */
 #define CANDIDATES 0x0FC7u
 
-/* A way at a point: the registers that it has not written yet. */
-typedef struct way {
+/* A path that has reached `at`, and the registers that it has not written yet. */
+typedef struct path {
     uint64_t at;
     uint32_t unwritten;
-} way;
+} path;
 
-typedef struct walk {
+typedef struct search {
     const uint8_t *bytes;
     uint64_t size, rva;
-    uint32_t candidates;    /* read by no way so far            */
-    uint32_t steps;         /* instructions looked at           */
-    way seen[BRANCHES_MAX]; /* targets of jumps, walked or to be walked; [done, count) are to be */
-    uint32_t seen_count, done;
-} walk;
+    uint32_t candidates;      /* registers that no path has read so far */
+    uint32_t steps;           /* instructions decoded                   */
+    path paths[BRANCHES_MAX]; /* [0, done) were followed, [done, path_count) are pending */
+    uint32_t path_count, done;
+} search;
 
-/* Remember to go on there, unless somebody did with as many registers. */
-static void go_on(walk *w, uint64_t at, uint32_t unwritten)
+/* Add a pending path, unless a known path from there has these registers unwritten too. */
+static void add_path(search *s, uint64_t at, uint32_t unwritten)
 {
-    for (uint32_t i = 0; i < w->seen_count; i++) {
-        if (w->seen[i].at == at && (unwritten & ~w->seen[i].unwritten) == 0) {
+    for (uint32_t i = 0; i < s->path_count; i++) {
+        if (s->paths[i].at == at && (unwritten & ~s->paths[i].unwritten) == 0) {
             return;
         }
     }
-    if (w->seen_count == BRANCHES_MAX) {
-        w->candidates &= ~unwritten;
+    if (s->path_count == BRANCHES_MAX) {
+        s->candidates &= ~unwritten;
     } else {
-        w->seen[w->seen_count++] = (way){ at, unwritten };
+        s->paths[s->path_count++] = (path){ at, unwritten };
     }
 }
 
-/* What the instruction does to registers; false if that is not known. */
-static bool apply(walk *w, const uint8_t *bytes, const hfn_instruction *in, way *p)
+/* Apply the instruction to the path's registers; false if its effect is not known. */
+static bool apply_instruction(search *s, const uint8_t *bytes, const hfn_instruction *in, path *p)
 {
     hfn_x86_register_use use;
 
@@ -59,46 +61,46 @@ static bool apply(walk *w, const uint8_t *bytes, const hfn_instruction *in, way 
     if (!hfn_x86_find_register_use(bytes, in->length, &use)) {
         return false;
     }
-    w->candidates &= ~(use.reads & p->unwritten);
+    s->candidates &= ~(use.reads & p->unwritten);
     p->unwritten &= ~use.kills;
     return true;
 }
 
-/* One instruction on; false at the end of what is understood. */
-static bool step(walk *w, way *p)
+/* Advance the path by one instruction; false where it cannot be followed. */
+static bool step_path(search *s, path *p)
 {
-    uint64_t offset = p->at - w->rva;
+    uint64_t offset = p->at - s->rva;
     hfn_instruction in;
 
-    if (offset >= w->size || w->steps++ >= STEPS_MAX ||
-        !hfn_x86_decode(HFN_X86_64, w->bytes + offset, w->size - offset, p->at, 0, &in)) {
+    if (offset >= s->size || s->steps++ >= STEPS_MAX ||
+        !hfn_x86_decode(HFN_X86_64, s->bytes + offset, s->size - offset, p->at, 0, &in)) {
         return false;
     }
     switch (in.flow) {
     case HFN_FLOW_NEXT:
     case HFN_FLOW_JUMP_IF:
-        if (!apply(w, w->bytes + offset, &in, p)) {
+        if (!apply_instruction(s, s->bytes + offset, &in, p)) {
             return false;
         }
         if (in.flow == HFN_FLOW_JUMP_IF) {
-            go_on(w, in.target, p->unwritten);
+            add_path(s, in.target, p->unwritten);
         }
         p->at += in.length;
         return true;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_CALL:
-        go_on(w, in.target, p->unwritten);
+        add_path(s, in.target, p->unwritten);
         p->unwritten = 0;
         return true;
     default: return false;
     }
 }
 
-static void walk_one(walk *w, way p)
+static void follow_path(search *s, path p)
 {
-    while ((p.unwritten &= w->candidates) != 0) {
-        if (!step(w, &p)) {
-            w->candidates &= ~p.unwritten;
+    while ((p.unwritten &= s->candidates) != 0) {
+        if (!step_path(s, &p)) {
+            s->candidates &= ~p.unwritten;
             return;
         }
     }
@@ -106,13 +108,13 @@ static void walk_one(walk *w, way p)
 
 uint32_t hfn_x86_find_dead_registers(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at)
 {
-    walk w = { .bytes = bytes, .size = size, .rva = rva, .candidates = CANDIDATES };
+    search s = { .bytes = bytes, .size = size, .rva = rva, .candidates = CANDIDATES };
 
-    go_on(&w, at, CANDIDATES);
-    while (w.done < w.seen_count && w.candidates != 0) {
-        walk_one(&w, w.seen[w.done++]);
+    add_path(&s, at, CANDIDATES);
+    while (s.done < s.path_count && s.candidates != 0) {
+        follow_path(&s, s.paths[s.done++]);
     }
-    return w.candidates;
+    return s.candidates;
 }
 
 uint8_t hfn_x86_find_scratch_register(const uint8_t *bytes, uint64_t size, uint64_t rva,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction does to the depth of the stack, so that stubs can be unwound at every byte.
- * Knows push, pop and additions of constants; any other write to rsp is "unknown".
+ * Determines how an instruction changes the depth of the stack, so that stubs can be unwound at
+ * every instruction.  Known are push, pop and additions of constants; any other write to rsp is
+ * unknown.
  */
 #include "arch/x86/decode.h"
 #include "arch/x86/relocate.h"
@@ -13,15 +14,15 @@
 #define REX_R 4u
 #define REX_B 1u
 
-/* An instruction taken apart as far as is needed here. */
+/* An instruction after its prefixes. */
 typedef struct opcode_view {
-    const uint8_t *at; /* the opcode                       */
-    uint64_t left;     /* bytes from there on              */
-    uint32_t rex;      /* W in 32-bit code: whole registers */
+    const uint8_t *at; /* first byte of the opcode         */
+    uint64_t left;     /* bytes from `at` on               */
+    uint32_t rex;      /* REX_W also in 32-bit code, for whole registers */
     bool narrow;       /* prefix 66: pushes 2 bytes        */
 } opcode_view;
 
-static opcode_view view_of(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
+static opcode_view skip_prefixes(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
     opcode_view v = { .at = bytes, .left = size, .rex = mode == HFN_X86_32 ? REX_W : 0 };
 
@@ -73,8 +74,8 @@ static bool leas_constant(const opcode_view *v, int32_t *growth_bytes)
     return true;
 }
 
-/* A ModRM instruction of the kinds whose only written register is one that ModRM names. */
-static bool names_no_rsp(const opcode_view *v)
+/* Is it an instruction that writes only a register named by ModRM, which is not rsp? */
+static bool preserves_rsp(const opcode_view *v)
 {
     uint8_t opcode = v->at[0];
     bool known = (opcode < 0x40 && (opcode & 7) < 4) || opcode == 0x63 ||
@@ -95,7 +96,7 @@ static bool names_no_rsp(const opcode_view *v)
 bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                               int32_t *growth_bytes)
 {
-    opcode_view v = view_of(mode, bytes, size);
+    opcode_view v = skip_prefixes(mode, bytes, size);
     int32_t word_bytes = mode == HFN_X86_32 ? 4 : 8;
     uint8_t opcode = size ? v.at[0] : 0;
     bool pushes = (opcode >= 0x50 && opcode <= 0x57) || opcode == 0x68 || opcode == 0x6A ||
@@ -111,7 +112,7 @@ bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t 
         *growth_bytes = pushes ? word_bytes : -word_bytes;
         return !v.narrow;
     }
-    if (names_no_rsp(&v) ||
+    if (preserves_rsp(&v) ||
         ((opcode == 0x83 || opcode == 0x81) && adds_constant(&v, growth_bytes)) ||
         (opcode == 0x8D && leas_constant(&v, growth_bytes))) {
         return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Following the stack through an instruction: how far below the CFA (DWARF 5, 6.4: the stack pointer
- * before the call that led here) each register points, as far as known, and whether the instruction
- * touches the return address or what lies above it.
+ * Follows the stack through an instruction: how far below the CFA (DWARF 5, 6.4: the stack pointer
+ * before the call of the function) each register points, as far as known, and whether the
+ * instruction accesses the return address or the bytes above it.
  */
 #include "arch/x86/stack_use.h"
 
@@ -11,11 +11,11 @@
 
 #include <string.h>
 
-/* Nobody takes more than two words unasked: no C or C++ function of System V does. */
+/* NEAR_BYTES: a callee pops at most two words that its caller does not expect. */
 enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 8 };
 
-/* What a called function may change: rax, rcx, rdx, rsi, rdi, r8 to r11 (System V x86-64 psABI); eax, ecx,
- * edx (i386 psABI). */
+/* Registers that a callee may change: rax, rcx, rdx, rsi, rdi, r8 to r11 (System V x86-64 psABI,
+ * 3.2.1); eax, ecx, edx (i386 psABI, table 2.3). */
 #define CALL_CHANGES_64 0x0FC7u
 #define CALL_CHANGES_32 0x0007u
 
@@ -24,7 +24,7 @@ static bool is_number(int32_t at)
     return at != HFN_STACK_UNKNOWN && at != HFN_STACK_IN_FRAME;
 }
 
-static int32_t word_bytes(hfn_x86_mode mode)
+static int32_t get_word_bytes(hfn_x86_mode mode)
 {
     return mode == HFN_X86_32 ? 4 : 8;
 }
@@ -35,21 +35,21 @@ void hfn_x86_begin_stack(hfn_x86_mode mode, hfn_stack_state *state)
     for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
         state->at[i] = HFN_STACK_UNKNOWN;
     }
-    state->at[RSP] = -word_bytes(mode);
+    state->at[RSP] = -get_word_bytes(mode);
 }
 
 /* ---- Kinds of instructions. */
 
 typedef struct step {
     hfn_x86_mode mode;
-    int32_t word, return_at;       /* bytes of a word; where the return address lies */
-    const uint8_t *bytes, *opcode; /* behind prefixes */
+    int32_t word, return_at;       /* bytes of a word; place of the return address */
+    const uint8_t *bytes, *opcode; /* opcode: after the prefixes */
     uint64_t size;
     hfn_x86_effects e;
     hfn_stack_state *s;
 } step;
 
-static hfn_stack_outcome judge_place(const step *p, int64_t at)
+static hfn_stack_outcome check_place(const step *p, int64_t at)
 {
     if (at >= 0) {
         return HFN_STACK_TOUCHES_CALLER;
@@ -69,7 +69,7 @@ static hfn_stack_outcome move_stack(const step *p, int64_t to)
     return HFN_STACK_OK;
 }
 
-static int32_t place_in(const step *p, uint8_t reg)
+static int32_t get_place(const step *p, uint8_t reg)
 {
     return reg < REGISTERS ? p->s->at[reg] : HFN_STACK_UNKNOWN;
 }
@@ -93,13 +93,13 @@ static bool is_call(const step *p)
            (p->opcode[0] == 0xFF && p->e.length > 1 && (p->opcode[1] >> 3 & 7) == 2);
 }
 
-/* call +0, which pushes where it is; i386 code pops that to find its data */
-static bool is_push_of_place(const step *p)
+/* call +0, with which i386 code obtains its own address */
+static bool pushes_own_address(const step *p)
 {
     return p->mode == HFN_X86_32 && p->e.length == 5 && memcmp(p->opcode, "\xE8\0\0\0", 5) == 0;
 }
 
-/* i386: ret n takes arguments along, those of a stdcall or the place for a returned struct. */
+/* i386: ret n pops the arguments of a stdcall function, or the pointer to a returned struct. */
 static hfn_stack_outcome step_return(const step *p)
 {
     bool pops = p->opcode[0] == 0xC2 && p->mode == HFN_X86_32;
@@ -129,13 +129,13 @@ static hfn_stack_outcome step_leave(const step *p)
     if (!is_number(frame)) {
         return HFN_STACK_LOST;
     }
-    return judge_place(p, frame) != HFN_STACK_OK ? HFN_STACK_TOUCHES_RETURN
+    return check_place(p, frame) != HFN_STACK_OK ? HFN_STACK_TOUCHES_RETURN
                                                  : move_stack(p, (int64_t)frame + p->word);
 }
 
-/* An object of some bytes.  With an index it may be anywhere: compilers fold constants into the
+/* Check a memory operand.  With an index it may be anywhere: compilers fold constants into the
  * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument. */
-static hfn_stack_outcome judge_object(const step *p, int64_t at)
+static hfn_stack_outcome check_object(const step *p, int64_t at)
 {
     const hfn_x86_effects *e = &p->e;
 
@@ -146,17 +146,17 @@ static hfn_stack_outcome judge_object(const step *p, int64_t at)
         at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->uncertain_calls) {
         p->s->depends_on_calls = true;
     }
-    return judge_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
+    return check_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
                                                                                    : at);
 }
 
-/* i386: a function that needs more alignment than it finds reaches its arguments by a register from there on:
- * lea ecx, [esp + 4]; and esp, -16; push dword [ecx - 4] (for debuggers alone); ...; push ecx; ...; pop ecx;
- * lea esp, [ecx - 4]; ret.  What `and` takes is not known: its frame is followed as if that were nothing, so
- * that all of it is believed closer to the return address than it is. */
+/* i386: a function that realigns its stack addresses its arguments through a register from then
+ * on: lea ecx, [esp + 4]; and esp, -16; push dword [ecx - 4] (for debuggers); ...; push ecx;
+ * ...; pop ecx; lea esp, [ecx - 4]; ret.  The bytes that `and` skips are unknown; they count as
+ * 0, so that the whole frame appears closer to the return address than it is. */
 static bool points_to_arguments(const step *p, uint8_t reg)
 {
-    return place_in(p, reg) == 0;
+    return get_place(p, reg) == 0;
 }
 
 static bool begins_realignment(const step *p)
@@ -180,8 +180,8 @@ static bool is_realignment(const step *p)
     return false;
 }
 
-/* The copy of the return address, or the register itself. */
-static bool is_kept_by_push(const step *p)
+/* Is it a push of the return address's copy, or of the argument pointer? */
+static bool saves_argument_pointer(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
 
@@ -192,11 +192,11 @@ static bool is_kept_by_push(const step *p)
     return (p->opcode[0] & 0xF8) == 0x50 && points_to_arguments(p, e->stored);
 }
 
-/* mov reg, [where it was put]; pop reg there */
-static bool brings_back(const step *p)
+/* Is it a load or a pop of the saved argument pointer? */
+static bool restores_argument_pointer(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = place_in(p, e->base);
+    int32_t base = get_place(p, e->base);
 
     if (!is_number(p->s->at[HFN_X86_KEPT]) || e->dest >= REGISTERS || e->dest == RSP) {
         return false;
@@ -208,17 +208,18 @@ static bool brings_back(const step *p)
            e->index == HFN_X86_NO_REGISTER && base + e->displacement == p->s->at[HFN_X86_KEPT];
 }
 
-/* Arguments on the stack that are read or written at a place that is known can be copied below a frame of
- * ours.  pop moves the register that its operand's place counts from. */
-static hfn_stack_outcome judge_access(const step *p, int64_t at)
+/* Check an access.  Arguments that are accessed at known places can be copied below a timing
+ * stub's frame; not those by `pop [mem]`, whose operand is relative to the changed stack
+ * pointer. */
+static hfn_stack_outcome check_access(const step *p, int64_t at)
 {
-    hfn_stack_outcome answer = judge_object(p, at);
+    hfn_stack_outcome outcome = check_object(p, at);
     int64_t end = at + p->e.memory_bytes;
-    int64_t most = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
+    int64_t max_end = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
 
-    if (answer != HFN_STACK_TOUCHES_CALLER || p->e.index != HFN_X86_NO_REGISTER ||
-        p->e.memory_bytes == 0 || end > most || p->opcode[0] == 0x8F) {
-        return answer;
+    if (outcome != HFN_STACK_TOUCHES_CALLER || p->e.index != HFN_X86_NO_REGISTER ||
+        p->e.memory_bytes == 0 || end > max_end || p->opcode[0] == 0x8F) {
+        return outcome;
     }
     if (p->s->argument_bytes < end) {
         p->s->argument_bytes = (uint16_t)end;
@@ -229,7 +230,7 @@ static hfn_stack_outcome judge_access(const step *p, int64_t at)
 static hfn_stack_outcome check_memory(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = place_in(p, e->base), index = place_in(p, e->index);
+    int32_t base = get_place(p, e->base), index = get_place(p, e->index);
 
     if (!e->has_memory) {
         return HFN_STACK_OK;
@@ -237,14 +238,14 @@ static hfn_stack_outcome check_memory(const step *p)
     if (index != HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
-    return is_number(base) ? judge_access(p, (int64_t)base + e->displacement) : HFN_STACK_OK;
+    return is_number(base) ? check_access(p, (int64_t)base + e->displacement) : HFN_STACK_OK;
 }
 
-/* Its place is known to be below the return address, unless the stack pointer itself goes there. */
+/* The result of lea must be below the return address, unless the stack pointer is set to it. */
 static hfn_stack_outcome step_lea(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = place_in(p, e->base), index = place_in(p, e->index), result = base;
+    int32_t base = get_place(p, e->base), index = get_place(p, e->index), result = base;
 
     if (is_number(base)) {
         int64_t at = (int64_t)base + e->displacement;
@@ -257,8 +258,8 @@ static hfn_stack_outcome step_lea(const step *p)
             p->s->at[e->dest] = 0;
             return HFN_STACK_OK;
         }
-        if (judge_object(p, at) != HFN_STACK_OK) {
-            return judge_object(p, at);
+        if (check_object(p, at) != HFN_STACK_OK) {
+            return check_object(p, at);
         }
         result = at < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)at;
     }
@@ -274,11 +275,11 @@ static hfn_stack_outcome step_lea(const step *p)
     return HFN_STACK_OK;
 }
 
-/* What changes rsp by something else than a constant. */
+/* Follow a change of rsp that is no constant. */
 static hfn_stack_outcome move_by_register(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t source = place_in(p, e->src);
+    int32_t source = get_place(p, e->src);
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
     if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word && is_number(source)) {
@@ -323,16 +324,16 @@ static bool adds_constant(const step *p, int64_t *constant)
            modrm >> 6 == 3 && (which == 0 || which == 5);
 }
 
-/* With an address in the frame.  What is added to it may lead anywhere, like an index; as a number it
- * would be lost. */
+/* Follow arithmetic on an address in the frame.  A sum with an unknown number may point
+ * anywhere, like an index, and an address used as a number cannot be followed. */
 static hfn_stack_outcome step_arithmetic(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     bool adds = p->opcode[0] < 0x04, subtracts = (p->opcode[0] & ~3) == 0x28;
-    int32_t at = place_in(p, e->dest);
+    int32_t at = get_place(p, e->dest);
     int64_t constant, result;
 
-    if (e->shape == HFN_X86_ADD && place_in(p, e->src) != HFN_STACK_UNKNOWN) {
+    if (e->shape == HFN_X86_ADD && get_place(p, e->src) != HFN_STACK_UNKNOWN) {
         return HFN_STACK_LOST;
     }
     if (e->dest == RSP || at == HFN_STACK_UNKNOWN || e->kills != 0) {
@@ -341,7 +342,7 @@ static hfn_stack_outcome step_arithmetic(const step *p)
     if (adds_constant(p, &constant) && is_number(at)) {
         result = at + constant;
         p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)result;
-        return judge_place(p, result);
+        return check_place(p, result);
     }
     return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_TOUCHES_CALLER
                                                              : HFN_STACK_OK;
@@ -357,9 +358,9 @@ static void step_registers(const step *p)
         return; /* step_arithmetic has done it */
     }
     if (e->shape == HFN_X86_MOVE && e->width == p->word) {
-        result = place_in(p, e->src);
+        result = get_place(p, e->src);
     }
-    if (e->shape == HFN_X86_AND && place_in(p, e->dest) != HFN_STACK_UNKNOWN) {
+    if (e->shape == HFN_X86_AND && get_place(p, e->dest) != HFN_STACK_UNKNOWN) {
         result = HFN_STACK_IN_FRAME;
     }
     for (uint32_t i = 0; i < REGISTERS; i++) {
@@ -372,44 +373,45 @@ static void step_registers(const step *p)
     }
 }
 
-/* The address of the return address, kept where it cannot be followed. */
+/* The address of the return address must not be stored, as it could not be followed. */
 static hfn_stack_outcome check_stored(const step *p)
 {
-    int32_t at = place_in(p, p->e.stored);
+    int32_t at = get_place(p, p->e.stored);
 
     return is_number(at) && at >= p->return_at ? HFN_STACK_TOUCHES_RETURN : HFN_STACK_OK;
 }
 
-/* What of the stack a later call may find: cmp is 39 and 3B of registers or memory (Intel SDM vol. 2). */
-static void note_own_address(const step *p)
+/* Note whether an address of the frame is stored outside of it, or compared (Intel SDM vol. 2,
+ * CMP: 39 and 3B) with another value. */
+static void note_frame_address(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
     uint32_t own = 0;
 
-    if (e->has_memory && place_in(p, e->base) != HFN_STACK_UNKNOWN) {
+    if (e->has_memory && get_place(p, e->base) != HFN_STACK_UNKNOWN) {
         return;
     }
-    if (e->has_memory && place_in(p, e->stored) != HFN_STACK_UNKNOWN) {
+    if (e->has_memory && get_place(p, e->stored) != HFN_STACK_UNKNOWN) {
         p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
     }
     if ((p->opcode[0] | 2) != 0x3B) {
         return;
     }
     for (uint8_t reg = 0; reg < REGISTERS; reg++) {
-        own += (e->reads >> reg & 1) && place_in(p, reg) != HFN_STACK_UNKNOWN;
+        own += (e->reads >> reg & 1) && get_place(p, reg) != HFN_STACK_UNKNOWN;
     }
     if (own == 1) {
         p->s->frame_address |= HFN_FRAME_ADDRESS_COMPARED;
     }
 }
 
-/* How much the callee takes from the stack is not known: nothing, is believed; what gives that the lie is
- * seen where the function returns (prove.c). */
+/* How many bytes the callee pops is unknown and assumed to be 0; a wrong assumption shows where
+ * the function returns (verdicts/prove.c). */
 static hfn_stack_outcome step_call(const step *p)
 {
     uint32_t changes = p->mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
 
-    if (is_push_of_place(p)) {
+    if (pushes_own_address(p)) {
         return move_stack(p, (int64_t)p->s->at[RSP] - p->word);
     }
     for (uint32_t i = 0; i < REGISTERS; i++) {
@@ -417,7 +419,7 @@ static hfn_stack_outcome step_call(const step *p)
             continue;
         }
         if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT])) {
-            return HFN_STACK_TOUCHES_CALLER; /* it may be passed on: nobody kept it */
+            return HFN_STACK_TOUCHES_CALLER; /* not saved, so it is an argument */
         }
         p->s->at[i] = HFN_STACK_UNKNOWN;
     }
@@ -430,10 +432,10 @@ static hfn_stack_outcome step_call(const step *p)
 hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                                      uint64_t rva, hfn_stack_state *state)
 {
-    int32_t word = word_bytes(mode);
+    int32_t word = get_word_bytes(mode);
     step p = { mode, word, -word, bytes, bytes, size, { .length = 0 }, state };
-    hfn_stack_outcome answer;
-    bool keeps, back; /* the address of the arguments */
+    hfn_stack_outcome outcome;
+    bool saves, restores; /* the pointer to the arguments */
 
     if (!hfn_x86_decode_effects(mode, bytes, size, rva, &p.e) ||
         state->at[RSP] == HFN_STACK_UNKNOWN) {
@@ -447,36 +449,36 @@ hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, ui
         return step_leave(&p);
     }
     if (p.opcode[0] == 0xC8) {
-        return HFN_STACK_LOST; /* enter: no compiler writes it */
+        return HFN_STACK_LOST; /* enter: compilers do not emit it */
     }
     if (p.e.shape == HFN_X86_LEA) {
         return step_lea(&p);
     }
-    keeps = mode == HFN_X86_32 && is_kept_by_push(&p);
-    back = mode == HFN_X86_32 && brings_back(&p);
-    answer = keeps ? HFN_STACK_OK : check_memory(&p);
-    if (answer == HFN_STACK_OK) {
-        answer = step_arithmetic(&p);
+    saves = mode == HFN_X86_32 && saves_argument_pointer(&p);
+    restores = mode == HFN_X86_32 && restores_argument_pointer(&p);
+    outcome = saves ? HFN_STACK_OK : check_memory(&p);
+    if (outcome == HFN_STACK_OK) {
+        outcome = step_arithmetic(&p);
     }
-    if (answer == HFN_STACK_OK && !keeps) {
-        answer = check_stored(&p);
+    if (outcome == HFN_STACK_OK && !saves) {
+        outcome = check_stored(&p);
     }
-    if (answer != HFN_STACK_OK) {
-        return answer;
+    if (outcome != HFN_STACK_OK) {
+        return outcome;
     }
-    note_own_address(&p);
+    note_frame_address(&p);
     if (is_call(&p)) {
         return step_call(&p);
     }
-    answer = step_stack_pointer(&p);
+    outcome = step_stack_pointer(&p);
     step_registers(&p);
-    if (keeps && p.opcode[0] != 0xFF) {
+    if (saves && p.opcode[0] != 0xFF) {
         state->at[HFN_X86_KEPT] = state->at[RSP];
     }
-    if (back) {
+    if (restores) {
         state->at[p.e.dest] = 0;
     }
-    return answer;
+    return outcome;
 }
 
 bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* syscall, in the agent only (src/forbidden_clock.c): prctl and seccomp are looked at, all others go on to the
- * syscall behind as they came, with the stack as it was: what clone makes returns from there too. */
+/* The agent's replacement of syscall (src/agent/tsc_disabled.c).  prctl and seccomp are
+ * inspected; all other calls jump to the next syscall with unchanged registers and stack,
+ * because the thread that clone creates returns from there too. */
 #include "arch/x86/asm.h"
 
 #include <asm/unistd.h>

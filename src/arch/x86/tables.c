@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The two tables of this folder: one set of functions, told which of the two instruction sets it reads. */
+/* The tables hfn_arch_x86_64 and hfn_arch_x86: the same functions, for two instruction sets. */
 #include "arch/x86/decode.h"
 #include "arch/x86/disables_tsc.h"
 #include "arch/x86/dispatch.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a stub calls when its thread has no row yet (counters.h, "slow_path's contract").
- * The stub keeps rcx at [rsp - 8] as seen here, in the 128 bytes below rsp that signal handlers leave
- * alone; the first push writes the same value to the same place.  Everything that the C function may
- * change is saved here: it is compiled with -mgeneral-regs-only, so vector registers need no room. */
+/* HOT PATH: the slow path of a stub whose thread has no row yet (counters.h, "slow_path's
+ * contract"). The original rcx is at [rsp - 8], in the 128 bytes below rsp that signal handlers
+ * do not overwrite; the first push writes the same value to the same place.  All registers that
+ * the C function may change are saved here; it is compiled with -mgeneral-regs-only, so vector
+ * registers are not. */
 #include "arch/x86/asm.h"
 
     function hfn_thread_row_entry

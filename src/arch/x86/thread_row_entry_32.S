@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a stub calls when its thread has no row yet (counters.h, "slow_path's contract"); i386.
- * Everything that the C function may change is saved here: it is compiled with -mgeneral-regs-only, so
- * vector registers need no room. */
+/* HOT PATH: the slow path of an i386 stub whose thread has no row yet (counters.h, "slow_path's
+ * contract"). All registers that the C function may change are saved here; it is compiled with
+ * -mgeneral-regs-only, so vector registers are not. */
 #include "arch/x86/asm.h"
 
     function hfn_thread_row_entry
