@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as code: decoded, moved, followed.  The first byte says how much a patch covers. */
+/* Fuzzes the x86-64 decoders, moved code and liveness with any bytes.  The first byte selects
+ * the size of the patch. */
 #include "arch/arch.h"
 #include "arch/x86/decode.h"
 #include "arch/x86/decode_common.h"
@@ -13,7 +14,7 @@
 #define LINK_BASE 0x400000u
 #define LINE_MAX 64u
 
-static void must(bool holds)
+static void require(bool holds)
 {
     if (!holds) {
         abort();
@@ -22,61 +23,62 @@ static void must(bool holds)
 
 static void check_decoders_agree(const uint8_t *bytes, size_t size)
 {
-    hfn_instruction quick, full;
+    hfn_instruction common, full;
 
-    if (!hfn_x86_decode_common(bytes, size, RVA, LINK_BASE, &quick)) {
+    if (!hfn_x86_decode_common(bytes, size, RVA, LINK_BASE, &common)) {
         return;
     }
-    must(hfn_x86_decode_fully(HFN_X86_64, bytes, size, RVA, LINK_BASE, &full));
-    must(quick.length == full.length && quick.flow == full.flow && quick.target == full.target &&
-         quick.relative_at == full.relative_at && quick.takes_address == full.takes_address &&
-         quick.is_padding == full.is_padding && quick.through_table == full.through_table &&
-         quick.reads_memory_relative == full.reads_memory_relative);
+    require(hfn_x86_decode_fully(HFN_X86_64, bytes, size, RVA, LINK_BASE, &full));
+    require(common.length == full.length && common.flow == full.flow &&
+            common.target == full.target && common.relative_at == full.relative_at &&
+            common.takes_address == full.takes_address && common.is_padding == full.is_padding &&
+            common.through_table == full.through_table &&
+            common.reads_memory_relative == full.reads_memory_relative);
 }
 
 static void check_uses_agree(const uint8_t *bytes, uint8_t length)
 {
-    hfn_x86_register_use quick;
+    hfn_x86_register_use common;
     hfn_x86_effects full;
 
-    if (!hfn_x86_find_common_register_use(bytes, length, &quick)) {
+    if (!hfn_x86_find_common_register_use(bytes, length, &common)) {
         return;
     }
-    must(hfn_x86_decode_effects(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
-    must(quick.kills == full.kills && quick.reads == (full.reads & ~full.kills));
+    require(hfn_x86_decode_effects(HFN_X86_64, bytes, length, RVA, &full) && !full.opaque);
+    require(common.kills == full.kills && common.reads == (full.reads & ~full.kills));
 }
 
 static void check_moved(const hfn_moved *m, uint32_t patch_bytes)
 {
-    must(m->length > 0 && m->length <= HFN_MOVED_MAX && m->fixup_count <= HFN_FIXUP_MAX);
-    must(m->original_bytes >= patch_bytes && m->instruction_count <= 16);
+    require(m->length > 0 && m->length <= HFN_MOVED_MAX && m->fixup_count <= HFN_FIXUP_MAX);
+    require(m->original_bytes >= patch_bytes && m->instruction_count <= 16);
     for (uint32_t i = 0; i < m->fixup_count; i++) {
-        must(m->fixups[i].at + 4u <= m->fixups[i].end && m->fixups[i].end <= m->length);
+        require(m->fixups[i].at + 4u <= m->fixups[i].end && m->fixups[i].end <= m->length);
     }
     for (uint32_t i = 0; i < m->instruction_count; i++) {
-        must(m->original_at[i] < m->original_bytes && m->moved_at[i] < m->length);
-        must(i == 0 || m->original_at[i] > m->original_at[i - 1]);
-        must(i == 0 || m->moved_at[i] > m->moved_at[i - 1]);
+        require(m->original_at[i] < m->original_bytes && m->moved_at[i] < m->length);
+        require(i == 0 || m->original_at[i] > m->original_at[i - 1]);
+        require(i == 0 || m->moved_at[i] > m->moved_at[i - 1]);
     }
 }
 
-static void move(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
+static void move_prologue(const uint8_t *bytes, size_t size, uint32_t patch_bytes)
 {
     hfn_moved moved;
     uint32_t offset = UINT32_MAX;
     hfn_move_result result =
         hfn_arch_x86_64.move(bytes, size, RVA, patch_bytes, HFN_NO_REGISTER, &moved, &offset);
 
-    must(offset <= size);
+    require(offset <= size);
     if (result == HFN_MOVED) {
         check_moved(&moved, patch_bytes);
     }
     if (hfn_arch_x86_64.retarget(bytes, size, RVA, &moved)) {
-        must(moved.length == 5 && moved.fixup_count == 1 && moved.original_bytes == 5);
+        require(moved.length == 5 && moved.fixup_count == 1 && moved.original_bytes == 5);
     }
 }
 
-static void follow(const uint8_t *bytes, size_t size)
+static void follow_line(const uint8_t *bytes, size_t size)
 {
     uint32_t starts[LINE_MAX];
     hfn_straight_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
@@ -85,26 +87,27 @@ static void follow(const uint8_t *bytes, size_t size)
     uint64_t leaves_to;
 
     if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to)) {
-        must(leaves_to == UINT64_MAX);
+        require(leaves_to == UINT64_MAX);
     }
-    uint8_t spare = hfn_arch_x86_64.find_scratch_register(bytes, size, RVA, RVA + size / 2);
-    must(spare == HFN_NO_REGISTER || spare < 12);
+    uint8_t scratch = hfn_arch_x86_64.find_scratch_register(bytes, size, RVA, RVA + size / 2);
+    require(scratch == HFN_NO_REGISTER || scratch < 12);
     for (uint32_t at = 0; at < size && line.count < LINE_MAX; at += in.length) {
         check_decoders_agree(bytes + at, size - at);
         if (!hfn_arch_x86_64.decode(bytes + at, size - at, RVA + at, LINK_BASE, &in)) {
             return;
         }
-        must(in.length > 0 && in.length <= HFN_X86_MAX_INSTRUCTION_BYTES && in.length <= size - at);
-        must(in.relative_at + in.relative_bytes <= in.length);
+        require(in.length > 0 && in.length <= HFN_X86_MAX_INSTRUCTION_BYTES &&
+                in.length <= size - at);
+        require(in.relative_at + in.relative_bytes <= in.length);
         check_uses_agree(bytes + at, in.length);
         starts[line.count++] = at;
         if (in.flow != HFN_FLOW_JUMP_INDIRECT) {
             continue;
         }
         hfn_arch_x86_64.dispatch(&line, &dispatch);
-        must(dispatch.kind <= HFN_DISPATCH_COMPUTED && dispatch.proof_from <= at);
-        must(dispatch.kind != HFN_DISPATCH_TABLE || dispatch.entry_bytes == 4 ||
-             dispatch.entry_bytes == 8);
+        require(dispatch.kind <= HFN_DISPATCH_COMPUTED && dispatch.proof_from <= at);
+        require(dispatch.kind != HFN_DISPATCH_TABLE || dispatch.entry_bytes == 4 ||
+                dispatch.entry_bytes == 8);
     }
 }
 
@@ -115,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) {
         return 0;
     }
-    move(data + 1, size - 1, 1 + data[0] % 16);
-    follow(data + 1, size - 1);
+    move_prologue(data + 1, size - 1, 1 + data[0] % 16);
+    follow_line(data + 1, size - 1);
     return 0;
 }

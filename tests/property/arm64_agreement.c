@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two A64 decoders, one answer: flow, target and length of every aligned word of the files that are
- * given, and of random words, by ours and by capstone.  A word that capstone does not know must be no
- * branch and not PC-relative to us, save the few that are younger than it.
- * Arguments: seed (0: the time), number of random words, files.
+ * Compares hotfn's A64 decoder with capstone: flow, target and length of every aligned word of the
+ * given files, and of random words.  A word that capstone does not know must be neither a branch
+ * nor PC-relative, except for the few instructions that are newer than capstone. Arguments: seed
+ * (0: the time), number of random words, files.
  */
 #include "arch/arch.h"
 #include "random.h"
@@ -30,7 +30,7 @@ static bool is_one_of(const char *name, const char *const *list)
     return false;
 }
 
-static hfn_flow their_flow(const char *name)
+static hfn_flow get_capstone_flow(const char *name)
 {
     static const char *const calls[] = { "blr", "blraa", "blraaz", "blrab", "blrabz", NULL };
     static const char *const jumps[] = { "br", "braa", "braaz", "brab", "brabz", NULL };
@@ -60,8 +60,8 @@ static hfn_flow their_flow(const char *name)
     return is_one_of(name, stops) ? HFN_FLOW_STOP : HFN_FLOW_NEXT;
 }
 
-/* PC-relative forms have the target as their last operand, "#0x..."; false if this is none. */
-static bool their_target(const cs_insn *in, hfn_flow flow, uint64_t *target)
+/* The target of a PC-relative form, its last operand "#0x..."; false for other instructions. */
+static bool get_capstone_target(const cs_insn *in, hfn_flow flow, uint64_t *target)
 {
     const char *last = strrchr(in->op_str, ' ');
     bool direct = flow == HFN_FLOW_JUMP || flow == HFN_FLOW_CALL || flow == HFN_FLOW_JUMP_IF;
@@ -77,13 +77,13 @@ static bool their_target(const cs_insn *in, hfn_flow flow, uint64_t *target)
     return true;
 }
 
-/* Branches that capstone 4 does not know: bc.cond (FEAT_HBC), braa and its like (FEAT_PAuth). */
-static bool is_younger(uint32_t word)
+/* Branches that capstone 4 does not know: bc.cond (FEAT_HBC), braa and similar (FEAT_PAuth). */
+static bool is_newer_than_capstone(uint32_t word)
 {
     return (word & 0xFF000010) == 0x54000010 || (word & 0xFE1FF800) == 0xD61F0800;
 }
 
-static bool differs(uint32_t word, const cs_insn *theirs)
+static bool is_different(uint32_t word, const cs_insn *capstone)
 {
     uint8_t bytes[4] = { (uint8_t)word, (uint8_t)(word >> 8), (uint8_t)(word >> 16),
                          (uint8_t)(word >> 24) };
@@ -91,13 +91,13 @@ static bool differs(uint32_t word, const cs_insn *theirs)
     uint64_t target = 0;
     bool known = hfn_arch_arm64.decode(bytes, sizeof bytes, RVA, 0, &in);
 
-    if (!theirs) {
-        return known && !is_younger(word) &&
+    if (!capstone) {
+        return known && !is_newer_than_capstone(word) &&
                ((in.flow != HFN_FLOW_NEXT && in.flow != HFN_FLOW_STOP) || in.relative_bytes);
     }
-    hfn_flow flow = their_flow(theirs->mnemonic);
-    bool relative = their_target(theirs, flow, &target);
-    return !known || in.length != theirs->size || in.flow != (uint8_t)flow ||
+    hfn_flow flow = get_capstone_flow(capstone->mnemonic);
+    bool relative = get_capstone_target(capstone, flow, &target);
+    return !known || in.length != capstone->size || in.flow != (uint8_t)flow ||
            (in.relative_bytes != 0) != relative || (relative && in.target != target);
 }
 
@@ -111,7 +111,7 @@ static void compare(csh handle, cs_insn *buffer, uint32_t word, tally *t)
     bool known = cs_disasm_iter(handle, &at, &size, &address, buffer);
 
     *(known ? &t->compared : &t->unknown) += 1;
-    if (!differs(word, known ? buffer : NULL)) {
+    if (!is_different(word, known ? buffer : NULL)) {
         return;
     }
     if (t->differing++ < 20) {
@@ -138,15 +138,15 @@ static bool compare_file(csh handle, cs_insn *buffer, const char *path, tally *t
 
 static int report(int number, const char *what, const tally *t)
 {
-    printf("%sok %d %s: %" PRIu64 " words alike, %" PRIu64 " that capstone does not know\n",
+    printf("%sok %d %s: %" PRIu64 " words agree, %" PRIu64 " unknown to capstone\n",
            t->differing ? "not " : "", number, what, t->compared - t->differing, t->unknown);
     return t->differing != 0;
 }
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 1000000);
-    random_source r = random_from(run.seed);
+    random_run run = random_parse_run(argc, argv, 1000000);
+    random_source r = random_seed(run.seed);
     tally random_words = { 0, 0, 0 };
     int failed = 0;
     csh handle;
@@ -163,7 +163,7 @@ int main(int argc, char **argv)
     for (int i = 3; i < argc; i++) {
         tally t = { 0, 0, 0 };
         if (!compare_file(handle, buffer, argv[i], &t)) {
-            printf("ok %d %s # SKIP not here\n", i - 1, argv[i]);
+            printf("ok %d %s # SKIP not installed\n", i - 1, argv[i]);
         } else {
             failed |= report(i - 1, argv[i], &t);
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs A64 code on the CPU that this was built for (qemu-user will do): registers, flags, memory and
- * stack before and after.  x28 leads back, x27 points to data, x16 and x17 belong to nobody. */
+/* Runs A64 code and captures registers, flags, memory and stack before and after.  Works under
+ * qemu-user. The code returns by x28, x27 points to its data, and x16 and x17 are not compared. */
 #ifndef HFN_TESTS_ARM64_CPU_H
 #define HFN_TESTS_ARM64_CPU_H
 
@@ -10,7 +10,7 @@
 #define DATA_BYTES 512u
 #define STACK_BYTES 1024u
 
-/* The assembly below knows the offsets. */
+/* The assembly below uses these offsets. */
 typedef struct cpu_state {
     uint64_t x[32]; /* [31] is sp */
     uint64_t flags; /* 256 */
@@ -20,7 +20,7 @@ typedef struct cpu_state {
 } cpu_state;
 
 cpu_state law_state;
-void law_enter(void); /* run law_state.code from law_state, back when it branches to law_leave */
+void law_enter(void); /* runs law_state.code until it branches to law_leave */
 void law_leave(void);
 
 #define EACH_PAIR(op)                                                                              \
@@ -80,7 +80,7 @@ typedef struct outcome {
 static uint8_t law_data[DATA_BYTES] __attribute__((aligned(16)));
 static uint8_t law_stack[STACK_BYTES] __attribute__((aligned(16)));
 
-/* Run code from start with the memory of start; all that it leaves goes to out. */
+/* Run code from the state and memory of start; out receives both afterwards. */
 static void run_from(const outcome *start, const void *code, outcome *out)
 {
     memcpy(law_data, start->data, sizeof law_data);

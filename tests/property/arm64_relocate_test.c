@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of moved A64 code: on this very CPU it leaves the same registers, flags, memory and stack
- * whether it runs in place, or its first instructions were moved and replaced by a branch.  First every
- * PC-relative form at every alignment and range limit, then random sequences.  Built for AArch64 by
- * itself and run under qemu-user.  Arguments: seed, number of sequences.
+ * Property: moved A64 code has the effect of the original.  Code leaves the same registers, flags,
+ * memory and stack whether it runs in place or with its first instructions moved and replaced by a
+ * branch.  Tests every PC-relative form at every alignment and range limit, then random sequences.
+ * Built separately for AArch64 and run under qemu-user.  Arguments: seed, number of sequences.
  */
 #include "arch/arch.h"
 #include "arch/arm64/decode.h"
@@ -18,25 +18,25 @@
 #include <sys/mman.h>
 
 #define MIB (INT64_C(1) << 20)
-#define SPACE_BYTES (512 * MIB) /* the code stands in its middle */
+#define SPACE_BYTES (512 * MIB) /* the code is in its middle */
 #define LEAVE 0xD61F0380u       /* br x28        */
 #define CALL 0x94000000u        /* bl              */
 #define SEQUENCE_MAX 10u
 
 static uint8_t *space;
 
-static void put(uint8_t *at, uint32_t word)
+static void put_word(uint8_t *at, uint32_t word)
 {
     memcpy(at, &word, sizeof word);
 }
 
-static void flush(uint8_t *at, size_t bytes)
+static void flush_code(uint8_t *at, size_t bytes)
 {
     __builtin___clear_cache((char *)at, (char *)at + bytes);
 }
 
-/* The moved code at stub, and the patch at code. */
-static bool patch(uint8_t *code, uint8_t *stub, const hfn_moved *m)
+/* Write the moved code to stub and the patch to code. */
+static bool patch_entry(uint8_t *code, uint8_t *stub, const hfn_moved *m)
 {
     uint64_t address = (uint64_t)(uintptr_t)stub;
     uint8_t original[HFN_ARM64_BYTES];
@@ -47,15 +47,15 @@ static bool patch(uint8_t *code, uint8_t *stub, const hfn_moved *m)
                                        m->fixups[i].target_rva))
             return false;
     }
-    memset(code + 4, 0, m->original_bytes - 4u); /* udf: nobody comes here */
+    memset(code + 4, 0, m->original_bytes - 4u); /* udf: never executed */
     memcpy(original, code, sizeof original);
     hfn_arm64_emit_patch(code, original, (uint64_t)(uintptr_t)code, address);
-    flush(stub, m->length);
-    flush(code, m->original_bytes);
+    flush_code(stub, m->length);
+    flush_code(code, m->original_bytes);
     return true;
 }
 
-static bool same(const outcome *a, const outcome *b)
+static bool is_same_outcome(const outcome *a, const outcome *b)
 {
     for (int i = 0; i < 32; i++) {
         if (i != 16 && i != 17 && a->state.x[i] != b->state.x[i]) {
@@ -93,7 +93,7 @@ typedef struct form {
     uint32_t word;     /* with an empty field                 */
     uint32_t bits, at; /* the field, in units                 */
     int64_t unit;      /* bytes                               */
-    bool is_adr;       /* two low bits of it stand at bit 29  */
+    bool is_adr;       /* its two low bits are at bit 29      */
     bool reads;        /* its target is data                  */
 } form;
 
@@ -140,12 +140,13 @@ static uint32_t encode(const form *f, int64_t units)
     return f->word | (value & ((1u << f->bits) - 1)) << f->at;
 }
 
-/* orr x9, x9, #2; leave: at a branch's target.  orr x9, x9, #1; leave: behind it. */
+/* Mark the target of a branch (orr x9, x9, #2; leave) or the code after it (orr x9, x9, #1;
+ * leave). */
 static void put_landing(uint8_t *at, bool taken)
 {
-    put(at, taken ? 0xB27F0129u : 0xB2400129u);
-    put(at + 4, LEAVE);
-    flush(at, 8);
+    put_word(at, taken ? 0xB27F0129u : 0xB2400129u);
+    put_word(at + 4, LEAVE);
+    flush_code(at, 8);
 }
 
 static bool is_mapped(const uint8_t *at)
@@ -157,8 +158,8 @@ typedef struct tally {
     uint64_t compared, not_tried, failed;
 } tally;
 
-/* A call stays one, so that it leaves the return address that it always left: its target moves. */
-static bool take_out(const form *f, const uint8_t *code, hfn_moved *out)
+/* Move the instruction; a call stays in place, to keep its return address, and is retargeted. */
+static bool move_instruction(const form *f, const uint8_t *code, hfn_moved *out)
 {
     uint64_t address = (uint64_t)(uintptr_t)code;
     uint32_t offset;
@@ -174,14 +175,14 @@ static void check_form_at(const form *f, uint8_t *code, int64_t units, random_so
 {
     uint32_t word = encode(f, units);
     uint8_t *target = code + units * f->unit;
-    /* Stubs lie where all that their moved code leads to is in reach. */
+    /* Place the stub so that the moved code reaches its targets. */
     bool before = f->bits == 26 ? units < 0 : random_below(r, 2);
     uint8_t *stub = code + (before ? -60 : 60) * MIB;
     bool branches = !f->is_adr && !f->reads;
     static outcome start, in_place, moved_run;
     hfn_moved moved;
 
-    /* A jump to itself never ends; a load of the patch itself is refused. */
+    /* A jump to itself never ends; a load of the patched bytes is refused. */
     if ((branches && (units == 0 || !is_mapped(target))) ||
         (f->reads && units > -4 && units <= 0)) {
         t->not_tried++;
@@ -195,26 +196,26 @@ static void check_form_at(const form *f, uint8_t *code, int64_t units, random_so
     if (branches && units != -1) {
         put_landing(target, true);
     }
-    if (branches && units == -1) { /* the landing does not fit before the code */
+    if (branches && units == -1) { /* the landing code does not fit before the branch */
         put_landing(code + 256, true);
-        put(target, 0x14000000 | 260 / 4);
-        flush(target, 4);
+        put_word(target, 0x14000000 | 260 / 4);
+        flush_code(target, 4);
     }
     if (!branches || units < -2 || units > 2) {
         put_landing(code + 4, false);
     }
-    put(code, word);
-    flush(code, 4);
+    put_word(code, word);
+    flush_code(code, 4);
     start_randomly(r, &start);
     run_from(&start, code, &in_place);
-    if (!take_out(f, code, &moved) || !patch(code, stub, &moved)) {
+    if (!move_instruction(f, code, &moved) || !patch_entry(code, stub, &moved)) {
         printf("# %s by %" PRId64 " is not moved\n", f->name, units);
         t->failed++;
         return;
     }
     run_from(&start, code, &moved_run);
     t->compared++;
-    if (same(&in_place, &moved_run)) {
+    if (is_same_outcome(&in_place, &moved_run)) {
         return;
     }
     printf("# %s by %" PRId64 " at ...%03x differs: x9 %" PRIx64 " %" PRIx64 "\n", f->name, units,
@@ -261,7 +262,7 @@ typedef struct sequence {
     uint32_t count;
 } sequence;
 
-/* Not x16 and x17, which hold nothing at an entry. */
+/* Not x16 and x17, which are undefined at an entry. */
 static uint32_t any_reg(random_source *r)
 {
     return random_below(r, 16);
@@ -284,7 +285,7 @@ static uint32_t random_branch(random_source *r, uint32_t here, uint32_t count)
     }
 }
 
-/* Loads of what stands before the code: 64 bytes of literals. */
+/* Loads from the 64 bytes of literals before the code. */
 static uint32_t random_literal(random_source *r, uint32_t here)
 {
     static const uint32_t loads[] = { 0x18000000, 0x58000000, 0x98000000, 0xD8000000,
@@ -341,10 +342,11 @@ static void make_sequence(sequence *s, random_source *r)
     }
 }
 
-/* A backward pop may run off the stack that is watched; the frame is large enough for all of them. */
+/* Compare a random sequence run in place and moved.  The stack has room for all its pushes and
+ * pops. */
 static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
 {
-    random_source r = random_from(seed * 1000003 + round);
+    random_source r = random_seed(seed * 1000003 + round);
     static outcome start, in_place, moved_run;
     uint8_t *code = space + SPACE_BYTES / 2 + 4 * random_below(&r, 2048) + 64;
     uint8_t *stub =
@@ -359,23 +361,23 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
         code[i] = (uint8_t)random_u64(&r);
     }
     for (uint32_t i = 0; i < s.count; i++) {
-        put(code + 4 * i, s.words[i]);
+        put_word(code + 4 * i, s.words[i]);
     }
-    put(code + 4 * s.count, LEAVE);
-    flush(code, 4 * s.count + 4);
+    put_word(code + 4 * s.count, LEAVE);
+    flush_code(code, 4 * s.count + 4);
     start_randomly(&r, &start);
     run_from(&start, code, &in_place);
     hfn_move_result result = hfn_arch_arm64.move(code, 4 * s.count, (uint64_t)(uintptr_t)code,
                                                  4 * patched, HFN_NO_REGISTER, &moved, &offset);
-    /* Too long, or no register left that none of them could mean. */
+    /* Too long, or every scratch register may be named by an instruction. */
     if (result == HFN_MOVE_TOO_LONG || (result == HFN_MOVE_IMPOSSIBLE && patched > 1)) {
         t->not_tried++;
         return true;
     }
-    if (result == HFN_MOVED && patch(code, stub, &moved)) {
+    if (result == HFN_MOVED && patch_entry(code, stub, &moved)) {
         run_from(&start, code, &moved_run);
         t->compared++;
-        if (same(&in_place, &moved_run)) {
+        if (is_same_outcome(&in_place, &moved_run)) {
             return true;
         }
     }
@@ -390,8 +392,8 @@ static bool check_sequence(uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 20000);
-    random_source r = random_from(run.seed);
+    random_run run = random_parse_run(argc, argv, 20000);
+    random_source r = random_seed(run.seed);
     tally t = { 0, 0, 0 };
 
     space = mmap(NULL, SPACE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,

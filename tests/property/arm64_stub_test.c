@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of AArch64 stubs, on this very CPU: counting changes the counter and, of registers, flags,
- * vectors and stack, nothing but x16 and x17 (and not these where they are asked to stay); the slow path
- * and the call gate may run code that spoils everything a function may spoil; a timing stub calls the
- * body from a frame of its own, with a copy of its arguments on the stack, and gives back the return address,
- * signed or not.  Built for AArch64 by
- * itself with the slow path's and the timing entries' own assembly, and run under qemu-user.
+ * Property of AArch64 stubs, run under qemu-user.  Counting changes the counter and, of registers,
+ * flags, vectors and stack, only x16 and x17 (neither if the stub must keep them).  The slow path
+ * and the call gate may run code that clobbers every register that a function may change.  A timing
+ * stub calls the body below its frame with a copy of the stack arguments, and restores the return
+ * address, signed or not.  Built separately for AArch64 with the assembly of the slow path and of
+ * the probes.
  */
 #include "arch/arm64/emit_stub.h"
 #include "arm64_cpu.h"
@@ -36,8 +36,9 @@ static uint32_t slow_calls, callbacks;
 static uint64_t last_user;
 static int failures;
 
-/* All that AAPCS64 lets a function change, general registers only: as the slow path is compiled. */
-__attribute__((noinline)) static void spoil_general(void)
+/* Clobber what AAPCS64 lets a function change, general registers only, as the slow path is
+ * compiled. */
+__attribute__((noinline)) static void clobber_general_registers(void)
 {
     __asm__ volatile("mov x0, #-1\n mov x1, #-1\n mov x2, #-1\n mov x3, #-1\n mov x4, #-1\n"
                      "mov x5, #-1\n mov x6, #-1\n mov x7, #-1\n mov x8, #-1\n mov x9, #-1\n"
@@ -53,26 +54,26 @@ void hfn_thread_row_first_call(void)
 {
     slow_calls++;
     hfn_thread_row = row;
-    spoil_general();
+    clobber_general_registers();
 }
 
-/* ---- What the timing entries call. */
+/* ---- The functions that the probes call. */
 
 void hfn_time_enter_entry(void);
 void hfn_time_exit_entry(void);
 void hfn_time_enter_sampled_entry(void);
 
-static uint64_t entered, left; /* frames; 0: not since */
+static uint64_t entered, exited; /* frames; 0: not called */
 static uint64_t frame_slot, frame_return;
 
-/* As the engine: for general registers alone. */
+/* Uses general registers only, like the engine. */
 __attribute__((noinline, target("general-regs-only"))) static void time_enter(uint64_t *frame)
 {
     entered = (uint64_t)(uintptr_t)frame;
     frame_slot = frame[4];
     frame_return = frame[5];
     frame[0] = frame[1] = frame[2] = frame[3] = ~UINT64_C(0);
-    spoil_general();
+    clobber_general_registers();
 }
 
 void hfn_time_enter(uint64_t *frame)
@@ -92,8 +93,8 @@ void hfn_time_enter_sampled(uint64_t *frame)
 
 void hfn_time_exit(uint64_t *frame)
 {
-    left = (uint64_t)(uintptr_t)frame;
-    spoil_general();
+    exited = (uint64_t)(uintptr_t)frame;
+    clobber_general_registers();
 }
 
 void hfn_time_exit_full(uint64_t *frame)
@@ -115,7 +116,7 @@ static void callback(void *user)
                      :
                      :
                      : "v0", "v1", "v2", "v3", "v7", "v31");
-    spoil_general();
+    clobber_general_registers();
 }
 
 static void check(bool holds, const char *what, uint32_t flags, uint64_t slot)
@@ -127,12 +128,12 @@ static void check(bool holds, const char *what, uint32_t flags, uint64_t slot)
     printf("# not so: %s (flags %x, slot %llx)\n", what, (unsigned)flags, (unsigned long long)slot);
 }
 
-static void store(uint8_t *at, uint32_t word)
+static void put_word(uint8_t *at, uint32_t word)
 {
     memcpy(at, &word, sizeof word);
 }
 
-/* The stub, then x16 and x17 to x19 and x20, then back. */
+/* Write the stub, followed by code that copies x16 and x17 to x19 and x20 and returns. */
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
@@ -141,16 +142,16 @@ static void make_stub(const hfn_stub_request *request)
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
     memset(stub, 0, 256);
     hfn_arm64_emit_stub(stub, request);
-    store(stub + head, 0xAA1003F3);     /* mov x19, x16 */
-    store(stub + head + 4, 0xAA1103F4); /* mov x20, x17 */
-    store(stub + head + 8, 0xD61F0380); /* br x28       */
+    put_word(stub + head, 0xAA1003F3);     /* mov x19, x16 */
+    put_word(stub + head + 4, 0xAA1103F4); /* mov x20, x17 */
+    put_word(stub + head + 8, 0xD61F0380); /* br x28       */
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
     __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
 }
 
-/* A function as it is hooked: its landing pad stays, a branch to the stub; the moved rest tells in x19
- * and x20 where sp and x29 were, in x21 and x22 what its first and last arguments on the stack were, which it
- * overwrites. */
+/* Write a hooked function: a landing pad and a branch to the stub.  The moved rest stores sp and
+ * x29 to x19 and x20, its first and last stack arguments to x21 and x22, and overwrites the
+ * arguments. */
 static void make_timed(const hfn_stub_request *request)
 {
     const hfn_stub_shape *shape = hfn_arm64_get_stub_shape(request->kind, request->flags);
@@ -160,19 +161,19 @@ static void make_timed(const hfn_stub_request *request)
 
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
     hfn_arm64_emit_stub(page + STUB_AT, request);
-    store(moved, 0x910003F3);     /* mov x19, sp  */
-    store(moved + 4, 0xAA1D03F4); /* mov x20, x29 */
+    put_word(moved, 0x910003F3);     /* mov x19, sp  */
+    put_word(moved + 4, 0xAA1D03F4); /* mov x20, x29 */
     moved += 8;
     if (words > 0) {
-        store(moved, 0xF94003F5);                          /* ldr x21, [sp]              */
-        store(moved + 4, 0xF94003F6 | (words - 1) << 10);  /* ldr x22, [sp, #8 * last]   */
-        store(moved + 8, 0xF90003FF);                      /* str xzr, [sp]              */
-        store(moved + 12, 0xF90003FF | (words - 1) << 10); /* str xzr, [sp, #8 * last]   */
+        put_word(moved, 0xF94003F5);                          /* ldr x21, [sp]              */
+        put_word(moved + 4, 0xF94003F6 | (words - 1) << 10);  /* ldr x22, [sp, #8 * last]   */
+        put_word(moved + 8, 0xF90003FF);                      /* str xzr, [sp]              */
+        put_word(moved + 12, 0xF90003FF | (words - 1) << 10); /* str xzr, [sp, #8 * last]   */
         moved += 16;
     }
-    store(moved, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
-    store(moved + 4, 0xD65F03C0);                      /* ret          */
-    store(at, is_signed ? 0xD503233F : 0xD503245F);    /* paciasp; bti c */
+    put_word(moved, is_signed ? 0xD50323BF : 0xD503201F); /* autiasp; nop */
+    put_word(moved + 4, 0xD65F03C0);                      /* ret          */
+    put_word(at, is_signed ? 0xD503233F : 0xD503245F);    /* paciasp; bti c */
     hfn_arm64_emit_patch(at + 4, body, (uint64_t)(uintptr_t)(at + 4),
                          (uint64_t)(uintptr_t)(page + STUB_AT + shape->entry_at));
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
@@ -195,15 +196,15 @@ static void start_randomly(random_source *r, outcome *start)
     start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES - CALLER_BYTES);
 }
 
-/* What the caller keeps above its callee's arguments, and these too if a copy was overwritten. */
-static bool kept_above(const outcome *a, const outcome *b, uint32_t words)
+/* Is the caller's frame above `words` words of arguments unchanged? */
+static bool is_caller_frame_kept(const outcome *a, const outcome *b, uint32_t words)
 {
     uint32_t from = STACK_BYTES - CALLER_BYTES + 8 * words;
 
     return memcmp(a->stack + from, b->stack + from, STACK_BYTES - from) == 0;
 }
 
-static uint64_t argument(const outcome *start, uint32_t word)
+static uint64_t get_argument(const outcome *start, uint32_t word)
 {
     uint64_t value;
 
@@ -211,7 +212,7 @@ static uint64_t argument(const outcome *start, uint32_t word)
     return value;
 }
 
-static bool kept(const outcome *a, const outcome *b)
+static bool is_state_kept(const outcome *a, const outcome *b)
 {
     for (int i = 0; i < 32; i++) {
         bool scratch = i == 16 || i == 17 || (i >= 19 && i <= 22);
@@ -242,9 +243,9 @@ static void run_count(random_source *r, uint32_t flags, uint64_t slot, bool has_
     hfn_thread_row = has_row ? row : NULL;
     run_from(&start, entry, &end);
     check(*(uint64_t *)(void *)(row + slot) == before + 1, "counted once", flags, slot);
-    check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
+    check(slow_calls == slow_before + !has_row, "the slow path runs if there is no row", flags,
           slot);
-    check(kept(&start, &end), "all is kept", flags, slot);
+    check(is_state_kept(&start, &end), "the state is kept", flags, slot);
     if (flags & HFN_STUB_FLAGS_LIVE) {
         check(end.state.x[19] == (uint64_t)(uintptr_t)entry, "x16 is kept", flags, slot);
     }
@@ -265,7 +266,7 @@ static void run_call(random_source *r)
     start_randomly(r, &start);
     run_from(&start, page + STUB_AT, &end);
     check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
-    check(kept(&start, &end), "a call keeps all", 0, 0);
+    check(is_state_kept(&start, &end), "a call keeps all", 0, 0);
 }
 
 static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint64_t slot,
@@ -291,29 +292,30 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
     start_randomly(r, &start);
     start.state.x[30] = (uint64_t)(uintptr_t)law_leave;
     sp = start.state.x[31];
-    entered = left = 0;
+    entered = exited = 0;
     *skips = skip;
     hfn_thread_row = random_u64(r) & 1 ? row : NULL;
     run_from(&start, page + FUNCTION_AT, &end);
     check(*(uint64_t *)(void *)(row + slot) == before + 1, "a timed call counts once", flags, slot);
-    check(kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
-    check(entered == (timed ? sp - 64 : 0) && left == entered, "its ends see its frame", flags,
+    check(is_state_kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
+    check(entered == (timed ? sp - 64 : 0) && exited == entered, "both probes get its frame", flags,
           slot);
     check(end.state.x[19] == (timed ? sp - 64 - copied : sp), "the body runs below the frame",
           flags, slot);
-    check(kept_above(&start, &end, timed ? 0 : words), "the caller's frame stays", flags, slot);
-    check(words == 0 || (end.state.x[21] == argument(&start, 0) &&
-                         end.state.x[22] == argument(&start, words - 1)),
+    check(is_caller_frame_kept(&start, &end, timed ? 0 : words), "the caller's frame stays", flags,
+          slot);
+    check(words == 0 || (end.state.x[21] == get_argument(&start, 0) &&
+                         end.state.x[22] == get_argument(&start, words - 1)),
           "the body finds its arguments", flags, slot);
     check(kind == HFN_STUB_TIME || timed || *skips == skip - 1, "a skipped call is counted down",
           flags, slot);
     if (!timed) {
         return;
     }
-    check(end.state.x[20] == sp - 16, "x29 leads to the frame record", flags, slot);
+    check(end.state.x[20] == sp - 16, "x29 points to the frame record", flags, slot);
     check(frame_slot == request.slot, "the frame knows its slot", flags, slot);
     check(kind == HFN_STUB_TIME || frame_return == (uint64_t)(uintptr_t)law_leave,
-          "a sample's caller is told without a signature", flags, slot);
+          "a sample gets its caller's address without signature", flags, slot);
 }
 
 static void run_times(random_source *r, uint64_t slot)
@@ -338,7 +340,7 @@ static void run_times(random_source *r, uint64_t slot)
 int main(void)
 {
     static const uint64_t slots[] = { 0, 8, 32760, 32768, 32776, 65528, 1000008, ROW_BYTES - 8 };
-    random_source r = random_from(1);
+    random_source r = random_seed(1);
     uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
 
     page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a sequence on this very CPU: registers, flags, memory and stack before and after. */
+/* Runs a sequence on this CPU and captures registers, flags, memory and stack before and after. */
 #ifndef HFN_TESTS_CPU_H
 #define HFN_TESTS_CPU_H
 
@@ -15,10 +15,10 @@
 
 #define PAGE 4096u
 #define STACK_BYTES 1024u
-#define SECONDS_MAX 10 /* of our own time for 1024 rounds; then one is ended */
+#define SECONDS_MAX 10 /* of CPU time for 1024 rounds; then the current one is ended */
 #define FAR_DISTANCE 0x70000000u
 
-/* What the code sees and leaves.  The assembly below knows the offsets. */
+/* The state before and after the code.  The assembly below uses these offsets. */
 typedef struct cpu_state {
     uint64_t registers[16]; /* by number; [4] is rsp */
     uint64_t flags;
@@ -28,7 +28,7 @@ typedef struct cpu_state {
 } cpu_state;
 
 cpu_state law_state;
-void law_enter(void); /* run law_state.code from law_state, back when it jumps to law_leave */
+void law_enter(void); /* runs law_state.code until it jumps to law_leave */
 void law_leave(void);
 
 __asm__(".text\n"
@@ -62,7 +62,7 @@ __asm__(".text\n"
         "  popfq; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
         "  ret\n");
 
-/* One place with code, its data and a stack, and one for the moved code. */
+/* Memory for code, its data and stack, and for the moved code. */
 typedef struct stage {
     uint8_t *code, *data, *stack;
     uint8_t *moved_near, *moved_far;
@@ -72,20 +72,20 @@ typedef struct outcome {
     cpu_state state;
     uint8_t data[DATA_BYTES];
     uint8_t stack[STACK_BYTES];
-    int signal; /* that ended it, 0 none */
+    int signal; /* that ended the run, 0: none */
 } outcome;
 
 static sigjmp_buf after_signal;
 
 static inline void on_signal(int number)
 {
-    /* Code that ran astray may have set the alignment check, which a handler inherits (Linux clears
-     * DF, RF and TF only): the next unaligned access would be a SIGBUS of our own, and so on for ever. */
+    /* Invalid code may have set AC, which signal handlers inherit (Linux clears only DF, RF and
+     * TF): an unaligned access of this handler would then raise SIGBUS again. */
     __asm__ volatile("pushfq; andl $0xFFFBFFFF, (%%rsp); popfq" ::: "memory", "cc");
     siglongjmp(after_signal, number);
 }
 
-/* By what the code uses, not by the clock: that other programs run changes nothing. */
+/* Limits CPU time rather than elapsed time, so that the load of the machine does not matter. */
 static inline void limit_time(void)
 {
     const struct itimerval limit = { .it_value = { .tv_sec = SECONDS_MAX } };
@@ -129,7 +129,7 @@ static inline bool make_stage(stage *out)
     return out->moved_far != NULL;
 }
 
-/* jmp [rip+0] to law_leave: no register, no flag. */
+/* jmp [rip+0] to law_leave, which changes no register and no flag. */
 static inline void put_leave(uint8_t *at)
 {
     uint64_t target = (uint64_t)(uintptr_t)law_leave;
@@ -179,7 +179,7 @@ static inline void start_randomly(const stage *s, const sequence *seq, random_so
     }
 }
 
-static inline bool same(const outcome *a, const outcome *b)
+static inline bool is_same_outcome(const outcome *a, const outcome *b)
 {
     return a->signal == b->signal && memcmp(&a->state, &b->state, sizeof a->state) == 0 &&
            memcmp(a->data, b->data, sizeof a->data) == 0 &&

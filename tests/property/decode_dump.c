@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints what the decoder says of each instruction in a file of raw code, read straight through:
- * "offset length flow target", target in hex or '-'.  Arguments: the file, the address of its first
- * byte, the CPU's name in arch.h.  For decoder_agreement.py. */
+/* Prints one line for each instruction in a file of raw code: "offset length flow target",
+ * target in hex or '-'.  Arguments: the file, the address of its first byte, the CPU's name in
+ * arch.h.  For decoder_agreement.py. */
 #include "arch/arch.h"
 
 #include <hotfn/machine.h>
@@ -28,7 +28,7 @@ static uint8_t *read_whole(const char *path, size_t *size)
     return bytes;
 }
 
-static const hfn_arch *arch_named(const char *name)
+static const hfn_arch *find_arch(const char *name)
 {
     for (uint32_t machine = 1; machine <= HOTFN_MACHINE_ARM64; machine++) {
         const hfn_arch *arch = hfn_arch_find(machine);
@@ -46,7 +46,7 @@ int main(int argc, char **argv)
     size_t size = 0;
     uint8_t *bytes = argc == 4 ? read_whole(argv[1], &size) : NULL;
     uint64_t rva = argc == 4 ? strtoull(argv[2], NULL, 0) : 0;
-    const hfn_arch *arch = argc == 4 ? arch_named(argv[3]) : NULL;
+    const hfn_arch *arch = argc == 4 ? find_arch(argv[3]) : NULL;
     hfn_instruction in;
 
     if (!bytes || !arch) {

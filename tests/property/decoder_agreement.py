@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Two decoders, one answer: lengths, flow and targets of the code of installed x86 programs, by our decoder
-and by capstone.  Arguments: the decode_dump program; then files, or none for the usual ones."""
+"""Compares lengths, flow and targets of the code of installed x86 programs between hotfn's decoder and
+capstone.  Arguments: the decode_dump program; then files, or none for the usual ones."""
 import re
 import subprocess
 import sys
@@ -22,14 +22,14 @@ USUAL = ["/bin/bash", "/bin/ls", "/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/li
 INSTRUCTIONS_MAX = 250_000  # of each file
 
 CONDITIONAL = re.compile(r"^(j(?!mp)\w+|loop\w*|xbegin)$")
-# Capstone 4 knows none of these, or reads them as others: said by the Intel SDM, not by majority.
+# Capstone 4 does not know these, or decodes them differently from the Intel SDM.
 NOT_COMPARED = re.compile(r"^(ud[012]|hint_nop|nop|endbr\w*|notrack|bnd)")
-# Met in data only: eip-relative memory, and branches with prefix 66, whose length depends on the CPU's
-# maker.  Such instructions are never moved.
+# Occur only in data: eip-relative memory, and branches with prefix 66, whose length depends on the CPU's
+# vendor.  Such instructions are never moved.
 ODD = re.compile(r"\[eip|^66 .*\|(j\w+|call|loop\w*) ")
 
 
-def flow_of(mnemonic, operands):
+def get_flow(mnemonic, operands):
     name = mnemonic.split()[-1]
     direct = operands.startswith("0x")
     if name == "call":
@@ -49,7 +49,7 @@ def flow_of(mnemonic, operands):
     return "next"
 
 
-def target_of(address, length, flow, operands):
+def get_target(address, length, flow, operands):
     if flow in ("call", "jump", "jump-if"):
         return int(operands, 16)
     memory = re.search(r"\[rip( [+-] (0x[0-9a-f]+|\d+))?\]", operands)
@@ -65,8 +65,8 @@ def is_32_bit(path):
         return file.read(5)[4] == 1
 
 
-def text_of(path):
-    """(rva, bytes) of .text, by readelf."""
+def read_text(path):
+    """(rva, bytes) of .text, from readelf."""
     out = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     match = re.search(r"\] \.text\s+PROGBITS\s+([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)", out)
     address, offset, size = (int(x, 16) for x in match.groups())
@@ -75,7 +75,7 @@ def text_of(path):
         return address, file.read(size)
 
 
-def ours(program, cpu, address, code):
+def dump_instructions(program, cpu, address, code):
     with tempfile.NamedTemporaryFile() as file:
         file.write(code)
         file.flush()
@@ -87,25 +87,25 @@ def ours(program, cpu, address, code):
 
 
 def compare(program, path):
-    address, code = text_of(path)
+    address, code = read_text(path)
     narrow = is_32_bit(path)
     decoder = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_32 if narrow else capstone.CS_MODE_64)
     compared = unknown = 0
     differing = []
-    for at, length, flow, target in ours(program, "i386" if narrow else "x86-64", address, code):
+    for at, length, flow, target in dump_instructions(program, "i386" if narrow else "x86-64", address, code):
         if compared + unknown >= INSTRUCTIONS_MAX or len(differing) >= 10:
             break
-        theirs = next(decoder.disasm_lite(code[at:at + 15], address + at, 1), None)
-        text = f"{code[at:at + length].hex(' ')}|{theirs[2]} {theirs[3]}" if theirs else ""
-        if not theirs or NOT_COMPARED.match(theirs[2]) or ODD.search(text) or flow == "bad":
+        other = next(decoder.disasm_lite(code[at:at + 15], address + at, 1), None)
+        text = f"{code[at:at + length].hex(' ')}|{other[2]} {other[3]}" if other else ""
+        if not other or NOT_COMPARED.match(other[2]) or ODD.search(text) or flow == "bad":
             unknown += 1
             continue
-        their_flow = flow_of(theirs[2], theirs[3])
-        their_target = target_of(address + at, theirs[1], their_flow, theirs[3])
+        other_flow = get_flow(other[2], other[3])
+        other_target = get_target(address + at, other[1], other_flow, other[3])
         compared += 1
-        if (length, flow, target) != (theirs[1], their_flow, their_target):
-            differing.append((code[at:at + 15].hex(" "), (length, flow, target), theirs))
-    return f"{compared} alike, {unknown} that capstone does not know", differing, unknown <= compared // 10
+        if (length, flow, target) != (other[1], other_flow, other_target):
+            differing.append((code[at:at + 15].hex(" "), (length, flow, target), other))
+    return f"{compared} agree, {unknown} unknown to capstone", differing, unknown <= compared // 10
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""A check of what a program of ours says of files: those given behind the program, or the usual ones that are here."""
+"""Runs a check of hotfn's results for each file: those given after the program, or the usual ones that exist."""
 import os
 import subprocess
 import sys
 
 
 def run(usual, check):
-    """check(program, path) -> (what was seen, in words; [what is wrong, a row each]; was there enough to see?)"""
+    """check(program, path) -> (summary; [problems, a row each]; whether enough was compared)"""
     program, files = sys.argv[1], sys.argv[2:] or usual
     print(f"1..{len(files)}")
     failed = 0
     for number, path in enumerate(files, 1):
         if not os.path.exists(path):
-            print(f"ok {number} {path} # SKIP not here")
+            print(f"ok {number} {path} # SKIP not installed")
             continue
         try:
             seen, wrong, enough = check(program, path)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of dead flags: where flags_live answers no, a random sequence that starts with other flags
- * leaves the same registers, memory and stack.  Arguments: seed, number of sequences.
+ * Property: dead flags have no effect.  If flags_live returns false, a random sequence that starts
+ * with other flags leaves the same registers, memory and stack.  Arguments: seed, number of
+ * sequences.
  */
 #include "arch/arch.h"
 #include "cpu.h"
@@ -13,17 +14,17 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-    return 77; /* the law is about this CPU */
+    return 77; /* needs this CPU */
 }
 #else
 
 typedef struct tally {
-    uint64_t dead, live, proven; /* proven: live ones where it did make a difference */
+    uint64_t dead, live, proven; /* proven: live flags that made a difference */
 } tally;
 
 static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 {
-    random_source r = random_from(seed * 1000003 + round);
+    random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, first, second;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
@@ -34,10 +35,10 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     put_leave(s->code + seq.size);
     start_randomly(s, &seq, &r, &start, &before);
     run_from(s, &start, &before, s->code, &first);
-    start.flags ^= random_u64(&r) & 0x8C5; /* AF stays */
+    start.flags ^= random_u64(&r) & 0x8C5; /* AF is not tracked */
     run_from(s, &start, &before, s->code, &second);
-    first.state.flags = second.state.flags = 0; /* what is left at the end is another question */
-    bool equal = same(&first, &second);
+    first.state.flags = second.state.flags = 0; /* the final flags may differ */
+    bool equal = is_same_outcome(&first, &second);
     bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, code, false, &leaves_to);
     t->live += live;
     t->dead += !live;
@@ -55,7 +56,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 50000);
+    random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;

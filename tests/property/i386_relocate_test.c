@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of moved code (relocate_test.c) for 32-bit code, on this very CPU: a 64-bit process runs it in
- * a 32-bit code segment, so that the decoder under test need not be built once more.  All that such
- * code sees lies below 4 GiB at fixed places.  Arguments: seed, number of sequences.
+ * The property of relocate_test.c for 32-bit code: moved code has the effect of the original.  A
+ * 64-bit process runs the code in a 32-bit code segment, so that the decoder is not built again for
+ * i386.  All memory of such code is below 4 GiB at fixed addresses.  Arguments: seed, number of
+ * sequences.
  */
 #include "arch/arch.h"
 #include "random.h"
@@ -16,7 +17,7 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-    return 77; /* the law is about this CPU */
+    return 77; /* needs this CPU */
 }
 #else
 
@@ -24,17 +25,17 @@ int main(void)
 #include <unistd.h>
 
 #define STATE 0x10000000u
-#define SWITCH 0x10001000u /* code that goes from one mode to the other */
+#define SWITCH 0x10001000u /* code that switches modes */
 #define DATA 0x10002000u   /* ebx: its middle */
 #define STACK 0x10003000u
 #define CODE 0x20000000u
 #define NEAR 0x20010000u
 #define FAR 0xb0000000u /* beyond 2 GiB: distances wrap around */
 #define PAGE 4096u
-#define TAIL 24u /* nops behind a sequence, so that every patch fits */
+#define TAIL 24u /* nops after a sequence, so that every patch fits */
 enum { INSTRUCTIONS_MAX = 12, FLAGS = 0xcd5 };
 
-/* What the code sees and leaves.  The assembly below knows the offsets. */
+/* The state before and after the code.  The assembly below uses these offsets. */
 typedef struct law_state {
     uint32_t registers[8]; /* by number; [3] is ebx, [4] esp */
     uint32_t flags;
@@ -108,7 +109,7 @@ typedef struct sequence {
     uint32_t branch_count;
 } sequence;
 
-static void put(sequence *s, uint32_t value, uint32_t byte_count)
+static void put_value(sequence *s, uint32_t value, uint32_t byte_count)
 {
     memcpy(s->bytes + s->size, &value, byte_count);
     s->size += byte_count;
@@ -117,9 +118,9 @@ static void put(sequence *s, uint32_t value, uint32_t byte_count)
 /* Not ebx (data) and esp (stack). */
 static uint32_t any_register(random_source *r)
 {
-    static const uint8_t may[] = { 0, 1, 2, 5, 6, 7 };
+    static const uint8_t allowed[] = { 0, 1, 2, 5, 6, 7 };
 
-    return may[random_below(r, sizeof may)];
+    return allowed[random_below(r, sizeof allowed)];
 }
 
 static void put_branch(sequence *s, random_source *r)
@@ -127,31 +128,31 @@ static void put_branch(sequence *s, random_source *r)
     uint32_t kind = random_below(r, 4), bytes = kind == 1 || kind == 2 ? 4 : 1;
 
     if (kind == 0) {
-        put(s, 0x70 + random_below(r, 16), 1); /* jcc rel8 */
+        put_value(s, 0x70 + random_below(r, 16), 1); /* jcc rel8 */
     } else if (kind == 1) {
-        put(s, 0x800f + (random_below(r, 16) << 8), 2); /* jcc rel32 */
+        put_value(s, 0x800f + (random_below(r, 16) << 8), 2); /* jcc rel32 */
     } else if (kind == 2) {
-        put(s, 0xe9, 1);
+        put_value(s, 0xe9, 1);
     } else {
-        put(s, random_below(r, 2) ? 0xe3 : 0xe0 + random_below(r, 3), 1); /* jecxz, loop */
+        put_value(s, random_below(r, 2) ? 0xe3 : 0xe0 + random_below(r, 3), 1); /* jecxz, loop */
     }
     s->branches[s->branch_count].at = s->size;
     s->branches[s->branch_count].from = s->count;
     s->branches[s->branch_count++].bytes = bytes;
-    put(s, 0, bytes);
+    put_value(s, 0, bytes);
 }
 
 static void put_memory(sequence *s, random_source *r, uint32_t opcode)
 {
     uint32_t reg = any_register(r), displacement = random_below(r, 200) - 100;
 
-    put(s, opcode, 1);
+    put_value(s, opcode, 1);
     if (random_below(r, 3) == 0) { /* an absolute address */
-        put(s, 0x05 | reg << 3, 1);
-        put(s, DATA + PAGE / 2 + displacement, 4);
+        put_value(s, 0x05 | reg << 3, 1);
+        put_value(s, DATA + PAGE / 2 + displacement, 4);
     } else {
-        put(s, 0x43 | reg << 3, 1);
-        put(s, displacement, 1);
+        put_value(s, 0x43 | reg << 3, 1);
+        put_value(s, displacement, 1);
     }
 }
 
@@ -162,35 +163,35 @@ static void put_other(sequence *s, random_source *r)
 
     switch (random_below(r, 8)) {
     case 0:
-        put(s, 0xb8 | reg, 1);
-        put(s, random_below(r, UINT32_MAX), 4);
+        put_value(s, 0xb8 | reg, 1);
+        put_value(s, random_below(r, UINT32_MAX), 4);
         break;
-    case 1: put(s, 0x40 | reg | random_below(r, 2) << 3, 1); break; /* inc, dec */
-    case 2: put(s, 0x50 | reg, 1); break;
-    case 3: put(s, 0x58 | reg, 1); break;
+    case 1: put_value(s, 0x40 | reg | random_below(r, 2) << 3, 1); break; /* inc, dec */
+    case 2: put_value(s, 0x50 | reg, 1); break;
+    case 3: put_value(s, 0x58 | reg, 1); break;
     case 4: /* add, sub esp, 4 to 28 */
-        put(s, random_below(r, 2) ? 0xc483 : 0xec83, 2);
-        put(s, 4 * (1 + random_below(r, 7)), 1);
+        put_value(s, random_below(r, 2) ? 0xc483 : 0xec83, 2);
+        put_value(s, 4 * (1 + random_below(r, 7)), 1);
         break;
     case 5: /* lea reg, [a + b*s + d] */
-        put(s, 0x448d | reg << 11, 2);
-        put(s, any_register(r) | any_register(r) << 3 | random_below(r, 4) << 6, 1);
-        put(s, random_below(r, 256), 1);
+        put_value(s, 0x448d | reg << 11, 2);
+        put_value(s, any_register(r) | any_register(r) << 3 | random_below(r, 4) << 6, 1);
+        put_value(s, random_below(r, 256), 1);
         break;
     case 6:
         memcpy(s->bytes + s->size, gap, sizeof gap);
         s->size += sizeof gap;
         break;
     default:
-        put(s,
-            0xc0900f | random_below(r, 16) << 8 | (random_below(r, 8) & ~3u) << 16 |
-                random_below(r, 3) << 16,
-            3);
+        put_value(s,
+                  0xc0900f | random_below(r, 16) << 8 | (random_below(r, 8) & ~3u) << 16 |
+                      random_below(r, 3) << 16,
+                  3);
         break; /* setcc */
     }
 }
 
-static void put_one(sequence *s, random_source *r)
+static void put_instruction(sequence *s, random_source *r)
 {
     uint32_t operation = random_below(r, 8) << 3;
 
@@ -199,9 +200,9 @@ static void put_one(sequence *s, random_source *r)
     case 0: put_branch(s, r); break;
     case 1: put_memory(s, r, operation | (random_below(r, 2) ? 1 : 3)); break; /* add .. cmp */
     case 2: put_memory(s, r, random_below(r, 2) ? 0x89 : 0x8b); break;
-    case 3: /* the same of registers */
-        put(s, operation | 1, 1);
-        put(s, 0xc0 | any_register(r) << 3 | any_register(r), 1);
+    case 3: /* the same with registers */
+        put_value(s, operation | 1, 1);
+        put_value(s, 0xc0 | any_register(r) << 3 | any_register(r), 1);
         break;
     default: put_other(s, r); break;
     }
@@ -214,10 +215,10 @@ static void make_sequence(sequence *s, random_source *r)
 
     memset(s, 0, sizeof *s);
     while (s->count < count) {
-        put_one(s, r);
+        put_instruction(s, r);
     }
     s->starts[s->count] = s->size;
-    for (uint32_t i = 0; i < s->branch_count; i++) { /* forward, so that it ends */
+    for (uint32_t i = 0; i < s->branch_count; i++) { /* forward, so that the sequence ends */
         uint32_t from = s->branches[i].from + 1, end = s->branches[i].at + s->branches[i].bytes;
         uint32_t to = s->starts[from + random_below(r, s->count - from + 1)] - end;
         memcpy(s->bytes + s->branches[i].at, &to, s->branches[i].bytes);
@@ -266,17 +267,17 @@ static void start_randomly(random_source *r, outcome *out)
     }
 }
 
-static bool same(const outcome *a, const outcome *b)
+static bool is_same_outcome(const outcome *a, const outcome *b)
 {
     return memcmp(a->state.registers, b->state.registers, sizeof a->state.registers) == 0 &&
            ((a->state.flags ^ b->state.flags) & FLAGS) == 0 &&
            memcmp(a->data, b->data, sizeof a->data) == 0;
 }
 
-/* 1: compared and alike, 0: refused, -1: not as it must be. */
+/* 1: compared and equal, 0: refused, -1: failed. */
 static int check_one(uint64_t seed, uint64_t round)
 {
-    random_source r = random_from(seed * 1000003 + round);
+    random_source r = random_seed(seed * 1000003 + round);
     static outcome before, in_place, moved_run;
     uint32_t stub = random_below(&r, 2) ? NEAR : FAR, offset = 0, patch_bytes = 5;
     hfn_moved moved;
@@ -304,12 +305,12 @@ static int check_one(uint64_t seed, uint64_t round)
         memset(at_address(CODE), 0xcc, patch_bytes);
         put_jump(CODE, stub);
         run_from(&before, &moved_run);
-        if (reaches && same(&in_place, &moved_run)) {
+        if (reaches && is_same_outcome(&in_place, &moved_run)) {
             return 1;
         }
     }
-    printf("# seed %" PRIu64 " round %" PRIu64 " patch %u, move says %d:", seed, round, patch_bytes,
-           (int)result);
+    printf("# seed %" PRIu64 " round %" PRIu64 " patch %u, move returned %d:", seed, round,
+           patch_bytes, (int)result);
     for (uint32_t i = 0; i < s.size; i++) {
         printf(" %02x", s.bytes[i]);
     }
@@ -319,17 +320,17 @@ static int check_one(uint64_t seed, uint64_t round)
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 50000);
+    random_run run = random_parse_run(argc, argv, 50000);
     uint64_t compared = 0, failed = 0;
 
     if (!make_stage()) {
-        return 77; /* no memory there that is writable and executable */
+        return 77; /* these addresses cannot be writable and executable */
     }
     printf("1..1\n");
     for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        int answer = check_one(run.seed, round);
-        compared += answer == 1;
-        failed += answer < 0;
+        int result = check_one(run.seed, round);
+        compared += result == 1;
+        failed += result < 0;
     }
     printf("# %" PRIu64 " compared\n", compared);
     failed += compared < run.count / 2;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of i386 stubs, on this very CPU: counting adds one to a count of 64 bits and changes no
- * register, flag, vector or byte of the stack, but the register that it may spoil and, with it, flags;
- * the slow path and the call gate may run code that spoils everything a function may spoil.  A timed
- * function finds its registers, flags and arguments, may write the latter and take them along, and what it
- * leaves its caller finds, who keeps his own arguments.  Built with -m32 by itself, with the assembly
- * behind stubs.
+ * Property of i386 stubs.  Counting adds 1 to a 64-bit counter and changes no register, flag,
+ * vector or byte of the stack, except a scratch register and then flags.  The slow path and the
+ * call gate may run code that clobbers every register that a function may change.  A timed function
+ * finds its registers, flags and arguments, may write and pop its arguments, and returns its
+ * registers and flags; its caller's copy of the arguments stays unchanged.  Built separately with
+ * -m32 and the assembly that stubs call.
  */
 #include "arch/x86/emit_stub.h"
 #include "counters/timing/alloc.h"
@@ -27,7 +27,7 @@
 #define ROW_BYTES (1u << 24)
 enum { EAX = 0, ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
 
-/* The assembly below knows the offsets. */
+/* The assembly below uses these offsets. */
 typedef struct law_state {
     uint32_t registers[8]; /* by number */
     uint32_t flags;
@@ -64,8 +64,9 @@ static uint32_t stack[STACK_WORDS];
 static uint32_t slow_calls, callbacks, last_user;
 static int failures;
 
-/* All that the psABI lets a function change, general registers only: as the slow path is compiled. */
-__attribute__((noinline)) static void spoil_general(void)
+/* Clobber what the psABI lets a function change, general registers only, as the slow path is
+ * compiled. */
+__attribute__((noinline)) static void clobber_general_registers(void)
 {
     __asm__ volatile("movl $-1, %%eax; movl $-1, %%ecx; movl $-1, %%edx; cmpl %%eax, %%eax"
                      :
@@ -77,7 +78,7 @@ void hfn_thread_row_first_call(void)
 {
     slow_calls++;
     hfn_thread_row = row;
-    spoil_general();
+    clobber_general_registers();
 }
 
 static hfn_time_frame *entered, *exited;
@@ -90,14 +91,14 @@ static void enter(hfn_time_frame *frame)
     enters++;
     frame->start = frame->how = frame->room = UINT64_MAX;
     frame->caller = frame->depth = UINT32_MAX;
-    spoil_general();
+    clobber_general_registers();
 }
 
 static void leave(hfn_time_frame *frame)
 {
     exited = frame;
     exits++;
-    spoil_general();
+    clobber_general_registers();
 }
 
 void hfn_time_enter(hfn_time_frame *frame)
@@ -151,7 +152,7 @@ static void callback(void *user)
                      :
                      :
                      : "xmm0", "xmm7");
-    spoil_general();
+    clobber_general_registers();
 }
 
 static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
@@ -163,7 +164,7 @@ static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
     printf("# not so: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
 }
 
-/* The stub, then a jump to the end of the law. */
+/* Write the stub, followed by a jump to law_leave. */
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
@@ -193,11 +194,11 @@ static law_state start_randomly(random_source *r)
     return start;
 }
 
-/* spare: a register that need not be kept, nor flags then; 8: none. */
-static bool kept(const law_state *a, const law_state *b, uint32_t spare, bool flags)
+/* scratch: a register that may change, and flags with it; 8: none. */
+static bool is_state_kept(const law_state *a, const law_state *b, uint32_t scratch, bool flags)
 {
     for (uint32_t i = 0; i < 8; i++) {
-        if (i != spare && a->registers[i] != b->registers[i]) {
+        if (i != scratch && a->registers[i] != b->registers[i]) {
             return false;
         }
     }
@@ -234,10 +235,11 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
     law_enter();
     memcpy(&after, row + slot, sizeof after);
     check(after == before + 1, "counted once, in 64 bits", flags, slot);
-    check(slow_calls == slow_before + !has_row, "the slow path runs where there is no row", flags,
+    check(slow_calls == slow_before + !has_row, "the slow path runs if there is no row", flags,
           slot);
-    check(kept(&start, &law, (flags >> HFN_STUB_SCRATCH_SHIFT) - 1, flags & HFN_STUB_FLAGS_LIVE),
-          "all is kept", flags, slot);
+    check(is_state_kept(&start, &law, (flags >> HFN_STUB_SCRATCH_SHIFT) - 1,
+                        flags & HFN_STUB_FLAGS_LIVE),
+          "the state is kept", flags, slot);
 }
 
 static void run_call(random_source *r)
@@ -255,14 +257,14 @@ static void run_call(random_source *r)
     law = start;
     law_enter();
     check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
-    check(kept(&start, &law, 8, true), "a call keeps all", 0, 0);
+    check(is_state_kept(&start, &law, 8, true), "a call keeps all", 0, 0);
 }
 
-/* The body: keeps what it finds, in registers, flags and n words on the stack; adds 1 to each of these
- * (lea changes no flag), leaves all flags turned around, and takes the words along or not. */
-enum { WORDS_MOST = 31, MARK = 0x5a5a0000 };
+/* The body records registers, flags and n words on the stack, adds 1 to each word, inverts CF,
+ * and pops some of the words. */
+enum { MAX_WORDS = 31, MARK = 0x5a5a0000 };
 static struct {
-    uint32_t registers[8], flags, words[WORDS_MOST + 1];
+    uint32_t registers[8], flags, words[MAX_WORDS + 1];
 } found;
 
 static uint8_t *put_body(uint8_t *at, uint32_t words, uint32_t popped)
@@ -272,7 +274,7 @@ static uint8_t *put_body(uint8_t *at, uint32_t words, uint32_t popped)
     uint32_t address = (uint32_t)(uintptr_t)found.registers;
 
     memcpy(at, keep_all, 2), at += 2;
-    for (uint32_t i = 0; i < 9; i++) { /* pushad: eax first, so highest; the flags lie above */
+    for (uint32_t i = 0; i < 9; i++) { /* pushad: eax is the highest, the flags are above it */
         memcpy(at, (const uint8_t[]){ 0x8b, 0x44, 0x24, (uint8_t)(i < 8 ? 28 - 4 * i : 32) }, 4);
         at += 4;
         *at++ = 0xa3; /* mov [found], eax */
@@ -294,11 +296,11 @@ static uint8_t *put_body(uint8_t *at, uint32_t words, uint32_t popped)
 }
 
 static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint32_t pops,
-                      uint32_t spare, bool sampled_now)
+                      uint32_t scratch, bool is_sampled)
 {
     uint32_t popped = pops == HOTFN_POPS_ALL ? words : pops, slot = random_below(r, 1 << 24);
     hfn_stub_request request = { .kind = kind,
-                                 .flags = spare << HFN_STUB_SCRATCH_SHIFT |
+                                 .flags = scratch << HFN_STUB_SCRATCH_SHIFT |
                                           (words | pops << 5) << HFN_STUB_ARGUMENTS_SHIFT,
                                  .address = (uintptr_t)(page + STUB_AT),
                                  .gate = (uintptr_t)(page + GATE_AT),
@@ -310,8 +312,8 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
                                  .slot = slot };
     hfn_stub_shape shape = hfn_x86_32_get_stub_shape(kind, request.flags);
     law_state start = start_randomly(r);
-    uint32_t *top = &stack[STACK_WORDS / 2 + random_below(r, 4)], skip = sampled_now ? 0 : 7;
-    bool timed = kind == HFN_STUB_TIME || sampled_now;
+    uint32_t *top = &stack[STACK_WORDS / 2 + random_below(r, 4)], skip = is_sampled ? 0 : 7;
+    bool timed = kind == HFN_STUB_TIME || is_sampled;
     uint64_t before = random_u64(r), after;
 
     for (uint32_t i = 0; i <= words + 4; i++) {
@@ -332,46 +334,46 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     law_enter();
     memcpy(&after, row + 64, sizeof after);
     check(after == before + 1, "a timed call is counted", request.flags, kind);
-    check(enters == timed && exits == timed, "entered and left once, if at all", request.flags,
+    check(enters == timed && exits == timed, "entered and exited once if timed", request.flags,
           kind);
     check(!timed || (entered == exited && (uint32_t)entered->slot == slot &&
                      (const void *)(entered + 1) == top),
           "one frame, below the return address", request.flags, kind);
     check((words < 1 || given[0] == MARK + 1) && (words < 2 || given[1] == MARK + 2) &&
-              (spare == EAX + 1 || returned == start.registers[EAX]),
-          "a follower of memory is told arguments and result", request.flags, kind);
+              (scratch == EAX + 1 || returned == start.registers[EAX]),
+          "allocation probes get arguments and result", request.flags, kind);
     for (uint32_t i = 0; i < 8; i++) {
-        uint32_t number = i; /* as pushad has them */
-        check(number == ESP || number + 1 == spare ||
+        uint32_t number = i; /* in the order of pushad */
+        check(number == ESP || number + 1 == scratch ||
                   (found.registers[i] == start.registers[number] &&
                    law.registers[number] == start.registers[number]),
-              "registers go in and out", request.flags, number);
+              "registers are passed in and out", request.flags, number);
     }
     check((found.registers[ESP] + 4 - (uint32_t)(uintptr_t)top) % 16 == 0,
           "aligned as at the entry", request.flags, kind);
-    check(spare != 0 || ((found.flags ^ law.flags) & FLAGS) == 1, "flags come out", request.flags,
-          0);
+    check(scratch != 0 || ((found.flags ^ law.flags) & FLAGS) == 1, "flags are passed out",
+          request.flags, 0);
     for (uint32_t i = 0; i < words; i++) {
-        check(found.words[i] == MARK + 1 + i, "the arguments are there", request.flags, i);
+        check(found.words[i] == MARK + 1 + i, "the arguments are passed", request.flags, i);
     }
     for (uint32_t i = 1; timed && i <= words + 4; i++) {
-        check(top[i] == MARK + i, "the caller's stay", request.flags, i);
+        check(top[i] == MARK + i, "the caller's arguments are kept", request.flags, i);
     }
-    check(law.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped), "as many as it takes go",
-          request.flags, popped);
+    check(law.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped),
+          "the return pops its arguments", request.flags, popped);
 }
 
 static void run_all_timed(random_source *r)
 {
-    for (uint32_t words = 0; words <= WORDS_MOST; words++) {
+    for (uint32_t words = 0; words <= MAX_WORDS; words++) {
         for (uint32_t pops = 0; pops <= HOTFN_POPS_ALL; pops++) {
-            for (uint32_t spare = 0; spare <= 3; spare++) {
+            for (uint32_t scratch = 0; scratch <= 3; scratch++) {
                 if (pops == HOTFN_POPS_ONE && words == 0) {
                     continue;
                 }
-                run_timed(r, HFN_STUB_TIME, words, pops, spare, false);
-                run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, false);
-                run_timed(r, HFN_STUB_SAMPLE, words, pops, spare, true);
+                run_timed(r, HFN_STUB_TIME, words, pops, scratch, false);
+                run_timed(r, HFN_STUB_SAMPLE, words, pops, scratch, false);
+                run_timed(r, HFN_STUB_SAMPLE, words, pops, scratch, true);
             }
         }
     }
@@ -388,7 +390,7 @@ int main(void)
                                       3 << HFN_STUB_SCRATCH_SHIFT,
                                       7 << HFN_STUB_SCRATCH_SHIFT,
                                       8 << HFN_STUB_SCRATCH_SHIFT };
-    random_source r = random_from(1);
+    random_source r = random_seed(1);
     hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
     uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
 

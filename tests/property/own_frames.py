@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the proofs of timing say against what others see.  In a function that is proven, and in its parts that
-stand elsewhere (NAME.cold), objdump must see no operand that reaches the return address or what lies
-above it, but for the words of arguments that a stub is said to copy, and none with an index, where
-readelf's frames say how far that is; what is returned with
-must be `ret`; and a jump out leads to such a function, to one that is only not timed for what stands at
-its entry, which is looked at likewise, or into such a part.  The code is read as it
-stands, not as it is run through: what the proof did not find its way to is looked at as well.
+"""Checks the proofs of timing with objdump and readelf.  In a proven function, and in its outlined parts
+(NAME.cold), objdump must show no operand that reaches the return address or the bytes above it, except for
+the words of arguments that the stub copies, and none with an index, where readelf's frames report the
+distance; returns must be plain `ret`; and a jump out of the function must lead to such a part, to another
+proven function, or to a function that is not timed only because of its entry, which is then checked too.
+All code is read linearly, including code that the proof did not reach.
 Arguments: the hotfn program; then files, or none for the usual ones."""
 import bisect
 import collections
@@ -36,12 +35,12 @@ CFA = re.compile(r"^(rsp|rbp)\+(\d+)$")
 LINE = re.compile(r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|lock|rep\w*|data16|cs|ds|es) +)*(\S+) *(.*)$")
 OPERAND = re.compile(r"(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+),?\d?)?\)")
 PLT_NAME = re.compile(r"<([^@>+*]+)(?:@@?[\w.]+)?@plt>")
-PROVEN_ALL_THE_SAME = ("entry-jumped", "patch-inside", "tail-circle")
+CHECKED_LIKE_PROVEN = ("entry-jumped", "patch-inside", "tail-circle")
 JUMP = re.compile(r"^(?:j\w+)(?:,p[nt])?$")
 TARGET = re.compile(r"^(?:0x)?([0-9a-f]+)\b")
 
 
-def lines_of(*command):
+def read_lines(*command):
     out = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace",
                            env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"})
     yield from out.stdout
@@ -49,9 +48,9 @@ def lines_of(*command):
 
 
 def frame_rows(path):
-    """Addresses in order and, for each, (register, offset) of the CFA from there on; None: not told."""
+    """Sorted addresses and, for each, (register, offset) of the CFA from there on; None: unknown."""
     rows, end = {}, 0
-    for line in lines_of(TOOLS + "readelf", "-W", "--debug-dump=frames-interp", path):
+    for line in read_lines(TOOLS + "readelf", "-W", "--debug-dump=frames-interp", path):
         fde = FDE.search(line)
         row = ROW.match(line)
         if fde:
@@ -65,21 +64,21 @@ def frame_rows(path):
     return places, [rows[place] for place in places]
 
 
-def pieces_of(path, functions, base):
-    """{function's rva: [(begin, end)]} of its body and of its parts that its symbols name."""
-    parts = collections.defaultdict(list)
+def find_parts(path, functions, base):
+    """{function's rva: [(begin, end)]} of its body and of the parts named by its symbols."""
+    cold_parts = collections.defaultdict(list)
     for symbol in elf_tables.own_text_symbols(path).values():
         for name in symbol.names:
             whole, dot, _ = name.partition(".cold")
             if dot:
-                parts[whole].append((symbol.address, symbol.address + symbol.size))
-    pieces = {}
+                cold_parts[whole].append((symbol.address, symbol.address + symbol.size))
+    parts = {}
     named = collections.Counter(name for f in functions for name in f["names"])
     for f in functions:
         own = (base + f["rva"], base + f["rva"] + f["size"])
-        mine = [part for name in f["names"] if named[name] == 1 for part in parts[name]]
-        pieces[f["rva"]] = [own, *mine]
-    return pieces
+        mine = [part for name in f["names"] if named[name] == 1 for part in cold_parts[name]]
+        parts[f["rva"]] = [own, *mine]
+    return parts
 
 
 class Code:
@@ -87,7 +86,7 @@ class Code:
 
     def __init__(self, path):
         self.at, self.mnemonic, self.operands, self.plt_names = [], [], [], {}
-        for line in lines_of(TOOLS + "objdump", "-d", "-w", "--no-show-raw-insn", path):
+        for line in read_lines(TOOLS + "objdump", "-d", "-w", "--no-show-raw-insn", path):
             found = LINE.match(line)
             if found:
                 self.at.append(int(found.group(1), 16))
@@ -102,8 +101,8 @@ class Code:
             yield self.at[i], self.mnemonic[i], self.operands[i]
 
 
-def bytes_of(mnemonic, operands):
-    """At least so many are read or written; some instructions do not show it."""
+def get_access_bytes(mnemonic, operands):
+    """A lower bound of the bytes accessed; some instructions do not show their size."""
     sizes = {"%x": 16, "%y": 32, "%z": 64}
     if mnemonic.startswith(("fld", "fst")) and mnemonic.endswith("t"):
         return 10
@@ -117,32 +116,32 @@ def bytes_of(mnemonic, operands):
 
 
 def reaches_out(mnemonic, operands, cfa, words):
-    """Does a memory operand lie in the caller's frame, but in its first words, or on the return address?"""
+    """Does a memory operand access the caller's frame, beyond the copied words, or the return address?"""
     if not cfa or mnemonic.startswith("nop") or (mnemonic.startswith("lea") and operands.endswith(",%rsp")):
         return False
     for displacement, register, index in OPERAND.findall(operands):
         if register == "%" + cfa[0]:
             place = int(displacement or "0", 16) - cfa[1]
             copied = (not index and not mnemonic.startswith("lea") and place >= 0 and
-                      place + bytes_of(mnemonic, operands) <= 8 * words)
+                      place + get_access_bytes(mnemonic, operands) <= 8 * words)
             if (index or place >= RETURN_ADDRESS_AT) and not copied:
                 return True
     return False
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well, function):
-    """What a piece of a proven function may not hold: (address, instruction, why).  One whose call ends at a
-    jump leaves all arguments to what it jumps to."""
+def find_problems(code, part, words, cfa_at, is_allowed_target, function):
+    """Yields (address, instruction, reason) for what a proven function must not contain.  A function with a
+    tail exit leaves all arguments to its tail target."""
     touched = words if function.get("ends_at_jump_to") is None else 0
-    for at, mnemonic, operands in code.between(*piece):
+    for at, mnemonic, operands in code.between(*part):
         cfa = cfa_at(at)
         if reaches_out(mnemonic, operands, cfa, touched):
             yield at, mnemonic, operands, cfa
         if mnemonic.startswith(("ret", "iret", "lret")) and (operands or mnemonic[0] != "r"):
-            yield at, mnemonic, operands, "returns otherwise"
+            yield at, mnemonic, operands, "returns with another instruction"
         target = JUMP.match(mnemonic) and TARGET.match(operands)
-        if target and cfa == ENTRY and not leads_well(at, int(target.group(1), 16), words, function):
-            yield at, mnemonic, operands, "leads to what is not proven"
+        if target and cfa == ENTRY and not is_allowed_target(at, int(target.group(1), 16), words, function):
+            yield at, mnemonic, operands, "jumps to an unproven function"
 
 
 def check(hotfn, path):
@@ -150,7 +149,7 @@ def check(hotfn, path):
                                      text=True, check=True).stdout)
     base = elf_tables.lowest_load_address(path)
     proven = [f for f in scan["functions"] if f.get("timing") == "full"]
-    pieces = pieces_of(path, scan["functions"], base)
+    parts = find_parts(path, scan["functions"], base)
     places, cfas = frame_rows(path)
     entries = {base + f["rva"]: f for f in scan["functions"] if f["verdict"] != "fragment"}
     code = Code(path)
@@ -161,13 +160,13 @@ def check(hotfn, path):
 
     named = {name: f for f in entries.values() for name in f["names"]}
     wrong, seen, known = [], 0, {(f["rva"], f["argument_words"]) for f in proven}
-    waiting = [(f, f["argument_words"]) for f in proven]
+    pending = [(f, f["argument_words"]) for f in proven]
 
-    def leads_well(at, target, words, f):
+    def is_allowed_target(at, target, words, f):
         other = entries.get(target)
         own = base + f["rva"] < at < base + f["rva"] + f["size"]
         if other and own and f.get("ends_at_jump_to") == other["rva"]:
-            return True                         # its call ends there
+            return True                         # a tail exit
         if other and other["reason"] == "plt":
             name = code.plt_names.get(at, "")
             if name in standard_names.LISTED:     # standard_names.py checks what these take
@@ -177,21 +176,21 @@ def check(hotfn, path):
             return False
         if not other or other.get("timing") == "full" and other["argument_words"] <= words:
             return True
-        if other.get("timing_reason") not in PROVEN_ALL_THE_SAME:
+        if other.get("timing_reason") not in CHECKED_LIKE_PROVEN:
             return False
         if (other["rva"], words) not in known:
             known.add((other["rva"], words))
-            waiting.append((other, words))
+            pending.append((other, words))
         return True
 
-    while waiting:
-        f, words = waiting.pop()
-        for piece in pieces[f["rva"]]:
-            seen += bisect.bisect_left(code.at, piece[1]) - bisect.bisect_left(code.at, piece[0])
+    while pending:
+        f, words = pending.pop()
+        for part in parts[f["rva"]]:
+            seen += bisect.bisect_left(code.at, part[1]) - bisect.bisect_left(code.at, part[0])
             wrong += [(f["name"], hex(at), *rest)
-                      for at, *rest in wrong_in(code, piece, words, cfa_at, leads_well, f)]
+                      for at, *rest in find_problems(code, part, words, cfa_at, is_allowed_target, f)]
     ends = sum(f.get("ends_at_jump_to") is not None for f in proven)
-    return (f"{len(proven)} proven, {ends} end at a jump, {seen} instructions, {len(wrong)} reach out", wrong, bool(proven and seen))
+    return (f"{len(proven)} proven, {ends} with a tail exit, {seen} instructions, {len(wrong)} problems", wrong, bool(proven and seen))
 
 
 def main():

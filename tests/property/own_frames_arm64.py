@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""own_frames.py's claims of AArch64 files, by the cross binutils: in a function that is proven no operand by sp
-or x29 reaches further above the CFA than is copied or has an index, no address at or above it is made, x30 is
-kept, checked and returned to and not otherwise read, and a jump out at the entry's depth leads to a proven function.
+"""The checks of own_frames.py for AArch64 files, with the cross binutils.  In a proven function no operand based
+on sp or x29 reaches above the copied arguments or has an index, no address at or above the CFA is computed, x30
+is only saved, authenticated and returned to, and a jump out at the entry's depth leads to a proven function.
 Arguments: the hotfn program; then files, or none for the usual ones."""
 import re
 import sys
@@ -20,8 +20,8 @@ BRANCHES = re.compile(r"^(b|b\.[a-z]+|cbn?z|tbn?z)$")
 KEEPS = ("stp", "str", "ldp", "ldr", "stur", "ldur", "ret", "pacia", "autia", "xpaci")
 
 
-def bytes_of(mnemonic, operands):
-    """That are read or written."""
+def get_access_bytes(mnemonic, operands):
+    """The number of bytes read or written."""
     register = operands[:1]
     one = {"b": 1, "h": 2, "s": 4, "w": 4, "d": 8, "x": 8, "q": 16}.get(register, 1)
     if mnemonic.endswith("b"):
@@ -34,10 +34,10 @@ def bytes_of(mnemonic, operands):
 
 
 def reaches_out(mnemonic, operands, cfa, words):
-    """A memory operand at or above the CFA, but in the first words there; an address that is made there."""
+    """Is there a memory operand at or above the CFA, beyond the copied words, or an address computed there?"""
     for register, displacement, index in OPERAND.findall(operands):
         place = int(displacement or "0", 0) - cfa[1]
-        copied = not index and place >= 0 and place + bytes_of(mnemonic, operands) <= 8 * words
+        copied = not index and place >= 0 and place + get_access_bytes(mnemonic, operands) <= 8 * words
         if register == cfa[0] and (index or place >= 0) and not copied:
             return True
     made = mnemonic == "add" and ADDRESS.match(operands)
@@ -48,7 +48,7 @@ def reaches_out(mnemonic, operands, cfa, words):
 
 
 def reads_return_address(mnemonic, operands):
-    """x30 other than kept in the own frame, signed, checked, or written."""
+    """Is x30 used other than saved in the frame, signed, authenticated or written?"""
     if not re.search(r"\b[xw]30\b", operands):
         return False
     if mnemonic.startswith(KEEPS):
@@ -58,16 +58,16 @@ def reads_return_address(mnemonic, operands):
 
 
 def overwrites(mnemonic, operands):
-    """x30, by something else than what was kept of it."""
+    """Is x30 overwritten with anything but its saved value?"""
     if mnemonic.startswith("ld"):
         base = OPERAND.search(operands)
         return bool(base and base[1] not in ("sp", "x29") and re.search(r"\bx30,", operands))
     return operands.startswith(("x30,", "w30,")) and not mnemonic.startswith(KEEPS)
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well, function):
-    free = False    # x30 was overwritten further up: what it holds is no return address any more
-    for at, mnemonic, operands in code.between(*piece):
+def find_problems(code, part, words, cfa_at, is_allowed_target, function):
+    free = False    # x30 was overwritten before: it no longer holds the return address
+    for at, mnemonic, operands in code.between(*part):
         cfa = cfa_at(at)
         if cfa and reaches_out(mnemonic, operands, cfa, words):
             yield at, mnemonic, operands, cfa
@@ -75,13 +75,13 @@ def wrong_in(code, piece, words, cfa_at, leads_well, function):
             yield at, mnemonic, operands, "reads the return address"
         free = free or mnemonic in ("bl", "blr") or overwrites(mnemonic, operands)
         if mnemonic == "ret" and operands not in ("", "x30"):
-            yield at, mnemonic, operands, "returns otherwise"
+            yield at, mnemonic, operands, "returns with another instruction"
         target = BRANCHES.match(mnemonic) and TARGET.search(operands)
-        if target and cfa == ("sp", 0) and not leads_well(at, int(target.group(1), 16), words, function):
-            yield at, mnemonic, operands, "leads to what is not proven"
+        if target and cfa == ("sp", 0) and not is_allowed_target(at, int(target.group(1), 16), words, function):
+            yield at, mnemonic, operands, "jumps to an unproven function"
 
 
-own_frames.wrong_in = wrong_in
+own_frames.find_problems = find_problems
 own_frames.USUAL = USUAL
 own_frames.TOOLS = "aarch64-linux-gnu-"
 own_frames.ENTRY = ("sp", 0)

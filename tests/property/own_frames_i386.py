@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""own_frames.py's claims of 32-bit x86 files: a function that is proven reads and writes no more words of its
-caller's frame than the scan says (they are copied), makes no address of one, does not touch its return
-address, and returns with as many words as the scan says; readelf's frames say where all that lies.
+"""The checks of own_frames.py for 32-bit x86 files.  A proven function accesses no more words of its caller's
+frame than the scan reports (the stub copies these), takes no address of them, does not access its return
+address, and pops as many words as the scan reports; readelf's frames give the distances.
 Arguments: the hotfn program; then files, or none for the usual ones."""
 import re
 import sys
@@ -17,7 +17,7 @@ own_frames.CFA = re.compile(r"^(esp|ebp)\+(\d+)$")
 
 
 def reaches_out(mnemonic, operands, cfa, words):
-    """Does a memory operand lie on the return address, or further out than the words that are copied?"""
+    """Does a memory operand access the return address, or bytes beyond the copied words?"""
     if not cfa or mnemonic.startswith("nop") or (mnemonic == "lea" and operands.endswith(",%esp")):
         return False
     for displacement, register, index in own_frames.OPERAND.findall(operands):
@@ -28,21 +28,21 @@ def reaches_out(mnemonic, operands, cfa, words):
     return False
 
 
-def wrong_in(code, piece, words, cfa_at, leads_well, function):
+def find_problems(code, part, words, cfa_at, is_allowed_target, function):
     popped = function["popped_words"] or 0
-    for at, mnemonic, operands in code.between(*piece):
+    for at, mnemonic, operands in code.between(*part):
         cfa = cfa_at(at)
         if reaches_out(mnemonic, operands, cfa, words):
             yield at, mnemonic, operands, cfa, words
         if mnemonic.startswith(("ret", "iret", "lret")) and (
                 mnemonic[0] != "r" or int(operands.lstrip("$") or "0", 16) != WORD * popped):
-            yield at, mnemonic, operands, "returns otherwise", popped
+            yield at, mnemonic, operands, "returns with another instruction", popped
         target = own_frames.JUMP.match(mnemonic) and own_frames.TARGET.match(operands)
-        if target and cfa == own_frames.ENTRY and not leads_well(at, int(target.group(1), 16), words, function):
-            yield at, mnemonic, operands, "leads to what is not proven"
+        if target and cfa == own_frames.ENTRY and not is_allowed_target(at, int(target.group(1), 16), words, function):
+            yield at, mnemonic, operands, "jumps to an unproven function"
 
 
-own_frames.wrong_in = wrong_in
+own_frames.find_problems = find_problems
 own_frames.USUAL = USUAL
 
 if __name__ == "__main__":

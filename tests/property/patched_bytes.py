@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""No branch that objdump sees leads between the first and the last byte that a plain jump overwrites, in 32-bit
+"""No branch that objdump shows targets a byte that a plain jump overwrites, except the first one, in 32-bit
 code.  Arguments: the hotfn program; then files, or none for the usual ones."""
 import json
 import re

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Random C as x64 DLLs by clang and lld-link at several levels, each given to pe_moved_test.
+"""Builds random C as x64 DLLs with clang and lld-link at several levels, and runs pe_moved_test on each.
 
 pe_moved.py PE_MOVED_TEST [SEED [FUNCTIONS]]; the seed is printed.
 """
@@ -17,10 +17,10 @@ import pe_oracle as oracle  # noqa: E402
 LEVELS = ("/Od", "/O1", "/O2")
 
 
-def expression(rng, depth, calls):
+def make_expression(rng, depth, calls):
     if depth == 0 or rng.random() < 0.2:
         return rng.choice(["a", "b", "c", "d", "state[a & 7]", str(rng.randrange(-900, 900))])
-    left, right = (expression(rng, depth - 1, calls) for _ in range(2))
+    left, right = (make_expression(rng, depth - 1, calls) for _ in range(2))
     kind = rng.randrange(6)
     if kind == 0 and calls:
         return f"{rng.choice(calls)}({left}, {right}, a ^ 3, d)"
@@ -29,24 +29,24 @@ def expression(rng, depth, calls):
     return f"({left} {rng.choice(['+', '-', '*', '^', '&', '|'])} {right})"
 
 
-def body(rng, calls):
+def make_body(rng, calls):
     kind = rng.randrange(5)
     if kind == 0:
-        cases = "\n".join(f"    case {k}: return {expression(rng, 2, calls)};"
+        cases = "\n".join(f"    case {k}: return {make_expression(rng, 2, calls)};"
                           for k in range(rng.randrange(4, 12)))
         return f"    switch (a & 15) {{\n{cases}\n    }}\n    return b;"
     if kind == 1:
         return (f"    int sum = 0;\n    for (unsigned i = 0; i < ((unsigned)b & 7); i++)\n"
-                f"        sum += {expression(rng, 2, [])} + (int)i;\n    return sum;")
+                f"        sum += {make_expression(rng, 2, [])} + (int)i;\n    return sum;")
     if kind == 2:
-        return f"    if ({expression(rng, 1, [])} > c)\n        return {expression(rng, 1, calls)};\n" \
-               f"    state[b & 7] += {expression(rng, 2, calls)};\n    return state[1];"
+        return f"    if ({make_expression(rng, 1, [])} > c)\n        return {make_expression(rng, 1, calls)};\n" \
+               f"    state[b & 7] += {make_expression(rng, 2, calls)};\n    return state[1];"
     if kind == 3 and calls:
         return f"    return {rng.choice(calls)}(a, b, c, d);"
-    return f"    return {expression(rng, 3, calls)};"
+    return f"    return {make_expression(rng, 3, calls)};"
 
 
-def source(rng, count):
+def make_source(rng, count):
     parts = ["typedef unsigned long long size_t;", "int _fltused;", "static int state[8] = { 3, 1, 4 };",
              "void *memset(void *p, int v, size_t n) { char *q = p; while (n--) *q++ = (char)v; return p; }",
              "void *memcpy(void *p, const void *s, size_t n) "
@@ -54,9 +54,9 @@ def source(rng, count):
              "void __chkstk(void) {}"]
     names = []
     for i in range(count):
-        # Few calls, and only of the last ones: nobody runs for ever.
+        # Few calls, and only of the last functions, so that every function returns.
         parts.append(f"__declspec(dllexport) __declspec(noinline) int f{i}(int a, int b, int c, int d) {{\n"
-                     f"{body(rng, names[-3:] if i % 4 else [])}\n}}")
+                     f"{make_body(rng, names[-3:] if i % 4 else [])}\n}}")
         names.append(f"f{i}")
     return "\n".join([*parts, "int entry(void) { return 1; }", ""])
 
@@ -74,7 +74,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         base = pathlib.Path(folder, "moved")
         for level in LEVELS:
-            base.with_suffix(".c").write_text(source(random.Random(seed), count), encoding="utf-8")
+            base.with_suffix(".c").write_text(make_source(random.Random(seed), count), encoding="utf-8")
             oracle.output("clang", "--driver-mode=cl", f"--target={oracle.TARGETS['x64']}", level,
                           "/clang:-fno-builtin", "/GS-", "/c", base.with_suffix(".c"), f"/Fo{base}.obj")
             oracle.output("lld-link", "/dll", "/nodefaultlib", "/entry:entry", "/Brepro",

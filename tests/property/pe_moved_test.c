@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of patched PE code: the exports of an x64 image, called by the Windows convention, answer
- * the same before and after every function that the verdicts call hookable got its patch and its
- * moved prologue, and each such function that ran was counted.  The image is laid out in this
- * process as Windows' loader does it; it may import nothing.  Argument: the image.
+ * Property of patched PE code: the exports of an x64 image, called with the Windows convention,
+ * return the same values before and after every hookable function has been patched, and patched
+ * functions that run are counted.  The image is loaded into this process like by Windows' loader;
+ * it must not import anything. Argument: the image.
  */
 #include "image/pe.h"
 #include "verdicts/verdicts.h"
@@ -16,7 +16,7 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-    return 77; /* the law is about this CPU */
+    return 77; /* needs this CPU */
 }
 #else
 
@@ -24,27 +24,27 @@ enum { STUB_BYTES = 160, INPUTS = 24, EXPORTS_MAX = 4096, TAIL_BYTES = 1 << 22 }
 
 typedef int(__attribute__((ms_abi)) * entry_fn)(int, int, int, int);
 
-typedef struct laid_out {
+typedef struct loaded_image {
     hotfn_image *image;
     hotfn_symbols *symbols;
     hotfn_functions *functions;
     hotfn_verdicts *verdicts;
     hotfn_image_info info;
     uint8_t *base, *fresh; /* the image in memory, and a copy of it before anything ran */
-    uint8_t *stubs;        /* behind the image */
-    uint64_t *counts;      /* behind the stubs */
-} laid_out;
+    uint8_t *stubs;        /* after the image */
+    uint64_t *counts;      /* after the stubs */
+} loaded_image;
 
-static void must(bool held, const char *what)
+static void must(bool ok, const char *what)
 {
-    if (held) {
+    if (ok) {
         return;
     }
     printf("# %s\nnot ok 1 pe_moved\n", what);
     exit(1);
 }
 
-static void judge(laid_out *l, const char *path)
+static void judge_image(loaded_image *l, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
@@ -58,18 +58,18 @@ static void judge(laid_out *l, const char *path)
     hotfn_image_get_info(l->image, &l->info);
 }
 
-static void relocate(void *user, uint64_t rva, uint32_t byte_count)
+static void relocate_word(void *user, uint64_t rva, uint32_t byte_count)
 {
-    const laid_out *l = user;
+    const loaded_image *l = user;
     uint64_t word;
 
-    must(byte_count == 8, "a relocation that is not of 8 bytes");
+    must(byte_count == 8, "a relocation does not have 8 bytes");
     memcpy(&word, l->base + rva, 8);
     word += (uint64_t)(uintptr_t)l->base - l->info.link_base;
     memcpy(l->base + rva, &word, 8);
 }
 
-static void lay_out(laid_out *l)
+static void load_image(loaded_image *l)
 {
     size_t size = (size_t)l->info.loaded_bytes;
 
@@ -85,7 +85,7 @@ static void lay_out(laid_out *l)
             memcpy(l->base + s.rva, bytes.data, (size_t)bytes.size);
         }
     }
-    hfn_pe_each_relocated(l->image, relocate, l);
+    hfn_pe_each_relocated(l->image, relocate_word, l);
     l->stubs = l->base + size;
     l->counts = (uint64_t *)(void *)(l->base + size + TAIL_BYTES / 2);
 }
@@ -97,13 +97,13 @@ static void put_rel32(uint8_t *at, const uint8_t *end, const uint8_t *target)
     memcpy(at, &distance, sizeof distance);
 }
 
-/* inc qword [rip+count], then the moved code. */
-static uint8_t *make_stub(const laid_out *l, uint32_t index)
+/* Write a stub: inc qword [rip+count], then the moved code. */
+static uint8_t *make_stub(const loaded_image *l, uint32_t index)
 {
     uint8_t *stub = l->stubs + (size_t)index * STUB_BYTES, *code = stub + 7;
     hfn_moved moved;
 
-    must(hfn_verdicts_moved(l->verdicts, index, &moved), "no moved code of a hookable function");
+    must(hfn_verdicts_moved(l->verdicts, index, &moved), "a hookable function has no moved code");
     memcpy(stub, "\x48\xff\x05", 3);
     put_rel32(stub + 3, code, (const uint8_t *)&l->counts[index]);
     memcpy(code, moved.bytes, moved.length);
@@ -114,8 +114,8 @@ static uint8_t *make_stub(const laid_out *l, uint32_t index)
     return stub;
 }
 
-/* False for a strategy that needs a stub at a special place. */
-static bool patch(const laid_out *l, uint32_t index)
+/* Patch a function; false for a strategy that needs a stub at a special address. */
+static bool patch_function(const loaded_image *l, uint32_t index)
 {
     const hfn_verdict *v = hfn_verdicts_at(l->verdicts, index);
     uint8_t *site = l->base + v->site_rva;
@@ -143,8 +143,8 @@ static bool patch(const laid_out *l, uint32_t index)
     return true;
 }
 
-/* Everything but code as it was at first. */
-static void make_fresh(const laid_out *l)
+/* Restore everything but code. */
+static void restore_data(const loaded_image *l)
 {
     for (uint32_t i = 0; i < hotfn_image_get_section_count(l->image); i++) {
         hotfn_section s = HOTFN_SECTION_INIT;
@@ -155,7 +155,7 @@ static void make_fresh(const laid_out *l)
     }
 }
 
-static uint32_t run_all(const laid_out *l, int *answers)
+static uint32_t run_all(const loaded_image *l, int *results)
 {
     uint32_t count = 0;
 
@@ -169,15 +169,15 @@ static uint32_t run_all(const laid_out *l, int *answers)
         uint8_t *address = l->base + s.rva;
         memcpy(&entry, &address, sizeof entry);
         for (int k = 0; k < INPUTS; k++) {
-            make_fresh(l);
-            answers[count * INPUTS + (uint32_t)k] = entry(k - 4, k * 3, 7 - k, k * k);
+            restore_data(l);
+            results[count * INPUTS + (uint32_t)k] = entry(k - 4, k * 3, 7 - k, k * k);
         }
         count++;
     }
     return count;
 }
 
-static void release(laid_out *l)
+static void release_image(loaded_image *l)
 {
     munmap(l->base, (size_t)l->info.loaded_bytes + TAIL_BYTES);
     free(l->fresh);
@@ -190,16 +190,16 @@ static void release(laid_out *l)
 int main(int argc, char **argv)
 {
     static int before[EXPORTS_MAX * INPUTS], after[EXPORTS_MAX * INPUTS];
-    laid_out l = { 0 };
+    loaded_image l = { 0 };
     uint32_t patched = 0, counted = 0, exports;
 
     must(argc == 2, "an image is needed");
-    judge(&l, argv[1]);
-    lay_out(&l);
+    judge_image(&l, argv[1]);
+    load_image(&l);
     memcpy(l.fresh, l.base, (size_t)l.info.loaded_bytes);
     exports = run_all(&l, before);
     for (uint32_t i = 0; i < hotfn_functions_get_count(l.functions); i++) {
-        patched += patch(&l, i);
+        patched += patch_function(&l, i);
     }
     must(run_all(&l, after) == exports && exports > 0, "no exports");
     for (uint32_t i = 0; i < exports * INPUTS; i++) {
@@ -208,14 +208,14 @@ int main(int argc, char **argv)
                    after[i]);
         }
     }
-    must(memcmp(before, after, sizeof before) == 0, "an answer changed");
+    must(memcmp(before, after, sizeof before) == 0, "a result changed");
     for (uint32_t i = 0; i < hotfn_functions_get_count(l.functions); i++) {
         counted += l.counts[i] > 0;
     }
     must(counted >= patched / 2, "most patched functions were never counted");
     printf("1..1\nok 1 pe_moved: %u exports, %u functions patched, %u of them ran\n", exports,
            patched, counted);
-    release(&l);
+    release_image(&l);
     return 0;
 }
 

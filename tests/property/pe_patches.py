@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the verdicts say of PE images against what llvm-objdump sees.
+"""Compares the decoder and the verdicts with llvm-objdump on PE images.
 
 pe_patches.py HOTFN DECODE_DUMP [FILE...]: images made by clang and lld (x64, x86), and those of
-$HOTFN_SAMPLES where it is set.  In each function the decoder's instructions begin where llvm-objdump's
-do; and no branch that it sees leads between the first and the last byte of a plain jump.
+$HOTFN_SAMPLES if it is set.  In each function the decoder's instructions begin where llvm-objdump's do, and
+no branch that it shows targets a byte of a plain jump, except the first one.
 """
 import json
 import pathlib
@@ -19,7 +19,7 @@ import pe_oracle as oracle  # noqa: E402
 
 JUMP_BYTES, NOPS = 5, 32
 LINE = re.compile(r"^ *([0-9a-f]+): +\t?(\S+)(?:\s+(\S.*))?$")
-PREFIXES = {"lock", "rep", "repne"}  # llvm-objdump gives them lines of their own
+PREFIXES = {"lock", "rep", "repne"}  # llvm-objdump prints them on separate lines
 CPUS = {"x86": "i386", "x86-64": "x86-64"}
 
 
@@ -31,7 +31,7 @@ def disassemble(path, base):
         if not match:
             continue
         rva = int(match[1], 16) - base
-        if not prefixed and match[2] != "<unknown>":  # of a jump table, which functions may hold
+        if not prefixed and match[2] != "<unknown>":  # in a jump table
             starts.add(rva)
         prefixed = match[2] in PREFIXES and not match[3]
         target = re.match(r"0x([0-9a-f]+)", match[3] or "")
@@ -40,7 +40,7 @@ def disassemble(path, base):
     return starts, targets
 
 
-def raw(path, sections, rva, size):
+def read_raw(path, sections, rva, size):
     for _, begin, _, offset, raw_bytes, _ in sections:
         if begin <= rva < begin + raw_bytes:
             with open(path, "rb") as file:
@@ -49,11 +49,11 @@ def raw(path, sections, rva, size):
     return b""
 
 
-def our_starts(decode_dump, cpu, pieces):
-    """{RVA}: each piece is read by itself, nops behind it let the reader find its feet."""
+def dump_starts(decode_dump, cpu, parts):
+    """{RVA}: each part is decoded separately; nops after it resynchronise the decoder."""
     found, at, bounds = set(), 0, []
     with tempfile.NamedTemporaryFile() as file:
-        for rva, code in pieces:
+        for rva, code in parts:
             bounds.append((at, rva, len(code)))
             at += file.write(code + b"\x90" * NOPS)
         file.flush()
@@ -71,12 +71,12 @@ def check(hotfn, decode_dump, path):
         return None
     base, sections = oracle.headers(path)["ImageBase"], oracle.sections(path)
     starts, targets = disassemble(path, base)
-    # Where llvm-objdump lost its way in a jump table before it, its start is not among its own.
+    # A function after a jump table that llvm-objdump decoded as code does not begin at one of its instructions.
     known = [f for f in scan["functions"] if f["rva"] in starts and f["verdict"] != "fragment"]
-    ours = our_starts(decode_dump, CPUS[scan["machine"]],
-                      [(f["rva"], raw(path, sections, f["rva"], f["size"])) for f in known])
+    dumped = dump_starts(decode_dump, CPUS[scan["machine"]],
+                      [(f["rva"], read_raw(path, sections, f["rva"], f["size"])) for f in known])
     wrong = [(f["name"], hex(rva)) for f in known for rva in range(f["rva"], f["rva"] + f["size"])
-             if (rva in ours) != (rva in starts)]
+             if (rva in dumped) != (rva in starts)]
     inside = [(f["name"], hex(at), hex(targets[at])) for f in scan["functions"]
               if f["strategy"] == "jump" for at in range(f["rva"] + 1, f["rva"] + JUMP_BYTES)
               if at in targets]
@@ -104,7 +104,7 @@ def main():
             failed += bad
             number += 1
             print(f"{'not ' if bad else ''}ok {number} {pathlib.Path(path).name}: {known} functions "
-                  f"read alike ({lost} not compared), no branch into {jumps} jumps")
+                  f"agree ({lost} not compared), no branch into {jumps} jumps")
     print(f"1..{number}")
     return 1 if failed else 0
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Random numbers for laws: small, seeded, the same everywhere (xorshift64*, Vigna 2016). */
+/* Random numbers for properties: small, seeded, the same on every host (xorshift64*, Vigna
+ * 2016). */
 #ifndef HFN_TESTS_RANDOM_H
 #define HFN_TESTS_RANDOM_H
 
@@ -9,14 +10,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* What one run of a law tries: `test [SEED [COUNT]]`. */
+/* The size of a test run: `test [SEED [COUNT]]`. */
 typedef struct random_run {
     uint64_t seed, count;
 } random_run;
 
-/* Without a seed the numbers are always the same: what a change breaks does not depend on luck.  Seed 0
- * takes one from the clock, for long runs; it is printed, to be given back. */
-static inline random_run random_run_of(int argc, char **argv, uint64_t count)
+/* Parse the arguments of a test.  Without a seed the numbers are always the same, so that
+ * failures are reproducible; seed 0 takes one from the clock, for long runs.  The seed is
+ * printed. */
+static inline random_run random_parse_run(int argc, char **argv, uint64_t count)
 {
     random_run run = { argc > 1 ? strtoull(argv[1], NULL, 0) : 1,
                        argc > 2 ? strtoull(argv[2], NULL, 0) : count };
@@ -30,7 +32,7 @@ typedef struct random_source {
     uint64_t state;
 } random_source;
 
-static inline random_source random_from(uint64_t seed)
+static inline random_source random_seed(uint64_t seed)
 {
     return (random_source){ seed * 0x9E3779B97F4A7C15u + 0x2545F4914F6CDD1Du };
 }

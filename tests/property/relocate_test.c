@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of moved code: on this very CPU a random sequence leaves the same registers, flags, memory
- * and stack whether it runs in place, or its first instructions were moved and its first bytes
- * overwritten by a jump, as a patch does.  Arguments: seed, number of sequences.
+ * Property: moved code has the effect of the original.  A random sequence leaves the same
+ * registers, flags, memory and stack whether it runs in place, or with its first instructions moved
+ * and its first bytes overwritten by a jump, as a patch does.  Arguments: seed, number of
+ * sequences.
  */
 #include "arch/arch.h"
 #include "cpu.h"
@@ -14,7 +15,7 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-    return 77; /* the law is about this CPU */
+    return 77; /* needs this CPU */
 }
 #else
 
@@ -25,7 +26,7 @@ static void put_rel32(uint8_t *at, const uint8_t *end, uint64_t target)
     memcpy(at, &distance, sizeof distance);
 }
 
-/* What a plan does: moved code with its fields filled in, then the patch at the entry. */
+/* Write moved code with its fields filled in. */
 static void put_moved(uint8_t *stub, const hfn_moved *moved)
 {
     memcpy(stub, moved->bytes, moved->length);
@@ -35,15 +36,15 @@ static void put_moved(uint8_t *stub, const hfn_moved *moved)
     }
 }
 
-static void patch(const stage *s, const uint8_t *stub, uint32_t patch_bytes)
+static void patch_entry(const stage *s, const uint8_t *stub, uint32_t patch_bytes)
 {
     memset(s->code, 0xCC, patch_bytes);
     s->code[0] = 0xE9;
     put_rel32(s->code + 1, s->code + 5, (uint64_t)(uintptr_t)stub);
 }
 
-static void report(uint64_t seed, uint64_t round, const sequence *seq, uint32_t patch_bytes,
-                   const char *what)
+static void report_failure(uint64_t seed, uint64_t round, const sequence *seq, uint32_t patch_bytes,
+                           const char *what)
 {
     printf("# seed %" PRIu64 " round %" PRIu64 " patch %u: %s\n#  ", seed, round, patch_bytes,
            what);
@@ -53,9 +54,9 @@ static void report(uint64_t seed, uint64_t round, const sequence *seq, uint32_t 
     printf("\n");
 }
 
-/* May the patch stand there?  The judge sees to it that nothing leads between its first and last
- * byte from outside; a loop behind it that does is not tried. */
-static bool judge_allows(const sequence *seq, uint32_t covered)
+/* May the entry be patched?  Verdicts refuse functions with a branch into the patch, so
+ * sequences with such a loop are not tried. */
+static bool is_patch_allowed(const sequence *seq, uint32_t covered)
 {
     for (uint32_t i = 0; i < seq->branch_count; i++) {
         uint32_t at = seq->branches[i].at;
@@ -73,7 +74,7 @@ typedef struct tally {
 
 static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 {
-    random_source r = random_from(seed * 1000003 + round);
+    random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, in_place, moved_run;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
@@ -91,25 +92,25 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     put_leave(s->code + seq.size + 16);
     hfn_move_result result =
         hfn_arch_x86_64.move(s->code, PAGE, code, patch_bytes, HFN_NO_REGISTER, &moved, &offset);
-    if (result != HFN_MOVED || !judge_allows(&seq, moved.original_bytes)) {
+    if (result != HFN_MOVED || !is_patch_allowed(&seq, moved.original_bytes)) {
         t->refused++;
         if (result == HFN_MOVED || result == HFN_MOVE_TOO_LONG) {
             return true;
         }
-        report(seed, round, &seq, patch_bytes, "refused");
+        report_failure(seed, round, &seq, patch_bytes, "refused");
         return false;
     }
     start_randomly(s, &seq, &r, &start, &before);
     run_from(s, &start, &before, s->code, &in_place);
     put_moved(stub, &moved);
-    patch(s, stub, patch_bytes);
+    patch_entry(s, stub, patch_bytes);
     run_from(s, &start, &before, s->code, &moved_run);
     t->compared++;
     t->faulted += in_place.signal != 0;
-    if (same(&in_place, &moved_run)) {
+    if (is_same_outcome(&in_place, &moved_run)) {
         return true;
     }
-    report(seed, round, &seq, patch_bytes, "differs");
+    report_failure(seed, round, &seq, patch_bytes, "differs");
     printf("# signals %d %d, flags %" PRIx64 " %" PRIx64 "\n", in_place.signal, moved_run.signal,
            in_place.state.flags, moved_run.state.flags);
     return false;
@@ -117,7 +118,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 50000);
+    random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;

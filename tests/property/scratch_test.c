@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The law of dead registers: where one is said to be dead, a random sequence that starts with another
- * value in it leaves the same registers (that one too), flags, memory and stack.  Arguments: seed,
- * number of sequences.
+ * Property: the values of dead registers have no effect.  A random sequence that starts with
+ * another value in a dead register leaves the same registers (including that one), flags, memory
+ * and stack.  Arguments: seed, number of sequences.
  */
 #include "arch/x86/scratch.h"
 #include "cpu.h"
@@ -14,14 +14,14 @@
 #if !defined(__x86_64__)
 int main(void)
 {
-    return 77; /* the law is about this CPU */
+    return 77; /* needs this CPU */
 }
 #else
 
 #define CANDIDATES 0x0FC7u
 
 typedef struct tally {
-    uint64_t dead, live, proven; /* proven: live ones where it did make a difference */
+    uint64_t dead, live, proven; /* proven: live registers that made a difference */
 } tally;
 
 static void make_round(const stage *s, random_source *r, sequence *seq, cpu_state *start,
@@ -36,47 +36,47 @@ static void make_round(const stage *s, random_source *r, sequence *seq, cpu_stat
     start_randomly(s, seq, r, start, before);
 }
 
-/* Does it make a difference what the register holds at the start? */
-static bool matters(const stage *s, random_source *r, cpu_state start, const outcome *before,
-                    const outcome *first, uint32_t number)
+/* Does the register's initial value make a difference? */
+static bool makes_difference(const stage *s, random_source *r, cpu_state start,
+                             const outcome *before, const outcome *first, uint32_t number)
 {
     static outcome second;
 
     start.registers[number] ^=
         random_below(r, 2) ? random_u64(r) : UINT64_C(1) << random_below(r, 64);
     run_from(s, &start, before, s->code, &second);
-    if (second.signal != 0) { /* registers are as they were given: they were not stored */
+    if (second.signal != 0) { /* the final registers were not stored */
         second.state.registers[number] = first->state.registers[number];
     }
-    return !same(first, &second);
+    return !is_same_outcome(first, &second);
 }
 
 static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
 {
-    random_source r = random_from(seed * 1000003 + round);
+    random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, first;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
     uint64_t code = (uint64_t)(uintptr_t)s->code;
-    bool fine = true;
+    bool ok = true;
 
     make_round(s, &r, &seq, &start, &before);
     run_from(s, &start, &before, s->code, &first);
     uint32_t dead = hfn_x86_find_dead_registers(s->code, PAGE, code, code);
     for (uint32_t number = 0; number < 16; number++) {
         bool is_dead = dead >> number & 1;
-        bool counts = seq.keep_rcx && number == 1; /* a loop does: it would not end */
+        bool counts = seq.keep_rcx && number == 1; /* a loop counter: the loop might not end */
         if (!(CANDIDATES >> number & 1) || counts || (!is_dead && random_below(&r, 4))) {
             continue;
         }
-        bool mattered = matters(s, &r, start, &before, &first, number);
+        bool differs = makes_difference(s, &r, start, &before, &first, number);
         t->dead += is_dead;
         t->live += !is_dead;
-        t->proven += !is_dead && mattered;
-        if (!is_dead || !mattered) {
+        t->proven += !is_dead && differs;
+        if (!is_dead || !differs) {
             continue;
         }
-        fine = false;
+        ok = false;
         printf("# seed %" PRIu64 " round %" PRIu64 ": register %u is read\n#  ", seed, round,
                number);
         for (uint32_t i = 0; i < seq.size; i++) {
@@ -84,12 +84,12 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
         }
         printf("\n");
     }
-    return fine;
+    return ok;
 }
 
 int main(int argc, char **argv)
 {
-    random_run run = random_run_of(argc, argv, 50000);
+    random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
     int failed = 0;
@@ -108,7 +108,7 @@ int main(int argc, char **argv)
     printf("# %" PRIu64 " dead, %" PRIu64 " not, %" PRIu64 " of them proven\n", t.dead, t.live,
            t.proven);
     failed += t.dead < run.count / 8 || t.proven < run.count / 8;
-    printf("%sok 1 what_a_dead_register_holds_makes_no_difference\n", failed ? "not " : "");
+    printf("%sok 1 values_of_dead_registers_make_no_difference\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes random sequences of x86-64 instructions that are safe to run: registers but rbx (a data page) and
- * rsp (a stack page of its own) hold anything, memory is touched around rbx and through rip only, and
- * branches go forward, save `loop` with a small rcx.  It shares no code with what it tests.
+ * Makes random sequences of x86-64 instructions that are safe to run.  Registers other than rbx (a
+ * data page) and rsp (a stack page) have any value, memory is accessed around rbx and relative to
+ * rip only, and branches go forward, except `loop` with a small rcx.  Shares no code with the code
+ * under test.
  */
 #ifndef HFN_TESTS_SEQUENCE_H
 #define HFN_TESTS_SEQUENCE_H
@@ -19,9 +20,9 @@ typedef struct sequence {
     uint8_t bytes[256];
     uint32_t size;
     uint32_t count;
-    uint32_t starts[SEQUENCE_MAX + 1]; /* the last is the end */
-    bool keep_rcx;                     /* a loop counts on it */
-    bool looped;                       /* there is one        */
+    uint32_t starts[SEQUENCE_MAX + 1]; /* the last one is the end */
+    bool keep_rcx;                     /* used as a loop counter */
+    bool looped;                       /* has a loop           */
     /* Branches to fill in when all starts are known. */
     struct {
         uint32_t at, bytes, from;
@@ -43,7 +44,7 @@ static inline void seq_u32(sequence *s, uint64_t value)
     }
 }
 
-/* Any register but rsp and rbx; rcx only where no loop counts on it. */
+/* Any register but rsp, rbx and a loop's rcx. */
 static inline uint32_t seq_reg(const sequence *s, random_source *r)
 {
     for (;;) {
@@ -54,7 +55,7 @@ static inline uint32_t seq_reg(const sequence *s, random_source *r)
     }
 }
 
-/* A register that is only read: rbx too. */
+/* A register to read, including rbx. */
 static inline uint32_t seq_any(random_source *r)
 {
     uint32_t reg = random_below(r, 16);
@@ -72,7 +73,7 @@ static inline void seq_registers(sequence *s, uint32_t reg, uint32_t rm)
     seq_u8(s, 0xC0 | (reg & 7) << 3 | (rm & 7));
 }
 
-/* ModRM [rip+x] for an instruction that ends tail_bytes behind the field. */
+/* ModRM [rip+x] of an instruction that ends tail_bytes after the field. */
 static inline void seq_rip(sequence *s, random_source *r, uint32_t reg, uint32_t tail_bytes)
 {
     uint64_t target = s->data - DATA_BYTES / 2 + random_below(r, DATA_BYTES - 16);
@@ -142,7 +143,7 @@ static inline void seq_lea(sequence *s, random_source *r)
     }
 }
 
-/* Loads, stores and arithmetic through rip, with and without an immediate behind the field. */
+/* Loads, stores and arithmetic relative to rip, with and without an immediate after the field. */
 static inline void seq_rip_memory(sequence *s, random_source *r)
 {
     static const uint8_t opcodes[] = { 0x8B, 0x89, 0x03, 0x01, 0x3B, 0x39, 0x33, 0x31, 0x23 };
@@ -268,7 +269,7 @@ static inline void seq_branch(sequence *s, random_source *r, uint32_t index)
         if (random_below(r, 4) == 0) {
             seq_u8(s, 0x67); /* count in ecx */
         }
-        /* Two loops on one counter could run past 0: only one, all others jrcxz. */
+        /* Two loops with one counter could pass 0: use only one, else jrcxz. */
         bool loop = !s->looped && random_below(r, 4);
         seq_u8(s, loop ? 0xE0 + random_below(r, 3) : 0xE3);
         backward = loop && s->keep_rcx && random_below(r, 2);
@@ -317,7 +318,7 @@ static inline void seq_aim(sequence *s, random_source *r)
     }
 }
 
-/* A new sequence that will stand at code, with its data at data. */
+/* Make a sequence to be placed at code, with its data at data. */
 static inline void seq_make(sequence *s, random_source *r, uint64_t code, uint64_t data)
 {
     memset(s, 0, sizeof *s);

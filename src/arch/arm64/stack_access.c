@@ -207,7 +207,7 @@ static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_acce
     return outcome;
 }
 
-/* ---- An memory_access. */
+/* ---- An access. */
 
 /* Check an access to bytes [low, end) of the stack.  Arguments at known places can be copied
  * below a timing stub's frame. */

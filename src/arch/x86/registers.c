@@ -23,7 +23,7 @@ enum {
     COMPUTE_1,  /* reads both, bytes                                          */
     READ_1,     /* reads r/m, a byte                                          */
     EXTEND_1,   /* reg = r/m, a byte                                          */
-    EXTEND_2,   /* reg = r/m, has_escape bytes                                       */
+    EXTEND_2,   /* reg = r/m, two bytes                                          */
     VECTOR,     /* no general register except in an address                   */
     PUSH,       /* reads the register in the opcode                           */
     POP,        /* sets it                                                    */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A64: what single words are, how they move, where tables lie.  That moved code computes the same is
- * tests/property/arm64_relocate_test.c; that the decoder is right, arm64_agreement.c. */
+/* A64: classes of words, moved code and jump tables.  tests/property/arm64_relocate_test.c runs
+ * moved code; arm64_agreement.c compares the decoder with another one. */
 #include "arch/arch.h"
 #include "arch/arm64/decode.h"
 #include "arch/arm64/emit_stub.h"
@@ -39,7 +39,7 @@ static bool decodes(uint32_t word, uint64_t rva, uint64_t size)
     return hfn_arch_arm64.decode(bytes, size, rva, 0, &in);
 }
 
-static void landing_pads_are_those_a_call_may_reach(void)
+static void branch_targets_are_landing_pads(void)
 {
     CHECK(decode(0xD503245F).is_landing_pad);  /* bti c   */
     CHECK(decode(0xD50324DF).is_landing_pad);  /* bti jc  */
@@ -52,7 +52,7 @@ static void landing_pads_are_those_a_call_may_reach(void)
     CHECK(decode(NOP).is_padding);
 }
 
-static void code_is_aligned_and_whole(void)
+static void unaligned_or_incomplete_words_are_refused(void)
 {
     CHECK(decodes(NOP, RVA, 4));
     CHECK(!decodes(NOP, RVA + 2, 4));
@@ -60,7 +60,7 @@ static void code_is_aligned_and_whole(void)
     CHECK(!decodes(0x02000000, RVA, 4)); /* unallocated */
 }
 
-static void an_address_is_complete_behind_its_second_half(void)
+static void second_instruction_completes_an_address(void)
 {
     hfn_partial_addresses pages = { .known = 0 };
     uint8_t bytes[4];
@@ -82,7 +82,7 @@ static void an_address_is_complete_behind_its_second_half(void)
     CHECK(!in[4].takes_address);
 }
 
-static void accesses_have_their_width(void)
+static void accesses_have_the_width_of_their_register(void)
 {
     static const struct {
         uint32_t word, width;
@@ -112,7 +112,7 @@ static hfn_move_result move(uint32_t word, hfn_moved *m)
     return hfn_arch_arm64.move(bytes, sizeof bytes, RVA, 4, HFN_NO_REGISTER, m, &offset);
 }
 
-static void a_plain_instruction_is_copied_and_a_branch_back_follows(void)
+static void plain_instructions_are_copied_before_a_branch_back(void)
 {
     hfn_moved m;
 
@@ -125,11 +125,11 @@ static void a_plain_instruction_is_copied_and_a_branch_back_follows(void)
     CHECK_EQ_U64(move(0xD65F03C0, &m), HFN_MOVED); /* ret */
     CHECK_EQ_U64(m.length, 4);
     CHECK_EQ_U64(m.fixup_count, 0);
-    CHECK_EQ_U64(move(0x1000005F, &m), HFN_MOVED); /* adr xzr, .+8: goes nowhere */
+    CHECK_EQ_U64(move(0x1000005F, &m), HFN_MOVED); /* adr xzr, .+8: has no effect */
     CHECK_MEM(m.bytes, "\x1f\x20\x03\xd5", 4);
 }
 
-static void a_branch_to_itself_goes_to_its_copy(void)
+static void branch_to_itself_targets_its_copy(void)
 {
     hfn_moved m;
 
@@ -141,7 +141,7 @@ static void a_branch_to_itself_goes_to_its_copy(void)
     CHECK_EQ_U64(m.fixup_count, 1);
 }
 
-static void what_belongs_to_its_place_is_refused(void)
+static void position_dependent_instructions_are_refused(void)
 {
     hfn_moved m;
 
@@ -149,7 +149,7 @@ static void what_belongs_to_its_place_is_refused(void)
     CHECK_EQ_U64(move(0xD63F0000, &m), HFN_MOVE_CALL);       /* blr x0         */
     CHECK_EQ_U64(move(0x58000000, &m), HFN_MOVE_IMPOSSIBLE); /* ldr x0, .      */
     CHECK_EQ_U64(move(0x58FFFFC0, &m),
-                 HFN_MOVE_IMPOSSIBLE);             /* ldr x0, .-8: a load may be of 16 bytes */
+                 HFN_MOVE_IMPOSSIBLE);             /* ldr x0, .-8: loads have up to 16 bytes */
     CHECK_EQ_U64(move(0x58FFFF80, &m), HFN_MOVED); /* ldr x0, .-16   */
     CHECK_EQ_U64(move(0x0420BC00, &m), HFN_MOVE_IMPOSSIBLE); /* movprfx z0, z0 */
     CHECK_EQ_U64(move(0x04BF5020, &m), HFN_MOVE_IMPOSSIBLE); /* rdvl x0, #1    */
@@ -178,7 +178,7 @@ static int32_t growth(uint32_t word)
     return hfn_arm64_get_stack_growth(word, &bytes) ? bytes : INT32_MAX;
 }
 
-static void the_stack_grows_by_constants_and_write_backs(void)
+static void stack_grows_by_constants_and_write_backs(void)
 {
     CHECK_EQ_I64(growth(0xD10083FF), 32);        /* sub sp, sp, #32            */
     CHECK_EQ_I64(growth(0xD14007FF), 4096);      /* sub sp, sp, #1, lsl #12    */
@@ -242,8 +242,8 @@ static void gcc_table_of_halves(void)
     CHECK_EQ_U64(d.entry_count, 0);
 }
 
-/* cmp w0, #6; b.hi; adrp x9; mov w8, w0; add x9; adr x10, 16; ldrb w11, [x9, x8]; add x10, x10, x11,
- * lsl #2; br x10: clang -O2 */
+/* cmp w0, #6; b.hi; adrp x9; mov w8, w0; add x9; adr x10, 16; ldrb w11, [x9, x8]; add x10, x10,
+ * x11, lsl #2; br x10: clang -O2 */
 static void clang_table_of_bytes(void)
 {
     hfn_dispatch d = DISPATCH(0x7100181F, 0x54000148, 0x90000009, 0x2A0003E8, 0x91000129,
@@ -278,38 +278,38 @@ static void jumps_through_pointers_are_no_tables(void)
     CHECK_EQ_U64(DISPATCH(0xCA010000, 0xD61F0000).kind, HFN_DISPATCH_COMPUTED); /* eor x0 */
 }
 
-/* From where the patch leads to up to the moved instructions. */
-static uint32_t instructions_of(hfn_stub_kind kind, uint32_t flags)
+/* The instructions from the patch's target to the moved instructions. */
+static uint32_t count_instructions(hfn_stub_kind kind, uint32_t flags)
 {
     const hfn_stub_shape *shape = hfn_arm64_get_stub_shape(kind, flags);
 
     return (shape->head_bytes - shape->entry_at) / HFN_ARM64_BYTES;
 }
 
-/* docs/design/cpu.md states them. */
-static void a_count_takes_six_instructions_and_seven_beyond_slot_4095(void)
+/* These numbers are documented in docs/design/cpu.md. */
+static void count_takes_six_instructions_or_seven_beyond_slot_4095(void)
 {
     CHECK_EQ_U64(HFN_STUB_NEAR_SLOT_BYTES, 8 * 4096);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, 0), 6);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_SIGNED), 6);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT), 7);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_COUNT, HFN_STUB_FLAGS_LIVE), 8);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_TIME, 0), 6 + 12);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_TIME, HFN_STUB_SIGNED), 6 + 14);
-    CHECK_EQ_U64(instructions_of(HFN_STUB_SAMPLE, 0), 6 + 7 + 12);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_COUNT, 0), 6);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_COUNT, HFN_STUB_SIGNED), 6);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT), 7);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_COUNT, HFN_STUB_FLAGS_LIVE), 8);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_TIME, 0), 6 + 12);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_TIME, HFN_STUB_SIGNED), 6 + 14);
+    CHECK_EQ_U64(count_instructions(HFN_STUB_SAMPLE, 0), 6 + 7 + 12);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_count_takes_six_instructions_and_seven_beyond_slot_4095),
-    CHECK_TEST(landing_pads_are_those_a_call_may_reach),
-    CHECK_TEST(code_is_aligned_and_whole),
-    CHECK_TEST(an_address_is_complete_behind_its_second_half),
-    CHECK_TEST(accesses_have_their_width),
-    CHECK_TEST(a_plain_instruction_is_copied_and_a_branch_back_follows),
-    CHECK_TEST(a_branch_to_itself_goes_to_its_copy),
-    CHECK_TEST(what_belongs_to_its_place_is_refused),
+    CHECK_TEST(count_takes_six_instructions_or_seven_beyond_slot_4095),
+    CHECK_TEST(branch_targets_are_landing_pads),
+    CHECK_TEST(unaligned_or_incomplete_words_are_refused),
+    CHECK_TEST(second_instruction_completes_an_address),
+    CHECK_TEST(accesses_have_the_width_of_their_register),
+    CHECK_TEST(plain_instructions_are_copied_before_a_branch_back),
+    CHECK_TEST(branch_to_itself_targets_its_copy),
+    CHECK_TEST(position_dependent_instructions_are_refused),
     CHECK_TEST(branches_reach_128_mib),
-    CHECK_TEST(the_stack_grows_by_constants_and_write_backs),
+    CHECK_TEST(stack_grows_by_constants_and_write_backs),
     CHECK_TEST(gcc_table_of_bytes),
     CHECK_TEST(gcc_table_of_halves),
     CHECK_TEST(clang_table_of_bytes),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of the quick decoder against Zydis: every opcode, ModRM and SIB form that they claim to
- * know, with prefixes. */
+/* Compares the common decoder with Zydis for every opcode, ModRM and SIB form that it knows, with
+ * prefixes. */
 #include "arch/x86/decode_common.h"
 
 #include "arch/every_opcode.h"
@@ -23,17 +23,17 @@ static int equal(const hfn_instruction *a, const hfn_instruction *b)
 
 static void compare(const uint8_t *bytes)
 {
-    hfn_instruction quick, full;
+    hfn_instruction common, full;
 
-    if (!hfn_x86_decode_common(bytes, 16, RVA, LINK_BASE, &quick)) {
+    if (!hfn_x86_decode_common(bytes, 16, RVA, LINK_BASE, &common)) {
         return;
     }
     known_count++;
     if (hfn_x86_decode_fully(HFN_X86_64, bytes, 16, RVA, LINK_BASE, &full) &&
-        equal(&quick, &full)) {
+        equal(&common, &full)) {
         return;
     }
-    CHECK(!"the same answer as Zydis");
+    CHECK(!"the same result as Zydis");
     check_print_bytes("for", bytes, 16);
 }
 
@@ -51,7 +51,7 @@ static void compare_prefixed(const uint8_t *prefixes, uint32_t count, uint8_t re
     each_encoding(bytes, count, compare);
 }
 
-static void quick_says_what_zydis_says(void)
+static void common_decoder_agrees_with_zydis(void)
 {
     static const uint8_t rexes[] = { 0, 0x40, 0x41, 0x48, 0x4F };
     static const uint8_t prefixes[][2] = {
@@ -66,7 +66,7 @@ static void quick_says_what_zydis_says(void)
     CHECK(known_count > 2000000);
 }
 
-static void quick_agrees_on_several_prefixes(void)
+static void common_decoder_agrees_on_several_prefixes(void)
 {
     static const uint8_t pairs[][3] = { { 0x66, 0x66, 0x2E }, { 0x66, 0xF2, 0x66 },
                                         { 0xF3, 0xF2, 0x66 }, { 0x2E, 0x66, 0x64 },
@@ -78,7 +78,7 @@ static void quick_agrees_on_several_prefixes(void)
     }
 }
 
-static void quick_leaves_the_rare_to_zydis(void)
+static void rare_instructions_are_left_to_zydis(void)
 {
     static const uint8_t rare[][16] = {
         { 0xC5, 0xF8, 0x28, 0xC1 },       /* vmovaps xmm0, xmm1 */
@@ -96,7 +96,7 @@ static void quick_leaves_the_rare_to_zydis(void)
     }
 }
 
-static void quick_wants_fifteen_bytes(void)
+static void fewer_than_fifteen_bytes_are_refused(void)
 {
     static const uint8_t nop[16] = { 0x90 };
     hfn_instruction in;
@@ -107,9 +107,9 @@ static void quick_wants_fifteen_bytes(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(quick_says_what_zydis_says),
-    CHECK_TEST(quick_agrees_on_several_prefixes),
-    CHECK_TEST(quick_leaves_the_rare_to_zydis),
-    CHECK_TEST(quick_wants_fifteen_bytes),
+    CHECK_TEST(common_decoder_agrees_with_zydis),
+    CHECK_TEST(common_decoder_agrees_on_several_prefixes),
+    CHECK_TEST(rare_instructions_are_left_to_zydis),
+    CHECK_TEST(fewer_than_fifteen_bytes_are_refused),
 };
 CHECK_MAIN(tests)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scan and the judge read of instructions. */
+/* Decodes x86-64 instructions for the scan and the verdicts. */
 #include "arch/x86/decode.h"
 
 #include "check.h"
 
 #define RVA 0x1000u
 
-/* Decode bytes given as a list; the rest of 16 is nop. */
+/* Decode bytes, padded with nops to 16. */
 static hfn_instruction decode(const char *bytes, size_t count)
 {
     uint8_t padded[16];
@@ -47,7 +47,7 @@ static void branches_have_flow_and_target(void)
     }
 }
 
-static void what_does_not_go_on_is_told_apart(void)
+static void returns_and_stops_are_distinguished(void)
 {
     CHECK_EQ_U64(DECODE("\xC3").flow, HFN_FLOW_RETURN);
     CHECK_EQ_U64(DECODE("\xC2\x08\x00").flow, HFN_FLOW_RETURN);
@@ -74,7 +74,7 @@ static void indirect_jumps_that_may_use_a_table_are_marked(void)
     CHECK_EQ_U64(DECODE("\x3E\xFF\xE0").flow, HFN_FLOW_JUMP_INDIRECT);
 }
 
-static void rip_relative_fields_count_from_behind_the_immediate(void)
+static void rip_relative_fields_are_relative_to_the_next_instruction(void)
 {
     /* cmp dword [rip+0x10], imm32: 81 3D d32 i32 */
     hfn_instruction in = DECODE("\x81\x3D\x10\0\0\0\x01\0\0\0");
@@ -91,7 +91,7 @@ static void rip_relative_fields_count_from_behind_the_immediate(void)
     CHECK_EQ_U64(in.target, RVA + 8 + 0x10);
 }
 
-static void addresses_are_taken_by_lea_and_by_wide_immediates(void)
+static void lea_and_wide_immediates_take_addresses(void)
 {
     hfn_instruction in = DECODE("\x48\x8D\x05\x10\0\0\0"); /* lea rax, [rip+0x10] */
 
@@ -111,7 +111,7 @@ static void addresses_are_taken_by_lea_and_by_wide_immediates(void)
     CHECK(!DECODE("\x48\x83\xEC\x18").takes_address); /* sub rsp, 24 */
 }
 
-static void padding_and_landing_pads_are_known(void)
+static void padding_and_landing_pads_are_recognised(void)
 {
     CHECK(DECODE("\x90").is_padding);
     CHECK(DECODE("\x66\x90").is_padding);
@@ -126,7 +126,7 @@ static void padding_and_landing_pads_are_known(void)
     CHECK(!DECODE("\xF3\x0F\x1E\xC8").is_landing_pad); /* rdsspd eax */
 }
 
-static void what_is_no_instruction_is_refused(void)
+static void invalid_instructions_are_refused(void)
 {
     static const uint8_t bad[16] = { 0x06 }, cut[2] = { 0xE8, 0 };
     hfn_instruction in;
@@ -136,7 +136,7 @@ static void what_is_no_instruction_is_refused(void)
     CHECK(!hfn_arch_x86_64.decode(cut, 0, RVA, 0, &in));
 }
 
-static void effects_name_registers_and_flags(void)
+static void effects_list_registers_and_flags(void)
 {
     static const uint8_t add[] = { 0x48, 0x01, 0xD8 };      /* add rax, rbx */
     static const uint8_t pop[] = { 0x5C };                  /* pop rsp */
@@ -156,7 +156,7 @@ static void effects_name_registers_and_flags(void)
     CHECK(hfn_x86_decode_effects(HFN_X86_64, shift, sizeof shift, 0, &e));
     CHECK_EQ_U64(e.flags_written, 0); /* cl may be 0 */
     CHECK(hfn_x86_decode_effects(HFN_X86_64, multiply, sizeof multiply, 0, &e));
-    CHECK_EQ_U64(e.flags_written, 0x801); /* CF OF; the others stay as they were on AMD */
+    CHECK_EQ_U64(e.flags_written, 0x801); /* CF OF; AMD's CPUs leave the others unchanged */
     CHECK(hfn_x86_decode_effects(HFN_X86_64, carry, sizeof carry, 0, &e));
     CHECK_EQ_U64(e.flags_read, 1);
     CHECK(hfn_x86_decode_effects(HFN_X86_64, high, sizeof high, 0, &e));
@@ -165,12 +165,12 @@ static void effects_name_registers_and_flags(void)
 
 static const check_test tests[] = {
     CHECK_TEST(branches_have_flow_and_target),
-    CHECK_TEST(what_does_not_go_on_is_told_apart),
+    CHECK_TEST(returns_and_stops_are_distinguished),
     CHECK_TEST(indirect_jumps_that_may_use_a_table_are_marked),
-    CHECK_TEST(rip_relative_fields_count_from_behind_the_immediate),
-    CHECK_TEST(addresses_are_taken_by_lea_and_by_wide_immediates),
-    CHECK_TEST(padding_and_landing_pads_are_known),
-    CHECK_TEST(what_is_no_instruction_is_refused),
-    CHECK_TEST(effects_name_registers_and_flags),
+    CHECK_TEST(rip_relative_fields_are_relative_to_the_next_instruction),
+    CHECK_TEST(lea_and_wide_immediates_take_addresses),
+    CHECK_TEST(padding_and_landing_pads_are_recognised),
+    CHECK_TEST(invalid_instructions_are_refused),
+    CHECK_TEST(effects_list_registers_and_flags),
 };
 CHECK_MAIN(tests)

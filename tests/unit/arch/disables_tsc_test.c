@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that take the clock away, as compilers write them. */
+/* Finds system calls that disable the time stamp counter, as compilers emit them. */
 #include "arch/arch.h"
 #include "check.h"
 
 #include <string.h>
 
-#define MISSED UINT64_MAX
-#define AT_64(code) found_at(&hfn_arch_x86_64, code, sizeof(code) - 1)
-#define AT_32(code) found_at(&hfn_arch_x86, code, sizeof(code) - 1)
+#define NOT_FOUND UINT64_MAX
+#define AT_64(code) find_call(&hfn_arch_x86_64, code, sizeof(code) - 1)
+#define AT_32(code) find_call(&hfn_arch_x86, code, sizeof(code) - 1)
 
-/* Where it is found behind a hundred bytes of padding, less those. */
-static uint64_t found_at(const hfn_arch *arch, const char *code, size_t size)
+/* The offset in code at which a call is found, after a hundred bytes of padding. */
+static uint64_t find_call(const hfn_arch *arch, const char *code, size_t size)
 {
     enum { BEFORE = 100 };
     uint8_t bytes[BEFORE + 64];
@@ -18,7 +18,7 @@ static uint64_t found_at(const hfn_arch *arch, const char *code, size_t size)
 
     memset(bytes, 0x90, sizeof bytes);
     memcpy(bytes + BEFORE, code, size);
-    return arch->disables_tsc(bytes, BEFORE + size, &at) ? at - BEFORE : MISSED;
+    return arch->disables_tsc(bytes, BEFORE + size, &at) ? at - BEFORE : NOT_FOUND;
 }
 
 #define MOV_EAX_PRCTL "\xb8\x9d\x00\x00\x00"
@@ -26,7 +26,7 @@ static uint64_t found_at(const hfn_arch *arch, const char *code, size_t size)
 #define MOV_ESI_2 "\xbe\x02\x00\x00\x00"
 #define SYSCALL "\x0f\x05"
 
-static void a_raw_call_that_forbids_the_counter_is_found(void)
+static void raw_prctl_that_disables_the_tsc_is_found(void)
 {
     CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL MOV_EDI_TSC MOV_ESI_2 SYSCALL), 15);
     CHECK_EQ_U64(AT_64(MOV_ESI_2 "\x31\xd2" MOV_EDI_TSC MOV_EAX_PRCTL SYSCALL "\xc3"), 17);
@@ -34,23 +34,24 @@ static void a_raw_call_that_forbids_the_counter_is_found(void)
     CHECK_EQ_U64(AT_64("\xb0\x9d" MOV_EDI_TSC MOV_ESI_2 SYSCALL), 12);         /* mov al */
 }
 
-static void strict_mode_is_found_by_either_call(void)
+static void strict_seccomp_is_found_by_either_call(void)
 {
     CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL "\xbf\x16\x00\x00\x00\xbe\x01\x00\x00\x00" SYSCALL), 15);
     CHECK_EQ_U64(AT_64("\xb8\x3d\x01\x00\x00\x31\xff" SYSCALL), 7);
     CHECK_EQ_U64(AT_64("\xb8\x3d\x01\x00\x00\xbf\x00\x00\x00\x00" SYSCALL), 10);
 }
 
-static void other_calls_are_none(void)
+static void other_system_calls_do_not_match(void)
 {
-    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL MOV_EDI_TSC "\xbe\x01\x00\x00\x00" SYSCALL), MISSED);
-    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL "\xbf\x0f\x00\x00\x00" MOV_ESI_2 SYSCALL), MISSED);
-    CHECK_EQ_U64(AT_64("\xb8\x3d\x01\x00\x00\xbf\x01\x00\x00\x00" SYSCALL), MISSED); /* a filter */
-    CHECK_EQ_U64(AT_64("\xb8\x27\x00\x00\x00" MOV_EDI_TSC MOV_ESI_2 SYSCALL), MISSED);
-    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL MOV_EDI_TSC MOV_ESI_2), MISSED);
+    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL MOV_EDI_TSC "\xbe\x01\x00\x00\x00" SYSCALL), NOT_FOUND);
+    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL "\xbf\x0f\x00\x00\x00" MOV_ESI_2 SYSCALL), NOT_FOUND);
+    CHECK_EQ_U64(AT_64("\xb8\x3d\x01\x00\x00\xbf\x01\x00\x00\x00" SYSCALL),
+                 NOT_FOUND); /* a filter */
+    CHECK_EQ_U64(AT_64("\xb8\x27\x00\x00\x00" MOV_EDI_TSC MOV_ESI_2 SYSCALL), NOT_FOUND);
+    CHECK_EQ_U64(AT_64(MOV_EAX_PRCTL MOV_EDI_TSC MOV_ESI_2), NOT_FOUND);
 }
 
-static void numbers_far_away_are_another_calls(void)
+static void distant_constants_do_not_match(void)
 {
     uint8_t bytes[256];
     uint64_t at;
@@ -61,28 +62,28 @@ static void numbers_far_away_are_another_calls(void)
         memcpy(bytes, numbers, sizeof numbers - 1);
         memcpy(bytes + sizeof numbers - 1 + between, SYSCALL, 2);
         CHECK_EQ_U64(hfn_arch_x86_64.disables_tsc(bytes, sizeof numbers - 1 + between + 2, &at),
-                     between <= 81); /* the first one's opcode is within 96 bytes */
+                     between <= 81); /* the opcode of the first constant is within 96 bytes */
     }
 }
 
-static void i386_has_other_numbers_and_three_ways_in(void)
+static void i386_has_other_numbers_and_three_entries(void)
 {
 #define NUMBERS "\xb8\xac\x00\x00\x00\xbb\x1a\x00\x00\x00\xb9\x02\x00\x00\x00"
     CHECK_EQ_U64(AT_32(NUMBERS "\xcd\x80"), 15);
     CHECK_EQ_U64(AT_32(NUMBERS "\x0f\x34"), 15);
     CHECK_EQ_U64(AT_32(NUMBERS "\x65\xff\x15\x10\x00\x00\x00"), 15);
-    CHECK_EQ_U64(AT_32(NUMBERS "\x65\xff\x15\x10\x00\x00"), MISSED);
-    CHECK_EQ_U64(AT_32(NUMBERS SYSCALL), MISSED);
+    CHECK_EQ_U64(AT_32(NUMBERS "\x65\xff\x15\x10\x00\x00"), NOT_FOUND);
+    CHECK_EQ_U64(AT_32(NUMBERS SYSCALL), NOT_FOUND);
     CHECK_EQ_U64(AT_32("\xb8\x62\x01\x00\x00\x31\xdb\xcd\x80"), 7);
-    CHECK_EQ_U64(AT_32("\xb8\x62\x01\x00\x00\xbb\x01\x00\x00\x00\xcd\x80"), MISSED);
-    CHECK_EQ_U64(AT_64(NUMBERS "\xcd\x80"), MISSED);
+    CHECK_EQ_U64(AT_32("\xb8\x62\x01\x00\x00\xbb\x01\x00\x00\x00\xcd\x80"), NOT_FOUND);
+    CHECK_EQ_U64(AT_64(NUMBERS "\xcd\x80"), NOT_FOUND);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_raw_call_that_forbids_the_counter_is_found),
-    CHECK_TEST(strict_mode_is_found_by_either_call),
-    CHECK_TEST(other_calls_are_none),
-    CHECK_TEST(numbers_far_away_are_another_calls),
-    CHECK_TEST(i386_has_other_numbers_and_three_ways_in),
+    CHECK_TEST(raw_prctl_that_disables_the_tsc_is_found),
+    CHECK_TEST(strict_seccomp_is_found_by_either_call),
+    CHECK_TEST(other_system_calls_do_not_match),
+    CHECK_TEST(distant_constants_do_not_match),
+    CHECK_TEST(i386_has_other_numbers_and_three_entries),
 };
 CHECK_MAIN(tests)

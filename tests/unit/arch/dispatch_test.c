@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Indirect jumps and the lines before them, in the forms that compilers make. */
+/* Describes indirect jumps in the forms that compilers emit. */
 #include "arch/arch.h"
 
 #include "check.h"
@@ -7,7 +7,7 @@
 #define RVA 0x1000u
 #define LINK_BASE 0x400000u
 
-/* The line of all instructions in text, which ends with the jump. */
+/* Describe the jump that ends the line of all instructions in text. */
 static hfn_dispatch dispatch_in(const char *text, size_t size, bool image_base)
 {
     uint8_t bytes[128];
@@ -43,8 +43,8 @@ static void gcc_table_of_offsets(void)
     CHECK_EQ_U64(d.proof_from, 0);
 }
 
-/* cmp edi, 5; jae; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax:
- * clang -O2 -fPIC */
+/* cmp edi, 5; jae; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp
+ * rax: clang -O2 -fPIC */
 static void clang_table_of_offsets(void)
 {
     hfn_dispatch d = DISPATCH("\x83\xFF\x05\x73\x20\x89\xF8\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\x81"
@@ -57,7 +57,7 @@ static void clang_table_of_offsets(void)
 
 /* cmp eax, 5; ja; cdqe; lea rdx, [rip+image base]; mov ecx, [rdx+rax*4+0x2000]; add rcx, rdx;
  * jmp rcx: Microsoft's compiler */
-static void microsofts_table_of_rvas(void)
+static void microsoft_table_of_rvas(void)
 {
     hfn_dispatch d = DISPATCH_PE("\x83\xF8\x05\x77\x20\x48\x98\x48\x8D\x15\xF2\xEF\xFF\xFF"
                                  "\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
@@ -71,7 +71,7 @@ static void microsofts_table_of_rvas(void)
 }
 
 /* The same with the base set before the line. */
-static void microsofts_table_with_a_base_from_elsewhere(void)
+static void microsoft_table_whose_base_is_set_before_the_line(void)
 {
     hfn_dispatch d = DISPATCH_PE("\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
 
@@ -81,8 +81,9 @@ static void microsofts_table_with_a_base_from_elsewhere(void)
     CHECK(d.base_is_guessed);
 }
 
-/* lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]: not the image base, and the entries have no sign */
-static void a_table_off_something_else_is_not_microsofts(void)
+/* lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]: not the image base, and the entries are
+ * unsigned */
+static void table_relative_to_another_base_is_not_microsofts(void)
 {
     hfn_dispatch d = DISPATCH_PE("\x48\x8D\x15\x40\0\0\0\x8B\x8C\x82\0\x20\0\0"
                                  "\x48\x03\xCA\xFF\xE1");
@@ -106,7 +107,7 @@ static void absolute_table(void)
 }
 
 /* movzx eax, dil; cmp dil, 9; ja */
-static void a_bound_of_a_narrow_index(void)
+static void narrow_index_has_a_bound(void)
 {
     hfn_dispatch d = DISPATCH("\x40\x80\xFF\x09\x77\x20\x40\x0F\xB6\xC7\x48\x8D\x0D\x40\0\0\0"
                               "\x48\x63\x04\x81\x48\x01\xC8\xFF\xE0");
@@ -115,7 +116,7 @@ static void a_bound_of_a_narrow_index(void)
     CHECK_EQ_U64(d.entry_count, 10);
 }
 
-static void a_table_by_a_sum_in_lea(void)
+static void lea_may_add_entry_and_base(void)
 {
     /* lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax */
     hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x8D\x04\x08\xFF\xE0");
@@ -124,7 +125,7 @@ static void a_table_by_a_sum_in_lea(void)
     CHECK_EQ_U64(d.entry_count, 0); /* no cmp, no and */
 }
 
-static void a_label_as_base_of_another_table(void)
+static void base_may_differ_from_the_table(void)
 {
     /* lea rcx, [rip+0x40]; lea rdx, [rip+0]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax */
     hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x8D\x15\0\0\0\0\x48\x63\x04\xB9"
@@ -135,7 +136,7 @@ static void a_label_as_base_of_another_table(void)
     CHECK_EQ_U64(d.base_rva, RVA + 14);
 }
 
-static void a_cmp_whose_flags_are_gone_is_no_bound(void)
+static void cmp_with_overwritten_flags_is_no_bound(void)
 {
     /* cmp edi, 5; add ebx, 1; ja; lea; movsxd; add; jmp */
     hfn_dispatch d = DISPATCH("\x83\xFF\x05\x83\xC3\x01\x77\x20\x48\x8D\x0D\x40\0\0\0"
@@ -153,7 +154,7 @@ static void a_cmp_whose_flags_are_gone_is_no_bound(void)
     CHECK_EQ_U64(d.entry_count, 0);
 }
 
-static void a_call_changes_what_it_may(void)
+static void calls_clobber_volatile_registers(void)
 {
     /* cmp eax, 5; ja; call; lea rcx; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax */
     hfn_dispatch d = DISPATCH("\x83\xF8\x05\x77\x20\xE8\0\0\0\0\x48\x8D\x0D\x40\0\0\0"
@@ -175,12 +176,12 @@ static void an_extended_entry_is_an_offset(void)
 {
     CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x98\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
                  HFN_DISPATCH_OFFSET);
-    /* without the extension it is no entry of a table */
+    /* without the extension it is no table entry */
     CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
                  HFN_DISPATCH_COMPUTED);
 }
 
-static void a_base_from_before_the_line_is_an_offset(void)
+static void base_set_before_the_line_gives_an_offset(void)
 {
     /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
     CHECK_EQ_U64(DISPATCH("\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
@@ -190,7 +191,7 @@ static void a_base_from_before_the_line_is_an_offset(void)
     CHECK_EQ_U64(DISPATCH("\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0").kind, HFN_DISPATCH_COMPUTED);
 }
 
-static void whole_pointers_are_told_from_arithmetic(void)
+static void pointers_are_distinguished_from_arithmetic(void)
 {
     CHECK_EQ_U64(DISPATCH("\x48\x8B\x07\xFF\xE0").kind, HFN_DISPATCH_POINTER); /* mov rax, [rdi] */
     CHECK_EQ_U64(DISPATCH("\x42\xFF\x24\xE3").kind, HFN_DISPATCH_POINTER);     /* jmp [rbx+r12*8] */
@@ -212,17 +213,17 @@ static void whole_pointers_are_told_from_arithmetic(void)
 static const check_test tests[] = {
     CHECK_TEST(gcc_table_of_offsets),
     CHECK_TEST(clang_table_of_offsets),
-    CHECK_TEST(microsofts_table_of_rvas),
-    CHECK_TEST(microsofts_table_with_a_base_from_elsewhere),
-    CHECK_TEST(a_table_off_something_else_is_not_microsofts),
+    CHECK_TEST(microsoft_table_of_rvas),
+    CHECK_TEST(microsoft_table_whose_base_is_set_before_the_line),
+    CHECK_TEST(table_relative_to_another_base_is_not_microsofts),
     CHECK_TEST(absolute_table),
-    CHECK_TEST(a_bound_of_a_narrow_index),
-    CHECK_TEST(a_table_by_a_sum_in_lea),
-    CHECK_TEST(a_label_as_base_of_another_table),
-    CHECK_TEST(a_cmp_whose_flags_are_gone_is_no_bound),
-    CHECK_TEST(a_call_changes_what_it_may),
+    CHECK_TEST(narrow_index_has_a_bound),
+    CHECK_TEST(lea_may_add_entry_and_base),
+    CHECK_TEST(base_may_differ_from_the_table),
+    CHECK_TEST(cmp_with_overwritten_flags_is_no_bound),
+    CHECK_TEST(calls_clobber_volatile_registers),
     CHECK_TEST(an_extended_entry_is_an_offset),
-    CHECK_TEST(a_base_from_before_the_line_is_an_offset),
-    CHECK_TEST(whole_pointers_are_told_from_arithmetic),
+    CHECK_TEST(base_set_before_the_line_gives_an_offset),
+    CHECK_TEST(pointers_are_distinguished_from_arithmetic),
 };
 CHECK_MAIN(tests)

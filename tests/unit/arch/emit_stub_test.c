@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Heads of stubs, run on the processor itself with random registers and flags: what a function finds
- * behind a head must be what its caller gave. */
+/* Runs heads of stubs on this processor with random registers and flags: the function after a
+ * head must find the state that its caller left. */
 #include "arch/x86/emit_stub.h"
 
 #include "arch/arch.h"
@@ -10,9 +10,10 @@
 #include <sys/mman.h>
 
 enum { ROUNDS = 2000, BELOW_BYTES = 256, PAGE_BYTES = 4096 };
-enum { ENTER_AT = 512, EXIT_AT = 544, SLOT = 7, SKIP = 8, ENTERED = 9, LEFT = 10 };
+enum { ENTER_AT = 512, EXIT_AT = 544, SLOT = 7, SKIP = 8, ENTERED = 9, EXITED = 10 };
 
-/* All that is given and found: rax rcx rdx rbx rbp rsi rdi r8..r15, flags, what lies below rsp. */
+/* The state before and after a head: rax rcx rdx rbx rbp rsi rdi r8..r15, flags, bytes below
+ * rsp. */
 typedef struct machine {
     uint64_t registers[15];
     uint64_t flags;
@@ -22,14 +23,14 @@ typedef struct machine {
 __attribute__((used)) static machine given, found;
 __attribute__((used)) static const void *head_entry;
 
-/* The arithmetic flags and direction; what else is in rflags is the system's. */
+/* The arithmetic flags and DF; the system owns the other bits of rflags. */
 #define FREE_FLAGS UINT64_C(0xcd5)
 
-/* Load `given`, call head_entry (behind whose head stands `ret`), store `found`. */
+/* Load `given`, call head_entry, whose head is followed by `ret`, and store `found`. */
 __attribute__((naked, noinline)) static void run_head(void)
 {
     __asm__("pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n\t"
-            "leaq -8(%rsp), %rdi\n\t" /* where rsp is at the entry */
+            "leaq -8(%rsp), %rdi\n\t" /* rsp at the entry */
             "subq $256, %rdi\n\t"
             "leaq given+128(%rip), %rsi\n\t"
             "movl $32, %ecx\n\t"
@@ -37,7 +38,7 @@ __attribute__((naked, noinline)) static void run_head(void)
             "rep movsq\n\t"
             "pushq given+120(%rip)\n\t"
             "popfq\n\t"
-            /* popfq needed 8 bytes of what was just written: write them again */
+            /* pushq overwrote 8 of the bytes just written: write them again */
             "movq given+128+248(%rip), %rax\n\t"
             "movq %rax, -16(%rsp)\n\t"
             "movq given(%rip), %rax; movq given+8(%rip), %rcx; movq given+16(%rip), %rdx\n\t"
@@ -80,7 +81,7 @@ static void fill_random(void *out, size_t byte_count)
     }
 }
 
-/* Counts the calls with `slot` in the fifth word of the frame: stands for what times. */
+/* Make a gate, in place of a probe, that counts calls with SLOT in the fifth word of the frame. */
 static void make_time_gate(uint8_t *gate, uint64_t *counted)
 {
     static const uint8_t code[] = {
@@ -96,7 +97,7 @@ static void make_time_gate(uint8_t *gate, uint64_t *counted)
     memcpy(gate + 3, &counted, sizeof counted);
 }
 
-/* A page with all gates, a head of the given kind, and `ret`. */
+/* Make a page with all gates, a head of the given kind, and `ret`. */
 static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void *user)
 {
     uint8_t *page =
@@ -125,7 +126,7 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     hfn_x86_emit_count_gate(page, slow);
     CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_X86_CALL_GATE_MAX);
     make_time_gate(page + ENTER_AT, &slots[ENTERED]);
-    make_time_gate(page + EXIT_AT, &slots[LEFT]);
+    make_time_gate(page + EXIT_AT, &slots[EXITED]);
     hfn_x86_emit_stub(head, &request);
     head[shape->head_bytes] = 0xc3;
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
@@ -133,17 +134,17 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     return page;
 }
 
-/* Where given and found keep a register, by its number; rsp is none. */
+/* Indexes of the registers in machine.registers, by number; rsp has none. */
 static const uint8_t place_of[16] = { 0, 1, 2, 3, 0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14 };
 
-/* One run; flags as they were unless the head may change them; spare: a register that it may. */
-static void run_and_compare(bool flags_kept, uint32_t below_kept, uint8_t spare)
+/* Run the head once and compare.  scratch: a register that the head may change. */
+static void run_and_compare(bool flags_kept, uint32_t below_kept, uint8_t scratch)
 {
     fill_random(&given, sizeof given);
     given.flags = (given.flags & FREE_FLAGS) | 0x202;
     run_head();
-    if (spare != HFN_NO_REGISTER) {
-        found.registers[place_of[spare]] = given.registers[place_of[spare]];
+    if (scratch != HFN_NO_REGISTER) {
+        found.registers[place_of[scratch]] = given.registers[place_of[scratch]];
     }
     CHECK_MEM(found.registers, given.registers, sizeof given.registers);
     if (flags_kept) {
@@ -153,15 +154,15 @@ static void run_and_compare(bool flags_kept, uint32_t below_kept, uint8_t spare)
               below_kept);
 }
 
-static void run_counts(uint32_t flags, uint8_t spare)
+static void run_counts(uint32_t flags, uint8_t scratch)
 {
     bool red_zone = (flags & HFN_STUB_RED_ZONE) != 0, live = (flags & HFN_STUB_FLAGS_LIVE) != 0;
     void *page = make_head(HFN_STUB_COUNT, flags, NULL, NULL);
     uint64_t before = slots[SLOT], slow_before = slow_calls;
 
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
-        row = i % 4 == 0 ? NULL : slots; /* every fourth one goes by the slow path */
-        run_and_compare(live, red_zone ? 128 : 0, spare);
+        row = i % 4 == 0 ? NULL : slots; /* every fourth call takes the slow path */
+        run_and_compare(live, red_zone ? 128 : 0, scratch);
     }
     CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
     CHECK_EQ_U64(slow_calls - slow_before, ROUNDS / 4);
@@ -173,7 +174,7 @@ static void count_keeps_all_registers(void)
     run_counts(0, HFN_NO_REGISTER);
 }
 
-static void flag_free_count_keeps_the_flags(void)
+static void count_with_live_flags_keeps_the_flags(void)
 {
     run_counts(HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER);
 }
@@ -184,7 +185,7 @@ static void red_zone_count_keeps_the_red_zone(void)
     run_counts(HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER);
 }
 
-static void count_with_a_spare_register_keeps_all_others(void)
+static void count_with_a_scratch_register_keeps_all_others(void)
 {
     static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
@@ -192,31 +193,31 @@ static void count_with_a_spare_register_keeps_all_others(void)
         uint32_t flags = (numbers[i] + 1u) << HFN_STUB_SCRATCH_SHIFT;
         run_counts(flags, numbers[i]);
         run_counts(flags | HFN_STUB_RED_ZONE, numbers[i]);
-        run_counts(flags | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER); /* it is not used then */
+        run_counts(flags | HFN_STUB_FLAGS_LIVE, HFN_NO_REGISTER); /* live flags: it is not used */
     }
 }
 
-/* Which of the calls are timed is told by the skip word, whose thread's first call finds it 0. */
-static void run_times(hfn_stub_kind kind, uint32_t flags, uint8_t spare)
+/* The skip word decides which calls are timed; it is 0 at a thread's first call. */
+static void run_times(hfn_stub_kind kind, uint32_t flags, uint8_t scratch)
 {
     void *page = make_head(kind, flags, NULL, NULL);
-    uint64_t before = slots[SLOT], entered = slots[ENTERED], left = slots[LEFT];
+    uint64_t before = slots[SLOT], entered = slots[ENTERED], exited = slots[EXITED];
     uint64_t timed = kind == HFN_STUB_TIME ? ROUNDS : ROUNDS / 4;
 
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
         row = i % 5 == 0 ? NULL : slots;
         slots[SKIP] = i % 4 == 0 ? 0 : 3;
-        run_and_compare(false, 0, spare);
+        run_and_compare(false, 0, scratch);
         CHECK_EQ_U64((uint32_t)slots[SKIP],
                      kind == HFN_STUB_TIME ? (i % 4 == 0 ? 0 : 3) : (i % 4 == 0 ? UINT32_MAX : 2));
     }
     CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
     CHECK_EQ_U64(slots[ENTERED] - entered, timed);
-    CHECK_EQ_U64(slots[LEFT] - left, timed);
+    CHECK_EQ_U64(slots[EXITED] - exited, timed);
     munmap(page, PAGE_BYTES);
 }
 
-static void time_stubs_see_entry_and_exit_and_keep_registers(void)
+static void time_stubs_call_both_probes_and_keep_registers(void)
 {
     static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
 
@@ -234,8 +235,8 @@ static void time_stubs_see_entry_and_exit_and_keep_registers(void)
 
 static uint64_t callback_calls;
 
-/* A callback as compiled code may be: it changes every register that a function may change. */
-static void spoil(void *user)
+/* A callback that changes every register that a function may change. */
+static void clobber_registers(void *user)
 {
     uint64_t stack;
 
@@ -253,7 +254,7 @@ static void spoil(void *user)
 
 static void call_keeps_all_registers_flags_and_red_zone(void)
 {
-    void *page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)spoil, &callback_calls);
+    void *page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)clobber_registers, &callback_calls);
 
     callback_calls = 0;
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
@@ -263,7 +264,7 @@ static void call_keeps_all_registers_flags_and_red_zone(void)
     munmap(page, PAGE_BYTES);
 }
 
-/* The sixteen registers as far as this processor has them: 64, 32 or 16 bytes each, and mxcsr. */
+/* The vector registers and mxcsr. */
 typedef struct vectors {
     uint8_t bytes[32][64];
     uint32_t mxcsr;
@@ -271,7 +272,7 @@ typedef struct vectors {
 
 static vectors vectors_given, vectors_found;
 
-__attribute__((target("avx512f"), noinline)) static void spoil_512(void *user)
+__attribute__((target("avx512f"), noinline)) static void clobber_vectors_512(void *user)
 {
     (void)user;
     __asm__ volatile(
@@ -313,7 +314,7 @@ static void call_keeps_vector_registers(void)
         printf("# this processor has no AVX-512: not run\n");
         return;
     }
-    page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)spoil_512, NULL);
+    page = make_head(HFN_STUB_CALL, 0, (void *)(uintptr_t)clobber_vectors_512, NULL);
     for (int i = 0; i < ROUNDS && !check_failures; i++) {
         fill_random(&given, sizeof given);
         given.flags = 0x202;
@@ -325,7 +326,7 @@ static void call_keeps_vector_registers(void)
     munmap(page, PAGE_BYTES);
 }
 
-static void every_head_has_the_size_that_its_shape_says(void)
+static void every_head_has_the_size_of_its_shape(void)
 {
     for (uint32_t kind = 0; kind < HFN_STUB_KINDS; kind++) {
         for (uint32_t n = 0; n < 4 * 12 * (HFN_ARGUMENTS_MAX_64 / 8 + 1); n++) {
@@ -333,7 +334,7 @@ static void every_head_has_the_size_that_its_shape_says(void)
             uint32_t flags =
                 n % 4 | n / 4 % 12 << HFN_STUB_SCRATCH_SHIFT | words << HFN_STUB_ARGUMENTS_SHIFT;
             if (n / 4 % 12 == 5) {
-                continue; /* rsp is no spare register */
+                continue; /* rsp cannot be a scratch register */
             }
             const hfn_stub_shape *shape = hfn_x86_get_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
@@ -350,12 +351,12 @@ static void every_head_has_the_size_that_its_shape_says(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(every_head_has_the_size_that_its_shape_says),
+    CHECK_TEST(every_head_has_the_size_of_its_shape),
     CHECK_TEST(count_keeps_all_registers),
-    CHECK_TEST(flag_free_count_keeps_the_flags),
+    CHECK_TEST(count_with_live_flags_keeps_the_flags),
     CHECK_TEST(red_zone_count_keeps_the_red_zone),
-    CHECK_TEST(count_with_a_spare_register_keeps_all_others),
-    CHECK_TEST(time_stubs_see_entry_and_exit_and_keep_registers),
+    CHECK_TEST(count_with_a_scratch_register_keeps_all_others),
+    CHECK_TEST(time_stubs_call_both_probes_and_keep_registers),
     CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
     CHECK_TEST(call_keeps_vector_registers),
 };

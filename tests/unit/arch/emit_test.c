@@ -18,7 +18,7 @@ static void a_full_writer_writes_nothing_more(void)
     CHECK_MEM(bytes, "\x90\0\0\0\0\0\0\0", 8);
 }
 
-static void branches_tell_where_their_field_is(void)
+static void branch_writers_return_the_field_offset(void)
 {
     uint8_t bytes[16] = { 0 };
     hfn_x86_writer w = hfn_x86_begin_writer(bytes, sizeof bytes);
@@ -34,6 +34,6 @@ static void branches_tell_where_their_field_is(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_full_writer_writes_nothing_more),
-    CHECK_TEST(branches_tell_where_their_field_is),
+    CHECK_TEST(branch_writers_return_the_field_offset),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every opcode of the one-byte and the 0F map, with every ModRM and a SIB of each kind behind it. */
+/* Visits every opcode of the one-byte and the 0F map, with every ModRM byte and a SIB of each
+ * kind. */
 #ifndef TESTS_UNIT_ARCH_EVERY_OPCODE_H
 #define TESTS_UNIT_ARCH_EVERY_OPCODE_H
 
@@ -23,7 +24,7 @@ static inline void each_of_map(uint8_t *bytes, uint32_t at, encoding_fn visit)
     }
 }
 
-/* The prefixes stand before bytes[at]. */
+/* Prefixes precede bytes[at]. */
 static inline void each_encoding(uint8_t *bytes, uint32_t at, encoding_fn visit)
 {
     each_of_map(bytes, at, visit);

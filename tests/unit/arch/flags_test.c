@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Are flags live at an entry?  The law itself is tests/property/flags_test.c. */
+/* Liveness of flags at an entry.  tests/property/flags_test.c checks it by running code. */
 #include "arch/arch.h"
 
 #include "check.h"
@@ -14,7 +14,7 @@ static bool live(const char *bytes, size_t size)
 }
 #define LIVE(text) live(text, sizeof(text) - 1)
 
-static void dead_where_all_are_written_first(void)
+static void flags_are_dead_when_all_are_written_first(void)
 {
     CHECK(!LIVE("\x31\xC0\x72\x00"));                         /* xor eax, eax; jc */
     CHECK(!LIVE("\x55\x48\x89\xE5\x48\x83\xEC\x10\x72\x00")); /* push; mov; sub rsp, 16; jc */
@@ -22,7 +22,7 @@ static void dead_where_all_are_written_first(void)
     CHECK(!LIVE("\x40\x80\xFF\x05\x77\x00"));                 /* cmp dil, 5; ja */
 }
 
-static void live_where_one_is_read_first(void)
+static void flags_are_live_when_one_is_read_first(void)
 {
     CHECK(LIVE("\x72\x00\x31\xC0\xC3"));     /* jc */
     CHECK(LIVE("\x11\xC0\xC3"));             /* adc eax, eax */
@@ -35,7 +35,7 @@ static void live_where_one_is_read_first(void)
     CHECK(LIVE("\x0F\xAF\xC3\x74\x00\xC3")); /* imul leaves ZF undefined */
 }
 
-static void dead_at_returns_and_indirect_branches(void)
+static void flags_are_dead_at_returns_and_indirect_branches(void)
 {
     CHECK(!LIVE("\xB8\x01\x00\x00\x00\xC3")); /* mov eax, 1; ret */
     CHECK(!LIVE("\x50\xFF\xD0\x72\x00"));     /* push rax; call rax; jc */
@@ -53,7 +53,7 @@ static void direct_calls_are_followed(void)
     CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
 }
 
-static void calls_are_followed_and_left_again(void)
+static void calls_are_followed_and_returned_from(void)
 {
     /* call 1f; jc; 1: mov eax, 1; ret */
     CHECK(LIVE("\xE8\x02\x00\x00\x00\x72\x00\xB8\x01\x00\x00\x00\xC3"));
@@ -64,15 +64,15 @@ static void calls_are_followed_and_left_again(void)
     CHECK(LIVE("\xE8\xFB\xFF\xFF\xFF")); /* calls itself without end */
 }
 
-static void a_loop_without_end_reads_nothing(void)
+static void endless_loops_read_nothing(void)
 {
     CHECK(!LIVE("\xEB\xFE")); /* jmp self */
     /* call 2f; 1: pause; lfence; jmp 1b; 2: mov [rsp], rax; ret: a retpoline */
     CHECK(!LIVE("\xE8\x07\x00\x00\x00\xF3\x90\x0F\xAE\xE8\xEB\xF9\x48\x89\x04\x24\xC3"));
-    CHECK(LIVE("\x90\x90\x0F\x92\xC0\xEB\xF9")); /* one with setc al in it */
+    CHECK(LIVE("\x90\x90\x0F\x92\xC0\xEB\xF9")); /* a loop with setc al */
 }
 
-static void whether_they_live_through_the_return_the_caller_says(void)
+static void caller_decides_liveness_across_the_return(void)
 {
     static const uint8_t leaves[] = { 0xE8, 0x01, 0, 0, 0, 0xC3, 0xC3 },
                          writes[] = { 0x31, 0xC0, 0xC3 };
@@ -82,11 +82,11 @@ static void whether_they_live_through_the_return_the_caller_says(void)
               at_return);
         CHECK(!hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA, at_return, &leaves_to));
         CHECK(hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA + 2, at_return,
-                                         &leaves_to) == at_return); /* from its middle */
+                                         &leaves_to) == at_return); /* from its last instruction */
     }
 }
 
-static void the_commonest_are_known(void)
+static void common_instructions_are_classified(void)
 {
     CHECK(LIVE("\x0F\xB6\xC0\x72\x00"));             /* movzx eax, al; jc */
     CHECK(LIVE("\x66\x0F\xEF\xC0\x72\x00"));         /* pxor xmm0, xmm0; jc */
@@ -99,7 +99,7 @@ static void the_commonest_are_known(void)
     CHECK(LIVE("\xF3\x0F\x10\x07\x0F\x92\xC0\xC3")); /* movss; setc al */
 }
 
-static void jumps_are_followed_inside_and_told_outside(void)
+static void jumps_are_followed_inside_and_reported_outside(void)
 {
     CHECK(!LIVE("\xEB\x02\x72\x00\x31\xC0")); /* jmp +2; jc; xor eax, eax */
     CHECK(LIVE("\xEB\x02\x31\xC0\x72\x00"));
@@ -110,7 +110,7 @@ static void jumps_are_followed_inside_and_told_outside(void)
     CHECK_EQ_U64(leaves_to, RVA + 5 - 0x100);
 }
 
-static void live_where_it_is_not_understood(void)
+static void flags_are_live_at_undecodable_code(void)
 {
     CHECK(LIVE("\xE3\x00\x31\xC0")); /* jrcxz splits the line */
     CHECK(LIVE("\x06\x31\xC0"));     /* no instruction */
@@ -118,15 +118,15 @@ static void live_where_it_is_not_understood(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(dead_where_all_are_written_first),
-    CHECK_TEST(live_where_one_is_read_first),
-    CHECK_TEST(dead_at_returns_and_indirect_branches),
+    CHECK_TEST(flags_are_dead_when_all_are_written_first),
+    CHECK_TEST(flags_are_live_when_one_is_read_first),
+    CHECK_TEST(flags_are_dead_at_returns_and_indirect_branches),
     CHECK_TEST(direct_calls_are_followed),
-    CHECK_TEST(calls_are_followed_and_left_again),
-    CHECK_TEST(a_loop_without_end_reads_nothing),
-    CHECK_TEST(whether_they_live_through_the_return_the_caller_says),
-    CHECK_TEST(the_commonest_are_known),
-    CHECK_TEST(jumps_are_followed_inside_and_told_outside),
-    CHECK_TEST(live_where_it_is_not_understood),
+    CHECK_TEST(calls_are_followed_and_returned_from),
+    CHECK_TEST(endless_loops_read_nothing),
+    CHECK_TEST(caller_decides_liveness_across_the_return),
+    CHECK_TEST(common_instructions_are_classified),
+    CHECK_TEST(jumps_are_followed_inside_and_reported_outside),
+    CHECK_TEST(flags_are_live_at_undecodable_code),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where 32-bit code differs from 64-bit code; all else is the same functions, tested beside this. */
+/* The differences of 32-bit code from 64-bit code, which the other tests cover. */
 #include "arch/arch.h"
 #include "arch/x86/relocate.h"
 
@@ -18,7 +18,7 @@ static hfn_instruction decode(const char *text, size_t size)
 }
 #define DECODE(text) decode(text, sizeof(text) - 1)
 
-static void opcodes_40_to_4f_are_instructions_and_no_prefixes(void)
+static void opcodes_40_to_4f_are_instructions_not_prefixes(void)
 {
     CHECK_EQ_U64(DECODE("\x40\xC3").length, 1); /* inc eax */
     CHECK_EQ_U64(DECODE("\x4F\xC3").length, 1); /* dec edi */
@@ -38,7 +38,7 @@ static void a_displacement_without_registers_is_absolute(void)
     CHECK_EQ_U64((uint32_t)(in.target + LINK_BASE), 0xFFFFF000);
 }
 
-static void what_the_assembler_fills_with_is_padding(void)
+static void assembler_filler_is_padding(void)
 {
     CHECK(DECODE("\x8D\xB4\x26\x00\x00\x00\x00").is_padding); /* lea esi, [esi + eiz + 0] */
     CHECK(DECODE("\x8D\xB6\x00\x00\x00\x00").is_padding);
@@ -70,7 +70,7 @@ static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
 }
 #define MOVE(text, m) move(text, sizeof(text) - 1, m)
 
-static void prologues_move_and_the_depth_is_counted_in_words_of_4(void)
+static void moved_prologues_count_the_stack_in_words_of_4(void)
 {
     hfn_moved m;
 
@@ -83,13 +83,13 @@ static void prologues_move_and_the_depth_is_counted_in_words_of_4(void)
     /* mov eax, [0x8049000]: an absolute address is the same elsewhere */
     CHECK_EQ_U64(MOVE("\xA1\x00\x90\x04\x08", &m), HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, 1);
-    /* mov eax, [ebx*1+5], which is [rip+5] in 64-bit code's eyes */
+    /* mov eax, [5], which 64-bit code would read as [rip+5] */
     CHECK_EQ_U64(MOVE("\x8B\x05\x05\x00\x00\x00", &m), HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, 1);
 }
 
-/* push ebx; call a thunk that gives back the return address in ebx: lea makes it the original's. */
-static void a_call_of_a_get_pc_thunk_moves_with_what_mends_it(void)
+/* push ebx; call a thunk that loads its return address into ebx: lea corrects the address. */
+static void call_of_a_get_pc_thunk_moves_with_a_correction(void)
 {
     static const uint8_t code[16] = "\x53\xE8\xFB\x0F\x00\x00\x83\xC3\x10\x90";
     static const uint8_t thunks[][4] = { "\x8B\x1C\x24\xC3", "\x8B\x04\x24\xC3", "\x8B\x24\x24\xC3",
@@ -122,14 +122,14 @@ static void a_call_of_a_get_pc_thunk_moves_with_what_mends_it(void)
         CHECK(hfn_patching_x86.fix_up(moved, 0x500000, m.fixups[i].at, m.fixups[i].end,
                                       m.fixups[i].target_rva));
     }
-    /* behind the call ebx is 0x500006, and should be RVA + 6 */
+    /* after the call ebx is 0x500006 and must become RVA + 6 */
     CHECK_EQ_U64(0x500006 + (moved[8] | (uint32_t)moved[9] << 8 | (uint32_t)moved[10] << 16 |
                              (uint32_t)moved[11] << 24),
                  (RVA + 6) & UINT32_MAX);
 }
 
-/* Its return address is what it is for: the call stays, its target changes. */
-static void another_get_pc_call_is_retargeted_and_never_moved(void)
+/* The call serves only its return address: it stays, and its target changes. */
+static void inline_get_pc_call_is_retargeted_not_moved(void)
 {
     static const uint8_t get_pc[16] = { 0xE8, 0, 0, 0, 0, 0x5B }; /* call $+5; pop ebx */
     hfn_moved m;
@@ -149,7 +149,7 @@ static int32_t growth(const char *bytes, size_t size)
 }
 #define GROWTH(text) growth(text, sizeof(text) - 1)
 
-static void the_stack_grows_in_words_of_4(void)
+static void stack_grows_in_words_of_4(void)
 {
     CHECK_EQ_I64(GROWTH("\x53"), 4);                        /* push ebx */
     CHECK_EQ_I64(GROWTH("\xFF\x35\x00\x90\x04\x08"), 4);    /* push [0x8049000] */
@@ -239,9 +239,10 @@ static void table_of_got_offsets(void)
     CHECK_EQ_U64(d.base_rva, GOT - 0x100);
 }
 
-static void the_line_may_make_the_got_address_itself(void)
+static void line_may_compute_the_got_address(void)
 {
-    /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx */
+    /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx;
+     * jmp ecx */
     hfn_dispatch d = DISPATCH("\xE8\x00\x01\x00\x00\x81\xC2\xFB\x2F\x00\x00\x83\xF8\x06\x77\x2B"
                               "\x8B\x8C\x82\x14\xE0\xFF\xFF\x01\xD1\xFF\xE1",
                               GOT);
@@ -263,7 +264,7 @@ static void the_line_may_make_the_got_address_itself(void)
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
 }
 
-static void without_a_base_such_a_jump_is_computed(void)
+static void jump_without_a_pic_base_is_computed(void)
 {
     hfn_dispatch d = DISPATCH("\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", 0);
 
@@ -272,10 +273,10 @@ static void without_a_base_such_a_jump_is_computed(void)
 
 static void unwinding_moved_code_counts_in_words_of_4(void)
 {
-    /* push ebp; mov ebp, esp; push ebx; sub esp, 20: ebp has number 5, CFA is esp + 4 at first; ebx may
-     * not have changed before the jump back */
+    /* push ebp; mov ebp, esp; push ebx; sub esp, 20: ebp has number 5, CFA is esp + 4 at first;
+     * ebx may not have changed before the jump back */
     static const uint8_t want[] = {
-        0x41, 0x0e, 8, /* behind push ebp: CFA = esp + 8 */
+        0x41, 0x0e, 8, /* after push ebp: CFA = esp + 8 */
         0x85, 2,    0x42, 0x0d, 5
     }; /* ebp at CFA - 8; CFA = ebp + 8  */
     uint8_t cfi[32];
@@ -286,14 +287,15 @@ static void unwinding_moved_code_counts_in_words_of_4(void)
     CHECK(memcmp(cfi, want, sizeof want) == 0);
 }
 
-static void what_moved_code_pops_is_saved_no_longer(void)
+static void popped_registers_are_no_longer_saved(void)
 {
-    /* push ebx; push esi; pop esi; pop ebx; nop; ret: a signal's frame overwrites what lies below esp */
+    /* push ebx; push esi; pop esi; pop ebx; nop; ret: a signal frame may overwrite bytes below
+     * esp */
     static const uint8_t want[] = {
         0x41, 0x0e, 8,    0x41, 0x0e, 12, /* the pushes                       */
-        0x83, 2,    0x86, 3,              /* saved, once the pop has begun    */
-        0x41, 0xc6, 0x0e, 8,              /* behind pop esi                   */
-        0x41, 0xc3, 0x0e, 4               /* behind pop ebx                   */
+        0x83, 2,    0x86, 3,              /* saved, from the first pop on     */
+        0x41, 0xc6, 0x0e, 8,              /* after pop esi                    */
+        0x41, 0xc3, 0x0e, 4               /* after pop ebx                    */
     };
     uint8_t cfi[32];
     hfn_moved m;
@@ -304,20 +306,20 @@ static void what_moved_code_pops_is_saved_no_longer(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(opcodes_40_to_4f_are_instructions_and_no_prefixes),
+    CHECK_TEST(opcodes_40_to_4f_are_instructions_not_prefixes),
     CHECK_TEST(a_displacement_without_registers_is_absolute),
-    CHECK_TEST(what_the_assembler_fills_with_is_padding),
+    CHECK_TEST(assembler_filler_is_padding),
     CHECK_TEST(branches_wrap_around_at_4_gib),
-    CHECK_TEST(prologues_move_and_the_depth_is_counted_in_words_of_4),
-    CHECK_TEST(a_call_of_a_get_pc_thunk_moves_with_what_mends_it),
-    CHECK_TEST(another_get_pc_call_is_retargeted_and_never_moved),
-    CHECK_TEST(the_stack_grows_in_words_of_4),
+    CHECK_TEST(moved_prologues_count_the_stack_in_words_of_4),
+    CHECK_TEST(call_of_a_get_pc_thunk_moves_with_a_correction),
+    CHECK_TEST(inline_get_pc_call_is_retargeted_not_moved),
+    CHECK_TEST(stack_grows_in_words_of_4),
     CHECK_TEST(unwinding_moved_code_counts_in_words_of_4),
-    CHECK_TEST(what_moved_code_pops_is_saved_no_longer),
+    CHECK_TEST(popped_registers_are_no_longer_saved),
     CHECK_TEST(flags_of_32_bit_instructions),
     CHECK_TEST(absolute_table),
     CHECK_TEST(table_of_got_offsets),
-    CHECK_TEST(the_line_may_make_the_got_address_itself),
-    CHECK_TEST(without_a_base_such_a_jump_is_computed),
+    CHECK_TEST(line_may_compute_the_got_address),
+    CHECK_TEST(jump_without_a_pic_base_is_computed),
 };
 CHECK_MAIN(tests)

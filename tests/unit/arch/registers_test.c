@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the quick table says of registers against Zydis: every opcode, ModRM and SIB form that it claims
- * to know, with prefixes. */
+/* Compares the register use of common instructions with Zydis' for every opcode, ModRM and SIB
+ * form, with prefixes. */
 #include "arch/x86/registers.h"
 
 #include "arch/every_opcode.h"
@@ -11,24 +11,24 @@ static uint64_t known_count;
 static void compare(const uint8_t *bytes)
 {
     hfn_instruction in;
-    hfn_x86_register_use quick = { 0, 0 };
+    hfn_x86_register_use common = { 0, 0 };
     hfn_x86_effects full;
 
     if (!hfn_x86_decode_fully(HFN_X86_64, bytes, 16, 0, 0, &in) ||
-        !hfn_x86_find_common_register_use(bytes, in.length, &quick)) {
+        !hfn_x86_find_common_register_use(bytes, in.length, &common)) {
         return;
     }
     known_count++;
     if (hfn_x86_decode_effects(HFN_X86_64, bytes, in.length, 0, &full) && !full.opaque &&
-        quick.kills == full.kills && quick.reads == (full.reads & ~full.kills)) {
+        common.kills == full.kills && common.reads == (full.reads & ~full.kills)) {
         return;
     }
-    CHECK_EQ_U64(quick.kills, full.kills);
-    CHECK_EQ_U64(quick.reads, full.reads & ~full.kills);
+    CHECK_EQ_U64(common.kills, full.kills);
+    CHECK_EQ_U64(common.reads, full.reads & ~full.kills);
     check_print_bytes("for", bytes, 16);
 }
 
-static void quick_agrees_with_zydis(void)
+static void common_register_use_agrees_with_zydis(void)
 {
     static const uint8_t prefixes[] = { 0, 0x66, 0xF2, 0xF3, 0x64, 0x67 };
 
@@ -50,6 +50,6 @@ static void quick_agrees_with_zydis(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(quick_agrees_with_zydis),
+    CHECK_TEST(common_register_use_agrees_with_zydis),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Moved prologues, byte by byte.  That they compute the same is tests/property/relocate_test.c. */
+/* Moved prologues, byte by byte.  tests/property/relocate_test.c runs them. */
 #include "arch/arch.h"
 
 #include "check.h"
@@ -34,7 +34,7 @@ static void check_fixup(const hfn_moved *m, uint32_t index, uint32_t at, uint32_
     CHECK_EQ_U64(m->fixups[index].target_rva, target);
 }
 
-static void plain_instructions_are_copied_and_a_jump_back_follows(void)
+static void plain_instructions_are_copied_before_a_jump_back(void)
 {
     /* push rbx; mov rbx, rdi; sub rsp, 16 */
     hfn_moved m = MOVE("\x53\x48\x89\xFB\x48\x83\xEC\x10", 5);
@@ -50,7 +50,7 @@ static void plain_instructions_are_copied_and_a_jump_back_follows(void)
     CHECK_MEM(m.moved_at, "\x00\x01\x04", 3);
 }
 
-static void rip_relative_fields_become_fixups_before_an_immediate_too(void)
+static void rip_relative_fields_become_fixups_even_before_an_immediate(void)
 {
     /* cmp dword [rip+0x100], 7 */
     hfn_moved m = MOVE("\x83\x3D\x00\x01\x00\x00\x07", 5);
@@ -68,7 +68,7 @@ static void short_branches_are_widened(void)
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\x85\xFF\x0F\x84", 4);
     CHECK_EQ_U64(m.bytes[8], 0xC3);
-    CHECK_EQ_U64(m.length, 9); /* nothing behind ret */
+    CHECK_EQ_U64(m.length, 9); /* nothing follows ret */
     CHECK_EQ_U64(m.fixup_count, 1);
     check_fixup(&m, 0, 4, 8, RVA + 4 + 0x20);
     m = MOVE("\xEB\x20", 2);
@@ -77,7 +77,7 @@ static void short_branches_are_widened(void)
     check_fixup(&m, 0, 1, 5, RVA + 2 + 0x20);
 }
 
-static void branches_that_know_only_short_targets_are_expanded(void)
+static void loops_and_jrcxz_are_expanded(void)
 {
     hfn_moved m = MOVE("\xE3\x20\x90\x90\x90", 2); /* jrcxz */
 
@@ -90,8 +90,8 @@ static void branches_that_know_only_short_targets_are_expanded(void)
     check_fixup(&m, 0, 6, 10, RVA + 3 + 0x20);
 }
 
-/* What moved behind a branch stands behind all that the branch became. */
-static void what_follows_a_branch_stands_behind_its_new_form(void)
+/* The copies after a branch follow its longer form. */
+static void copies_follow_the_widened_branch(void)
 {
     static const struct {
         const char *bytes;
@@ -128,11 +128,11 @@ static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
     m = MOVE("\x90\x90\x90\xEB\xFB", 5);
     CHECK_MEM(m.bytes, "\x90\x90\x90\xE9\xF8\xFF\xFF\xFF", 8);
     CHECK_EQ_U64(m.fixup_count, 0);
-    /* xbegin to the nop behind it */
+    /* xbegin to the nop after it */
     m = MOVE("\xC7\xF8\x00\x00\x00\x00\x90", 7);
     CHECK_MEM(m.bytes, "\xC7\xF8\x00\x00\x00\x00\x90", 7);
     CHECK_EQ_U64(m.fixup_count, 1);
-    /* je behind the last one moved: that is no copy any more */
+    /* je to the first instruction that is not moved */
     m = MOVE("\x74\x03\x90\x90\x90", 5);
     CHECK_EQ_U64(last_result, HFN_MOVED);
     check_fixup(&m, 0, 2, 6, RVA + 5);
@@ -157,8 +157,7 @@ static void calls_are_refused_with_their_offset(void)
 
 static void narrow_branches_and_addresses_are_refused(void)
 {
-    MOVE("\x66\xE9\x00\x00\x00\x00",
-         5); /* data16 jmp: its length depends on the maker of the CPU */
+    MOVE("\x66\xE9\x00\x00\x00\x00", 5); /* data16 jmp: its length depends on the CPU's vendor */
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
     MOVE("\x67\x8B\x05\x00\x00\x00\x00", 5); /* mov eax, [eip] */
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
@@ -166,7 +165,7 @@ static void narrow_branches_and_addresses_are_refused(void)
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
 }
 
-static void an_opcode_that_looks_like_a_prefix_is_none(void)
+static void opcode_67_is_not_a_prefix(void)
 {
     hfn_moved m = MOVE("\x66\x0F\x67\x05\x00\x00\x00\x00", 5); /* packuswb xmm0, [rip] */
 
@@ -192,7 +191,7 @@ static void an_indirect_jump_ends_the_moved_code(void)
     check_fixup(&m, 0, 3, 7, RVA + 7 + 0x10);
 }
 
-static void the_depth_of_the_stack_is_told_before_each_instruction(void)
+static void stack_depth_is_reported_before_each_instruction(void)
 {
     /* push rbp; push r12; sub rsp, 0x20; lea rsp, [rsp-8]; pop rax */
     hfn_moved m = MOVE("\x55\x41\x54\x48\x83\xEC\x20\x48\x8D\x64\x24\xF8\x58", 13);
@@ -206,7 +205,7 @@ static void the_depth_of_the_stack_is_told_before_each_instruction(void)
     CHECK_EQ_I64(m.cfa_delta_end, 48);
 }
 
-static void an_unknown_stack_stays_unknown(void)
+static void unknown_stack_depth_stays_unknown(void)
 {
     /* push rbp; and rsp, -16; push rax */
     hfn_moved m = MOVE("\x55\x48\x83\xE4\xF0\x50", 6);
@@ -216,7 +215,7 @@ static void an_unknown_stack_stays_unknown(void)
     CHECK_EQ_I64(m.cfa_delta_end, HFN_CFA_UNKNOWN);
 }
 
-static void a_stack_that_a_step_cannot_hold_is_unknown(void)
+static void stack_depth_beyond_int16_is_unknown(void)
 {
     /* sub rsp, imm32 of these sizes */
     CHECK_EQ_I64(MOVE("\x48\x81\xEC\xFF\x7F\x00\x00", 5).cfa_delta_end, INT16_MAX);
@@ -225,21 +224,21 @@ static void a_stack_that_a_step_cannot_hold_is_unknown(void)
     CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x80\xFF\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x00\xFE\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("\x48\x81\xEC\x10\x80\x00\x00", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
-    /* push rax in front of it */
+    /* push rax before it */
     CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF8\x7F\x00\x00", 8).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF0\x7F\x00\x00", 8).cfa_delta_end, 0x7ff8);
 }
 
-static void code_that_stops_is_not_jumped_back_from(void)
+static void no_jump_back_follows_a_stop(void)
 {
     hfn_moved m = MOVE("\x90\x90\x90\x0F\x0B", 5); /* ud2 */
 
     CHECK_EQ_U64(m.length, 5);
-    m = MOVE("\x90\x90\x90\x90\xCC", 5); /* int3: a debugger goes on behind it */
+    m = MOVE("\x90\x90\x90\x90\xCC", 5); /* int3: a debugger may continue after it */
     CHECK_EQ_U64(m.length, 5 + 5);
 }
 
-static void more_places_than_fit_are_too_long(void)
+static void too_many_fixups_are_refused(void)
 {
     /* seven times je +0x20, a nop: with the jump back eight fixups */
     hfn_moved m = MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x90", 15);
@@ -252,7 +251,7 @@ static void more_places_than_fit_are_too_long(void)
     CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG);
 }
 
-static void more_bytes_than_fit_are_too_long(void)
+static void too_many_bytes_are_refused(void)
 {
     static const uint8_t nop[15] = { 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x0F, 0x1F, 0x84 };
     uint8_t bytes[7 * 15];
@@ -269,7 +268,7 @@ static void more_bytes_than_fit_are_too_long(void)
                  HFN_MOVE_TOO_LONG);
 }
 
-static void nothing_is_read_behind_the_code(void)
+static void nothing_is_read_beyond_the_code(void)
 {
     static const uint8_t bytes[] = { 0x90, 0x90, 0xB8, 1, 0, 0, 0 }; /* nop; nop; mov eax, 1 */
     hfn_moved m;
@@ -281,7 +280,7 @@ static void nothing_is_read_behind_the_code(void)
     CHECK_EQ_U64(offset, 2);
 }
 
-static void what_cannot_be_moved_says_where(void)
+static void refusals_report_the_offset(void)
 {
     MOVE("\x90\x06", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_UNDECODABLE);
@@ -308,8 +307,8 @@ static void a_retargeted_call_moves_nothing(void)
     CHECK(!hfn_arch_x86_64.retarget(other, sizeof other, RVA, &m));
 }
 
-/* Sent elsewhere by changing its field alone is what any CPU reads as that call or jump. */
-static void the_field_of_a_plain_call_or_jump_is_its_target(void)
+/* Only branches that every CPU decodes alike may be changed by writing their field. */
+static void plain_calls_and_jumps_are_retargetable(void)
 {
     static const struct {
         const char *bytes;
@@ -339,27 +338,27 @@ static void the_field_of_a_plain_call_or_jump_is_its_target(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(plain_instructions_are_copied_and_a_jump_back_follows),
-    CHECK_TEST(rip_relative_fields_become_fixups_before_an_immediate_too),
+    CHECK_TEST(plain_instructions_are_copied_before_a_jump_back),
+    CHECK_TEST(rip_relative_fields_become_fixups_even_before_an_immediate),
     CHECK_TEST(short_branches_are_widened),
-    CHECK_TEST(branches_that_know_only_short_targets_are_expanded),
-    CHECK_TEST(what_follows_a_branch_stands_behind_its_new_form),
+    CHECK_TEST(loops_and_jrcxz_are_expanded),
+    CHECK_TEST(copies_follow_the_widened_branch),
     CHECK_TEST(a_jump_to_a_moved_instruction_goes_to_its_copy),
     CHECK_TEST(a_jump_into_the_middle_of_a_moved_instruction_is_refused),
     CHECK_TEST(calls_are_refused_with_their_offset),
     CHECK_TEST(narrow_branches_and_addresses_are_refused),
-    CHECK_TEST(an_opcode_that_looks_like_a_prefix_is_none),
+    CHECK_TEST(opcode_67_is_not_a_prefix),
     CHECK_TEST(xbegin_keeps_its_form),
     CHECK_TEST(an_indirect_jump_ends_the_moved_code),
-    CHECK_TEST(the_depth_of_the_stack_is_told_before_each_instruction),
-    CHECK_TEST(an_unknown_stack_stays_unknown),
-    CHECK_TEST(a_stack_that_a_step_cannot_hold_is_unknown),
-    CHECK_TEST(code_that_stops_is_not_jumped_back_from),
-    CHECK_TEST(more_places_than_fit_are_too_long),
-    CHECK_TEST(more_bytes_than_fit_are_too_long),
-    CHECK_TEST(nothing_is_read_behind_the_code),
-    CHECK_TEST(what_cannot_be_moved_says_where),
+    CHECK_TEST(stack_depth_is_reported_before_each_instruction),
+    CHECK_TEST(unknown_stack_depth_stays_unknown),
+    CHECK_TEST(stack_depth_beyond_int16_is_unknown),
+    CHECK_TEST(no_jump_back_follows_a_stop),
+    CHECK_TEST(too_many_fixups_are_refused),
+    CHECK_TEST(too_many_bytes_are_refused),
+    CHECK_TEST(nothing_is_read_beyond_the_code),
+    CHECK_TEST(refusals_report_the_offset),
     CHECK_TEST(a_retargeted_call_moves_nothing),
-    CHECK_TEST(the_field_of_a_plain_call_or_jump_is_its_target),
+    CHECK_TEST(plain_calls_and_jumps_are_retargetable),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which registers are dead at an entry?  The law itself is tests/property/scratch_test.c. */
+/* Dead registers at an entry.  tests/property/scratch_test.c checks them by running code. */
 #include "arch/x86/scratch.h"
 
 #include "arch/arch.h"
@@ -7,13 +7,13 @@
 
 enum { RVA = 0x1000, RAX = 1 << 0, RCX = 1 << 1, RDX = 1 << 2, RDI = 1 << 7, R11 = 1 << 11 };
 
-static uint32_t dead(const char *bytes, size_t size)
+static uint32_t find_dead(const char *bytes, size_t size)
 {
     return hfn_x86_find_dead_registers((const uint8_t *)bytes, size, RVA, RVA);
 }
-#define DEAD(text) dead(text, sizeof(text) - 1)
+#define DEAD(text) find_dead(text, sizeof(text) - 1)
 
-static void dead_where_written_in_full_first(void)
+static void registers_overwritten_first_are_dead(void)
 {
     CHECK_EQ_U64(DEAD("\xB8\x01\x00\x00\x00\xC3"), RAX);         /* mov eax, 1; ret */
     CHECK_EQ_U64(DEAD("\x31\xC0\x29\xC9\xC3"), RAX | RCX);       /* xor eax, eax; sub ecx, ecx */
@@ -26,7 +26,7 @@ static void dead_where_written_in_full_first(void)
     CHECK_EQ_U64(DEAD("\x31\xC0\x89\xC1\xC3"), RAX | RCX);       /* xor eax, eax; mov ecx, eax */
 }
 
-static void live_where_read_or_written_in_part(void)
+static void registers_read_or_partly_written_are_live(void)
 {
     CHECK_EQ_U64(DEAD("\x89\xC1\x31\xC0\xC3"), RCX);       /* mov ecx, eax; xor eax, eax */
     CHECK_EQ_U64(DEAD("\xB0\x01\xC3"), 0);                 /* mov al, 1 */
@@ -55,31 +55,31 @@ static void both_sides_of_a_branch_count(void)
 }
 
 /* test edi, edi; je 1f; xor eax, eax; jmp 2f; 1: jmp 2f; 2: mov ecx, eax; ret */
-static void a_place_is_walked_again_for_what_the_first_way_had_written(void)
+static void join_is_followed_again_with_more_unwritten_registers(void)
 {
     CHECK_EQ_U64(DEAD("\x85\xFF\x74\x04\x31\xC0\xEB\x02\xEB\x00\x89\xC1\xC3"), RCX);
 }
 
-/* So many times je, each to another `xor eax, eax; ret`, and one behind them. */
-static uint32_t dead_behind_branches(uint32_t count)
+/* `count` times je, each to its own `xor eax, eax; ret`, and one more after them. */
+static uint32_t find_dead_after_branches(uint32_t count)
 {
     uint8_t bytes[256];
-    uint32_t behind = 2 * count, size = behind;
+    uint32_t beyond = 2 * count, size = beyond;
 
     for (uint32_t i = 0; i <= count; i++, size += 3) {
         memcpy(bytes + size, "\x31\xC0\xC3", 3);
     }
     for (uint32_t i = 0; i < count; i++) {
         bytes[2 * i] = 0x74;
-        bytes[2 * i + 1] = (uint8_t)(behind + 3 * (i + 1) - (2 * i + 2));
+        bytes[2 * i + 1] = (uint8_t)(beyond + 3 * (i + 1) - (2 * i + 2));
     }
     return hfn_x86_find_dead_registers(bytes, size, RVA, RVA);
 }
 
-static void more_branches_than_are_remembered_read_all(void)
+static void too_many_branches_read_all(void)
 {
-    CHECK_EQ_U64(dead_behind_branches(23), RAX); /* 24 places with the entry */
-    CHECK_EQ_U64(dead_behind_branches(24), 0);
+    CHECK_EQ_U64(find_dead_after_branches(23), RAX); /* 24 places with the entry */
+    CHECK_EQ_U64(find_dead_after_branches(24), 0);
 }
 
 static void direct_jumps_and_calls_are_followed(void)
@@ -91,41 +91,41 @@ static void direct_jumps_and_calls_are_followed(void)
     CHECK_EQ_U64(DEAD("\xEB\xFE") & RAX, RAX);                       /* never read */
 }
 
-static void what_is_not_understood_reads_all(void)
+static void undecodable_code_reads_all(void)
 {
     CHECK_EQ_U64(DEAD("\xFF\xD0\x31\xC9\xC3"), 0); /* call rax */
     CHECK_EQ_U64(DEAD("\x0F\x05\x31\xC0\xC3"), 0); /* syscall */
     CHECK_EQ_U64(DEAD("\xCD\x80\x31\xC0\xC3"), 0); /* int 0x80 */
     CHECK_EQ_U64(DEAD("\x0F\x0B"), 0);             /* ud2 */
     CHECK_EQ_U64(DEAD("\x06\x31\xC0\xC3"), 0);     /* no instruction */
-    CHECK_EQ_U64(DEAD("\x31\xFF"), RDI);           /* xor edi, edi, then no more bytes */
+    CHECK_EQ_U64(DEAD("\x31\xFF"), RDI);           /* xor edi, edi and no further bytes */
     CHECK_EQ_U64(DEAD("\xC7\xF8\x02\x00\x00\x00\x31\xC9\xC3\xC3"), 0); /* xbegin */
     CHECK_EQ_U64(DEAD(""), 0);
 }
 
-static void nothing_is_read_behind_the_code(void)
+static void nothing_is_read_beyond_the_code(void)
 {
     static const uint8_t cut[] = { 0x31, 0xC0 };                /* xor eax, eax */
-    static const uint8_t behind[] = { 0xEB, 0x00, 0x31, 0xC0 }; /* jmp +0 */
+    static const uint8_t beyond[] = { 0xEB, 0x00, 0x31, 0xC0 }; /* jmp +0 */
 
     CHECK_EQ_U64(hfn_x86_find_dead_registers(cut, 2, RVA, RVA), RAX);
     CHECK_EQ_U64(hfn_x86_find_dead_registers(cut, 1, RVA, RVA), 0);
-    CHECK_EQ_U64(hfn_x86_find_dead_registers(behind, 4, RVA, RVA), RAX);
-    CHECK_EQ_U64(hfn_x86_find_dead_registers(behind, 2, RVA, RVA), 0);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(beyond, 4, RVA, RVA), RAX);
+    CHECK_EQ_U64(hfn_x86_find_dead_registers(beyond, 2, RVA, RVA), 0);
 }
 
-static void a_long_way_reads_all_that_it_has_not_written(void)
+static void too_long_path_reads_all_unwritten(void)
 {
     uint8_t bytes[4096];
 
     memset(bytes, 0x90, sizeof bytes);
     bytes[0] = 0x31, bytes[1] = 0xD2;       /* xor edx, edx */
-    bytes[4000] = 0x31, bytes[4001] = 0xC0; /* xor eax, eax, behind thousands of nops */
+    bytes[4000] = 0x31, bytes[4001] = 0xC0; /* xor eax, eax, after thousands of nops */
     CHECK_EQ_U64(hfn_x86_find_dead_registers(bytes, sizeof bytes, RVA, RVA), RDX);
     CHECK_EQ_U64(hfn_x86_find_scratch_register(bytes, sizeof bytes, RVA, RVA), 2);
     CHECK_EQ_U64(hfn_x86_find_scratch_register(bytes, sizeof bytes, RVA, RVA + 2), HFN_NO_REGISTER);
     bytes[4000] = bytes[4001] = 0x90;
-    bytes[2 + 94] = 0x31, bytes[2 + 95] = 0xC0; /* the 96th instruction is the last looked at */
+    bytes[2 + 94] = 0x31, bytes[2 + 95] = 0xC0; /* the 96th instruction is the last one followed */
     CHECK_EQ_U64(hfn_x86_find_dead_registers(bytes, sizeof bytes, RVA, RVA), RAX | RDX);
     memmove(bytes + 3, bytes + 2, 100);
     bytes[2] = 0x90;
@@ -133,14 +133,14 @@ static void a_long_way_reads_all_that_it_has_not_written(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(dead_where_written_in_full_first),
-    CHECK_TEST(live_where_read_or_written_in_part),
+    CHECK_TEST(registers_overwritten_first_are_dead),
+    CHECK_TEST(registers_read_or_partly_written_are_live),
     CHECK_TEST(both_sides_of_a_branch_count),
-    CHECK_TEST(a_place_is_walked_again_for_what_the_first_way_had_written),
-    CHECK_TEST(more_branches_than_are_remembered_read_all),
+    CHECK_TEST(join_is_followed_again_with_more_unwritten_registers),
+    CHECK_TEST(too_many_branches_read_all),
     CHECK_TEST(direct_jumps_and_calls_are_followed),
-    CHECK_TEST(what_is_not_understood_reads_all),
-    CHECK_TEST(nothing_is_read_behind_the_code),
-    CHECK_TEST(a_long_way_reads_all_that_it_has_not_written),
+    CHECK_TEST(undecodable_code_reads_all),
+    CHECK_TEST(nothing_is_read_beyond_the_code),
+    CHECK_TEST(too_long_path_reads_all_unwritten),
 };
 CHECK_MAIN(tests)

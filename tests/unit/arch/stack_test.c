@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What single instructions do to the depth of the stack. */
+/* The change of the stack's depth by single instructions. */
 #include "arch/x86/relocate.h"
 
 #include "check.h"
@@ -29,7 +29,7 @@ static void pushes_and_pops_are_eight_bytes(void)
     CHECK_EQ_I64(GROWTH("\x9D"), -8);                    /* popfq */
 }
 
-static void constants_are_known(void)
+static void constant_adjustments_are_known(void)
 {
     CHECK_EQ_I64(GROWTH("\x48\x83\xEC\x18"), 24);                   /* sub rsp, 24 */
     CHECK_EQ_I64(GROWTH("\x48\x83\xC4\x80"), 128);                  /* add rsp, -128 */
@@ -67,7 +67,7 @@ static void reading_rsp_changes_nothing(void)
 
 static const check_test tests[] = {
     CHECK_TEST(pushes_and_pops_are_eight_bytes),
-    CHECK_TEST(constants_are_known),
+    CHECK_TEST(constant_adjustments_are_known),
     CHECK_TEST(other_writes_to_rsp_are_unknown),
     CHECK_TEST(reading_rsp_changes_nothing),
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Following the stack through instructions: what reaches out of a function's own frame is seen, and so is
- * what might. */
+/* Follows the stack through instructions: accesses that leave or may leave a function's own
+ * frame are found. */
 #include "arch/x86/stack_use.h"
 
 #include "check.h"
@@ -9,18 +9,18 @@
 
 enum { RAX = 0, RCX = 1, RSP = 4, RBP = 5 };
 
-/* Over the instructions one by one; the answer of the first that is not fine. */
+/* Step through the instructions; returns the first outcome that is not HFN_STACK_OK. */
 static hfn_stack_outcome follow_in(hfn_x86_mode mode, hfn_stack_state *s, const char *bytes,
                                    size_t size, const uint8_t *lengths)
 {
-    hfn_stack_outcome answer = HFN_STACK_OK;
+    hfn_stack_outcome outcome = HFN_STACK_OK;
     uint64_t at = 0;
 
     hfn_x86_begin_stack(mode, s);
-    for (; at < size && answer == HFN_STACK_OK; at += *lengths++) {
-        answer = hfn_x86_step_stack(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
+    for (; at < size && outcome == HFN_STACK_OK; at += *lengths++) {
+        outcome = hfn_x86_step_stack(mode, (const uint8_t *)bytes + at, size - at, 0x1000 + at, s);
     }
-    return answer;
+    return outcome;
 }
 /* FOLLOW(&state, "bytes", lengths of the instructions) */
 #define FOLLOW(s, bytes, ...)                                                                      \
@@ -28,7 +28,7 @@ static hfn_stack_outcome follow_in(hfn_x86_mode mode, hfn_stack_state *s, const 
 #define FOLLOW_32(s, bytes, ...)                                                                   \
     follow_in(HFN_X86_32, s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ })
 
-static void an_entry_stands_at_its_return_address(void)
+static void entry_state_points_to_the_return_address(void)
 {
     hfn_stack_state s;
 
@@ -57,7 +57,7 @@ static void pushes_constants_and_copies_are_followed(void)
     CHECK_EQ_I64(s.at[RSP], -8);
 }
 
-static void a_return_must_stand_at_the_return_address(void)
+static void return_requires_rsp_at_the_return_address(void)
 {
     hfn_stack_state s;
 
@@ -72,7 +72,7 @@ static void a_return_must_stand_at_the_return_address(void)
                  HFN_STACK_TOUCHES_RETURN); /* mov rbp, rsp; leave */
 }
 
-static void what_reaches_out_is_seen(void)
+static void accesses_beyond_the_frame_are_found(void)
 {
     hfn_stack_state s;
 
@@ -97,8 +97,8 @@ static void what_reaches_out_is_seen(void)
     CHECK_EQ_I64(FOLLOW(&s, "\x0F\x10\x44\x24\xF8", 5), HFN_STACK_TOUCHES_RETURN);
 }
 
-/* How far above the CFA they lie. */
-static void arguments_at_known_places_are_its_own(void)
+/* The measured size is the end of the access, counted from the CFA. */
+static void arguments_at_known_places_are_allowed(void)
 {
     hfn_stack_state s;
 
@@ -118,15 +118,16 @@ static void arguments_at_known_places_are_its_own(void)
 }
 
 /* clang reads `b.a[i - 3]` of an argument on the stack at [rsp + 8*i - 16]. */
-static void an_index_may_reach_out(void)
+static void indexed_accesses_may_leave_the_frame(void)
 {
     hfn_stack_state s;
 
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8B\x44\xC4\xF0", 5),
                  HFN_STACK_TOUCHES_CALLER); /* mov rax, [rsp+8*rax-16] */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x8D\x44\xC4\xF0", 5),
-                 HFN_STACK_TOUCHES_CALLER); /* lea rax, the same */
-    /* mov rcx, rsp; sub rcx, 32: mov al, [rax+rcx] and lea rax, [rax+rcx]: the index is the frame's */
+                 HFN_STACK_TOUCHES_CALLER); /* lea rax, [rsp+8*rax-16] */
+    /* mov rcx, rsp; sub rcx, 32: mov al, [rax+rcx] and lea rax, [rax+rcx]: the index is the
+     * frame's */
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x8A\x04\x08", 3, 4, 3), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "\x48\x89\xE1\x48\x83\xE9\x20\x48\x8D\x04\x08", 3, 4, 4),
                  HFN_STACK_LOST);
@@ -140,7 +141,7 @@ static void an_index_may_reach_out(void)
 }
 
 /* A copy of the stack pointer at the entry is the address of the return address. */
-static void the_place_of_the_return_address_is_not_kept(void)
+static void address_of_the_return_address_is_not_stored(void)
 {
     hfn_stack_state s;
 
@@ -154,7 +155,7 @@ static void the_place_of_the_return_address_is_not_kept(void)
     CHECK_EQ_I64(FOLLOW(&s, "\x53\x48\x89\x27", 1, 3), HFN_STACK_OK); /* push rbx; mov [rdi], rsp */
 }
 
-static void what_moves_the_stack_pointer_otherwise_is_lost(void)
+static void unknown_changes_of_rsp_lose_the_stack(void)
 {
     hfn_stack_state s;
 
@@ -171,7 +172,7 @@ static void what_moves_the_stack_pointer_otherwise_is_lost(void)
 }
 
 /* push rbp; mov rbp, rsp; and rsp, -64; sub rsp, rax; mov [rsp+8], rax; leave; ret */
-static void a_realigned_frame_ends_by_its_pointer(void)
+static void realigned_frame_ends_with_leave(void)
 {
     hfn_stack_state s;
 
@@ -183,7 +184,7 @@ static void a_realigned_frame_ends_by_its_pointer(void)
     CHECK_EQ_I64(FOLLOW(&s, "\x55\x48\x83\xE4\xC0\x5D\xC3", 1, 4, 1, 1), HFN_STACK_LOST);
 }
 
-static void a_call_changes_what_callees_may_change(void)
+static void calls_clobber_volatile_registers(void)
 {
     hfn_stack_state s;
 
@@ -195,7 +196,7 @@ static void a_call_changes_what_callees_may_change(void)
     CHECK_EQ_I64(s.at[RSP], -16);
 }
 
-static void no_instruction_is_lost(void)
+static void invalid_instructions_lose_the_stack(void)
 {
     hfn_stack_state s;
 
@@ -205,7 +206,7 @@ static void no_instruction_is_lost(void)
 
 /* ---- i386. */
 
-static void arguments_that_are_read_are_measured(void)
+static void i386_argument_accesses_are_measured(void)
 {
     hfn_stack_state s;
 
@@ -226,7 +227,7 @@ static void arguments_that_are_read_are_measured(void)
     CHECK_EQ_I64(FOLLOW_32(&s, "\x8B\x44\x24\xFE", 4), HFN_STACK_TOUCHES_RETURN);
 }
 
-static void returns_say_what_they_take_along(void)
+static void i386_returns_report_popped_bytes(void)
 {
     hfn_stack_state s;
 
@@ -235,21 +236,21 @@ static void returns_say_what_they_take_along(void)
     CHECK_EQ_U64(s.argument_bytes, 12);
     CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x06\x00", 3), HFN_STACK_POPS_UNKNOWN);
     CHECK_EQ_I64(FOLLOW_32(&s, "\xC2\x80\x00", 3),
-                 HFN_STACK_POPS_UNKNOWN); /* more than can be copied */
+                 HFN_STACK_POPS_UNKNOWN); /* more than a stub can copy */
     CHECK_EQ_I64(FOLLOW_32(&s, "\xCB", 1), HFN_STACK_POPS_UNKNOWN);
     CHECK_EQ_I64(FOLLOW_32(&s, "\x53\xC3", 1, 1), HFN_STACK_LOST);
 }
 
-static void what_callees_may_have_taken_is_doubted(void)
+static void i386_accesses_after_calls_are_uncertain(void)
 {
     hfn_stack_state s;
 
-    /* sub esp, 12; call; mov eax, [esp+16], the first argument if the callee took nothing */
+    /* sub esp, 12; call; mov eax, [esp+16], the first argument if the callee popped nothing */
     CHECK_EQ_I64(FOLLOW_32(&s, "\x83\xEC\x0C\xE8\x01\x02\x03\x04\x8B\x44\x24\x10", 3, 5, 4),
                  HFN_STACK_OK);
     CHECK_EQ_U64(s.uncertain_calls, 1);
     CHECK(s.depends_on_calls);
-    /* push ebp; mov ebp, esp; call; mov eax, [ebp+8]; leave: the frame pointer is sure */
+    /* push ebp; mov ebp, esp; call; mov eax, [ebp+8]; leave: the frame pointer is certain */
     CHECK_EQ_I64(FOLLOW_32(&s, "\x55\x89\xE5\xE8\x01\x02\x03\x04\x8B\x45\x08\xC9", 1, 2, 5, 3, 1),
                  HFN_STACK_OK);
     CHECK(!s.depends_on_calls);
@@ -259,7 +260,7 @@ static void what_callees_may_have_taken_is_doubted(void)
     CHECK_EQ_U64(s.uncertain_calls, 0);
 }
 
-static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
+static void i386_realigned_frame_keeps_its_arguments(void)
 {
     hfn_stack_state s;
 #define REALIGNS "\x8D\x4C\x24\x04\x83\xE4\xF0\xFF\x71\xFC\x55\x89\xE5\x51" /* lea ... push ecx */
@@ -275,7 +276,7 @@ static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
     CHECK_EQ_I64(
         FOLLOW_32(&s, REALIGNS "\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3", 4, 3, 3, 1, 2, 1, 3, 1, 3, 1),
         HFN_STACK_OK);
-    /* from another place; passed on before it was kept; stored; without what realigns */
+    /* loaded from another place; passed on before it is saved; stored; its return address read */
     CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "\x8B\x4D\xF8\xC9\x8D\x61\xFC", 4, 3, 3, 1, 2, 1, 3, 1, 3),
                  HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW_32(&s, "\x8D\x4C\x24\x04\x83\xE4\xF0\xE8\x01\x02\x03\x04", 4, 3, 5),
@@ -285,49 +286,58 @@ static void a_realigned_frame_of_32_bits_keeps_its_arguments(void)
                  HFN_STACK_TOUCHES_RETURN);
 }
 
-static void an_own_address_that_is_kept_or_compared_is_noted(void)
+static void frame_addresses_stored_or_compared_are_noted(void)
 {
-    enum { KEPT = HFN_FRAME_ADDRESS_STORED, COMPARED = HFN_FRAME_ADDRESS_COMPARED };
+    enum { STORED = HFN_FRAME_ADDRESS_STORED, COMPARED = HFN_FRAME_ADDRESS_COMPARED };
     hfn_stack_state s;
 
 #define NOTED(mode, bytes, ...)                                                                    \
     (follow_in(mode, &s, bytes, sizeof(bytes) - 1, (const uint8_t[]){ __VA_ARGS__ }),              \
      s.frame_address)
-#define OWN "\x48\x8D\x44\x24\xF0"                                        /* lea rax, [rsp-16] */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x07", 5, 3), KEPT);      /* mov [rdi], rax     */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x87\x07", 5, 3), KEPT);      /* xchg [rdi], rax    */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x44\x24\xF8", 5, 5), 0); /* mov [rsp-8], rax   */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x50", 5, 1), 0);                 /* push rax           */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x89\x0F", 5, 3), 0);         /* mov [rdi], rcx     */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\x07", 5, 3), COMPARED);  /* cmp [rdi], rax     */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x3B\x07", 5, 3), COMPARED);  /* cmp rax, [rdi]     */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC1", 5, 3), COMPARED);  /* cmp rcx, rax       */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC8", 5, 3), COMPARED);  /* cmp rax, rcx       */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\x44\x24\xF8", 5, 5), 0); /* cmp [rsp-8], rax   */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x39\xC4", 5, 3), 0);         /* cmp rsp, rax       */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x85\xC0", 5, 3), 0);         /* test rax, rax      */
-    CHECK_EQ_U64(NOTED(HFN_X86_64, OWN "\x48\x3B\x07\x48\x89\x07", 5, 3, 3), KEPT | COMPARED);
+#define MAKE_ADDRESS "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x89\x07", 5, 3),
+                 STORED); /* mov [rdi], rax     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x87\x07", 5, 3),
+                 STORED); /* xchg [rdi], rax    */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x89\x44\x24\xF8", 5, 5),
+                 0);                                                       /* mov [rsp-8], rax   */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x50", 5, 1), 0);         /* push rax           */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x89\x0F", 5, 3), 0); /* mov [rdi], rcx     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x39\x07", 5, 3),
+                 COMPARED); /* cmp [rdi], rax     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x3B\x07", 5, 3),
+                 COMPARED); /* cmp rax, [rdi]     */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x39\xC1", 5, 3),
+                 COMPARED); /* cmp rcx, rax       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x39\xC8", 5, 3),
+                 COMPARED); /* cmp rax, rcx       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x39\x44\x24\xF8", 5, 5),
+                 0);                                                       /* cmp [rsp-8], rax   */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x39\xC4", 5, 3), 0); /* cmp rsp, rax       */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x85\xC0", 5, 3), 0); /* test rax, rax      */
+    CHECK_EQ_U64(NOTED(HFN_X86_64, MAKE_ADDRESS "\x48\x3B\x07\x48\x89\x07", 5, 3, 3),
+                 STORED | COMPARED);
     /* lea eax, [esp-16]; cmp ecx, eax; mov [edx], eax */
-    CHECK_EQ_U64(NOTED(HFN_X86_32, "\x8D\x44\x24\xF0\x39\xC1\x89\x02", 4, 2, 2), KEPT | COMPARED);
-#undef OWN
+    CHECK_EQ_U64(NOTED(HFN_X86_32, "\x8D\x44\x24\xF0\x39\xC1\x89\x02", 4, 2, 2), STORED | COMPARED);
+#undef MAKE_ADDRESS
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(an_entry_stands_at_its_return_address),
+    CHECK_TEST(entry_state_points_to_the_return_address),
     CHECK_TEST(pushes_constants_and_copies_are_followed),
-    CHECK_TEST(a_return_must_stand_at_the_return_address),
-    CHECK_TEST(what_reaches_out_is_seen),
-    CHECK_TEST(arguments_at_known_places_are_its_own),
-    CHECK_TEST(an_index_may_reach_out),
-    CHECK_TEST(the_place_of_the_return_address_is_not_kept),
-    CHECK_TEST(what_moves_the_stack_pointer_otherwise_is_lost),
-    CHECK_TEST(a_realigned_frame_ends_by_its_pointer),
-    CHECK_TEST(a_call_changes_what_callees_may_change),
-    CHECK_TEST(no_instruction_is_lost),
-    CHECK_TEST(arguments_that_are_read_are_measured),
-    CHECK_TEST(returns_say_what_they_take_along),
-    CHECK_TEST(what_callees_may_have_taken_is_doubted),
-    CHECK_TEST(a_realigned_frame_of_32_bits_keeps_its_arguments),
-    CHECK_TEST(an_own_address_that_is_kept_or_compared_is_noted),
+    CHECK_TEST(return_requires_rsp_at_the_return_address),
+    CHECK_TEST(accesses_beyond_the_frame_are_found),
+    CHECK_TEST(arguments_at_known_places_are_allowed),
+    CHECK_TEST(indexed_accesses_may_leave_the_frame),
+    CHECK_TEST(address_of_the_return_address_is_not_stored),
+    CHECK_TEST(unknown_changes_of_rsp_lose_the_stack),
+    CHECK_TEST(realigned_frame_ends_with_leave),
+    CHECK_TEST(calls_clobber_volatile_registers),
+    CHECK_TEST(invalid_instructions_lose_the_stack),
+    CHECK_TEST(i386_argument_accesses_are_measured),
+    CHECK_TEST(i386_returns_report_popped_bytes),
+    CHECK_TEST(i386_accesses_after_calls_are_uncertain),
+    CHECK_TEST(i386_realigned_frame_keeps_its_arguments),
+    CHECK_TEST(frame_addresses_stored_or_compared_are_noted),
 };
 CHECK_MAIN(tests)

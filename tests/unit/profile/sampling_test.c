@@ -217,8 +217,8 @@ static void try_streams(hotfn_record *r, stream_kind kind, verdict v[FIGURES])
 {
     for (uint32_t number = 0; number < STREAMS; number++) {
         stream s = { .kind = kind,
-                     .random = random_from(number + 1),
-                     .cost_random = random_from(number + 1000),
+                     .random = random_seed(number + 1),
+                     .cost_random = random_seed(number + 1000),
                      .drawn = number };
         hotfn_record_timing outer = HOTFN_RECORD_TIMING_INIT, inner = outer;
 
@@ -274,8 +274,8 @@ typedef struct told_run {
 static told_run write_run(const char *path, uint32_t number)
 {
     stream s = { .kind = number % STREAM_KINDS,
-                 .random = random_from(number + 1),
-                 .cost_random = random_from(number + 1000),
+                 .random = random_seed(number + 1),
+                 .cost_random = random_seed(number + 1000),
                  .drawn = number };
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     hotfn_record *r;

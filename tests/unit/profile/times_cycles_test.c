@@ -41,7 +41,7 @@ static void make_graph(random_source *r, hfn_time_sums *sums, bool reaches[SLOTS
 
 static bool check_graph(uint64_t seed)
 {
-    random_source r = random_from(seed);
+    random_source r = random_seed(seed);
     hfn_slot_sum slots[SLOTS] = { { .calls = 0 } };
     hfn_edge_sum edges[EDGES];
     hfn_time_sums sums = {

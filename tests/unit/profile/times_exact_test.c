@@ -55,7 +55,7 @@ static void run(sampled_stream *s, stream_kind kind, uint32_t number)
 {
     memset(s, 0, sizeof *s);
     s->clock = 1000;
-    s->random = random_from(number + 1);
+    s->random = random_seed(number + 1);
     s->drawn = number;
     for (uint32_t i = 0; i < CALLS; i++) {
         sampled_enter(s, CALLER);

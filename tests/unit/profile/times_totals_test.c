@@ -70,7 +70,7 @@ static void try_streams(story *tell, const char *const *pairs, sampled_verdict v
     for (uint32_t number = 0; number < STREAMS; number++) {
         memset(s, 0, sizeof *s);
         s->clock = 1000;
-        s->random = random_from(number + 1);
+        s->random = random_seed(number + 1);
         s->drawn = number;
         for (uint32_t i = 0; i < CALLS; i++) {
             tell(s);

@@ -226,7 +226,7 @@ static uint32_t random_omap(entry *omap, random_source *r)
 
 static void pieces_and_ways_back_are_what_a_look_at_each_byte_finds(void)
 {
-    random_source r = random_from(1);
+    random_source r = random_seed(1);
     uint64_t wrong = 0, pieces = 0;
     entry omap[8];
 

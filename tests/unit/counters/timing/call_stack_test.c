@@ -649,7 +649,7 @@ static void model_step(model *m, random_source *r)
 
 static bool check_round(uint64_t seed, bool full)
 {
-    random_source r = random_from(seed);
+    random_source r = random_seed(seed);
     static model m;
     uint64_t begin = hfn_cpu_ticks();
     bool fine = true;
