@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A tiny function, called 10^9 times (or as many thousands as the argument says).  Prints the processor
- * time that the process took, in seconds. */
+/* Calls a tiny function 10^9 times, or as many thousand times as the argument.  Prints the CPU
+ * time of the process in seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a budget of 5 % leaves of the cost of hooks: a tiny function called 10^9 times, and sqlite3; and whether
-a call costs what the budget takes it for."""
+"""The cost of hooks with a budget of 5 %, for a tiny function called 10^9 times and for sqlite3, and the
+accuracy of the budget's cost of a call."""
 import json
 import os
 
@@ -16,8 +16,8 @@ def hooked(words, record, command):
     return [tools.HOTFN, "run", "-q", *words, "-o", record, "--", *command]
 
 
-def said_taken(record):
-    """What the report says that hooks took."""
+def read_taken(record):
+    """The hooks' share of time according to the report."""
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "1", record]))
     return report["budget"]["taken"] if "budget" in report else None
 
@@ -33,7 +33,7 @@ def tiny_rows(report, options):
         for mode, words in MODES.items():
             ratios[mode].append(float(tools.output_of(hooked(words, record, [binary]), cpus=[1])) / bare)
             if "budget" in mode:
-                taken[mode].append(100 * said_taken(record))
+                taken[mode].append(100 * read_taken(record))
     for mode, values in ratios.items():
         report.add(f"budget/tiny/{mode}", "CPU ratio", values)
         yield [mode, figures.spread(values, 3), figures.spread(taken[mode], 1) if taken[mode] else "",
@@ -45,13 +45,13 @@ def program_rows(report, options, env):
     for mode, words in MODES.items() if program else ():
         took = programs.measure(program, mode, lambda command, folder, words=words: hooked(
             words, os.path.join(folder, "r.hfr"), command), programs.BIG, options.runs, env)
-        report.add(f"budget/sqlite3/{mode}", "CPU ratio", [one[1] for one in took])
-        yield [mode, figures.spread([one[0] for one in took], 3),
-               figures.spread([one[1] for one in took], 3), options.runs]
+        report.add(f"budget/sqlite3/{mode}", "CPU ratio", [pair[1] for pair in took])
+        yield [mode, figures.spread([pair[0] for pair in took], 3),
+               figures.spread([pair[1] for pair in took], 3), options.runs]
 
 
 def cpu_and_calls(program, scale, is_counted, env):
-    """(processor seconds, calls, what the budget takes a call for in ns) of one run."""
+    """(CPU seconds, calls, the budget's cost of a call in ns) of one run."""
     record = tools.WORK / "c.hfr"
     command = program.command(scale)
     if is_counted:
@@ -64,35 +64,35 @@ def cpu_and_calls(program, scale, is_counted, env):
 
 
 def cost_rows(report, options, env):
-    """What a call costs is the difference of two scales: what a start costs is in both."""
+    """The cost of a call is the difference between two scales, since both contain the start."""
     for name, program, problem in programs.programs():
         if problem:
             continue
-        measured, taken_for = [], []
+        measured, assumed = [], []
         for _ in range(max(3, options.runs // 3)):
             small, large = [[cpu_and_calls(program, scale, counted, env) for counted in (False, True)]
                             for scale in (programs.SMALL, programs.BIG)]
             cost = (large[1][0] - small[1][0]) - (large[0][0] - small[0][0])
             measured.append(cost * 1e9 / (large[1][1] - small[1][1]))
-            taken_for.append(large[1][2])
+            assumed.append(large[1][2])
         report.add(f"budget/cost/{name}/measured", "ns a call", measured)
-        report.add(f"budget/cost/{name}/taken for", "ns a call", taken_for)
-        yield [name, figures.spread(measured), figures.spread(taken_for), len(measured)]
+        report.add(f"budget/cost/{name}/assumed", "ns a call", assumed)
+        yield [name, figures.spread(measured), figures.spread(assumed), len(measured)]
 
 
 def run(report, options):
     tools.WORK.mkdir(parents=True, exist_ok=True)
     report.heading("10^9 calls of a tiny function, with a budget",
-                   "Processor time of the program over the bare run's before it, on one processor: "
-                   "least, median, upper quartile.  Its parent runs on it too, but is not in the figure.")
-    report.table(["mode", "CPU ratio", "the report says, %", "pairs"],
+                   "CPU time of the program over the preceding bare run's, on one CPU: min, median, upper "
+                   "quartile.  hotfn's process shares the CPU, but is not included.")
+    report.table(["mode", "CPU ratio", "reported, %", "pairs"],
                  list(tiny_rows(report, options)))
     env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache")}
-    report.heading("What a counted call costs, and what a budget takes it for",
-                   "Nanoseconds, all functions of the program, pinned to one processor: least, median, upper "
+    report.heading("Cost of a counted call, measured and assumed by the budget",
+                   "Nanoseconds, all functions of the program, pinned to one CPU: min, median, upper "
                    "quartile.")
-    report.table(["program", "it costs", "taken for", "pairs"], list(cost_rows(report, options, env)))
+    report.table(["program", "measured", "assumed", "pairs"], list(cost_rows(report, options, env)))
     report.heading("sqlite3, all functions of the program, with a budget",
-                   "Over the bare run's, side by side, start, scan and parent included.")
+                   "Over the bare run's, in pairs, including start, scan and hotfn's process.")
     report.table(["mode", "wall ratio", "CPU ratio", "pairs"],
                  list(program_rows(report, options, env)))

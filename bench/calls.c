@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call costs with and without hooks, in one process on one placement of the code.
+/* Measures the cost of a call with and without hooks, in one process with one placement of the
+ * code.
  *
  *     calls FUNCTIONS THREADS CALLS ROUNDS MODE ...
  *
- * FUNCTIONS 1, 64 or 1000 are called in turn, CALLS times in all by each thread; each round measures
- * each MODE once: bare, floor (jump in, jump back), ours (count).  Prints `MODE ns-per-call` lines.
- * In mode ours every call must have been counted. */
+ * FUNCTIONS (1, 64 or 1000) are called in turn, CALLS times in total by each thread.  Each round
+ * measures each MODE once: bare, floor (jump in, jump back) or hotfn (count).  Prints `MODE
+ * ns-per-call` lines.  In mode hotfn every call must be counted. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -24,19 +25,19 @@ uint64_t run_64(uint64_t n);
 uint64_t run_1000(uint64_t n);
 
 #define MAX_THREADS 8
-#define BATCHES 5 /* the one in the middle counts: others use the machine too */
+#define BATCHES 5 /* the median is used, since other programs run too */
 
-/* -finstrument-functions calls these; a thread-local counter is what it can do at best. */
-#define UNSEEN __attribute__((no_instrument_function))
+/* Called by -finstrument-functions; a thread-local counter is its cheapest useful work. */
+#define NOT_INSTRUMENTED __attribute__((no_instrument_function))
 static __thread uint64_t instrument_calls;
 
-UNSEEN void __cyg_profile_func_enter(void *function, void *caller)
+NOT_INSTRUMENTED void __cyg_profile_func_enter(void *function, void *caller)
 {
     (void)function, (void)caller;
     instrument_calls++;
 }
 
-UNSEEN void __cyg_profile_func_exit(void *function, void *caller)
+NOT_INSTRUMENTED void __cyg_profile_func_exit(void *function, void *caller)
 {
     (void)function, (void)caller;
 }
@@ -55,7 +56,7 @@ typedef struct worker {
     unsigned number;
 } worker;
 
-/* The stations that a hook needs, over this program's own file. */
+/* The objects that hooks need, for this program's own file. */
 typedef struct own_image {
     hotfn_image *image;
     hotfn_symbols *symbols;
@@ -65,7 +66,8 @@ typedef struct own_image {
     uint64_t base;
 } own_image;
 
-UNSEEN static void check(hotfn_status status, const hotfn_error *err, const char *what)
+NOT_INSTRUMENTED static void require_ok(hotfn_status status, const hotfn_error *err,
+                                        const char *what)
 {
     if (status == HOTFN_OK) {
         return;
@@ -75,8 +77,8 @@ UNSEEN static void check(hotfn_status status, const hotfn_error *err, const char
     exit(1);
 }
 
-/* CPU time of this thread: what others do meanwhile does not count. */
-UNSEEN static double now_ns(void)
+/* CPU time of this thread, independent of other programs. */
+NOT_INSTRUMENTED static double read_cpu_ns(void)
 {
     struct timespec t;
 
@@ -86,8 +88,8 @@ UNSEEN static double now_ns(void)
 
 /* ---- Measuring. */
 
-/* The n-th CPU that this process may use; with fewer CPUs than threads, they share. */
-UNSEEN static void pin(unsigned number)
+/* Pin this thread to the n-th allowed CPU, modulo the number of CPUs. */
+NOT_INSTRUMENTED static void pin_thread(unsigned number)
 {
     static cpu_set_t allowed;
     static bool known;
@@ -108,34 +110,34 @@ UNSEEN static void pin(unsigned number)
     sched_setaffinity(0, sizeof own, &own);
 }
 
-UNSEEN static int compare(const void *a, const void *b)
+NOT_INSTRUMENTED static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
 
     return (x > y) - (x < y);
 }
 
-UNSEEN static void *work(void *user)
+NOT_INSTRUMENTED static void *run_batches(void *user)
 {
     const worker *w = user;
     bench *b = w->b;
 
-    pin(w->number);
+    pin_thread(w->number);
     double took[BATCHES];
     b->run(b->rounds_of_batch); /* warm */
     pthread_barrier_wait(&b->barrier);
     for (int batch = 0; batch < BATCHES; batch++) {
-        double begin = now_ns();
+        double begin = read_cpu_ns();
         b->run(b->rounds_of_batch);
-        took[batch] = (now_ns() - begin) / (double)(b->rounds_of_batch * b->function_count);
+        took[batch] = (read_cpu_ns() - begin) / (double)(b->rounds_of_batch * b->function_count);
     }
-    qsort(took, BATCHES, sizeof *took, compare);
+    qsort(took, BATCHES, sizeof *took, compare_doubles);
     b->ns_per_call[w->number] = took[BATCHES / 2];
     return NULL;
 }
 
-/* Mean over the threads of ns per call. */
-UNSEEN static double measure(bench *b)
+/* Mean of the threads' nanoseconds per call. */
+NOT_INSTRUMENTED static double measure_calls(bench *b)
 {
     pthread_t threads[MAX_THREADS];
     worker workers[MAX_THREADS];
@@ -144,7 +146,7 @@ UNSEEN static double measure(bench *b)
     pthread_barrier_init(&b->barrier, NULL, b->threads);
     for (unsigned i = 0; i < b->threads; i++) {
         workers[i] = (worker){ b, i };
-        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
+        if (pthread_create(&threads[i], NULL, run_batches, &workers[i]) != 0) {
             exit(1);
         }
     }
@@ -158,25 +160,26 @@ UNSEEN static double measure(bench *b)
 
 /* ---- Hooking the functions place_*. */
 
-UNSEEN static void open_own_image(own_image *own)
+NOT_INSTRUMENTED static void open_own_image(own_image *own)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    check(hotfn_image_open(&own->image, "/proc/self/exe", NULL, &err), &err, "image");
-    check(hotfn_symbols_load(&own->symbols, own->image, NULL, NULL, &err), &err, "symbols");
-    check(hotfn_functions_build(&own->functions, own->image, own->symbols, NULL, &err), &err,
-          "functions");
-    check(hotfn_verdicts_judge(&own->verdicts, own->image, own->functions, NULL, NULL, &err), &err,
-          "verdicts");
-    check(hotfn_plan_build(&own->plan, own->image, own->functions, own->verdicts, NULL, &err), &err,
-          "plan");
+    require_ok(hotfn_image_open(&own->image, "/proc/self/exe", NULL, &err), &err, "image");
+    require_ok(hotfn_symbols_load(&own->symbols, own->image, NULL, NULL, &err), &err, "symbols");
+    require_ok(hotfn_functions_build(&own->functions, own->image, own->symbols, NULL, &err), &err,
+               "functions");
+    require_ok(hotfn_verdicts_judge(&own->verdicts, own->image, own->functions, NULL, NULL, &err),
+               &err, "verdicts");
+    require_ok(hotfn_plan_build(&own->plan, own->image, own->functions, own->verdicts, NULL, &err),
+               &err, "plan");
     Dl_info self;
     dladdr((const void *)(uintptr_t)run_1, &self);
     own->base = (uint64_t)(uintptr_t)self.dli_fbase;
 }
 
-/* Hooks all place_* functions; slots are their numbers. */
-UNSEEN static hotfn_hooks *hook(const own_image *own, uint32_t kind, hotfn_counters *counters)
+/* Hook all place_* functions; their numbers are their slots. */
+NOT_INSTRUMENTED static hotfn_hooks *hook_functions(const own_image *own, uint32_t kind,
+                                                    hotfn_counters *counters)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
@@ -184,8 +187,8 @@ UNSEEN static hotfn_hooks *hook(const own_image *own, uint32_t kind, hotfn_count
     hotfn_hooks *hooks;
     uint32_t asked = 0, module;
 
-    check(hotfn_counters_get_access(counters, &access), NULL, "access");
-    check(hotfn_hooks_create(&hooks, NULL, &access, NULL, &err), &err, "hooks");
+    require_ok(hotfn_counters_get_access(counters, &access), NULL, "access");
+    require_ok(hotfn_hooks_create(&hooks, NULL, &access, NULL, &err), &err, "hooks");
     for (uint32_t i = 0; i < hotfn_functions_get_count(own->functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
@@ -194,11 +197,11 @@ UNSEEN static hotfn_hooks *hook(const own_image *own, uint32_t kind, hotfn_count
             continue;
         }
         action.kind = kind;
-        check(hotfn_hooks_add(hooks, own->plan, own->base, i, &action, &module, &err), &err,
-              f.name);
+        require_ok(hotfn_hooks_add(hooks, own->plan, own->base, i, &action, &module, &err), &err,
+                   f.name);
         asked++;
     }
-    check(hotfn_hooks_commit(hooks, &stats, &err), &err, "commit");
+    require_ok(hotfn_hooks_commit(hooks, &stats, &err), &err, "commit");
     if (stats.hooked != asked || stats.refused) {
         fprintf(stderr, "calls: %u of %u functions hooked\n", stats.hooked, asked);
         exit(1);
@@ -206,29 +209,29 @@ UNSEEN static hotfn_hooks *hook(const own_image *own, uint32_t kind, hotfn_count
     return hooks;
 }
 
-UNSEEN static uint64_t total(const hotfn_counters *counters)
+NOT_INSTRUMENTED static uint64_t sum_counters(const hotfn_counters *counters)
 {
     static uint64_t totals[1000];
     uint64_t sum = 0;
 
-    check(hotfn_counters_sum(counters, 0, 1000, totals), NULL, "sum");
+    require_ok(hotfn_counters_sum(counters, 0, 1000, totals), NULL, "sum");
     for (int i = 0; i < 1000; i++) {
         sum += totals[i];
     }
     return sum;
 }
 
-UNSEEN static double measure_hooked(bench *b, const own_image *own, uint32_t kind,
-                                    hotfn_counters *counters)
+NOT_INSTRUMENTED static double measure_hooked(bench *b, const own_image *own, uint32_t kind,
+                                              hotfn_counters *counters)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_hooks *hooks = hook(own, kind, counters);
-    uint64_t before = total(counters);
-    double ns = measure(b);
-    uint64_t counted = total(counters) - before;
+    hotfn_hooks *hooks = hook_functions(own, kind, counters);
+    uint64_t before = sum_counters(counters);
+    double ns = measure_calls(b);
+    uint64_t counted = sum_counters(counters) - before;
     uint64_t made = (BATCHES + 1) * b->rounds_of_batch * b->function_count * b->threads;
 
-    check(hotfn_hooks_remove(hooks, &err), &err, "remove");
+    require_ok(hotfn_hooks_remove(hooks, &err), &err, "remove");
     hotfn_hooks_destroy(hooks);
     if (kind == HOTFN_ACTION_COUNT && counted != made) {
         fprintf(stderr, "calls: %" PRIu64 " calls made, %" PRIu64 " counted\n", made, counted);
@@ -237,19 +240,19 @@ UNSEEN static double measure_hooked(bench *b, const own_image *own, uint32_t kin
     return ns;
 }
 
-UNSEEN static double measure_mode(bench *b, const own_image *own, const char *mode,
-                                  hotfn_counters *counters)
+NOT_INSTRUMENTED static double measure_mode(bench *b, const own_image *own, const char *mode,
+                                            hotfn_counters *counters)
 {
     if (strcmp(mode, "floor") == 0) {
         return measure_hooked(b, own, HOTFN_ACTION_FLOOR, counters);
     }
-    if (strcmp(mode, "ours") == 0) {
+    if (strcmp(mode, "hotfn") == 0) {
         return measure_hooked(b, own, HOTFN_ACTION_COUNT, counters);
     }
-    return measure(b);
+    return measure_calls(b);
 }
 
-UNSEEN int main(int argc, char **argv)
+NOT_INSTRUMENTED int main(int argc, char **argv)
 {
     own_image own = { 0 };
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -266,10 +269,10 @@ UNSEEN int main(int argc, char **argv)
     if (b.threads < 1 || b.threads > MAX_THREADS) {
         return 2;
     }
-    pin(0);         /* learns what is allowed */
-    if (argc > 6) { /* one mode alone is bare: nothing of ours is in the way of the peers */
+    pin_thread(0);  /* reads the allowed CPUs */
+    if (argc > 6) { /* a single mode is bare: run without hotfn for other tools */
         open_own_image(&own);
-        check(hotfn_counters_create(&counters, 1000, 64, NULL, &err), &err, "counters");
+        require_ok(hotfn_counters_create(&counters, 1000, 64, NULL, &err), &err, "counters");
     }
     for (long round = strtol(argv[4], NULL, 10); round > 0; round--) {
         for (int mode = 5; mode < argc; mode++) {

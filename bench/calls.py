@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Added cost of one call: the floor, ours, and what others do, over many random placements."""
+"""Added cost of one call: the floor, hotfn, and other tools, over many random placements."""
 import shutil
 import statistics
 import tempfile
@@ -9,7 +9,7 @@ import figures
 import tools
 
 SHAPES = [(1, 1), (64, 1), (1000, 1), (1, 2), (64, 2), (1000, 2)]  # functions, threads
-PEERS = {  # name: (command before the program, calls a thread); each call costs them much more
+PEERS = {  # name: (command before the program, calls a thread); fewer calls, as each costs much more
     "callgrind": (["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"], 400_000),
     "uftrace -P .": (["uftrace", "record", "--no-pager", "-P", ".", "-d", "{folder}"], 200_000),
 }
@@ -34,24 +34,24 @@ def measure(program, shape, calls, rounds, modes, before=()):
     found = {mode: [] for mode in modes}
     for line in lines:
         words = line.split()
-        if len(words) == 2 and words[0] in found:  # uftrace and valgrind may talk too
+        if len(words) == 2 and words[0] in found:  # uftrace and valgrind may print lines too
             found[words[0]].append(float(words[1]))
     return {mode: statistics.median(values) for mode, values in found.items()}
 
 
-def ours(shape, seeds, options):
-    """Per placement: ns a call bare, with the floor and with ours."""
+def measure_hotfn(shape, seeds, options):
+    """For each placement: ns a call bare, with the floor and with hotfn."""
     return [measure(build(seed, "bare"), shape, options.calls, options.rounds,
-                    ["bare", "floor", "ours"]) for seed in seeds]
+                    ["bare", "floor", "hotfn"]) for seed in seeds]
 
 
-def rebuilt(variant, shape, seeds, options, bare):
-    """Added ns a call of a program that was built with its counters in it."""
+def measure_rebuilt(variant, shape, seeds, options, bare):
+    """Added ns a call of a program that was built with counters."""
     return [measure(build(seed, variant), shape, options.calls, options.rounds, ["bare"])["bare"]
             - base for seed, base in zip(seeds, bare)]
 
 
-def peer(name, shape, seeds, bare):
+def measure_peer(name, shape, seeds, bare):
     before, calls = PEERS[name]
     tools.need(before[0])
     added = []
@@ -64,18 +64,18 @@ def peer(name, shape, seeds, bare):
     return added
 
 
-def ratios(values, floors):
-    """value/floor where the floor can be told from nothing (0.05 ns)."""
+def compute_ratios(values, floors):
+    """value/floor, where the floor is measurable (0.05 ns)."""
     return [value / floor for value, floor in zip(values, floors) if floor >= 0.05]
 
 
-def row(report, shape, name, added, bare, floors):
-    """A line of the table; floors None: this is the floor."""
+def make_row(report, shape, name, added, bare, floors):
+    """A row of the table; floors None: this is the floor."""
     about = {"functions": shape[0], "threads": shape[1]}
     report.add(f"call/{name}", "added ns", added, **about)
     if floors is None:
         return [name, *shape, figures.spread(added), "", "", len(added)]
-    times = ratios(added, floors)
+    times = compute_ratios(added, floors)
     whole = [(a + b) / (f + b) for a, b, f in zip(added, bare, floors)]
     report.add(f"call/{name}/whole call over floor's", "ratio", whole, **about)
     if times:
@@ -85,34 +85,34 @@ def row(report, shape, name, added, bare, floors):
 
 
 def shape_rows(report, shape, seeds, options):
-    found = ours(shape, seeds, options)
+    found = measure_hotfn(shape, seeds, options)
     bare = [one["bare"] for one in found]
     floors = [one["floor"] - one["bare"] for one in found]
-    counted = [one["ours"] - one["bare"] for one in found]
-    rows = [row(report, shape, "floor", floors, bare, None),
-            row(report, shape, "ours", counted, bare, floors)]
+    counted = [one["hotfn"] - one["bare"] for one in found]
+    rows = [make_row(report, shape, "floor", floors, bare, None),
+            make_row(report, shape, "hotfn", counted, bare, floors)]
     for name, variant in (("-finstrument-functions", "instrument"), ("shared counter", "shared")):
-        added = rebuilt(variant, shape, seeds, options, bare)
-        rows.append(row(report, shape, name, added, bare, floors))
+        added = measure_rebuilt(variant, shape, seeds, options, bare)
+        rows.append(make_row(report, shape, name, added, bare, floors))
     few = seeds[:options.slow_placements]
     for name in PEERS:
         try:
-            rows.append(row(report, shape, name, peer(name, shape, few, bare), bare, floors))
+            rows.append(make_row(report, shape, name, measure_peer(name, shape, few, bare), bare, floors))
         except tools.Missing as missing:
-            rows.append([name, *shape, report.left_out(f"{name} {shape}", missing), "", "", 0])
+            rows.append([name, *shape, report.note_missing(f"{name} {shape}", missing), "", "", 0])
     return rows
 
 
 def run(report, options):
     seeds = list(range(1, options.placements + 1))
     report.heading("Added cost of one call",
-                   f"Least, median, upper quartile over {len(seeds)} random placements "
+                   f"Min, median, upper quartile over {len(seeds)} random placements "
                    f"({options.slow_placements} for callgrind and uftrace), each the median of "
                    f"{options.rounds} interleaved rounds; CPU time of the calling thread.",
-                   "floor: jump in, jump back, no counter. added ns: more than the bare call. over "
-                   "floor: added over what the floor adds; call: the whole call over the floor's.",
-                   "-finstrument-functions has a thread-local counter, shared counter one compiled "
-                   "into each function; being rebuilt they have another layout than bare.")
+                   "floor: jump in, jump back, no counter. added ns: relative to the bare call. over "
+                   "floor: added ns over the floor's; call: whole call over the floor's.",
+                   "-finstrument-functions has a thread-local counter, shared counter a counter "
+                   "compiled into each function; both are rebuilt with another layout than bare.")
     header = ["", "functions", "threads", "added ns", "over floor", "call", "placements"]
     rows = []
     for shape in SHAPES if len(tools.CPUS) > 1 else SHAPES[:3]:

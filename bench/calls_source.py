@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Writes one placement: 1000 small functions in random order with random gaps, and what calls them.
+"""Writes one placement: 1000 small functions in random order with random gaps, and their callers.
 
-A placement decides how the CPU's branch predictor and caches see the code; one placement says
-little (identical stubs differ by a factor of two), so figures are taken over many.
+A placement determines the behaviour of the CPU's branch predictor and caches: identical stubs differ by a
+factor of two between placements, so figures are taken over many.
 """
 import random
 
@@ -14,7 +14,7 @@ HEAD = """\
 #define use(value) __asm__ volatile("" : : "r"(value))
 {before}
 """
-# variant: (what stands before the functions, what stands at the begin of each)
+# variant: (text before the functions, text at the beginning of each)
 VARIANTS = {
     "bare": ("", ""),
     "instrument": ("", ""),
@@ -23,13 +23,13 @@ VARIANTS = {
 
 
 def function(i, first):
-    """A few instructions; no call waits for another's result, so that the call itself is measured."""
+    """A few instructions; calls do not depend on each other's results, so that the call itself is measured."""
     return (f"KEPT static uint64_t place_{i}(uint64_t x) {{ {first.format(i=i)}"
             f"return ((x << {1 + i % 13}) ^ (x >> {1 + i % 7})) + {i}; }}\n")
 
 
 def gap(rng):
-    """Bytes that nobody runs, 1 to 16 steps of 16."""
+    """Unused bytes, 1 to 16 times 16."""
     return f'__asm__(".skip {16 * rng.randrange(1, 17)}, 0xcc");\n'
 
 

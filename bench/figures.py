@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures of one run: least, median and upper quartile; printed as tables, kept for JSON."""
+"""Figures of one run: min, median and upper quartile, printed as tables and stored for JSON."""
 import json
 import statistics
 
@@ -15,22 +15,22 @@ def summary(values):
 
 
 def spread(values, digits=2):
-    """`0.55 0.58 0.61`: least, median, upper quartile."""
+    """`0.55 0.58 0.61`: min, median, upper quartile."""
     s = summary(values)
     return " ".join(f"{s[key]:.{digits}f}" for key in ("min", "median", "upper_quartile"))
 
 
 class Report:
-    """Tables on stdout as they come, and all their values for --json."""
+    """Prints tables to stdout and collects their values for --json."""
 
     def __init__(self):
         self.results = []
         self.notes = []
 
-    def left_out(self, what, why):
-        """A figure that cannot be had here; told below the table.  The cell to show."""
+    def note_missing(self, what, why):
+        """Note below the table why a figure is missing; returns the cell to print."""
         self.notes.append(f"{what}: {why}")
-        return "left out"
+        return "missing"
 
     def heading(self, title, *notes):
         print(f"\n{title}\n{'-' * len(title)}")
@@ -48,7 +48,7 @@ class Report:
                      for i, cell in enumerate(row)]
             print("  ".join(cells).rstrip(), flush=True)
         for note in self.notes:
-            print(f"left out: {note}")
+            print(f"missing: {note}")
         self.notes = []
 
     def write(self, path, about):

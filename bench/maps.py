@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to read linker maps: repeated to 100 MB beside `wc -lw`, and of ever more functions."""
+"""The cost of reading linker maps: repeated to 100 MB compared with `wc -lw`, and with a growing number of
+functions."""
 import os
 import pathlib
 import shutil
@@ -14,7 +15,7 @@ BODY = "int function_of_some_length_{0:05}(int a) {{ return a * {0} + (a >> {1})
 
 
 def linked_map(folder, linker, words):
-    """The map of a program of 5000 functions, as this linker writes it."""
+    """The map of a program with 5000 functions, written by this linker."""
     source, path = folder / "maps.c", folder / f"{linker}.map"
     if not path.exists():
         source.write_text("".join(BODY.format(i, i % 31) for i in range(FUNCTIONS)) +
@@ -25,7 +26,7 @@ def linked_map(folder, linker, words):
 
 
 def originals(folder):
-    """{name: a map}: made here, and the real ones where they are."""
+    """{name: path of a map}: maps made here, and samples if there are any."""
     found = {}
     for linker, words in (("GNU ld", ["-fuse-ld=bfd"]), ("gold", ["-fuse-ld=gold"]), ("lld", ["-fuse-ld=lld"])):
         if shutil.which({"GNU ld": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld"}[linker]):
@@ -50,21 +51,21 @@ def run_repeated(report, options, symbols):
     folder = tools.WORK / "maps"
     folder.mkdir(parents=True, exist_ok=True)
     report.heading("Linker maps, each repeated to 100 MB",
-                   f"Ratios: least, median, upper quartile of {options.start_runs} runs side by side.",
-                   "Wanted: wc -lw over ours at least 1.")
+                   f"Ratios: min, median, upper quartile of {options.start_runs} interleaved runs.",
+                   "Target: wc -lw over hotfn, minimum 1.")
     rows = []
     maps = originals(folder)
     for name, path in list(maps.items())[:1] if options.quick else maps.items():
         big = repeated(folder, name, path)
-        found = symbols.interleaved({"ours": [tools.HOTFN, "symbols", "--data", big],
+        found = symbols.interleaved({"hotfn": [tools.HOTFN, "symbols", "--data", big],
                                      "wc": ["wc", "-lw", big]}, options.start_runs)
-        ratio = [wc / ours for (ours, _), (wc, _) in zip(found["ours"], found["wc"])]
-        report.add(f"symbols/maps/{name}/wc over ours", "ratio", ratio)
-        rows.append([name, figures.spread(ratio), f"{1000 * min(s for s, _ in found['ours']):.0f}",
+        ratio = [wc / hotfn for (hotfn, _), (wc, _) in zip(found["hotfn"], found["wc"])]
+        report.add(f"symbols/maps/{name}/wc over hotfn", "ratio", ratio)
+        rows.append([name, figures.spread(ratio), f"{1000 * min(s for s, _ in found['hotfn']):.0f}",
                      f"{1000 * min(s for s, _ in found['wc']):.0f}",
-                     f"{max(mib for _, mib in found['ours']):.0f}"])
+                     f"{max(mib for _, mib in found['hotfn']):.0f}"])
         big.unlink()
-    report.table(["map", "wc -lw/ours", "ours, least ms", "wc, least ms", "our peak MiB"], rows)
+    report.table(["map", "wc -lw/hotfn", "hotfn, min ms", "wc, min ms", "hotfn, peak MiB"], rows)
 
 
 def msvc_map(path, count):
@@ -81,7 +82,7 @@ def msvc_map(path, count):
 
 def run_curve(report, options, symbols):
     folder = tools.WORK / "maps"
-    report.heading("Maps of ever more functions", "Near linear: the time a function does not grow.")
+    report.heading("Maps with a growing number of functions", "Target: nearly linear, constant time per function.")
     rows = []
     for count in CURVE[:2] if options.quick else CURVE:
         path = folder / f"curve-{count}.map"
@@ -92,4 +93,4 @@ def run_curve(report, options, symbols):
         rows.append([f"{count:,}", f"{path.stat().st_size / 2**20:.0f}", figures.spread(a_function, 0),
                      f"{1000 * min(s for s, _ in values):.0f}", f"{max(mib for _, mib in values):.0f}"])
         path.unlink()
-    report.table(["functions", "MiB", "ns a function", "least ms", "peak MiB"], rows)
+    report.table(["functions", "MiB", "ns a function", "min ms", "peak MiB"], rows)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a timed hook adds to a function of known work, least of the rounds: one that waits for each of its
- * results (chain), during which a processor does the hook's work, and one that leaves it no room (wide).
- * Prints: name, nanoseconds bare, nanoseconds hooked (those named timed_*). */
+/* Measures what a timed hook adds to functions of known work, as the minimum of the rounds.  A
+ * chain of dependent instructions (chain) leaves the processor time to execute the hook in
+ * parallel, independent instructions (wide) do not.  Prints: name, nanoseconds bare, nanoseconds
+ * hooked (functions timed_*). */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
@@ -48,7 +49,7 @@ static const struct {
 } rows[] = { ROW(chain, 1), ROW(chain, 16), ROW(chain, 64), ROW(chain, 256),
              ROW(wide, 1),  ROW(wide, 16),  ROW(wide, 64),  ROW(wide, 256) };
 
-static double least(double before, work_fn work)
+static double min_ns_per_call(double before, work_fn work)
 {
     struct timespec from, to;
     uint64_t x = 1;
@@ -69,8 +70,8 @@ int main(void)
         double bare = 1e9, timed = 1e9;
 
         for (int round = 0; round < ROUNDS; round++) {
-            bare = least(bare, rows[i].bare);
-            timed = least(timed, rows[i].timed);
+            bare = min_ns_per_call(bare, rows[i].bare);
+            timed = min_ns_per_call(timed, rows[i].timed);
         }
         printf("%s %d %.2f %.2f\n", rows[i].name, rows[i].n, bare, timed);
     }

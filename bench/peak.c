@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Run a command with its output dropped; print its wall nanoseconds and its peak memory in bytes.  A
- * small parent: the peak of a process counts what its parent had when it was forked. */
+/* Runs a command with its output discarded and prints its wall nanoseconds and peak memory in
+ * bytes.  A small parent, because the peak of a process includes its parent's memory at the
+ * fork. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Whole programs: how much longer a run takes with every function counted, beside other tools."""
+"""Whole programs: the slowdown with every function counted, compared with other tools."""
 import json
 import os
 import pathlib
@@ -14,11 +14,11 @@ import tools
 sys.path.insert(0, str(tools.HERE / "work"))
 import statements  # noqa: E402  (needs the path above)
 
-BIG, SMALL = 30, 4  # scales of the workloads: about a second bare; for tools that are slow
+BIG, SMALL = 30, 4  # scales of the workloads: about a second bare; for slow tools
 
 
 class Program:
-    """A command with a workload that can be scaled."""
+    """A command with a scalable workload."""
 
     def __init__(self, name, path, words, stdin=None):
         self.name, self.path, self.words, self.stdin = name, path, words, stdin
@@ -39,7 +39,7 @@ def built(name):
 
 
 def programs():
-    """Those that can be had here."""
+    """Yields (name, program or None, problem)."""
     python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else tools.need("python3")
     wanted = [
         ("sqlite3", lambda: Program("sqlite3", built("sqlite3"), [":memory:"], stdin=True)),
@@ -56,7 +56,7 @@ def programs():
             yield name, None, str(missing)
 
 
-def wrapped_ours(command, folder):
+def wrapped_hotfn(command, folder):
     return [tools.HOTFN, "run", "-q", "-o", os.path.join(folder, "r.hfr"), "--", *command]
 
 
@@ -70,12 +70,12 @@ def wrapped_callgrind(command, folder):
     return ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/c", *command]
 
 
-OURS = "ours"
-TOOLS = [(OURS, wrapped_ours, BIG), ("uftrace -P .", wrapped_uftrace, SMALL), ("callgrind", wrapped_callgrind, SMALL)]
+HOTFN_COUNT = "hotfn"
+TOOLS = [(HOTFN_COUNT, wrapped_hotfn, BIG), ("uftrace -P .", wrapped_uftrace, SMALL), ("callgrind", wrapped_callgrind, SMALL)]
 
 
 def pair(program, wrap, scale, bare_first, env):
-    """Side by side, bare and under a tool: (wall ratio, CPU ratio, bare seconds, CPU seconds, bare CPU seconds)."""
+    """One pair, bare and under a tool: (wall ratio, CPU ratio, bare seconds, CPU seconds, bare CPU seconds)."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
     bare = program.command(scale)
     commands = {"bare": bare, "tool": wrap(bare, folder)}
@@ -88,14 +88,14 @@ def pair(program, wrap, scale, bare_first, env):
 
 
 def measure(program, wrap, scale, runs, env):
-    pair(program, wrap, scale, True, env)  # caches warm, scans kept
+    pair(program, wrap, scale, True, env)  # warms caches and stores scans
     return [pair(program, wrap, scale, i % 2 == 0, env) for i in range(runs)]
 
 
 def calls_made(program, env):
-    """How many calls one run of the workload makes."""
+    """The number of calls of one run of the workload."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
-    tools.timed(wrapped_ours(program.command(BIG), folder), program.input(BIG), env=env)
+    tools.timed(wrapped_hotfn(program.command(BIG), folder), program.input(BIG), env=env)
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
                                          os.path.join(folder, "r.hfr")]))
     shutil.rmtree(folder, ignore_errors=True)
@@ -104,39 +104,39 @@ def calls_made(program, env):
 
 def program_rows(report, name, program, options, env):
     for tool, wrap, scale in TOOLS:
-        runs = options.runs if tool == OURS else options.slow_runs
-        if tool != OURS and options.skip_peers:
+        runs = options.runs if tool == HOTFN_COUNT else options.slow_runs
+        if tool != HOTFN_COUNT and options.skip_peers:
             continue
         try:
             pairs = measure(program, wrap, scale, runs, env)
         except tools.Missing as missing:
-            yield [name, tool, report.left_out(f"{name}, {tool}", missing), "", "", "", "", 0]
+            yield [name, tool, report.note_missing(f"{name}, {tool}", missing), "", "", "", "", 0]
             continue
         walls, cpus = [one[0] for one in pairs], [one[1] for one in pairs]
         bare = statistics.median(one[2] for one in pairs)
         report.add(f"program/{name}/{tool}", "wall ratio", walls, bare_seconds=bare)
         report.add(f"program/{name}/{tool}/cpu", "CPU ratio", cpus)
-        least = min(one[3] for one in pairs) / min(one[4] for one in pairs)
-        report.add(f"program/{name}/{tool}/least", "CPU ratio", [least])
-        speed = calls_made(program, env) / bare / 1e6 if tool == OURS else 0
-        yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{least:.3f}", f"{bare:.2f}",
+        min_ratio = min(one[3] for one in pairs) / min(one[4] for one in pairs)
+        report.add(f"program/{name}/{tool}/min", "CPU ratio", [min_ratio])
+        speed = calls_made(program, env) / bare / 1e6 if tool == HOTFN_COUNT else 0
+        yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{min_ratio:.3f}", f"{bare:.2f}",
                f"{speed:.0f}" if speed else "", runs]
 
 
 def run(report, options):
     tools.WORK.mkdir(parents=True, exist_ok=True)
     report.heading("Whole programs, all functions of the program counted",
-                   "Run time over the bare run's, start and end of the tool included: least, median, "
-                   "upper quartile of pairs run side by side.",
-                   "Least: the least CPU time of all runs over the bare runs' least, which a noisy machine "
-                   "disturbs less.",
+                   "Run time over the bare run's, including start and end of the tool: min, median, "
+                   "upper quartile of interleaved pairs.",
+                   "Min: minimum CPU time of all runs over the bare runs' minimum, which is less sensitive "
+                   "to other programs.",
                    f"uftrace and callgrind get {options.slow_runs} pairs and a workload of "
                    f"{SMALL}/{BIG} the size. Scans are warm.")
     env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache"), "PYTHONHASHSEED": "0"}
     rows = []
     for name, program, problem in programs():
         if problem:
-            rows.append([name, "", report.left_out(name, problem), "", "", "", "", 0])
+            rows.append([name, "", report.note_missing(name, problem), "", "", "", "", 0])
         else:
             rows += program_rows(report, name, program, options, env)
-    report.table(["", "tool", "wall ratio", "CPU ratio", "least", "bare s", "M calls/s", "pairs"], rows)
+    report.table(["", "tool", "wall ratio", "CPU ratio", "min", "bare s", "M calls/s", "pairs"], rows)

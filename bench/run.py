@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measure what counting costs, side by side with others, in one run; ratios, never bare times alone.
+"""Measure the cost of counting, interleaved with other tools in one run; ratios, not only times.
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget
-    scripts/bench --quick            a few minutes, to see that it works; the figures mean little
+    scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
 import argparse
@@ -31,14 +31,14 @@ def parse():
     parser.add_argument("--slow-runs", type=int, default=3,
                         help="pairs under uftrace and callgrind [3]")
     parser.add_argument("--skip-peers", action="store_true",
-                        help="whole programs under ours only")
-    parser.add_argument("--placements", type=int, default=24, help="random placements, 16 at least [24]")
+                        help="whole programs under hotfn only")
+    parser.add_argument("--placements", type=int, default=24, help="random placements, minimum 16 [24]")
     parser.add_argument("--slow-placements", type=int, default=4,
-                        help="of them under uftrace and callgrind [4]")
-    parser.add_argument("--rounds", type=int, default=7, help="interleaved, in each placement [7]")
-    parser.add_argument("--calls", type=int, default=4_000_000, help="in each measurement [4000000]")
+                        help="placements under uftrace and callgrind [4]")
+    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds in each placement [7]")
+    parser.add_argument("--calls", type=int, default=4_000_000, help="calls in each measurement [4000000]")
     parser.add_argument("--start-runs", type=int, default=7, help="scans, starts, readings of symbols [7]")
-    parser.add_argument("--json", metavar="FILE", help="all values to a file")
+    parser.add_argument("--json", metavar="FILE", help="write all values to a file")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     unknown = [part for part in options.parts if part not in PARTS]
@@ -56,7 +56,7 @@ def main():
     print(f"{about['cpu']}, {about['cpus']} CPUs, Linux {about['kernel']}, {about['hotfn']}, "
           f"load {about['load_at_start']:.2f} at the start")
     if about["load_at_start"] > 0.5:
-        print("warning: the machine is not idle; look at the least and the median, not the quartile")
+        print("warning: the machine is not idle; use the minimum and the median, not the quartile")
     report = figures.Report()
     for part in options.parts or PARTS:
         PARTS[part](report, options)

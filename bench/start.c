@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What scanning and hooking a whole file costs, beside the least that anybody would have to do.
+/* Measures the cost of scanning and hooking a whole file, compared with the minimum work.
  *
  *     start FILE CACHE [COUNT]
  *
- * In one process, in this order: a linear minimal decode of all text by Zydis on one thread; a cold
- * scan; a warm one from the folder CACHE; the text mapped as a loader would, all functions (or COUNT
- * of them) hooked; a plain copy of the pages that were patched.  Prints `NAME VALUE` lines: times in
- * ns, memory in bytes. */
+ * In one process, in this order: a linear minimal decode of all text by Zydis on one thread; a
+ * cold scan; a warm scan from the folder CACHE; hooking all functions (or COUNT of them) of the
+ * text, mapped as by a loader; a plain copy of the patched pages.  Prints `NAME VALUE` lines:
+ * times in ns, memory in bytes. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -23,7 +23,7 @@
 
 #define PAGE 4096ull
 
-static void check(hotfn_status status, const hotfn_error *err, const char *what)
+static void require_ok(hotfn_status status, const hotfn_error *err, const char *what)
 {
     if (status == HOTFN_OK) {
         return;
@@ -41,13 +41,13 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void print(const char *name, uint64_t value)
+static void print_value(const char *name, uint64_t value)
 {
     printf("%s %" PRIu64 "\n", name, value);
     fflush(stdout);
 }
 
-/* ---- The least: one pass over the text. */
+/* ---- The minimum: one pass over the text. */
 
 static uint64_t decode_linearly(const uint8_t *bytes, uint64_t byte_count)
 {
@@ -69,7 +69,7 @@ static uint64_t decode_linearly(const uint8_t *bytes, uint64_t byte_count)
 /* Calls visit for each executable section that has bytes. */
 typedef void (*section_fn)(const hotfn_image *image, const hotfn_section *section, void *user);
 
-static void each_text(const hotfn_image *image, section_fn visit, void *user)
+static void visit_text(const hotfn_image *image, section_fn visit, void *user)
 {
     for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
@@ -90,7 +90,7 @@ static void decode_section(const hotfn_image *image, const hotfn_section *sectio
     uint64_t there = 0;
     const uint8_t *bytes = hotfn_image_get_bytes(image, section->rva, &there);
     uint64_t count = there < section->byte_count ? there : section->byte_count;
-    uint8_t *copy = malloc(count + 1); /* the file's pages are in the cache then */
+    uint8_t *copy = malloc(count + 1); /* loads the file's pages into the cache */
 
     memcpy(copy, bytes, count);
     uint64_t begin = now_ns();
@@ -104,10 +104,10 @@ static void measure_decode(const hotfn_image *image)
 {
     decode_sum sum = { 0, 0, 0 };
 
-    each_text(image, decode_section, &sum);
-    print("text_bytes", sum.bytes);
-    print("instructions", sum.instructions);
-    print("decode_ns", sum.ns);
+    visit_text(image, decode_section, &sum);
+    print_value("text_bytes", sum.bytes);
+    print_value("instructions", sum.instructions);
+    print_value("decode_ns", sum.ns);
 }
 
 /* ---- Scans. */
@@ -120,8 +120,8 @@ static hotfn_scan *measure_scan(const char *path, const char *cache, const char 
 
     options.cache_folder = cache;
     uint64_t begin = now_ns();
-    check(hotfn_scan_open(&scan, path, &options, NULL, &err), &err, path);
-    print(name, now_ns() - begin);
+    require_ok(hotfn_scan_open(&scan, path, &options, NULL, &err), &err, path);
+    print_value(name, now_ns() - begin);
     return scan;
 }
 
@@ -155,10 +155,10 @@ static void map_text(mapping *m, const hotfn_image *image, const char *path)
     if (m->base == MAP_FAILED || m->fd < 0) {
         exit(1);
     }
-    each_text(image, map_section, m);
+    visit_text(image, map_section, m);
 }
 
-/* `wanted` of the functions that can be hooked, spread over the image; 0: all. */
+/* Choose `wanted` hookable functions, spread over the image; 0: all. */
 static uint32_t *choose_slots(const hotfn_plan *plan, uint32_t wanted)
 {
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
@@ -176,19 +176,19 @@ static uint32_t *choose_slots(const hotfn_plan *plan, uint32_t wanted)
         hotfn_plan_get(plan, index, &entry);
         slots[entry.function_index] = slot++;
     }
-    print("functions", info.function_count);
-    print("asked", slot);
+    print_value("functions", info.function_count);
+    print_value("asked", slot);
     return slots;
 }
 
 static void print_stats(const hotfn_commit_stats *stats)
 {
-    print("hooked", stats->hooked);
-    print("refused", stats->refused);
-    print("stub_bytes", stats->stub_bytes);
-    print("unwind_bytes", stats->unwind_bytes);
-    print("table_bytes", stats->table_bytes);
-    print("copied_page_bytes", stats->copied_page_bytes);
+    print_value("hooked", stats->hooked);
+    print_value("refused", stats->refused);
+    print_value("stub_bytes", stats->stub_bytes);
+    print_value("unwind_bytes", stats->unwind_bytes);
+    print_value("table_bytes", stats->table_bytes);
+    print_value("copied_page_bytes", stats->copied_page_bytes);
 }
 
 static void measure_hooks(const hotfn_plan *plan, const mapping *m, const uint32_t *slots)
@@ -202,21 +202,22 @@ static void measure_hooks(const hotfn_plan *plan, const mapping *m, const uint32
     uint32_t module;
 
     options.flags = HOTFN_HOOKS_SINGLE_THREADED;
-    check(hotfn_counters_create(&counters, 1u << 18, 1, NULL, &err), &err, "counters");
+    require_ok(hotfn_counters_create(&counters, 1u << 18, 1, NULL, &err), &err, "counters");
     hotfn_counters_get_access(counters, &access);
     uint64_t begin = now_ns();
-    check(hotfn_hooks_create(&hooks, &options, &access, NULL, &err), &err, "hooks");
-    check(hotfn_hooks_add_module(hooks, plan, (uint64_t)(uintptr_t)m->base, slots, &module, &err),
-          &err, "add");
-    check(hotfn_hooks_commit(hooks, &stats, &err), &err, "commit");
-    print("hook_ns", now_ns() - begin);
+    require_ok(hotfn_hooks_create(&hooks, &options, &access, NULL, &err), &err, "hooks");
+    require_ok(
+        hotfn_hooks_add_module(hooks, plan, (uint64_t)(uintptr_t)m->base, slots, &module, &err),
+        &err, "add");
+    require_ok(hotfn_hooks_commit(hooks, &stats, &err), &err, "commit");
+    print_value("hook_ns", now_ns() - begin);
     print_stats(&stats);
 }
 
 #define PAGE_PRESENT (UINT64_C(1) << 63)
 #define PAGE_OF_FILE (UINT64_C(1) << 61)
 
-/* Numbers of the pages that are private now: those that were written (Linux, admin-guide, pagemap). */
+/* The numbers of the private pages, which were written (Linux, admin-guide, pagemap). */
 static uint64_t *written_pages(const mapping *m, uint64_t *count)
 {
     uint64_t all = m->bytes / PAGE, first = (uint64_t)(uintptr_t)m->base / PAGE;
@@ -238,7 +239,7 @@ static uint64_t *written_pages(const mapping *m, uint64_t *count)
     return list;
 }
 
-/* The pages that hold a patch, copied to fresh memory. */
+/* Measure copying the patched pages to fresh memory. */
 static void measure_copy(const mapping *m)
 {
     uint64_t pages, *list = written_pages(m, &pages);
@@ -249,8 +250,8 @@ static void measure_copy(const mapping *m)
     for (uint64_t i = 0; i < pages; i++) {
         memcpy(copy + i * PAGE, m->base + list[i] * PAGE, PAGE);
     }
-    print("copy_ns", now_ns() - begin);
-    print("patched_pages", pages);
+    print_value("copy_ns", now_ns() - begin);
+    print_value("patched_pages", pages);
 }
 
 int main(int argc, char **argv)
@@ -264,16 +265,16 @@ int main(int argc, char **argv)
     if (argc < 3) {
         return 2;
     }
-    check(hotfn_image_open(&image, argv[1], NULL, &err), &err, argv[1]);
+    require_ok(hotfn_image_open(&image, argv[1], NULL, &err), &err, argv[1]);
     measure_decode(image);
     hotfn_scan_close(measure_scan(argv[1], NULL, "cold_ns"));
     hotfn_scan_close(measure_scan(argv[1], argv[2], "cold_and_kept_ns"));
     hotfn_scan *scan = measure_scan(argv[1], argv[2], "warm_ns");
     hotfn_scan_get_info(scan, &info);
-    print("from_cache", info.from_cache);
+    print_value("from_cache", info.from_cache);
     uint64_t begin = now_ns();
-    check(hotfn_plan_open(&plan, info.plan, info.plan_bytes, 0, NULL, &err), &err, "plan");
-    print("plan_open_ns", now_ns() - begin);
+    require_ok(hotfn_plan_open(&plan, info.plan, info.plan_bytes, 0, NULL, &err), &err, "plan");
+    print_value("plan_open_ns", now_ns() - begin);
     map_text(&m, image, argv[1]);
     uint32_t *slots = choose_slots(plan, argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0);
     measure_hooks(plan, &m, slots);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to begin: scanning and hooking whole files, and starting node."""
+"""The cost of starting: scanning and hooking whole files, and starting node."""
 import glob
 import os
 import shutil
@@ -18,7 +18,7 @@ def start_program():
 
 
 def measure(path, runs, count=0):
-    """{name: [value of each run]} of bench/start.c over a file."""
+    """{name: [value of each run]} from bench/start.c for a file."""
     found = {}
     for _ in range(runs):
         cache = tempfile.mkdtemp(dir=tools.WORK)
@@ -30,7 +30,7 @@ def measure(path, runs, count=0):
 
 
 def files():
-    """Programs and libraries of rising size that are here."""
+    """Installed programs and libraries, by increasing size."""
     wanted = ["/usr/bin/sqlite3", "/usr/bin/python3.11", "/usr/bin/cmake", "/usr/bin/node",
               *sorted(glob.glob("/usr/lib/*/libLLVM-[0-9]*.so.1"))[-1:]]
     return [path for path in wanted if os.path.exists(path)]
@@ -61,11 +61,11 @@ def scan_row(report, path, found):
 
 def run_files(report, options):
     report.heading("Scanning and hooking a whole file",
-                   "cold: read, symbols, scan and plan (all CPUs), over one linear minimal decode "
+                   "cold: read, symbols, scan and plan (all CPUs) over one linear minimal decode "
                    "of the same text by Zydis (one CPU).",
-                   "warm: the kept scan, all hooks set, over a plain copy of the pages that are "
-                   "patched; hook: the hooks alone.",
-                   f"Ratios: least, median, upper quartile of {options.start_runs} runs. Memory a "
+                   "warm: cached scan and all hooks over a plain copy of the patched pages; "
+                   "hook: the hooks alone.",
+                   f"Ratios: min, median, upper quartile of {options.start_runs} runs. Memory per "
                    "hook: stubs, unwind data, tables.")
     rows = [scan_row(report, path, measure(path, options.start_runs)) for path in files()]
     report.table(["file", "hooks", "cold/decode", "warm/copy", "hook/copy", "cold ms", "warm ms",
@@ -73,13 +73,13 @@ def run_files(report, options):
 
 
 def run_curve(report, options):
-    """Hooks of one large file, ever more of them."""
+    """A growing number of hooks in one large file."""
     present = files()
     if not present:
         return
     path = present[-1]
     report.heading(f"The curve: hooks set in {os.path.basename(path)}",
-                   "ms to set the hooks, ns a hook, over a copy of the pages that are patched.")
+                   "ms to set the hooks, ns per hook, and the ratio to a copy of the patched pages.")
     rows = []
     for count in CURVE:
         found = measure(path, options.start_runs, count)
@@ -106,18 +106,18 @@ def node_run(words, env):
 
 def run_node(report, options):
     report.heading("Starting node, all its functions hooked",
-                   "`node -e 0`, wall time over the bare start's; peak memory of node over bare.")
+                   "`node -e 0`: wall time and peak memory of node, over the bare start's.")
     node = tools.need("node")
     scratch = tempfile.mkdtemp(dir=tools.WORK)
-    ours = [tools.HOTFN, "run", "-q", "-o", f"{scratch}/r.hfr", "--", node]
+    hooked_node = [tools.HOTFN, "run", "-q", "-o", f"{scratch}/r.hfr", "--", node]
     cache = f"{scratch}/cache"
     env = {**os.environ, "XDG_CACHE_HOME": cache}
     found = {"bare": [], "cold": [], "warm": []}
     for _ in range(options.start_runs):
         shutil.rmtree(cache, ignore_errors=True)
         found["bare"].append(node_run([node], env))
-        cold, _ = tools.timed([*ours, "-e", "0"], env=env)
-        found["warm"].append(node_run(ours, env))
+        cold, _ = tools.timed([*hooked_node, "-e", "0"], env=env)
+        found["warm"].append(node_run(hooked_node, env))
         found["cold"].append((cold, found["warm"][-1][1]))
     shutil.rmtree(scratch, ignore_errors=True)
     rows = []
@@ -140,4 +140,4 @@ def run(report, options):
     try:
         run_node(report, options)
     except tools.Missing as missing:
-        print(f"left out: node: {missing}")
+        print(f"missing: node: {missing}")

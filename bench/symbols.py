@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What it costs to read names: PDBs beside llvm-pdbutil, a large library beside nm, maps
-beside wc."""
+"""The cost of reading names: PDBs compared with llvm-pdbutil, a large library with nm, maps with wc."""
 import glob
 import os
 import pathlib
@@ -25,35 +24,35 @@ BODY = """int function_0000_{0:05}(int a, int b) {{
 """
 
 
-def must(*command):
+def run_checked(*command):
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         raise tools.failure(command, done)
 
 
 def measured(*command):
-    """(wall seconds, peak MiB) of one run whose output is dropped."""
+    """(wall seconds, peak MiB) of one run whose output is discarded."""
     peak = tools.compile_c(tools.WORK / "peak", [tools.HERE / "peak.c"])
     wall_ns, peak_bytes = map(int, tools.output_of([peak, *command]).split())
     return wall_ns / 1e9, peak_bytes / 2**20
 
 
 def make_module(folder):
-    """An object file by clang-cl; all modules are this one under other names of the same length."""
+    """An object file by clang-cl; the modules are copies of it with other names of the same length."""
     source = folder / "module.c"
     source.write_text("extern int table[16];\n" + "".join(
         BODY.format(i) for i in range(MODULE_FUNCTIONS)), encoding="utf-8")
-    must(tools.need("clang"), "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7",
+    run_checked(tools.need("clang"), "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7",
         "/GS-", "/c", source, f"/Fo{folder / 'module.obj'}")
     first = folder / "first.c"
     first.write_text("int table[16]; int entry(void) { return table[0]; }\n", encoding="utf-8")
-    must("clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7", "/GS-", "/c",
+    run_checked("clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "/O1", "/Z7", "/GS-", "/c",
         first, f"/Fo{folder / 'first.obj'}")
     return (folder / "module.obj").read_bytes()
 
 
 def make_pdb(count):
-    """A PDB with that many functions (its .exe beside it), from clang's and lld's hands, made once."""
+    """A PDB with `count` functions and its .exe in the same folder, built with clang and lld, cached."""
     folder = tools.WORK / f"pdb-{count}"
     pdb = folder / "bench.pdb"
     if pdb.exists() and pdb.with_suffix(".exe").exists():
@@ -66,7 +65,7 @@ def make_pdb(count):
         objects.append(folder / f"m{i:04}.obj")
         objects[-1].write_bytes(module.replace(b"function_0000_", b"function_%04d_" % i))
     (folder / "objects.rsp").write_text("\n".join(map(str, objects)), encoding="utf-8")
-    must("lld-link", "/debug", f"/pdb:{pdb}.new", "/nodefaultlib", "/subsystem:console",
+    run_checked("lld-link", "/debug", f"/pdb:{pdb}.new", "/nodefaultlib", "/subsystem:console",
         "/entry:entry", "/opt:noref,noicf", f"/out:{folder / 'bench.exe'}",
         f"@{folder / 'objects.rsp'}")
     os.replace(f"{pdb}.new", pdb)
@@ -76,7 +75,7 @@ def make_pdb(count):
 
 
 def interleaved(commands, runs):
-    """{name: [(seconds, MiB)]}, a run of each in turn; the first round warms up."""
+    """{name: [(seconds, MiB)]} of interleaved runs; the first round warms up."""
     found = {name: [] for name in commands}
     for round_ in range(runs + 1):
         for name, command in commands.items():
@@ -87,26 +86,26 @@ def interleaved(commands, runs):
 
 
 def compare(report, title, found, file_bytes):
-    """A row a command: its time over the first one's, and memory over the file's size."""
-    ours = [seconds for seconds, _ in next(iter(found.values()))]
+    """One row per command: its time over the first command's, and memory over the file's size."""
+    hotfn = [seconds for seconds, _ in next(iter(found.values()))]
     rows = []
     for name, values in found.items():
-        ratio = [seconds / our for (seconds, _), our in zip(values, ours)]
+        ratio = [seconds / base for (seconds, _), base in zip(values, hotfn)]
         memory = [mib * 2**20 / file_bytes for _, mib in values]
-        report.add(f"symbols/{title}/{name}/time over ours", "ratio", ratio)
+        report.add(f"symbols/{title}/{name}/time over hotfn", "ratio", ratio)
         report.add(f"symbols/{title}/{name}/memory over the file", "ratio", memory)
         rows.append([name, figures.spread(ratio), f"{1000 * min(s for s, _ in values):.0f}",
                      f"{1000 * statistics.median(s for s, _ in values):.0f}",
                      f"{max(mib for _, mib in values):.1f}", f"{max(memory):.2f}"])
-    report.table(["command", "time/ours", "least ms", "median ms", "peak MiB", "peak/file"], rows)
+    report.table(["command", "time/hotfn", "min ms", "median ms", "peak MiB", "peak/file"], rows)
 
 
 def run_pdb(report, options):
     pdb = make_pdb(FUNCTIONS)
     pdbutil = tools.need("llvm-pdbutil")
     report.heading(f"A PDB of {FUNCTIONS:,} functions, {pdb.stat().st_size / 2**20:.1f} MiB",
-                   f"Ratios: least, median, upper quartile of {options.start_runs} runs side by side.",
-                   "Wanted: -symbols at least 10, -publics at least 1, our peak/file at most 2.")
+                   f"Ratios: min, median, upper quartile of {options.start_runs} interleaved runs.",
+                   "Target: -symbols minimum 10, -publics minimum 1, hotfn's peak/file maximum 2.")
     found = interleaved({"hotfn symbols": [tools.HOTFN, "symbols", pdb],
                          "hotfn symbols --data": [tools.HOTFN, "symbols", "--data", pdb],
                          "hotfn symbols --json": [tools.HOTFN, "symbols", "--json", pdb],
@@ -117,8 +116,8 @@ def run_pdb(report, options):
 
 
 def run_pdb_curve(report, options):
-    report.heading("PDBs of ever more functions",
-                   "Near linear: the time a function does not grow.")
+    report.heading("PDBs with a growing number of functions",
+                   "Target: nearly linear, constant time per function.")
     rows = []
     for count in CURVE[:2] if options.quick else CURVE:
         pdb = make_pdb(count)
@@ -129,7 +128,7 @@ def run_pdb_curve(report, options):
         rows.append([f"{count:,}", f"{pdb.stat().st_size / 2**20:.0f}", figures.spread(a_function, 0),
                      f"{1000 * min(s for s, _ in values):.0f}", f"{memory:.0f}",
                      f"{memory * 2**20 / pdb.stat().st_size:.2f}"])
-    report.table(["functions", "MiB", "ns a function", "least ms", "peak MiB", "peak/file"], rows)
+    report.table(["functions", "MiB", "ns a function", "min ms", "peak MiB", "peak/file"], rows)
 
 
 def run_pe(report, options):
@@ -137,7 +136,7 @@ def run_pe(report, options):
     image = pdb.with_suffix(".exe")
     readobj = tools.need("llvm-readobj")
     report.heading(f"Its image, {image.stat().st_size / 2**20:.1f} MiB: sections, exports, .pdata, judged",
-                   "llvm-readobj prints the unwind table, we list functions; scan judges each one too.")
+                   "llvm-readobj prints the unwind table, hotfn lists functions; scan also decides about each.")
     found = interleaved({"hotfn list, alone": [tools.HOTFN, "list", "--no-separate", image],
                          "hotfn list, with its PDB": [tools.HOTFN, "list", image],
                          "hotfn scan, with its PDB": [tools.HOTFN, "scan", image],
@@ -152,7 +151,7 @@ def run_elf(report, options):
         raise tools.Missing("no libLLVM or no nm on this system")
     path = pathlib.Path(os.path.realpath(libraries[0]))
     report.heading(f"{path.name}, {path.stat().st_size / 2**20:.0f} MiB",
-                   "Wanted: nm -D's time at least 1, our peak below its.")
+                   "Target: nm -D's time ratio minimum 1, hotfn's peak below nm's.")
     found = interleaved({"hotfn symbols": [tools.HOTFN, "symbols", "--no-separate", "--data", path],
                          "nm -D": ["nm", "-D", path]}, options.start_runs)
     compare(report, "elf", found, path.stat().st_size)
@@ -171,4 +170,4 @@ def run(report, options):
         try:
             part(report, options)
         except tools.Missing as missing:
-            report.heading(f"{part.__name__}: left out", str(missing))
+            report.heading(f"{part.__name__}: missing", str(missing))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A timed call beside two bare readings of the clock, in one run and in turn: prints nanoseconds a call,
- * least of the rounds, for each of `threads` threads: bare, one call, a call in a call (by two). */
+/* Compares a timed call with two bare readings of the TSC, alternating in one run.  Prints
+ * nanoseconds per call, the minimum of the rounds, for each of `threads` threads: bare, one
+ * call, half of a nested call. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <x86intrin.h>
 
 #define OWN __attribute__((noinline, noclone))
-#define CALLS 10000 /* a round is much shorter than what a busy system gives a thread at once */
+#define CALLS 10000 /* a round is much shorter than a scheduling time slice */
 
 enum { ROUNDS = 400, KINDS = 3 };
 
@@ -23,7 +24,7 @@ OWN uint64_t timed_leaf(uint64_t x)
 
 OWN uint64_t timed_outer(uint64_t x)
 {
-    /* keeps the call out of the bytes that the patch takes: else it is counted only */
+    /* moves the call behind the patched bytes, else the function is counted only */
     __asm__ volatile("leaq 1(%0), %0; leaq -1(%0), %0" : "+r"(x)::"rbx");
     return timed_leaf(x) + 1;
 }
@@ -46,7 +47,7 @@ static double now_ns(void)
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-static double once(call_fn call)
+static double time_batch(call_fn call)
 {
     double begin = now_ns();
 
@@ -59,13 +60,13 @@ static double once(call_fn call)
 static void *measure(void *user)
 {
     static const call_fn calls[KINDS] = { bare, timed_leaf, timed_outer };
-    double *least = user;
+    double *min_ns = user;
 
     for (int round = 0; round < ROUNDS; round++) {
         for (int kind = 0; kind < KINDS; kind++) {
-            double ns = once(calls[kind]);
-            if (round == 0 || ns < least[kind]) {
-                least[kind] = ns;
+            double ns = time_batch(calls[kind]);
+            if (round == 0 || ns < min_ns[kind]) {
+                min_ns[kind] = ns;
             }
         }
     }
@@ -75,18 +76,18 @@ static void *measure(void *user)
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 1;
-    double least[8][KINDS];
+    double min_ns[8][KINDS];
     pthread_t threads[8];
 
     count = count < 1 ? 1 : count > 8 ? 8 : count;
     for (int i = 0; i < count; i++) {
-        pthread_create(&threads[i], NULL, measure, least[i]);
+        pthread_create(&threads[i], NULL, measure, min_ns[i]);
     }
     for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
     }
     for (int i = 0; i < count; i++) {
-        printf("%.3f %.3f %.3f\n", least[i][0], least[i][1], least[i][2] / 2);
+        printf("%.3f %.3f %.3f\n", min_ns[i][0], min_ns[i][1], min_ns[i][2] / 2);
     }
     return 0;
 }

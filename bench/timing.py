@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What timing costs: a timed call beside two bare rdtsc, and sqlite3 with all functions timed; and how near
-the times of a full run and of a sample are to those of each function timed alone."""
+"""The cost of timing: a timed call compared with two bare rdtsc, and sqlite3 with all functions timed; and the
+accuracy of times of a full run and of a sample, compared with each function timed alone."""
 import json
 import os
 import random
@@ -38,18 +38,18 @@ def call_rows(report, options):
 
 
 def overlap_rows(report):
-    """What a hook adds to a function of known work, and what is taken out for it."""
+    """The time that a hook adds to a function of known work, and the time that is subtracted for it."""
     binary = tools.compile_c(tools.WORK / "overlap", [tools.HERE / "overlap.c"])
     record = tools.WORK / "o.hfr"
     out = tools.output_of([tools.HOTFN, "run", "-q", "--mode", "time", "--flat", "-f", "timed_*",
                            "-o", record, "--", binary])
     time = json.loads(tools.output_of([tools.HOTFN, "report", "--json", record]))["time"]
-    taken_out = time["cost_inside_ns"] + time["cost_outside_ns"]
+    subtracted = time["cost_inside_ns"] + time["cost_outside_ns"]
     for line in out.splitlines():
         name, count, bare, timed = line.split()
         added = float(timed) - float(bare)
         report.add(f"timing/overlap/{name} {count}", "ns added", [added])
-        yield [f"{name} {count}", bare, f"{added:.1f}", f"{taken_out:.1f}"]
+        yield [f"{name} {count}", bare, f"{added:.1f}", f"{subtracted:.1f}"]
 
 
 def wrapped(words):
@@ -59,8 +59,8 @@ def wrapped(words):
     return wrap
 
 
-def totals_told(program, words, env):
-    """name -> its total in ns, and what a call was said to cost, of one run."""
+def read_totals(program, words, env):
+    """({name: total in ns}, the estimated cost of a call) of one run."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
     tools.timed(wrapped(words)(program.command(AGREEMENT_SCALE), folder), program.input(AGREEMENT_SCALE), env=env)
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
@@ -71,40 +71,39 @@ def totals_told(program, words, env):
 
 
 def main_rows(report, options, env):
-    """What is told of a program's main with all functions timed, over main with nothing else timed."""
+    """The reported time of main with all functions timed, over main timed alone."""
     for name, program, problem in programs.programs():
-        if problem or name == "CPython":  # its main calls another one
+        if problem or name == "CPython":  # its main calls another main
             continue
         for mode, words in MODES.items():
             ratios, costs = [], []
             for _ in range(options.rounds):
-                alone, _ = totals_told(program, ["--flat", "-f", "main"], env)
-                told, cost = totals_told(program, words, env)
-                ratios.append(told.get("main", 0) / alone["main"])
+                alone, _ = read_totals(program, ["--flat", "-f", "main"], env)
+                reported, cost = read_totals(program, words, env)
+                ratios.append(reported.get("main", 0) / alone["main"])
                 costs.append(cost)
             report.add(f"timing/main/{name}/{mode}", "of main alone", ratios)
             yield [name, mode, figures.spread(ratios), f"{statistics.median(costs):.1f}", options.rounds]
 
 
-def functions_timed(program, words, env):
-    """name -> its total as a share of main's in the same run, so that the machine's speed is in neither.  Empty where
-    nothing is left of main: what a call costs was measured too high (docs/lab/timing-cost.md)."""
-    totals, _ = totals_told(program, words, env)
+def measure_shares(program, words, env):
+    """{name: total as a share of main's in the same run}, which does not depend on the machine's speed.  Empty if
+    main's time is 0, because the cost of a call was overestimated (docs/lab/timing-cost.md)."""
+    totals, _ = read_totals(program, words, env)
     return {name: total / totals["main"] for name, total in totals.items()} if "main" in totals else {}
 
 
-def in_turn(program, kinds, env):
-    """kind -> what the runs of its kind told, all kinds in each round, each round in another order; and how many runs
-    told nothing."""
+def run_interleaved(program, kinds, env):
+    """({kind: results of its runs}, number of empty runs); each round runs all kinds in random order."""
     runs = {kind: [] for kind in kinds}
     empty = 0
     for number in range(AGREEMENT_ROUNDS):
         order = list(kinds)
         random.Random(number).shuffle(order)
         for kind in order:
-            told = functions_timed(program, kinds[kind], env)
-            runs[kind] += [told] if told else []
-            empty += not told
+            reported = measure_shares(program, kinds[kind], env)
+            runs[kind] += [reported] if reported else []
+            empty += not reported
     return runs, empty
 
 
@@ -113,26 +112,26 @@ def quartiles(values):
     return [values[round(part * (len(values) - 1))] for part in (0.25, 0.5, 0.75)]
 
 
-def off_by(runs, against, name):
-    """How far the median of some runs is from that of others, and how far their quartiles are apart."""
+def compare_medians(runs, against, name):
+    """(relative difference of the median from that of other runs, distance of the quartiles)."""
     truth = statistics.median(run.get(name, 0) for run in against)
     low, middle, high = quartiles([run.get(name, 0) / truth - 1 for run in runs])
     return middle, high - low
 
 
 def agreement(program, env):
-    """(the functions with the largest totals of a full run, their runs by kind; those in which only that function
-    and main are hooked, so that there is hardly a hook's cost in their time, by ("alone", name); how many told nothing)."""
-    first = next(filter(None, (functions_timed(program, MODES["flat"], env) for _ in range(AGREEMENT_ROUNDS))))
-    top = sorted(first, key=first.get, reverse=True)[1:TOP + 1]  # main is the measure
+    """(functions with the largest totals of a full run, {kind: runs}, number of empty runs).  Runs of kind ("alone",
+    name) hook only that function and main, so that hooks hardly add to their time."""
+    first = next(filter(None, (measure_shares(program, MODES["flat"], env) for _ in range(AGREEMENT_ROUNDS))))
+    top = sorted(first, key=first.get, reverse=True)[1:TOP + 1]  # main is the reference
     kinds = {"full": MODES["flat"], "full, once more": MODES["flat"], "1 in 32": MODES["1 in 32"],
              **{("alone", name): ["--flat", "-f", name, "-f", "main"] for name in top}}
-    return top, *in_turn(program, kinds, env)
+    return top, *run_interleaved(program, kinds, env)
 
 
 def agreement_rows(report, top, runs):
     for what, against in (("full, once more", "full"), ("1 in 32", "full"), ("full", "alone"), ("1 in 32", "alone")):
-        off = [off_by(runs[what], runs.get(against) or runs[against, name], name) for name in top]
+        off = [compare_medians(runs[what], runs.get(against) or runs[against, name], name) for name in top]
         distances = sorted(abs(middle) for middle, _ in off)
         report.add(f"timing/sqlite3/top {TOP}/{what} against {against}", "difference", distances)
         yield [what, against, f"{100 * statistics.median(distances):.1f} %", f"{100 * distances[-1]:.1f} %",
@@ -143,13 +142,13 @@ def agreement_rows(report, top, runs):
 def function_rows(top, runs):
     for name in top:
         yield [name, *(f"{100 * middle:+.1f} ({100 * spread:.1f})" for middle, spread in (
-            off_by(runs[what], against, name) for what, against in (
+            compare_medians(runs[what], against, name) for what, against in (
                 ("full, once more", runs["full"]), ("1 in 32", runs["full"]),
                 ("full", runs["alone", name]), ("1 in 32", runs["alone", name]))))]
 
 
 def program_rows(report, options, env, program):
-    runs = [(f"ours, {mode}", wrapped(words), programs.BIG, options.runs)
+    runs = [(f"hotfn, {mode}", wrapped(words), programs.BIG, options.runs)
             for mode, words in MODES.items()]
     if not options.skip_peers:
         runs.append(("uftrace -P .", programs.wrapped_uftrace, programs.SMALL, options.slow_runs))
@@ -157,7 +156,7 @@ def program_rows(report, options, env, program):
         try:
             took = programs.measure(program, name, wrap, scale, pairs, env)
         except tools.Missing as missing:
-            yield [name, report.left_out(name, missing), "", "", 0]
+            yield [name, report.note_missing(name, missing), "", "", 0]
             continue
         walls = [one[0] for one in took]
         report.add(f"timing/sqlite3/{name}", "wall ratio", walls)
@@ -168,33 +167,32 @@ def program_rows(report, options, env, program):
 def run(report, options):
     tools.WORK.mkdir(parents=True, exist_ok=True)
     report.heading("A timed call over a function with two bare rdtsc, in the same run",
-                   "Least, median, upper quartile over runs and threads; nested: half of a call in a "
-                   "call.")
+                   "Min, median, upper quartile over runs and threads; nested: half of a nested call.")
     report.table(["kept", "threads", "a call", "nested", "bare ns", "runs"],
                  list(call_rows(report, options)))
-    report.heading("What a timed hook adds to a function of known work (ns)",
-                   "chain waits for its own results, wide leaves the processor nothing to do beside it.")
-    report.table(["work", "bare", "added", "taken out"], list(overlap_rows(report)))
+    report.heading("Time that a timed hook adds to a function of known work (ns)",
+                   "chain: dependent instructions; wide: independent instructions, which use the whole processor.")
+    report.table(["work", "bare", "added", "subtracted"], list(overlap_rows(report)))
     program = next((p for name, p, problem in programs.programs() if name == "sqlite3" and p), None)
     if not program:
         return
     env = {**os.environ, "XDG_CACHE_HOME": str(tools.WORK / "cache")}
     report.heading("sqlite3, all functions of the program timed",
-                   "Run time over the bare run's, side by side.")
+                   "Run time over the bare run's, in pairs.")
     report.table(["", "wall ratio", "CPU ratio", "bare s", "pairs"],
                  list(program_rows(report, options, env, program)))
-    report.heading("What is told of main with all functions timed, over main with nothing else timed",
-                   "1.00 is right; 0: what calls cost was measured higher than all that ran.")
+    report.heading("Time of main with all functions timed, over main timed alone",
+                   "1.00 is correct; 0: the cost of calls was estimated higher than the whole run.")
     report.table(["program", "kept", "of main alone", "a call's cost, ns", "runs"],
                  list(main_rows(report, options, env)))
     top, runs, empty = agreement(program, env)
     report.heading(f"sqlite3: the {TOP} functions below main with the largest totals of a full run",
-                   "Their share of main's total, against that in full runs and in runs that time that function alone; "
-                   f"medians of {AGREEMENT_ROUNDS} runs of each kind, made in turn.",
-                   "Times are wall-clock: where quartiles are far apart, other programs had the processor.",
-                   f"Left out, as what calls cost was measured so high that nothing of main was left: {empty} runs.")
+                   "Their share of main's total, compared with full runs and with runs that time only that function; "
+                   f"medians of {AGREEMENT_ROUNDS} interleaved runs of each kind.",
+                   "Times are wall-clock: distant quartiles indicate other programs on the processor.",
+                   f"Omitted: {empty} runs in which main's time became 0.")
     report.table(["run", "against", "median difference", "largest", "quartiles apart", f"within 5 % of {TOP}"],
                  list(agreement_rows(report, top, runs)))
-    report.heading("The same by function: difference in %, and how far the quartiles are apart")
+    report.heading("The same by function: difference in %, and distance of the quartiles")
     report.table(["function", "full, once more", "1 in 32 of full", "full of alone", "1 in 32 of alone"],
                  list(function_rows(top, runs)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Where things are, and how a command is compiled, pinned and timed."""
+"""Paths, and helpers to compile, pin and time a command."""
 import os
 import pathlib
 import platform
@@ -12,12 +12,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", HERE.parent))
 BUILD = pathlib.Path(os.environ.get("HOTFN_BUILD_ROOT", ROOT / "build/bench")).resolve()
 HOTFN = os.environ.get("HOTFN", str(BUILD / "tools/hotfn/hotfn"))
-WORK = BUILD / "work"  # everything that a bench makes
+WORK = BUILD / "work"  # all output of the benches
 CPUS = sorted(os.sched_getaffinity(0))
 
 
 class Missing(Exception):
-    """A figure cannot be had here; the text says why."""
+    """A figure is not available; the text is the reason."""
 
 
 def need(program):
@@ -28,15 +28,15 @@ def need(program):
 
 
 def failure(command, done):
-    """Why a command ended badly, in one line."""
-    how = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+    """One line about a failed command."""
+    reason = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
     text = done.stderr if isinstance(done.stderr, str) else done.stderr.decode(errors="replace")
     last = (text.strip().splitlines() or [""])[-1].strip()
-    return Missing(f"{os.path.basename(str(command[0]))} ended with {how}: {last[:60]}")
+    return Missing(f"{os.path.basename(str(command[0]))} ended with {reason}: {last[:60]}")
 
 
 def compile_c(output, sources, flags=(), stamp=()):
-    """Make a program from C unless it is newer than its sources and libhotfn."""
+    """Compile a C program unless it is newer than its sources and libhotfn."""
     output.parent.mkdir(parents=True, exist_ok=True)
     library = BUILD / "src/libhotfn.so"
     inputs = [pathlib.Path(path) for path in (*sources, *stamp, library)]
@@ -50,7 +50,7 @@ def compile_c(output, sources, flags=(), stamp=()):
 
 
 def pinned(cpus):
-    """For Popen's preexec_fn: run on these CPUs only."""
+    """A preexec_fn for Popen that restricts the process to these CPUs."""
     return lambda: os.sched_setaffinity(0, cpus)
 
 
@@ -63,7 +63,7 @@ def output_of(command, cpus=None, **options):
 
 
 def timed(command, stdin=None, cpus=None, env=None):
-    """(wall seconds, CPU seconds of it and its children) of one run whose output is dropped."""
+    """(wall seconds, CPU seconds including children) of one run whose output is discarded."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with open(stdin or os.devnull, "rb") as source:
         begin = time.perf_counter()
@@ -87,7 +87,7 @@ def version_line(command):
 
 
 def about_this_run():
-    """What the figures depend on."""
+    """Properties of the machine and of the tools."""
     model = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
                   if line.startswith("model name")), "unknown")
     return {"cpu": model, "cpus": len(CPUS), "kernel": platform.release(),
