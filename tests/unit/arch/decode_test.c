@@ -2,6 +2,7 @@
 /* Decodes x86-64 instructions for the scan and the verdicts. */
 #include "arch/x86/decode.h"
 
+#include "arch_decode_code.h"
 #include "check.h"
 
 #define RVA 0x1000u
@@ -17,7 +18,7 @@ static hfn_instruction decode(const char *bytes, size_t count)
     CHECK(hfn_arch_x86_64.decode(padded, sizeof padded, RVA, 0x400000, &in));
     return in;
 }
-#define DECODE(text) decode(text, sizeof(text) - 1)
+#define DECODE(text) decode(CODE_64(text))
 
 static void branches_have_flow_and_target(void)
 {
@@ -49,35 +50,35 @@ static void branches_have_flow_and_target(void)
 
 static void returns_and_stops_are_distinguished(void)
 {
-    CHECK_EQ_U64(DECODE("\xC3").flow, HFN_FLOW_RETURN);
-    CHECK_EQ_U64(DECODE("\xC2\x08\x00").flow, HFN_FLOW_RETURN);
-    CHECK_EQ_U64(DECODE("\xF3\xC3").flow, HFN_FLOW_RETURN);
-    CHECK_EQ_U64(DECODE("\x48\xCF").flow, HFN_FLOW_RETURN); /* iretq */
-    CHECK_EQ_U64(DECODE("\x0F\x0B").flow, HFN_FLOW_STOP);
-    CHECK_EQ_U64(DECODE("\xF4").flow, HFN_FLOW_STOP); /* hlt */
-    CHECK_EQ_U64(DECODE("\xCC").flow, HFN_FLOW_STOP);
-    CHECK_EQ_U64(DECODE("\x0F\x05").flow, HFN_FLOW_NEXT);     /* syscall */
-    CHECK_EQ_U64(DECODE("\x0F\x01\xD5").flow, HFN_FLOW_NEXT); /* xend */
-    CHECK_EQ_U64(DECODE("\xFF\xD0").flow, HFN_FLOW_CALL_INDIRECT);
-    CHECK_EQ_U64(DECODE("\xFF\x15\0\0\0\0").flow, HFN_FLOW_CALL_INDIRECT);
+    CHECK_EQ_U64(DECODE("ret").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("ret 8").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("repz ret").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("iretq").flow, HFN_FLOW_RETURN);
+    CHECK_EQ_U64(DECODE("ud2").flow, HFN_FLOW_STOP);
+    CHECK_EQ_U64(DECODE("hlt").flow, HFN_FLOW_STOP);
+    CHECK_EQ_U64(DECODE("int3").flow, HFN_FLOW_STOP);
+    CHECK_EQ_U64(DECODE("syscall").flow, HFN_FLOW_NEXT);
+    CHECK_EQ_U64(DECODE("xend").flow, HFN_FLOW_NEXT);
+    CHECK_EQ_U64(DECODE("call rax").flow, HFN_FLOW_CALL_INDIRECT);
+    CHECK_EQ_U64(DECODE("call [rip]").flow, HFN_FLOW_CALL_INDIRECT);
 }
 
 static void indirect_jumps_that_may_use_a_table_are_marked(void)
 {
-    CHECK(DECODE("\xFF\xE0").through_table);             /* jmp rax */
-    CHECK(DECODE("\x3E\xFF\xE0").through_table);         /* notrack jmp rax */
-    CHECK(DECODE("\xFF\x24\xC5\0\0\0\0").through_table); /* jmp [rax*8+disp32] */
-    CHECK(DECODE("\x42\xFF\x24\xE3").through_table);     /* jmp [rbx+r12*8] */
-    CHECK(!DECODE("\xFF\x25\0\0\0\0").through_table);    /* jmp [rip+x] */
-    CHECK(!DECODE("\xFF\x60\x18").through_table);        /* jmp [rax+24] */
-    CHECK(!DECODE("\xFF\x64\x24\x08").through_table);    /* jmp [rsp+8] */
-    CHECK_EQ_U64(DECODE("\x3E\xFF\xE0").flow, HFN_FLOW_JUMP_INDIRECT);
+    CHECK(DECODE("jmp rax").through_table);
+    CHECK(DECODE("notrack jmp rax").through_table);
+    CHECK(DECODE("jmp [rax*8]").through_table); /* jmp [rax*8+disp32] */
+    CHECK(DECODE("jmp [rbx+r12*8]").through_table);
+    CHECK(!DECODE("jmp [rip]").through_table);
+    CHECK(!DECODE("jmp [rax+0x18]").through_table);
+    CHECK(!DECODE("jmp [rsp+8]").through_table);
+    CHECK_EQ_U64(DECODE("notrack jmp rax").flow, HFN_FLOW_JUMP_INDIRECT);
 }
 
 static void rip_relative_fields_are_relative_to_the_next_instruction(void)
 {
     /* cmp dword [rip+0x10], imm32: 81 3D d32 i32 */
-    hfn_instruction in = DECODE("\x81\x3D\x10\0\0\0\x01\0\0\0");
+    hfn_instruction in = DECODE(".byte 0x81, 0x3d, 0x10, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00, 0x00");
 
     CHECK_EQ_U64(in.length, 10);
     CHECK_EQ_U64(in.relative_at, 2);
@@ -85,7 +86,7 @@ static void rip_relative_fields_are_relative_to_the_next_instruction(void)
     CHECK(in.reads_memory_relative);
     CHECK_EQ_U64(in.target, RVA + 10 + 0x10);
     /* the same by Zydis: vmovups ymm0, [rip+0x10] */
-    in = DECODE("\xC5\xFC\x10\x05\x10\0\0\0");
+    in = DECODE("vmovups ymm0, YMMWORD PTR [rip+0x10]");
     CHECK_EQ_U64(in.relative_at, 4);
     CHECK(in.reads_memory_relative);
     CHECK_EQ_U64(in.target, RVA + 8 + 0x10);
@@ -93,37 +94,39 @@ static void rip_relative_fields_are_relative_to_the_next_instruction(void)
 
 static void lea_and_wide_immediates_take_addresses(void)
 {
-    hfn_instruction in = DECODE("\x48\x8D\x05\x10\0\0\0"); /* lea rax, [rip+0x10] */
+    hfn_instruction in = DECODE("lea rax, [rip+0x10]");
 
     CHECK(in.takes_address && in.relative_at == 3 && !in.reads_memory_relative);
     CHECK_EQ_U64(in.target, RVA + 7 + 0x10);
-    in = DECODE("\xBF\x34\x12\x40\x00"); /* mov edi, 0x401234 */
+    in = DECODE("mov edi, 0x401234");
     CHECK(in.takes_address && in.relative_at == 0);
     CHECK_EQ_U64(in.target, 0x1234);
-    in = DECODE("\x48\xB8\x34\x12\x40\0\0\0\0\0"); /* movabs rax, 0x401234 */
+    in = DECODE("movabs rax, 0x401234");
     CHECK(in.takes_address);
     CHECK_EQ_U64(in.target, 0x1234);
-    in = DECODE("\x68\x34\x12\x40\0"); /* push 0x401234 */
+    in = DECODE("push 0x401234");
     CHECK(in.takes_address);
-    in = DECODE("\x48\x8D\x14\xC5\x34\x12\x40\0"); /* lea rdx, [rax*8+0x401234] */
+    in = DECODE("lea rdx, [rax*8+0x401234]");
     CHECK(in.takes_address);
     CHECK_EQ_U64(in.target, 0x1234);
-    CHECK(!DECODE("\x48\x83\xEC\x18").takes_address); /* sub rsp, 24 */
+    CHECK(!DECODE("sub rsp, 0x18").takes_address);
 }
 
 static void padding_and_landing_pads_are_recognised(void)
 {
-    CHECK(DECODE("\x90").is_padding);
-    CHECK(DECODE("\x66\x90").is_padding);
-    CHECK(DECODE("\xCC").is_padding);
-    CHECK(DECODE("\x0F\x1F\x84\0\0\0\0\0").is_padding);
-    CHECK(DECODE("\x66\x2E\x0F\x1F\x84\0\0\0\0\0").is_padding);
-    CHECK(DECODE("\x66\x66\x2E\x0F\x1F\x84\0\0\0\0\0").is_padding);
-    CHECK(!DECODE("\xF3\x90").is_padding); /* pause */
-    CHECK(!DECODE("\x41\x90").is_padding); /* xchg r8d, eax */
-    CHECK(!DECODE("\x00\x00").is_padding);
-    CHECK(DECODE("\xF3\x0F\x1E\xFA").is_landing_pad);
-    CHECK(!DECODE("\xF3\x0F\x1E\xC8").is_landing_pad); /* rdsspd eax */
+    CHECK(DECODE("nop").is_padding);
+    CHECK(DECODE("xchg ax, ax").is_padding);
+    CHECK(DECODE("int3").is_padding);
+    CHECK(DECODE("{disp32} nop dword ptr [rax+rax]").is_padding);
+    /* nopw cs:[rax+rax+0], with one and two prefixes 66 */
+    CHECK(DECODE(".byte 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00").is_padding);
+    CHECK(DECODE(".byte 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00")
+              .is_padding);
+    CHECK(!DECODE("pause").is_padding);
+    CHECK(!DECODE("xchg r8d, eax").is_padding);
+    CHECK(!DECODE("add [rax], al").is_padding);
+    CHECK(DECODE("endbr64").is_landing_pad);
+    CHECK(!DECODE("rdsspd eax").is_landing_pad);
 }
 
 static void invalid_instructions_are_refused(void)

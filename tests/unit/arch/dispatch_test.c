@@ -2,6 +2,7 @@
 /* Describes indirect jumps in the forms that compilers emit. */
 #include "arch/arch.h"
 
+#include "arch_dispatch_code.h"
 #include "check.h"
 
 #define RVA 0x1000u
@@ -25,15 +26,15 @@ static hfn_dispatch dispatch_in(const char *text, size_t size, bool image_base)
     hfn_arch_x86_64.dispatch(&line, &d);
     return d;
 }
-#define DISPATCH(text) dispatch_in(text, sizeof(text) - 1, false)
-#define DISPATCH_PE(text) dispatch_in(text, sizeof(text) - 1, true)
+#define DISPATCH(text) dispatch_in(CODE_64(text), false)
+#define DISPATCH_PE(text) dispatch_in(CODE_64(text), true)
 
 /* cmp edi, 142; ja; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx;
  * notrack jmp rax: gcc -O2 -fPIC -fcf-protection */
 static void gcc_table_of_offsets(void)
 {
-    hfn_dispatch d = DISPATCH("\x81\xFF\x8E\0\0\0\x0F\x87\0\1\0\0\x48\x8D\x15\0\1\0\0\x89\xFF"
-                              "\x48\x63\x04\xBA\x48\x01\xD0\x3E\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "cmp edi, 0x8e; ja .+0x106; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx; notrack jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_bytes, 4);
@@ -47,8 +48,8 @@ static void gcc_table_of_offsets(void)
  * rax: clang -O2 -fPIC */
 static void clang_table_of_offsets(void)
 {
-    hfn_dispatch d = DISPATCH("\x83\xFF\x05\x73\x20\x89\xF8\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\x81"
-                              "\x48\x01\xC8\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "cmp edi, 5; jae .+0x22; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 5);
@@ -59,8 +60,8 @@ static void clang_table_of_offsets(void)
  * jmp rcx: Microsoft's compiler */
 static void microsoft_table_of_rvas(void)
 {
-    hfn_dispatch d = DISPATCH_PE("\x83\xF8\x05\x77\x20\x48\x98\x48\x8D\x15\xF2\xEF\xFF\xFF"
-                                 "\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
+    hfn_dispatch d = DISPATCH_PE(
+        "cmp eax, 5; ja .+0x22; cdqe; lea rdx, [rip+0xffffffffffffeff2]; mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_bytes, 4);
@@ -73,7 +74,7 @@ static void microsoft_table_of_rvas(void)
 /* The same with the base set before the line. */
 static void microsoft_table_whose_base_is_set_before_the_line(void)
 {
-    hfn_dispatch d = DISPATCH_PE("\x8B\x8C\x82\0\x20\0\0\x48\x03\xCA\xFF\xE1");
+    hfn_dispatch d = DISPATCH_PE("mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, 0x2000);
@@ -85,8 +86,8 @@ static void microsoft_table_whose_base_is_set_before_the_line(void)
  * unsigned */
 static void table_relative_to_another_base_is_not_microsofts(void)
 {
-    hfn_dispatch d = DISPATCH_PE("\x48\x8D\x15\x40\0\0\0\x8B\x8C\x82\0\x20\0\0"
-                                 "\x48\x03\xCA\xFF\xE1");
+    hfn_dispatch d = DISPATCH_PE(
+        "lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
 
     CHECK(d.kind != HFN_DISPATCH_TABLE);
 }
@@ -94,14 +95,14 @@ static void table_relative_to_another_base_is_not_microsofts(void)
 /* cmp edi, 7; ja; mov edi, edi; jmp [rdi*8+0x402000]: gcc -O2 -fno-pie */
 static void absolute_table(void)
 {
-    hfn_dispatch d = DISPATCH("\x83\xFF\x07\x77\x20\x89\xFF\xFF\x24\xFD\0\x20\x40\0");
+    hfn_dispatch d = DISPATCH("cmp edi, 7; ja .+0x22; mov edi, edi; jmp [rdi*8+0x402000]");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_bytes, 8);
     CHECK_EQ_U64(d.table_rva, 0x2000);
     CHECK_EQ_U64(d.entry_count, 8);
     /* mov rax, [rdi*8+0x402000]; jmp rax */
-    d = DISPATCH("\x83\xE7\x03\x48\x8B\x04\xFD\0\x20\x40\0\xFF\xE0");
+    d = DISPATCH("and edi, 3; mov rax, [rdi*8+0x402000]; jmp rax");
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 4); /* and edi, 3 */
 }
@@ -109,8 +110,8 @@ static void absolute_table(void)
 /* movzx eax, dil; cmp dil, 9; ja */
 static void narrow_index_has_a_bound(void)
 {
-    hfn_dispatch d = DISPATCH("\x40\x80\xFF\x09\x77\x20\x40\x0F\xB6\xC7\x48\x8D\x0D\x40\0\0\0"
-                              "\x48\x63\x04\x81\x48\x01\xC8\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "cmp dil, 9; ja .+0x22; movzx eax, dil; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 10);
@@ -119,7 +120,8 @@ static void narrow_index_has_a_bound(void)
 static void lea_may_add_entry_and_base(void)
 {
     /* lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax */
-    hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x8D\x04\x08\xFF\xE0");
+    hfn_dispatch d =
+        DISPATCH("lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 0); /* no cmp, no and */
@@ -128,8 +130,8 @@ static void lea_may_add_entry_and_base(void)
 static void base_may_differ_from_the_table(void)
 {
     /* lea rcx, [rip+0x40]; lea rdx, [rip+0]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax */
-    hfn_dispatch d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\x48\x8D\x15\0\0\0\0\x48\x63\x04\xB9"
-                              "\x48\x01\xD0\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "lea rcx, [rip+0x40]; lea rdx, [rip]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, RVA + 7 + 0x40);
@@ -139,75 +141,77 @@ static void base_may_differ_from_the_table(void)
 static void cmp_with_overwritten_flags_is_no_bound(void)
 {
     /* cmp edi, 5; add ebx, 1; ja; lea; movsxd; add; jmp */
-    hfn_dispatch d = DISPATCH("\x83\xFF\x05\x83\xC3\x01\x77\x20\x48\x8D\x0D\x40\0\0\0"
-                              "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "cmp edi, 5; add ebx, 1; ja .+0x22; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 0);
     /* cmp edi, 5; jg (signed) */
-    d = DISPATCH("\x83\xFF\x05\x7F\x20\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+    d = DISPATCH(
+        "cmp edi, 5; jg .+0x22; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 0);
     /* cmp edi, 5; ja; add edi, 3 */
     d = DISPATCH(
-        "\x83\xFF\x05\x77\x20\x83\xC7\x03\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\xB9\x48\x01\xC8"
-        "\xFF\xE0");
+        "cmp edi, 5; ja .+0x22; add edi, 3; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 0);
 }
 
 static void calls_clobber_volatile_registers(void)
 {
     /* cmp eax, 5; ja; call; lea rcx; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax */
-    hfn_dispatch d = DISPATCH("\x83\xF8\x05\x77\x20\xE8\0\0\0\0\x48\x8D\x0D\x40\0\0\0"
-                              "\x48\x63\x04\x81\x48\x01\xC8\xFF\xE0");
+    hfn_dispatch d = DISPATCH(
+        "cmp eax, 5; ja .+0x22; call .+5; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 0);
     /* lea rcx; call; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax: rcx is lost */
-    d = DISPATCH("\x48\x8D\x0D\x40\0\0\0\xE8\0\0\0\0\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0");
+    d = DISPATCH("lea rcx, [rip+0x40]; call .+5; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_OFFSET);
     /* cmp ebx, 5; ja; call; lea rcx; movsxd rax, [rcx+rbx*4]; ...: rbx is kept */
-    d = DISPATCH("\x83\xFB\x05\x77\x20\xE8\0\0\0\0\x48\x8D\x0D\x40\0\0\0\x48\x63\x04\x99"
-                 "\x48\x01\xC8\xFF\xE0");
+    d = DISPATCH(
+        "cmp ebx, 5; ja .+0x22; call .+5; lea rcx, [rip+0x40]; movsxd rax, [rcx+rbx*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 6);
 }
 
 /* mov eax, [rdx+rax]; cdqe; lea rdx, [rip+0x40]; add rax, rdx; jmp rax: gcc -O0 */
 static void an_extended_entry_is_an_offset(void)
 {
-    CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x98\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
-                 HFN_DISPATCH_OFFSET);
+    CHECK_EQ_U64(
+        DISPATCH("mov eax, [rdx+rax]; cdqe; lea rdx, [rip+0x40]; add rax, rdx; jmp rax").kind,
+        HFN_DISPATCH_OFFSET);
     /* without the extension it is no table entry */
-    CHECK_EQ_U64(DISPATCH("\x8B\x04\x02\x48\x8D\x15\x40\0\0\0\x48\x01\xD0\xFF\xE0").kind,
+    CHECK_EQ_U64(DISPATCH("mov eax, [rdx+rax]; lea rdx, [rip+0x40]; add rax, rdx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
 }
 
 static void base_set_before_the_line_gives_an_offset(void)
 {
     /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
-    CHECK_EQ_U64(DISPATCH("\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
+    CHECK_EQ_U64(DISPATCH("movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax").kind,
+                 HFN_DISPATCH_OFFSET);
     /* add rax, rbx; jmp rax */
-    CHECK_EQ_U64(DISPATCH("\x48\x01\xD8\xFF\xE0").kind, HFN_DISPATCH_OFFSET);
+    CHECK_EQ_U64(DISPATCH("add rax, rbx; jmp rax").kind, HFN_DISPATCH_OFFSET);
     /* imul rcx, rcx, 16; add rax, rcx; jmp rax: one summand is no entry of a table */
-    CHECK_EQ_U64(DISPATCH("\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0").kind, HFN_DISPATCH_COMPUTED);
+    CHECK_EQ_U64(DISPATCH("imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
+                 HFN_DISPATCH_COMPUTED);
 }
 
 static void pointers_are_distinguished_from_arithmetic(void)
 {
-    CHECK_EQ_U64(DISPATCH("\x48\x8B\x07\xFF\xE0").kind, HFN_DISPATCH_POINTER); /* mov rax, [rdi] */
-    CHECK_EQ_U64(DISPATCH("\x42\xFF\x24\xE3").kind, HFN_DISPATCH_POINTER);     /* jmp [rbx+r12*8] */
-    CHECK_EQ_U64(DISPATCH("\xE8\0\0\0\0\xFF\xE0").kind, HFN_DISPATCH_POINTER); /* call; jmp rax */
-    CHECK_EQ_U64(DISPATCH("\x48\x8D\x05\0\0\0\0\xFF\xE0").kind, HFN_DISPATCH_POINTER);
-    CHECK_EQ_U64(DISPATCH("\xFF\xE7").kind, HFN_DISPATCH_VALUE);                 /* jmp rdi */
-    CHECK_EQ_U64(DISPATCH("\x48\x0F\x44\xC1\xFF\xE0").kind, HFN_DISPATCH_VALUE); /* cmove */
-    CHECK_EQ_U64(DISPATCH("\x5A\xFF\xE2").kind, HFN_DISPATCH_VALUE);             /* pop rdx */
+    CHECK_EQ_U64(DISPATCH("mov rax, [rdi]; jmp rax").kind, HFN_DISPATCH_POINTER);
+    CHECK_EQ_U64(DISPATCH("jmp [rbx+r12*8]").kind, HFN_DISPATCH_POINTER);
+    CHECK_EQ_U64(DISPATCH("call .+5; jmp rax").kind, HFN_DISPATCH_POINTER);
+    CHECK_EQ_U64(DISPATCH("lea rax, [rip]; jmp rax").kind, HFN_DISPATCH_POINTER);
+    CHECK_EQ_U64(DISPATCH("jmp rdi").kind, HFN_DISPATCH_VALUE);
+    CHECK_EQ_U64(DISPATCH("cmove rax, rcx; jmp rax").kind, HFN_DISPATCH_VALUE);
+    CHECK_EQ_U64(DISPATCH("pop rdx; jmp rdx").kind, HFN_DISPATCH_VALUE);
     /* ror rdx, 17; xor rdx, fs:0x30; jmp rdx: glibc's guarded pointers */
-    CHECK_EQ_U64(DISPATCH("\x48\xC1\xCA\x11\x64\x48\x33\x14\x25\x30\0\0\0\xFF\xE2").kind,
-                 HFN_DISPATCH_VALUE);
+    CHECK_EQ_U64(DISPATCH("ror rdx, 0x11; xor rdx, fs:0x30; jmp rdx").kind, HFN_DISPATCH_VALUE);
     /* lea rax, [rip]; imul rcx, rcx, 16; add rax, rcx; jmp rax */
-    CHECK_EQ_U64(DISPATCH("\x48\x8D\x05\0\0\0\0\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0").kind,
+    CHECK_EQ_U64(DISPATCH("lea rax, [rip]; imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
-    CHECK_EQ_U64(DISPATCH("\x48\xFF\xC0\xFF\xE0").kind, HFN_DISPATCH_COMPUTED); /* inc rax */
-    CHECK_EQ_U64(DISPATCH("\x8B\x04\xBB\xFF\xE0").kind, HFN_DISPATCH_COMPUTED); /* mov eax, [..] */
+    CHECK_EQ_U64(DISPATCH("inc rax; jmp rax").kind, HFN_DISPATCH_COMPUTED);
+    CHECK_EQ_U64(DISPATCH("mov eax, [rbx+rdi*4]; jmp rax").kind, HFN_DISPATCH_COMPUTED);
 }
 
 static const check_test tests[] = {

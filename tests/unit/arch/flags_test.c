@@ -2,6 +2,7 @@
 /* Liveness of flags at an entry.  tests/property/flags_test.c checks it by running code. */
 #include "arch/arch.h"
 
+#include "arch_flags_code.h"
 #include "check.h"
 
 #define RVA 0x1000u
@@ -12,64 +13,64 @@ static bool live(const char *bytes, size_t size)
 {
     return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
 }
-#define LIVE(text) live(text, sizeof(text) - 1)
+#define LIVE(text) live(CODE_64(text))
 
 static void flags_are_dead_when_all_are_written_first(void)
 {
-    CHECK(!LIVE("\x31\xC0\x72\x00"));                         /* xor eax, eax; jc */
-    CHECK(!LIVE("\x55\x48\x89\xE5\x48\x83\xEC\x10\x72\x00")); /* push; mov; sub rsp, 16; jc */
-    CHECK(!LIVE("\xF3\x0F\x1E\xFA\x85\xFF\x74\x00"));         /* endbr64; test; je */
-    CHECK(!LIVE("\x40\x80\xFF\x05\x77\x00"));                 /* cmp dil, 5; ja */
+    CHECK(!LIVE("xor eax, eax; jb .+2"));
+    CHECK(!LIVE("push rbp; mov rbp, rsp; sub rsp, 0x10; jb .+2"));
+    CHECK(!LIVE("endbr64; test edi, edi; je .+2"));
+    CHECK(!LIVE("cmp dil, 5; ja .+2"));
 }
 
 static void flags_are_live_when_one_is_read_first(void)
 {
-    CHECK(LIVE("\x72\x00\x31\xC0\xC3"));     /* jc */
-    CHECK(LIVE("\x11\xC0\xC3"));             /* adc eax, eax */
-    CHECK(LIVE("\x48\x83\xD8\x00\xC3"));     /* sbb rax, 0 */
-    CHECK(LIVE("\x0F\x42\xC1\xC3"));         /* cmovc eax, ecx */
-    CHECK(LIVE("\x0F\x92\xC0\xC3"));         /* setc al */
-    CHECK(LIVE("\x9C\x58\xC3"));             /* pushfq; pop rax */
-    CHECK(LIVE("\xFF\xC0\x72\x00"));         /* inc eax leaves CF; jc */
-    CHECK(LIVE("\xD3\xE0\x74\x00"));         /* shl eax, cl with cl 0; je */
-    CHECK(LIVE("\x0F\xAF\xC3\x74\x00\xC3")); /* imul leaves ZF undefined */
+    CHECK(LIVE("jb .+2; xor eax, eax; ret"));
+    CHECK(LIVE("adc eax, eax; ret"));
+    CHECK(LIVE("sbb rax, 0; ret"));
+    CHECK(LIVE("cmovb eax, ecx; ret"));
+    CHECK(LIVE("setb al; ret"));
+    CHECK(LIVE("pushf; pop rax; ret"));
+    CHECK(LIVE("inc eax; jb .+2"));            /* inc eax leaves CF; jc */
+    CHECK(LIVE("shl eax, cl; je .+2"));        /* shl eax, cl with cl 0; je */
+    CHECK(LIVE("imul eax, ebx; je .+2; ret")); /* imul leaves ZF undefined */
 }
 
 static void flags_are_dead_at_returns_and_indirect_branches(void)
 {
-    CHECK(!LIVE("\xB8\x01\x00\x00\x00\xC3")); /* mov eax, 1; ret */
-    CHECK(!LIVE("\x50\xFF\xD0\x72\x00"));     /* push rax; call rax; jc */
-    CHECK(!LIVE("\x48\x8B\x07\xFF\x60\x18")); /* mov rax, [rdi]; jmp [rax+24] */
-    CHECK(!LIVE("\x0F\x0B"));
+    CHECK(!LIVE("mov eax, 1; ret"));
+    CHECK(!LIVE("push rax; call rax; jb .+2"));
+    CHECK(!LIVE("mov rax, [rdi]; jmp [rax+0x18]"));
+    CHECK(!LIVE("ud2"));
 }
 
 static void direct_calls_are_followed(void)
 {
     /* push rax; call 1f; jc; 1: xor eax, eax */
-    CHECK(!LIVE("\x50\xE8\x02\x00\x00\x00\x72\x00\x31\xC0"));
+    CHECK(!LIVE("push rax; call .+7; jb .+2; xor eax, eax"));
     /* call 1f; xor eax, eax; 1: setc al */
-    CHECK(LIVE("\xE8\x02\x00\x00\x00\x31\xC0\x0F\x92\xC0"));
-    CHECK(LIVE("\xE8\x00\x01\x00\x00\x31\xC0"));
+    CHECK(LIVE("call .+7; xor eax, eax; setb al"));
+    CHECK(LIVE("call .+0x105; xor eax, eax"));
     CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
 }
 
 static void calls_are_followed_and_returned_from(void)
 {
     /* call 1f; jc; 1: mov eax, 1; ret */
-    CHECK(LIVE("\xE8\x02\x00\x00\x00\x72\x00\xB8\x01\x00\x00\x00\xC3"));
+    CHECK(LIVE("call .+7; jb .+2; mov eax, 1; ret"));
     /* call 1f; xor eax, eax; jc; 1: mov eax, 1; ret */
-    CHECK(!LIVE("\xE8\x04\x00\x00\x00\x31\xC0\x72\x00\xB8\x01\x00\x00\x00\xC3"));
+    CHECK(!LIVE("call .+9; xor eax, eax; jb .+2; mov eax, 1; ret"));
     /* call 1f; ret; 1: call 2f; ret; 2: ret */
-    CHECK(!LIVE("\xE8\x01\x00\x00\x00\xC3\xE8\x01\x00\x00\x00\xC3\xC3"));
-    CHECK(LIVE("\xE8\xFB\xFF\xFF\xFF")); /* calls itself without end */
+    CHECK(!LIVE("call .+6; ret; call .+6; ret; ret"));
+    CHECK(LIVE("call .+0")); /* calls itself without end */
 }
 
 static void endless_loops_read_nothing(void)
 {
-    CHECK(!LIVE("\xEB\xFE")); /* jmp self */
+    CHECK(!LIVE("jmp .+0")); /* jmp self */
     /* call 2f; 1: pause; lfence; jmp 1b; 2: mov [rsp], rax; ret: a retpoline */
-    CHECK(!LIVE("\xE8\x07\x00\x00\x00\xF3\x90\x0F\xAE\xE8\xEB\xF9\x48\x89\x04\x24\xC3"));
-    CHECK(LIVE("\x90\x90\x0F\x92\xC0\xEB\xF9")); /* a loop with setc al */
+    CHECK(!LIVE("call .+0xc; pause; lfence; jmp .-5; mov [rsp], rax; ret"));
+    CHECK(LIVE("nop; nop; setb al; jmp .-5")); /* a loop with setc al */
 }
 
 static void caller_decides_liveness_across_the_return(void)
@@ -88,32 +89,32 @@ static void caller_decides_liveness_across_the_return(void)
 
 static void common_instructions_are_classified(void)
 {
-    CHECK(LIVE("\x0F\xB6\xC0\x72\x00"));             /* movzx eax, al; jc */
-    CHECK(LIVE("\x66\x0F\xEF\xC0\x72\x00"));         /* pxor xmm0, xmm0; jc */
-    CHECK(LIVE("\xF2\x44\x0F\x10\x07\x72\x00"));     /* movsd xmm8, [rdi]; jc */
-    CHECK(LIVE("\xC7\x07\x01\x00\x00\x00\x72\x00")); /* mov dword [rdi], 1; jc */
-    CHECK(!LIVE("\x66\x0F\x2E\xC1\x72\x00"));        /* ucomisd writes them all; jc */
-    CHECK(!LIVE("\x66\x81\xC0\x34\x12\x72\x00"));    /* add ax, 0x1234; jc */
-    CHECK(LIVE("\x66\x13\x07\xC3"));                 /* adc ax, [rdi] */
-    CHECK(LIVE("\x66\x44\x0F\x42\xC0\xC3"));         /* cmovc r8w, ax */
-    CHECK(LIVE("\xF3\x0F\x10\x07\x0F\x92\xC0\xC3")); /* movss; setc al */
+    CHECK(LIVE("movzx eax, al; jb .+2"));
+    CHECK(LIVE("pxor xmm0, xmm0; jb .+2"));
+    CHECK(LIVE("movsd xmm8, [rdi]; jb .+2"));
+    CHECK(LIVE("mov dword ptr [rdi], 1; jb .+2"));
+    CHECK(!LIVE("ucomisd xmm0, xmm1; jb .+2"));                 /* ucomisd writes them all; jc */
+    CHECK(!LIVE(".byte 0x66, 0x81, 0xc0, 0x34, 0x12; jb .+2")); /* add ax, 0x1234; jc */
+    CHECK(LIVE("adc ax, [rdi]; ret"));
+    CHECK(LIVE("cmovb r8w, ax; ret"));
+    CHECK(LIVE("movss xmm0, [rdi]; setb al; ret"));
 }
 
 static void jumps_are_followed_inside_and_reported_outside(void)
 {
-    CHECK(!LIVE("\xEB\x02\x72\x00\x31\xC0")); /* jmp +2; jc; xor eax, eax */
-    CHECK(LIVE("\xEB\x02\x31\xC0\x72\x00"));
+    CHECK(!LIVE("jmp .+4; jb .+2; xor eax, eax"));
+    CHECK(LIVE("jmp .+4; xor eax, eax; jb .+2"));
     CHECK_EQ_U64(leaves_to, UINT64_MAX);
-    CHECK(LIVE("\xE9\x00\x01\x00\x00"));
+    CHECK(LIVE("jmp .+0x105"));
     CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
-    CHECK(LIVE("\xE9\x00\xFF\xFF\xFF")); /* before bytes */
+    CHECK(LIVE("jmp .-0xfb")); /* before bytes */
     CHECK_EQ_U64(leaves_to, RVA + 5 - 0x100);
 }
 
 static void flags_are_live_at_undecodable_code(void)
 {
-    CHECK(LIVE("\xE3\x00\x31\xC0")); /* jrcxz splits the line */
-    CHECK(LIVE("\x06\x31\xC0"));     /* no instruction */
+    CHECK(LIVE("jrcxz .+2; xor eax, eax"));  /* jrcxz splits the line */
+    CHECK(LIVE(".byte 0x06; xor eax, eax")); /* no instruction */
     CHECK(live("", 0));
 }
 

@@ -3,6 +3,7 @@
 #include "arch/arch.h"
 #include "arch/x86/relocate.h"
 
+#include "arch_i386_code.h"
 #include "check.h"
 
 #define RVA 0x1000u
@@ -16,47 +17,49 @@ static hfn_instruction decode(const char *text, size_t size)
     CHECK(hfn_arch_x86.decode((const uint8_t *)text, size, RVA, LINK_BASE, &in));
     return in;
 }
-#define DECODE(text) decode(text, sizeof(text) - 1)
+#define DECODE(text) decode(CODE_32(text))
 
 static void opcodes_40_to_4f_are_instructions_not_prefixes(void)
 {
-    CHECK_EQ_U64(DECODE("\x40\xC3").length, 1); /* inc eax */
-    CHECK_EQ_U64(DECODE("\x4F\xC3").length, 1); /* dec edi */
-    CHECK_EQ_U64(DECODE("\x62\x03").length, 2); /* bound eax, [ebx] */
+    CHECK_EQ_U64(DECODE("inc eax; ret").length, 1);
+    CHECK_EQ_U64(DECODE("dec edi; ret").length, 1);
+    CHECK_EQ_U64(DECODE("bound eax, [ebx]").length, 2);
 }
 
 static void a_displacement_without_registers_is_absolute(void)
 {
-    hfn_instruction in = DECODE("\x8B\x05\x00\x90\x04\x08"); /* mov eax, [0x8049000] */
+    hfn_instruction in =
+        DECODE(".byte 0x8b, 0x05, 0x00, 0x90, 0x04, 0x08"); /* mov eax, [0x8049000] */
 
     CHECK(in.relative_bytes == 0 && !in.reads_memory_relative);
-    in = DECODE("\x8D\x05\x00\x90\x04\x08"); /* lea eax, [0x8049000] */
+    in = DECODE("lea eax, ds:0x8049000");
     CHECK(in.takes_address && !in.from_register);
     CHECK_EQ_U64(in.target, 0x1000);
-    in = DECODE("\x8D\x83\x00\xF0\xFF\xFF"); /* lea eax, [ebx-0x1000] */
+    in = DECODE("lea eax, [ebx-0x1000]");
     CHECK(in.takes_address && in.from_register);
     CHECK_EQ_U64((uint32_t)(in.target + LINK_BASE), 0xFFFFF000);
 }
 
 static void assembler_filler_is_padding(void)
 {
-    CHECK(DECODE("\x8D\xB4\x26\x00\x00\x00\x00").is_padding); /* lea esi, [esi + eiz + 0] */
-    CHECK(DECODE("\x8D\xB6\x00\x00\x00\x00").is_padding);
-    CHECK(DECODE("\x8D\x74\x26\x00").is_padding);
-    CHECK(DECODE("\x8D\x76\x00").is_padding);
-    CHECK(DECODE("\x8D\xBC\x27\x00\x00\x00\x00").is_padding); /* lea edi, ... */
-    CHECK(DECODE("\x89\xF6").is_padding);                     /* mov esi, esi */
-    CHECK(!DECODE("\x8D\x76\x01").is_padding);                /* lea esi, [esi + 1] */
-    CHECK(!DECODE("\x8D\x7E\x00").is_padding);                /* lea edi, [esi]     */
-    CHECK(!DECODE("\x8D\x35\x00\x00\x00\x00").is_padding);    /* lea esi, [0]       */
-    CHECK(!DECODE("\x8D\x34\x36").is_padding);                /* lea esi, [esi * 2] */
-    CHECK(!DECODE("\x67\x8D\x36\x00\x00").is_padding);        /* a 16-bit address   */
-    CHECK(!DECODE("\x89\xF7").is_padding);
+    CHECK(DECODE(".byte 0x8d, 0xb4, 0x26, 0x00, 0x00, 0x00, 0x00")
+              .is_padding); /* lea esi, [esi + eiz + 0] */
+    CHECK(DECODE("{disp32} lea esi, [esi]").is_padding);
+    CHECK(DECODE(".byte 0x8d, 0x74, 0x26, 0x00").is_padding);
+    CHECK(DECODE("{disp8} lea esi, [esi]").is_padding);
+    CHECK(DECODE(".byte 0x8d, 0xbc, 0x27, 0x00, 0x00, 0x00, 0x00").is_padding); /* lea edi, ... */
+    CHECK(DECODE("mov esi, esi").is_padding);
+    CHECK(!DECODE("lea esi, [esi+1]").is_padding);
+    CHECK(!DECODE("{disp8} lea edi, [esi]").is_padding); /* lea edi, [esi]     */
+    CHECK(!DECODE("lea esi, ds:0").is_padding);
+    CHECK(!DECODE("lea esi, [esi+esi]").is_padding);
+    CHECK(!DECODE(".byte 0x67, 0x8d, 0x36, 0x00, 0x00").is_padding); /* a 16-bit address   */
+    CHECK(!DECODE("mov edi, esi").is_padding);
 }
 
 static void branches_wrap_around_at_4_gib(void)
 {
-    CHECK_EQ_U64(DECODE("\xE9\x00\xE0\xFF\xFF").target, 0xFFFFF005); /* jmp -0x2000 */
+    CHECK_EQ_U64(DECODE("jmp .-0x1ffb").target, 0xFFFFF005); /* jmp -0x2000 */
 }
 
 static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
@@ -68,23 +71,23 @@ static hfn_move_result move(const char *text, size_t size, hfn_moved *m)
     memcpy(bytes, text, size);
     return hfn_arch_x86.move(bytes, sizeof bytes, RVA, 5, HFN_NO_REGISTER, m, &offset);
 }
-#define MOVE(text, m) move(text, sizeof(text) - 1, m)
+#define MOVE(text, m) move(CODE_32(text), m)
 
 static void moved_prologues_count_the_stack_in_words_of_4(void)
 {
     hfn_moved m;
 
     /* push ebp; mov ebp, esp; push ebx; sub esp, 20 */
-    CHECK_EQ_U64(MOVE("\x55\x89\xE5\x53\x83\xEC\x14", &m), HFN_MOVED);
+    CHECK_EQ_U64(MOVE("push ebp; mov ebp, esp; push ebx; sub esp, 0x14", &m), HFN_MOVED);
     CHECK_EQ_U64(m.length, 7 + 5);
     CHECK_EQ_I64(m.cfa_delta[1], 4);
     CHECK_EQ_I64(m.cfa_delta[3], 8);
     CHECK_EQ_I64(m.cfa_delta_end, 28);
     /* mov eax, [0x8049000]: an absolute address is the same elsewhere */
-    CHECK_EQ_U64(MOVE("\xA1\x00\x90\x04\x08", &m), HFN_MOVED);
+    CHECK_EQ_U64(MOVE("mov eax, ds:0x8049000", &m), HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, 1);
     /* mov eax, [5], which 64-bit code would read as [rip+5] */
-    CHECK_EQ_U64(MOVE("\x8B\x05\x05\x00\x00\x00", &m), HFN_MOVED);
+    CHECK_EQ_U64(MOVE(".byte 0x8b, 0x05, 0x05, 0x00, 0x00, 0x00", &m), HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, 1);
 }
 
@@ -134,7 +137,7 @@ static void inline_get_pc_call_is_retargeted_not_moved(void)
     static const uint8_t get_pc[16] = { 0xE8, 0, 0, 0, 0, 0x5B }; /* call $+5; pop ebx */
     hfn_moved m;
 
-    CHECK_EQ_U64(MOVE("\xE8\x00\x00\x00\x00\x5B", &m), HFN_MOVE_CALL);
+    CHECK_EQ_U64(MOVE("call .+5; pop ebx", &m), HFN_MOVE_CALL);
     CHECK(hfn_arch_x86.retarget(get_pc, sizeof get_pc, RVA, &m));
     CHECK_EQ_U64(m.fixups[0].target_rva, RVA + 5);
 }
@@ -147,22 +150,22 @@ static int32_t growth(const char *bytes, size_t size)
                ? bytes_grown
                : INT32_MAX;
 }
-#define GROWTH(text) growth(text, sizeof(text) - 1)
+#define GROWTH(text) growth(CODE_32(text))
 
 static void stack_grows_in_words_of_4(void)
 {
-    CHECK_EQ_I64(GROWTH("\x53"), 4);                        /* push ebx */
-    CHECK_EQ_I64(GROWTH("\xFF\x35\x00\x90\x04\x08"), 4);    /* push [0x8049000] */
-    CHECK_EQ_I64(GROWTH("\x5B"), -4);                       /* pop ebx */
-    CHECK_EQ_I64(GROWTH("\x83\xEC\x1C"), 28);               /* sub esp, 28 */
-    CHECK_EQ_I64(GROWTH("\x81\xEC\x00\x10\x00\x00"), 4096); /* sub esp, 4096 */
-    CHECK_EQ_I64(GROWTH("\x8D\x64\x24\xF8"), 8);            /* lea esp, [esp-8] */
-    CHECK_EQ_I64(GROWTH("\x66\x83\xEC\x1C"), INT32_MAX);    /* sub sp, 28 */
-    CHECK_EQ_I64(GROWTH("\x66\x53"), INT32_MAX);            /* push bx */
-    CHECK_EQ_I64(GROWTH("\x60"), INT32_MAX);                /* pushad */
-    CHECK_EQ_I64(GROWTH("\x83\xE4\xF0"), INT32_MAX);        /* and esp, -16 */
-    CHECK_EQ_I64(GROWTH("\x4B"), 0);                        /* dec ebx */
-    CHECK_EQ_I64(GROWTH("\x4C"), INT32_MAX);                /* dec esp */
+    CHECK_EQ_I64(GROWTH("push ebx"), 4);
+    CHECK_EQ_I64(GROWTH("push ds:0x8049000"), 4);
+    CHECK_EQ_I64(GROWTH("pop ebx"), -4);
+    CHECK_EQ_I64(GROWTH("sub esp, 0x1c"), 28);
+    CHECK_EQ_I64(GROWTH("sub esp, 0x1000"), 4096);
+    CHECK_EQ_I64(GROWTH("lea esp, [esp-8]"), 8);
+    CHECK_EQ_I64(GROWTH("sub sp, 0x1c"), INT32_MAX);
+    CHECK_EQ_I64(GROWTH("push bx"), INT32_MAX);
+    CHECK_EQ_I64(GROWTH("pusha"), INT32_MAX); /* pushad */
+    CHECK_EQ_I64(GROWTH("and esp, 0xfffffff0"), INT32_MAX);
+    CHECK_EQ_I64(GROWTH("dec ebx"), 0);
+    CHECK_EQ_I64(GROWTH("dec esp"), INT32_MAX);
 }
 
 static bool live(const char *bytes, size_t size)
@@ -171,14 +174,14 @@ static bool live(const char *bytes, size_t size)
 
     return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
 }
-#define LIVE(text) live(text, sizeof(text) - 1)
+#define LIVE(text) live(CODE_32(text))
 
 static void flags_of_32_bit_instructions(void)
 {
-    CHECK(LIVE("\x40\x72\x00"));                      /* inc eax leaves CF; jc */
-    CHECK(!LIVE("\x40\x31\xC0\x72\x00"));             /* inc eax; xor eax, eax; jc */
-    CHECK(LIVE("\x63\xC0\x72\x00"));                  /* arpl ax, ax leaves CF; jc */
-    CHECK(!LIVE("\x83\xEC\x10\x8B\x44\x24\x14\xC3")); /* sub esp, 16; ... */
+    CHECK(LIVE("inc eax; jb .+2")); /* inc eax leaves CF; jc */
+    CHECK(!LIVE("inc eax; xor eax, eax; jb .+2"));
+    CHECK(LIVE("arpl ax, ax; jb .+2")); /* arpl ax, ax leaves CF; jc */
+    CHECK(!LIVE("sub esp, 0x10; mov eax, [esp+0x14]; ret"));
 }
 
 static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
@@ -198,12 +201,12 @@ static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
     hfn_arch_x86.dispatch(&line, &d);
     return d;
 }
-#define DISPATCH(text, pic_base) dispatch(text, sizeof(text) - 1, pic_base)
+#define DISPATCH(text, pic_base) dispatch(CODE_32(text), pic_base)
 
 /* cmp eax, 6; ja; jmp [eax*4+0x804a008]: gcc -m32 -O2 -fno-pie */
 static void absolute_table(void)
 {
-    hfn_dispatch d = DISPATCH("\x83\xF8\x06\x77\x67\xFF\x24\x85\x08\xA0\x04\x08", 0);
+    hfn_dispatch d = DISPATCH("cmp eax, 6; ja .+0x69; jmp [eax*4+0x804a008]", 0);
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_bytes, 4);
@@ -216,7 +219,7 @@ static void absolute_table(void)
 static void table_of_got_offsets(void)
 {
     /* cmp edx, 6; ja; add eax, [eax+edx*4-0x1fec]; jmp eax: gcc -m32 -O2 -fPIE */
-    hfn_dispatch d = DISPATCH("\x83\xFA\x06\x77\x6D\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", GOT);
+    hfn_dispatch d = DISPATCH("cmp edx, 6; ja .+0x6f; add eax, [eax+edx*4-0x1fec]; jmp eax", GOT);
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_bytes, 4);
@@ -224,16 +227,16 @@ static void table_of_got_offsets(void)
     CHECK_EQ_U64(d.base_rva, GOT);
     CHECK_EQ_U64(d.entry_count, 7);
     /* mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax: clang -m32 -O0 -fPIE */
-    d = DISPATCH("\x8B\x84\x81\x14\xE0\xFF\xFF\x01\xC8\xFF\xE0", GOT);
+    d = DISPATCH("mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     CHECK_EQ_U64(d.entry_count, 0);
     /* shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax: gcc -m32 -O0 -fPIE */
-    d = DISPATCH("\xC1\xE2\x02\x8B\x94\x02\x14\xE0\xFF\xFF\x01\xD0\xFF\xE0", GOT);
+    d = DISPATCH("shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     /* lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx: glibc's memcpy */
-    d = DISPATCH("\x8D\x9B\x00\xFF\xFF\xFF\x03\x1C\x8B\xFF\xE3", GOT);
+    d = DISPATCH("lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x100);
     CHECK_EQ_U64(d.base_rva, GOT - 0x100);
@@ -243,30 +246,30 @@ static void line_may_compute_the_got_address(void)
 {
     /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx;
      * jmp ecx */
-    hfn_dispatch d = DISPATCH("\xE8\x00\x01\x00\x00\x81\xC2\xFB\x2F\x00\x00\x83\xF8\x06\x77\x2B"
-                              "\x8B\x8C\x82\x14\xE0\xFF\xFF\x01\xD1\xFF\xE1",
-                              GOT);
+    hfn_dispatch d = DISPATCH(
+        "call .+0x105; add edx, 0x2ffb; cmp eax, 6; ja .+0x2d; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx",
+        GOT);
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     CHECK_EQ_U64(d.base_rva, GOT);
     CHECK_EQ_U64(d.entry_count, 7);
     /* the same by call +0; pop ebx; add ebx: clang */
-    d = DISPATCH("\xE8\x00\x00\x00\x00\x5B\x81\xC3\xFB\x2F\x00\x00\x83\xF8\x06\x77\x2B"
-                 "\x8B\x8C\x83\x14\xE0\xFF\xFF\x01\xD9\xFF\xE1",
-                 GOT);
+    d = DISPATCH(
+        "call .+5; pop ebx; add ebx, 0x2ffb; cmp eax, 6; ja .+0x2d; mov ecx, [ebx+eax*4-0x1fec]; add ecx, ebx; jmp ecx",
+        GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 7);
     /* another number than the GOT's distance */
-    d = DISPATCH("\xE8\x00\x01\x00\x00\x81\xC2\xFC\x2F\x00\x00\x83\xF8\x06\x77\x2B"
-                 "\x8B\x8C\x82\x14\xE0\xFF\xFF\x01\xD1\xFF\xE1",
-                 GOT);
+    d = DISPATCH(
+        "call .+0x105; add edx, 0x2ffc; cmp eax, 6; ja .+0x2d; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx",
+        GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
 }
 
 static void jump_without_a_pic_base_is_computed(void)
 {
-    hfn_dispatch d = DISPATCH("\x03\x84\x90\x14\xE0\xFF\xFF\xFF\xE0", 0);
+    hfn_dispatch d = DISPATCH("add eax, [eax+edx*4-0x1fec]; jmp eax", 0);
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_COMPUTED);
 }
@@ -282,7 +285,7 @@ static void unwinding_moved_code_counts_in_words_of_4(void)
     uint8_t cfi[32];
     hfn_moved m;
 
-    CHECK_EQ_U64(MOVE("\x55\x89\xE5\x53\x83\xEC\x14", &m), HFN_MOVED);
+    CHECK_EQ_U64(MOVE("push ebp; mov ebp, esp; push ebx; sub esp, 0x14", &m), HFN_MOVED);
     CHECK_EQ_U64(hfn_patching_x86.cfi_steps(&m, cfi, sizeof cfi), sizeof want);
     CHECK(memcmp(cfi, want, sizeof want) == 0);
 }
@@ -300,7 +303,7 @@ static void popped_registers_are_no_longer_saved(void)
     uint8_t cfi[32];
     hfn_moved m;
 
-    CHECK_EQ_U64(MOVE("\x53\x56\x5E\x5B\x90\xC3", &m), HFN_MOVED);
+    CHECK_EQ_U64(MOVE("push ebx; push esi; pop esi; pop ebx; nop; ret", &m), HFN_MOVED);
     CHECK_EQ_U64(hfn_patching_x86.cfi_steps(&m, cfi, sizeof cfi), sizeof want);
     CHECK(memcmp(cfi, want, sizeof want) == 0);
 }

@@ -2,6 +2,7 @@
 /* Moved prologues, byte by byte.  tests/property/relocate_test.c runs them. */
 #include "arch/arch.h"
 
+#include "arch_relocate_code.h"
 #include "check.h"
 
 #define RVA 0x1000u
@@ -21,7 +22,7 @@ static hfn_moved move(const char *text, size_t size, uint32_t patch_bytes)
                                        &moved, &last_offset);
     return moved;
 }
-#define MOVE(text, patch_bytes) move(text, sizeof(text) - 1, patch_bytes)
+#define MOVE(text, patch_bytes) move(CODE_64(text), patch_bytes)
 
 static void check_fixup(const hfn_moved *m, uint32_t index, uint32_t at, uint32_t end,
                         uint64_t target)
@@ -37,7 +38,7 @@ static void check_fixup(const hfn_moved *m, uint32_t index, uint32_t at, uint32_
 static void plain_instructions_are_copied_before_a_jump_back(void)
 {
     /* push rbx; mov rbx, rdi; sub rsp, 16 */
-    hfn_moved m = MOVE("\x53\x48\x89\xFB\x48\x83\xEC\x10", 5);
+    hfn_moved m = MOVE("push rbx; mov rbx, rdi; sub rsp, 0x10", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_EQ_U64(m.length, 8 + 5);
@@ -53,7 +54,7 @@ static void plain_instructions_are_copied_before_a_jump_back(void)
 static void rip_relative_fields_become_fixups_even_before_an_immediate(void)
 {
     /* cmp dword [rip+0x100], 7 */
-    hfn_moved m = MOVE("\x83\x3D\x00\x01\x00\x00\x07", 5);
+    hfn_moved m = MOVE("cmp dword ptr [rip+0x100], 7", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     check_fixup(&m, 0, 2, 7, RVA + 7 + 0x100);
@@ -63,7 +64,7 @@ static void rip_relative_fields_become_fixups_even_before_an_immediate(void)
 static void short_branches_are_widened(void)
 {
     /* test edi, edi; je +0x20; ret */
-    hfn_moved m = MOVE("\x85\xFF\x74\x20\xC3", 5);
+    hfn_moved m = MOVE("test edi, edi; je .+0x22; ret", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\x85\xFF\x0F\x84", 4);
@@ -71,7 +72,7 @@ static void short_branches_are_widened(void)
     CHECK_EQ_U64(m.length, 9); /* nothing follows ret */
     CHECK_EQ_U64(m.fixup_count, 1);
     check_fixup(&m, 0, 4, 8, RVA + 4 + 0x20);
-    m = MOVE("\xEB\x20", 2);
+    m = MOVE("jmp .+0x22", 2);
     CHECK_MEM(m.bytes, "\xE9", 1);
     CHECK_EQ_U64(m.length, 5);
     check_fixup(&m, 0, 1, 5, RVA + 2 + 0x20);
@@ -79,13 +80,13 @@ static void short_branches_are_widened(void)
 
 static void loops_and_jrcxz_are_expanded(void)
 {
-    hfn_moved m = MOVE("\xE3\x20\x90\x90\x90", 2); /* jrcxz */
+    hfn_moved m = MOVE("jrcxz .+0x22; nop; nop; nop", 2);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\xE3\x02\xEB\x05\xE9", 5); /* jrcxz +2; jmp +5; jmp rel32 */
     check_fixup(&m, 0, 5, 9, RVA + 2 + 0x20);
     check_fixup(&m, 1, 10, 14, RVA + 2);
-    m = MOVE("\x67\xE2\x20", 3); /* loop by ecx */
+    m = MOVE("addr32 loop .+0x23", 3); /* loop by ecx */
     CHECK_MEM(m.bytes, "\x67\xE2\x02\xEB\x05\xE9", 6);
     check_fixup(&m, 0, 6, 10, RVA + 3 + 0x20);
 }
@@ -119,55 +120,56 @@ static void copies_follow_the_widened_branch(void)
 static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
 {
     /* je +1; nop; nop; nop */
-    hfn_moved m = MOVE("\x74\x01\x90\x90\x90", 5);
+    hfn_moved m = MOVE("je .+3; nop; nop; nop", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\x0F\x84\x01\x00\x00\x00\x90\x90\x90", 9);
     CHECK_EQ_U64(m.fixup_count, 1);
     /* nop; nop; nop; jmp back to the first */
-    m = MOVE("\x90\x90\x90\xEB\xFB", 5);
+    m = MOVE("nop; nop; nop; jmp .-3", 5);
     CHECK_MEM(m.bytes, "\x90\x90\x90\xE9\xF8\xFF\xFF\xFF", 8);
     CHECK_EQ_U64(m.fixup_count, 0);
     /* xbegin to the nop after it */
-    m = MOVE("\xC7\xF8\x00\x00\x00\x00\x90", 7);
+    m = MOVE("xbegin .+6; nop", 7);
     CHECK_MEM(m.bytes, "\xC7\xF8\x00\x00\x00\x00\x90", 7);
     CHECK_EQ_U64(m.fixup_count, 1);
     /* je to the first instruction that is not moved */
-    m = MOVE("\x74\x03\x90\x90\x90", 5);
+    m = MOVE("je .+5; nop; nop; nop", 5);
     CHECK_EQ_U64(last_result, HFN_MOVED);
     check_fixup(&m, 0, 2, 6, RVA + 5);
 }
 
 static void a_jump_into_the_middle_of_a_moved_instruction_is_refused(void)
 {
-    MOVE("\x74\x01\xB8\x01\x02\x03\x04", 5); /* je +1; mov eax, imm32 */
+    MOVE("je .+3; mov eax, 0x4030201", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
     CHECK_EQ_U64(last_offset, 0);
 }
 
 static void calls_are_refused_with_their_offset(void)
 {
-    MOVE("\x48\x83\xEC\x08\xE8\x00\x00\x00\x00", 5); /* sub rsp, 8; call */
+    MOVE("sub rsp, 8; call .+5", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
     CHECK_EQ_U64(last_offset, 4);
-    MOVE("\x50\xFF\x15\x00\x00\x00\x00", 5); /* push rax; call [rip] */
+    MOVE("push rax; call [rip]", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
     CHECK_EQ_U64(last_offset, 1);
 }
 
 static void narrow_branches_and_addresses_are_refused(void)
 {
-    MOVE("\x66\xE9\x00\x00\x00\x00", 5); /* data16 jmp: its length depends on the CPU's vendor */
+    MOVE(".byte 0x66, 0xe9, 0x00, 0x00, 0x00, 0x00",
+         5); /* data16 jmp: its length depends on the CPU's vendor */
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
-    MOVE("\x67\x8B\x05\x00\x00\x00\x00", 5); /* mov eax, [eip] */
+    MOVE("mov eax, [eip]", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
-    MOVE("\xF2\x67\x0F\x10\x05\x00\x00\x00\x00", 5); /* movsd xmm0, [eip] */
+    MOVE(".byte 0xf2, 0x67, 0x0f, 0x10, 0x05, 0x00, 0x00, 0x00, 0x00", 5); /* movsd xmm0, [eip] */
     CHECK_EQ_U64(last_result, HFN_MOVE_IMPOSSIBLE);
 }
 
 static void opcode_67_is_not_a_prefix(void)
 {
-    hfn_moved m = MOVE("\x66\x0F\x67\x05\x00\x00\x00\x00", 5); /* packuswb xmm0, [rip] */
+    hfn_moved m = MOVE("packuswb xmm0, [rip]", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     check_fixup(&m, 0, 4, 8, RVA + 8);
@@ -175,7 +177,7 @@ static void opcode_67_is_not_a_prefix(void)
 
 static void xbegin_keeps_its_form(void)
 {
-    hfn_moved m = MOVE("\xC7\xF8\x20\x00\x00\x00", 5);
+    hfn_moved m = MOVE("xbegin .+0x26", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\xC7\xF8", 2);
@@ -184,7 +186,7 @@ static void xbegin_keeps_its_form(void)
 
 static void an_indirect_jump_ends_the_moved_code(void)
 {
-    hfn_moved m = MOVE("\x3E\xFF\x25\x10\x00\x00\x00", 5); /* notrack jmp [rip+0x10] */
+    hfn_moved m = MOVE("notrack jmp [rip+0x10]", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_EQ_U64(m.length, 7);
@@ -194,7 +196,7 @@ static void an_indirect_jump_ends_the_moved_code(void)
 static void stack_depth_is_reported_before_each_instruction(void)
 {
     /* push rbp; push r12; sub rsp, 0x20; lea rsp, [rsp-8]; pop rax */
-    hfn_moved m = MOVE("\x55\x41\x54\x48\x83\xEC\x20\x48\x8D\x64\x24\xF8\x58", 13);
+    hfn_moved m = MOVE("push rbp; push r12; sub rsp, 0x20; lea rsp, [rsp-8]; pop rax", 13);
 
     CHECK_EQ_U64(m.instruction_count, 5);
     CHECK_EQ_I64(m.cfa_delta[0], 0);
@@ -208,7 +210,7 @@ static void stack_depth_is_reported_before_each_instruction(void)
 static void unknown_stack_depth_stays_unknown(void)
 {
     /* push rbp; and rsp, -16; push rax */
-    hfn_moved m = MOVE("\x55\x48\x83\xE4\xF0\x50", 6);
+    hfn_moved m = MOVE("push rbp; and rsp, 0xfffffffffffffff0; push rax", 6);
 
     CHECK_EQ_I64(m.cfa_delta[1], 8);
     CHECK_EQ_I64(m.cfa_delta[2], HFN_CFA_UNKNOWN);
@@ -218,36 +220,40 @@ static void unknown_stack_depth_stays_unknown(void)
 static void stack_depth_beyond_int16_is_unknown(void)
 {
     /* sub rsp, imm32 of these sizes */
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\xFF\x7F\x00\x00", 5).cfa_delta_end, INT16_MAX);
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x80\x00\x00", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x01\x80\xFF\xFF", 5).cfa_delta_end, INT16_MIN + 1);
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x80\xFF\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x00\x00\xFE\xFF", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
-    CHECK_EQ_I64(MOVE("\x48\x81\xEC\x10\x80\x00\x00", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("sub rsp, 0x7fff", 5).cfa_delta_end, INT16_MAX);
+    CHECK_EQ_I64(MOVE("sub rsp, 0x8000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("sub rsp, 0xffffffffffff8001", 5).cfa_delta_end, INT16_MIN + 1);
+    CHECK_EQ_I64(MOVE("sub rsp, 0xffffffffffff8000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("sub rsp, 0xfffffffffffe0000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("sub rsp, 0x8010", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     /* push rax before it */
-    CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF8\x7F\x00\x00", 8).cfa_delta_end, HFN_CFA_UNKNOWN);
-    CHECK_EQ_I64(MOVE("\x50\x48\x81\xEC\xF0\x7F\x00\x00", 8).cfa_delta_end, 0x7ff8);
+    CHECK_EQ_I64(MOVE("push rax; sub rsp, 0x7ff8", 8).cfa_delta_end, HFN_CFA_UNKNOWN);
+    CHECK_EQ_I64(MOVE("push rax; sub rsp, 0x7ff0", 8).cfa_delta_end, 0x7ff8);
 }
 
 static void no_jump_back_follows_a_stop(void)
 {
-    hfn_moved m = MOVE("\x90\x90\x90\x0F\x0B", 5); /* ud2 */
+    hfn_moved m = MOVE("nop; nop; nop; ud2", 5);
 
     CHECK_EQ_U64(m.length, 5);
-    m = MOVE("\x90\x90\x90\x90\xCC", 5); /* int3: a debugger may continue after it */
+    m = MOVE("nop; nop; nop; nop; int3", 5); /* int3: a debugger may continue after it */
     CHECK_EQ_U64(m.length, 5 + 5);
 }
 
 static void too_many_fixups_are_refused(void)
 {
     /* seven times je +0x20, a nop: with the jump back eight fixups */
-    hfn_moved m = MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x90", 15);
+    hfn_moved m = MOVE(
+        "je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; nop", 15);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, HFN_FIXUP_MAX);
-    MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20", 16);
+    MOVE("je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22",
+         16);
     CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG); /* no room for the jump back */
-    MOVE("\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\x74\x20\xEB\x20", 18);
+    MOVE(
+        "je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; jmp .+0x22",
+        18);
     CHECK_EQ_U64(last_result, HFN_MOVE_TOO_LONG);
 }
 
@@ -282,7 +288,7 @@ static void nothing_is_read_beyond_the_code(void)
 
 static void refusals_report_the_offset(void)
 {
-    MOVE("\x90\x06", 5);
+    MOVE("nop; .byte 0x06", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_UNDECODABLE);
     CHECK_EQ_U64(last_offset, 1);
     move("\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90", 18, 18);
