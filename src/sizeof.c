@@ -56,6 +56,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_exported),
     STRUCT_SIZE(hotfn_export_options),
     STRUCT_SIZE(hotfn_exporter_info),
+    STRUCT_SIZE(hotfn_exporter),
     STRUCT_SIZE(hotfn_scan_options),
     STRUCT_SIZE(hotfn_scan_info),
     STRUCT_SIZE(hotfn_session_options),

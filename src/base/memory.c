@@ -4,17 +4,13 @@
  * and dies together (names, paths): one pointer bump each, freed at once. */
 #include "base/memory.h"
 
-#include "base/compiler.h"
+#include "base/demangle.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A C++ program has it from its C++ library; a C program does not, and that is no error. */
-extern char *__cxa_demangle(const char *mangled, char *out, size_t *length, int *status) HFN_WEAK;
-
 enum {
-    MAX_MANGLED_BYTES = 64 * 1024, /* a longer name is not worth its demangler's stack */
     ARENA_BLOCK_BYTES = 64 * 1024,
     ARENA_ALIGNMENT = 16,
 };
@@ -30,28 +26,6 @@ static void *default_realloc(void *user, void *memory, size_t old_bytes, size_t 
     return realloc(memory, new_bytes);
 }
 
-static size_t default_demangle(void *user, const char *mangled, char *out, size_t out_bytes)
-{
-    size_t length = 0;
-    int status = 0;
-    char *text;
-
-    (void)user;
-    if (!__cxa_demangle || strncmp(mangled, "_Z", 2) != 0 || strlen(mangled) > MAX_MANGLED_BYTES) {
-        return 0;
-    }
-    text = __cxa_demangle(mangled, NULL, NULL, &status);
-    if (!text) {
-        return 0;
-    }
-    if (status == 0 && strlen(text) < out_bytes) {
-        length = strlen(text);
-        memcpy(out, text, length + 1);
-    }
-    free(text); /* __cxa_demangle gives malloc's memory */
-    return length;
-}
-
 hotfn_env hfn_env_fill(const hotfn_env *env)
 {
     hotfn_env filled = HOTFN_ENV_INIT;
@@ -63,8 +37,8 @@ hotfn_env hfn_env_fill(const hotfn_env *env)
     if (!filled.realloc_fn) {
         filled.realloc_fn = default_realloc;
     }
-    if (!filled.demangle_fn && __cxa_demangle) {
-        filled.demangle_fn = default_demangle;
+    if (!filled.demangle_fn) {
+        filled.demangle_fn = hfn_demangle_get_default();
     }
     return filled;
 }

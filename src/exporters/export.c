@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* From a record to a format: makes the view once, then hands it to the exporter. */
+/* From a record to a format: checks the request, makes the view and calls the exporter. */
 #include "base/status.h"
-#include "exporters/exporter.h"
+#include "exporters/registry.h"
 #include "functions/glob.h"
 #include "functions/match.h"
 
@@ -9,42 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const hfn_exporter *const exporters[] = {
-    &hfn_exporter_table,    &hfn_exporter_json,       &hfn_exporter_csv,
-    &hfn_exporter_html,     &hfn_exporter_callgrind,  &hfn_exporter_pprof,
-    &hfn_exporter_folded,   &hfn_exporter_speedscope, &hfn_exporter_chrome,
-    &hfn_exporter_perfetto, &hfn_exporter_firefox,    &hfn_exporter_traceview,
-    &hfn_exporter_gmon,
-};
-
-uint32_t hotfn_exporter_get_count(void)
-{
-    return HFN_COUNT_OF(exporters);
-}
-
-hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out)
-{
-    if (index >= HFN_COUNT_OF(exporters)) {
-        return HOTFN_E_NOT_FOUND;
-    }
-    const hfn_exporter *e = exporters[index];
-    hotfn_exporter_info info = {
-        .needs = e->needs, .name = e->name, .extension = e->extension, .about = e->about
-    };
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
-}
-
-static const hfn_exporter *find(const char *format)
-{
-    for (size_t i = 0; i < HFN_COUNT_OF(exporters); i++) {
-        if (strcmp(exporters[i]->name, format) == 0) {
-            return exporters[i];
-        }
-    }
-    return NULL;
-}
-
-static uint64_t total_calls(const hfn_view *view)
+static uint64_t sum_calls(const hfn_view *view)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < view->info.function_count; i++) {
@@ -84,20 +49,49 @@ static uint32_t keep_matching(const hfn_view *view, uint32_t *order)
     return kept;
 }
 
-static hotfn_status write_ordered(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
+static int32_t write_to_sink(void *user, const void *bytes, size_t byte_count)
+{
+    hfn_sink *sink = user;
+    hfn_sink_bytes(sink, bytes, byte_count);
+    return sink->failed;
+}
+
+/* A status that the library does not have becomes HOTFN_E_STATE, and an error without a text gets
+ * one: the exporter is foreign code. */
+static hotfn_status call_registered(const hfn_view *view, const hotfn_exporter *exporter,
+                                    hfn_sink *sink, hotfn_error *err)
+{
+    hotfn_error inner = HOTFN_ERROR_INIT;
+    hotfn_status s =
+        exporter->write(exporter->user, view->record, &view->options, write_to_sink, sink, &inner);
+    if (s == HOTFN_OK) {
+        return s;
+    }
+    inner.text[sizeof inner.text - 1] = 0;
+    s = s <= HOTFN_E_NO_MEMORY && s >= HOTFN_E_LIMIT ? s : HOTFN_E_STATE;
+    return hfn_fail(err, s, view->info.path, HOTFN_NO_OFFSET, "exporter %s failed: %.400s",
+                    exporter->name, inner.text[0] ? inner.text : hotfn_status_get_name(s));
+}
+
+static hotfn_status write_ordered(hfn_view *view, const hfn_format *format, hfn_sink *sink,
                                   hotfn_error *err)
 {
+    hotfn_status s;
     view->limit = view->options.limit && view->options.limit < view->count ? view->options.limit
                                                                            : view->count;
-    view->total_calls = total_calls(view);
-    hotfn_status s = exporter->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    if (format->registered) {
+        s = call_registered(view, format->registered, sink, err);
+    } else {
+        view->total_calls = sum_calls(view);
+        s = format->built_in->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
+    }
     hfn_sink_flush(sink);
     return sink->failed ? hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
                                    "the output could not be written whole")
                         : s;
 }
 
-static hotfn_status write_matching(hfn_view *view, const hfn_exporter *exporter, hfn_sink *sink,
+static hotfn_status write_matching(hfn_view *view, const hfn_format *format, hfn_sink *sink,
                                    uint32_t *order, hotfn_error *err)
 {
     hotfn_status s = hotfn_record_sort(view->record, view->options.by, order);
@@ -109,10 +103,10 @@ static hotfn_status write_matching(hfn_view *view, const hfn_exporter *exporter,
     return view->options.match && view->count == 0
                ? hfn_fail(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
                           "no function matches '%s'", view->options.match)
-               : write_ordered(view, exporter, sink, err);
+               : write_ordered(view, format, sink, err);
 }
 
-static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hotfn_write_fn write,
+static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_write_fn write,
                                void *user, hotfn_error *err)
 {
     size_t order_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
@@ -126,12 +120,12 @@ static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hot
     }
     if (s == HOTFN_OK) {
         *sink = (hfn_sink){ .write = write, .user = user };
-        s = write_matching(view, exporter, sink, order, err);
+        s = write_matching(view, format, sink, order, err);
     }
     hfn_free(&view->env, sink, sizeof *sink);
     hfn_free(&view->env, matches, view->info.function_count);
     hfn_free(&view->env, order, order_bytes);
-    return s == HOTFN_E_NO_MEMORY
+    return s == HOTFN_E_NO_MEMORY && !format->registered
                ? hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
                : s;
 }
@@ -140,73 +134,62 @@ static hotfn_status write_view(hfn_view *view, const hfn_exporter *exporter, hot
 
 static const struct {
     uint32_t need;
-    const char *words;
+    const char *missing;
 } needs[] = {
-    { HOTFN_NEEDS_TIMES, "how long functions took: run with --mode time" },
-    { HOTFN_NEEDS_TREE, "who called whom: run with --mode time, without --flat" },
-    { HOTFN_NEEDS_EVENTS, "each entry and exit: run with --mode time --events" },
+    { HOTFN_NEEDS_TIMES, "times of functions: run with --mode time" },
+    { HOTFN_NEEDS_TREE, "a call tree: run with --mode time, without --flat" },
+    { HOTFN_NEEDS_EVENTS, "entries and exits: run with --mode time --events" },
 };
 
 /* The record holds times, but none that can be read. */
-static hotfn_status fail_unread(const hfn_view *view, hotfn_error *err)
+static hotfn_status fail_unreadable(const hfn_view *view, hotfn_error *err)
 {
     return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, view->time.note_offset, "%s",
                     view->time.note);
 }
 
-/* An order by what was not kept says nothing, nor does a stack's weight. */
+/* Refuse an order, which is also the weight of stacks, by values that the record does not hold. */
 static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
 {
     uint32_t by = view->options.by;
-    const char *lacks = NULL;
+    const char *missing = NULL;
     if (by == HOTFN_BY_ALLOC && !(view->time.flags & HOTFN_TIMING_ALLOC)) {
-        lacks = "who allocated how much: run with --mode time --with alloc";
+        missing = "allocated bytes: run with --mode time --with alloc";
     } else if (by != HOTFN_BY_DEFAULT && by != HOTFN_BY_CALLS && !view->time.flags) {
-        lacks = needs[0].words;
+        missing = needs[0].missing;
     }
-    if (lacks && view->time.note[0]) {
-        return fail_unread(view, err);
+    if (missing && view->time.note[0]) {
+        return fail_unreadable(view, err);
     }
-    return lacks ? hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                            "there is no such order: this record does not hold %s", lacks)
-                 : HOTFN_OK;
+    return missing
+               ? hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                          "the functions cannot be put in this order: the record does not hold %s",
+                          missing)
+               : HOTFN_OK;
 }
 
-static uint32_t held_by(const hfn_view *view)
+static uint32_t get_held(const hfn_view *view)
 {
     return HOTFN_NEEDS_FLAT | (view->time.flags ? HOTFN_NEEDS_TIMES : 0) |
            (view->time.node_count ? HOTFN_NEEDS_TREE : 0) |
            (view->time.event_count ? HOTFN_NEEDS_EVENTS : 0);
 }
 
-static hotfn_status check_needs(const hfn_view *view, const hfn_exporter *exporter,
+static hotfn_status check_needs(const hfn_view *view, const hotfn_exporter_info *exporter,
                                 hotfn_error *err)
 {
-    uint32_t lacking = exporter->needs & ~held_by(view);
+    uint32_t lacking = exporter->needs & ~get_held(view);
     if (lacking && view->time.note[0]) {
-        return fail_unread(view, err);
+        return fail_unreadable(view, err);
     }
     for (size_t i = 0; i < HFN_COUNT_OF(needs); i++) {
         if (lacking & needs[i].need) {
             return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                            "%s cannot be made of this record, which does not hold %s",
-                            exporter->name, needs[i].words);
+                            "%s cannot be made from this record, which does not hold %s",
+                            exporter->name, needs[i].missing);
         }
     }
     return HOTFN_OK;
-}
-
-static hotfn_status no_such_format(const char *format, hotfn_error *err)
-{
-    char names[256] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < HFN_COUNT_OF(exporters); i++) {
-        int n =
-            snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", exporters[i]->name);
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                    "no export format '%s'; there are: %s", format, names);
 }
 
 #define KNOWN_FLAGS                                                                                \
@@ -222,15 +205,16 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     }
 
     hfn_view view = { .record = record, .env = hfn_env_fill(env) };
-    const hfn_exporter *exporter = find(format);
-    if (!exporter) {
-        return no_such_format(format, err);
+    hfn_format found;
+    hotfn_status s = hfn_format_find(format, &found, err);
+    if (s != HOTFN_OK) {
+        return s;
     }
     if (!hfn_take_options(&view.options, sizeof view.options, options) ||
         view.options.flags & ~KNOWN_FLAGS || view.options.by > HOTFN_BY_ALLOC) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
     }
-    hotfn_status s = view.options.match ? hfn_glob_check(view.options.match, err) : HOTFN_OK;
+    s = view.options.match ? hfn_glob_check(view.options.match, err) : HOTFN_OK;
     if (s != HOTFN_OK) {
         return s;
     }
@@ -241,7 +225,7 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     }
     view.time.size = sizeof view.time;
     hotfn_record_get_time_info(record, &view.time);
-    s = check_needs(&view, exporter, err);
+    s = check_needs(&view, &found.info, err);
     s = s == HOTFN_OK ? check_order(&view, err) : s;
-    return s == HOTFN_OK ? write_view(&view, exporter, write, user, err) : s;
+    return s == HOTFN_OK ? write_view(&view, &found, write, user, err) : s;
 }

@@ -15,7 +15,7 @@ typedef struct hfn_line_source {
     void *state;
 } hfn_line_source;
 
-/* What env's line_fn or frame_fn wrote last. */
+/* What env's line_fn or inlined_fn wrote last. */
 typedef struct hfn_line_text {
     char file[4096], function[4096];
 } hfn_line_text;

@@ -168,13 +168,13 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
-    hotfn_status status = prepare_asking(symbols, env->frame_fn != NULL);
+    hotfn_status status = prepare_asking(symbols, env->inlined_fn != NULL);
     hfn_line_text *text = symbols->line_text;
 
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!env->frame_fn(env->frame_user, info->path, info->id, info->id_bytes, rva, depth,
+    if (!env->inlined_fn(env->inlined_user, info->path, info->id, info->id_bytes, rva, depth,
                        text->function, sizeof text->function, text->file, sizeof text->file,
                        &out->line)) {
         return HOTFN_E_NOT_FOUND;

@@ -44,6 +44,10 @@ def main():
         output("gcc", "-O2", EXAMPLES / "game.c", "-o", game)
         output(hotfn, "run", "-q", "-o", record, "--", game)
         assert "compare" in output(hotfn, "report", record)
+        plugin = folder / "lines.so"
+        headers = shlex.split(output("pkg-config", "--cflags", "hotfn", env=world))
+        output("gcc", "-shared", "-fPIC", EXAMPLES / "exporter_plugin.c", *headers, "-o", plugin)
+        assert "unit calls" in output(hotfn, "export", "-F", plugin, record)
     print("an installed tree works where it was moved to")
     return 0
 

@@ -33,6 +33,7 @@ from .records import (
     Thread,
     formats,
     open,
+    register_exporter,
     repair,
 )
 from .session import Session, Stats, Frame
@@ -46,5 +47,5 @@ __all__ = [
     "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError", "Node", "NotFoundError",
     "OptionError",
     "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
-    "UnsupportedError", "Verdict", "Frame", "demangle", "formats", "open", "repair", "scan",
+    "UnsupportedError", "Verdict", "Frame", "demangle", "formats", "open", "register_exporter", "repair", "scan",
 ]

@@ -43,6 +43,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_get_struct_bytes": (c_uint32, [c_char_p]),
     # hotfn/env.h
     "hotfn_env_own_memory": (None, [ENV]),
+    "hotfn_demangle": (ctypes.c_size_t, [c_char_p, POINTER(ctypes.c_char), ctypes.c_size_t]),
     # hotfn/image.h
     "hotfn_image_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_image_open_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
@@ -176,6 +177,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/exporters.h
     "hotfn_exporter_get_count": (c_uint32, []),
     "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),
+    "hotfn_exporter_register": (STATUS, [_ref(s.Exporter), ERR]),
     "hotfn_export": (STATUS, [OBJECT, c_char_p, _ref(s.ExportOptions), s.WriteFn, c_void_p, ENV,
                               ERR]),
     "hotfn_fold_name": (None, [c_char_p, c_uint32]),

@@ -34,7 +34,7 @@ DecompressFn = CFUNCTYPE(c_void_p, c_void_p, c_int32, c_void_p, c_size_t, c_size
                          c_void_p, POINTER(c_size_t))
 LineFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, POINTER(c_char),
                    c_size_t, POINTER(c_uint32))
-FrameFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, c_uint32, POINTER(c_char),
+InlinedFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c_uint64, c_uint32, POINTER(c_char),
                     c_size_t, POINTER(c_char), c_size_t, POINTER(c_uint32))
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
@@ -69,7 +69,7 @@ class Env(Sized):
                 ("demangle_fn", DemangleFn), ("demangle_user", c_void_p),
                 ("decompress_fn", DecompressFn), ("decompress_user", c_void_p),
                 ("line_fn", LineFn), ("line_user", c_void_p),
-                ("frame_fn", FrameFn), ("frame_user", c_void_p)]
+                ("inlined_fn", InlinedFn), ("inlined_user", c_void_p)]
 
 
 # hotfn/image.h
@@ -322,6 +322,15 @@ class ExportOptions(Sized):
 class ExporterInfo(Sized):
     _fields_ = [("size", c_uint32), ("needs", c_uint32), ("name", c_char_p),
                 ("extension", c_char_p), ("about", c_char_p)]
+
+
+ExporterWriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, POINTER(ExportOptions), WriteFn, c_void_p, POINTER(Error))
+
+
+class Exporter(Sized):
+    _fields_ = [("size", c_uint32), ("abi_version", c_uint32), ("needs", c_uint32), ("reserved", c_uint32),
+                ("name", c_char_p), ("extension", c_char_p), ("about", c_char_p),
+                ("write", ExporterWriteFn), ("user", c_void_p)]
 
 
 # hotfn/scan.h

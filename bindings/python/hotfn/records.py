@@ -8,7 +8,7 @@ import dataclasses
 import os
 import weakref
 from ctypes import c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from . import _structs as s
 from . import budgets as _budgets
@@ -19,6 +19,8 @@ from ._native import lib
 from ._text import PathLike, env, path_bytes
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
+EXPORTER_ABI = 1                                                    # HOTFN_EXPORTER_ABI
+NEEDS = {"flat": 1, "times": 2, "tree": 4, "events": 8}             # HOTFN_NEEDS_*
 ORDERS = ("default", "calls", "self", "total", "max", "alloc")      # HOTFN_BY_*
 
 
@@ -105,13 +107,17 @@ def function_of(raw: s.RecordFunction, module: Module) -> Function:
                     state=STATES.get(raw.state, str(raw.state)), **fields_of(raw))
 
 
+def _keep_open(_handle: c_void_p) -> None:
+    pass
+
+
 class Record:
     """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
 
-    def __init__(self, handle: int) -> None:
-        """Takes a hotfn_record over; use hotfn.open(path)."""
+    def __init__(self, handle: int, owned: bool = True) -> None:
+        """Wrap a hotfn_record, and close it in the end if it is owned; use hotfn.open(path)."""
         self._handle = c_void_p(handle)
-        self._finalizer = weakref.finalize(self, lib.hotfn_record_close, c_void_p(handle))
+        self._finalizer = weakref.finalize(self, lib.hotfn_record_close if owned else _keep_open, c_void_p(handle))
         self._functions: Optional[Tuple[Function, ...]] = None
         self._counters: Any = None
 
@@ -322,6 +328,40 @@ def formats() -> Tuple[Format, ...]:
         check(lib.hotfn_exporter_get(index, raw))
         found.append(Format(decode(raw.name), decode(raw.extension), decode(raw.about)))
     return tuple(found)
+
+
+_registered: List[Any] = []  # the library keeps exporters until the process ends
+
+
+def register_exporter(name: str, function: Callable[[Record, Callable[[bytes], None]], None],
+                      extension: Optional[str] = None, about: str = "", needs: str = "flat") -> None:
+    """Add a format: function(record, write) calls write(data) for each part of the output.
+
+    needs: "flat", "times", "tree" or "events"; a record without it is refused.  An exception of the
+    function fails the export and its text is the error; nothing is written to the file then.
+    """
+    def export(_user: Any, handle: int, _options: Any, write: Any, write_user: Any, error: Any) -> int:
+        record = Record(handle, owned=False)
+
+        def put(data: bytes) -> None:
+            if write(write_user, ctypes.cast(ctypes.c_char_p(data), c_void_p), len(data)) != 0:
+                raise OSError("the output could not be written whole")
+
+        try:
+            function(record, put)
+        except Exception as problem:
+            error.contents.text = f"{type(problem).__name__}: {problem}".encode()[:511]
+            return -8  # HOTFN_E_STATE
+        finally:
+            record.close()
+        return 0
+
+    exporter = s.Exporter(abi_version=EXPORTER_ABI, needs=NEEDS[needs], name=name.encode(),
+                          extension=(extension or "." + name).encode(), about=about.encode(),
+                          write=s.ExporterWriteFn(export))
+    error = s.Error()
+    check(lib.hotfn_exporter_register(exporter, error), error)
+    _registered.append(exporter)
 
 
 def format_of(path: PathLike) -> str:

@@ -117,6 +117,37 @@ def test_export_refuses_an_unknown_format(record, tmp_path):
         record.export(tmp_path / "out.nothing")
 
 
+def test_registered_exporter_writes(record, tmp_path):
+    def write_names(opened, write):
+        for function in opened.functions:
+            write(f"{function.name} {function.calls}\n".encode())
+
+    hotfn.register_exporter("py-names", write_names, about="names and calls")
+    record.export(tmp_path / "run.py-names")
+    assert f"fib {FIB_15_CALLS}" in (tmp_path / "run.py-names").read_text().splitlines()
+    with pytest.raises(hotfn.StateError, match="already an exporter named 'py-names'"):
+        hotfn.register_exporter("py-names", write_names)
+    with pytest.raises(hotfn.OptionError, match="its name is not"):
+        hotfn.register_exporter("Py Names", write_names)
+
+
+def test_exception_of_an_exporter_is_an_error(record, tmp_path):
+    def fail(opened, write):
+        write(b"half")
+        raise KeyError("no such unit")
+
+    hotfn.register_exporter("py-fails", fail)
+    with pytest.raises(hotfn.StateError, match="exporter py-fails failed: KeyError: 'no such unit'"):
+        record.export(tmp_path / "out", format="py-fails")
+    assert not (tmp_path / "out").exists()
+
+
+def test_exporter_that_needs_a_tree_refuses_counts(record):
+    hotfn.register_exporter("py-tree", lambda opened, write: None, needs="tree")
+    with pytest.raises(hotfn.UnsupportedError, match="--mode time"):
+        record.render("py-tree")
+
+
 def test_missing_record_is_a_file_error(tmp_path):
     with pytest.raises(hotfn.FileError) as caught:
         hotfn.open(tmp_path / "nowhere.hfr")

@@ -187,7 +187,7 @@ typedef struct hotfn_source_frame {
     }
 /*
  * What was inlined at rva: depth 0 is the innermost piece of source, each further depth the call that
- * the one before was inlined by, the last one is in the function itself.  Of env's frame_fn, if the
+ * the one before was inlined by, the last one is in the function itself.  Of env's inlined_fn, if the
  * symbols are an image's own; else, and without one, there is depth 0 only, the line of
  * hotfn_symbols_find_line without a function's name.  It changes symbols: one thread at a time.
  *

@@ -189,7 +189,7 @@ static void frames_are_the_callers_to_tell(void)
     hotfn_env env = counting_env(&c);
 
     elf_finish(b);
-    env.frame_fn = tell_frame;
+    env.inlined_fn = tell_frame;
     CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);

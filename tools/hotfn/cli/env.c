@@ -92,6 +92,6 @@ hotfn_env hotfn_tool_env(void)
     env.decompress_fn = decompress;
 #endif
     env.line_fn = hotfn_tool_source_line;
-    env.frame_fn = hotfn_tool_source_frame;
+    env.inlined_fn = hotfn_tool_source_frame;
     return env;
 }

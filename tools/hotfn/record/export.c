@@ -2,13 +2,12 @@
 /* `hotfn export`: a record in a format that other programs open. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "export_file.h"
+#include "export_plugin.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef struct export_options {
     const char *format, *output;
@@ -34,15 +33,15 @@ static const struct option table[] = {
 
 static const char usage[] =
     "usage: hotfn export [options] [RECORD]\n"
-    "  -F, --format NAME  one of those that --list names [by the ending of -o]\n"
+    "  -F, --format NAME  a format of --list [by the extension of -o], or ./FILE.so, a plug-in\n"
     "  -o, --output FILE  instead of stdout\n"
-    "  -f, --match GLOB   only functions with a name that matches, where the format is flat\n"
-    "      --process PID  only what this process called; --thread TID: only this thread\n"
-    "      --by ORDER     what comes first, and what stacks weigh: calls, self, total, max or\n"
+    "  -f, --match GLOB   only functions with a name that matches; for formats without stacks\n"
+    "      --process PID  only calls of this process; --thread TID: only of this thread\n"
+    "      --by ORDER     the order, and the weight of stacks: calls, self, total, max or\n"
     "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
-    "      --raw          leave the hooks' own cost in the times\n"
+    "      --raw          do not subtract the hooks' own cost from the times\n"
     "      --mangled      show the linker's names\n"
-    "      --list         the formats, and what each needs\n"
+    "      --list         list the formats and what each needs\n"
     "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 static void list_formats(void)
@@ -65,8 +64,8 @@ static bool ends_with(const char *text, const char *end)
     return length > end_length && strcmp(text + length - end_length, end) == 0;
 }
 
-/* The format whose ending is the longest that the file's name has. */
-static const char *format_of(const char *file)
+/* Find the format with the longest extension that the name of the file ends with. */
+static const char *find_format(const char *file)
 {
     hotfn_exporter_info e = HOTFN_EXPORTER_INFO_INIT;
     const char *found = NULL;
@@ -81,72 +80,26 @@ static const char *format_of(const char *file)
     return found;
 }
 
-/* Not half a file; a device or a pipe is somebody else's and stays. */
-static void remove_half(const char *path)
-{
-    struct stat file;
-    if (lstat(path, &file) == 0 && S_ISREG(file.st_mode)) {
-        unlink(path);
-    }
-}
-
-typedef struct output {
-    const char *path; /* NULL: stdout */
-    FILE *file;       /* opened by the first bytes: what is refused leaves a file as it was */
-    int error;        /* errno of what failed first */
-} output;
-
-static int32_t write_out(void *user, const void *bytes, size_t count)
-{
-    output *o = user;
-    if (!o->file) {
-        o->file = o->path ? fopen(o->path, "we") : stdout;
-    }
-    if (o->file && fwrite(bytes, 1, count, o->file) == count) {
-        return 0;
-    }
-    o->error = errno;
-    return -1;
-}
-
-static void close_out(const char *of, output *o, bool whole)
-{
-    bool opened = o->file != NULL;
-    if (!o->path) {
-        return; /* of stdout main says what failed */
-    }
-    if (opened && fclose(o->file) != 0 && !o->error) {
-        o->error = errno;
-    }
-    if (o->error) {
-        fprintf(stderr, "hotfn %s: %s: %s: %s\n", of, o->path,
-                opened ? "could not be written whole" : "cannot be written", strerror(o->error));
-    }
-    if (opened && (o->error || !whole)) {
-        remove_half(o->path);
-    }
-}
-
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
                       const hotfn_export_options *options, const char *path)
 {
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    output out = { .path = path && strcmp(path, "-") != 0 ? path : NULL };
+    export_file out = { .path = path && strcmp(path, "-") != 0 ? path : NULL };
     hotfn_record_get_info(record, &info);
     if (out.path && words_overwrites(of, out.path, info.path)) {
         return TOOL_FAILED;
     }
-    hotfn_status s = hotfn_export(record, format, options, write_out, &out, &env, &err);
-    close_out(of, &out, s == HOTFN_OK);
+    hotfn_status s = hotfn_export(record, format, options, export_file_write, &out, &env, &err);
+    export_file_close(of, &out, s == HOTFN_OK);
     if (s == HOTFN_OK && !out.error) {
         return TOOL_OK;
     }
     if (!out.error) {
         hotfn_tool_fail(of, &err);
     }
-    /* wrong words name no file */
+    /* an error about the command line names no file */
     return (s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION) && !err.file[0] ? TOOL_USAGE
                                                                            : TOOL_FAILED;
 }
@@ -215,7 +168,10 @@ int hotfn_command_export(int argc, char **argv)
         list_formats();
         return TOOL_OK;
     }
-    o.format = o.format ? o.format : format_of(o.output);
+    if (o.format && export_plugin_is_path(o.format) && !(o.format = export_plugin_load(o.format))) {
+        return TOOL_FAILED;
+    }
+    o.format = o.format ? o.format : find_format(o.output);
     if (!o.format) {
         fputs("hotfn export: which format? name it with -F (hotfn export --list)\n", stderr);
         return TOOL_USAGE;

@@ -11,7 +11,7 @@
 int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
 
-/* A hotfn_frame_fn: for hotfn_env.frame_fn. */
+/* A hotfn_inlined_fn: for hotfn_env.inlined_fn. */
 int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                 uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
                                 char *file, size_t file_bytes, uint32_t *line);
