@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's set of rows: counters over memory of the caller, sums, and what the set needs of the
- * system (linux_process.c).  The system calls are raw, so that fork handlers may make them. */
+ * system (row_process.c).  The system calls are raw, so that fork handlers may make them. */
 #ifndef HFN_COUNTERS_ROWS_H
 #define HFN_COUNTERS_ROWS_H
 

@@ -9,13 +9,11 @@
 #include "counters/thread_row.h"
 
 #include "counters/timing/call_stack.h"
-#include "os/linux/raw.h"
+#include "os/hot_path.h"
 
-#include <linux/prctl.h>
 #include <stddef.h>
 
 #define NO_ROW UINT32_MAX
-#define ERROR_ESRCH (-3)
 
 hfn_row_state hfn_rows;
 __thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
@@ -32,8 +30,8 @@ static claimer who_am_i(void)
 {
     claimer me = { 0, 0, 0, 0 };
 
-    me.tid = (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
-    me.pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    me.tid = hfn_os_hot_thread_id();
+    me.pid = hfn_os_hot_process_id();
     if (me.pid == hfn_rows.pid) {
         me.process = hfn_rows.process;
         me.pid_namespace = hfn_rows.pid_namespace;
@@ -59,26 +57,17 @@ static bool owner_is_gone(const hfn_thread_cell *cell, uint32_t tid, const claim
         return false;
     }
     if (cell->pid == me->pid && cell->process == me->process) {
-        return tid == me->tid || hfn_raw3(SYS_tgkill, me->pid, tid, 0) == ERROR_ESRCH;
+        return tid == me->tid || hfn_os_hot_thread_is_gone(me->pid, tid);
     }
     return cells_used > HFN_ROWS_KEPT_APART && me->pid_namespace != 0 &&
-           cell->pid_namespace == me->pid_namespace &&
-           hfn_raw3(SYS_kill, cell->pid, 0, 0) == ERROR_ESRCH;
-}
-
-static uint64_t wall_ns(void)
-{
-    uint64_t now[2] = { 0, 0 };
-
-    hfn_raw_clock(0, now);
-    return now[0] * 1000000000u + now[1];
+           cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
 }
 
 /* The cell is ours and marked busy: say who we are, then publish the owner. */
 static void sign(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
     if (thread_count == 1) {
-        cell->start_ns = wall_ns();
+        cell->start_ns = hfn_os_hot_wall_ns();
     }
     if (cell->pid != me->pid || cell->process != me->process || thread_count == 1) {
         cell->process_count++;
@@ -86,8 +75,8 @@ static void sign(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count
     cell->pid = me->pid;
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
-    cell->row_variable = hfn_raw_pointer(&hfn_thread_row);
-    hfn_raw3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(cell->name), 0);
+    cell->row_variable = (uint64_t)(uintptr_t)&hfn_thread_row;
+    hfn_os_hot_thread_name(cell->name);
     /* pairs with the acquire load in take_over: who sees this owner sees its pid too */
     __atomic_store_n(owner_of(cell), owner_value(me->tid, thread_count), __ATOMIC_RELEASE);
 }

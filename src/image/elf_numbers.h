@@ -21,6 +21,7 @@ enum {
 enum {
     HFN_SHT_PROGBITS = 1,
     HFN_SHT_SYMTAB = 2,
+    HFN_SHT_STRTAB = 3,
     HFN_SHT_RELA = 4,
     HFN_SHT_NOTE = 7,
     HFN_SHT_NOBITS = 8,

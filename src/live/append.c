@@ -161,7 +161,7 @@ hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char
     hotfn_status status;
     uint8_t *entry;
 
-    if (live->fd < 0) {
+    if (!hfn_os_is_open(live->file)) {
         return HOTFN_E_STATE;
     }
     if (reason == 0 || reason >= HFN_REASON_CAPACITY) {
@@ -328,7 +328,7 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
     hotfn_status status;
     uint8_t *at;
 
-    if (live->fd < 0 || !hfn_take_options(&m, sizeof m, module)) {
+    if (!hfn_os_is_open(live->file) || !hfn_take_options(&m, sizeof m, module)) {
         return hfn_fail(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
                         "only who made a record adds modules to it");
     }

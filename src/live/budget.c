@@ -3,8 +3,6 @@
  * for each function. */
 #include "live/live.h"
 
-#include <unistd.h>
-
 _Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,
                "the sizes that records hold");
 
@@ -65,8 +63,9 @@ bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, 
     uint64_t at = live->layout.sections[HFN_SECTION_TIME_ROWS].offset +
                   (uint64_t)row * live->layout.row_bytes;
     hfn_time_state state;
+    uint64_t done;
 
-    if (pread(live->fd, &state, sizeof state, (off_t)at) != (ssize_t)sizeof state) {
+    if (hfn_os_read_at(live->file, at, &state, sizeof state, &done) != 0 || done != sizeof state) {
         return false;
     }
     *ticks = state.timed > state.passed_by ? state.timed - state.passed_by : 0;

@@ -6,12 +6,7 @@
 #include "base/status.h"
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define HEAD_BYTES 2048u /* more than header and table of a live record */
 
@@ -114,9 +109,9 @@ static uint64_t put_meta(uint8_t *out, const meta_text *texts, size_t count)
 
 static void make_uuid(uint8_t out[16])
 {
-    uint64_t fallback[2] = { hfn_os_wall_ns(), (uint64_t)getpid() };
+    uint64_t fallback[2] = { hfn_os_wall_ns(), hfn_os_get_process_id() };
 
-    if (getrandom(out, 16, GRND_NONBLOCK) != 16) {
+    if (!hfn_os_get_random(out, 16)) {
         memcpy(out, fallback, 16);
     }
     out[6] = (uint8_t)((out[6] & 0x0f) | 0x40); /* RFC 4122: version 4 */
@@ -132,7 +127,7 @@ static void put_first_words(hotfn_live *live, const meta_text *texts, size_t cou
     live->string_bytes = 2; /* "", and the empty list of names */
     hfn_write_le64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_write_le32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
-    hfn_write_le32(live->base + HFN_AT_PID, (uint32_t)getpid());
+    hfn_write_le32(live->base + HFN_AT_PID, hfn_os_get_process_id());
     /* what records themselves say of functions; callers may word it otherwise */
     hotfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
     hotfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded",
@@ -166,7 +161,7 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
         status = hfn_live_make_memory(live, err);
     }
     if (status == HOTFN_OK) {
-        status = hfn_live_map(live, live->fd, live->path, err);
+        status = hfn_live_map(live, live->file, live->path, err);
     }
     if (status == HOTFN_OK) {
         status = hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_there, err);
@@ -175,8 +170,8 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
         put_first_words(live, texts, HFN_COUNT_OF(texts));
         hfn_live_begin_times(live, o);
         hfn_live_begin_budget(live, o);
-    } else if (live->is_durable && live->fd >= 0) {
-        unlink(live->path);
+    } else if (live->is_durable && hfn_os_is_open(live->file)) {
+        hfn_os_remove_file(live->path);
     }
     return status;
 }
@@ -188,7 +183,7 @@ static hotfn_live *new_live(const hotfn_env *env)
 
     if (live) {
         live->env = filled;
-        live->fd = -1;
+        live->file = HFN_OS_NO_FILE;
     }
     return live;
 }
@@ -226,23 +221,24 @@ hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *optio
 
 /* ---- Joining. */
 
-static hotfn_status join_file(hotfn_live *live, int fd, const char *path, hotfn_error *err)
+static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *path,
+                              hotfn_error *err)
 {
     uint8_t head[HEAD_BYTES];
-    struct stat file;
+    hfn_os_file_info info;
     hotfn_status status;
-    ssize_t n;
+    uint64_t n;
+    hfn_os_error error = hfn_os_get_file_info(file, &info);
 
-    if (fstat(fd, &file) != 0) {
+    if (error == 0) {
+        error = hfn_os_read_at(file, 0, head, sizeof head, &n);
+    }
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
-    n = pread(fd, head, sizeof head, 0);
-    if (n < 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, 0, "cannot be read: %s", strerror(errno));
-    }
-    status = hfn_header_read(&live->layout, (hfn_span){ head, (uint64_t)n, false },
-                             (uint64_t)file.st_size, false, path, err);
+    status = hfn_header_read(&live->layout, (hfn_span){ head, n, false }, info.byte_count, false,
+                             path, err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -250,7 +246,7 @@ static hotfn_status join_file(hotfn_live *live, int fd, const char *path, hotfn_
         return hfn_fail(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
                         "is no live record of this version of hotfn");
     }
-    return hfn_live_map(live, fd, path, err);
+    return hfn_live_map(live, file, path, err);
 }
 
 hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
@@ -262,16 +258,17 @@ hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env
 
     hotfn_live *live;
     hotfn_status status;
-    int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+    hfn_os_file file;
+    hfn_os_error error = hfn_os_open_file(&file, path, HFN_OS_READ | HFN_OS_WRITE);
 
-    if (fd < 0) {
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
     live = new_live(env);
-    status = live ? join_file(live, fd, path, err)
+    status = live ? join_file(live, file, path, err)
                   : hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
-    close(fd);
+    hfn_os_close_file(file);
     if (status != HOTFN_OK) {
         hotfn_live_close(live);
         return status;
@@ -289,8 +286,8 @@ void hotfn_live_close(hotfn_live *live)
     }
     env = live->env;
     hfn_live_unmap(live);
-    if (live->fd >= 0) {
-        close(live->fd);
+    if (hfn_os_is_open(live->file)) {
+        hfn_os_close_file(live->file);
     }
     if (live->path) {
         hfn_free(&env, live->path, strlen(live->path) + 1);
@@ -303,7 +300,7 @@ int32_t hotfn_live_fd(const hotfn_live *live)
     if (!live) {
         return -1;
     }
-    return live->fd;
+    return (int32_t)live->file.handle;
 }
 
 hfn_row_memory hfn_live_get_rows(const hotfn_live *live)

@@ -8,6 +8,7 @@
 #include "live/clock.h"
 #include "live/layout.h"
 #include "live/time_row.h"
+#include "os/files.h"
 
 #define HFN_KNOWN_TEXTS 16u
 
@@ -19,7 +20,7 @@ typedef struct hfn_known_text {
 
 struct hotfn_live {
     hotfn_env env;
-    int fd; /* -1: joined                                          */
+    hfn_os_file file; /* HFN_OS_NO_FILE: joined                                */
     bool is_durable;
     bool was_counted_in; /* rows were given to counters: threads may know them  */
     bool keeps_times;    /* and one may still be writing times: process.c               */
@@ -120,7 +121,7 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, 
 bool hfn_live_placed_alike(const hfn_layout *found);
 hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err);
 hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err);
-hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err);
+hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, hotfn_error *err);
 void hfn_live_unmap(hotfn_live *live);
 /* Durable: make sure that bytes [0, byte_count) of a section stand on disk. */
 hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,

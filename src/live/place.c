@@ -6,14 +6,6 @@
 #include "live/live.h"
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define DEFAULT_SLOTS 65536u
 #define DEFAULT_MODULES 1024u
 #define DEFAULT_THREADS 4096u
@@ -25,17 +17,15 @@
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
 #define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
-#define SPACE_STEP_BYTES (UINT64_C(4) << 20)
 #define FAR_BYTES (UINT64_C(1) << 36)
 /* Of its addresses a 32-bit process is asked for no more. */
 #define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
 
 uint64_t hfn_live_address_share(void)
 {
-    struct rlimit limit;
-    bool limited = getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+    uint64_t limit = hfn_os_get_address_limit();
 
-    return limited ? limit.rlim_cur / 4 : UINT64_MAX;
+    return limit == UINT64_MAX ? UINT64_MAX : limit / 4;
 }
 
 /* ---- Layout. */
@@ -215,121 +205,88 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
 
 /* ---- The file. */
 
-/* A file size limit (ulimit -f) also holds for memfds, and its signal would kill the caller: lift it
- * as far as it goes. */
-static bool size_file(int fd, uint64_t byte_count)
-{
-    struct rlimit limit, raised;
-    bool lifted = false, done;
-
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < byte_count) {
-        if (limit.rlim_max < byte_count) {
-            errno = EFBIG;
-            return false;
-        }
-        raised = limit;
-        raised.rlim_cur = limit.rlim_max;
-        lifted = setrlimit(RLIMIT_FSIZE, &raised) == 0;
-    }
-    done = ftruncate(fd, (off_t)byte_count) == 0;
-    if (lifted) {
-        setrlimit(RLIMIT_FSIZE, &limit);
-    }
-    return done;
-}
-
 hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
 {
-    live->fd = memfd_create("hotfn-record", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (live->fd < 0 || !size_file(live->fd, live->layout.file_bytes)) {
+    hfn_os_error error = hfn_os_create_shared(&live->file, "hotfn-record", live->layout.file_bytes);
+
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                         "no shared memory for a record of %llu MiB (sparse): %s",
-                        (unsigned long long)(live->layout.file_bytes >> 20), strerror(errno));
+                        (unsigned long long)(live->layout.file_bytes >> 20),
+                        hfn_os_get_error_text(error));
     }
-    if (fcntl(live->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    error = hfn_os_seal_shared(live->file);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                        "the record's memory cannot be sealed: %s", strerror(errno));
+                        "the record's memory cannot be sealed: %s", hfn_os_get_error_text(error));
     }
     return HOTFN_OK;
 }
 
-/* A signal may end it, on tmpfs with all undone: a little at a time gets through between any two.  An errno. */
-static int take_space(int fd, uint64_t at, uint64_t byte_count)
-{
-    while (byte_count > 0) {
-        uint64_t step = byte_count < SPACE_STEP_BYTES ? byte_count : SPACE_STEP_BYTES;
-        int error = posix_fallocate(fd, (off_t)at, (off_t)step);
-
-        if (error && error != EINTR) {
-            return error;
-        }
-        at += error ? 0 : step;
-        byte_count -= error ? 0 : step;
-    }
-    return 0;
-}
-
-/* An earlier file of this name goes, unless a run still writes it: it may be mapped somewhere, so it
- * is never cut. */
+/* Removes an earlier file of this name unless a run still writes it.  It may be mapped somewhere, so it
+ * is never truncated. */
 static hotfn_status clear_way(const char *path, hotfn_error *err)
 {
-    struct stat file;
-    int fd;
+    hfn_os_file_info info;
+    hfn_os_file file;
+    hfn_os_error error;
 
-    if (lstat(path, &file) != 0) {
+    if (hfn_os_get_link_info(path, &info) != 0) {
         return HOTFN_OK;
     }
-    if (!S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode)) {
+    if (info.kind != HFN_OS_REGULAR_FILE && info.kind != HFN_OS_LINK) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "is no regular file: name another one for the record");
     }
-    fd = S_ISREG(file.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        close(fd);
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "another run writes this record now: name another file");
+    if (info.kind == HFN_OS_REGULAR_FILE && hfn_os_open_file(&file, path, HFN_OS_READ) == 0) {
+        bool is_free = hfn_os_try_lock_file(file, HFN_OS_EXCLUSIVE_LOCK);
+
+        hfn_os_close_file(file);
+        if (!is_free) {
+            return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                            "another run writes this record now: name another file");
+        }
     }
-    if (fd >= 0) {
-        close(fd);
-    }
-    if (unlink(path) != 0) {
+    error = hfn_os_remove_file(path);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
     return HOTFN_OK;
 }
 
-static hotfn_status no_room(const hotfn_live *live, int error, hotfn_error *err)
+static hotfn_status no_room(const hotfn_live *live, hfn_os_error error, hotfn_error *err)
 {
     return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
                     "the durable record cannot be written: %s; free some space, name a file "
                     "elsewhere (-o), or run without --durable",
-                    strerror(error));
+                    hfn_os_get_error_text(error));
 }
 
 hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
 {
     const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
     hotfn_status status = clear_way(live->path, err);
-    int error;
+    hfn_os_error error;
 
     if (status != HOTFN_OK) {
         return status;
     }
-    live->fd = open(live->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (live->fd < 0) {
+    error =
+        hfn_os_open_file(&live->file, live->path, HFN_OS_READ | HFN_OS_WRITE | HFN_OS_CREATE_NEW);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
-    flock(live->fd, LOCK_EX | LOCK_NB); /* held until we are gone: readers know by it */
-    if (!size_file(live->fd, live->layout.file_bytes)) {
-        status = no_room(live, errno, err);
-    } else {
-        error = take_space(live->fd, 0, functions->offset);
-        status = error ? no_room(live, error, err) : HOTFN_OK;
+    /* Held until this process ends, by which readers recognise a live record. */
+    hfn_os_try_lock_file(live->file, HFN_OS_EXCLUSIVE_LOCK);
+    error = hfn_os_set_file_size(live->file, live->layout.file_bytes);
+    if (error == 0) {
+        error = hfn_os_allocate_space(live->file, 0, functions->offset);
     }
-    if (status != HOTFN_OK) {
-        unlink(live->path);
+    if (error != 0) {
+        status = no_room(live, error, err);
+        hfn_os_remove_file(live->path);
     }
     return status;
 }
@@ -339,12 +296,12 @@ hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_co
 {
     uint64_t wanted = page_round(byte_count);
     const hfn_section *s = &live->layout.sections[type];
-    int error;
+    hfn_os_error error;
 
     if (!live->is_durable || wanted <= *there) {
         return HOTFN_OK;
     }
-    error = take_space(live->fd, s->offset + *there, wanted - *there);
+    error = hfn_os_allocate_space(live->file, s->offset + *there, wanted - *there);
     if (error) {
         return no_room(live, error, err);
     }
@@ -356,42 +313,41 @@ hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_co
 
 /* Far below us: left to itself the kernel puts the many gigabytes of rows right below the libraries,
  * where stubs and the program's own generated code want to be. */
-static void *far_from_code(uint64_t byte_count)
+static uint64_t far_from_code(uint64_t byte_count)
 {
     static const char here;
     uint64_t ours = (uint64_t)(uintptr_t)&here, distance = byte_count + FAR_BYTES;
 
-    return ours > distance + FAR_BYTES ? (void *)(uintptr_t)page_round(ours - distance) : NULL;
+    return ours > distance + FAR_BYTES ? page_round(ours - distance) : 0;
 }
 
-static uint8_t *map_file(int fd, uint64_t offset, uint64_t byte_count)
+static hfn_os_error map_file(uint8_t **out, hfn_os_file file, uint64_t offset, uint64_t byte_count)
 {
-    void *at = MAP_FAILED;
+    void *at;
+    hfn_os_error error =
+        hfn_os_map_file(&at, file, offset, byte_count, HFN_OS_MAP_WRITE, far_from_code(byte_count));
 
-    if (byte_count <= SIZE_MAX) { /* more than a process of 32 bits could name */
-        at = mmap(far_from_code(byte_count), byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-                  (off_t)offset);
+    if (error == 0) {
+        hfn_os_exclude_from_dumps(at,
+                                  byte_count); /* a dump would hold all of it, though unwritten */
+        *out = at;
     }
-    if (at == MAP_FAILED) {
-        return NULL;
-    }
-    madvise(at, byte_count,
-            MADV_DONTDUMP); /* a core would hold all of it, though nobody wrote there */
-    return at;
+    return error;
 }
 
 /* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be, and as many
  * rows as fit. */
-static bool map_in_parts(hotfn_live *live, int fd, uint64_t share)
+static hfn_os_error map_in_parts(hotfn_live *live, hfn_os_file file, uint64_t share)
 {
     const hfn_section *sections = live->layout.sections;
     uint64_t row_bytes = live->layout.row_bytes, count = live->rows_bytes / row_bytes;
     uint64_t others = live->base_bytes + live->tail_bytes;
 
+    hfn_os_error error;
+
     live->rows_bytes = 0;
     if (others + row_bytes > share) {
-        errno = ENOMEM;
-        return false;
+        return hfn_os_get_out_of_memory();
     }
     if (count > (share - others) / row_bytes) {
         count = (share - others) / row_bytes;
@@ -399,22 +355,33 @@ static bool map_in_parts(hotfn_live *live, int fd, uint64_t share)
     if (SIZE_MAX <= UINT32_MAX && count > NARROW_ROWS_BYTES / row_bytes) {
         count = NARROW_ROWS_BYTES / row_bytes + 1;
     }
-    live->base = map_file(fd, 0, live->base_bytes);
-    live->tail = map_file(fd, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
-    for (; live->base && live->tail && count > 0 && !live->rows; count /= 2) {
-        live->rows_bytes = count * row_bytes;
-        live->rows = map_file(fd, sections[HFN_SECTION_ROWS].offset, live->rows_bytes);
+    error = map_file(&live->base, file, 0, live->base_bytes);
+    if (error == 0) {
+        error =
+            map_file(&live->tail, file, sections[HFN_SECTION_FUNCTIONS].offset, live->tail_bytes);
     }
-    return live->rows != NULL;
+    if (error != 0) {
+        return error;
+    }
+    error = hfn_os_get_out_of_memory();
+    for (; count > 0 && error != 0; count /= 2) {
+        live->rows_bytes = count * row_bytes;
+        error = map_file(&live->rows, file, sections[HFN_SECTION_ROWS].offset, live->rows_bytes);
+    }
+    return error;
 }
 
-hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_error *err)
+hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, hotfn_error *err)
 {
     const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
     const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
     uint64_t share = hfn_live_address_share();
-    uint8_t *whole =
-        live->layout.file_bytes <= share ? map_file(fd, 0, live->layout.file_bytes) : NULL;
+    uint8_t *whole = NULL;
+    hfn_os_error error;
+
+    if (live->layout.file_bytes <= share) {
+        map_file(&whole, file, 0, live->layout.file_bytes);
+    }
 
     live->base_bytes = rows->offset;
     live->rows_bytes = rows->bytes;
@@ -423,19 +390,15 @@ hotfn_status hfn_live_map(hotfn_live *live, int fd, const char *path, hotfn_erro
         live->base = whole;
         live->rows = whole + rows->offset;
         live->tail = whole + functions->offset;
-    } else if (!map_in_parts(live, fd, share)) {
+        return HOTFN_OK;
+    }
+    error = map_in_parts(live, file, share);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                        "the record cannot be mapped: %s%s", strerror(errno),
+                        "the record cannot be mapped: %s%s", hfn_os_get_error_text(error),
                         share == UINT64_MAX ? "" : "; raise ulimit -v, or select fewer modules");
     }
     return HOTFN_OK;
-}
-
-/* Pages of our own, which cost addresses only, in the place of the file's. */
-static bool make_private(uint8_t *at, uint64_t byte_count)
-{
-    return mmap(at, byte_count, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 /* A thread that stands in a stub may count once more after everything else is gone: rows that were
@@ -448,7 +411,7 @@ static uint64_t keep_rows(hotfn_live *live)
         return 0;
     }
     kept = kept < live->rows_bytes ? kept : live->rows_bytes;
-    return make_private(live->rows, kept) ? kept : live->rows_bytes;
+    return hfn_os_replace_pages(live->rows, kept) ? kept : live->rows_bytes;
 }
 
 /* Header and pools of times, between all else and the rows; how much lies in front of what is kept. */
@@ -459,7 +422,7 @@ static uint64_t keep_pools(hotfn_live *live)
     if (!live->keeps_times) {
         return live->base_bytes;
     }
-    return make_private(live->base + before, live->base_bytes - before) ? before : 0;
+    return hfn_os_replace_pages(live->base + before, live->base_bytes - before) ? before : 0;
 }
 
 void hfn_live_unmap(hotfn_live *live)
@@ -469,14 +432,14 @@ void hfn_live_unmap(hotfn_live *live)
     if (live->rows) {
         kept = keep_rows(live);
         if (kept < live->rows_bytes) {
-            munmap(live->rows + kept, live->rows_bytes - kept);
+            hfn_os_unmap((uint64_t)(uintptr_t)(live->rows + kept), live->rows_bytes - kept);
         }
     }
     before = live->base ? keep_pools(live) : 0;
     if (before > 0) {
-        munmap(live->base, before);
+        hfn_os_unmap((uint64_t)(uintptr_t)live->base, before);
     }
     if (live->tail) {
-        munmap(live->tail, live->tail_bytes);
+        hfn_os_unmap((uint64_t)(uintptr_t)live->tail, live->tail_bytes);
     }
 }

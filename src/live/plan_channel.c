@@ -8,22 +8,16 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "os/linux/raw.h"
+#include "os/os.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/futex.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
-#include <unistd.h>
 
 struct hotfn_handover {
     hotfn_env env;
     hfn_handover_shared *shared;
-    int fd;
+    hfn_os_file file;
     uint32_t heard; /* rings of the bell */
     uint32_t asked; /* the mail whose question was heard */
     uint64_t next;  /* where the next plan goes */
@@ -31,17 +25,6 @@ struct hotfn_handover {
 
 #define HEADER_BYTES ((sizeof(hfn_handover_shared) + 4095u) & ~(size_t)4095u)
 #define ASK_STEP_NS 100000000ull /* look every 0.1 s whether the other end still lives */
-
-static void futex_wait(_Atomic uint32_t *word, uint32_t while_is, uint64_t timeout_ns)
-{
-    struct timespec t = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
-    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAIT, while_is, hfn_raw_pointer(&t), 0, 0);
-}
-
-static void futex_wake(_Atomic uint32_t *word)
-{
-    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAKE, 1 << 30, 0, 0, 0);
-}
 
 static uint32_t state_of(uint32_t mail)
 {
@@ -51,7 +34,7 @@ static uint32_t state_of(uint32_t mail)
 static void ring(hfn_handover_shared *shared)
 {
     atomic_fetch_add(&shared->bell, 1);
-    futex_wake(&shared->bell);
+    hfn_os_wake_waiters(&shared->bell);
 }
 
 /* ---- The parent's end. */
@@ -63,31 +46,30 @@ hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, h
     }
 
     hotfn_env filled = hfn_env_fill(env);
-    int fd = memfd_create("hotfn-handover", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd < 0 || ftruncate(fd, (off_t)HFN_HANDOVER_BYTES) != 0) {
-        hotfn_status s = hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                  "no shared memory for plans: %s", strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return s;
+    hfn_os_file file;
+    hfn_os_error error = hfn_os_create_shared(&file, HFN_PLAN_MEMORY_NAME, HFN_HANDOVER_BYTES);
+
+    if (error != 0) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                        "no shared memory for plans: %s", hfn_os_get_error_text(error));
     }
-    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-    void *header = mmap(NULL, HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    hotfn_handover *h = header == MAP_FAILED ? NULL : hfn_alloc(&filled, sizeof *h);
+    hfn_os_seal_shared(file);
+    void *header = NULL;
+    error = hfn_os_map_file(&header, file, 0, HEADER_BYTES, HFN_OS_MAP_WRITE, 0);
+    hotfn_handover *h = error == 0 ? hfn_alloc(&filled, sizeof *h) : NULL;
     if (!h) {
-        if (header != MAP_FAILED) {
-            munmap(header, HEADER_BYTES);
+        if (header) {
+            hfn_os_unmap((uint64_t)(uintptr_t)header, HEADER_BYTES);
         }
-        close(fd);
+        hfn_os_close_file(file);
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for plans");
     }
     h->env = filled;
     h->shared = header;
-    h->fd = fd;
+    h->file = file;
     h->heard = 0;
     h->next = HFN_HANDOVER_FIRST;
-    h->shared->parent_pid = (uint32_t)getpid();
+    h->shared->parent_pid = hfn_os_get_process_id();
     h->shared->magic = HFN_HANDOVER_MAGIC;
     *out = h;
     return HOTFN_OK;
@@ -97,8 +79,8 @@ void hotfn_handover_destroy(hotfn_handover *h)
 {
     if (h) {
         hotfn_env env = h->env;
-        munmap(h->shared, HEADER_BYTES);
-        close(h->fd);
+        hfn_os_unmap((uint64_t)(uintptr_t)h->shared, HEADER_BYTES);
+        hfn_os_close_file(h->file);
         hfn_free(&env, h, sizeof *h);
     }
 }
@@ -108,7 +90,7 @@ int32_t hotfn_handover_fd(const hotfn_handover *h)
     if (!h) {
         return -1;
     }
-    return h->fd;
+    return (int32_t)h->file.handle;
 }
 
 hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const void *plan,
@@ -121,15 +103,10 @@ hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const v
         return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
                         "no room for one more plan: select fewer modules");
     }
-    const uint8_t *at = plan;
-    uint64_t done = 0;
-    while (done < plan_bytes) {
-        ssize_t n = pwrite(h->fd, at + done, plan_bytes - done, (off_t)(h->next + done));
-        if (n <= 0 && errno != EINTR) {
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                            "no memory for a plan: %s", strerror(errno));
-        }
-        done += n > 0 ? (uint64_t)n : 0;
+    hfn_os_error error = hfn_os_write_at(h->file, h->next, plan, plan_bytes);
+    if (error != 0) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan: %s",
+                        hfn_os_get_error_text(error));
     }
     h->shared->plans[module] = (hfn_plan_place){ h->next, plan_bytes };
     h->next = (h->next + plan_bytes + 4095u) & ~4095ull;
@@ -142,9 +119,10 @@ const void *hfn_handover_view_plan(const hotfn_handover *h, uint32_t module, uin
         return NULL;
     }
     hfn_plan_place place = h->shared->plans[module];
-    void *at = mmap(NULL, place.bytes, PROT_READ, MAP_SHARED, h->fd, (off_t)place.offset);
+    void *at = NULL;
+    hfn_os_map_file(&at, h->file, place.offset, place.bytes, HFN_OS_MAP_LATEST, 0);
     *bytes = place.bytes;
-    return at == MAP_FAILED ? NULL : at;
+    return at;
 }
 
 hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_request *out)
@@ -157,7 +135,7 @@ hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_r
     /* acquire: pairs with the exchange in hfn_handover_ask */
     uint32_t mail = atomic_load_explicit(&h->shared->mail, memory_order_acquire);
     if (state_of(mail) != HFN_MAIL_ASKED) {
-        futex_wait(&h->shared->bell, h->heard, timeout_ns);
+        hfn_os_wait_word(&h->shared->bell, h->heard, timeout_ns);
     }
     /* What is asked before a ring that was heard is seen below; a later one ends the next wait at once. */
     h->heard = atomic_load(&h->shared->bell);
@@ -192,7 +170,7 @@ hotfn_status hotfn_handover_answer(hotfn_handover *h, uint32_t module)
         !atomic_compare_exchange_strong(&h->shared->mail, &asked, answered)) {
         return HOTFN_E_STATE; /* nobody asked, or the asker died and another asks */
     }
-    futex_wake(&h->shared->mail);
+    hfn_os_wake_waiters(&h->shared->mail);
     return HOTFN_OK;
 }
 
@@ -218,34 +196,35 @@ uint64_t hfn_handover_start_ns(const hotfn_handover *h, uint32_t pid)
 
 /* ---- The target's end. */
 
-static void *map_range(const char *path, uint64_t offset, uint64_t bytes, int protection)
+static hfn_os_error map_range(void **out, const char *path, uint64_t offset, uint64_t bytes,
+                              bool writes)
 {
-    int fd = open(path, (protection & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC);
-    if (fd < 0 || bytes > SIZE_MAX) {
-        if (fd >= 0) {
-            close(fd);
-        }
-        return NULL;
+    hfn_os_file file;
+    hfn_os_error error = hfn_os_open_file(&file, path, HFN_OS_READ | (writes ? HFN_OS_WRITE : 0));
+
+    if (error != 0) {
+        return error;
     }
-    int populate = protection & PROT_WRITE ? 0 : MAP_POPULATE;
-    void *at = mmap(NULL, bytes, protection, MAP_SHARED | populate, fd, (off_t)offset);
-    close(fd);
-    if (at == MAP_FAILED) {
-        return NULL;
+    error = hfn_os_map_file(out, file, offset, bytes,
+                            writes ? HFN_OS_MAP_WRITE : HFN_OS_MAP_LATEST | HFN_OS_MAP_PREFAULT, 0);
+    hfn_os_close_file(file);
+    if (error == 0) {
+        hfn_os_exclude_from_dumps(*out, bytes);
     }
-    madvise(at, bytes, MADV_DONTDUMP); /* a core is the program's */
-    return at;
+    return error;
 }
 
 hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err)
 {
-    hfn_handover_shared *shared = map_range(path, 0, HEADER_BYTES, PROT_READ | PROT_WRITE);
-    if (!shared) {
+    void *mapped;
+    hfn_os_error error = map_range(&mapped, path, 0, HEADER_BYTES, true);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the plans cannot be mapped: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
+    hfn_handover_shared *shared = mapped;
     if (shared->magic != HFN_HANDOVER_MAGIC) {
-        munmap(shared, HEADER_BYTES);
+        hfn_os_unmap((uint64_t)(uintptr_t)shared, HEADER_BYTES);
         return hfn_fail(err, HOTFN_E_MISMATCH, path, 0, "no handover of this version of hotfn");
     }
     link->shared = shared;
@@ -256,23 +235,18 @@ hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_
 void hfn_handover_leave(hfn_handover_link *link)
 {
     if (link->shared) {
-        munmap(link->shared, HEADER_BYTES);
+        hfn_os_unmap((uint64_t)(uintptr_t)link->shared, HEADER_BYTES);
         link->shared = NULL;
     }
-}
-
-static bool is_gone(uint32_t pid)
-{
-    return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
 /* False when the parent is gone. */
 static bool take_mailbox(hfn_handover_shared *shared, uint32_t pid)
 {
-    while (!is_gone(shared->parent_pid)) {
+    while (!hfn_os_process_is_gone(shared->parent_pid)) {
         uint32_t mail = atomic_load(&shared->mail);
-        if (mail != HFN_MAIL_FREE && !is_gone(mail >> 2)) {
-            futex_wait(&shared->mail, mail, ASK_STEP_NS);
+        if (mail != HFN_MAIL_FREE && !hfn_os_process_is_gone(mail >> 2)) {
+            hfn_os_wait_word(&shared->mail, mail, ASK_STEP_NS);
         } else if (atomic_compare_exchange_strong(&shared->mail, &mail,
                                                   HFN_MAIL(pid, HFN_MAIL_WRITING))) {
             return true;
@@ -287,8 +261,8 @@ static bool wait_for_answer(hfn_handover_shared *shared, uint32_t pid)
     uint32_t asked = HFN_MAIL(pid, HFN_MAIL_ASKED), mail;
     /* acquire: pairs with the exchange in hotfn_handover_answer */
     while ((mail = atomic_load_explicit(&shared->mail, memory_order_acquire)) == asked &&
-           !is_gone(shared->parent_pid)) {
-        futex_wait(&shared->mail, asked, ASK_STEP_NS);
+           !hfn_os_process_is_gone(shared->parent_pid)) {
+        hfn_os_wait_word(&shared->mail, asked, ASK_STEP_NS);
     }
     return mail == HFN_MAIL(pid, HFN_MAIL_ANSWERED);
 }
@@ -297,7 +271,7 @@ uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question
 {
     hfn_handover_shared *shared = link->shared;
     int saved = errno;
-    uint32_t pid = (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0), module = UINT32_MAX;
+    uint32_t pid = hfn_os_get_process_id(), module = UINT32_MAX;
     if (take_mailbox(shared, pid)) {
         uint32_t mail = HFN_MAIL(pid, HFN_MAIL_WRITING);
         shared->question = *question;
@@ -308,7 +282,7 @@ uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question
             module = shared->answer_module;
             mail = HFN_MAIL(pid, HFN_MAIL_ANSWERED);
             atomic_compare_exchange_strong(&shared->mail, &mail, HFN_MAIL_FREE);
-            futex_wake(&shared->mail);
+            hfn_os_wake_waiters(&shared->mail);
         }
     }
     errno = saved;
@@ -325,7 +299,9 @@ const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module
         return NULL;
     }
     *bytes = place.bytes;
-    return map_range(link->path, place.offset, place.bytes, PROT_READ);
+    void *at = NULL;
+    map_range(&at, link->path, place.offset, place.bytes, false);
+    return at;
 }
 
 void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *stats)

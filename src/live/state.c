@@ -23,7 +23,7 @@ uint32_t hotfn_live_module_count(const hotfn_live *live)
     uint32_t count = hfn_shared_get32(live->base + HFN_AT_MODULES);
     uint64_t capacity = live->layout.sections[HFN_SECTION_MODULES].elements;
 
-    if (live->fd >= 0) {
+    if (hfn_os_is_open(live->file)) {
         return live->module_count;
     }
     return count < capacity ? count : (uint32_t)capacity;

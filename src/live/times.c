@@ -3,12 +3,7 @@
  * by which clock.  The clock is measured by who makes the record, never inside of the target. */
 #include "live/live.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22 /* Linux 5.14; it refuses before */
-#endif
+#include "os/memory.h"
 
 #define READY_HISTOGRAMS 512u /* of 10 KiB */
 #define DEFAULT_NODES (1u << 20)
@@ -128,8 +123,8 @@ void hfn_live_make_ready(const hotfn_live *live)
     uint64_t bytes = ready_bytes(live);
 
     if (bytes > 0) { /* else faults make them */
-        fallocate(live->fd, 0, (off_t)live->layout.sections[HFN_SECTION_HISTOGRAMS].offset,
-                  (off_t)bytes);
+        hfn_os_allocate_space(live->file, live->layout.sections[HFN_SECTION_HISTOGRAMS].offset,
+                              bytes);
     }
 }
 
@@ -138,7 +133,7 @@ void hfn_live_map_ready(const hotfn_live *live)
     uint64_t bytes = ready_bytes(live);
 
     if (bytes > 0) {
-        madvise(hfn_live_section(live, HFN_SECTION_HISTOGRAMS), bytes, MADV_POPULATE_READ);
+        hfn_os_prefault_pages(hfn_live_section(live, HFN_SECTION_HISTOGRAMS), bytes);
     }
 }
 

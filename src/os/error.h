@@ -17,9 +17,6 @@ bool hfn_os_is_missing(hfn_os_error error); /* no such file             */
 bool hfn_os_is_gone(hfn_os_error error);    /* no such process          */
 bool hfn_os_is_timeout(hfn_os_error error); /* not done within the time */
 bool hfn_os_is_out_of_memory(hfn_os_error error);
-
-/* The errno of this thread, for code that runs inside a call of the program and must not change it. */
-int32_t hfn_os_save_errno(void);
-void hfn_os_restore_errno(int32_t saved);
+hfn_os_error hfn_os_get_out_of_memory(void); /* the error for which it is true */
 
 #endif

@@ -63,6 +63,10 @@ hfn_os_error hfn_os_get_link_info(const char *path, hfn_os_file_info *out);
 /* The absolute path without links, into capacity bytes; false if it does not exist or does not fit. */
 bool hfn_os_resolve_path(const char *path, char *out, size_t capacity);
 
+/* A path by which this process can open the file once more, into capacity bytes; also for shared
+ * memory, which has no name. */
+void hfn_os_get_file_path(hfn_os_file file, char *out, size_t capacity);
+
 /* ---- Contents. */
 
 /* Reads until byte_count bytes are there, the file ends, or an error; *done is always set. */

@@ -8,9 +8,9 @@
 #include "base/sort.h"
 #include "base/status.h"
 #include "live/live.h"
+#include "os/process.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #define MAX_RECORDS 4096u
 /* Of address space: unused strings are holes in the file.  A 32-bit process has less. */
@@ -439,12 +439,12 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
         status = put_counts(g, live);
     }
     if (status == HOTFN_OK) {
-        snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)getpid());
+        snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)hfn_os_get_process_id());
         status = hotfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
         if (status == HOTFN_OK) {
             status = add_times_and_write(&g->m, counts, to, err);
         }
-        unlink(counts);
+        hfn_os_remove_file(counts);
     }
     hfn_free(&g->m.env, counts, name_bytes);
     hotfn_live_close(live);

@@ -20,7 +20,7 @@ static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_er
 {
     const hfn_section *s = &live->layout.sections[HFN_SECTION_ROWS];
 
-    return hfn_packed_read(rows, live->fd, s->offset, live->layout.row_bytes,
+    return hfn_packed_read(rows, live->file, s->offset, live->layout.row_bytes,
                            hfn_live_rows_used(live), live->slot_count, live->path, err);
 }
 
@@ -28,7 +28,7 @@ static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_e
 {
     hfn_times_init(times, &live->env);
     return hfn_times_read_live(
-        times, live->fd, &live->layout, live->layout.file_bytes, hfn_live_rows_used(live),
+        times, live->file, &live->layout, live->layout.file_bytes, hfn_live_rows_used(live),
         live->slot_count, live->clock.kind ? hfn_clock_read(live->clock.kind) : 0, live->path, err);
 }
 
@@ -41,7 +41,7 @@ hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, h
     hotfn_snapshot *s;
     hotfn_status status;
 
-    if (live->fd < 0) {
+    if (!hfn_os_is_open(live->file)) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                         "only the process that created a record can take snapshots of it");
     }
@@ -218,11 +218,14 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     hotfn_status status;
     hfn_packed rows;
 
-    if (live->fd < 0 || (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
-                         state != HOTFN_RECORD_MERGED)) {
-        return hfn_fail(err, live->fd < 0 ? HOTFN_E_STATE : HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                        live->fd < 0 ? "only the process that created a record can finish it"
-                                     : "a record is finished as finished, killed or merged");
+    if (!hfn_os_is_open(live->file)) {
+        return hfn_fail(err, HOTFN_E_STATE, path, HOTFN_NO_OFFSET,
+                        "only the process that created a record can finish it");
+    }
+    if (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
+        state != HOTFN_RECORD_MERGED) {
+        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
+                        "a record is finished as finished, killed or merged");
     }
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);

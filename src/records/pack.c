@@ -4,10 +4,7 @@
 
 #include "base/status.h"
 
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define CHUNK_BYTES 65536u
 #define MAX_ULEB_BYTES 10u /* of a u64 */
@@ -124,7 +121,7 @@ uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count)
 
 typedef struct row_reader {
     hfn_packed *out;
-    int fd;
+    hfn_os_file file;
     bool has_holes;
     uint64_t *chunk;
     const char *path;
@@ -133,40 +130,19 @@ typedef struct row_reader {
 
 /* Can the file have holes?  A durable file has all blocks allocated, and its holes must not be
  * asked for: some file systems report a hole where a mapping has just been written. */
-static bool has_holes(int fd, uint64_t byte_count)
+static bool has_holes(hfn_os_file file, uint64_t byte_count)
 {
-    struct stat file;
+    hfn_os_file_info info;
 
-    return fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < byte_count;
+    return hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < byte_count;
 }
 
 /* The next offset from `at` on that is not in a hole; end if there is none. */
 static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 {
-    off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
+    uint64_t data = r->has_holes ? hfn_os_find_data(r->file, at, end) : at;
 
-    if (data < 0) {
-        return errno == ENXIO
-                   ? end
-                   : at; /* only a hole follows; or the file system does not report holes */
-    }
-    return (uint64_t)data < end ? (uint64_t)data & ~7ull : end;
-}
-
-static bool read_fully(int fd, void *out, size_t byte_count, uint64_t at)
-{
-    for (size_t done = 0; done < byte_count;) {
-        ssize_t n = pread(fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
-
-        if (n == 0) {
-            errno = EIO; /* the file was truncated */
-        }
-        if (n <= 0 && (n == 0 || errno != EINTR)) {
-            return false;
-        }
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return true;
+    return data < end ? data & ~7ull : end;
 }
 
 static hotfn_status no_memory(const row_reader *r)
@@ -177,14 +153,18 @@ static hotfn_status no_memory(const row_reader *r)
 /* A count that is being incremented is not torn: the kernel copies aligned words as a whole. */
 static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
 {
+    hfn_os_error error;
+    uint64_t done;
+
     for (uint64_t at = begin; at < end;) {
         uint64_t data = next_data(r, at, end);
         uint64_t bytes = end - data < CHUNK_BYTES ? end - data : CHUNK_BYTES;
 
         hfn_packed_skip_slots(r->out, (data - at) / sizeof(uint64_t));
-        if (!read_fully(r->fd, r->chunk, bytes, data)) {
+        error = hfn_os_read_at(r->file, data, r->chunk, bytes, &done);
+        if (error != 0 || done < bytes) {
             return hfn_fail(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
-                            strerror(errno));
+                            error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
         }
         if (!hfn_packed_append(r->out, r->chunk, bytes / sizeof(uint64_t))) {
             return no_memory(r);
@@ -194,14 +174,14 @@ static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
     return hfn_packed_end_row(r->out) ? HOTFN_OK : no_memory(r);
 }
 
-hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint32_t row_bytes,
-                             uint32_t row_count, uint32_t slot_count, const char *path,
-                             hotfn_error *err)
+hotfn_status hfn_packed_read(hfn_packed *out, hfn_os_file file, uint64_t rows_offset,
+                             uint32_t row_bytes, uint32_t row_count, uint32_t slot_count,
+                             const char *path, hotfn_error *err)
 {
-    row_reader r = { .out = out, .fd = fd, .path = path, .err = err };
+    row_reader r = { .out = out, .file = file, .path = path, .err = err };
     hotfn_status status = HOTFN_OK;
 
-    r.has_holes = has_holes(fd, (uint64_t)row_count * row_bytes);
+    r.has_holes = has_holes(file, (uint64_t)row_count * row_bytes);
     r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk) {
         return no_memory(&r);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/span.h"
+#include "os/files.h"
 
 #include <hotfn/env.h>
 
@@ -44,9 +45,9 @@ bool hfn_unpack_next(hfn_unpacker *u, uint64_t slot_count, uint64_t *slot, uint6
 uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count);
 
 /* Pack the rows of the file of a live record; holes in the file are skipped. */
-hotfn_status hfn_packed_read(hfn_packed *out, int fd, uint64_t rows_offset, uint32_t row_bytes,
-                             uint32_t row_count, uint32_t slot_count, const char *path,
-                             hotfn_error *err);
+hotfn_status hfn_packed_read(hfn_packed *out, hfn_os_file file, uint64_t rows_offset,
+                             uint32_t row_bytes, uint32_t row_count, uint32_t slot_count,
+                             const char *path, hotfn_error *err);
 /* out = to - from, row by row; a row that from lacks counts as 0 in it.  False: no memory. */
 bool hfn_packed_subtract(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,
                          uint32_t slot_count);

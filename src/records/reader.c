@@ -6,15 +6,11 @@
 
 #include "base/crc32c.h"
 #include "base/status.h"
+#include "os/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define HEAD_BYTES 8192u
 #define MAX_FUNCTIONS (UINT32_C(1) << 27)
@@ -76,16 +72,9 @@ hotfn_status hfn_record_report_damage(hotfn_record *r, uint64_t offset, hotfn_er
  * error. */
 static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, uint64_t at)
 {
-    uint64_t done = 0;
+    uint64_t done;
 
-    while (done < byte_count) {
-        ssize_t n = pread(in->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
-
-        if (n == 0 || (n < 0 && errno != EINTR)) {
-            break;
-        }
-        done += n > 0 ? (uint64_t)n : 0;
-    }
+    hfn_os_read_at(in->file, at, out, byte_count, &done);
     return done;
 }
 
@@ -201,7 +190,7 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
         }
         r->thread_count = count = (uint32_t)(there / row_bytes);
     }
-    return hfn_packed_read(&r->rows, in->fd, s->offset, row_bytes, count, r->slot_count, r->path,
+    return hfn_packed_read(&r->rows, in->file, s->offset, row_bytes, count, r->slot_count, r->path,
                            err);
 }
 
@@ -280,12 +269,6 @@ static void clip_slots(hotfn_record *r)
 
 /* ---- The whole. */
 
-static bool is_sealed(int fd)
-{
-    int seals = fcntl(fd, F_GET_SEALS);
-    return seals > 0 && (seals & F_SEAL_SHRINK);
-}
-
 /* A record that is not finished is live while its writer holds the lock on the file.  A sealed
  * memfd has no lock: it can be opened only while its writer lives. */
 static void detect_state(hotfn_record *r, const hfn_source *in)
@@ -295,8 +278,8 @@ static void detect_state(hotfn_record *r, const hfn_source *in)
         return;
     }
     r->state = HOTFN_RECORD_LIVE;
-    if (!is_sealed(in->fd) && flock(in->fd, LOCK_SH | LOCK_NB) == 0) {
-        flock(in->fd, LOCK_UN);
+    if (!hfn_os_is_sealed(in->file) && hfn_os_try_lock_file(in->file, HFN_OS_SHARED_LOCK)) {
+        hfn_os_unlock_file(in->file);
         r->state = HOTFN_RECORD_BROKEN;
     }
 }
@@ -349,34 +332,33 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
 }
 
 /* Is path a link to the memory of a run whose writer has ended? */
-static bool is_dangling_link(const char *path)
+static bool is_dangling_link(const char *path, hfn_os_error error)
 {
-    struct stat link;
+    hfn_os_file_info link;
 
-    return errno == ENOENT && lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+    return hfn_os_is_missing(error) && hfn_os_get_link_info(path, &link) == 0 &&
+           link.kind == HFN_OS_LINK;
 }
 
 static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *err)
 {
-    struct stat file;
+    hfn_os_file_info info;
+    hfn_os_error error = hfn_os_open_file(&out->file, path, HFN_OS_READ | HFN_OS_NO_WAIT);
 
-    do {
-        out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    } while (out->fd < 0 && errno == EINTR); /* a FUSE file system may be interrupted */
-    if (out->fd < 0 && is_dangling_link(path)) {
+    if (error != 0 && is_dangling_link(path, error)) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "the link leads to a live record that is gone, since hotfn run was killed "
                         "(run with --durable where that may happen)");
     }
-    if (out->fd < 0) {
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record cannot be opened: %s",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
-    if (fstat(out->fd, &file) != 0 || !S_ISREG(file.st_mode)) {
-        close(out->fd);
+    if (hfn_os_get_file_info(out->file, &info) != 0 || info.kind != HFN_OS_REGULAR_FILE) {
+        hfn_os_close_file(out->file);
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record is not a regular file");
     }
-    out->file_bytes = (uint64_t)file.st_size;
+    out->file_bytes = info.byte_count;
     return HOTFN_OK;
 }
 
@@ -406,7 +388,7 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     } else {
         status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
-    close(in.fd);
+    hfn_os_close_file(in.file);
     if (status != HOTFN_OK) {
         hfn_record_free(r);
         return status;

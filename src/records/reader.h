@@ -44,7 +44,7 @@ struct hotfn_record {
 
 /* The file that a record is loaded from. */
 typedef struct hfn_source {
-    int fd;
+    hfn_os_file file;
     uint64_t file_bytes;
 } hfn_source;
 

@@ -69,7 +69,7 @@ static hotfn_status load_packed(hotfn_record *r, const hfn_source *in, hotfn_err
 
 static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error *err)
 {
-    hotfn_status status = hfn_times_read_live(&r->times, in->fd, &r->layout, in->file_bytes,
+    hotfn_status status = hfn_times_read_live(&r->times, in->file, &r->layout, in->file_bytes,
                                               r->thread_count, r->slot_count, 0, r->path, err);
 
     if (status == HOTFN_E_FORMAT && r->tolerant) {

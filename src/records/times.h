@@ -86,7 +86,7 @@ void hfn_times_subtract_open(hfn_times *times, const hfn_times *from);
 /* Copy a live record's timing out of its file; present stays false where it has none.  Calls that are open have
  * the time until `now`, a tick of its clock; 0: until the latest event of their process.
  * HOTFN_E_FORMAT: its header makes no sense; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
-hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
+hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
                                  uint64_t now, const char *path, hotfn_error *err);
 

@@ -5,17 +5,13 @@
 #include "base/status.h"
 #include "records/times.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #define CHUNK_BYTES 65536u
 #define LEAST_CELLS_AT sizeof(hfn_time_thread)
 #define PAGE_BYTES 4096u
 
 typedef struct live_reader {
     hfn_times *out;
-    int fd;
+    hfn_os_file file;
     const hfn_layout *layout;
     uint64_t file_bytes;
     uint32_t thread_count, slot_count;
@@ -30,14 +26,12 @@ typedef struct live_reader {
 
 static hotfn_status read_all(const live_reader *r, void *out, uint64_t byte_count, uint64_t at)
 {
-    for (uint64_t done = 0; done < byte_count;) {
-        ssize_t n = pread(r->fd, (uint8_t *)out + done, byte_count - done, (off_t)(at + done));
+    uint64_t done;
+    hfn_os_error error = hfn_os_read_at(r->file, at, out, byte_count, &done);
 
-        if (n == 0 || (n < 0 && errno != EINTR)) {
-            return hfn_fail(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
-                            n == 0 ? "the file was cut" : strerror(errno));
-        }
-        done += n > 0 ? (uint64_t)n : 0;
+    if (error != 0 || done < byte_count) {
+        return hfn_fail(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
+                        error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
     }
     return HOTFN_OK;
 }
@@ -64,12 +58,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* Where data begins at or behind `at`: at a page's begin, since holes are made of pages. */
 static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 {
-    off_t data = r->has_holes ? lseek(r->fd, (off_t)at, SEEK_DATA) : (off_t)at;
+    uint64_t data = r->has_holes ? hfn_os_find_data(r->file, at, end) : at;
 
-    if (data < 0) {
-        return errno == ENXIO ? end : at;
-    }
-    return (uint64_t)data <= at ? at : least((uint64_t)data & ~(uint64_t)(PAGE_BYTES - 1), end);
+    return data <= at ? at : data == end ? end : data & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
 /* ---- Rows. */
@@ -290,7 +281,7 @@ static hotfn_status read_histograms(live_reader *r)
     if (used == 0) {
         return HOTFN_OK;
     }
-    status = hfn_packed_read(&r->out->histograms, r->fd, s->offset, HFN_HISTOGRAM_BYTES,
+    status = hfn_packed_read(&r->out->histograms, r->file, s->offset, HFN_HISTOGRAM_BYTES,
                              (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
     return status == HOTFN_OK && is_anything_due(r->out) ? add_latest_calls(r) : status;
 }
@@ -402,12 +393,12 @@ static hotfn_status read_everything(live_reader *r)
     return status == HOTFN_OK ? read_rings(r) : status;
 }
 
-hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layout,
+hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
                                  uint64_t now, const char *path, hotfn_error *err)
 {
     live_reader r = { .out = out,
-                      .fd = fd,
+                      .file = file,
                       .layout = layout,
                       .file_bytes = file_bytes,
                       .thread_count = thread_count,
@@ -416,7 +407,7 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
                       .path = path,
                       .err = err };
     hotfn_status status;
-    struct stat file;
+    hfn_os_file_info info;
 
     if (there(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0) {
         return HOTFN_OK;
@@ -426,7 +417,7 @@ hotfn_status hfn_times_read_live(hfn_times *out, int fd, const hfn_layout *layou
     if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0) {
         return status; /* made, but nobody has timed anything yet */
     }
-    r.has_holes = fstat(fd, &file) == 0 && (uint64_t)file.st_blocks * 512 < file_bytes;
+    r.has_holes = hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < file_bytes;
     r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk) {
         return no_memory(&r);

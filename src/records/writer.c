@@ -6,22 +6,15 @@
 #include "base/crc32c.h"
 #include "base/status.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <time.h>
-#include <unistd.h>
 
 #define CHUNK_BYTES 65536u
-#define MAX_NAME_TRIES 256u
 #define MAX_HEADER_BYTES (HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES)
 
 typedef struct writer {
     const char *path; /* for errors; the file is still a temporary one */
-    int fd;
+    hfn_os_file file;
+    hfn_os_error error;
     uint64_t at;
     hfn_layout layout;
     uint8_t chunk[CHUNK_BYTES]; /* a copy: shared memory may change between the checksum and the
@@ -30,25 +23,15 @@ typedef struct writer {
 
 static hotfn_status write_failed(const writer *w, hotfn_error *err)
 {
-    int error = errno;
-
     return hfn_fail(err, HOTFN_E_IO, w->path, w->at,
                     "the record cannot be written: %s; free some space or choose another file (-o)",
-                    strerror(error));
+                    hfn_os_get_error_text(w->error));
 }
 
-static bool write_at(int fd, const void *bytes, size_t byte_count, uint64_t at)
+static bool write_at(writer *w, const void *bytes, uint64_t byte_count, uint64_t at)
 {
-    for (size_t done = 0; done < byte_count;) {
-        ssize_t n =
-            pwrite(fd, (const uint8_t *)bytes + done, byte_count - done, (off_t)(at + done));
-
-        if (n < 0 && errno != EINTR) {
-            return false;
-        }
-        done += n > 0 ? (size_t)n : 0;
-    }
-    return true;
+    w->error = hfn_os_write_at(w->file, at, bytes, byte_count);
+    return w->error == 0;
 }
 
 void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count)
@@ -72,7 +55,7 @@ static bool append_bytes(writer *w, hfn_section *s, const uint8_t *bytes, uint64
 
         memcpy(w->chunk, bytes + done, n);
         s->crc = hfn_crc32c(s->crc, w->chunk, n);
-        if (!write_at(w->fd, w->chunk, n, w->at)) {
+        if (!write_at(w, w->chunk, n, w->at)) {
             return false;
         }
         w->at += n;
@@ -173,85 +156,26 @@ static bool write_header(writer *w, const hfn_parts *parts)
     hfn_write_le64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
     hfn_header_seal(header);
     hfn_header_put(header, &w->layout, parts->uuid, parts->start_ns);
-    return write_at(w->fd, header, hfn_header_bytes(&w->layout), 0);
+    return write_at(w, header, hfn_header_bytes(&w->layout), 0);
 }
 
 /* ---- The file. */
 
-/* SIGXFSZ is blocked while the file is written, so that a file size limit gives an error and does
- * not kill the process. */
-typedef struct blocked_size_signal {
-    sigset_t only, before;
-    bool was_pending;
-} blocked_size_signal;
-
-static void block_size_signal(blocked_size_signal *s)
+static bool sync_file(writer *w)
 {
-    sigset_t pending;
-
-    sigemptyset(&s->only);
-    sigaddset(&s->only, SIGXFSZ);
-    sigpending(&pending);
-    s->was_pending = sigismember(&pending, SIGXFSZ) == 1;
-    pthread_sigmask(SIG_BLOCK, &s->only, &s->before);
-}
-
-static void unblock_size_signal(const blocked_size_signal *s)
-{
-    static const struct timespec now = { 0, 0 };
-    int saved = errno;
-
-    if (!s->was_pending) {
-        sigtimedwait(&s->only, NULL, &now);
-    }
-    pthread_sigmask(SIG_SETMASK, &s->before, NULL);
-    errno = saved;
-}
-
-static bool flush_to_disk(int fd)
-{
-    int failed;
-
-    do {
-        failed = fdatasync(fd);
-    } while (failed && errno == EINTR);
-    return !failed;
-}
-
-/* EINTR is not a failure: the descriptor is closed then too (Linux man-pages, close(2)). */
-static bool close_file(int fd)
-{
-    return close(fd) == 0 || errno == EINTR;
+    w->error = hfn_os_sync_file(w->file);
+    return w->error == 0;
 }
 
 static bool write_file(writer *w, const hfn_parts *parts, bool sync)
 {
-    blocked_size_signal blocked;
+    hfn_os_size_limit held;
     bool ok;
 
-    block_size_signal(&blocked);
-    ok = write_sections(w, parts) && write_header(w, parts) && (!sync || flush_to_disk(w->fd));
-    unblock_size_signal(&blocked);
+    hfn_os_hold_size_limit(&held);
+    ok = write_sections(w, parts) && write_header(w, parts) && (!sync || sync_file(w));
+    hfn_os_release_size_limit(&held);
     return ok;
-}
-
-static bool is_null_device(const struct stat *file)
-{
-    return S_ISCHR(file->st_mode) && major(file->st_rdev) == 1 && minor(file->st_rdev) == 3;
-}
-
-/* Create the temporary file next to path.  A killed process may have left one with the same process
- * id: in a container ids repeat. */
-static int make_temporary(const char *path, char *temporary, size_t name_bytes)
-{
-    int fd = -1;
-
-    errno = EEXIST;
-    for (uint32_t n = 0; fd < 0 && errno == EEXIST && n < MAX_NAME_TRIES; n++) {
-        snprintf(temporary, name_bytes, "%s.%lx.%x.tmp", path, (unsigned long)getpid(), n);
-        fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
-    return fd;
 }
 
 static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *temporary,
@@ -259,24 +183,30 @@ static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *tempor
 {
     hotfn_status status = HOTFN_OK;
 
-    w->fd = make_temporary(w->path, temporary, name_bytes);
-    if (w->fd < 0) {
+    hfn_os_error error = hfn_os_create_temporary(&w->file, w->path, 0, temporary, name_bytes);
+
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
                         "the record cannot be created there: %s; choose another file (-o)",
-                        strerror(errno));
+                        hfn_os_get_error_text(error));
     }
     if (!write_file(w, parts, sync)) {
         status = write_failed(w, err);
     }
-    if (!close_file(w->fd) && status == HOTFN_OK) {
+    error = hfn_os_close_file(w->file);
+    if (error != 0 && status == HOTFN_OK) {
+        w->error = error;
         status = write_failed(w, err);
     }
-    if (status == HOTFN_OK && rename(temporary, w->path) != 0) {
-        status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
-                          "the file cannot be replaced: %s", strerror(errno));
+    if (status == HOTFN_OK) {
+        error = hfn_os_replace_file(temporary, w->path);
+        if (error != 0) {
+            status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
+                              "the file cannot be replaced: %s", hfn_os_get_error_text(error));
+        }
     }
     if (status != HOTFN_OK) {
-        unlink(temporary);
+        hfn_os_remove_file(temporary);
     }
     return status;
 }
@@ -285,13 +215,14 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
                              const hotfn_env *env, hotfn_error *err)
 {
     size_t name_bytes = strlen(path) + 32;
-    struct stat file;
+    hfn_os_file_info info;
     char *temporary;
     hotfn_status status;
     writer *w;
 
-    if (lstat(path, &file) == 0 && !S_ISREG(file.st_mode) && !S_ISLNK(file.st_mode)) {
-        return is_null_device(&file)
+    if (hfn_os_get_link_info(path, &info) == 0 && info.kind != HFN_OS_REGULAR_FILE &&
+        info.kind != HFN_OS_LINK) {
+        return info.kind == HFN_OS_NULL_DEVICE
                    ? HOTFN_OK
                    : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                               "the record must be a regular file: choose another file (-o)");

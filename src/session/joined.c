@@ -5,11 +5,8 @@
 #include "os/os.h"
 #include "session/session.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Map the plan of a module, or find its earlier mapping.  A plan stays mapped for good, so a program that
  * loads and unloads a module again and again does not accumulate mappings. */
@@ -59,21 +56,14 @@ static void leave_channel(hotfn_session *s)
 
 typedef struct perf_map {
     hotfn_session *session;
-    int fd;
+    hfn_os_file file;
     size_t used;
     char buffer[8192];
 } perf_map;
 
 static void flush_map(perf_map *map)
 {
-    size_t done = 0;
-    while (done < map->used) {
-        ssize_t n = write(map->fd, map->buffer + done, map->used - done);
-        if (n == 0 || (n < 0 && errno != EINTR)) {
-            break;
-        }
-        done += n > 0 ? (size_t)n : 0;
-    }
+    hfn_os_write_next(map->file, map->buffer, map->used);
     map->used = 0;
 }
 
@@ -102,14 +92,13 @@ static void write_stub_name(void *user, uint64_t address, uint32_t byte_count,
 static void write_perf_map(hotfn_session *s, const char *path)
 {
     perf_map map = { .session = s };
-    map.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (map.fd < 0) {
+    if (hfn_os_open_file(&map.file, path, HFN_OS_WRITE | HFN_OS_APPEND | HFN_OS_PRIVATE) != 0) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: the names of stubs cannot be written", path);
         return;
     }
     hotfn_hooks_each_stub(s->process.hooks, write_stub_name, &map);
     flush_map(&map);
-    close(map.fd);
+    hfn_os_close_file(map.file);
 }
 
 /* ---- Joining. */
@@ -129,7 +118,8 @@ static hotfn_status join_launcher(hotfn_session *s, const hotfn_join_options *o,
     }
     if (status == HOTFN_OK) {
         hfn_handover_tell_stats(&s->link, &s->process.stats);
-        hfn_handover_tell_start(&s->link, (uint32_t)getpid(), hfn_os_thread_cpu_ns() - begin_ns);
+        hfn_handover_tell_start(&s->link, hfn_os_get_process_id(),
+                                hfn_os_thread_cpu_ns() - begin_ns);
     }
     return status;
 }

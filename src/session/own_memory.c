@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* An allocator apart from the process's malloc, which the program may replace, which may not be initialised yet,
  * and which may itself be hooked.  Blocks come from the system and are never returned to it. */
+#include "os/memory.h"
+
 #include <hotfn/env.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define ARENA_BLOCK_BYTES (1u << 20)
 
@@ -17,8 +18,8 @@ static void *allocate_from_arena(size_t bytes)
     bytes = (bytes + 15u) & ~(size_t)15u;
     if (bytes > arena.left) {
         size_t block = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
-        void *map = mmap(NULL, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (map == MAP_FAILED) {
+        void *map = hfn_os_map_pages(block);
+        if (!map) {
             return NULL;
         }
         arena.at = map;

@@ -7,9 +7,7 @@
 
 #include <hotfn/lowlevel/session.h>
 
-#include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* The session of this process, for the fork handlers, which are registered once and never removed. */
 static hotfn_session *the_session;
@@ -45,7 +43,7 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err)
                         "this process has a session already: destroy it first");
     }
     if (!follows_fork) {
-        follows_fork = pthread_atfork(before_fork, after_fork_parent, after_fork_child) == 0;
+        follows_fork = hfn_os_on_fork(before_fork, after_fork_parent, after_fork_child);
     }
     return HOTFN_OK;
 }
@@ -146,7 +144,7 @@ hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, 
 
     char path[64];
     void *paused = hotfn_counters_pause();
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(s->live));
+    hfn_os_get_file_path(s->live->file, path, sizeof path);
     hotfn_status status = hotfn_record_open(out, path, &s->env, err);
     hotfn_counters_resume(paused);
     return status;

@@ -7,39 +7,8 @@
 #include "image/image.h"
 #include "session/session.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-
-/* ---- One engine. */
-
-/* The agent keeps the plan channel mapped for good. */
-static bool is_run_by_hotfn(void)
-{
-    char line[8192];
-    bool found = false;
-    FILE *maps = fopen("/proc/self/maps", "re");
-    while (maps && !found && fgets(line, sizeof line, maps)) {
-        found = strstr(line, "/memfd:hotfn-handover") != NULL;
-    }
-    if (maps) {
-        fclose(maps);
-    }
-    return found;
-}
-
-/* ---- A clock. */
-
-static bool can_read_clock(void)
-{
-#if defined(PR_GET_TSC)
-    int mode = PR_TSC_ENABLE;
-    return prctl(PR_GET_TSC, &mode) != 0 || mode == PR_TSC_ENABLE;
-#else
-    return true;
-#endif
-}
 
 /* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot be registered
  * with an unwinder that is linked into a module: such a module imports the dynamic linker's functions that find
@@ -93,26 +62,21 @@ static bool check_module(void *user, const hfn_os_module *m)
 
 static void pin_libraries(void)
 {
-    void *libgcc = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL), *found;
-    void (*register_frame)(void *eh_frame);
-    Dl_info own;
-    found = libgcc ? dlsym(libgcc, "__register_frame") : NULL;
-    memcpy(&register_frame, &found, sizeof found); /* ISO C has no cast for it */
-    hfn_unwind_tell(register_frame);
-    if (dladdr((void *)(uintptr_t)&hfn_session_may_time, &own) != 0 && own.dli_fname) {
-        dlopen(own.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
-    }
+    uint64_t found = hfn_os_find_symbol("libgcc_s.so.1", "__register_frame");
+
+    hfn_unwind_tell((void (*)(void *))(uintptr_t)found);
+    hfn_os_keep_module_loaded((const void *)(uintptr_t)&hfn_session_may_time);
 }
 
 hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
 {
     search s = { .session = session };
-    if (is_run_by_hotfn()) {
+    if (hfn_os_maps_shared(HFN_PLAN_MEMORY_NAME)) {
         return hfn_fail(
             err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
             "`hotfn run` hooks this process already; its record has what it was asked to count");
     }
-    if (!can_read_clock()) {
+    if (!hfn_os_may_read_ticks()) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                         "this process may not read its clock (prctl PR_SET_TSC): count its calls");
     }

@@ -44,6 +44,12 @@ FOREIGN = [  # header, the paths that may include it
     (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/base/json\.c$")),
     (re.compile(r"Zydis/.*|Zycore/.*"), re.compile(r"src/arch/x86/decode\.c$")),
 ]
+# Headers of an operating system or of POSIX.  C's own (errno.h, stdio.h, time.h) are fine everywhere.
+SYSTEM_HEADER = re.compile(
+    r"(sys|linux|asm|arpa|net|netinet|mach)/.*|aio|dirent|dlfcn|elf|execinfo|fcntl|fnmatch|ftw|glob|grp|"
+    r"io|langinfo|libgen|link|netdb|poll|process|pthread|pwd|regex|sched|semaphore|signal|spawn|strings|"
+    r"syscall|syslog|termios|ucontext|unistd|unwind|utime|windows|winternl")
+SYSTEM_PLACE = re.compile(r"src/(os|agent)/|src/arch/.*\.S$")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:n?def)?\b((?:\\\n|[^\n])*)", re.MULTILINE)
 SYSTEM_OR_CPU = re.compile(
@@ -134,6 +140,17 @@ def foreign_problem(path, header):
     return None
 
 
+def system_problem(path, header):
+    """System headers, and src/os/<system>/, are for src/os and src/agent only."""
+    if path.parts[0] != "src" or SYSTEM_PLACE.match(str(path)):
+        return None
+    if SYSTEM_HEADER.fullmatch(header.removesuffix(".h")):
+        return f"<{header}> belongs to one system: ask src/os"
+    if re.match(r"os/[a-z]+/", header):
+        return f'"{header}" belongs to one system: include os/os.h or one of its headers'
+    return None
+
+
 def check_file(path, text):
     code = tree.without_comments(text)
     if path.parts[0] == "src" and folder_of(path) not in ("arch", "agent") and CPU_NAME.search(str(path)):
@@ -144,7 +161,7 @@ def check_file(path, text):
         own = inside_problem if path.parts[0] == "src" else customer_problem
         if path.parts[0] == "include":
             own = customer_problem
-        for problem in (own(path, kind, header), foreign_problem(path, header)):
+        for problem in (own(path, kind, header), foreign_problem(path, header), system_problem(path, header)):
             if problem and ((path.parts[1], header) not in MENDING) and (path.parts[-2], header) not in MENDING:
                 yield f"{where}: {problem}"
     for match in CONDITION.finditer(code):

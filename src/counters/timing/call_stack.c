@@ -18,8 +18,7 @@
 #include "counters/timing/call_stack.h"
 
 #include "counters/thread_row.h"
-#include "os/linux/own_stack.h"
-#include "os/linux/raw.h"
+#include "os/hot_path.h"
 
 hfn_time_engine hfn_time;
 
@@ -33,13 +32,10 @@ typedef enum kept { KEPT_TIMES, KEPT_ALL, KEPT_SAMPLES } kept;
 
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
-    uint64_t now[2] = { 0, 0 };
-
     if (hfn_time.clock == HFN_CLOCK_STOPPED) {
         return hfn_thread_row ? hfn_load_tick(&hfn_time_state_of(hfn_thread_row)->last_tick) : 0;
     }
-    hfn_raw_clock(1, now); /* monotonic */
-    return now[0] * 1000000000u + now[1];
+    return hfn_os_hot_monotonic_ns();
 }
 
 _Static_assert((HOTFN_CLOCK_TSC & HOTFN_CLOCK_ARM & 1) &&
@@ -719,10 +715,11 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
 
 static void note_stack(hfn_time_state *t)
 {
-    hfn_stack own = hfn_own_stack();
+    uint64_t begin, end;
 
-    t->stack_begin = own.end ? own.begin : hfn_time.main_stack_begin;
-    t->stack_end = own.end ? own.end : hfn_time.main_stack_end;
+    hfn_os_hot_thread_stack(&begin, &end);
+    t->stack_begin = end ? begin : hfn_time.main_stack_begin;
+    t->stack_end = end ? end : hfn_time.main_stack_end;
 }
 
 void hfn_time_begin_row(uint8_t *row, uint32_t thread)

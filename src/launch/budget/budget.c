@@ -45,7 +45,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     hotfn_env filled = hfn_env_fill(env);
     hotfn_budget *b;
 
-    if (!hfn_live_budget(live) || live->fd < 0) {
+    if (!hfn_live_budget(live) || !hfn_os_is_open(live->file)) {
         return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                         "the record was made without a budget");
     }
@@ -220,9 +220,7 @@ static bool add_row(hotfn_budget *b, uint32_t row)
     uint64_t at = b->live->layout.sections[HFN_SECTION_ROWS].offset +
                   (uint64_t)row * b->live->layout.row_bytes;
     uint64_t bytes = b->book_count * sizeof *b->row, done;
-    hfn_os_file file = { b->live->fd };
-
-    if (hfn_os_read_at(file, at, b->row, bytes, &done) != 0 || done != bytes) {
+    if (hfn_os_read_at(b->live->file, at, b->row, bytes, &done) != 0 || done != bytes) {
         return false;
     }
     for (uint32_t i = 0; i < b->book_count; i++) {

@@ -30,12 +30,7 @@ bool hfn_os_is_out_of_memory(hfn_os_error error)
     return error == ENOMEM;
 }
 
-int32_t hfn_os_save_errno(void)
+hfn_os_error hfn_os_get_out_of_memory(void)
 {
-    return errno;
-}
-
-void hfn_os_restore_errno(int32_t saved)
-{
-    errno = saved;
+    return ENOMEM;
 }

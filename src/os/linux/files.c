@@ -147,6 +147,11 @@ bool hfn_os_resolve_path(const char *path, char *out, size_t capacity)
     return true;
 }
 
+void hfn_os_get_file_path(hfn_os_file file, char *out, size_t capacity)
+{
+    snprintf(out, capacity, "/proc/self/fd/%d", get_fd(file));
+}
+
 /* ---- Contents. */
 
 hfn_os_error hfn_os_read_at(hfn_os_file file, uint64_t offset, void *out, uint64_t byte_count,

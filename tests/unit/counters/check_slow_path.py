@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What runs between a stub and its function calls nothing from outside, uses no vector register, and no
-function of it leaves by a jump to another (which would find the registers restored, its arguments
-too), whatever the compiler and its options made of it.
+"""Code that runs between a stub and its function calls nothing outside the given archives, uses no vector
+register, and none of its functions ends in a jump to another one, which would find the registers, and so
+its arguments, already restored: whatever the compiler and its options made of it.
 
-    check_slow_path.py ARCHIVE
+    check_slow_path.py ARCHIVE...
 """
 import re
 import subprocess
@@ -38,19 +38,20 @@ def run(*command):
 
 
 def main():
-    archive = sys.argv[1]
-    rows = [line.split()[-2:] for line in run("nm", archive).splitlines() if line[-1:] not in ("", ":")]
+    archives = sys.argv[1:]
+    rows = [line.split()[-2:] for line in run("nm", *archives).splitlines() if line[-1:] not in ("", ":")]
     outside = {name for kind, name in rows if kind == "U"} - {name for kind, name in rows if kind != "U"}
     outside -= {"_GLOBAL_OFFSET_TABLE_"}
-    own = {name for name in outside if name.startswith("hfn_")}
-    problems = [f"calls or reads {name}" for name in sorted(outside - own)]
-    code = run("objdump", "-d", "--no-show-raw-insn", archive)
+    problems = [f"calls or reads {name}" for name in sorted(outside) if not name.startswith("hfn_")]
+    problems += [f"calls {name}, which is not of the hot path" for name in sorted(outside)
+                 if name.startswith("hfn_os_")]
+    code = run("objdump", "-d", "--no-show-raw-insn", *archives)
     problems += [line.strip() for line in code.splitlines() if VECTOR.search(line)]
-    problems += jumps_out(run("objdump", "-dr", "--no-show-raw-insn", archive))
+    problems += jumps_out(run("objdump", "-dr", "--no-show-raw-insn", *archives))
     if not SYSTEM_CALL.search(code):
-        problems.append("no system call in it: was it the right archive?")
+        problems.append("no system call in them: are they the right archives?")
     for problem in problems:
-        print(f"{archive}: {problem}")
+        print(problem)
     sys.exit(bool(problems))
 
 

@@ -310,7 +310,7 @@ static uint64_t bytes_made(const hotfn_live *live)
 {
     struct stat s = { 0 };
 
-    CHECK_EQ_I64(fstat(live->fd, &s), 0);
+    CHECK_EQ_I64(fstat(hotfn_live_fd(live), &s), 0);
     return (uint64_t)s.st_blocks * 512;
 }
 

@@ -177,7 +177,7 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
         s->due_calls = 3 + i;
     }
     hfn_times_init(&times, &live->env);
-    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout,
                                      live->layout.file_bytes, 2, 1, 0, "", NULL),
                  HOTFN_OK);
     for (uint32_t i = 0; i < 2; i++) {
@@ -208,7 +208,7 @@ static void nodes_that_no_call_has_begun_are_no_places(void)
     t.nodes[1] = (hfn_time_node){ .slot = 5, .flags = HFN_NODE_USED, .calls = 7 };
     t.nodes[2] = (hfn_time_node){ .slot = 6, .calls = 8 };
     hfn_times_init(&times, &live->env);
-    CHECK_EQ_I64(hfn_times_read_live(&times, hotfn_live_fd(live), &live->layout,
+    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout,
                                      live->layout.file_bytes, 1, 10, 0, "", NULL),
                  HOTFN_OK);
     CHECK(hfn_times_settle(&times, 10, 1));
