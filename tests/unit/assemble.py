@@ -45,7 +45,7 @@ def find_names(source):
 def find_texts(source, macro, names):
     """The first literal of each call of macro."""
     words = "|".join([LITERAL, r"\s", *(rf"\b{name}\b" for name in names)])
-    for match in re.finditer(rf"(?<!define )\b{macro}\((?:[&\w]+,\s*)*?((?:{words})+)[,)]", source):
+    for match in re.finditer(rf"(?<!define )\b{macro}\(\s*(?:[&\w]+,\s*)*?((?:{words})+)[,)]", source):
         text = join_literals(match[1], names)
         if text:
             yield text
@@ -58,7 +58,7 @@ def assemble(texts, bits, folder):
         lines += [f"code_{i}:", *(part.strip() for part in text.split(";"))]
     source, binary = folder / "code.s", folder / "code.bin"
     source.write_text("\n".join([*lines, f"code_{len(texts)}:", ""]), encoding="utf-8")
-    subprocess.run(["as", f"--{bits}", "-o", folder / "code.o", source], check=True)
+    subprocess.run(["as", "--no-warn", f"--{bits}", "-o", folder / "code.o", source], check=True)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", folder / "code.o", binary], check=True)
     symbols = subprocess.run(["nm", folder / "code.o"], check=True, capture_output=True, text=True).stdout
     offsets = {int(i): int(offset, 16) for offset, i in re.findall(r"(\w+) t code_(\d+)", symbols)}
@@ -78,7 +78,7 @@ def rows_of(source, macros, folder):
 def main():
     output, test, *words = sys.argv[1:]
     macros = [tuple(word.split("=")) for word in words]
-    source = pathlib.Path(test).read_text(encoding="utf-8")
+    source = pathlib.Path(test).read_text(encoding="utf-8").replace("\\\n", "")
     with tempfile.TemporaryDirectory() as folder:
         rows = list(rows_of(source, macros, pathlib.Path(folder)))
     pathlib.Path(output).write_text("\n".join(

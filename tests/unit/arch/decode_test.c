@@ -86,7 +86,7 @@ static void rip_relative_fields_are_relative_to_the_next_instruction(void)
     CHECK(in.reads_memory_relative);
     CHECK_EQ_U64(in.target, RVA + 10 + 0x10);
     /* the same by Zydis: vmovups ymm0, [rip+0x10] */
-    in = DECODE("vmovups ymm0, YMMWORD PTR [rip+0x10]");
+    in = DECODE("vmovups ymm0, [rip+0x10]");
     CHECK_EQ_U64(in.relative_at, 4);
     CHECK(in.reads_memory_relative);
     CHECK_EQ_U64(in.target, RVA + 8 + 0x10);

@@ -107,7 +107,6 @@ static void absolute_table(void)
     CHECK_EQ_U64(d.entry_count, 4); /* and edi, 3 */
 }
 
-/* movzx eax, dil; cmp dil, 9; ja */
 static void narrow_index_has_a_bound(void)
 {
     hfn_dispatch d = DISPATCH(
@@ -140,7 +139,6 @@ static void base_may_differ_from_the_table(void)
 
 static void cmp_with_overwritten_flags_is_no_bound(void)
 {
-    /* cmp edi, 5; add ebx, 1; ja; lea; movsxd; add; jmp */
     hfn_dispatch d = DISPATCH(
         "cmp edi, 5; add ebx, 1; ja .+0x22; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
 
@@ -150,7 +148,6 @@ static void cmp_with_overwritten_flags_is_no_bound(void)
     d = DISPATCH(
         "cmp edi, 5; jg .+0x22; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 0);
-    /* cmp edi, 5; ja; add edi, 3 */
     d = DISPATCH(
         "cmp edi, 5; ja .+0x22; add edi, 3; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 0);
@@ -189,7 +186,6 @@ static void base_set_before_the_line_gives_an_offset(void)
     /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
     CHECK_EQ_U64(DISPATCH("movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax").kind,
                  HFN_DISPATCH_OFFSET);
-    /* add rax, rbx; jmp rax */
     CHECK_EQ_U64(DISPATCH("add rax, rbx; jmp rax").kind, HFN_DISPATCH_OFFSET);
     /* imul rcx, rcx, 16; add rax, rcx; jmp rax: one summand is no entry of a table */
     CHECK_EQ_U64(DISPATCH("imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
@@ -207,7 +203,6 @@ static void pointers_are_distinguished_from_arithmetic(void)
     CHECK_EQ_U64(DISPATCH("pop rdx; jmp rdx").kind, HFN_DISPATCH_VALUE);
     /* ror rdx, 17; xor rdx, fs:0x30; jmp rdx: glibc's guarded pointers */
     CHECK_EQ_U64(DISPATCH("ror rdx, 0x11; xor rdx, fs:0x30; jmp rdx").kind, HFN_DISPATCH_VALUE);
-    /* lea rax, [rip]; imul rcx, rcx, 16; add rax, rcx; jmp rax */
     CHECK_EQ_U64(DISPATCH("lea rax, [rip]; imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
     CHECK_EQ_U64(DISPATCH("inc rax; jmp rax").kind, HFN_DISPATCH_COMPUTED);

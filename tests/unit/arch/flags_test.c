@@ -46,9 +46,7 @@ static void flags_are_dead_at_returns_and_indirect_branches(void)
 
 static void direct_calls_are_followed(void)
 {
-    /* push rax; call 1f; jc; 1: xor eax, eax */
     CHECK(!LIVE("push rax; call .+7; jb .+2; xor eax, eax"));
-    /* call 1f; xor eax, eax; 1: setc al */
     CHECK(LIVE("call .+7; xor eax, eax; setb al"));
     CHECK(LIVE("call .+0x105; xor eax, eax"));
     CHECK_EQ_U64(leaves_to, RVA + 5 + 0x100);
@@ -56,11 +54,8 @@ static void direct_calls_are_followed(void)
 
 static void calls_are_followed_and_returned_from(void)
 {
-    /* call 1f; jc; 1: mov eax, 1; ret */
     CHECK(LIVE("call .+7; jb .+2; mov eax, 1; ret"));
-    /* call 1f; xor eax, eax; jc; 1: mov eax, 1; ret */
     CHECK(!LIVE("call .+9; xor eax, eax; jb .+2; mov eax, 1; ret"));
-    /* call 1f; ret; 1: call 2f; ret; 2: ret */
     CHECK(!LIVE("call .+6; ret; call .+6; ret; ret"));
     CHECK(LIVE("call .+0")); /* calls itself without end */
 }

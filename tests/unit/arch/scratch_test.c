@@ -45,17 +45,14 @@ static void registers_read_or_partly_written_are_live(void)
 
 static void both_sides_of_a_branch_count(void)
 {
-    /* test edi, edi; je 1f; xor eax, eax; ret; 1: mov eax, 1; ret */
     CHECK_EQ_U64(DEAD("test edi, edi; je .+5; xor eax, eax; ret; mov eax, 1; ret"), RAX);
     /* the same, but 1: mov ecx, 1 */
     CHECK_EQ_U64(DEAD("test edi, edi; je .+5; xor eax, eax; ret; mov ecx, 1; ret"), 0);
     /* 1: loop 1b; ret: reads rcx; xor eax in between */
     CHECK_EQ_U64(DEAD("xor eax, eax; loop .-2; ret"), RAX);
-    /* 1: test edi, edi; je 1b; xor eax, eax; ret */
     CHECK_EQ_U64(DEAD("test edi, edi; je .-2; xor eax, eax; ret"), RAX);
 }
 
-/* test edi, edi; je 1f; xor eax, eax; jmp 2f; 1: jmp 2f; 2: mov ecx, eax; ret */
 static void join_is_followed_again_with_more_unwritten_registers(void)
 {
     CHECK_EQ_U64(DEAD("test edi, edi; je .+6; xor eax, eax; jmp .+4; jmp .+2; mov ecx, eax; ret"),

@@ -43,7 +43,7 @@ static void other_writes_to_rsp_are_unknown(void)
 {
     CHECK_EQ_I64(GROWTH("pop rsp"), UNKNOWN);
     CHECK_EQ_I64(GROWTH("mov rsp, rbp"), UNKNOWN);
-    CHECK_EQ_I64(GROWTH("and rsp, 0xfffffffffffffff0"), UNKNOWN);
+    CHECK_EQ_I64(GROWTH("and rsp, -16"), UNKNOWN);
     CHECK_EQ_I64(GROWTH("sub esp, 0x18"), UNKNOWN);
     CHECK_EQ_I64(GROWTH("leave"), UNKNOWN);
     CHECK_EQ_I64(GROWTH("xchg rsp, rax"), UNKNOWN);
