@@ -4,6 +4,7 @@
 #ifndef HFN_RECORDS_LIVE_H
 #define HFN_RECORDS_LIVE_H
 
+#include "base/function_source.h"
 #include "base/memory.h"
 #include "live/clock.h"
 #include "live/layout.h"
@@ -68,11 +69,7 @@ bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_func
 /* The text at offset of the strings section, "" if it does not end inside. */
 const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
 
-/* live_append.c: functions one by one, each read once: no list of them is made. */
-typedef struct hfn_function_source {
-    void (*get)(void *user, uint32_t index, hotfn_record_function *out);
-    void *user;
-} hfn_function_source;
+/* append.c */
 /* hotfn_live_add_module, of module->function_count functions of a source. */
 hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
                                  const hfn_function_source *source, uint32_t *index,

@@ -6,7 +6,6 @@
 #include "scan/block.h"
 #include "symbols/symbols.h"
 
-#include <hotfn/session.h>
 #include <string.h>
 
 typedef struct walk {

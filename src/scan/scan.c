@@ -1,32 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Scan: one file's block, fresh or from the cache, and its functions put into a live record.  Fresh
  * and cached scans are read the same way, so a cached run cannot differ from a first one. */
-#include "base/memory.h"
+#include "scan/scan.h"
+
 #include "base/status.h"
 #include "image/file.h"
-#include "live/live.h"
 #include "plan/plan.h"
-#include "scan/block.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
-#include "scan/select.h"
 
-#include <hotfn/lowlevel/target.h>
-#include <hotfn/session.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct hotfn_scan {
-    hotfn_env env;
-    hfn_span block;
-    hfn_scan_header header;
-    bool mapped; /* from the cache: unmapped, not freed */
-    uint64_t device, inode, file_stamp;
-    bool is_settled; /* the stamp tells any later change */
-    char *path;
-    size_t path_bytes;
-};
 
 static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
 {
@@ -36,7 +20,7 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
         return false;
     }
     scan->block = (hfn_span){ block, bytes, false };
-    scan->mapped = true;
+    scan->is_mapped = true;
     if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
         hfn_plan_is_whole(block + scan->header.plan_offset, scan->header.plan_bytes)) {
         /* As it was written; whoever opens the plan checks what it says. */
@@ -45,7 +29,7 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
     hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again", folder);
     hfn_scan_cache_unload(block, bytes);
     scan->block = (hfn_span){ 0 };
-    scan->mapped = false;
+    scan->is_mapped = false;
     return false;
 }
 
@@ -155,7 +139,7 @@ void hotfn_scan_close(hotfn_scan *scan)
         return;
     }
     hotfn_env env = scan->env;
-    if (scan->mapped) {
+    if (scan->is_mapped) {
         hfn_scan_cache_unload(scan->block.data, scan->block.size);
     } else if (scan->block.data) {
         hfn_free(&env, (void *)(uintptr_t)scan->block.data, scan->block.size);
@@ -254,7 +238,7 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
         .hookable_count = h->hookable_count,
         .refused_count = h->refused_count,
         .fragment_count = h->fragment_count,
-        .from_cache = scan->mapped,
+        .from_cache = scan->is_mapped,
         .id_kind = h->id_kind,
         .id_bytes = h->id_bytes,
         .plan = scan->block.data + h->plan_offset,
@@ -305,109 +289,7 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
     return hfn_give(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* ---- Selection of functions, and their rows for a record. */
-
-static int compare_rva(const void *a, const void *b)
+bool hfn_scan_is_settled(const hotfn_scan *scan)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static bool select_function(hfn_selector *selector, const hotfn_record_function *row)
-{
-    hfn_selector_begin_function(selector);
-    const char *name = row->name;
-    for (uint32_t i = 0; i < row->name_count && name[0]; i++, name += strlen(name) + 1) {
-        hfn_selector_add_name(selector, name);
-    }
-    return hfn_selector_is_selected(selector, row->byte_count);
-}
-
-/* Set selected[i] for each function i that is selected and, unless only is NULL, one of only. */
-static hotfn_status select_functions(const hotfn_scan *scan, hfn_selector *selector,
-                                     const uint64_t *only, uint32_t only_count, uint8_t *selected,
-                                     hotfn_error *err)
-{
-    for (uint32_t i = 0; i < scan->header.function_count; i++) {
-        hfn_scan_function f;
-        hotfn_record_function row;
-        hfn_scan_function_at(scan->block, &scan->header, i, &f);
-        if (only && !bsearch(&f.rva, only, only_count, sizeof *only, compare_rva)) {
-            continue;
-        }
-        fill_function(scan, &f, &row);
-        selected[i] = select_function(selector, &row);
-    }
-    return hfn_selector_get_status(selector, scan->path, err);
-}
-
-static void exclude(hotfn_record_function *row)
-{
-    row->state = HOTFN_STATE_EXCLUDED;
-    row->reason = hotfn_reason_get_name(HOTFN_REASON_EXCLUDED);
-    row->reason_text = hotfn_reason_get_text(HOTFN_REASON_EXCLUDED);
-}
-
-typedef struct scan_rows {
-    const hotfn_scan *scan;
-    const uint8_t *selected; /* per function */
-} scan_rows;
-
-static void fill_row(void *user, uint32_t index, hotfn_record_function *out)
-{
-    const scan_rows *rows = user;
-    hfn_scan_function f;
-    hfn_scan_function_at(rows->scan->block, &rows->scan->header, index, &f);
-    fill_function(rows->scan, &f, out);
-    if (f.state == HOTFN_STATE_WAITING && !rows->selected[index]) {
-        exclude(out);
-    }
-}
-
-static hotfn_status append_to_live(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
-                                   const uint8_t *selected, uint32_t *module, hotfn_error *err)
-{
-    scan_rows rows = { scan, selected };
-    hfn_function_source source = { fill_row, &rows };
-    hotfn_record_module m = { .size = sizeof m };
-    m.flags = module_flags;
-    m.machine = scan->header.machine;
-    m.id_kind = scan->header.id_kind;
-    m.id_bytes = scan->header.id_bytes;
-    memcpy(m.id, scan->header.id, sizeof m.id);
-    m.function_count = module_flags & HOTFN_MODULE_LEFT_OUT ? 0 : scan->header.function_count;
-    m.file_device = scan->device;
-    m.file_inode = scan->inode;
-    m.file_stamp = scan->is_settled ? scan->file_stamp : 0;
-    m.path = scan->path;
-    return hfn_live_add_module(live, &m, &source, module, err);
-}
-
-hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_t module_flags,
-                               const hotfn_selection *selection, const uint64_t *only,
-                               uint32_t only_count, uint8_t *include_used, uint32_t *module,
-                               hotfn_error *err)
-{
-    if (!scan || !live || !module) {
-        return hfn_fail_null(err, __func__);
-    }
-
-    hfn_selector selector;
-    hotfn_status status = hfn_selector_open(&selector, selection, include_used, &scan->env, err);
-    if (status != HOTFN_OK) {
-        return status;
-    }
-    bool has_functions = !(module_flags & HOTFN_MODULE_LEFT_OUT);
-    uint8_t *selected = hfn_alloc(&scan->env, scan->header.function_count);
-    if (!selected) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET, "no memory");
-    } else if (has_functions) {
-        status = select_functions(scan, &selector, only, only_count, selected, err);
-    }
-    if (status == HOTFN_OK) {
-        status = append_to_live(scan, live, module_flags, selected, module, err);
-    }
-    hfn_free(&scan->env, selected, scan->header.function_count);
-    hfn_selector_close(&selector);
-    return status;
+    return scan->is_settled;
 }

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A session that scans its own process.  Counts go to a live record, so that a snapshot is an ordinary record. */
 #include "base/status.h"
+#include "functions/glob.h"
+#include "live/live.h"
+#include "scan/choice.h"
 #include "scan/file_stamp.h"
+#include "scan/scan.h"
 #include "session/session.h"
 
 #include <hotfn/lowlevel/timing.h>
@@ -13,6 +17,7 @@
 #define TIMED_DURABLE_SLOTS (1u << 16)
 #define TIMED_NARROW_SLOTS (1u << 15)
 #define MAX_SAMPLE_MEAN 1000000u
+#define MAX_LOADER_BYTES (16u << 20) /* of the dynamic loader's image in memory */
 
 /* ---- Copies of options. */
 
@@ -53,123 +58,105 @@ static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
 
 /* ---- Plans from scans. */
 
-static bool is_module_selected(const hotfn_session *s, const char *path, bool is_main)
+static hfn_module_rules module_rules(const hotfn_session *s)
 {
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
-    for (uint32_t i = 0; i < s->module_count; i++) {
-        if (hotfn_glob_match(s->modules[i], file) == 1 ||
-            hotfn_glob_match(s->modules[i], path) == 1) {
-            return true;
-        }
-    }
-    return s->module_count == 0 && is_main;
+    return (hfn_module_rules){ .globs = s->modules,
+                               .glob_count = s->module_count,
+                               .needs_loader = true };
 }
 
-static hfn_scanned *find_scan(hotfn_session *s, const hotfn_request *request)
-{
-    for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
-        if (scan->device == request->file_device && scan->inode == request->file_inode &&
-            scan->file_stamp == request->file_stamp) {
-            return scan;
-        }
-    }
-    return NULL;
-}
-
-static bool is_loader(const hotfn_request *request)
+static hfn_module_facts describe_module(const hotfn_request *request, bool is_main)
 {
     uint64_t breakpoint = hfn_os_get_module_list_hook();
-    return breakpoint >= request->load_base && breakpoint - request->load_base < (16u << 20) &&
-           strstr(request->path, "/ld") != NULL;
+    return (hfn_module_facts){
+        .path = request->path,
+        .file = { request->file_device, request->file_inode, request->file_stamp },
+        .is_main = is_main,
+        .is_near_breakpoint =
+            breakpoint >= request->load_base && breakpoint - request->load_base < MAX_LOADER_BYTES,
+    };
 }
 
-/* Add the functions of a scan to the record.  With a list, only listed functions may be hooked. */
-static hotfn_status add_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
-                             hotfn_error *err)
+static hfn_scanned *find_scan(const hotfn_session *s, uint32_t number)
 {
-    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
-    hotfn_status status = HOTFN_OK;
-    uint64_t *listed = NULL;
-    uint32_t count = 0;
-    hotfn_scan_get_info(scanned->scan, &info);
-    size_t bytes = (size_t)info.function_count * sizeof *listed + 1;
-    if (s->list) {
-        listed = hfn_alloc(&s->env, bytes);
-        status = listed ? hotfn_scan_find_listed(scanned->scan, s->list, listed,
-                                                 info.function_count, &count, &s->env, err)
-                        : hfn_fail(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
+    hfn_scanned *scan = s->scans;
+    while (scan && scan->number != number) {
+        scan = scan->next;
     }
-    if (status == HOTFN_OK) {
-        status = hotfn_scan_add_to(scanned->scan, s->live, flags, &s->selection, listed, count,
-                                   NULL, &scanned->live_module, err);
+    return scan;
+}
+
+/* Append the functions of a scan to the live record. */
+static hotfn_status add_to_record(hotfn_session *s, hfn_scanned *scanned, hfn_module_use use,
+                                  uint32_t flags, hotfn_error *err)
+{
+    hfn_function_rules rules = { .selection = &s->selection, .list = s->list };
+    hfn_scan_choice choice;
+    hotfn_status status = hfn_scan_choose(&choice, scanned->scan, use, flags, &rules, err);
+    if (status != HOTFN_OK) {
+        return status;
     }
-    hfn_free(&s->env, listed, bytes);
+    hfn_function_source source = hfn_scan_choice_source(&choice);
+    status = hfn_live_add_module(s->live, &choice.module, &source, &scanned->live_module, err);
+    hfn_scan_choice_finish(&choice);
     return status;
 }
 
-/* Find an earlier scan of the same build whose file stamp did not identify it; NULL if there is none. */
-static hfn_scanned *find_same_build(const hotfn_session *s, const hfn_scanned *scanned,
-                                    const hotfn_scan_info *info)
+static bool keep_scan(hotfn_session *s, hfn_scanned *scanned, const hfn_module_facts *facts,
+                      const hotfn_scan_info *info)
 {
-    for (hfn_scanned *other = s->scans; other; other = other->next) {
-        hotfn_scan_info known = HOTFN_SCAN_INFO_INIT;
-        hotfn_scan_get_info(other->scan, &known);
-        if (other->device == scanned->device && other->inode == scanned->inode &&
-            known.plan_bytes == info->plan_bytes &&
-            memcmp(known.plan, info->plan, info->plan_bytes) == 0) {
-            return other;
-        }
+    scanned->number = (uint32_t)s->known.count;
+    if (!hfn_known_modules_add(&s->known, facts, info, hfn_scan_is_settled(scanned->scan),
+                               scanned->number)) {
+        return false;
     }
-    return NULL;
-}
-
-/* Keep a scan and add it to the record.  The file of the running program cannot be overwritten; any other file
- * is recognised later only by its stamp (file_stamp.h). */
-static hfn_scanned *keep_scan(hotfn_session *s, hfn_scanned *scanned, uint32_t flags,
-                              uint64_t file_stamp, hotfn_error *err)
-{
-    hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
     scanned->next = s->scans;
     s->scans = scanned;
-    if (add_scan(s, scanned, flags, err) != HOTFN_OK) {
+    return true;
+}
+
+/* Check a scan and keep it, unless it is of a build that was scanned before.  Returns the scan to use,
+ * or NULL with err. */
+static hfn_scanned *accept_scan(hotfn_session *s, hfn_scanned *scanned,
+                                const hfn_module_facts *facts, hfn_module_use use, hotfn_error *err)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_scan_get_info(scanned->scan, &info);
+    if (hfn_modules_check_scan(facts, &info, err) != HOTFN_OK) {
+        return NULL;
+    }
+    hfn_scanned *known = find_scan(s, hfn_known_modules_find_build(&s->known, &info));
+    if (known) {
+        return known;
+    }
+    if (!keep_scan(s, scanned, facts, &info)) {
+        hfn_fail(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
+        return NULL;
+    }
+    if (add_to_record(s, scanned, use, facts->is_main ? HOTFN_MODULE_MAIN : 0, err) != HOTFN_OK) {
         hfn_log(&s->env, HOTFN_LOG_WARNING, "%s", err->text);
         scanned->live_module = UINT32_MAX;
     }
-    hotfn_live_get_module(s->live, scanned->live_module, &module);
-    scanned->file_stamp = flags & HOTFN_MODULE_MAIN ? file_stamp : module.file_stamp;
     return scanned;
 }
 
-/* NULL with err if the file cannot be scanned. */
-static hfn_scanned *scan_file(hotfn_session *s, const hotfn_request *request,
-                              const hotfn_scan_options *options, uint32_t flags, hotfn_error *err)
+/* NULL, and err, if the file cannot be scanned. */
+static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, hfn_module_use use,
+                              const hotfn_scan_options *options, hotfn_error *err)
 {
-    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
     if (!scanned) {
-        hfn_fail(err, HOTFN_E_NO_MEMORY, request->path, HOTFN_NO_OFFSET, "no memory");
+        hfn_fail(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
         return NULL;
     }
-    if (hotfn_scan_open(&scanned->scan, request->path, options, &s->env, err) != HOTFN_OK) {
+    if (hotfn_scan_open(&scanned->scan, facts->path, options, &s->env, err) != HOTFN_OK) {
         return NULL;
     }
-    hotfn_scan_get_info(scanned->scan, &info);
-    scanned->device = info.file_device;
-    scanned->inode = info.file_inode;
-    bool is_loaded_file = info.file_device == request->file_device &&
-                          info.file_inode == request->file_inode &&
-                          info.file_stamp == request->file_stamp;
-    hfn_scanned *known = is_loaded_file ? find_same_build(s, scanned, &info) : NULL;
-    if (is_loaded_file && !known) {
-        return keep_scan(s, scanned, flags, request->file_stamp, err);
+    hfn_scanned *accepted = accept_scan(s, scanned, facts, use, err);
+    if (accepted != scanned) {
+        hotfn_scan_close(scanned->scan);
     }
-    hotfn_scan_close(scanned->scan);
-    if (!known) {
-        hfn_fail(err, HOTFN_E_MISMATCH, request->path, HOTFN_NO_OFFSET,
-                 "the file was replaced while the program ran");
-    }
-    return known;
+    return accepted;
 }
 
 /* No jump may be rewritten for good, because a stop restores every byte. */
@@ -178,21 +165,20 @@ static uint32_t get_scan_flags(const hotfn_session *s)
     return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK : 0;
 }
 
-static hfn_scanned *scan_module(hotfn_session *s, const hotfn_request *request, bool is_main)
+static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
-    uint32_t flags = is_main ? HOTFN_MODULE_MAIN : 0;
+    hfn_module_rules rules = module_rules(s);
+    hfn_module_use use = hfn_modules_choose_use(&rules, facts);
     options.cache_folder = s->cache_folder;
     options.flags = get_scan_flags(s);
-    bool selected = is_module_selected(s, request->path, is_main);
-    if (!selected && !is_loader(request)) {
+    if (use == HFN_MODULE_UNUSED) {
         return NULL;
     }
-    hfn_scanned *scanned =
-        scan_file(s, request, &options, selected ? flags : flags | HOTFN_MODULE_LEFT_OUT, &err);
+    hfn_scanned *scanned = scan_file(s, facts, use, &options, &err);
     if (!scanned) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", request->path, err.text);
+        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", facts->path, err.text);
     }
     return scanned;
 }
@@ -201,9 +187,10 @@ static void find_by_scan(void *user, const hotfn_request *request, bool is_main,
                          uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
 {
     hotfn_session *s = user;
-    hfn_scanned *scanned = find_scan(s, request);
+    hfn_module_facts facts = describe_module(request, is_main);
+    hfn_scanned *scanned = find_scan(s, hfn_known_modules_find_file(&s->known, &facts.file));
     if (!scanned) {
-        scanned = scan_module(s, request, is_main);
+        scanned = scan_module(s, &facts);
     }
     if (scanned) {
         hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
@@ -219,19 +206,18 @@ static void close_scans(hotfn_session *s)
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
         hotfn_scan_close(scan->scan);
     }
+    hfn_known_modules_finish(&s->known);
 }
 
 /* ---- The session. */
 
 static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (hotfn_glob_match(globs[i], "") < 0) {
-            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "'%s' is not a glob: close its [ or quote it with \\", globs[i]);
-        }
+    hotfn_status status = HOTFN_OK;
+    for (uint32_t i = 0; i < count && status == HOTFN_OK; i++) {
+        status = hfn_glob_check(globs[i], err);
     }
-    return HOTFN_OK;
+    return status;
 }
 
 static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
@@ -316,21 +302,19 @@ static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, ho
 {
     const char *own = hfn_os_get_program_path();
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
-    hotfn_request request = HOTFN_REQUEST_INIT;
+    char path[4096];
+    hfn_module_facts facts = { .path = path, .is_main = true };
     hfn_os_file_info file;
-    if (!hfn_os_get_program_name(request.path, sizeof request.path) ||
-        hfn_os_get_path_info(own, &file) != 0) {
+    if (!hfn_os_get_program_name(path, sizeof path) || hfn_os_get_path_info(own, &file) != 0) {
         return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET,
                         "the program's file cannot be found");
     }
-    request.file_device = file.device;
-    request.file_inode = file.inode;
-    request.file_stamp = hfn_file_stamp(&file);
+    facts.file = (hfn_file_identity){ file.device, file.inode, hfn_file_stamp(&file) };
     options.map_path = map_path;
     options.cache_folder = s->cache_folder;
     options.flags = get_scan_flags(s);
     hotfn_error why = HOTFN_ERROR_INIT;
-    if (!scan_file(s, &request, &options, HOTFN_MODULE_MAIN, &why)) {
+    if (!scan_file(s, &facts, HFN_MODULE_SELECTED, &options, &why)) {
         return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);
     }
     return HOTFN_OK;
@@ -341,7 +325,10 @@ static bool find_own_code(void *user, const hfn_os_module *m)
 {
     hotfn_session *s = user;
     uint64_t here = (uint64_t)(uintptr_t)&hotfn_session_create;
-    if (here >= m->base && here < m->end && is_module_selected(s, m->path, m->is_main)) {
+    hfn_module_rules rules = module_rules(s);
+    hfn_module_facts facts = { .path = m->path, .is_main = m->is_main };
+    if (here >= m->base && here < m->end &&
+        hfn_modules_choose_use(&rules, &facts) == HFN_MODULE_SELECTED) {
         s->holds_own_code = true;
     }
     return true;
@@ -379,6 +366,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     s->source = (hfn_plan_source){ find_by_scan, s };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
+    hfn_known_modules_init(&s->known, &s->env);
     hotfn_status status = check_mode(&o, err);
     if (status == HOTFN_OK) {
         status = check_options(s, err);

@@ -5,6 +5,7 @@
 #define HFN_SESSION_INTERNAL_H
 
 #include "live/plan_channel.h"
+#include "scan/modules.h"
 #include "session/process.h"
 
 #define HFN_SESSION_FLAGS (HOTFN_SESSION_NO_FOLLOW_DLOPEN | HOTFN_SESSION_SINGLE_THREADED)
@@ -12,7 +13,7 @@
 typedef struct hfn_scanned {
     struct hfn_scanned *next;
     hotfn_scan *scan;
-    uint64_t device, inode, file_stamp;
+    uint32_t number; /* in the session's known modules */
     uint32_t live_module;
 } hfn_scanned;
 
@@ -42,6 +43,7 @@ struct hotfn_session {
     const char *cache_folder; /* NULL: none */
     bool is_timed;
     hfn_scanned *scans;
+    hfn_known_modules known; /* those of scans */
     bool holds_own_code;
     /* joined */
     hfn_handover_link link;

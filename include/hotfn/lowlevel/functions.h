@@ -78,6 +78,9 @@ HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64
 HOTFN_API hotfn_status hotfn_functions_select(const hotfn_functions *functions,
                                               const hotfn_selection *selection, uint8_t *selected,
                                               const char **unmatched, hotfn_error *err);
+/* 1 if name (mangled) is that of a function that allocates or frees memory: malloc, free, operator new
+ * and the like; else 0.  Any thread.  Since 0.1. */
+HOTFN_API int32_t hotfn_is_allocator(const char *name);
 /* 1 if text matches glob, 0 if not, -1 if the glob is broken.  Since 0.1. */
 HOTFN_API int32_t hotfn_glob_match(const char *glob, const char *text);
 

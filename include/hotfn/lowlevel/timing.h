@@ -41,10 +41,6 @@ typedef struct hotfn_alloc_cell {
     uint64_t freed_bytes, freed_blocks;
 } hotfn_alloc_cell;
 
-/* Is a function of this (mangled) name one whose calls are followed to keep memory: malloc, free,
- * operator new ...?  Since 0.1. */
-HOTFN_API int32_t hotfn_is_allocator(const char *name);
-
 /* ---- What a record tells.  "Since 0.1" for all of it. */
 
 /* What the run kept and what it cost. */

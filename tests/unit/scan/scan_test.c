@@ -176,57 +176,6 @@ static void another_users_cache_is_not_believed(void)
     hotfn_scan_close(scan);
 }
 
-static hotfn_status select_into(hotfn_live **live, const hotfn_scan *scan, const hotfn_selection *s)
-{
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    uint32_t module;
-
-    o.slot_capacity = o.function_capacity = 1 << 16;
-    o.thread_capacity = 1;
-    CHECK(hotfn_live_create(live, &o, NULL, NULL) == HOTFN_OK);
-    return hotfn_scan_add_to(scan, *live, 0, s, NULL, 0, NULL, &module, NULL);
-}
-
-static void a_function_of_just_the_bounds_is_selected(void)
-{
-    hotfn_scan *scan = scan_self(NULL);
-    hotfn_selection s = HOTFN_SELECTION_INIT;
-    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-    hotfn_live *live = NULL;
-    uint32_t selected = 0, equal = 0;
-
-    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
-        if (f.state == HOTFN_STATE_WAITING) {
-            s.min_bytes = s.max_bytes = f.byte_count;
-        }
-    }
-    for (uint32_t i = 0; hotfn_scan_get_function(scan, i, &f) == HOTFN_OK; i++) {
-        equal += f.state == HOTFN_STATE_WAITING && f.byte_count == s.min_bytes;
-    }
-    CHECK(select_into(&live, scan, &s) == HOTFN_OK);
-    for (uint32_t i = 0; i < info_of(scan).function_count; i++) {
-        selected += hotfn_live_slots(live, 0)[i] != HOTFN_NO_SLOT;
-    }
-    CHECK(equal > 0);
-    CHECK_EQ_U64(selected, equal);
-    hotfn_live_close(live);
-    hotfn_scan_close(scan);
-}
-
-static void what_excludes_must_be_a_glob_too(void)
-{
-    static const char *const wrong[] = { "[" };
-    hotfn_scan *scan = scan_self(NULL);
-    hotfn_selection s = HOTFN_SELECTION_INIT;
-    hotfn_live *live = NULL;
-
-    s.exclude = wrong;
-    s.exclude_count = 1;
-    CHECK(select_into(&live, scan, &s) == HOTFN_E_OPTION);
-    hotfn_live_close(live);
-    hotfn_scan_close(scan);
-}
-
 static void a_cut_block_is_refused_at_every_length(void)
 {
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
@@ -260,8 +209,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_scan_that_lacks_packed_names_is_not_kept),
     CHECK_TEST(a_broken_cache_is_made_again),
     CHECK_TEST(another_users_cache_is_not_believed),
-    CHECK_TEST(a_function_of_just_the_bounds_is_selected),
-    CHECK_TEST(what_excludes_must_be_a_glob_too),
     CHECK_TEST(a_cut_block_is_refused_at_every_length),
     CHECK_TEST(what_is_no_program_is_refused_with_its_name),
 };

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* An open scan, as the files of this folder share it. */
+#ifndef HFN_SCAN_SCAN_H
+#define HFN_SCAN_SCAN_H
+
+#include "scan/block.h"
+
+#include "base/memory.h"
+
+struct hotfn_scan {
+    hotfn_env env;
+    hfn_span block;
+    hfn_scan_header header;
+    bool is_mapped; /* block is a mapped cache file: unmapped, not freed */
+    uint64_t device, inode, file_stamp;
+    bool is_settled; /* file_stamp reveals any later change of the file */
+    char *path;
+    size_t path_bytes;
+};
+
+/* Whether the file's stamp at the time of the scan reveals any later change. */
+bool hfn_scan_is_settled(const hotfn_scan *scan);
+
+#endif
