@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A function and a module, as scans and records list them, and the selection of functions to hook. */
+/* A function and a module, as scans and records list them, and the selection of functions to
+ * hook. */
 #ifndef HOTFN_FUNCTION_H
 #define HOTFN_FUNCTION_H
 
@@ -43,8 +44,9 @@ typedef struct hotfn_list hotfn_list;
 #define HOTFN_REASON_NOT_LOADED 36 /* its module was never loaded            */
 #define HOTFN_REASON_ENGINE 38     /* hotfn hooks it itself, to follow dlopen */
 
-/* One function of a module, going in or coming out.  Strings are views into the record (out) or
- * borrowed (in).  names are the function's other names, each ended by NUL, the last by a second one. */
+/* One function of a module.  Strings are views into the record, or borrowed where the caller fills
+ * the struct.  names are the function's other names; each ends with NUL, and an empty name ends the
+ * list. */
 typedef struct hotfn_record_function {
     uint32_t size;   /* sizeof(hotfn_record_function) */
     uint32_t module; /* index; set by the record      */
@@ -53,11 +55,12 @@ typedef struct hotfn_record_function {
     uint64_t rva;
     uint64_t byte_count;
     uint64_t calls;   /* out: sum over the chosen processes; 0 if not counted  */
-    uint32_t counted; /* out: 1 if calls means something, else null in reports */
+    uint32_t counted; /* out: 1 if calls is known; else it is null in reports  */
     uint32_t flags;   /* HOTFN_VERDICT_*               */
     uint32_t name_count;
-    uint32_t
-        reason_offset; /* bytes from the entry; FRAGMENT: its function's index in the module plus 1, 0: not known */
+    /* Bytes from the entry.  FRAGMENT: the index of its function in the module plus 1, 0 if
+     * unknown. */
+    uint32_t reason_offset;
     const char *name;
     const char *names;
     const char *strategy; /* "jump"; "" if none    */
@@ -91,15 +94,16 @@ typedef struct hotfn_record_module {
     const char *path;
     const char *file;    /* out: last component of path */
     const char *note;    /* "" or why it failed         */
-    uint64_t file_stamp; /* tells it from others with this inode; 0: cannot   */
+    uint64_t file_stamp; /* of its size and times; 0: a later change may go unnoticed */
 } hotfn_record_module;
 #define HOTFN_RECORD_MODULE_INIT                                                                   \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0     \
     }
 
-/* Which functions a user wants.  A glob has '*', '?', '[a-z]', '\\' quoting; a function matches when
- * any of its names does (mangled, or demangled if env can).  Exclusion wins. */
+/* The functions that a user selects.  A glob has '*', '?', '[a-z]' and '\\' quoting.  A function
+ * matches if any of its names does: mangled, or demangled, with or without parameters.  A function
+ * that matches both an include and an exclude glob is excluded. */
 typedef struct hotfn_selection {
     uint32_t size;              /* sizeof(hotfn_selection)  */
     uint32_t flags;             /* 0 */

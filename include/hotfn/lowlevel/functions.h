@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions: entries with sizes and all their names; what is no function is told apart by evidence. */
+/* Functions: entries with sizes and all their names.  Fragments, linker stubs and resolvers are
+ * recognised by evidence in the image.  Built functions do not change, so that several threads may
+ * read them at once. */
 #ifndef HOTFN_FUNCTIONS_H
 #define HOTFN_FUNCTIONS_H
 
@@ -51,37 +53,41 @@ typedef struct hotfn_function {
  * rva, sizes never reaching into the next entry's section; aliases are names of one function.
  *
  * image and symbols are kept: they must outlive the functions.  symbols may be NULL.
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT, HOTFN_E_MISMATCH (symbols of a map whose functions begin
- * in the middle of the image's).  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT, HOTFN_E_MISMATCH (symbols of a map whose functions
+ * begin inside the image's functions).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *image,
                                              const hotfn_symbols *symbols, const hotfn_env *env,
                                              hotfn_error *err);
-/* Release the functions and every view into them.  NULL is fine.  Since 0.1. */
+/* Release the functions and every view into them.  NULL is fine.  One thread, after all other
+ * calls.  Since 0.1. */
 HOTFN_API void hotfn_functions_destroy(hotfn_functions *functions);
-/* How many there are, and the index-th by rva; its name is a view.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION.  Since 0.1. */
+/* The number of functions, and the function at index in order of rva; its name is a view.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_get_count(const hotfn_functions *functions);
 HOTFN_API hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t index,
                                            hotfn_function *out);
-/* The function's name_index-th name (0 = the best one), a view; NULL past the end.  Since 0.1. */
+/* A view of the function's name at name_index, the best name first; NULL past the end.  Any thread.
+ * Since 0.1. */
 HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,
                                                uint32_t name_index);
-/* Index of the function that holds rva, UINT32_MAX if none.  Since 0.1. */
+/* The index of the function that contains rva, UINT32_MAX if there is none.  Any thread.
+ * Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
 
 /*
  * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_get_count bytes.
- * unmatched, if not NULL, receives the first include glob that matched nothing (a view), else NULL.
- * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which).  Since 0.1.
+ * unmatched, if not NULL, receives the first include glob that matches no name (a view), or NULL.
+ * HOTFN_OK, HOTFN_E_OPTION (a broken glob, which err names), HOTFN_E_NO_MEMORY.  Any thread.
+ * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_functions_select(const hotfn_functions *functions,
                                               const hotfn_selection *selection, uint8_t *selected,
                                               const char **unmatched, hotfn_error *err);
-/* 1 if name (mangled) is that of a function that allocates or frees memory: malloc, free, operator new
- * and the like; else 0.  Any thread.  Since 0.1. */
+/* 1 if name (mangled) is that of a function that allocates or frees memory: malloc, free, operator
+ * new and the like; else 0.  Any thread.  Since 0.1. */
 HOTFN_API int32_t hotfn_is_allocator(const char *name);
-/* 1 if text matches glob, 0 if not, -1 if the glob is broken.  Since 0.1. */
+/* 1 if text matches glob, 0 if not, -1 if the glob is broken.  Any thread.  Since 0.1. */
 HOTFN_API int32_t hotfn_glob_match(const char *glob, const char *text);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Image: the bytes of an executable or library file, its sections, segments, machine and id. */
+/* Image: the bytes of an executable or library file, its sections, segments, machine and id.  An
+ * open image does not change, so that several threads may read it at once. */
 #ifndef HOTFN_IMAGE_H
 #define HOTFN_IMAGE_H
 
@@ -20,7 +21,7 @@ typedef struct hotfn_image hotfn_image;
 #define HOTFN_ID_BUILD_ID 1  /* ELF NT_GNU_BUILD_ID                                          */
 #define HOTFN_ID_PDB 2       /* GUID as it lies in the file (16 bytes), age (4, little-endian) */
 #define HOTFN_ID_PE 3        /* TimeDateStamp, SizeOfImage (4 bytes each, little-endian)      */
-#define HOTFN_ID_CODE_HASH 4 /* 64-bit FNV-1a over the executable sections, where all else lacks */
+#define HOTFN_ID_CODE_HASH 4 /* 64-bit FNV-1a over the executable sections: no other id      */
 
 #define HOTFN_IMAGE_EXECUTABLE 1u  /* may be started (has an entry point)          */
 #define HOTFN_IMAGE_FIXED 2u       /* must be at its link address (not PIE)        */
@@ -77,35 +78,40 @@ typedef struct hotfn_section {
  * env  borrowed and copied; NULL means defaults.
  * err  borrowed; NULL if only the status matters.
  *
- * HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (not an image, truncated, lying headers: offset is set),
- * HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Any thread.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (not an image, truncated, or with inconsistent headers: err
+ * has the offset), HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (more than 1 GiB from a
+ * pipe).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_env *env,
                                         hotfn_error *err);
 
-/* The same over bytes that the caller keeps until the image is closed; name is copied (NULL: "(memory)").
- * HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Since 0.1. */
+/* Open the image in bytes, which are kept until the image is closed.  name is copied (NULL:
+ * "(memory)").  HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Any thread.
+ * Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_open_bytes(hotfn_image **out, const void *bytes,
                                               uint64_t byte_count, const char *name,
                                               const hotfn_env *env, hotfn_error *err);
 
-/* Release the image and every view into it.  NULL is fine.  Since 0.1. */
+/* Release the image and every view into it.  NULL is fine.  One thread, after all other calls.
+ * Since 0.1. */
 HOTFN_API void hotfn_image_close(hotfn_image *image);
 
-/* Fill *out (its size set by the caller).  HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
+/* Fill *out (its size set by the caller).  HOTFN_OK or HOTFN_E_OPTION.  Any thread.
+ * Since 0.1. */
 HOTFN_API hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out);
 
-/* How many sections there are, and the index-th of the file's table.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION.  Since 0.1. */
+/* The number of sections, and the section at index in the file's table.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_image_get_section_count(const hotfn_image *image);
 HOTFN_API hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index,
                                                hotfn_section *out);
 
-/* "x86-64", "arm64", ... of a HOTFN_MACHINE_*, "other" of any other number: static text.  Since 0.1. */
+/* The static name of a HOTFN_MACHINE_*: "x86-64", "arm64", ...; "other" for an unknown number.  Any
+ * thread.  Since 0.1. */
 HOTFN_API const char *hotfn_machine_get_name(uint32_t machine);
 
-/* The file's bytes at [rva, rva + *byte_count): a view, and in *byte_count how many lie there
- * contiguously at least up to the end of the segment; NULL where nothing is.  Since 0.1. */
+/* A view of the file's bytes from rva to the end of its segment; *byte_count receives their number.
+ * NULL if the file has no byte for rva.  Any thread.  Since 0.1. */
 HOTFN_API const uint8_t *hotfn_image_get_bytes(const hotfn_image *image, uint64_t rva,
                                                uint64_t *byte_count);
 

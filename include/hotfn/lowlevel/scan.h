@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Scan: image, symbols, functions, verdicts and plan of one file as one block of bytes, made once and
- * kept in a cache folder, so that the second run of a program starts at once. */
+/* Scan: the functions, verdicts and plan of one file in one block of bytes.  A block is made once
+ * and kept in a cache folder, so that later runs of a program start at once.  An open scan does not
+ * change, so that several threads may read it at once. */
 #ifndef HOTFN_SCAN_H
 #define HOTFN_SCAN_H
 
@@ -19,7 +20,7 @@ typedef struct hotfn_scan hotfn_scan;
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
     uint32_t flags;   /* HOTFN_SYMBOLS_NO_SEPARATE, _FORCE, HOTFN_SCAN_* [none] */
-    uint32_t threads; /* that scan [number of CPUs]                       */
+    uint32_t threads; /* used for scanning [number of CPUs]               */
     uint32_t symbol_dir_count;
     const char *const *symbol_dirs; /* borrowed; places for debug files   */
     const char *cache_folder;       /* borrowed; made if missing [no cache] */
@@ -55,41 +56,46 @@ typedef struct hotfn_scan_info {
     }
 
 /*
- * Scan the file at path, or take its scan from the cache (same file, size and times, same
- * version of the library).  A cache that cannot be read or written is passed over with a warning.
+ * Scan the file at path, or load its scan from the cache (same file, size and times, same version
+ * of the library).  A cache that cannot be read or written is ignored with a warning.
  *
  * out  receives a scan that the caller owns; untouched on failure.
- * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (no image, a broken one or a broken map),
- * HOTFN_E_UNSUPPORTED, HOTFN_E_MISMATCH (another build's map), HOTFN_E_LIMIT (an image beyond 4 GiB).  Any thread.
- * Since 0.1.
+ * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (no image, a broken image
+ * or a broken map), HOTFN_E_UNSUPPORTED, HOTFN_E_MISMATCH (a map of another build), HOTFN_E_LIMIT
+ * (an image of more than 4 GiB).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path,
                                        const hotfn_scan_options *options, const hotfn_env *env,
                                        hotfn_error *err);
-/* NULL is fine.  Since 0.1. */
-HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
-/* Write the scan into a file of its own, for hotfn_scan_load on another machine.  HOTFN_OK, HOTFN_E_IO.
+/* Release the scan and every view into it.  NULL is fine.  One thread, after all other calls.
  * Since 0.1. */
+HOTFN_API void hotfn_scan_close(hotfn_scan *scan);
+/* Write the scan to a file, for hotfn_scan_load on another machine.  HOTFN_OK, HOTFN_E_IO.  Any
+ * thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path,
                                        hotfn_error *err);
 /*
- * The scan that hotfn_scan_save wrote, for the file at path, of which only the id is read.
- * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (broken, or of another version of the library),
- * HOTFN_E_MISMATCH (the file is another build than the one that was scanned).  Since 0.1.
+ * Load a scan that hotfn_scan_save wrote, for the file at path, of which only the id is read.
+ * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (broken, or of another version of the
+ * library), HOTFN_E_MISMATCH (the file is not the build that was scanned).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                                        const hotfn_env *env, hotfn_error *err);
-/* What was found, by count; path and plan are views.  HOTFN_OK, HOTFN_E_OPTION.  Since 0.1. */
+/* Counts of what the scan found, its file and its plan; path and plan are views.  HOTFN_OK,
+ * HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out);
-/* The index-th function as a record would list it, before any selection; texts are views.  HOTFN_OK,
- * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
+/* The function at index as a record would list it, before any selection; texts are views.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
                                                hotfn_record_function *out);
 /*
- * The RVAs, sorted, of the scanned functions that list means, for `only` of hotfn_scan_add_to: none if it
- * is of other files.  *count may be more than capacity (function_count is enough); rvas has the first.
+ * Find the scanned functions that list names; there are none if it belongs to other files.
  *
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_MISMATCH (the list is of another build of this file).  Since 0.1.
+ * rvas   receives their RVAs, sorted, the first capacity of them (function_count is enough).
+ * count  receives their number, which may be more than capacity.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_MISMATCH (the list belongs to another build of this file).
+ * Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *list,
                                               uint64_t *rvas, uint32_t capacity, uint32_t *count,
@@ -101,8 +107,9 @@ HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotf
  * include_used, if not NULL: selection->include_count bytes; [i] becomes 1 if that glob matched.
  * module receives its number in the record.  selection (NULL: all) is borrowed, like the rest.
  *
- * HOTFN_OK, HOTFN_E_OPTION (a broken glob: err says which), HOTFN_E_STATE (not by who made the record),
- * HOTFN_E_LIMIT (no room for a module), HOTFN_E_IO (durable: the disk is full).  Since 0.1.
+ * HOTFN_OK, HOTFN_E_OPTION (a broken glob, which err names), HOTFN_E_STATE (this process did not
+ * create the record), HOTFN_E_LIMIT (no room for a module), HOTFN_E_IO (durable: the disk is full).
+ * The thread that created the record.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live,
                                          uint32_t module_flags, const hotfn_selection *selection,

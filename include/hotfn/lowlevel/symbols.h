@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbols: names with addresses, from wherever a released build left them. */
+/* Symbols: names with addresses, from the image itself, a debug file, a PDB or a linker map.
+ * Several threads may read symbols at once, except through the calls that change them, which say
+ * so. */
 #ifndef HOTFN_SYMBOLS_H
 #define HOTFN_SYMBOLS_H
 
@@ -14,9 +16,9 @@ typedef struct hotfn_symbols hotfn_symbols;
 #define HOTFN_SYMBOL_FUNCTION 1
 #define HOTFN_SYMBOL_DATA 2
 #define HOTFN_SYMBOL_IFUNC 3    /* address of the resolver, not of the function */
-#define HOTFN_SYMBOL_LABEL 4    /* no type: may be code written by hand         */
-#define HOTFN_SYMBOL_THUNK 5    /* a jump to a function that stands elsewhere  */
-#define HOTFN_SYMBOL_FRAGMENT 6 /* a part of a function, parted from its entry */
+#define HOTFN_SYMBOL_LABEL 4    /* no type: may be hand-written code            */
+#define HOTFN_SYMBOL_THUNK 5    /* a jump to a function elsewhere              */
+#define HOTFN_SYMBOL_FRAGMENT 6 /* a part of a function, apart from its entry  */
 
 #define HOTFN_SOURCE_SYMTAB 1
 #define HOTFN_SOURCE_DEBUG_FILE 2 /* found by build-id or .gnu_debuglink */
@@ -29,7 +31,7 @@ typedef struct hotfn_symbols hotfn_symbols;
 #define HOTFN_SYMBOL_GLOBAL 1u /* binding GLOBAL or WEAK              */
 #define HOTFN_SYMBOL_WEAK 2u
 #define HOTFN_SYMBOL_EXPORTED 4u     /* in .dynsym, defined, not hidden     */
-#define HOTFN_SYMBOL_SIZE_GUESSED 8u /* its source has no size: the way to the next symbol */
+#define HOTFN_SYMBOL_SIZE_GUESSED 8u /* its source has no size: the distance to the next symbol */
 
 typedef struct hotfn_symbol {
     uint32_t size;   /* sizeof(hotfn_symbol)                 */
@@ -48,7 +50,7 @@ typedef struct hotfn_symbol {
 
 #define HOTFN_SYMBOLS_NO_SEPARATE 1u /* do not look for separate debug files */
 #define HOTFN_SYMBOLS_DATA 2u        /* data symbols too [functions only]    */
-#define HOTFN_SYMBOLS_FORCE 4u       /* take a PDB or map of another build, with a warning */
+#define HOTFN_SYMBOLS_FORCE 4u       /* accept a PDB or map of another build, with a warning */
 
 typedef struct hotfn_symbols_options {
     uint32_t size;  /* sizeof(hotfn_symbols_options)                                     */
@@ -63,13 +65,15 @@ typedef struct hotfn_symbols_options {
     }
 
 /*
- * Load the symbols of image, in order: .symtab; separate debug file (build-id folder, .gnu_debuglink
- * checked by CRC); .gnu_debugdata (if env decompresses); .dynsym.  Of a PE image: the PDB of this
- * build (beside it; in symbol_dirs, plainly or as NAME/GUIDAGE/NAME), COFF symbols, exports.  A
- * source that is broken is passed over with a warning; none at all is not an error (count is 0).
+ * Load the symbols of image, in order: .symtab; separate debug file (build-id folder,
+ * .gnu_debuglink checked by CRC); .gnu_debugdata (if env decompresses); .dynsym.  Of a PE image:
+ * the PDB of this build (in the same folder; in symbol_dirs, as NAME or NAME/GUIDAGE/NAME), COFF
+ * symbols, exports.  A broken source is skipped with a warning; an image without any source has no
+ * symbols (count is 0).
  *
  * image is kept: it must outlive the symbols.  Sorted by rva, then GLOBAL first, then name.
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (own tables lie).  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (the image's own tables
+ * are inconsistent).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                           const hotfn_symbols_options *options,
@@ -77,22 +81,24 @@ HOTFN_API hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image
 
 /*
  * Load the procedures, publics and thunks of a program database (PDB, MSF 7.0); with
- * HOTFN_SYMBOLS_DATA global and static variables too.  Addresses are those of the image, also where
- * it was reordered after linking (OMAP).
+ * HOTFN_SYMBOLS_DATA global and static variables too.  Addresses are those of the image, even if it
+ * was reordered after linking (OMAP).
  *
  * path   a file; it is mapped, not copied, until the symbols are destroyed.
- * image  borrowed; NULL to take the PDB as it is.  Else its GUID and age must be the PDB's.
+ * image  borrowed; NULL to accept any PDB.  Else the GUID and age of both must be equal.
  *
  * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (broken: offset is set),
- * HOTFN_E_UNSUPPORTED (portable .NET, types only, MSF 2.0, MSFZ), HOTFN_E_MISMATCH (another build's;
- * HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Since 0.1.
+ * HOTFN_E_UNSUPPORTED (portable .NET, types only, MSF 2.0, MSFZ), HOTFN_E_MISMATCH (of another
+ * build; HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Any thread.
+ * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path,
                                               const hotfn_image *image,
                                               const hotfn_symbols_options *options,
                                               const hotfn_env *env, hotfn_error *err);
-/* The same over bytes that the caller keeps until the symbols are destroyed; name is copied (NULL: "(memory)").
- * HOTFN_OK and errors as hotfn_symbols_load_pdb, without HOTFN_E_IO and HOTFN_E_LIMIT.  Since 0.1. */
+/* Load a PDB from bytes, which are kept until the symbols are destroyed; name is copied (NULL:
+ * "(memory)").  Statuses as hotfn_symbols_load_pdb, without HOTFN_E_IO and HOTFN_E_LIMIT.  Any
+ * thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes,
                                                     uint64_t byte_count, const char *name,
                                                     const hotfn_image *image,
@@ -100,56 +106,58 @@ HOTFN_API hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const v
                                                     const hotfn_env *env, hotfn_error *err);
 
 /*
- * Load the functions and global variables of a linker map: of Microsoft's linker, lld (ELF, PE, Mach-O),
- * GNU ld, gold, mold or ld64, told apart by its first lines.  Names are as the linker wrote them.  A
- * size that the map lacks is the way to the next symbol within what its object file gave.
+ * Load the functions and global variables of a linker map: of Microsoft's linker, lld (ELF, PE,
+ * Mach-O), GNU ld, gold, mold or ld64, which are distinguished by their first lines.  Names are as
+ * the linker wrote them.  Where the map has no size, it is the distance to the next symbol, at most
+ * to the end of the contribution of its object file.
  *
- * path   a file; it is not needed any longer when the call returns.
- * image  borrowed; NULL to take the map as it is.  Else sections, entry point and time stamp must be
- *        the map's; kinds follow the image, and what it exports joins the symbols.
+ * path   a file; it is read during the call only.
+ * image  borrowed; NULL to accept any map.  Else sections, entry point and time stamp of both must
+ *        be equal; the image decides the kinds, and its exports are added to the symbols.
  *
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (no map, UTF-16, cut in
- * mid-line, a line of more than 1 MiB: err has offset and line), HOTFN_E_MISMATCH (another build's;
- * HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).  Lines that contradict others are left
- * out with a warning.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_IO, HOTFN_E_FORMAT (no map, UTF-16,
+ * truncated within a line, a line of more than 1 MiB: err has offset and line), HOTFN_E_MISMATCH
+ * (of another build; HOTFN_SYMBOLS_FORCE overrides), HOTFN_E_LIMIT (more than 1 GiB from a pipe).
+ * Lines that contradict others are skipped with a warning.  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path,
                                               const hotfn_image *image,
                                               const hotfn_symbols_options *options,
                                               const hotfn_env *env, hotfn_error *err);
-/* The same over bytes that are the caller's and needed during the call only; name is copied [(memory)].
- * HOTFN_OK and errors as hotfn_symbols_load_map, without HOTFN_E_IO and HOTFN_E_LIMIT.  Since 0.1. */
+/* Load a linker map from bytes, which are borrowed; name is copied (NULL: "(memory)").  Statuses as
+ * hotfn_symbols_load_map, without HOTFN_E_IO and HOTFN_E_LIMIT.  Any thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes,
                                                     uint64_t byte_count, const char *name,
                                                     const hotfn_image *image,
                                                     const hotfn_symbols_options *options,
                                                     const hotfn_env *env, hotfn_error *err);
 
-/* Release the symbols and every view into them.  NULL is fine.  Since 0.1. */
+/* Release the symbols and every view into them.  NULL is fine.  One thread, after all other calls.
+ * Since 0.1. */
 HOTFN_API void hotfn_symbols_destroy(hotfn_symbols *symbols);
-/* How many there are, and the index-th by rva; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION.  Since 0.1. */
+/* The number of symbols, and the symbol at index in order of rva; its texts are views.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_symbols_get_count(const hotfn_symbols *symbols);
 HOTFN_API hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index,
                                          hotfn_symbol *out);
 
-/* What the file that the symbols came from says of the image that it belongs to. */
+/* The source of the symbols, and the image that it was made for. */
 typedef struct hotfn_symbols_info {
     uint32_t size;      /* sizeof(hotfn_symbols_info)                        */
     uint32_t source;    /* HOTFN_SOURCE_* of the best source; 0 if there was none */
-    uint32_t machine;   /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if it does not say */
+    uint32_t machine;   /* HOTFN_MACHINE_*; HOTFN_MACHINE_OTHER if unknown         */
     uint32_t id_kind;   /* HOTFN_ID_*                                        */
     uint32_t id_bytes;  /* how many of id[] count                            */
-    uint32_t flags;     /* HOTFN_SYMBOLS_FORCE: taken though of another build, maybe */
+    uint32_t flags;     /* HOTFN_SYMBOLS_FORCE: perhaps of another build, but accepted */
     uint8_t id[32];     /* as hotfn_image_info.id                            */
     const char *path;   /* view; the file, or the name given                 */
-    const char *format; /* static; "gnu-ld-map" ...; NULL if it is an image's own */
+    const char *format; /* static; "gnu-ld-map" ...; NULL for an image's own symbols */
 } hotfn_symbols_info;
 #define HOTFN_SYMBOLS_INFO_INIT                                                                    \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_symbols_info), 0, 0, 0, 0, 0, { 0 }, 0, 0                           \
     }
-/* HOTFN_OK or HOTFN_E_OPTION.  Since 0.1. */
+/* HOTFN_OK or HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols,
                                               hotfn_symbols_info *out);
 
@@ -157,28 +165,29 @@ HOTFN_API hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols,
 typedef struct hotfn_source_line {
     uint32_t size;       /* sizeof(hotfn_source_line)                     */
     uint32_t line;       /* counted from 1                                */
-    uint64_t rva;        /* where this line's code begins                 */
-    uint64_t byte_count; /* and how far it goes                           */
-    const char *file;    /* view until the next call; as the compiler was told it */
+    uint64_t rva;        /* where the code of this line begins            */
+    uint64_t byte_count; /* of that code                                  */
+    const char *file;    /* view until the next call; as given to the compiler */
 } hotfn_source_line;
 #define HOTFN_SOURCE_LINE_INIT                                                                     \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_source_line), 0, 0, 0, 0                                            \
     }
 /*
- * The line whose code is at rva: of a PDB, read at the first call; of a map that has lines (Microsoft's
- * /MAPINFO:LINES); else of env's line_fn, if the symbols are an image's own.  It changes symbols: one thread at a time.
+ * Find the source line of the code at rva: in a PDB, which is read at the first call; in a map that
+ * has lines (Microsoft's /MAPINFO:LINES); or by env's line_fn, if the symbols are an image's own.
  *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (no line is known), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no line is known), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  It changes
+ * symbols: one thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva,
                                                hotfn_source_line *out);
 
-/* A piece of source that code was made of. */
+/* The source of inlined code. */
 typedef struct hotfn_source_frame {
     uint32_t size;        /* sizeof(hotfn_source_frame)                            */
-    uint32_t line;        /* counted from 1; 0 if it is not known                  */
-    const char *function; /* view until the next call; "" if it is not known       */
+    uint32_t line;        /* counted from 1; 0 if unknown                          */
+    const char *function; /* view until the next call; "" if unknown               */
     const char *file;     /* the same                                              */
 } hotfn_source_frame;
 #define HOTFN_SOURCE_FRAME_INIT                                                                    \
@@ -186,24 +195,25 @@ typedef struct hotfn_source_frame {
         (uint32_t)sizeof(hotfn_source_frame), 0, 0, 0                                              \
     }
 /*
- * What was inlined at rva: depth 0 is the innermost piece of source, each further depth the call that
- * the one before was inlined by, the last one is in the function itself.  Of env's inlined_fn, if the
- * symbols are an image's own; else, and without one, there is depth 0 only, the line of
- * hotfn_symbols_find_line without a function's name.  It changes symbols: one thread at a time.
+ * Find what was inlined at rva.  Depth 0 is the innermost inlined source, each further depth is the
+ * place into which the previous depth was inlined, and the last one is in the function itself.
+ * env's frame_fn is asked if the symbols are an image's own.  Without it there is only depth 0: the
+ * line of hotfn_symbols_find_line, without the name of a function.
  *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (no such depth), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (no such depth), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  It changes
+ * symbols: one thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva,
                                                 uint32_t depth, hotfn_source_frame *out);
 
-/* What a PE image offers to others.  Opaque: made and released by the calls below. */
+/* The exports of a PE image.  Opaque: made and released by the calls below. */
 typedef struct hotfn_exports hotfn_exports;
 
 typedef struct hotfn_exported {
     uint32_t size;           /* sizeof(hotfn_exported)                                      */
-    uint32_t ordinal;        /* the number by which it can be asked for                     */
+    uint32_t ordinal;        /* the number by which it can be imported                      */
     uint64_t rva;            /* in this image; 0 if it is forwarded                         */
-    const char *name;        /* view; NULL if it only has a number                          */
+    const char *name;        /* view; NULL if it has only a number                          */
     const char *forward;     /* view; "LIBRARY.Name" or "LIBRARY.#12", or NULL              */
     const char *target_path; /* view; the file where the chain of forwarders ends, or NULL  */
     uint64_t target_rva;     /* in that file                                                */
@@ -214,19 +224,22 @@ typedef struct hotfn_exported {
     }
 
 /*
- * The exports of image, which is kept, by number.  Forwarders are followed through the libraries
- * that lie beside the image or in the options' symbol_dirs; one that is not found there stays a
- * name.  An image that exports nothing (or is no PE image) has none.
+ * Load the exports of image, in order of their numbers.  image is kept.  Forwarders are followed
+ * through the libraries in the image's folder and in the options' symbol_dirs; a forwarder to a
+ * library that is not found there keeps only its name.  An image that is not a PE image has no
+ * exports.
  *
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (its tables lie).  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (its tables are inconsistent).  Any
+ * thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
                                           const hotfn_symbols_options *options,
                                           const hotfn_env *env, hotfn_error *err);
-/* Release the exports and every view into them.  NULL is fine.  Since 0.1. */
+/* Release the exports and every view into them.  NULL is fine.  One thread, after all other calls.
+ * Since 0.1. */
 HOTFN_API void hotfn_exports_destroy(hotfn_exports *exports);
-/* How many there are, and the index-th by number; its texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION.  Since 0.1. */
+/* The number of exports, and the export at index in order of the numbers; its texts are views.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_exports_get_count(const hotfn_exports *exports);
 HOTFN_API hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index,
                                          hotfn_exported *out);
