@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Common parts of the verbs that list what a file holds. JSON is written as it goes: a file may
- * have a million symbols, and 64-bit numbers must never pass through a double. */
+/* Common parts of the commands that list the contents of a file. */
 #include "listing.h"
 
 #include "commands.h"
@@ -15,63 +14,6 @@ static void log_to_stderr(void *user, int32_t level, const char *text)
     if (level <= HOTFN_LOG_WARNING) {
         fprintf(stderr, "hotfn: %s\n", text);
     }
-}
-
-/* Length of the valid UTF-8 sequence at s (Unicode 15, table 3-7), 0 if there is none. */
-static size_t utf8_length(const unsigned char *s)
-{
-    unsigned char low = 0x80, high = 0xbf;
-    size_t length;
-
-    if (s[0] < 0x80) {
-        return 1;
-    }
-    if (s[0] < 0xc2 || s[0] > 0xf4) {
-        return 0;
-    }
-    length = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (s[0] == 0xe0) {
-        low = 0xa0;
-    }
-    if (s[0] == 0xed) {
-        high = 0x9f; /* surrogates */
-    }
-    if (s[0] == 0xf0) {
-        low = 0x90;
-    }
-    if (s[0] == 0xf4) {
-        high = 0x8f;
-    }
-    if (s[1] < low || s[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
-
-void listing_json_text(FILE *out, const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-
-    putc('"', out);
-    while (*at) {
-        size_t length = utf8_length(at);
-        if (*at == '"' || *at == '\\') {
-            fprintf(out, "\\%c", *at);
-        } else if (*at < 0x20 || *at == 0x7f) {
-            fprintf(out, "\\u%04x", *at);
-        } else if (length == 0) {
-            fputs("\\ufffd", out);
-        } else {
-            fwrite(at, 1, length, out);
-        }
-        at += length ? length : 1;
-    }
-    putc('"', out);
 }
 
 static void begin(listing *l)
@@ -198,22 +140,25 @@ static const char *id_kind_name(uint32_t kind)
     return kind < sizeof names / sizeof names[0] ? names[kind] : "none";
 }
 
-void listing_print_head(FILE *out, const listing *l, const char *schema)
+void listing_write_head(hotfn_json_writer *out, const listing *l, const char *schema)
 {
-    fprintf(out, "{\"schema\":\"%s\",\"version\":\"%s\",\"image\":", schema, hotfn_get_version());
-    listing_json_text(out, l->info.path);
-    fprintf(out, ",\"format\":\"%s\"", l->format);
+    char id[2 * sizeof l->info.id + 1] = "";
+
+    json_write_text(out, "schema", schema);
+    json_write_text(out, "version", hotfn_get_version());
+    json_write_text(out, "image", l->info.path);
+    json_write_text(out, "format", l->format);
     if (l->image || l->info.machine != HOTFN_MACHINE_OTHER) {
-        fprintf(out, ",\"machine\":\"%s\"", hotfn_machine_get_name(l->info.machine));
+        json_write_text(out, "machine", hotfn_machine_get_name(l->info.machine));
     }
     if (l->info.id_bytes == 0) {
-        return; /* a map does not say whose it is */
+        return; /* a linker map has no id */
     }
-    fputs(",\"image_id\":\"", out);
-    for (uint32_t i = 0; i < l->info.id_bytes; i++) {
-        fprintf(out, "%02x", l->info.id[i]);
+    for (uint32_t i = 0; i < l->info.id_bytes && i < sizeof l->info.id; i++) {
+        snprintf(id + 2 * (size_t)i, 3, "%02x", l->info.id[i]);
     }
-    fprintf(out, "\",\"id_kind\":\"%s\"", id_kind_name(l->info.id_kind));
+    json_write_text(out, "image_id", id);
+    json_write_text(out, "id_kind", id_kind_name(l->info.id_kind));
 }
 
 const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes)

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What `symbols` and `list` share: opening a file, its facts, and text in JSON. */
+/* What `symbols`, `list` and `scan` share: a file, its facts and names. */
 #ifndef HOTFN_TOOL_LISTING_H
 #define HOTFN_TOOL_LISTING_H
 
+#include "cli/json_output.h"
 #include "scan/symbol_sources.h"
 
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-/* text in quotes.  Bytes that are no UTF-8 (a name may be anything) become U+FFFD. */
-void listing_json_text(FILE *out, const char *text);
 
 /* A file with its symbols; `listing_close` takes a zeroed one too. */
 typedef struct listing {
@@ -31,9 +29,8 @@ void listing_close(listing *l);
 /* 1,234,567 */
 const char *listing_grouped(uint64_t value, char out[32]);
 
-/* {"schema":"...","image":...,"format":...,"machine":...,"image_id":...,"id_kind":... (still
- * open) */
-void listing_print_head(FILE *out, const listing *l, const char *schema);
+/* Write the members that each listing begins with: schema, version, image, format, machine, id. */
+void listing_write_head(hotfn_json_writer *out, const listing *l, const char *schema);
 
 /* The readable form of name in text, its '@version' kept; name itself if it has none. */
 const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes);

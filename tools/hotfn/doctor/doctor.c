@@ -335,22 +335,23 @@ static void print_text(const doctor_finding *f)
 
 static void print_json(const doctor_finding *found, int worst)
 {
-    printf("{\"schema\":\"hotfn.doctor/1\",\"version\":");
-    listing_json_text(stdout, hotfn_get_version());
-    printf(",\"can_count\":%s,\"checks\":[", worst < DOCTOR_PROBLEM ? "true" : "false");
+    hotfn_json_writer *out = json_open(stdout);
+    hotfn_json_begin_object(out, NULL);
+    json_write_text(out, "schema", "hotfn.doctor/1");
+    json_write_text(out, "version", hotfn_get_version());
+    json_write_bool(out, "can_count", worst < DOCTOR_PROBLEM);
+    hotfn_json_begin_array(out, "checks");
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        printf("%s\n{\"name\":\"%s\",\"state\":\"%s\",\"text\":", i ? "," : "", found[i].name,
-               level_names[found[i].level]);
-        listing_json_text(stdout, found[i].text);
-        printf(",\"advice\":");
-        if (found[i].advice[0]) {
-            listing_json_text(stdout, found[i].advice);
-        } else {
-            printf("null");
-        }
-        putchar('}');
+        hotfn_json *o = hotfn_json_create_object();
+        json_add_text(o, "name", found[i].name);
+        json_add_text(o, "state", level_names[found[i].level]);
+        json_add_text(o, "text", found[i].text);
+        json_add_text(o, "advice", found[i].advice[0] ? found[i].advice : NULL);
+        hotfn_json_write(out, NULL, o);
     }
-    printf("]}\n");
+    hotfn_json_end(out);
+    hotfn_json_end(out);
+    json_close(out);
 }
 
 static const char usage[] =

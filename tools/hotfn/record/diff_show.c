@@ -128,37 +128,43 @@ void diff_show_markdown(const diff *d)
     }
 }
 
-static void put_half(const char *key, bool there, uint64_t calls, uint64_t self, uint64_t total,
-                     bool timed)
+static void add_half(hotfn_json *object, const char *key, bool present, uint64_t calls,
+                     uint64_t self, uint64_t total, bool timed)
 {
-    printf(",\"%s\":", key);
-    if (!there) {
-        printf("null");
-    } else if (timed) {
-        printf("{\"calls\":%" PRIu64 ",\"self_ns\":%" PRIu64 ",\"total_ns\":%" PRIu64 "}", calls,
-               self, total);
-    } else {
-        printf("{\"calls\":%" PRIu64 "}", calls);
+    hotfn_json *half = present ? hotfn_json_create_object() : hotfn_json_create_text(NULL);
+    if (present) {
+        json_add_number(half, "calls", calls);
     }
+    if (present && timed) {
+        json_add_number(half, "self_ns", self);
+        json_add_number(half, "total_ns", total);
+    }
+    hotfn_json_add(object, key, half);
 }
 
 void diff_show_json(const diff *d)
 {
-    printf("{\"schema\":\"hotfn.diff/1\",\"by\":\"%s\",\"old\":%" PRIu64 ",\"new\":%" PRIu64
-           ",\"fails\":%s,\n\"functions\":[",
-           what(d), d->old_sum, d->new_sum, diff_sum_fails(d) ? "true" : "false");
+    hotfn_json_writer *out = json_open(stdout);
+    hotfn_json_begin_object(out, NULL);
+    json_write_text(out, "schema", "hotfn.diff/1");
+    json_write_text(out, "by", what(d));
+    json_write_number(out, "old", d->old_sum);
+    json_write_number(out, "new", d->new_sum);
+    json_write_bool(out, "fails", diff_sum_fails(d));
+    hotfn_json_begin_array(out, "functions");
     for (uint32_t i = 0; i < d->row_count && (d->limit == 0 || i < d->limit); i++) {
         const diff_row *row = &d->rows[i];
+        hotfn_json *o = hotfn_json_create_object();
         char name[8192];
-        printf("%s{\"name\":", i ? ",\n" : "\n");
-        listing_json_text(stdout, row->name);
-        printf(",\"display\":");
-        listing_json_text(stdout, readable(row->name, name, sizeof name));
-        printf(",\"module\":");
-        listing_json_text(stdout, row->module);
-        put_half("old", row->in_old, row->old_calls, row->old_self, row->old_total, d->timed);
-        put_half("new", row->in_new, row->new_calls, row->new_self, row->new_total, d->timed);
-        printf(",\"fails\":%s}", diff_row_fails(d, row) ? "true" : "false");
+        json_add_text(o, "name", row->name);
+        json_add_text(o, "display", readable(row->name, name, sizeof name));
+        json_add_text(o, "module", row->module);
+        add_half(o, "old", row->in_old, row->old_calls, row->old_self, row->old_total, d->timed);
+        add_half(o, "new", row->in_new, row->new_calls, row->new_self, row->new_total, d->timed);
+        json_add_bool(o, "fails", diff_row_fails(d, row));
+        hotfn_json_write(out, NULL, o);
     }
-    printf("]}\n");
+    hotfn_json_end(out);
+    hotfn_json_end(out);
+    json_close(out);
 }

@@ -262,136 +262,180 @@ static void print_threads(const hotfn_record *record, uint32_t count)
 
 /* ---- JSON: hotfn.info/1, docs/info.schema.json. */
 
-static void json_text(const char *key, const char *text)
+static void format_hex(const uint8_t *bytes, size_t count, char *out)
 {
-    printf(",\"%s\":", key);
-    listing_json_text(stdout, text);
+    *out = 0;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    }
 }
 
-static void json_run(const hotfn_record_info *info)
+static void write_run(hotfn_json_writer *out, const hotfn_record_info *info)
 {
-    printf("{\"schema\":\"hotfn.info/1\"");
-    json_text("version", hotfn_get_version());
-    json_text("path", info->path);
-    json_text("state", hotfn_record_get_state_name(info->state));
-    json_text("command", info->command);
-    json_text("directory", info->directory);
-    json_text("tool", info->tool);
-    printf(",\"format\":[%" PRIu32 ",%" PRIu32 "],\"uuid\":\"", info->version_major,
-           info->version_minor);
-    for (size_t i = 0; i < sizeof info->uuid; i++) {
-        printf("%02x", info->uuid[i]);
-    }
-    printf("\",\"pid\":%" PRIu32 ",\"exit_code\":%" PRId32 ",\"start_ns\":%" PRIu64
-           ",\"end_ns\":%" PRIu64,
-           info->pid, info->exit_code, info->start_ns, info->end_ns);
+    hotfn_json *format = hotfn_json_create_array();
+    char uuid[2 * sizeof info->uuid + 1];
+    json_add_number(format, NULL, info->version_major);
+    json_add_number(format, NULL, info->version_minor);
+    format_hex(info->uuid, sizeof info->uuid, uuid);
+    json_write_text(out, "schema", "hotfn.info/1");
+    json_write_text(out, "version", hotfn_get_version());
+    json_write_text(out, "path", info->path);
+    json_write_text(out, "state", hotfn_record_get_state_name(info->state));
+    json_write_text(out, "command", info->command);
+    json_write_text(out, "directory", info->directory);
+    json_write_text(out, "tool", info->tool);
+    hotfn_json_write(out, "format", format);
+    json_write_text(out, "uuid", uuid);
+    json_write_number(out, "pid", info->pid);
+    hotfn_json_write(out, "exit_code", hotfn_json_create_signed(info->exit_code));
+    json_write_number(out, "start_ns", info->start_ns);
+    json_write_number(out, "end_ns", info->end_ns);
     if (info->repaired[0]) {
-        json_text("repaired", info->repaired);
+        json_write_text(out, "repaired", info->repaired);
     }
-    printf(",\"window_start_ns\":%" PRIu64 ",\"window_end_ns\":%" PRIu64 ",\"functions\":%" PRIu32
-           ",\"threads_lost\":%" PRIu32,
-           info->window_start_ns, info->window_end_ns, info->function_count, info->threads_lost);
+    json_write_number(out, "window_start_ns", info->window_start_ns);
+    json_write_number(out, "window_end_ns", info->window_end_ns);
+    json_write_number(out, "functions", info->function_count);
+    json_write_number(out, "threads_lost", info->threads_lost);
 }
 
-static void json_timing(const hotfn_record *record)
+static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
 {
     hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &t);
     if (!t.flags) {
-        printf(",\"time\":null");
+        json_write_text(out, "time", NULL);
         if (t.note[0]) {
-            json_text("times_note", t.note);
+            json_write_text(out, "times_note", t.note);
         }
         return;
     }
-    printf(",\"time\":{\"timed\":\"%s\",\"clock\":\"%s\",\"ticks_per_second\":%" PRIu64
-           ",\"cost_ns\":%.3f,\"count_cost_ns\":%.3f,\"sample_mean\":%" PRIu32
-           ",\"slow_ns\":%" PRIu64 ",\"busy_ns\":%" PRIu64,
-           t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS) ? "sample" : "all",
-           clock_word(t.clock), t.ticks_per_second, t.cost_inside_ns + t.cost_outside_ns,
-           t.count_cost_ns, t.sample_mean, t.slow_ns, t.busy_ns);
-    printf(",\"nodes\":%" PRIu32 ",\"nodes_merged\":%" PRIu32 ",\"edges\":%" PRIu32
-           ",\"slow_calls\":%" PRIu32 ",\"events\":%" PRIu64 ",\"events_lost\":%" PRIu64
-           ",\"abandoned_exits\":%" PRIu32 ",\"clock_went_back\":%" PRIu32
-           ",\"clock_stopped_ns\":%" PRIu64 ",\"cost_tries\":%" PRIu64 "}",
-           t.node_count, t.nodes_merged, t.edge_count, t.slow_count, t.event_count, t.events_lost,
-           t.abandoned_exits, t.clock_went_back, t.clock_stopped_ns, t.cost_tries);
+    hotfn_json *o = hotfn_json_create_object();
+    bool sampled = t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS);
+    json_add_text(o, "timed", sampled ? "sample" : "all");
+    json_add_text(o, "clock", clock_word(t.clock));
+    json_add_number(o, "ticks_per_second", t.ticks_per_second);
+    json_add_decimal(o, "cost_ns", t.cost_inside_ns + t.cost_outside_ns, 3);
+    json_add_decimal(o, "count_cost_ns", t.count_cost_ns, 3);
+    json_add_number(o, "sample_mean", t.sample_mean);
+    json_add_number(o, "slow_ns", t.slow_ns);
+    json_add_number(o, "busy_ns", t.busy_ns);
+    json_add_number(o, "nodes", t.node_count);
+    json_add_number(o, "nodes_merged", t.nodes_merged);
+    json_add_number(o, "edges", t.edge_count);
+    json_add_number(o, "slow_calls", t.slow_count);
+    json_add_number(o, "events", t.event_count);
+    json_add_number(o, "events_lost", t.events_lost);
+    json_add_number(o, "abandoned_exits", t.abandoned_exits);
+    json_add_number(o, "clock_went_back", t.clock_went_back);
+    json_add_number(o, "clock_stopped_ns", t.clock_stopped_ns);
+    json_add_number(o, "cost_tries", t.cost_tries);
+    hotfn_json_write(out, "time", o);
 }
 
-static void json_budget(const hotfn_record *record)
+static void write_budget(hotfn_json_writer *out, const hotfn_record *record)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     watched_less w = budget_count_watched(record);
     hotfn_record_get_budget(record, &b);
     if (!b.share_ppm) {
-        printf(",\"budget\":null");
+        json_write_text(out, "budget", NULL);
         return;
     }
-    printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"cpu_ns\":%" PRIu64 ",\"cost_ns\":%" PRIu64,
-           (double)b.share_ppm / 1e6, budget_taken(&b), b.cpu_ns, b.cost_ns);
-    printf(",\"stops\":%" PRIu32 ",\"failed_stops\":%" PRIu32 ",\"stopped_ns\":%" PRIu64
-           ",\"longest_stop_ns\":%" PRIu64,
-           b.stops, b.failed_stops, b.stopped_ns, b.longest_stop_ns);
-    printf(",\"changes\":%" PRIu64 ",\"unhooked_ever\":%" PRIu32 ",\"unhooked_at_end\":%" PRIu32
-           ",\"timed_less\":%" PRIu32,
-           b.change_count + b.changes_lost, w.ever, w.unhooked, w.timed_less);
-    json_text("note", b.note);
-    printf("}");
+    hotfn_json *o = hotfn_json_create_object();
+    json_add_decimal(o, "share", (double)b.share_ppm / 1e6, 6);
+    json_add_decimal(o, "taken", budget_taken(&b), 6);
+    json_add_number(o, "cpu_ns", b.cpu_ns);
+    json_add_number(o, "cost_ns", b.cost_ns);
+    json_add_number(o, "stops", b.stops);
+    json_add_number(o, "failed_stops", b.failed_stops);
+    json_add_number(o, "stopped_ns", b.stopped_ns);
+    json_add_number(o, "longest_stop_ns", b.longest_stop_ns);
+    json_add_number(o, "changes", b.change_count + b.changes_lost);
+    json_add_number(o, "unhooked_ever", w.ever);
+    json_add_number(o, "unhooked_at_end", w.unhooked);
+    json_add_number(o, "timed_less", w.timed_less);
+    json_add_text(o, "note", b.note);
+    hotfn_json_write(out, "budget", o);
 }
 
-static void json_memory(const hotfn_record *record, uint32_t functions)
+static void write_memory(hotfn_json_writer *out, const hotfn_record *record, uint32_t functions)
 {
-    hotfn_alloc_cell sum = sum_memory(record, functions);
     if (!has_memory(record)) {
-        printf(",\"memory\":null");
+        json_write_text(out, "memory", NULL);
         return;
     }
-    printf(",\"memory\":{\"allocated_bytes\":%" PRIu64 ",\"allocated_blocks\":%" PRIu64
-           ",\"freed_bytes\":%" PRIu64 ",\"freed_blocks\":%" PRIu64 "}",
-           sum.allocated_bytes, sum.allocated_blocks, sum.freed_bytes, sum.freed_blocks);
+    hotfn_alloc_cell sum = sum_memory(record, functions);
+    hotfn_json *o = hotfn_json_create_object();
+    json_add_number(o, "allocated_bytes", sum.allocated_bytes);
+    json_add_number(o, "allocated_blocks", sum.allocated_blocks);
+    json_add_number(o, "freed_bytes", sum.freed_bytes);
+    json_add_number(o, "freed_blocks", sum.freed_blocks);
+    hotfn_json_write(out, "memory", o);
 }
 
-static void json_modules(const hotfn_record *record, uint32_t count)
+static void write_modules(hotfn_json_writer *out, const hotfn_record *record, uint32_t count)
 {
-    printf(",\n\"modules\":[");
+    hotfn_json_begin_array(out, "modules");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        hotfn_json *o = hotfn_json_create_object();
+        char id[2 * sizeof m.id + 1];
         hotfn_record_get_module(record, i, &m);
-        printf("%s\n{\"module\":", i ? "," : "");
-        listing_json_text(stdout, m.file);
-        json_text("path", m.path);
-        json_text("machine", hotfn_machine_get_name(m.machine));
-        printf(",\"image_id\":\"");
-        print_id(&m);
-        printf("\"");
-        json_text("state", module_word(m.flags));
-        json_text("note", m.note);
-        printf(",\"main\":%s,\"load_base\":%" PRIu64 ",\"functions\":%" PRIu32 "}",
-               m.flags & HOTFN_MODULE_MAIN ? "true" : "false", m.load_base, m.function_count);
+        format_hex(m.id, m.id_bytes < sizeof m.id ? m.id_bytes : sizeof m.id, id);
+        json_add_text(o, "module", m.file);
+        json_add_text(o, "path", m.path);
+        json_add_text(o, "machine", hotfn_machine_get_name(m.machine));
+        json_add_text(o, "image_id", id);
+        json_add_text(o, "state", module_word(m.flags));
+        json_add_text(o, "note", m.note);
+        json_add_bool(o, "main", m.flags & HOTFN_MODULE_MAIN);
+        json_add_number(o, "load_base", m.load_base);
+        json_add_number(o, "functions", m.function_count);
+        hotfn_json_write(out, NULL, o);
     }
-    printf("]");
+    hotfn_json_end(out);
 }
 
-static void json_threads(const hotfn_record *record, uint32_t count)
+static void write_threads(hotfn_json_writer *out, const hotfn_record *record, uint32_t count)
 {
-    printf(",\n\"threads\":[");
+    hotfn_json_begin_array(out, "threads");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
+        hotfn_json *o = hotfn_json_create_object();
+        char name[sizeof t.name + 1] = "";
         hotfn_record_get_thread(record, i, &t);
-        printf("%s\n{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"threads\":%" PRIu32
-               ",\"start_ns\":%" PRIu64 ",\"calls\":%" PRIu64,
-               i ? "," : "", t.pid, t.tid, t.thread_count, t.start_ns, t.calls);
-        json_text("name", t.name);
-        printf("}");
+        memcpy(name, t.name, sizeof t.name);
+        json_add_number(o, "pid", t.pid);
+        json_add_number(o, "tid", t.tid);
+        json_add_number(o, "threads", t.thread_count);
+        json_add_number(o, "start_ns", t.start_ns);
+        json_add_number(o, "calls", t.calls);
+        json_add_text(o, "name", name);
+        hotfn_json_write(out, NULL, o);
     }
-    printf("]}\n");
+    hotfn_json_end(out);
+}
+
+static bool print_json(const hotfn_record *record, const hotfn_record_info *info)
+{
+    hotfn_json_writer *out = json_open(stdout);
+    hotfn_json_begin_object(out, NULL);
+    write_run(out, info);
+    write_timing(out, record);
+    write_memory(out, record, info->function_count);
+    write_budget(out, record);
+    write_modules(out, record, info->module_count);
+    write_threads(out, record, info->thread_count);
+    hotfn_json_end(out);
+    return json_close(out);
 }
 
 int hotfn_command_info(int argc, char **argv)
 {
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    bool json = false;
+    bool json = false, ok = true;
     const words w = { usage, "", table, take, &json, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
@@ -407,12 +451,7 @@ int hotfn_command_info(int argc, char **argv)
     }
     hotfn_record_get_info(record, &info);
     if (json) {
-        json_run(&info);
-        json_timing(record);
-        json_memory(record, info.function_count);
-        json_budget(record);
-        json_modules(record, info.module_count);
-        json_threads(record, info.thread_count);
+        ok = print_json(record, &info);
     } else {
         fit_begin();
         print_run(&info);
@@ -424,5 +463,5 @@ int hotfn_command_info(int argc, char **argv)
         fit_end(0);
     }
     hotfn_record_close(record);
-    return TOOL_OK;
+    return ok ? TOOL_OK : TOOL_FAILED;
 }

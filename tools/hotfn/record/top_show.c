@@ -241,64 +241,69 @@ void top_print(const top_sample *s, const top_sample *before, const top_view *vi
 
 /* ---- JSON. */
 
-/* What memory and a budget add to a function. */
-static void put_watched(const top_sample *s, const top_row *row)
+/* Add the members of a run with memory or a budget. */
+static void add_watched(hotfn_json *o, const top_sample *s, const top_row *row)
 {
     if (s->with_memory) {
-        printf(",\"allocated_bytes\":%" PRIu64 ",\"freed_bytes\":%" PRIu64,
-               row->memory.allocated_bytes, row->memory.freed_bytes);
+        json_add_number(o, "allocated_bytes", row->memory.allocated_bytes);
+        json_add_number(o, "freed_bytes", row->memory.freed_bytes);
     }
     if (row->watched) {
-        printf(",\"watched\":\"%s\",\"calls_at_least\":%s", budget_level_name(row->watched),
-               row->watched & HOTFN_BUDGET_AT_LEAST ? "true" : "false");
+        json_add_text(o, "watched", budget_level_name(row->watched));
+        json_add_bool(o, "calls_at_least", row->watched & HOTFN_BUDGET_AT_LEAST);
     }
 }
 
-static void put_list(const top_sample *s, const top_sample *before, const top_view *view,
-                     const char *key)
+static void write_rows(hotfn_json_writer *out, const top_sample *s, const top_sample *before,
+                       const top_view *view, const char *key)
 {
     uint32_t count = 0;
     char name[8192];
     top_row *rows = top_rows(s, before, view, &count);
-    printf(",\n\"%s\":[", key);
+    hotfn_json_begin_array(out, key);
     for (uint32_t i = 0; i < count; i++) {
-        printf("%s{\"name\":", i ? ",\n" : "\n");
-        listing_json_text(stdout, name_of(s, view, rows[i].index, name, sizeof name));
-        printf(",\"calls\":%" PRIu64 ",\"calls_per_second\":%.3f", rows[i].calls, rows[i].rate);
+        hotfn_json *o = hotfn_json_create_object();
+        json_add_text(o, "name", name_of(s, view, rows[i].index, name, sizeof name));
+        json_add_number(o, "calls", rows[i].calls);
+        json_add_decimal(o, "calls_per_second", rows[i].rate, 3);
         if (s->timed) {
-            printf(",\"%s\":%" PRIu64, view->threads ? "busy_ns" : "self_ns", rows[i].self_ns);
-            if (!view->threads) {
-                printf(",\"total_ns\":%" PRIu64, rows[i].total_ns);
-            }
+            json_add_number(o, view->threads ? "busy_ns" : "self_ns", rows[i].self_ns);
+        }
+        if (s->timed && !view->threads) {
+            json_add_number(o, "total_ns", rows[i].total_ns);
         }
         if (!view->threads) {
-            put_watched(s, &rows[i]);
+            add_watched(o, s, &rows[i]);
         }
-        printf("}");
+        hotfn_json_write(out, NULL, o);
     }
-    printf("]");
+    hotfn_json_end(out);
     free(rows);
 }
 
 void top_show_json(const top_sample *s, const top_sample *before, const top_view *view)
 {
+    hotfn_json_writer *out = json_open(stdout);
     top_view threads = *view;
-    printf("{\"schema\":\"hotfn.top/1\",\"state\":\"%s\",\"pid\":%" PRIu32
-           ",\"seconds\":%.6f,\"timed\":%s",
-           hotfn_record_get_state_name(s->info.state), s->info.pid, s->seconds,
-           s->timed ? "true" : "false");
+    hotfn_json_begin_object(out, NULL);
+    json_write_text(out, "schema", "hotfn.top/1");
+    json_write_text(out, "state", hotfn_record_get_state_name(s->info.state));
+    json_write_number(out, "pid", s->info.pid);
+    hotfn_json_write(out, "seconds", hotfn_json_create_decimal(s->seconds, 6));
+    json_write_bool(out, "timed", s->timed);
     if (s->times_note[0]) {
-        printf(",\"times_note\":");
-        listing_json_text(stdout, s->times_note);
+        json_write_text(out, "times_note", s->times_note);
     }
     if (s->budget.share_ppm) {
-        printf(",\"budget\":{\"share\":%.6f,\"taken\":%.6f,\"note\":",
-               (double)s->budget.share_ppm / 1e6, budget_taken(&s->budget));
-        listing_json_text(stdout, s->budget.note);
-        printf("}");
+        hotfn_json *budget = hotfn_json_create_object();
+        json_add_decimal(budget, "share", (double)s->budget.share_ppm / 1e6, 6);
+        json_add_decimal(budget, "taken", budget_taken(&s->budget), 6);
+        json_add_text(budget, "note", s->budget.note);
+        hotfn_json_write(out, "budget", budget);
     }
-    put_list(s, before, view, "functions");
+    write_rows(out, s, before, view, "functions");
     threads.threads = true;
-    put_list(s, before, &threads, "threads");
-    printf("}\n");
+    write_rows(out, s, before, &threads, "threads");
+    hotfn_json_end(out);
+    json_close(out);
 }

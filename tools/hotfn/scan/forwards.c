@@ -17,30 +17,26 @@ static bool next_forward(const hotfn_exports *exports, uint32_t *index, hotfn_ex
     return false;
 }
 
-static void print_json(FILE *out, const hotfn_exports *exports)
+static void write_forwards(hotfn_json_writer *out, const hotfn_exports *exports)
 {
-    const char *between = "";
     uint32_t index = 0;
     hotfn_exported e;
 
-    fputs(",\"forwards\":[", out);
+    hotfn_json_begin_array(out, "forwards");
     while (next_forward(exports, &index, &e)) {
-        fprintf(out, "%s\n{\"ordinal\":%" PRIu32, between, e.ordinal);
+        hotfn_json *o = hotfn_json_create_object();
+        json_add_number(o, "ordinal", e.ordinal);
         if (e.name) {
-            fputs(",\"name\":", out);
-            listing_json_text(out, e.name);
+            json_add_text(o, "name", e.name);
         }
-        fputs(",\"to\":", out);
-        listing_json_text(out, e.forward);
+        json_add_text(o, "to", e.forward);
         if (e.target_path) {
-            fputs(",\"file\":", out);
-            listing_json_text(out, e.target_path);
-            fprintf(out, ",\"rva\":%" PRIu64, e.target_rva);
+            json_add_text(o, "file", e.target_path);
+            json_add_number(o, "rva", e.target_rva);
         }
-        putc('}', out);
-        between = ",";
+        hotfn_json_write(out, NULL, o);
     }
-    putc(']', out);
+    hotfn_json_end(out);
 }
 
 static void print_lines(FILE *out, const hotfn_exports *exports)
@@ -63,23 +59,38 @@ static void print_lines(FILE *out, const hotfn_exports *exports)
     }
 }
 
-bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, bool json,
-                    hotfn_error *err)
+/* *out is NULL if the file is not a Windows library. */
+static bool load_exports(const listing *l, const symbol_sources *sources, hotfn_exports **out,
+                         hotfn_error *err)
 {
     hotfn_symbols_options options = symbol_sources_options(sources, true);
-    hotfn_exports *exports = NULL;
 
-    if (!l->image || l->info.format != HOTFN_FORMAT_PE) {
-        return true;
-    }
-    if (hotfn_exports_load(&exports, l->image, &options, &l->env, err) != HOTFN_OK) {
-        return false;
-    }
-    if (json) {
-        print_json(out, exports);
-    } else {
+    *out = NULL;
+    return !l->image || l->info.format != HOTFN_FORMAT_PE ||
+           hotfn_exports_load(out, l->image, &options, &l->env, err) == HOTFN_OK;
+}
+
+bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, hotfn_error *err)
+{
+    hotfn_exports *exports;
+    bool ok = load_exports(l, sources, &exports, err);
+
+    if (exports) {
         print_lines(out, exports);
     }
     hotfn_exports_destroy(exports);
-    return true;
+    return ok;
+}
+
+bool forwards_write(hotfn_json_writer *out, const listing *l, const symbol_sources *sources,
+                    hotfn_error *err)
+{
+    hotfn_exports *exports;
+    bool ok = load_exports(l, sources, &exports, err);
+
+    if (exports) {
+        write_forwards(out, exports);
+    }
+    hotfn_exports_destroy(exports);
+    return ok;
 }

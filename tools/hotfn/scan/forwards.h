@@ -6,7 +6,9 @@
 #include "cli/listing.h"
 
 /* A line each, or ,"forwards":[...]; nothing if the file is no PE image.  False with *err. */
-bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, bool json,
+bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, hotfn_error *err);
+/* The same as the member "forwards" of the open object. */
+bool forwards_write(hotfn_json_writer *out, const listing *l, const symbol_sources *sources,
                     hotfn_error *err);
 
 #endif

@@ -82,11 +82,15 @@ static bool write_facts(const wish *w, const listing *l)
     if (!file) {
         return false;
     }
-    listing_print_head(file, l, "hotfn.kit/1");
-    fputs(",\"plan\":\"" KIT_PLAN "\",\"list\":\"" KIT_LIST "\",\"refused\":\"" KIT_REFUSED
-          "\",\"start\":\"" KIT_START "\"}\n",
-          file);
-    bool good = !ferror(file);
+    hotfn_json_writer *out = json_open(file);
+    hotfn_json_begin_object(out, NULL);
+    listing_write_head(out, l, "hotfn.kit/1");
+    json_write_text(out, "plan", KIT_PLAN);
+    json_write_text(out, "list", KIT_LIST);
+    json_write_text(out, "refused", KIT_REFUSED);
+    json_write_text(out, "start", KIT_START);
+    hotfn_json_end(out);
+    bool good = json_close(out) && !ferror(file);
     return fclose(file) == 0 && good;
 }
 

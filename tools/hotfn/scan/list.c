@@ -47,21 +47,18 @@ static const char *kind_name(uint32_t kind)
     return kind < sizeof names / sizeof names[0] ? names[kind] : names[0];
 }
 
-static void print_names(FILE *out, const hotfn_functions *functions, uint32_t index)
+static void add_names(hotfn_json *object, const hotfn_functions *functions, uint32_t index)
 {
+    hotfn_json *names = hotfn_json_create_array();
     const char *name;
 
-    fputs(",\"names\":[", out);
     for (uint32_t i = 0; (name = hotfn_functions_get_name(functions, index, i)) != NULL; i++) {
-        if (i) {
-            putc(',', out);
-        }
-        listing_json_text(out, name);
+        json_add_text(names, NULL, name);
     }
-    putc(']', out);
+    hotfn_json_add(object, "names", names);
 }
 
-static void print_flags(FILE *out, uint32_t flags)
+static void add_flags(hotfn_json *object, uint32_t flags)
 {
     static const struct {
         uint32_t flag;
@@ -76,45 +73,44 @@ static void print_flags(FILE *out, uint32_t flags)
         { HOTFN_FUNCTION_HAS_LSDA, "lsda" },
         { HOTFN_FUNCTION_UNTYPED, "untyped" },
     };
-    const char *between = "";
+    hotfn_json *list = hotfn_json_create_array();
 
-    fputs(",\"flags\":[", out);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (!(flags & names[i].flag)) {
-            continue;
+        if (flags & names[i].flag) {
+            json_add_text(list, NULL, names[i].name);
         }
-        fprintf(out, "%s\"%s\"", between, names[i].name);
-        between = ",";
     }
-    putc(']', out);
+    hotfn_json_add(object, "flags", list);
 }
 
-static void print_json(FILE *out, const listing *l, const hotfn_functions *functions,
+static bool print_json(FILE *file, const listing *l, const hotfn_functions *functions,
                        const uint8_t *selected)
 {
-    const char *between = "";
+    hotfn_json_writer *out = json_open(file);
     char text[16384];
 
-    listing_print_head(out, l, "hotfn.list/1");
-    fputs(",\"functions\":[", out);
+    hotfn_json_begin_object(out, NULL);
+    listing_write_head(out, l, "hotfn.list/1");
+    hotfn_json_begin_array(out, "functions");
     for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         if (!selected[i]) {
             continue;
         }
+        hotfn_json *o = hotfn_json_create_object();
         hotfn_functions_get(functions, i, &f);
-        fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", between, f.rva,
-                f.byte_count);
-        listing_json_text(out, f.name);
-        fputs(",\"display\":", out);
-        listing_json_text(out, listing_display(l, f.name, text, sizeof text));
-        print_names(out, functions, i);
-        fprintf(out, ",\"kind\":\"%s\"", kind_name(f.kind));
-        print_flags(out, f.flags);
-        putc('}', out);
-        between = ",";
+        json_add_number(o, "rva", f.rva);
+        json_add_number(o, "size", f.byte_count);
+        json_add_text(o, "name", f.name);
+        json_add_text(o, "display", listing_display(l, f.name, text, sizeof text));
+        add_names(o, functions, i);
+        json_add_text(o, "kind", kind_name(f.kind));
+        add_flags(o, f.flags);
+        hotfn_json_write(out, NULL, o);
     }
-    fputs("]}\n", out);
+    hotfn_json_end(out);
+    hotfn_json_end(out);
+    return json_close(out);
 }
 
 static void print_lines(FILE *out, const listing *l, const hotfn_functions *functions,

@@ -63,45 +63,44 @@ static hotfn_status write_list(const writer *w, const char *path, uint32_t *coun
     return status;
 }
 
-static void print_refused(FILE *out, const writer *w)
+static bool print_refused(FILE *file, const writer *w)
 {
-    const char *between = "";
+    hotfn_json_writer *out = json_open(file);
 
-    listing_print_head(out, w->l, "hotfn.refused/1");
-    fputs(",\"functions\":[", out);
+    hotfn_json_begin_object(out, NULL);
+    listing_write_head(out, w->l, "hotfn.refused/1");
+    hotfn_json_begin_array(out, "functions");
     for (uint32_t i = 0; i < w->count; i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_verdict v = verdict_of(w, i);
         if (!w->selected[i] || v.verdict == HOTFN_VERDICT_HOOKABLE) {
             continue;
         }
+        hotfn_json *o = hotfn_json_create_object();
         hotfn_functions_get(w->functions, i, &f);
-        fprintf(out,
-                "%s\n{\"index\":%" PRIu32 ",\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":",
-                between, i, f.rva, f.byte_count);
-        listing_json_text(out, f.name);
-        fprintf(out, ",\"verdict\":\"%s\"",
-                v.verdict == HOTFN_VERDICT_FRAGMENT ? "fragment" : "refused");
+        json_add_number(o, "index", i);
+        json_add_number(o, "rva", f.rva);
+        json_add_number(o, "size", f.byte_count);
+        json_add_text(o, "name", f.name);
+        json_add_text(o, "verdict", v.verdict == HOTFN_VERDICT_FRAGMENT ? "fragment" : "refused");
         if (v.reason) {
-            fprintf(out, ",\"reason\":\"%s\",\"offset\":%" PRIu32 ",\"reason_text\":",
-                    hotfn_reason_get_name(v.reason), v.offset);
-            listing_json_text(out, hotfn_reason_get_text(v.reason));
+            json_add_text(o, "reason", hotfn_reason_get_name(v.reason));
+            json_add_number(o, "offset", v.offset);
+            json_add_text(o, "reason_text", hotfn_reason_get_text(v.reason));
         }
-        putc('}', out);
-        between = ",";
+        hotfn_json_write(out, NULL, o);
     }
-    fputs("]}\n", out);
+    hotfn_json_end(out);
+    hotfn_json_end(out);
+    return json_close(out);
 }
 
 static int write_refused(const char *verb, const writer *w, const char *path)
 {
     FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
-    bool good;
+    bool good = out && print_refused(out, w);
 
-    if (out) {
-        print_refused(out, w);
-    }
-    good = out && fflush(out) == 0 && !ferror(out);
+    good = good && fflush(out) == 0 && !ferror(out);
     if (out && out != stdout && fclose(out) != 0) {
         good = false;
     }

@@ -177,119 +177,118 @@ static void print_reasons(const scan *s)
     list_reasons(s, true, list_reasons(s, false, 0));
 }
 
-static void print_json_counts(const char *title, const uint32_t *counts, uint32_t count,
-                              const char *(*name_of)(uint32_t))
+static void add_counts(hotfn_json *object, const char *key, const uint32_t *counts, uint32_t count,
+                       const char *(*name_of)(uint32_t))
 {
-    const char *between = "";
+    hotfn_json *o = hotfn_json_create_object();
 
-    printf(",\"%s\":{", title);
     for (uint32_t i = 1; i < count; i++) {
-        if (!counts[i]) {
-            continue;
+        if (counts[i]) {
+            json_add_number(o, name_of(i), counts[i]);
         }
-        printf("%s\"%s\":%" PRIu32, between, name_of(i), counts[i]);
-        between = ",";
     }
-    putchar('}');
+    hotfn_json_add(object, key, o);
 }
 
-static void print_json_verdict(const hotfn_verdict *v)
+static void add_verdict(hotfn_json *o, const hotfn_verdict *v)
 {
     static const char *const names[] = { "refused", "hookable", "refused", "fragment" };
+    bool hookable = v->verdict == HOTFN_VERDICT_HOOKABLE;
 
-    printf(",\"verdict\":\"%s\"", names[v->verdict & 3]);
-    if (v->verdict == HOTFN_VERDICT_HOOKABLE) {
-        printf(",\"strategy\":\"%s\",\"reason\":null,\"reason_text\":null,\"offset\":null",
-               hotfn_strategy_get_name(v->strategy));
-        return;
+    json_add_text(o, "verdict", names[v->verdict & 3]);
+    json_add_text(o, "strategy", hookable ? hotfn_strategy_get_name(v->strategy) : NULL);
+    json_add_text(o, "reason", hookable ? NULL : hotfn_reason_get_name(v->reason));
+    json_add_text(o, "reason_text", hookable ? NULL : hotfn_reason_get_text(v->reason));
+    if (hookable) {
+        json_add_text(o, "offset", NULL);
+    } else {
+        json_add_number(o, "offset", v->offset);
     }
-    printf(",\"strategy\":null,\"reason\":\"%s\",\"reason_text\":",
-           hotfn_reason_get_name(v->reason));
-    listing_json_text(stdout, hotfn_reason_get_text(v->reason));
-    printf(",\"offset\":%" PRIu32, v->offset);
 }
 
-static void print_json_timing(const scan *s, const hotfn_verdict *v)
+static void add_timing(hotfn_json *o, const scan *s, const hotfn_verdict *v)
 {
-    uint32_t reason = timing_reason(v);
+    static const char *const keys[] = { "timing", "timing_reason", "argument_words", "popped_words",
+                                        "ends_at_jump_to" };
+    uint32_t reason = timing_reason(v), arguments = HOTFN_VERDICT_ARGUMENTS(v->flags);
+    uint32_t popped = HOTFN_VERDICT_POPS(v->flags);
     hotfn_function to = HOTFN_FUNCTION_INIT;
 
     if (v->verdict != HOTFN_VERDICT_HOOKABLE) {
-        fputs(
-            ",\"timing\":null,\"timing_reason\":null,\"argument_words\":null,\"popped_words\":null"
-            ",\"ends_at_jump_to\":null",
-            stdout);
+        for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+            json_add_text(o, keys[i], NULL);
+        }
         return;
     }
-    printf(",\"timing\":\"%s\",\"timing_reason\":", is_timed(v) ? "full" : "count-only");
-    if (reason == HOTFN_REASON_NONE) {
-        fputs("null", stdout);
-    } else {
-        printf("\"%s\"", hotfn_reason_get_name(reason));
-    }
-    printf(",\"argument_words\":%u,\"popped_words\":%u",
-           (unsigned)HOTFN_VERDICT_ARGUMENTS(v->flags),
-           (unsigned)(HOTFN_VERDICT_POPS(v->flags) == HOTFN_POPS_ALL
-                          ? HOTFN_VERDICT_ARGUMENTS(v->flags)
-                          : HOTFN_VERDICT_POPS(v->flags)));
+    json_add_text(o, keys[0], is_timed(v) ? "full" : "count-only");
+    json_add_text(o, keys[1], reason == HOTFN_REASON_NONE ? NULL : hotfn_reason_get_name(reason));
+    json_add_number(o, keys[2], arguments);
+    json_add_number(o, keys[3], popped == HOTFN_POPS_ALL ? arguments : popped);
     if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK) {
-        fputs(",\"ends_at_jump_to\":null", stdout);
+        json_add_text(o, keys[4], NULL);
     } else {
-        printf(",\"ends_at_jump_to\":%" PRIu64, to.rva);
+        json_add_number(o, keys[4], to.rva);
     }
 }
 
-static void print_json_function(const scan *s, bool timed, uint32_t index)
+static hotfn_json *create_function(const scan *s, bool timed, uint32_t index)
 {
     const hotfn_verdict v = verdict_at(s, index);
+    hotfn_json *o = hotfn_json_create_object(), *names = hotfn_json_create_array();
     hotfn_function f = HOTFN_FUNCTION_INIT;
     char text[16384];
     const char *name;
 
     hotfn_functions_get(s->functions, index, &f);
-    printf("\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", f.rva, f.byte_count);
-    listing_json_text(stdout, f.name);
-    fputs(",\"display\":", stdout);
-    listing_json_text(stdout, listing_display(&s->file, f.name, text, sizeof text));
-    fputs(",\"names\":[", stdout);
+    json_add_number(o, "rva", f.rva);
+    json_add_number(o, "size", f.byte_count);
+    json_add_text(o, "name", f.name);
+    json_add_text(o, "display", listing_display(&s->file, f.name, text, sizeof text));
     for (uint32_t i = 0; (name = hotfn_functions_get_name(s->functions, index, i)) != NULL; i++) {
-        if (i) {
-            putchar(',');
-        }
-        listing_json_text(stdout, name);
+        json_add_text(names, NULL, name);
     }
-    putchar(']');
-    print_json_verdict(&v);
+    hotfn_json_add(o, "names", names);
+    add_verdict(o, &v);
     if (timed) {
-        print_json_timing(s, &v);
+        add_timing(o, s, &v);
     }
-    putchar('}');
+    return o;
+}
+
+static hotfn_json *create_summary(const totals *t, bool timed)
+{
+    hotfn_json *o = hotfn_json_create_object();
+
+    json_add_number(o, "functions", t->functions);
+    json_add_number(o, "entries", t->entries);
+    json_add_number(o, "hookable", t->hookable);
+    json_add_number(o, "refused", t->refused);
+    json_add_number(o, "fragments", t->fragments);
+    add_counts(o, "strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_get_name);
+    add_counts(o, "reasons", t->reasons, REASON_COUNT, hotfn_reason_get_name);
+    if (timed) {
+        json_add_number(o, "timed", t->timed);
+        add_counts(o, "timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_get_name);
+    }
+    return o;
 }
 
 static void print_json(const scan *s, bool timed, const totals *t)
 {
-    const char *between = "";
+    hotfn_json_writer *out = json_open(stdout);
 
-    listing_print_head(stdout, &s->file, "hotfn.scan/1");
-    printf(",\"summary\":{\"functions\":%" PRIu32 ",\"entries\":%" PRIu32 ",\"hookable\":%" PRIu32
-           ",\"refused\":%" PRIu32 ",\"fragments\":%" PRIu32,
-           t->functions, t->entries, t->hookable, t->refused, t->fragments);
-    print_json_counts("strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_get_name);
-    print_json_counts("reasons", t->reasons, REASON_COUNT, hotfn_reason_get_name);
-    if (timed) {
-        printf(",\"timed\":%" PRIu32, t->timed);
-        print_json_counts("timing_reasons", t->untimed, TIMING_REASON_COUNT, hotfn_reason_get_name);
-    }
-    fputs("},\"functions\":[", stdout);
+    hotfn_json_begin_object(out, NULL);
+    listing_write_head(out, &s->file, "hotfn.scan/1");
+    hotfn_json_write(out, "summary", create_summary(t, timed));
+    hotfn_json_begin_array(out, "functions");
     for (uint32_t i = 0; i < s->count; i++) {
-        if (!s->selected[i]) {
-            continue;
+        if (s->selected[i]) {
+            hotfn_json_write(out, NULL, create_function(s, timed, i));
         }
-        fputs(between, stdout);
-        print_json_function(s, timed, i);
-        between = ",";
     }
-    fputs("]}\n", stdout);
+    hotfn_json_end(out);
+    hotfn_json_end(out);
+    json_close(out);
 }
 
 static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *err)

@@ -61,49 +61,46 @@ static const char *binding_name(uint32_t flags)
     return flags & HOTFN_SYMBOL_GLOBAL ? "global" : "local";
 }
 
-/* Where it was written, as far as that is known. */
-static void print_origin(FILE *out, const listing *l, const hotfn_symbol *s)
+/* Where the symbol was written, as far as that is known. */
+static void add_origin(hotfn_json *o, const listing *l, const hotfn_symbol *s)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
 
     if (s->module) {
-        fputs(",\"module\":", out);
-        listing_json_text(out, s->module);
+        json_add_text(o, "module", s->module);
     }
     if (s->kind == HOTFN_SYMBOL_DATA ||
         hotfn_symbols_find_line(l->symbols, s->rva, &line) != HOTFN_OK) {
         return;
     }
-    fputs(",\"file\":", out);
-    listing_json_text(out, line.file);
-    fprintf(out, ",\"line\":%" PRIu32, line.line);
+    json_add_text(o, "file", line.file);
+    json_add_number(o, "line", line.line);
 }
 
-/* The closing bracket is the caller's: more may follow. */
-static void print_json(FILE *out, const listing *l)
+static void write_symbols(hotfn_json_writer *out, const listing *l)
 {
     char text[16384];
 
-    listing_print_head(out, l, "hotfn.symbols/1");
-    fputs(",\"symbols\":[", out);
+    hotfn_json_begin_array(out, "symbols");
     for (uint32_t i = 0; i < hotfn_symbols_get_count(l->symbols); i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
+        hotfn_json *o = hotfn_json_create_object();
         hotfn_symbols_get(l->symbols, i, &s);
-        fprintf(out, "%s\n{\"rva\":%" PRIu64 ",\"size\":%" PRIu64 ",\"name\":", i ? "," : "", s.rva,
-                s.byte_count);
-        listing_json_text(out, s.name);
-        fputs(",\"display\":", out);
-        listing_json_text(out, listing_display(l, s.name, text, sizeof text));
-        fprintf(out, ",\"kind\":\"%s\",\"source\":\"%s\",\"binding\":\"%s\",\"exported\":%s",
-                kind_name(s.kind), source_name(s.source), binding_name(s.flags),
-                s.flags & HOTFN_SYMBOL_EXPORTED ? "true" : "false");
+        json_add_number(o, "rva", s.rva);
+        json_add_number(o, "size", s.byte_count);
+        json_add_text(o, "name", s.name);
+        json_add_text(o, "display", listing_display(l, s.name, text, sizeof text));
+        json_add_text(o, "kind", kind_name(s.kind));
+        json_add_text(o, "source", source_name(s.source));
+        json_add_text(o, "binding", binding_name(s.flags));
+        json_add_bool(o, "exported", s.flags & HOTFN_SYMBOL_EXPORTED);
         if (s.flags & HOTFN_SYMBOL_SIZE_GUESSED) {
-            fputs(",\"size_guessed\":true", out);
+            json_add_bool(o, "size_guessed", true);
         }
-        print_origin(out, l, &s);
-        putc('}', out);
+        add_origin(o, l, &s);
+        hotfn_json_write(out, NULL, o);
     }
-    putc(']', out);
+    hotfn_json_end(out);
 }
 
 static void print_lines(FILE *out, const listing *l)
@@ -116,23 +113,30 @@ static void print_lines(FILE *out, const listing *l)
     }
 }
 
-static bool print_all(FILE *out, const listing *l, const wish *w, hotfn_error *err)
+static bool print_json(const listing *l, const wish *w, hotfn_error *err)
 {
-    if (w->common.json) {
-        print_json(out, l);
+    hotfn_json_writer *out = json_open(stdout);
+    bool ok;
+
+    hotfn_json_begin_object(out, NULL);
+    listing_write_head(out, l, "hotfn.symbols/1");
+    if (w->at_count) {
+        ok = symbols_at_write(out, l, w->at, w->at_count);
     } else {
-        print_lines(out, l);
+        write_symbols(out, l);
+        ok = forwards_write(out, l, &w->common.sources, err);
     }
-    return forwards_print(out, l, &w->common.sources, w->common.json, err);
+    hotfn_json_end(out);
+    return json_close(out) && ok;
 }
 
-static bool explain(FILE *out, const listing *l, const wish *w)
+static bool print_text(const listing *l, const wish *w, hotfn_error *err)
 {
-    if (!w->common.json) {
-        return symbols_at_print(out, l, w->at, w->at_count);
+    if (w->at_count) {
+        return symbols_at_print(stdout, l, w->at, w->at_count);
     }
-    listing_print_head(out, l, "hotfn.symbols/1");
-    return symbols_at_print_json(out, l, w->at, w->at_count);
+    print_lines(stdout, l);
+    return forwards_print(stdout, l, &w->common.sources, err);
 }
 
 static int list_symbols(const wish *w)
@@ -150,11 +154,8 @@ static int list_symbols(const wish *w)
     if (!w->common.json) {
         fit_begin();
     }
-    bool good = w->at_count ? explain(stdout, &l, w) : print_all(stdout, &l, w, &err);
+    bool good = w->common.json ? print_json(&l, w, &err) : print_text(&l, w, &err);
     fit_end(w->at_count ? 0 : BEFORE_NAMES);
-    if (w->common.json) {
-        fputs("}\n", stdout);
-    }
     listing_close(&l);
     return good          ? TOOL_OK
            : w->at_count ? TOOL_FAILED /* said already */

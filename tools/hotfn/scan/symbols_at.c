@@ -87,56 +87,51 @@ bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_
     return all_known;
 }
 
-/* How many there are. */
-static uint32_t print_frames(FILE *out, const listing *l, uint64_t rva)
+/* Add the inlined calls at rva; returns their number. */
+static uint32_t add_frames(hotfn_json *object, const listing *l, uint64_t rva)
 {
     char text[TEXT_BYTES];
+    hotfn_json *frames = hotfn_json_create_array();
     hotfn_source_frame f;
     uint32_t depth = 0;
 
-    fputs(",\"frames\":[", out);
     for (; next_frame(l, rva, depth, &f); depth++) {
-        const char *between = "";
-        fputs(depth ? ",{" : "{", out);
+        hotfn_json *o = hotfn_json_create_object();
         if (f.function[0]) {
-            fputs("\"function\":", out);
-            listing_json_text(out, f.function);
-            fputs(",\"display\":", out);
-            listing_json_text(out, listing_display(l, f.function, text, sizeof text));
-            between = ",";
+            json_add_text(o, "function", f.function);
+            json_add_text(o, "display", listing_display(l, f.function, text, sizeof text));
         }
         if (f.file[0]) {
-            fprintf(out, "%s\"file\":", between);
-            listing_json_text(out, f.file);
-            between = ",";
+            json_add_text(o, "file", f.file);
         }
         if (f.line) {
-            fprintf(out, "%s\"line\":%" PRIu32, between, f.line);
+            json_add_number(o, "line", f.line);
         }
-        putc('}', out);
+        hotfn_json_add(frames, NULL, o);
     }
-    putc(']', out);
+    hotfn_json_add(object, "frames", frames);
     return depth;
 }
 
-bool symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count)
+bool symbols_at_write(hotfn_json_writer *out, const listing *l, const uint64_t *rvas,
+                      uint32_t count)
 {
     bool all_known = true;
 
-    fputs(",\"addresses\":[", out);
+    hotfn_json_begin_array(out, "addresses");
     for (uint32_t i = 0; i < count; i++) {
         hotfn_symbol s = HOTFN_SYMBOL_INIT;
-        fprintf(out, "%s\n{\"rva\":%" PRIu64, i ? "," : "", rvas[i]);
+        hotfn_json *o = hotfn_json_create_object();
         bool known = find_symbol(l, rvas[i], &s);
+        json_add_number(o, "rva", rvas[i]);
         if (known) {
-            fputs(",\"symbol\":", out);
-            listing_json_text(out, s.name);
-            fprintf(out, ",\"offset\":%" PRIu64, rvas[i] - s.rva);
+            json_add_text(o, "symbol", s.name);
+            json_add_number(o, "offset", rvas[i] - s.rva);
         }
-        known |= print_frames(out, l, rvas[i]) > 0;
-        putc('}', out);
+        known |= add_frames(o, l, rvas[i]) > 0;
+        hotfn_json_write(out, NULL, o);
         all_known &= known || say_unknown(l, rvas[i]);
     }
-    putc(']', out);
+    hotfn_json_end(out);
     return all_known;
 }

@@ -8,6 +8,7 @@
 /* False if nothing is known of an address, which is said on stderr. */
 bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count);
 /* ,"addresses":[...] */
-bool symbols_at_print_json(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count);
+bool symbols_at_write(hotfn_json_writer *out, const listing *l, const uint64_t *rvas,
+                      uint32_t count);
 
 #endif
