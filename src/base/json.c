@@ -18,12 +18,12 @@
 
 enum { FIRST_BUFFER_BYTES = 4096, MAX_PRINTED_BYTES = 1 << 30 };
 
-static cJSON *inner(hotfn_json *value)
+static cJSON *to_cjson(hotfn_json *value)
 {
     return (cJSON *)(void *)value;
 }
 
-static hotfn_json *outer(cJSON *value)
+static hotfn_json *from_cjson(cJSON *value)
 {
     return (hotfn_json *)(void *)value;
 }
@@ -32,12 +32,12 @@ static hotfn_json *outer(cJSON *value)
 
 hotfn_json *hotfn_json_create_object(void)
 {
-    return outer(cJSON_CreateObject());
+    return from_cjson(cJSON_CreateObject());
 }
 
 hotfn_json *hotfn_json_create_array(void)
 {
-    return outer(cJSON_CreateArray());
+    return from_cjson(cJSON_CreateArray());
 }
 
 static bool is_utf8(const char *text)
@@ -66,54 +66,54 @@ static hotfn_json *create_cleaned_text(const char *text)
     *end = 0;
     cJSON *value = cJSON_CreateString(clean);
     free(clean);
-    return outer(value);
+    return from_cjson(value);
 }
 
 hotfn_json *hotfn_json_create_text(const char *text)
 {
     if (!text) {
-        return outer(cJSON_CreateNull());
+        return from_cjson(cJSON_CreateNull());
     }
-    return is_utf8(text) ? outer(cJSON_CreateString(text)) : create_cleaned_text(text);
+    return is_utf8(text) ? from_cjson(cJSON_CreateString(text)) : create_cleaned_text(text);
 }
 
 hotfn_json *hotfn_json_create_number(uint64_t value)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRIu64, value);
-    return outer(cJSON_CreateRaw(digits));
+    return from_cjson(cJSON_CreateRaw(digits));
 }
 
 hotfn_json *hotfn_json_create_signed(int64_t value)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRId64, value);
-    return outer(cJSON_CreateRaw(digits));
+    return from_cjson(cJSON_CreateRaw(digits));
 }
 
 hotfn_json *hotfn_json_create_decimal(double value, uint32_t digits)
 {
     char text[400];
     if (!(value - value == 0)) { /* JSON has neither infinity nor NaN */
-        return outer(cJSON_CreateNull());
+        return from_cjson(cJSON_CreateNull());
     }
     snprintf(text, sizeof text, "%.*f", digits < 9 ? (int)digits : 9, value);
-    return outer(cJSON_CreateRaw(text));
+    return from_cjson(cJSON_CreateRaw(text));
 }
 
 hotfn_json *hotfn_json_create_bool(int32_t value)
 {
-    return outer(cJSON_CreateBool(value != 0));
+    return from_cjson(cJSON_CreateBool(value != 0));
 }
 
 hotfn_json *hotfn_json_create_raw(const char *raw)
 {
-    return raw ? outer(cJSON_CreateRaw(raw)) : outer(cJSON_CreateNull());
+    return raw ? from_cjson(cJSON_CreateRaw(raw)) : from_cjson(cJSON_CreateNull());
 }
 
 void hotfn_json_add(hotfn_json *parent, const char *key, hotfn_json *value)
 {
-    cJSON *to = inner(parent), *item = inner(value);
+    cJSON *to = to_cjson(parent), *item = to_cjson(value);
     bool added = to && item &&
                  (key ? cJSON_AddItemToObjectCS(to, key, item) : cJSON_AddItemToArray(to, item));
     if (to && (!added || item->type & BROKEN)) {
@@ -126,7 +126,7 @@ void hotfn_json_add(hotfn_json *parent, const char *key, hotfn_json *value)
 
 void hotfn_json_destroy(hotfn_json *value)
 {
-    cJSON_Delete(inner(value));
+    cJSON_Delete(to_cjson(value));
 }
 
 /* ---- The stream. */
@@ -217,7 +217,7 @@ static void put_separator(hotfn_json_writer *writer, const char *key, bool is_ob
     }
 }
 
-static void begin(hotfn_json_writer *writer, const char *key, bool is_object)
+static void begin_container(hotfn_json_writer *writer, const char *key, bool is_object)
 {
     if (!writer) {
         return;
@@ -234,12 +234,12 @@ static void begin(hotfn_json_writer *writer, const char *key, bool is_object)
 
 void hotfn_json_begin_object(hotfn_json_writer *writer, const char *key)
 {
-    begin(writer, key, true);
+    begin_container(writer, key, true);
 }
 
 void hotfn_json_begin_array(hotfn_json_writer *writer, const char *key)
 {
-    begin(writer, key, false);
+    begin_container(writer, key, false);
 }
 
 void hotfn_json_end(hotfn_json_writer *writer)
@@ -284,7 +284,7 @@ static bool print_value(hotfn_json_writer *writer, cJSON *value)
 
 void hotfn_json_write(hotfn_json_writer *writer, const char *key, hotfn_json *value)
 {
-    cJSON *item = inner(value);
+    cJSON *item = to_cjson(value);
     if (!writer || writer->status != HOTFN_OK) {
         cJSON_Delete(item);
         return;

@@ -150,7 +150,8 @@ typedef struct summary {
     bool is_out;
 } summary;
 
-/* From its first change on, which stands at index `first`; the cost is what brought it to its lowest level. */
+/* Sum up the changes of a function from its first one on.  The cost is that at which it reached its
+ * lowest level. */
 static summary sum_up(const hfn_view *view, const hotfn_record_budget *b, uint32_t first)
 {
     hotfn_record_change begin = change_at(view, first);
@@ -175,7 +176,7 @@ static summary sum_up(const hfn_view *view, const hotfn_record_budget *b, uint32
     return s;
 }
 
-static bool came_before(const hfn_view *view, uint32_t index)
+static bool has_earlier_change(const hfn_view *view, uint32_t index)
 {
     uint32_t function = change_at(view, index).function;
     for (uint32_t i = 0; i < index; i++) {
@@ -205,23 +206,23 @@ static void put_summary(const hfn_view *view, hfn_sink *sink, uint32_t function,
         s->lowest == HOTFN_BUDGET_UNHOOKED ? "took" : "would take", (double)s->cost_ppm / 1e4);
 }
 
-static double ms(uint64_t ns)
+static double to_ms(uint64_t ns)
 {
     return (double)ns / 1e6;
 }
 
-/* What the figure is made of.  Records of earlier builds tell of neither times nor start. */
+/* The parts of the cost. */
 static void put_parts(hfn_sink *sink, const hotfn_record_budget *b)
 {
     uint64_t others = b->stopped_ns + b->timing_ns + b->start_ns;
     uint64_t counts = b->cost_ns > others ? b->cost_ns - others : 0;
-    hfn_sink_format(sink, ": counts %.3f ms (%.2f ns a call)", ms(counts), b->count_cost_ns);
+    hfn_sink_format(sink, ": counts %.3f to_ms (%.2f ns a call)", to_ms(counts), b->count_cost_ns);
     if (b->time_cost_ns > 0) {
-        hfn_sink_format(sink, ", timed calls %.3f ms (%.0f ns each)", ms(b->timing_ns),
+        hfn_sink_format(sink, ", timed calls %.3f to_ms (%.0f ns each)", to_ms(b->timing_ns),
                         b->time_cost_ns);
     }
-    hfn_sink_format(sink, ", its start %.3f ms, %" PRIu32 " stop%s %.3f ms\n", ms(b->start_ns),
-                    b->stops, hfn_table_s(b->stops), ms(b->stopped_ns));
+    hfn_sink_format(sink, ", its start %.3f to_ms, %" PRIu32 " stop%s %.3f to_ms\n",
+                    to_ms(b->start_ns), b->stops, hfn_table_s(b->stops), to_ms(b->stopped_ns));
 }
 
 void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
@@ -243,7 +244,7 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
     }
     for (uint32_t i = 0; i < b.change_count; i++) {
         hotfn_record_change c = change_at(view, i);
-        if (c.function == HOTFN_NO_FUNCTION || came_before(view, i)) {
+        if (c.function == HOTFN_NO_FUNCTION || has_earlier_change(view, i)) {
             continue;
         }
         if (found++ < FUNCTIONS_SHOWN) {

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* callgrind.out (valgrind.org/docs/manual/cl-format.html): self time, calls and, if that was kept,
- * allocated bytes and blocks of each function, and each edge with its calls and inclusive time.  Made of
- * edges, so nothing is guessed; a record that only counted gives calls alone.  Positions are RVAs, one a
- * function. */
+/* callgrind.out (valgrind.org/docs/manual/cl-format.html): self time, calls and, if recorded,
+ * allocated bytes and blocks of each function, and each edge with its calls and inclusive time.  A
+ * counted record gives calls only.  The position of a function is its RVA. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* A name is one line: what would end it is shown as a space.  The first time it is given a number. */
+/* A name gets a number where it is first written.  Control characters become spaces. */
 static void put_name(hfn_sink *sink, const char *key, uint32_t number, const char *name, bool first)
 {
     hfn_sink_format(sink, "%s=(%" PRIu32 ")", key, number + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One line a function, hottest first (RFC 4180: CRLF, quotes doubled).  calls is empty where it was
- * not counted. */
+/* One line for each function, in order (RFC 4180: CRLF, doubled quotes).  calls is empty if the
+ * function was not counted. */
 #include "exporters/budget.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* Empty where it was not timed, and an error that is not known. */
+/* Fields are empty if the function was not timed, and if an error is not known. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;

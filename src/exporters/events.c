@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairing entries with exits.  An exit belongs to the nearest open entry of its function: what lies
- * between was left by a longjmp or an exception, and ends with it. */
+/* Pairing entries with exits.  An exit belongs to the innermost open entry of its function; the calls
+ * inside it were left by a longjmp or an exception and end at the same time. */
 #include "exporters/events.h"
 
-#define MOST_DEPTH 4096u /* deeper calls are passed over, entry and exit */
+#define MAX_DEPTH 4096u /* deeper calls are skipped, entry and exit */
 
 typedef struct pairing {
     hfn_event_fn each;
     void *user;
-    uint32_t open[MOST_DEPTH];
+    uint32_t open[MAX_DEPTH];
     uint32_t depth, thread, too_deep;
     uint64_t last_ns;
 } pairing;
 
-static void leave(pairing *p)
+static void end_innermost(pairing *p)
 {
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
     e.thread = p->thread;
@@ -33,10 +33,10 @@ static bool is_open(const pairing *p, uint32_t function)
     return false;
 }
 
-static void take(pairing *p, const hotfn_record_event *e)
+static void handle_event(pairing *p, const hotfn_record_event *e)
 {
     p->last_ns = e->time_ns > p->last_ns ? e->time_ns : p->last_ns;
-    if (e->kind == 1 && p->depth == MOST_DEPTH) {
+    if (e->kind == 1 && p->depth == MAX_DEPTH) {
         p->too_deep++;
     } else if (e->kind == 1) {
         hotfn_record_event at = *e;
@@ -47,9 +47,9 @@ static void take(pairing *p, const hotfn_record_event *e)
         p->too_deep--;
     } else if (is_open(p, e->function)) {
         while (p->open[p->depth - 1] != e->function) {
-            leave(p);
+            end_innermost(p);
         }
-        leave(p);
+        end_innermost(p);
     }
 }
 
@@ -64,14 +64,14 @@ void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user)
         }
         if (e.thread != p.thread) {
             while (p.depth > 0) {
-                leave(&p);
+                end_innermost(&p);
             }
             p.thread = e.thread;
             p.last_ns = p.too_deep = 0;
         }
-        take(&p, &e);
+        handle_event(&p, &e);
     }
     while (p.depth > 0) {
-        leave(&p);
+        end_innermost(&p);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries and exits as viewers want them: each exit with its entry.  A ring may begin or end in the
- * midst of calls: exits whose entry was overwritten are passed over, open calls end where the thread's
- * events do. */
+/* Entries and exits in pairs, as viewers expect them.  The ring of events may begin or end inside
+ * calls: an exit whose entry was overwritten is skipped, an open call ends with the last event of its
+ * thread. */
 #ifndef HFN_EXPORTERS_EVENTS_H
 #define HFN_EXPORTERS_EVENTS_H
 
@@ -9,7 +9,7 @@
 
 typedef void (*hfn_event_fn)(void *user, const hotfn_record_event *event);
 
-/* To each, thread after thread, in the order of time within a thread. */
+/* Call each for every event: thread after thread, in the order of time within a thread. */
 void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The contract of an exporter: one file a format, which takes a view of the record (functions in
- * order, display names made) and writes through a sink.  It keeps nothing. */
+/* The contract of an exporter: each format is one file, which reads a view of the record and writes
+ * to a sink.  An exporter has no state of its own. */
 #ifndef HFN_EXPORTERS_EXPORTER_H
 #define HFN_EXPORTERS_EXPORTER_H
 
@@ -12,7 +12,7 @@
 #include <hotfn/lowlevel/timing.h>
 #include <stdbool.h>
 
-/* Where the bytes go; once failed, everything is swallowed. */
+/* A buffered output.  After a failed write, everything is dropped. */
 typedef struct hfn_sink {
     hotfn_write_fn write;
     void *user;
@@ -22,30 +22,30 @@ typedef struct hfn_sink {
 } hfn_sink;
 
 void hfn_sink_bytes(hfn_sink *sink, const char *bytes, size_t count);
-/* The low byte_count bytes of value, little-endian; at most 8. */
+/* Write the low byte_count bytes of value, little-endian; at most 8. */
 void hfn_sink_le(hfn_sink *sink, uint64_t value, uint32_t byte_count);
 void hfn_sink_text(hfn_sink *sink, const char *text);
 void hfn_sink_format(hfn_sink *sink, const char *format, ...) HFN_PRINTF(2, 3);
 void hfn_sink_flush(hfn_sink *sink);
 
-/* What an exporter sees. */
+/* The record together with the options of the export. */
 typedef struct hfn_view {
     const hotfn_record *record;
     hotfn_record_info info;
     hotfn_export_options options;
     hotfn_env env;
-    const uint32_t *order;       /* function indices, hottest first        */
-    uint32_t count;              /* of them: all, or those that match      */
+    const uint32_t *order;       /* function indices in the order of options.by */
+    uint32_t count;              /* of indices in order */
     const uint8_t *matches;      /* per function: a name matches; NULL: all   */
-    uint32_t limit;              /* how many of them to list               */
+    uint32_t limit;              /* maximum number of functions to list */
     uint64_t total_calls;        /* over all counted functions             */
     hotfn_record_time_info time; /* flags 0: the run was not timed   */
 } hfn_view;
 
-/* The readable form of a name, in out or the name itself; "file+0x12" where a repair lost it. */
+/* Return the readable form of a name: out or the name itself; "file+0x12" if a repair lost it. */
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *function, char *out,
                              size_t out_bytes);
-/* Where a function's code was written, by env's line_fn; false if it is not known or not wanted. */
+/* Find the source line of a function by env's line_fn; false if it is not known or not wanted. */
 bool hfn_view_line(const hfn_view *view, const hotfn_record_function *function,
                    const hotfn_record_module *module, char *file, size_t file_bytes,
                    uint32_t *line);
@@ -58,23 +58,24 @@ void hfn_view_node(const hfn_view *view, uint32_t index, hotfn_record_node *out)
 void hfn_view_edge(const hfn_view *view, uint32_t index, hotfn_record_edge *out);
 void hfn_view_module(const hfn_view *view, uint32_t index, hotfn_record_module *out);
 
-/* What a stack weighs: its own time, or by the order asked for the bytes it allocated, or its calls. */
+/* The weight of a node's stack: its self time, or by options.by its bytes or calls. */
 uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *node);
-/* Stacks of the call tree, from the outermost function inwards; returns the depth, at most
- * `most` (deeper ones lose their outermost callers). */
-uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most);
-/* The first of a thread's nodes and one behind the last; others may lie between.  first and end have
- * a word for each thread. */
+/* Store the functions from the root to node; returns the depth, at most max_depth.  A deeper stack
+ * loses its outermost callers. */
+uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions,
+                        uint32_t max_depth);
+/* Find the range of each thread's nodes; nodes of other threads may lie in it.  first and end have an
+ * element for each thread. */
 void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
-/* A thread's name for people: "name (tid 7)". */
+/* Format a thread's name: "name (tid 7)". */
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out,
                                  size_t out_bytes);
 
-/* All functions' own times. */
+/* The sum of the self times of all functions. */
 uint64_t hfn_view_self_ns(const hfn_view *view);
-/* What is to be said of a sample whose own times add up to clearly more than what ran, or "". */
+/* A warning if the self times of a sample exceed the busy time clearly, else "". */
 const char *hfn_view_self_note(const hfn_view *view, char out[200]);
-/* What is to be said of a full run in which hooks took more than all that is told, or "". */
+/* A warning if the hooks of a full run cost more than all self times, else "". */
 const char *hfn_view_cost_note(const hfn_view *view, char out[200]);
 
 const char *hfn_timing_name(uint32_t timing); /* "full" ...     */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Folded stacks, one a line: outermost;...;innermost value (flamegraph.pl, inferno, speedscope).  The
- * value is the nanoseconds spent in the innermost function itself, or by the order asked for the bytes
- * that it allocated, or its calls. */
+/* Folded stacks, one on each line: outermost;...;innermost value (flamegraph.pl, inferno,
+ * speedscope).  The value is the self time in nanoseconds of the innermost function, or by options.by
+ * the bytes that it allocated or its calls. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define MOST_DEPTH 4096u
+#define MAX_DEPTH 4096u
 
-/* Semicolons divide, and the last space does. */
+/* Semicolons and the last space are separators of the format. */
 static void put_name(hfn_sink *sink, const char *name)
 {
     for (const char *at = name; *at; at++) {
@@ -20,7 +20,7 @@ static void put_name(hfn_sink *sink, const char *name)
 
 static bool write_folded(const hfn_view *view, hfn_sink *sink)
 {
-    uint32_t *stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *stack);
+    uint32_t *stack = hfn_alloc(&view->env, MAX_DEPTH * sizeof *stack);
     char shown[8192], thread[64];
     hotfn_record_function f;
     hotfn_record_node n;
@@ -33,7 +33,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
             continue;
         }
         put_name(sink, hfn_view_thread_name(view, n.thread, thread, sizeof thread));
-        uint32_t depth = hfn_view_stack(view, i, stack, MOST_DEPTH);
+        uint32_t depth = hfn_view_stack(view, i, stack, MAX_DEPTH);
         for (uint32_t k = 0; k < depth; k++) {
             hfn_view_function(view, stack[k], &f);
             hfn_sink_text(sink, ";");
@@ -41,7 +41,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
         }
         hfn_sink_format(sink, " %" PRIu64 "\n", hfn_view_weight(view, &n));
     }
-    hfn_free(&view->env, stack, MOST_DEPTH * sizeof *stack);
+    hfn_free(&view->env, stack, MAX_DEPTH * sizeof *stack);
     return true;
 }
 

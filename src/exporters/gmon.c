@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* gmon.out (binutils, gprof: "File Format"): self time as a histogram over the program's text, calls
- * as arcs.  It knows one module, the program itself, by the addresses it was linked at.  Calls have 32
- * bits and stop there; a record without edges gives each function its calls from "spontaneous". */
+ * as arcs.  The format holds one module, the program itself, at the addresses of its link.  Calls are
+ * clamped to 32 bits; without edges, every call comes from "spontaneous". */
 #include "exporters/exporter.h"
 
 #include <string.h>
 
 enum { TAG_HISTOGRAM = 0, TAG_ARC = 1, ADDRESS_BYTES = 8 };
-#define MOST_BINS (UINT64_C(1) << 24)
-#define MOST_OF_A_BIN 65535u
-#define LOWEST_PIE UINT64_C(0x80000000) /* a program that lies lower was not moved when loaded */
+#define MAX_BINS (UINT64_C(1) << 24)
+#define MAX_BIN_VALUE 65535u
+#define MIN_PIE_ADDRESS                                                                            \
+    UINT64_C(0x80000000) /* a program that lies lower was not moved when loaded */
 
 typedef struct gmon {
     const hfn_view *view;
@@ -34,7 +35,7 @@ static bool find_program(gmon *g)
         hfn_view_module(g->view, i, &m);
         if (m.function_count > 0 && (m.flags & HOTFN_MODULE_MAIN)) {
             g->module = i;
-            g->base = m.load_base < LOWEST_PIE ? m.load_base : 0;
+            g->base = m.load_base < MIN_PIE_ADDRESS ? m.load_base : 0;
             return true;
         }
     }
@@ -63,7 +64,7 @@ static void find_text(gmon *g)
     g->high += g->high & 1;
     for (g->bin_bytes = 2;
          /* gprof counts addresses in units of two bytes */ (g->high - g->low) / g->bin_bytes >
-         MOST_BINS;
+         MAX_BINS;
          g->bin_bytes *= 2) {
     }
 }
@@ -79,7 +80,7 @@ static void choose_rate(gmon *g)
             hfn_view_function(g->view, i, &f);
             hfn_view_timing(g->view, i, &t);
             fits = !is_ours(g, &f) ||
-                   t.self_ns / (1000000000u / g->rate) <= bins_of(g, &f) * MOST_OF_A_BIN;
+                   t.self_ns / (1000000000u / g->rate) <= bins_of(g, &f) * MAX_BIN_VALUE;
         }
         if (fits) {
             return;
@@ -92,7 +93,7 @@ static void fill_bins(gmon *g, const hotfn_record_function *f, uint64_t ticks)
     uint64_t first = (f->rva - g->low) / g->bin_bytes;
     uint64_t count = bins_of(g, f), last = (g->high - g->low) / g->bin_bytes;
     for (uint64_t i = first; ticks > 0 && i < first + count && i < last; i++) {
-        uint64_t room = MOST_OF_A_BIN - g->bins[i], take = ticks < room ? ticks : room;
+        uint64_t room = MAX_BIN_VALUE - g->bins[i], take = ticks < room ? ticks : room;
         g->bins[i] = (uint16_t)(g->bins[i] + take);
         ticks -= take;
     }

@@ -229,7 +229,7 @@ static void add_rank(const report *r, hotfn_json *o, const char *key, uint32_t f
     hfn_add_optional(o, key, listed, listed ? r->ranks[function] : 0);
 }
 
-/* An edge whose caller or callee is not listed is left out as well. */
+/* An edge whose caller or callee is not listed is omitted. */
 static void write_edges(const report *r)
 {
     hotfn_json_begin_array(r->out, "edges");

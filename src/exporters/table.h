@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table: table.c has what every record has, table_times.c what timing adds, table_memory.c what memory
- * adds; table_layout.c has the columns that a terminal has room for, table_wrap.c breaks what is longer. */
+/* The table: table.c writes counts, table_times.c times, table_memory.c memory.  table_layout.c
+ * chooses columns for the width of the terminal, table_wrap.c breaks longer lines. */
 #ifndef HFN_EXPORTERS_TABLE_H
 #define HFN_EXPORTERS_TABLE_H
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Which columns the table has, and how wide they are.  A pipe gets all of them at their full width; on a
- * terminal that is too narrow the numbers are drawn together first, and then columns go, what tells
- * least first, until there is room for names. */
+/* The columns of the table and their widths.  A pipe gets all columns at full width.  On a narrow
+ * terminal numbers are abbreviated first; then the least important columns are dropped, never the
+ * sort column, until there is room for names. */
 #include "exporters/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MODULE_MOST 24 /* characters */
+#define MAX_MODULE 24 /* characters */
 #define MODULE_NARROW 12
-#define NAMES_WANTED 24 /* below that numbers are drawn together */
-#define NAMES_LEAST 16  /* below that columns go */
+#define NAMES_WANTED 24 /* below, numbers are abbreviated */
+#define MIN_NAMES 16    /* below, columns are dropped */
 #define BETWEEN 2       /* columns */
 
 static const struct {
@@ -32,15 +32,15 @@ static const struct {
     [HFN_COLUMN_MODULE] = { "module", 6 },
 };
 
-/* What goes first where there is no room. */
-static const uint8_t least_telling[] = {
+/* In the order in which columns are dropped. */
+static const uint8_t dropped_first[] = {
     HFN_COLUMN_P99,   HFN_COLUMN_BLOCKS, HFN_COLUMN_FREED,     HFN_COLUMN_BELOW,
     HFN_COLUMN_MAX,   HFN_COLUMN_ERROR,  HFN_COLUMN_RANK,      HFN_COLUMN_MODULE,
     HFN_COLUMN_TOTAL, HFN_COLUMN_SHARE,  HFN_COLUMN_ALLOCATED, HFN_COLUMN_SELF,
 };
 
-/* The column that the rows are ordered by stays. */
-static uint32_t column_of_order(const hfn_view *view)
+/* The column of the sort key, which is never dropped. */
+static uint32_t get_sort_column(const hfn_view *view)
 {
     switch (view->options.by) {
     case HOTFN_BY_CALLS: return HFN_COLUMN_CALLS;
@@ -51,7 +51,7 @@ static uint32_t column_of_order(const hfn_view *view)
     }
 }
 
-static bool is_there(const hfn_view *view, uint32_t column)
+static bool is_present(const hfn_view *view, uint32_t column)
 {
     switch (column) {
     case HFN_COLUMN_ERROR: return view->time.flags & HOTFN_TIMING_SAMPLED;
@@ -67,8 +67,8 @@ static bool is_there(const hfn_view *view, uint32_t column)
     }
 }
 
-/* The widest module, and the widest number of calls. */
-static void measure(const hfn_view *view, uint32_t rows, size_t *module, size_t *calls)
+/* Find the widest module name and the widest number of calls. */
+static void measure_columns(const hfn_view *view, uint32_t rows, size_t *module, size_t *calls)
 {
     char text[33];
     *module = columns[HFN_COLUMN_MODULE].width;
@@ -83,11 +83,11 @@ static void measure(const hfn_view *view, uint32_t rows, size_t *module, size_t 
         *module = name > *module ? name : *module;
         *calls = count > *calls ? count : *calls;
     }
-    *module = *module < MODULE_MOST ? *module : MODULE_MOST;
+    *module = *module < MAX_MODULE ? *module : MAX_MODULE;
 }
 
-/* What columns leave of the terminal for names; 0: nothing. */
-static size_t room_for_names(const hfn_layout *l, size_t terminal)
+/* The number of terminal columns that remain for names. */
+static size_t get_name_width(const hfn_layout *l, size_t terminal)
 {
     size_t taken = 0;
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
@@ -101,9 +101,9 @@ void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out)
     size_t module, calls, terminal = view->options.width;
     *out = (hfn_layout){ .room = 0 };
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
-        out->widths[i] = is_there(view, i) ? columns[i].width : 0;
+        out->widths[i] = is_present(view, i) ? columns[i].width : 0;
     }
-    measure(view, rows, &module, &calls);
+    measure_columns(view, rows, &module, &calls);
     out->widths[HFN_COLUMN_MODULE] = module;
     if (view->time.flags) { /* as the other numbers need more */
         out->widths[HFN_COLUMN_CALLS] = 16;
@@ -112,17 +112,17 @@ void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out)
     if (terminal == 0) {
         return;
     }
-    if (calls > out->widths[HFN_COLUMN_CALLS] || room_for_names(out, terminal) < NAMES_WANTED) {
+    if (calls > out->widths[HFN_COLUMN_CALLS] || get_name_width(out, terminal) < NAMES_WANTED) {
         out->widths[HFN_COLUMN_CALLS] = calls;
         out->widths[HFN_COLUMN_MODULE] = module < MODULE_NARROW ? module : MODULE_NARROW;
     }
-    for (size_t i = 0; i < HFN_COUNT_OF(least_telling); i++) {
-        if (least_telling[i] != column_of_order(view) &&
-            room_for_names(out, terminal) < NAMES_LEAST) {
-            out->widths[least_telling[i]] = 0;
+    for (size_t i = 0; i < HFN_COUNT_OF(dropped_first); i++) {
+        if (dropped_first[i] != get_sort_column(view) &&
+            get_name_width(out, terminal) < MIN_NAMES) {
+            out->widths[dropped_first[i]] = 0;
         }
     }
-    out->room = room_for_names(out, terminal);
+    out->room = get_name_width(out, terminal);
     out->room = out->room ? out->room : 1;
 }
 
@@ -181,7 +181,7 @@ void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
 {
     const char *before = "  no room for: ";
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
-        if (is_there(view, i) && l->widths[i] == 0) {
+        if (is_present(view, i) && l->widths[i] == 0) {
             hfn_sink_format(sink, "%s%s", before, columns[i].title);
             before = ", ";
         }

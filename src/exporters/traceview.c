@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Android's method trace, version 3 (Android developers, "Trace file format"; dmtracedump): a text
- * with threads and methods, then a record a call's entry and exit.  Microseconds in 32 bits: it holds
- * the first 71 minutes. */
+ * with threads and methods, then a record for each entry and exit.  Times are microseconds in 32 bits: it
+ * holds the first 71 minutes. */
 #include "exporters/events.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@ typedef struct trace {
     hfn_sink *sink;
 } trace;
 
-/* Tabs divide and lines end. */
+/* Tabs and line feeds are separators of the format. */
 static void put_name(hfn_sink *sink, const char *name)
 {
     for (const char *at = name; *at; at++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What exporters share: the sink, and words for states and names. */
+/* The sink, the getters of a view, and the names of states. */
 #include "exporters/exporter.h"
 
 #include "base/byte_order.h"
@@ -45,7 +45,7 @@ void hfn_sink_text(hfn_sink *sink, const char *text)
     hfn_sink_bytes(sink, text, strlen(text));
 }
 
-/* For numbers and fixed words; names go through hfn_sink_text, they have no bound. */
+/* For numbers and fixed text of at most 511 bytes; names are written by hfn_sink_text. */
 void hfn_sink_format(hfn_sink *sink, const char *format, ...)
 {
     char text[512];
@@ -125,12 +125,13 @@ uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *n)
                                                 : n->self_ns;
 }
 
-uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions, uint32_t most)
+uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions,
+                        uint32_t max_depth)
 {
     hotfn_record_node n;
     uint32_t depth = 0;
 
-    for (uint32_t at = node; at != HOTFN_NO_NODE && depth < most; at = n.parent) {
+    for (uint32_t at = node; at != HOTFN_NO_NODE && depth < max_depth; at = n.parent) {
         hfn_view_node(view, at, &n);
         functions[depth++] = n.function;
     }
@@ -194,7 +195,7 @@ const char *hfn_state_name(uint32_t state)
     case HOTFN_STATE_HOOKED: return "hooked";
     case HOTFN_STATE_FRAGMENT: return "fragment";
     case HOTFN_STATE_EXCLUDED: return "excluded";
-    default: return "refused"; /* WAITING too: its module never came */
+    default: return "refused"; /* WAITING too: its module was never loaded */
     }
 }
 
@@ -209,8 +210,8 @@ uint64_t hfn_view_self_ns(const hfn_view *view)
     return sum;
 }
 
-/* Of a sample, own time is what the total is more than the callees', none of them below nothing: where a callee comes
- * out too short, or its caller is not known, its time is in its callers' too. */
+/* In a sample, self time is the total less the totals of the callees, clamped at 0.  Time of a callee
+ * whose total is estimated too low, or whose caller is unknown, is counted in its callers too. */
 const char *hfn_view_self_note(const hfn_view *view, char out[200])
 {
     uint64_t self_ns;
@@ -221,14 +222,15 @@ const char *hfn_view_self_note(const hfn_view *view, char out[200])
     if (self_ns / 11 <= view->time.busy_ns / 10) {
         return "";
     }
-    snprintf(out, 200,
-             "self adds up to %.0f %% of what ran: what a sample took for too short, or what was "
-             "called by code that is not hooked, is in its callers' self",
-             100.0 * (double)self_ns / (double)view->time.busy_ns);
+    snprintf(
+        out, 200,
+        "self times add up to %.0f %% of the busy time: calls that the sample estimates too short, "
+        "or that code without hooks made, are counted in the self time of their callers",
+        100.0 * (double)self_ns / (double)view->time.busy_ns);
     return out;
 }
 
-/* What is told then is the difference of two large numbers. */
+/* Times are then small differences of large numbers. */
 const char *hfn_view_cost_note(const hfn_view *view, char out[200])
 {
     double cost_ns = view->time.cost_inside_ns + view->time.cost_outside_ns, calls = 0;
@@ -241,9 +243,10 @@ const char *hfn_view_cost_note(const hfn_view *view, char out[200])
         calls * cost_ns <= (double)hfn_view_self_ns(view)) {
         return "";
     }
-    snprintf(out, 200,
-             "hooks took %.3g s, more than is told of all functions: each ns by which a call's "
-             "cost is wrong is %.3g ms of them; with such short calls --sample is nearer",
-             calls * cost_ns / 1e9, calls / 1e6);
+    snprintf(
+        out, 200,
+        "the hooks cost %.3g s, more than all self times: an error of 1 ns in the cost of a call "
+        "changes them by %.3g ms; --sample is more accurate for such short calls",
+        calls * cost_ns / 1e9, calls / 1e6);
     return out;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `info` and `top` say in short of a budget; `report` tells all of it. */
+/* The summary of a budget in `info` and `top`; `report` shows all of it. */
 #ifndef HOTFN_TOOL_BUDGET_WORDS_H
 #define HOTFN_TOOL_BUDGET_WORDS_H
 

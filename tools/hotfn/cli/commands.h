@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of the command line, one file each.  argv[0] is "hotfn VERB"; the answer is the exit status:
- * 0 ok, 1 failed, 2 usage, 3 a threshold passed; run passes the child's on (125, 126, 127: ours).
- * Whether all of stdout could be written is looked at behind them, in main.c. */
-#ifndef HOTFN_TOOL_VERBS_H
-#define HOTFN_TOOL_VERBS_H
+/* The commands, one file each.  argv[0] is "hotfn COMMAND"; each returns the exit status: 0 ok,
+ * 1 failed, 2 usage, 3 a threshold was passed.  run returns the child's status, or 125, 126, 127 for
+ * its own failures.  main.c checks afterwards that all of stdout was written. */
+#ifndef HOTFN_TOOL_COMMANDS_H
+#define HOTFN_TOOL_COMMANDS_H
 
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
@@ -33,17 +33,17 @@ int hotfn_command_bisect(int argc, char **argv);
 /* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
-/* Say on stderr why a record's times are not read, if so. */
+/* Report on stderr why the times of a record cannot be read, if they cannot. */
 void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record);
 
 /* Open a record, and of one process of it if pid is not 0; NULL after a message. */
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid);
 
-/* export.c: to a file, or stdout (NULL or "-"); what is not written whole is said and removed. */
+/* export.c: write to a file, or to stdout (NULL or "-").  The file is replaced when it is complete. */
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
                       const hotfn_export_options *options, const char *output);
 
-/* env.c: what tools register: demangle.c's demangler, xz by liblzma where it was there to build with. */
+/* env.c: the tool's env: the demangler of demangle.c, and xz if liblzma was there at build time. */
 hotfn_env hotfn_tool_env(void);
 size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of the verbs that read one file and choose among its functions (list, scan). */
+/* The options of the commands that read one file and select functions of it (list, scan). */
 #ifndef HOTFN_TOOL_FILE_WORDS_H
 #define HOTFN_TOOL_FILE_WORDS_H
 
 #include "cli_options.h"
 #include "scan/symbol_sources.h"
 
-enum { FILE_JSON = 768 }; /* no verb's own words are that high */
+enum { FILE_JSON = 768 }; /* above the values of any command's own options */
 
-/* In the table of words of a verb; -f and -x are its short ones. */
+/* For the option table of a command; -f and -x are the short forms. */
 #define FILE_WORDS                                                                                 \
     { "function", required_argument, NULL, 'f' }, { "match", required_argument, NULL, 'f' },       \
         { "exclude", required_argument, NULL, 'x' }, SYMBOL_SOURCE_WORDS, WORDS_END
 
-/* What was asked for. */
+/* The values of the options. */
 typedef struct file_wish {
     hotfn_selection selection;
     symbol_sources sources;
@@ -22,8 +22,8 @@ typedef struct file_wish {
     const char **globs; /* room for the selection's */
 } file_wish;
 
-/* As words_read, with one operand; own has the verb's further words.  The caller gives *wish to
- * file_words_finish in any case. */
+/* Like words_read, with one operand; own has the further options of the command.  The caller passes
+ * *wish to file_words_finish in any case. */
 int file_words_read(file_wish *wish, const words *own, int argc, char **argv);
 void file_words_finish(file_wish *wish);
 
