@@ -168,7 +168,7 @@ NOT_INSTRUMENTED static void open_own_image(own_image *own)
     require_ok(hotfn_symbols_load(&own->symbols, own->image, NULL, NULL, &err), &err, "symbols");
     require_ok(hotfn_functions_build(&own->functions, own->image, own->symbols, NULL, &err), &err,
                "functions");
-    require_ok(hotfn_verdicts_judge(&own->verdicts, own->image, own->functions, NULL, NULL, &err),
+    require_ok(hotfn_verdicts_create(&own->verdicts, own->image, own->functions, NULL, NULL, &err),
                &err, "verdicts");
     require_ok(hotfn_plan_build(&own->plan, own->image, own->functions, own->verdicts, NULL, &err),
                &err, "plan");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read inside its
- * bytes only.  The first byte says whether the checksum counts; a wrong one is mended, and so are the
- * version and the length, so that the fuzzer gets behind them. */
+/* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read
+ * inside its bytes only.  The first byte says whether the checksum counts; a wrong one is mended,
+ * and so are the version and the length, so that the fuzzer gets behind them. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -16,14 +16,14 @@ static uint64_t read_hook(const hotfn_plan *plan, uint32_t index)
     uint64_t sum = 0;
 
     hfn_plan_hook_at(plan, index, &hook);
-    end = hook.comebacks + hook.comeback_count * PLAN_FIELD_BYTES;
+    end = hook.tail_exits + hook.tail_exit_count * PLAN_FIELD_BYTES;
     for (const uint8_t *at = hook.original; at < end; at++) {
         sum += *at;
     }
     if (hook.strategy == HOTFN_STRATEGY_PUN) {
         sum += hfn_plan_pun_fixed(&hook);
     }
-    return sum + hook.island_rva + hook.comes_to_rva;
+    return sum + hook.island_rva + hook.tail_target_rva;
 }
 
 static void read_plan(const hotfn_plan *plan)

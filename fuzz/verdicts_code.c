@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the code of an image that is otherwise sound, through the judge.  The first byte is the
- * number of functions, then each has a byte for its size and one for the gap behind it.  Code and
- * read-only data are the same bytes, so that jump tables can be met.
+ * Any bytes as the code of an image that is otherwise sound, through the judge.  The first byte
+ * is the number of functions, then each has a byte for its size and one for the gap behind it.
+ * Code and read-only data are the same bytes, so that jump tables can be met.
  */
 #include "verdicts_promises.h"
 

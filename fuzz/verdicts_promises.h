@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every judged image owes to the station that patches it; abort where it does not. */
+/* Checks what hooks/ relies on in the verdicts of any image; aborts if it does not hold. */
 #ifndef HFN_FUZZ_VERDICTS_PROMISES_H
 #define HFN_FUZZ_VERDICTS_PROMISES_H
 
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Bytes that a patch changes, or counts on: nobody else may change them. */
+/* Bytes that a patch changes or relies on; no other patch may change them. */
 typedef struct claim {
     uint64_t from, to;
 } claim;
@@ -83,9 +83,9 @@ static inline void judge_image(const hotfn_image *image)
     if (hotfn_functions_build(&functions, image, symbols, NULL, NULL) == HOTFN_OK) {
         options.flags = HOTFN_VERDICTS_TIMING;
         options.threads = 1;
-        must(hotfn_verdicts_judge(&one, image, functions, &options, NULL, NULL) == HOTFN_OK);
+        must(hotfn_verdicts_create(&one, image, functions, &options, NULL, NULL) == HOTFN_OK);
         options.threads = 3;
-        must(hotfn_verdicts_judge(&three, image, functions, &options, NULL, NULL) == HOTFN_OK);
+        must(hotfn_verdicts_create(&three, image, functions, &options, NULL, NULL) == HOTFN_OK);
         for (uint32_t i = 0; i < hotfn_verdicts_get_count(one); i++) {
             must(hfn_verdicts_at(one, i)->pub.strategy == hfn_verdicts_at(three, i)->pub.strategy &&
                  hfn_verdicts_at(one, i)->island_rva == hfn_verdicts_at(three, i)->island_rva &&

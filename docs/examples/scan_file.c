@@ -26,7 +26,7 @@ static hotfn_status walk_file(walk *w, const char *path, hotfn_error *err)
         status = hotfn_functions_build(&w->functions, w->image, w->symbols, NULL, err);
     }
     if (status == HOTFN_OK) {
-        status = hotfn_verdicts_judge(&w->verdicts, w->image, w->functions, NULL, NULL, err);
+        status = hotfn_verdicts_create(&w->verdicts, w->image, w->functions, NULL, NULL, err);
     }
     return status;
 }

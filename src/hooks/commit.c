@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changing the process: stubs first, complete, executable and known to unwinders; then, with no thread
- * on the bytes, every site is compared and patched.  Removing puts the bytes back the same way.  The
- * passes over hooks (place, prepare, write, settle) are ordered so that nothing is allocated while
- * other threads are stopped: one of them may hold the allocator's lock.
+ * Commit and removal: the protocol for changing the text of a running process.
+ *
+ *   PENDING -- commit --> PATCHED or refused -- remove --> RETIRED (its stubs stay mapped)
+ *
+ *   commit  1 place    write stubs and unwind data; make them executable
+ *           2 cover    make the text writable (patch_spans.c)
+ *           3 prepare  refuse hooks that are not writable; copy the pages
+ *           4 quiesce  stop all other threads; move their PCs out of the bytes (quiesce.c)
+ *           5 write    compare with the plan, then patch: tail exits, entries (an island before its
+ *                      short jump), call sites
+ *           6 account  each hook becomes PATCHED or gets a reason
+ *   remove  2, 4, then restore call sites, entries and islands, in this order
+ *
+ * While threads are stopped, nothing is allocated and no lock is taken, because a stopped thread may
+ * hold it; libc is not called either, because its own code may be half patched.
  */
 #include "base/compiler.h"
 #include "base/memory.h"
@@ -12,20 +23,20 @@
 #include "hooks/near_pages.h"
 #include "hooks/pages.h"
 #include "hooks/patch.h"
+#include "hooks/patch_spans.h"
 #include "hooks/quiesce.h"
 #include "hooks/sites.h"
-#include "hooks/windows.h"
 
-/* What one commit or removal carries along. */
+/* The state of one commit or removal. */
 typedef struct change {
     hotfn_hooks *hooks;
-    hfn_windows windows;
-    uint32_t done;         /* patched, or put back                         */
-    uint32_t sites;        /* commit: calls sent to stubs                  */
-    uint64_t copied_bytes; /* commit: pages that are private now      */
-    uint32_t foreign;      /* removal: sites that somebody else changed    */
-    uint32_t closed;       /* removal: hooks that could not be written     */
-    uint32_t closed_sites; /* and calls that lead to their stubs           */
+    hfn_patch_spans spans;
+    uint32_t done;         /* patched, or restored                         */
+    uint32_t sites;        /* commit: calls redirected to stubs            */
+    uint64_t copied_bytes; /* commit: pages copied for the process    */
+    uint32_t foreign;      /* removal: sites changed by other code         */
+    uint32_t closed;       /* removal: hooks that are no longer writable   */
+    uint32_t closed_sites; /* and redirected calls that are not            */
 } change;
 
 static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
@@ -33,7 +44,7 @@ static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state sta
     return hooks->batches[index].state == state ? &hooks->batches[index] : NULL;
 }
 
-/* ---- Place: every pending hook gets a stub. */
+/* ---- Place. */
 
 static bool build_stubs(hotfn_hooks *hooks)
 {
@@ -55,25 +66,25 @@ static bool build_stubs(hotfn_hooks *hooks)
     return ok;
 }
 
-static bool cover(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
+static bool cover_batches(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         const hfn_batch *batch = batch_in(c->hooks, i, state);
-        if (batch && !hfn_windows_cover(&c->windows, c->hooks, batch, mask, wanted)) {
+        if (batch && !hfn_patch_spans_cover(&c->spans, c->hooks, batch, mask, wanted)) {
             return false;
         }
     }
-    hfn_windows_open(&c->windows);
+    hfn_patch_spans_open(&c->spans);
     return true;
 }
 
-/* ---- Prepare: refuse what has no window, note where callers go, make private copies of the pages. */
+/* ---- Prepare. */
 
 static void refuse_unwritable(change *c, hfn_batch *batch)
 {
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
 
-    if (hfn_windows_are_open(&c->windows)) {
+    if (hfn_patch_spans_are_open(&c->spans)) {
         return;
     }
     for (uint32_t i = 0; i < batch->hook_count; i++) {
@@ -82,13 +93,13 @@ static void refuse_unwritable(change *c, hfn_batch *batch)
             continue;
         }
         hfn_batch_hook(c->hooks, batch, i, &hook);
-        if (!hfn_windows_at(&c->windows, base + hook.site_rva)) {
+        if (!hfn_patch_spans_find(&c->spans, base + hook.site_rva)) {
             hfn_hooks_refuse(c->hooks, batch, i, HOTFN_REASON_NOT_WRITABLE, 0);
         }
     }
 }
 
-static bool prepare(change *c)
+static bool prepare_batches(change *c)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(c->hooks, i, HFN_BATCH_PENDING);
@@ -99,14 +110,14 @@ static bool prepare(change *c)
         if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0)) {
             return false;
         }
-        c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->windows);
+        c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->spans);
     }
     return true;
 }
 
 /* ---- Write.  HOT PATH: other threads are stopped, signals are blocked. */
 
-/* Entries are too far apart for the processor to see where the next one is. */
+/* Entries are too far apart for the hardware prefetcher. */
 enum { HOOKS_AHEAD = 16 };
 
 static void fetch_ahead(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
@@ -130,17 +141,17 @@ static void write_batch(change *c, hfn_batch *batch)
         if (batch->hooks[walk.index] & HFN_HOOK_REFUSED) {
             continue;
         }
-        if (!(batch->hooks[walk.index] & HFN_HOOK_STAYS) &&
+        if (!(batch->hooks[walk.index] & HFN_HOOK_BLOCKED) &&
             hfn_patch_compare(&walk.hook, base) == HFN_PATCH_SAME &&
             hfn_patch_write(&walk.hook, base, walk.entry,
-                            hfn_windows_at(&c->windows, base + walk.hook.site_rva))) {
-            batch->hooks[walk.index] |= HFN_HOOK_STANDS;
+                            hfn_patch_spans_find(&c->spans, base + walk.hook.site_rva))) {
+            batch->hooks[walk.index] |= HFN_HOOK_PATCHED;
             c->done++;
         } else if (batch->targets) {
             batch->targets[batch->hooks[walk.index] & HFN_HOOK_ENTRY].stub = 0;
         }
     }
-    hfn_sites_write(c->hooks, batch, &c->windows);
+    hfn_sites_write(c->hooks, batch, &c->spans);
     c->sites += batch->sites_written;
 }
 
@@ -150,7 +161,7 @@ static void write_all(void *user)
 
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
         if (batch_in(c->hooks, i, HFN_BATCH_PENDING)) {
-            hfn_sites_send_back(c->hooks, &c->hooks->batches[i], &c->windows);
+            hfn_sites_write_tail_exits(c->hooks, &c->hooks->batches[i], &c->spans);
         }
     }
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
@@ -160,9 +171,9 @@ static void write_all(void *user)
     }
 }
 
-/* ---- Settle: account for every hook that does not stand. */
+/* ---- Account: each hook that is not patched gets a reason. */
 
-static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
+static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     uint32_t standing = 0;
@@ -170,8 +181,8 @@ static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         uint32_t offset;
-        standing += (batch->hooks[i] & HFN_HOOK_STANDS) != 0;
-        if (batch->hooks[i] & (HFN_HOOK_STANDS | HFN_HOOK_REFUSED)) {
+        standing += (batch->hooks[i] & HFN_HOOK_PATCHED) != 0;
+        if (batch->hooks[i] & (HFN_HOOK_PATCHED | HFN_HOOK_REFUSED)) {
             continue;
         }
         hfn_batch_hook(hooks, batch, i, &hook);
@@ -185,20 +196,20 @@ static void settle_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
         }
     }
     hfn_sites_finish(hooks, batch);
-    hfn_batch_settle(hooks, batch);
-    batch->state = standing > 0 ? HFN_BATCH_STANDING : HFN_BATCH_RETIRED;
+    hfn_batch_free_requests(hooks, batch);
+    batch->state = standing > 0 ? HFN_BATCH_PATCHED : HFN_BATCH_RETIRED;
 }
 
-static void settle(hotfn_hooks *hooks, bool busy)
+static void account_batches(hotfn_hooks *hooks, bool busy)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
         if (batch_in(hooks, i, HFN_BATCH_PENDING)) {
-            settle_batch(hooks, &hooks->batches[i], busy);
+            account_batch(hooks, &hooks->batches[i], busy);
         }
     }
 }
 
-/* ---- Figures. */
+/* ---- Statistics. */
 
 static uint64_t table_bytes(const hotfn_hooks *hooks)
 {
@@ -209,7 +220,7 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
         bytes += hooks->batches[i].hook_capacity * sizeof *hooks->batches[i].hooks +
-                 hooks->batches[i].aside_capacity * sizeof *hooks->batches[i].asides;
+                 hooks->batches[i].outlying_capacity * sizeof *hooks->batches[i].outlying;
     }
     return bytes;
 }
@@ -231,13 +242,13 @@ static bool commit_pending(change *c)
     hotfn_hooks *hooks = c->hooks;
     bool ok = build_stubs(hooks), written = false;
 
-    ok = ok && cover(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
-    ok = ok && prepare(c);
+    ok = ok && cover_batches(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
+    ok = ok && prepare_batches(c);
     if (ok) {
-        written = hfn_quiesce(hooks, false, write_all, c);
+        written = hfn_run_quiesced(hooks, false, write_all, c);
     }
-    hfn_windows_finish(&c->windows);
-    settle(hooks, !written);
+    hfn_patch_spans_finish(&c->spans);
+    account_batches(hooks, !written);
     return ok && !hooks->refusals_lost;
 }
 
@@ -255,7 +266,7 @@ static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
         return HOTFN_OK;
     }
     return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                    "the system does not allow to change code: see hotfn doctor");
+                    "the system does not allow code to be changed: see hotfn doctor");
 }
 
 hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err)
@@ -273,7 +284,7 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     hooks->refusals_lost = false;
     hooks->stub_bytes = 0;
     hooks->unwind_bytes = 0;
-    hfn_windows_init(&c.windows, &hooks->env);
+    hfn_patch_spans_init(&c.spans, &hooks->env);
     if (any_pending(hooks)) {
         ok = commit_pending(&c);
     }
@@ -298,10 +309,10 @@ static void restore_batch(change *c, hfn_batch *batch)
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
-    c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->windows, &c->foreign);
+    c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->spans, &c->foreign);
     while (hfn_stub_walk_next(&walk)) {
-        hfn_os_writable_text *window = hfn_windows_at(&c->windows, base + walk.hook.site_rva);
-        if (!(batch->hooks[walk.index] & HFN_HOOK_STANDS)) {
+        hfn_os_writable_text *window = hfn_patch_spans_find(&c->spans, base + walk.hook.site_rva);
+        if (!(batch->hooks[walk.index] & HFN_HOOK_PATCHED)) {
             continue;
         }
         if (!window) {
@@ -313,17 +324,17 @@ static void restore_batch(change *c, hfn_batch *batch)
         } else {
             c->foreign++;
         }
-        batch->hooks[walk.index] &= ~HFN_HOOK_STANDS;
+        batch->hooks[walk.index] &= ~HFN_HOOK_PATCHED;
     }
 }
 
-/* HOT PATH: as write_all. */
+/* HOT PATH: see write_all. */
 static void restore_all(void *user)
 {
     change *c = user;
 
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        if (batch_in(c->hooks, i, HFN_BATCH_STANDING)) {
+        if (batch_in(c->hooks, i, HFN_BATCH_PATCHED)) {
             restore_batch(c, &c->hooks->batches[i]);
         }
     }
@@ -332,10 +343,10 @@ static void restore_all(void *user)
 static void retire_all(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
+        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PATCHED);
         bool stands = batch && batch->sites_written > 0;
         for (uint32_t n = 0; batch && n < batch->hook_count; n++) {
-            stands |= (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
+            stands |= (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
         }
         if (batch && !stands) {
             batch->state = HFN_BATCH_RETIRED;
@@ -346,14 +357,13 @@ static void retire_all(hotfn_hooks *hooks)
     }
 }
 
-/* What the sites of hooks that stand, or stood when a call to them could not be put back, must be compared with;
- * false if there is no memory. */
+/* Compute the targets of the call sites that are still redirected; false if there is no memory. */
 static bool prepare_removal(hotfn_hooks *hooks)
 {
     bool ok = true;
 
     for (size_t i = 0; ok && i < hooks->batch_count; i++) {
-        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_STANDING);
+        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PATCHED);
         ok = !batch || batch->sites_written == 0 ||
              hfn_sites_prepare(hooks, batch, HFN_HOOK_REFUSED, 0);
     }
@@ -369,28 +379,27 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     change c = { .hooks = hooks };
     bool covered, written;
 
-    hfn_windows_init(&c.windows, &hooks->env);
-    covered =
-        prepare_removal(hooks) && cover(&c, HFN_BATCH_STANDING, HFN_HOOK_STANDS, HFN_HOOK_STANDS);
-    written = covered && (c.windows.count == 0 || hfn_quiesce(hooks, true, restore_all, &c));
-    hfn_windows_finish(&c.windows);
+    hfn_patch_spans_init(&c.spans, &hooks->env);
+    covered = prepare_removal(hooks) &&
+              cover_batches(&c, HFN_BATCH_PATCHED, HFN_HOOK_PATCHED, HFN_HOOK_PATCHED);
+    written = covered && (c.spans.count == 0 || hfn_run_quiesced(hooks, true, restore_all, &c));
+    hfn_patch_spans_finish(&c.spans);
     retire_all(hooks);
     if (!covered) {
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory to remove hooks");
     }
     if (!written) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a thread could not be stopped: nothing was removed, try again");
+                        "a thread could not be stopped: no hook was removed, try again");
     }
     if (c.closed > 0 || c.closed_sites > 0) {
-        return hfn_fail(
-            err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-            "%u hooks and %u calls that lead to stubs stand in code that cannot be written any more",
-            c.closed, c.closed_sites);
+        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+                        "%u hooks and %u redirected calls are in code that is no longer writable",
+                        c.closed, c.closed_sites);
     }
     if (c.foreign > 0) {
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
-                        "%u sites were changed by somebody else and are left as they are",
+                        "%u patched places were changed by other code and were left alone",
                         c.foreign);
     }
     return HOTFN_OK;

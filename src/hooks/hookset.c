@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hook set's tables: what was asked for and what stands.  Asking writes nothing; commit.c does. */
+/* The tables of a hook set: requests, batches and refusals.  Nothing here writes to the process;
+ * commit.c does. */
 #include "hooks/hookset.h"
 
 #include "base/memory.h"
@@ -58,15 +59,15 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
     return HOTFN_OK;
 }
 
-uint32_t hfn_hooks_count_standing(const hotfn_hooks *hooks)
+uint32_t hfn_hooks_count_patched(const hotfn_hooks *hooks)
 {
     uint32_t count = 0;
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
 
-        for (uint32_t n = 0; batch->state == HFN_BATCH_STANDING && n < batch->hook_count; n++) {
-            count += (batch->hooks[n] & HFN_HOOK_STANDS) != 0;
+        for (uint32_t n = 0; batch->state == HFN_BATCH_PATCHED && n < batch->hook_count; n++) {
+            count += (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
         }
     }
     return count;
@@ -102,7 +103,7 @@ hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index)
     return action;
 }
 
-void hfn_batch_settle(hotfn_hooks *hooks, hfn_batch *batch)
+void hfn_batch_free_requests(hotfn_hooks *hooks, hfn_batch *batch)
 {
     size_t room = batch->hook_capacity;
 
@@ -114,9 +115,9 @@ void hfn_batch_settle(hotfn_hooks *hooks, hfn_batch *batch)
 
 void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
 {
-    hfn_batch_settle(hooks, batch);
+    hfn_batch_free_requests(hooks, batch);
     hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
-    hfn_free(&hooks->env, batch->asides, batch->aside_capacity * sizeof *batch->asides);
+    hfn_free(&hooks->env, batch->outlying, batch->outlying_capacity * sizeof *batch->outlying);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -130,7 +131,8 @@ static bool counts_calls(uint32_t kind)
     return kind == HOTFN_ACTION_COUNT || is_timing(kind);
 }
 
-/* Room for capacity hooks; what is there stays.  False, and nothing changed, if there is no memory. */
+/* Resize to `capacity` hooks, keeping the present ones.  False, and no change, if there is no
+ * memory. */
 static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity)
 {
     hfn_batch larger = *batch;
@@ -138,8 +140,8 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     bool counts = counts_calls(batch->kind), calls = batch->kind == HOTFN_ACTION_CALL;
 
     larger.hook_capacity = capacity;
-    larger.asides = NULL;
-    larger.aside_capacity = 0;
+    larger.outlying = NULL;
+    larger.outlying_capacity = 0;
     larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
     larger.slots = counts ? hfn_alloc(&hooks->env, capacity * sizeof *larger.slots) : NULL;
     larger.actions = calls ? hfn_alloc(&hooks->env, capacity * sizeof *larger.actions) : NULL;
@@ -161,7 +163,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     return true;
 }
 
-/* An empty place in the table, made pending; NULL if there is no memory. */
+/* A new pending batch in a free place of the table; NULL if there is no memory. */
 static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
 {
     size_t at = 0;
@@ -185,7 +187,7 @@ static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
     return batch;
 }
 
-/* The pending batch that the entry can be appended to, or a new one with room for it. */
+/* A pending batch with room to which the entry can be appended in order, or a new one. */
 static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32_t entry)
 {
     hfn_batch *batch = NULL;
@@ -210,7 +212,7 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
     return batch;
 }
 
-/* ---- Asking. */
+/* ---- Requests. */
 
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
@@ -228,22 +230,23 @@ static uint64_t slot_bytes(const hotfn_hooks *hooks, uint32_t slot)
 
 static uint32_t far_bit(const hotfn_hooks *hooks, uint32_t slot)
 {
-    return slot_bytes(hooks, slot) < HFN_STUB_NEAR_SLOT_BYTES ? 0 : HFN_HOOK_FAR;
+    return slot_bytes(hooks, slot) < HFN_STUB_NEAR_SLOT_BYTES ? 0 : HFN_HOOK_FAR_SLOT;
 }
 
 static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_error *err)
 {
     if (!hooks->access.slow_path) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a hook that counts needs the row access given to hotfn_hooks_create");
+                        "a counting hook needs the row access of hotfn_hooks_create");
     }
     if (!hfn_stub_can_reach(hooks->access.displacement, slot_bytes(hooks, slot))) {
-        return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "slot %u is out of reach", slot);
+        return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
+                        "slot %u is out of the reach of stubs", slot);
     }
     return HOTFN_OK;
 }
 
-/* The module's handle, made if it is new; UINT32_MAX if there is no memory. */
+/* The module's handle, a new one if necessary; UINT32_MAX if there is no memory. */
 static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base)
 {
     size_t at;
@@ -265,22 +268,23 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-/* Functions of a module that become one batch: those that have a slot, get an action of the kind, and
- * lie in [first_rva, end_rva). */
+/* Functions of a module that become one batch: those that have a slot, get an action of the kind,
+ * and lie in [first_rva, end_rva). */
 typedef struct choice {
     const uint32_t *slots;
     uint32_t kind;
     uint64_t first_rva, end_rva;
 } choice;
 
-/* A function whose jump must come back cannot be timed where no site of the module is to be changed. */
+/* A function with tail exits cannot be timed if no site of the module may be patched. */
 static bool can_time(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry)
 {
     return hfn_hooks_can_time(hooks) && hfn_plan_is_timed(plan, entry) &&
-           !((hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS) && hfn_plan_comes_back(plan, entry));
+           !((hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS) &&
+             hfn_plan_has_tail_exit(plan, entry));
 }
 
-/* Is the entry among them, and which slot is it to count in? */
+/* Whether the entry belongs to the choice, and its slot. */
 static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
                       const choice *c, uint32_t *slot)
 {
@@ -334,15 +338,15 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
     return true;
 }
 
-/* What is hooked of a part of a module. */
+/* The hooks of one stretch of a module. */
 typedef struct part {
     choice count, time;
     uint32_t counted, timed; /* how many */
     uint32_t highest_slot;
 } part;
 
-static part part_of(const hotfn_hooks *hooks, const hotfn_plan *plan, const uint32_t *slots,
-                    uint64_t first_rva, uint64_t end_rva)
+static part collect_part(const hotfn_hooks *hooks, const hotfn_plan *plan, const uint32_t *slots,
+                         uint64_t first_rva, uint64_t end_rva)
 {
     uint32_t kind = hooks->access.skip_base_bytes ? HOTFN_ACTION_SAMPLE : HOTFN_ACTION_TIME;
     part p = { .count = { slots, HOTFN_ACTION_COUNT, first_rva, end_rva },
@@ -359,7 +363,8 @@ static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
            add_batch(hooks, module, p->timed, &p->time);
 }
 
-/* Where the stubs of all cannot be near to all, those of a stretch of code are. */
+/* In a module that is larger than the reach of a jump, each stretch of code gets stubs of its
+ * own. */
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
@@ -374,9 +379,9 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     uint32_t handle;
 
     if (status == HOTFN_OK) {
-        p = part_of(hooks, plan, slots, 0, UINT64_MAX);
+        p = collect_part(hooks, plan, slots, 0, UINT64_MAX);
     }
-    if (p.counted + p.timed > 0) { /* one that is too large refuses all of them */
+    if (p.counted + p.timed > 0) { /* one slot out of reach refuses the module */
         status = check_slot(hooks, p.highest_slot, err);
     }
     if (status != HOTFN_OK) {
@@ -388,7 +393,7 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     }
     do {
         if (is_wide) {
-            p = part_of(hooks, plan, slots, at, at + stretch);
+            p = collect_part(hooks, plan, slots, at, at + stretch);
         }
         if (!add_part(hooks, handle, &p)) {
             return no_memory(err);
@@ -409,7 +414,7 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
         (!hfn_hooks_can_time(hooks) ||
          (action->kind == HOTFN_ACTION_SAMPLE && hooks->access.skip_base_bytes == 0))) {
         return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a hook that times needs counters that time");
+                        "a timing hook needs the timing functions of the row access");
     }
     if (is_timing(action->kind)) {
         return check_slot(hooks, action->slot, err);
@@ -419,7 +424,7 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
         return HOTFN_OK;
     }
     return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                    "no such hook action, or no callback");
+                    "unknown hook action, or CALL without a callback");
 }
 
 hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
@@ -439,15 +444,15 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
         return status;
     }
     if (!action || !hfn_take_options(&taken, sizeof taken, action)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook action not known");
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown hook action");
     }
     if (entry == UINT32_MAX) {
         return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                        "function %u cannot be hooked by this plan", function_index);
+                        "function %u is not in the plan", function_index);
     }
     if (is_timing(taken.kind) && !hfn_plan_is_timed(plan, entry)) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "function %u is not proven to stand being timed", function_index);
+                        "function %u may not be timed", function_index);
     }
     status = check_action(hooks, &taken, err);
     if (status != HOTFN_OK) {
@@ -484,7 +489,7 @@ void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module)
         }
         if (batch->state == HFN_BATCH_PENDING) {
             hfn_batch_finish(hooks, batch);
-        } else if (batch->state == HFN_BATCH_STANDING) {
+        } else if (batch->state == HFN_BATCH_PATCHED) {
             batch->state = HFN_BATCH_RETIRED;
         }
     }

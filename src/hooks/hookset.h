@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A hook set's tables.  Small on purpose: four bytes a hook; what else is needed is computed from the
- * plan, which is kept, and from the order of the stubs, which is the order of the hooks. */
+/* The tables of a hook set.  A hook takes four bytes: everything else is computed from the plan,
+ * which is kept, and from the order of the stubs, which is the order of the hooks. */
 #ifndef HFN_HOOKS_HOOKSET_H
 #define HFN_HOOKS_HOOKSET_H
 
@@ -10,37 +10,37 @@
 
 #include <hotfn/lowlevel/hooks.h>
 
-/* In a batch's hooks[]: the plan's entry, and whether its patch stands
- * or was refused. */
-#define HFN_HOOK_STANDS UINT32_C(0x80000000)
+/* A word of a batch's hooks[]: the index of the plan's entry, and these flags. */
+#define HFN_HOOK_PATCHED UINT32_C(0x80000000)
 #define HFN_HOOK_REFUSED UINT32_C(0x40000000)
-#define HFN_HOOK_FAR UINT32_C(0x20000000)   /* its slot: HFN_STUB_FAR_SLOT */
-#define HFN_HOOK_STAYS UINT32_C(0x10000000) /* a jump of its own cannot be made to come back */
+#define HFN_HOOK_FAR_SLOT UINT32_C(0x20000000) /* its slot needs HFN_STUB_FAR_SLOT */
+#define HFN_HOOK_BLOCKED UINT32_C(0x10000000)  /* one of its tail exits cannot be patched */
 #define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
 
-/* The longest head and the longest moved code. */
+/* Maximum size of a stub: the longest head and the longest moved code. */
 #define HFN_STUB_MAX_BYTES (208 + HFN_MOVED_MAX)
 
 typedef enum hfn_batch_state {
     HFN_BATCH_EMPTY = 0, /* a free place in the table                           */
-    HFN_BATCH_PENDING,   /* asked for, not yet committed                        */
-    HFN_BATCH_STANDING,
-    HFN_BATCH_RETIRED /* removed or forgotten; its stubs may be used again   */
+    HFN_BATCH_PENDING,   /* requested, not yet committed                        */
+    HFN_BATCH_PATCHED,
+    HFN_BATCH_RETIRED /* removed or forgotten; its stubs may be reused       */
 } hfn_batch_state;
 
-/* A stub that lies where a punned jump can only go. */
-typedef struct hfn_aside {
+/* An out-of-line trampoline: the stub of a punned jump, apart from the others of its batch, at an
+ * address that the fixed bytes of the jump allow. */
+typedef struct hfn_outlying_stub {
     uint32_t hook;    /* index in hooks[]    */
     uint64_t address; /* of its first byte   */
-} hfn_aside;
+} hfn_outlying_stub;
 
-/* Where callers of a hooked function may be sent. */
+/* Where the call sites of a hooked function are redirected to. */
 typedef struct hfn_site_target {
     uint32_t rva; /* of the function                                          */
-    int32_t stub; /* where its stub is entered, from the module's base; 0: nowhere */
+    int32_t stub; /* address of its stub's entry minus the module's base; 0: none */
 } hfn_site_target;
 
-/* Hooks of one module and kind that came together, in the order of the plan. */
+/* Hooks of one module and one kind that were requested together, in the order of the plan. */
 typedef struct hfn_batch {
     hfn_batch_state state;
     uint32_t module;
@@ -48,20 +48,20 @@ typedef struct hfn_batch {
     uint32_t hook_count;
     uint32_t *hooks;
     uint32_t hook_capacity;
-    bool placed;    /* it has stubs                            */
+    bool placed;    /* its stubs exist                         */
     uint64_t stubs; /* address of the first one                */
-    hfn_aside *asides;
-    size_t aside_count, aside_capacity;
-    uint32_t sites_written; /* call sites that lead to its stubs */
-    /* Until the commit or removal is over: */
-    hfn_site_target *targets; /* by the plan's entry, or NULL */
-    /* Until the commit is over: */
+    hfn_outlying_stub *outlying;
+    size_t outlying_count, outlying_capacity;
+    uint32_t sites_written; /* call sites that are redirected to its stubs */
+    /* During a commit or removal only: */
+    hfn_site_target *targets; /* indexed by the plan's entry, or NULL */
+    /* Until the commit has ended: */
     uint32_t *slots;            /* COUNT, TIME: [hook_capacity] */
     hotfn_hook_action *actions; /* CALL: [hook_capacity]  */
 } hfn_batch;
 
 typedef struct hfn_module {
-    const hotfn_plan *plan; /* NULL once forgotten */
+    const hotfn_plan *plan; /* NULL after hotfn_hooks_forget_module */
     uint64_t base;
 } hfn_module;
 
@@ -80,8 +80,8 @@ struct hotfn_hooks {
     size_t batch_count, batch_capacity;
     size_t refusal_count, refusal_capacity;
     hfn_regions regions;
-    bool refusals_lost;                /* no memory for all of them */
-    uint64_t stub_bytes, unwind_bytes; /* made by this commit       */
+    bool refusals_lost;                /* there was no memory for some */
+    uint64_t stub_bytes, unwind_bytes; /* of this commit            */
 };
 
 static inline const hfn_module *hfn_batch_module(const hotfn_hooks *hooks, const hfn_batch *batch)
@@ -94,18 +94,18 @@ static inline void hfn_batch_hook(const hotfn_hooks *hooks, const hfn_batch *bat
 {
     hfn_plan_hook_at(hfn_batch_module(hooks, batch)->plan, batch->hooks[index] & HFN_HOOK_ENTRY,
                      out);
-    out->far_slot = (batch->hooks[index] & HFN_HOOK_FAR) != 0;
+    out->far_slot = (batch->hooks[index] & HFN_HOOK_FAR_SLOT) != 0;
 }
 
-/* Hooks in place. */
-uint32_t hfn_hooks_count_standing(const hotfn_hooks *hooks);
+/* The number of hooks whose patch is in place. */
+uint32_t hfn_hooks_count_patched(const hotfn_hooks *hooks);
 
 static inline bool hfn_hooks_can_time(const hotfn_hooks *hooks)
 {
     return hooks->access.time_enter && hooks->access.time_exit;
 }
 
-/* Does the code of a module lie farther apart than stubs may lie from it? */
+/* Whether a module is too large for one region of stubs that all of its code reaches. */
 static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan *plan)
 {
     int64_t begin = plan->reach_begin < 0 ? plan->reach_begin : 0;
@@ -115,28 +115,29 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 
 /* The action of a pending hook. */
 hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index);
-/* Free what a batch holds; its place in the table is empty then. */
+/* Free a batch; its place in the table becomes empty. */
 void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch);
-/* Free what only a commit needs. */
-void hfn_batch_settle(hotfn_hooks *hooks, hfn_batch *batch);
+/* Free what only a commit needs: slots and actions. */
+void hfn_batch_free_requests(hotfn_hooks *hooks, hfn_batch *batch);
 
-/* Mark a hook as refused and remember why (if there is no memory for that, the commit says so). */
+/* Mark a hook as refused and store the reason; without memory for it, the commit returns an
+ * error. */
 void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t reason,
                       uint32_t offset);
 
-/* Walks a batch's hooks with their stubs' addresses. */
+/* Iterates over the hooks of a batch with the addresses of their stubs. */
 typedef struct hfn_stub_walk {
     const hotfn_hooks *hooks;
     const hfn_batch *batch;
     uint32_t index; /* of the current hook                     */
     uint32_t next_index;
-    uint64_t next;    /* where the next stub begins              */
+    uint64_t next;    /* address of the next stub                */
     uint64_t address; /* of the current stub                     */
-    uint64_t entry;   /* where its patch jumps to                */
+    uint64_t entry;   /* target of its patch                     */
     uint32_t byte_count;
     const hfn_stub_shape *shape;
     hfn_stub_shape shape_room;
-    hfn_plan_hook hook; /* the plan's view of the current hook     */
+    hfn_plan_hook hook; /* the current hook in the plan            */
 } hfn_stub_walk;
 
 hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *batch);

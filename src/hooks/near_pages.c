@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding pages and filling them.  Nothing is ever unmapped, because a thread may stand in a stub for
- * as long as it likes; so that hooking again and again does not fill the address space, a batch takes
- * over the stubs of an equal one that was removed. */
+/* Allocates pages for stubs and fills them.  They are never unmapped, because a thread may be
+ * executing a stub at any time.  A batch reuses the stubs of an equal batch that was removed, so
+ * that hooking again and again does not fill the address space. */
 #include "hooks/near_pages.h"
 
 #include "base/memory.h"
@@ -16,7 +16,8 @@ static bool is_new(const hfn_batch *batch, uint32_t module)
     return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
 }
 
-/* Before it is made: unwinders may know its tables from then on, so that it cannot be given up any more. */
+/* Reserve room before a region is made: its unwind tables may be registered then, so it cannot be
+ * undone. */
 static bool make_room(hotfn_hooks *hooks, hfn_region_list *list, uint32_t region_count)
 {
     return hfn_grow(&hooks->env, (void **)&list->regions, &list->capacity,
@@ -31,14 +32,14 @@ static void add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_st
     list->regions[list->count++] = *region;
 }
 
-static void refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index)
+static void refuse_no_memory(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index)
 {
     hfn_hooks_refuse(hooks, batch, index, HOTFN_REASON_NO_NEAR_MEMORY, 0);
 }
 
 /* ---- Punned jumps. */
 
-/* The range of stub addresses that a pun allows: entry addresses from first to last. */
+/* The addresses, from *first to *last, at which the stub of a pun may be entered. */
 static void pun_range(const hfn_plan_hook *hook, uint64_t base, uint64_t *first, uint64_t *last)
 {
     uint64_t behind_jump = base + hook->site_rva + 5;
@@ -48,7 +49,7 @@ static void pun_range(const hfn_plan_hook *hook, uint64_t base, uint64_t *first,
     *last = *first + (uint32_t)~hfn_plan_pun_mask(hook);
 }
 
-/* Free ranges around a module, used up by its puns. */
+/* Free address ranges around a module. */
 typedef struct gap_table {
     hfn_os_gap *gaps;
     uint32_t count;
@@ -61,8 +62,8 @@ static uint64_t page_up(uint64_t address)
     return (address + page - 1) & ~(page - 1);
 }
 
-/* Where in the gap byte_count bytes can begin, from first to last; 0 if they cannot.  The begin of a
- * page is preferred: it takes fewer pages. */
+/* An address in [first, last] at which byte_count bytes fit into the gap; 0 if there is none.
+ * The start of a page is preferred, because it needs fewer pages. */
 static uint64_t fit_gap(const hfn_os_gap *gap, uint64_t first, uint64_t last, uint64_t byte_count)
 {
     uint64_t begin = first > gap->begin ? first : gap->begin;
@@ -73,7 +74,7 @@ static uint64_t fit_gap(const hfn_os_gap *gap, uint64_t first, uint64_t last, ui
     return begin <= last && begin < gap->end && page_up(begin + byte_count) <= gap->end ? begin : 0;
 }
 
-/* Take [begin, end) out of a gap; the part behind it becomes a gap of its own if there is room. */
+/* Remove [begin, end) from a gap; the part after it becomes another gap if there is room. */
 static void take_from_gap(gap_table *table, hfn_os_gap *gap, uint64_t begin, uint64_t end)
 {
     if (table->count < MAX_GAPS && end < gap->end) {
@@ -82,7 +83,7 @@ static void take_from_gap(gap_table *table, hfn_os_gap *gap, uint64_t begin, uin
     gap->end = begin;
 }
 
-/* Map pages for byte_count bytes that begin within [first, last]: where they begin, or 0. */
+/* Map pages for byte_count bytes that begin in [first, last].  Returns their address, or 0. */
 static uint64_t map_between(gap_table *table, uint64_t first, uint64_t last, uint64_t byte_count,
                             uint64_t *pages_end)
 {
@@ -118,7 +119,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     hfn_batch_hook(hooks, batch, index, &hook);
     shape = hfn_trampoline_shape(batch->kind, &hook, &room);
     pun_range(&hook, base, &first, &last);
-    hfn_region_need(&needs, batch->kind, &hook);
+    hfn_region_add_need(&needs, batch->kind, &hook);
     entry_at = hfn_region_gate_bytes(hooks, &needs) + shape->entry_at;
     code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
                        &pages_end);
@@ -134,7 +135,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
         return false;
     }
     add_region(hooks, added, &region, unwind_bytes);
-    batch->asides[batch->aside_count++] = (hfn_aside){ index, stub };
+    batch->outlying[batch->outlying_count++] = (hfn_outlying_stub){ index, stub };
     hfn_sites_note(hooks, batch, index, hook.rva, stub + shape->entry_at);
     return true;
 }
@@ -176,22 +177,22 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     }
     table.gaps = hfn_alloc(&hooks->env, MAX_GAPS * sizeof *table.gaps);
     if (!table.gaps || !make_room(hooks, added, puns) ||
-        !hfn_grow(&hooks->env, (void **)&batch->asides, &batch->aside_capacity, puns,
-                  sizeof *batch->asides)) {
+        !hfn_grow(&hooks->env, (void **)&batch->outlying, &batch->outlying_capacity, puns,
+                  sizeof *batch->outlying)) {
         hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
         return false;
     }
     find_gaps(hooks, batch, &table);
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         if (is_pun(hooks, batch, i) && !write_pun(hooks, batch, i, &table, added)) {
-            refuse(hooks, batch, i);
+            refuse_no_memory(hooks, batch, i);
         }
     }
     hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
     return true;
 }
 
-/* ---- All others. */
+/* ---- Regions. */
 
 static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_region_needs *needs)
 {
@@ -199,7 +200,7 @@ static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_
         hfn_plan_hook hook;
         hfn_batch_hook(hooks, batch, i, &hook);
         if (hook.strategy != HOTFN_STRATEGY_PUN) {
-            hfn_region_need(needs, batch->kind, &hook);
+            hfn_region_add_need(needs, batch->kind, &hook);
         }
     }
     needs->calls |= batch->kind == HOTFN_ACTION_CALL;
@@ -220,16 +221,17 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
         if (hfn_region_stub(writer, &walk.hook, walk.shape, base, &action)) {
             hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
         } else {
-            refuse(hooks, batch, walk.index);
+            refuse_no_memory(hooks, batch, walk.index);
         }
     }
 }
 
-/* Batches whose stubs go to one region: all new ones of a module, or of a wide module a single one. */
+/* The batches whose stubs share a region: all new ones of a module, or one batch of a wide
+ * module. */
 typedef struct group {
     uint32_t module;
-    size_t first, end;                   /* among the set's batches         */
-    uint64_t begin_address, end_address; /* what they must reach */
+    size_t first, end;                   /* range of indices of batches     */
+    uint64_t begin_address, end_address; /* code in the reach of the stubs */
 } group;
 
 static void refuse_new(hotfn_hooks *hooks, const group *g)
@@ -237,7 +239,7 @@ static void refuse_new(hotfn_hooks *hooks, const group *g)
     for (size_t i = g->first; i < g->end; i++) {
         for (uint32_t n = 0;
              is_new(&hooks->batches[i], g->module) && n < hooks->batches[i].hook_count; n++) {
-            refuse(hooks, &hooks->batches[i], n);
+            refuse_no_memory(hooks, &hooks->batches[i], n);
         }
     }
 }
@@ -268,7 +270,7 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
     if (hfn_region_finish(&writer, &region, &unwind_bytes)) {
         add_region(hooks, added, &region, unwind_bytes);
     } else {
-        hfn_os_unmap(code, byte_count); /* the system lets nobody make code */
+        hfn_os_unmap(code, byte_count); /* the system forbids executable memory */
         refuse_new(hooks, g);
     }
     return true;
@@ -289,14 +291,14 @@ static bool build_group(hotfn_hooks *hooks, const group *g, hfn_region_list *add
 static group whole_module(const hotfn_hooks *hooks, uint32_t module)
 {
     const hfn_module *m = &hooks->modules[module];
-    int64_t begin =
-        m->plan->reach_begin < 0 ? m->plan->reach_begin : 0; /* headers are in the way */
+    int64_t begin = m->plan->reach_begin < 0 ? m->plan->reach_begin
+                                             : 0; /* the image's headers cannot hold stubs */
 
     return (group){ module, 0, hooks->batch_count, m->base + (uint64_t)begin,
                     m->base + (uint64_t)m->plan->reach_end };
 }
 
-/* What its hooks jump to may lie farther away: then the hook is refused. */
+/* Hooks whose moved code jumps farther than the stubs reach are refused later. */
 static group single_batch(const hotfn_hooks *hooks, uint32_t module, size_t index)
 {
     const hfn_batch *batch = &hooks->batches[index];
@@ -350,7 +352,7 @@ bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *
     return true;
 }
 
-/* ---- Taking over. */
+/* ---- Reuse. */
 
 static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
 {
@@ -358,15 +360,15 @@ static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
         return false;
     }
     for (uint32_t i = 0; i < a->hook_count; i++) {
-        if ((a->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR)) !=
-            (b->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR))) {
+        if ((a->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR_SLOT)) !=
+            (b->hooks[i] & (HFN_HOOK_ENTRY | HFN_HOOK_FAR_SLOT))) {
             return false;
         }
     }
     return true;
 }
 
-/* Would the current stub of walk be written just as it stands? */
+/* Whether the existing stub is byte by byte what the pending hook needs. */
 static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const hfn_stub_walk *walk)
 {
     uint8_t bytes[HFN_STUB_MAX_BYTES];
@@ -374,7 +376,7 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     hotfn_hook_action action = hfn_batch_action(pending, walk->index);
     hfn_gates gates;
 
-    if (walk->address == 0) { /* a pun that found no place then: it is refused again */
+    if (walk->address == 0) { /* a pun without a place: it is refused again */
         return true;
     }
     if (!region || walk->address + walk->byte_count > region->end) {
@@ -402,13 +404,13 @@ static bool can_take_over(const hotfn_hooks *hooks, hfn_batch *pending, const hf
     return same;
 }
 
-static void refuse_homeless(hotfn_hooks *hooks, hfn_batch *batch)
+static void refuse_unplaced(hotfn_hooks *hooks, hfn_batch *batch)
 {
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
 
     while (hfn_stub_walk_next(&walk)) {
         if (walk.address == 0) {
-            refuse(hooks, batch, walk.index);
+            refuse_no_memory(hooks, batch, walk.index);
         }
     }
 }
@@ -421,15 +423,15 @@ bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch)
             continue;
         }
         batch->stubs = retired->stubs;
-        batch->asides = retired->asides;
-        batch->aside_count = retired->aside_count;
-        batch->aside_capacity = retired->aside_capacity;
+        batch->outlying = retired->outlying;
+        batch->outlying_count = retired->outlying_count;
+        batch->outlying_capacity = retired->outlying_capacity;
         batch->placed = true;
-        retired->asides = NULL;
-        retired->aside_count = 0;
-        retired->aside_capacity = 0;
+        retired->outlying = NULL;
+        retired->outlying_count = 0;
+        retired->outlying_capacity = 0;
         hfn_batch_finish(hooks, retired);
-        refuse_homeless(hooks, batch);
+        refuse_unplaced(hooks, batch);
         return true;
     }
     return false;

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Patches and sites are both sorted by address: one walk over the two finds runs of pages. */
+/* Finds the pages that a batch writes.  Patches and sites are both sorted by address, so they are
+ * merged in one pass. */
 #include "hooks/pages.h"
 
 #include "hooks/sites.h"
 
-/* Pages next to each other, in one window. */
+/* Consecutive pages of one patch span. */
 typedef struct page_run {
-    hfn_windows *windows;
+    hfn_patch_spans *spans;
     const hfn_os_writable_text *window;
     uint64_t begin, end;
-    uint64_t byte_count; /* of all runs before */
+    uint64_t byte_count; /* of all previous runs */
 } page_run;
 
-static void flush(page_run *run)
+static void populate_run(page_run *run)
 {
     if (!run->window) {
         return;
     }
     hfn_os_populate_text(run->window, run->begin, run->end);
-    run->byte_count += hfn_windows_note_private(run->windows, run->begin, run->end);
+    run->byte_count += hfn_patch_spans_mark_private(run->spans, run->begin, run->end);
 }
 
-static void add(page_run *run, uint64_t begin, uint64_t end)
+static void add_range(page_run *run, uint64_t begin, uint64_t end)
 {
     uint64_t page = hfn_os_page_bytes();
     const hfn_os_writable_text *window;
@@ -29,7 +30,7 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
     if (begin >= run->begin && end <= run->end) {
         return;
     }
-    window = hfn_windows_at(run->windows, begin);
+    window = hfn_patch_spans_find(run->spans, begin);
     if (!window) {
         return;
     }
@@ -39,13 +40,13 @@ static void add(page_run *run, uint64_t begin, uint64_t end)
         run->end = end > run->end ? end : run->end;
         return;
     }
-    flush(run);
+    populate_run(run);
     run->window = window;
     run->begin = begin;
     run->end = end;
 }
 
-/* The next site of the batch beyond the run; what lies in it is passed over unseen, as most are. */
+/* Advance to the next site of the batch that is not in the current run of pages. */
 static bool next_site(const page_run *run, const hfn_batch *batch, uint64_t base,
                       hfn_site_walk *site)
 {
@@ -57,11 +58,12 @@ static bool next_site(const page_run *run, const hfn_batch *batch, uint64_t base
     return false;
 }
 
-uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_windows *windows)
+uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
+                            hfn_patch_spans *spans)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     hfn_site_walk site = hfn_site_walk_begin(module->plan);
-    page_run run = { .windows = windows };
+    page_run run = { .spans = spans };
     bool more = batch->targets && next_site(&run, batch, module->base, &site);
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
@@ -71,13 +73,13 @@ uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch, hf
         }
         hfn_plan_patch_at(module->plan, batch->hooks[i] & HFN_HOOK_ENTRY, &begin, &end);
         for (; more && site.field_rva < begin; more = next_site(&run, batch, module->base, &site)) {
-            add(&run, module->base + site.field_rva, module->base + site.next_rva);
+            add_range(&run, module->base + site.field_rva, module->base + site.next_rva);
         }
-        add(&run, module->base + begin, module->base + end);
+        add_range(&run, module->base + begin, module->base + end);
     }
     for (; more; more = next_site(&run, batch, module->base, &site)) {
-        add(&run, module->base + site.field_rva, module->base + site.next_rva);
+        add_range(&run, module->base + site.field_rva, module->base + site.next_rva);
     }
-    flush(&run);
+    populate_run(&run);
     return run.byte_count;
 }

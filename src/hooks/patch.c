@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: no libc here: the bytes that are compared, half written and restored may be those of
- * memcmp and memcpy.  Nothing else runs this text meanwhile: the caller stopped the other threads
- * and blocked signals. */
+/* HOT PATH: compares, writes and restores one patch without libc, because the bytes may be those
+ * of memcmp or memcpy.  The caller has stopped all other threads and blocked signals. */
 #include "hooks/patch.h"
 
 #include "arch/stub.h"
 
 enum { JUMP_BYTES = HFN_STUB_PATCH_MAX, SHORT_JUMP_BYTES = 2, SHORT_JUMP = 0xeb };
 
-/* A patch as bytes: what stands at the site, and for an island what stands there. */
+/* The bytes of a patch: those at the site, and those of its island. */
 typedef struct patch {
     uint8_t site[JUMP_BYTES];
     uint8_t island[JUMP_BYTES];
@@ -36,7 +35,7 @@ static uint32_t first_difference(uint64_t address, const uint8_t *bytes, uint32_
 
     if (byte_count >= 4 && byte_count <= 8 && !word_differs(address, bytes) &&
         !word_differs(address + byte_count - 4, bytes + byte_count - 4)) {
-        return HFN_PATCH_SAME; /* most of them: there may be 100,000 */
+        return HFN_PATCH_SAME; /* the common case */
     }
     for (uint32_t i = 0; i < byte_count; i++) {
         if (memory[i] != bytes[i]) {
@@ -85,7 +84,7 @@ static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_os_writable_
     }
 }
 
-static bool stands(const hfn_plan_hook *hook, const patch *p)
+static bool is_in_place(const hfn_plan_hook *hook, const patch *p)
 {
     return first_difference(p->site_at, p->site, hook->patch_bytes) == HFN_PATCH_SAME &&
            (p->island_at == 0 ||
@@ -101,7 +100,7 @@ bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
         hfn_os_write_text(window, p.island_at, p.island, JUMP_BYTES);
     }
     hfn_os_write_text(window, p.site_at, p.site, hook->patch_bytes);
-    if (stands(hook, &p)) {
+    if (is_in_place(hook, &p)) {
         return true;
     }
     put_back(hook, &p, window);
@@ -113,7 +112,7 @@ bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target
 {
     patch p = make_patch(hook, base, target);
 
-    if (!stands(hook, &p)) {
+    if (!is_in_place(hook, &p)) {
         return false;
     }
     put_back(hook, &p, window);

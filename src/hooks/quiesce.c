@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* No thread may stand between the first and the last byte of a patch when it is written.  One that
- * does goes on in the moved copy of the instruction it is at: in the stub, which is executable
- * already.  When a patch is removed, the only place between is an island's jump, and its thread goes
- * on at the function. */
+/*
+ * Stops the other threads so that no thread executes bytes that change.
+ *
+ * A thread whose PC is after the first and before the last byte of a patch continues in the moved
+ * copy of its instruction, in the stub, which is already executable.  A thread at the first byte
+ * stays: it will execute the patch.  On removal only an island's jump needs this; a thread there
+ * continues at the function.
+ */
 #include "hooks/quiesce.h"
 
 #include "hooks/patch.h"
 #include "hooks/trampoline.h"
 
-/* On a busy machine some thread may not get a processor in time: all go on, and are stopped again. */
+/* On a busy machine a thread may not be scheduled within the time limit: all are released and
+ * stopped again. */
 enum { ATTEMPTS = 10 };
 
-typedef struct quiet {
+typedef struct quiesced_work {
     const hotfn_hooks *hooks;
     bool to_remove;
     hfn_quiesced_fn work;
     void *user;
-} quiet;
+} quiesced_work;
 
-/* The last hook whose function begins at or below rva; false if none does. */
+/* Index of the last hook whose function begins at or before rva; false if there is none. */
 static bool find_hook(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t rva,
                       uint32_t *index)
 {
@@ -70,7 +75,7 @@ static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch
     return moved == UINT32_MAX || address == 0 ? pc : address + moved;
 }
 
-/* An island's padding lies behind another function: look at all islands. */
+/* An island may be in the padding after any other function, so all islands are compared. */
 static uint64_t pc_when_removed(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
@@ -85,15 +90,15 @@ static uint64_t pc_when_removed(const hotfn_hooks *hooks, const hfn_batch *batch
     return pc;
 }
 
-/* HOT PATH: other threads may hold any lock. */
-static uint64_t adjust(void *user, uint64_t pc)
+/* HOT PATH: stopped threads may hold any lock. */
+static uint64_t adjust_pc(void *user, uint64_t pc)
 {
-    const quiet *q = user;
+    const quiesced_work *q = user;
     const hotfn_hooks *hooks = q->hooks;
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
-        if (q->to_remove && batch->state == HFN_BATCH_STANDING) {
+        if (q->to_remove && batch->state == HFN_BATCH_PATCHED) {
             pc = pc_when_removed(hooks, batch, pc);
         } else if (!q->to_remove && batch->state == HFN_BATCH_PENDING) {
             pc = pc_when_patched(hooks, batch, pc);
@@ -102,22 +107,22 @@ static uint64_t adjust(void *user, uint64_t pc)
     return pc;
 }
 
-static void run(void *user)
+static void run_work(void *user)
 {
-    const quiet *q = user;
+    const quiesced_work *q = user;
 
     q->work(q->user);
 }
 
-bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user)
+bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user)
 {
-    quiet q = { hooks, to_remove, work, user };
+    quiesced_work q = { hooks, to_remove, work, user };
     bool done = false;
     hfn_os_interruptions interruptions;
 
     if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded()) {
         for (int i = 0; i < ATTEMPTS && !done; i++) {
-            done = hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust, run, &q);
+            done = hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust_pc, run_work, &q);
         }
         return done;
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Doing something while no thread stands on the bytes that change. */
+/* Runs work while no thread executes the bytes that it changes. */
 #ifndef HFN_HOOKS_QUIESCE_H
 #define HFN_HOOKS_QUIESCE_H
 
 #include "hooks/hookset.h"
 #include "os/os.h"
 
-/* Run work with all other threads stopped and moved off the bytes of pending (or, to remove, of
- * standing) batches.  False if a thread could not be stopped in two attempts: nothing was run. */
-bool hfn_quiesce(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user);
+/* Call work with all other threads stopped, none of them inside the bytes of pending batches
+ * (to_remove: of patched ones).  False if a thread could not be stopped in several attempts: work
+ * was not called. */
+bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user);
 
 #endif

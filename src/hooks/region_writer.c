@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a region.  Everything is written while its pages are plain data; then they become executable
- * (the tables too: they share a page with the last stubs), and what was not needed is given back. */
+/* Writes a region: all code and tables while its pages are data; then they become executable (the
+ * tables too, because they share a page with the last stubs), and unused pages are released. */
 #include "hooks/region_writer.h"
 
 #include "os/os.h"
 
-/* The count gate stands first in every region; behind it the time gates, if the set can time, and the
- * call gate where one is needed. */
+/* Every region begins with the count gate; the time gates follow if the set can time, then the
+ * call gate if a stub needs it. */
 
 static uint64_t page_up(uint64_t address)
 {
@@ -40,7 +40,7 @@ static bool wants_unwind(const hotfn_hooks *hooks)
     return !(hooks->options.flags & HOTFN_HOOKS_NO_UNWIND);
 }
 
-/* Where the tables begin, from the first byte of code. */
+/* Offset of the tables from the first byte of code. */
 static uint64_t tables_at(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
     return (hfn_region_gate_bytes(hooks, needs) + needs->stub_bytes + 7) & ~UINT64_C(7);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Readers take no lock: a table is complete before it is published and is never changed or freed
- * while the set lives, because a reader may be looking at an old one for as long as it likes. */
+/* Readers take no lock: a table is complete before it is published, and it is neither changed nor
+ * freed while the set exists, because a reader may still use an old one. */
 #include "hooks/regions.h"
 
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH (write and restore): no libc, see patch.c.  No thread ever stands inside of a site, which is
- * one instruction; nothing else runs while it is half written: the caller stopped the other threads.
- * What stands there is computed, not kept: the distance to the function, or to its stub. */
+/* HOT PATH (write and restore): no libc, see patch.c.  A site is one instruction, so no thread is
+ * inside it, and the caller has stopped all other threads.  The present value of a field is not
+ * stored: it is the distance to the function or to its stub. */
 #include "hooks/sites.h"
 
 #include "base/compiler.h"
@@ -68,16 +68,16 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 
 /* ---- One site. */
 
-/* A site in this process, and the two values that its field may have. */
+/* A site in this process, and the two expected values of its field. */
 typedef struct site {
     uint64_t field;
     uint32_t to_function, to_stub;
     hfn_os_writable_text *window;
-    uint32_t closed; /* sites passed over: nobody can write there */
+    uint32_t closed; /* sites skipped because they are not writable */
 } site;
 
-/* Targets are all over a table of a megabyte, and code that was just copied is not at hand: a second walk
- * goes ahead and fetches both. */
+/* The table of targets and the copied code are too large for the caches, so a second iterator
+ * runs ahead and prefetches both. */
 typedef struct walks {
     hfn_site_walk here, ahead;
 } walks;
@@ -102,8 +102,9 @@ static inline bool walks_next(walks *w, const hfn_batch *batch, uint64_t base)
     return hfn_site_walk_next(&w->here);
 }
 
-/* The next site that can be written and can reach its stub; out->window is where the last one was. */
-static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_windows *windows,
+/* Advance to the next site that is writable and reaches its stub; out->window is that of the
+ * previous site. */
+static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_patch_spans *windows,
                              walks *w, site *out)
 {
     const hfn_site_walk *walk = &w->here;
@@ -116,7 +117,7 @@ static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_wi
             continue;
         }
         if (!out->window || from < out->window->begin || behind > out->window->end) {
-            out->window = hfn_windows_at(windows, from);
+            out->window = hfn_patch_spans_find(windows, from);
         }
         if (distance != (int32_t)distance) {
             continue;
@@ -160,15 +161,16 @@ static void write_field(const site *s, uint32_t value)
 
 /* ---- All sites. */
 
-static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_windows *windows)
+static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_spans *windows)
 {
     const hfn_plan_hook *hook = &walk->hook;
 
-    for (uint32_t i = 0; i < hook->comeback_count; i++) {
-        uint32_t rva = hfn_read_le32(hook->comebacks + i * PLAN_FIELD_BYTES);
+    for (uint32_t i = 0; i < hook->tail_exit_count; i++) {
+        uint32_t rva = hfn_read_le32(hook->tail_exits + i * PLAN_FIELD_BYTES);
         uint64_t behind = base + rva + PLAN_FIELD_BYTES;
-        site s = { base + rva, hook->comes_to_rva - (rva + PLAN_FIELD_BYTES),
-                   (uint32_t)(walk->address - behind), hfn_windows_at(windows, base + rva - 2), 0 };
+        site s = { base + rva, hook->tail_target_rva - (rva + PLAN_FIELD_BYTES),
+                   (uint32_t)(walk->address - behind),
+                   hfn_patch_spans_find(windows, base + rva - 2), 0 };
         int64_t distance = (int64_t)(walk->address - behind);
         if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
             !is_branch(s.field) ||
@@ -183,7 +185,8 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_window
     return true;
 }
 
-void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
+                                const hfn_patch_spans *windows)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
@@ -193,12 +196,12 @@ void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_w
     }
     while (hfn_stub_walk_next(&walk)) {
         if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, windows)) {
-            batch->hooks[walk.index] |= HFN_HOOK_STAYS;
+            batch->hooks[walk.index] |= HFN_HOOK_BLOCKED;
         }
     }
 }
 
-void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows)
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *windows)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
@@ -213,8 +216,8 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windo
     }
 }
 
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows,
-                           uint32_t *foreign)
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch,
+                           const hfn_patch_spans *windows, uint32_t *foreign)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
@@ -229,7 +232,7 @@ uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn
         batch->sites_written -= batch->sites_written > 0;
     }
     left = batch->sites_written;
-    batch->sites_written = left < s.closed ? left : s.closed; /* still to be put back */
+    batch->sites_written = left < s.closed ? left : s.closed; /* still redirected */
     *foreign += left - batch->sites_written;
     return batch->sites_written;
 }

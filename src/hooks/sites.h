@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: MIT */
-/* Call sites: direct calls and jumps of a module that are sent straight to the stubs of a batch. */
+/* Call sites: direct calls and jumps of a module that are redirected to the stubs of a batch. */
 #ifndef HFN_HOOKS_SITES_H
 #define HFN_HOOKS_SITES_H
 
 #include "hooks/hookset.h"
-#include "hooks/windows.h"
+#include "hooks/patch_spans.h"
 
-/* May callers be sent to this batch's stubs?  A stub then runs in place of the function, with the
- * caller's return address on the stack, as behind the entry's jump. */
+/* Whether call sites may be redirected to this batch's stubs.  A stub is then entered with the
+ * caller's return address on the stack, as through the patch of the entry. */
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch);
 
-/* Before other threads are stopped: make room for targets, where sites are wanted (false if there is no
- * memory), and note where each stub is entered while stubs are written ... */
+/* Before other threads are stopped: allocate the targets of a batch (false if there is no
+ * memory), and set the entry of each stub while stubs are written. */
 bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch);
 void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
                     uint64_t entry_address);
-/* ... or, if there is no room yet, do both for the stubs that there are, of the hooks with
+/* For a batch whose stubs exist already: allocate and set the targets of the hooks with
  * (hooks[i] & mask) == wanted. */
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted);
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 
-/* Send the jumps of the batch's functions that must come back to the fronts of their stubs (arch/x86/
- * emit_tail_exit.c), before any other site is written; where one is not as in the file, the hook STAYS.  They are
- * never taken back: a call may be open, and who comes by without one just goes on. */
-void hfn_sites_send_back(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
+/* Redirect the tail exits of the batch's functions to the fronts of their stubs
+ * (arch/x86/emit_tail_exit.c), before any other site is written.  Where one differs from the
+ * file, the hook is BLOCKED.  They are never restored, since a timed call may be open; without
+ * one, the front jumps to the original target. */
+void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
+                                const hfn_patch_spans *windows);
 
-/* Send all that lead to noted stubs there; the bytes of one that is not as in the file, or that cannot
- * reach its stub, stay.  Adds to batch->sites_written. */
-void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows);
-/* Back to the functions.  Answers how many of those written stand where nobody can write now: they stay, and are written
- * back the next time.  Adds to *foreign how many are somebody else's. */
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_windows *windows,
-                           uint32_t *foreign);
+/* Redirect all call sites of functions with a target.  A site that differs from the file, or that
+ * cannot reach its stub, is left alone.  Adds to batch->sites_written. */
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *windows);
+/* Restore all redirected call sites.  Returns how many are not writable now and stay redirected;
+ * they are restored the next time.  Adds to *foreign how many were changed by other code. */
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch,
+                           const hfn_patch_spans *windows, uint32_t *foreign);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where stubs are: their order is that of a batch's hooks, so that no address is kept but the first one's,
- * and those of puns. */
+/* Computes the addresses of stubs.  Stubs are in the order of a batch's hooks, so only the
+ * address of the first one is stored, and those of puns. */
 #include "base/status.h"
 #include "hooks/hookset.h"
 #include "hooks/trampoline.h"
@@ -17,14 +17,14 @@ hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *bat
     return walk;
 }
 
-static uint64_t aside_address(const hfn_batch *batch, uint32_t index)
+static uint64_t outlying_address(const hfn_batch *batch, uint32_t index)
 {
-    for (size_t i = 0; i < batch->aside_count; i++) {
-        if (batch->asides[i].hook == index) {
-            return batch->asides[i].address;
+    for (size_t i = 0; i < batch->outlying_count; i++) {
+        if (batch->outlying[i].hook == index) {
+            return batch->outlying[i].address;
         }
     }
-    return 0; /* refused for want of a place */
+    return 0; /* refused: it has no stub */
 }
 
 bool hfn_stub_walk_next(hfn_stub_walk *walk)
@@ -39,7 +39,7 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
     walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook, &walk->shape_room);
     walk->byte_count = walk->shape->head_bytes + walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
-        walk->address = aside_address(batch, walk->index);
+        walk->address = outlying_address(batch, walk->index);
     } else {
         walk->address = walk->next;
         walk->next += walk->byte_count;
@@ -98,11 +98,11 @@ void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
         hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
-        if (batch->state != HFN_BATCH_STANDING) {
+        if (batch->state != HFN_BATCH_PATCHED) {
             continue;
         }
         while (hfn_stub_walk_next(&walk)) {
-            if (batch->hooks[walk.index] & HFN_HOOK_STANDS) {
+            if (batch->hooks[walk.index] & HFN_HOOK_PATCHED) {
                 visit(user, walk.address, walk.byte_count, batch->module, walk.hook.function_index);
             }
         }

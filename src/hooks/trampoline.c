@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The moved instructions come ready from the plan; all that is left is to fill in the PC-relative
- * fields for the place where they now stand. */
+/* Writes a stub.  The moved instructions are taken from the plan; only their PC-relative fields
+ * depend on the address of the stub. */
 #include "hooks/trampoline.h"
 
 static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, uint64_t base)
@@ -36,11 +36,11 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .time_exit = gates->time_exit,
         .slot = action->slot,
         .skip_displacement = (int32_t)(access->skip_base_bytes + 4 * action->slot),
-        .tail_target = base + hook->comes_to_rva,
+        .tail_target = base + hook->tail_target_rva,
     };
     int64_t distance = (int64_t)(request.tail_target - address);
 
-    if (hook->comeback_count > 0 && distance != (int32_t)distance) {
+    if (hook->tail_exit_count > 0 && distance != (int32_t)distance) {
         return false;
     }
 

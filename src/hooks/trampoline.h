@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* One stub: its head (arch) and the moved instructions behind it, made to fit the place. */
+/* One stub: its head (arch/stub.h) and the moved instructions after it. */
 #ifndef HFN_HOOKS_TRAMPOLINE_H
 #define HFN_HOOKS_TRAMPOLINE_H
 
 #include "arch/stub.h"
 #include "plan/plan.h"
 
-_Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "an entry's byte goes on to the stub");
+#include <hotfn/lowlevel/hooks.h>
 
-/* ---- Sizes.  Asked for all hooks before one is written: inline, so that nothing else of a hook is worked out. */
+_Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "the value is passed to the stub unchanged");
+
+/* ---- Sizes, which are needed for all hooks before one is written.  Inline, so that unused fields
+ * of a hook are not decoded. */
 
 static inline hfn_stub_kind hfn_trampoline_kind(uint32_t action_kind)
 {
@@ -28,7 +31,7 @@ static inline uint32_t hfn_trampoline_flags(const hfn_plan_hook *hook)
            ((hook->flags & HOTFN_VERDICT_RETURN_SIGNED) ? HFN_STUB_SIGNED : 0) |
            ((hook->flags & HOTFN_VERDICT_KEY_B) ? HFN_STUB_KEY_B : 0) |
            (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
-           (hook->comeback_count > 0 ? HFN_STUB_TAIL_EXIT : 0) |
+           (hook->tail_exit_count > 0 ? HFN_STUB_TAIL_EXIT : 0) |
            (uint32_t)hook->scratch << HFN_STUB_SCRATCH_SHIFT |
            (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
 }
@@ -49,21 +52,21 @@ static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *
 
 /* ---- Code. */
 
-/* What all stubs of a region share. */
+/* The code that all stubs of a region share. */
 typedef struct hfn_gates {
-    uint64_t count, call; /* addresses, 0 if there is none */
+    uint64_t count, call; /* addresses, or 0 */
     uint64_t time_enter, time_exit;
 } hfn_gates;
 
-/* Write the stub of that shape that will run at address into out; base is the module's.  False if a target is out
- * of reach from there. */
+/* Write the stub for `address` into out; base is the module's address.  False if a target is out
+ * of reach. */
 bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook,
                           const hfn_stub_shape *shape, uint64_t base,
                           const hotfn_hook_action *action, const hotfn_row_access *access,
                           const hfn_gates *gates);
 
-/* Where a thread's PC goes from inside the patched bytes: pc_offset is its distance from the site.
- * UINT32_MAX if no moved instruction begins there; else the distance from the stub's first byte. */
+/* Offset in the stub of the moved copy of the instruction at pc_offset from the site; UINT32_MAX
+ * if no instruction begins there. */
 uint32_t hfn_trampoline_moved_pc(uint32_t kind, const hfn_plan_hook *hook, uint32_t pc_offset);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unwind tables for stubs.  In a stub the return address still lies where the caller put it: CFA is
- * rsp + 8, but where the head has pushed (its shape says where) and behind a moved `push` or
- * `sub rsp`, which the plan describes.  One FDE serves many stubs, so that a hook costs a few bytes: an
- * unwinder works through all of them, but it only ever finds a stub under a signal or a slow path; between stubs the state is put back by
- * DW_CFA_restore_state.  Encodings: DWARF 5, 6.4 and 7.24; LSB core 5.0, 10.6 (.eh_frame_hdr).
+ * Writes unwind tables for stubs.  In a stub the return address is still where the caller pushed
+ * it: the CFA is rsp + 8, except where the head has pushed registers (its shape lists where) and
+ * after moved instructions that change the stack, which the plan describes.  One FDE describes
+ * many stubs, so that a hook costs few bytes; DW_CFA_restore_state returns to the initial state
+ * between them. Encodings: DWARF 5, 6.4 and 7.24; LSB core 5.0, 10.6 (.eh_frame_hdr).
  */
 #include "hooks/unwind.h"
 
 #include "base/byte_order.h"
 #include "base/compiler.h"
+#include "plan/cfi_steps.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -21,31 +22,25 @@ enum {
     HEADER_BYTES = 12,
     HEADER_ROW_BYTES = 8,
     CIE_BYTES = 24,
-    PERSONALITY_BYTES = 12, /* more in the CIE, rounded                             */
+    PERSONALITY_BYTES = 12, /* added to the CIE, rounded up                         */
     FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
     FDE_BEGIN_AT = 8,
     FDE_RANGE_AT = 12,
-    STUB_MAX_BYTES = 104, /* besides its cfi: advances, remember, restore, lowered stack */
+    STUB_MAX_BYTES = 104, /* without its cfi: advances, remember, restore, stack changes */
     ADVANCE = 0x40,
-    OFFSET = 0x80,
-    RESTORE = 0xc0,
     ADVANCE_1 = 0x02,
     ADVANCE_2 = 0x03,
     REMEMBER_STATE = 0x0a,
     RESTORE_STATE = 0x0b,
-    DEF_CFA_REGISTER = 0x0d,
-    DEF_CFA_OFFSET = 0x0e,
-    NEGATE_RA_STATE =
-        0x2d, /* AArch64's: signed or not; without operands, as no other of a plan's */
     PCREL_SDATA4 = 0x1b,
     DATAREL_SDATA4 = 0x3b,
     UDATA4 = 0x03,
     ABSOLUTE = 0x00,
 };
 
-/* libgcc's; weak: a process without it has nobody to tell. */
+/* libgcc's; weak, because a process may run without libgcc. */
 extern void __register_frame(void *eh_frame) HFN_WEAK;
-static void (*told)(void *eh_frame); /* the same, found later */
+static void (*late_register_frame)(void *eh_frame); /* the same, if libgcc was loaded later */
 
 static uint32_t fdes_for(uint64_t stub_count, uint64_t key_changes)
 {
@@ -74,7 +69,7 @@ static uint64_t address_of(const uint8_t *at)
     return (uint64_t)(uintptr_t)at;
 }
 
-static void put(hfn_unwind *u, uint8_t byte)
+static void put_byte(hfn_unwind *u, uint8_t byte)
 {
     *u->at++ = byte;
 }
@@ -92,17 +87,17 @@ static void put_bytes(hfn_unwind *u, const uint8_t *bytes, uint32_t count)
     }
 }
 
-/* Length counts what follows it; the rest of the last word is DW_CFA_nop, which is 0. */
+/* Set the entry's length and pad it with DW_CFA_nop, which is 0. */
 static void close_entry(hfn_unwind *u, uint8_t *entry)
 {
     while ((u->at - entry) % 4 != 0) {
-        put(u, 0);
+        put_byte(u, 0);
     }
     hfn_write_le32(entry, (uint32_t)(u->at - entry) - 4);
 }
 
-/* With a personality: "zPR", its address as it is (it lies in another module), then as without.  "zRB": return
- * addresses are signed with key B (DWARF for the Arm 64-bit Architecture, 5.1). */
+/* The augmentation is "zR"; "P" adds the absolute address of a personality routine, "B" means
+ * that return addresses are signed with key B (DWARF for the Arm 64-bit Architecture, 5.1). */
 static void put_cie(hfn_unwind *u, bool key_b)
 {
     uint64_t personality = u->personality;
@@ -113,25 +108,25 @@ static void put_cie(hfn_unwind *u, bool key_b)
 
     put_u32(u, 0);
     put_u32(u, 0);
-    put(u, 1); /* version */
-    put(u, 'z');
+    put_byte(u, 1); /* version */
+    put_byte(u, 'z');
     if (personality != 0) {
-        put(u, 'P');
+        put_byte(u, 'P');
     }
-    put(u, 'R');
+    put_byte(u, 'R');
     if (key_b) {
-        put(u, 'B');
+        put_byte(u, 'B');
     }
-    put(u, 0);
+    put_byte(u, 0);
     put_bytes(u, factors, sizeof factors);
-    put(u, personality != 0 ? 2 + WORD_BYTES : 1); /* bytes of augmentation data */
+    put_byte(u, personality != 0 ? 2 + WORD_BYTES : 1); /* size of the augmentation data */
     if (personality != 0) {
-        put(u, ABSOLUTE);
+        put_byte(u, ABSOLUTE);
         for (uint32_t i = 0; i < WORD_BYTES; i++) {
-            put(u, (uint8_t)(personality >> 8 * i));
+            put_byte(u, (uint8_t)(personality >> 8 * i));
         }
     }
-    put(u, PCREL_SDATA4); /* how FDEs give addresses */
+    put_byte(u, PCREL_SDATA4); /* encoding of addresses in FDEs */
     put_bytes(u, state, hfn_stub_write_cie_state(state));
     close_entry(u, entry);
 }
@@ -162,18 +157,18 @@ static void open_fde(hfn_unwind *u, uint64_t code, bool key_b)
     put_u32(u, (uint64_t)(u->at - (key_b ? u->cie_b : u->frame))); /* back, from this field */
     put_u32(u, code - address_of(u->at)); /* begin, relative to this field    */
     put_u32(u, 0);                        /* range: extend_to                 */
-    put(u, 0);                            /* no augmentation data             */
+    put_byte(u, 0);                       /* no augmentation data             */
     hfn_write_le32(row, (uint32_t)(code - address_of(u->begin)));
     hfn_write_le32(row + 4, (uint32_t)(address_of(u->open) - address_of(u->begin)));
 }
 
-/* The open FDE holds the code up to end. */
+/* Extend the code of the open FDE to `end`. */
 static void extend_to(hfn_unwind *u, uint64_t begin, uint64_t end)
 {
     hfn_write_le32(u->open + FDE_RANGE_AT, (uint32_t)(end - begin));
 }
 
-/* What a field says that is relative to `from`. */
+/* The address in a field that is relative to `from`. */
 static uint64_t address_in(const uint8_t *field, const uint8_t *from)
 {
     return (uintptr_t)(address_of(from) + (uint64_t)hfn_read_signed_le32(field));
@@ -188,13 +183,13 @@ static void advance_to(hfn_unwind *u, uint64_t code)
         return;
     }
     if (delta < 0x40) {
-        put(u, (uint8_t)(ADVANCE | delta));
+        put_byte(u, (uint8_t)(ADVANCE | delta));
         return;
     }
-    put(u, delta < 0x100 ? ADVANCE_1 : ADVANCE_2);
-    put(u, (uint8_t)delta);
+    put_byte(u, delta < 0x100 ? ADVANCE_1 : ADVANCE_2);
+    put_byte(u, (uint8_t)delta);
     if (delta >= 0x100) {
-        put(u, (uint8_t)(delta >> 8));
+        put_byte(u, (uint8_t)(delta >> 8));
     }
 }
 
@@ -213,7 +208,7 @@ static void put_pushes(hfn_unwind *u, uint64_t address, const hfn_stub_step *fir
     }
 }
 
-/* ---- What is described. */
+/* ---- Descriptions of code. */
 
 void hfn_unwind_begin(hfn_unwind *u, uint8_t *memory, uint64_t stub_count, uint64_t key_changes,
                       void (*personality)(void))
@@ -235,65 +230,18 @@ void hfn_unwind_code(hfn_unwind *u, uint64_t address, uint64_t byte_count, const
     close_fde(u);
 }
 
-static bool has_no_operand(uint8_t op)
-{
-    return op == NEGATE_RA_STATE || (op & 0xc0) == RESTORE;
-}
-
-bool hfn_unwind_check_steps(const uint8_t *cfi, uint32_t byte_count, uint32_t *advanced)
-{
-    uint32_t at = 0, sum = 0;
-
-    while (at < byte_count) {
-        uint8_t op = cfi[at++];
-        if ((op & 0xc0) == ADVANCE) {
-            sum += op & 0x3f;
-            continue;
-        }
-        if (has_no_operand(op)) {
-            continue;
-        }
-        if ((op & 0xc0) != OFFSET && op != ADVANCE_1 && op != DEF_CFA_REGISTER &&
-            op != DEF_CFA_OFFSET) {
-            return false;
-        }
-        if (at == byte_count) {
-            return false;
-        }
-        if (op == ADVANCE_1) {
-            sum += cfi[at++];
-        } else {
-            while (cfi[at++] & 0x80) {
-                if (at == byte_count) {
-                    return false;
-                }
-            }
-        }
-    }
-    *advanced = sum;
-    return true;
-}
-
-/* The plan's steps begin at the moved code and leave their own state behind. */
+/* The plan's instructions describe the moved code; the state before them is restored after it. */
 static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, const uint8_t *cfi,
                       uint32_t cfi_bytes)
 {
-    put(u, REMEMBER_STATE);
+    uint32_t advanced = 0;
+
+    put_byte(u, REMEMBER_STATE);
     put_bytes(u, cfi, cfi_bytes);
-    u->code_at = address;
-    for (uint32_t i = 0; i < cfi_bytes;) { /* as hfn_unwind_check_steps has seen them */
-        uint8_t op = cfi[i++];
-        if ((op & 0xc0) == ADVANCE) {
-            u->code_at += op & 0x3f;
-        } else if (op == ADVANCE_1) {
-            u->code_at += cfi[i++];
-        } else if (!has_no_operand(op)) {
-            while (cfi[i++] & 0x80) {
-            }
-        }
-    }
+    hfn_cfi_check_steps(cfi, cfi_bytes, &advanced); /* they were checked with the plan */
+    u->code_at = address + advanced;
     advance_to(u, address + byte_count);
-    put(u, RESTORE_STATE);
+    put_byte(u, RESTORE_STATE);
 }
 
 void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
@@ -320,7 +268,7 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
         advance_to(u, moved);
         put_steps(u, moved, byte_count - shape->head_bytes, cfi, cfi_bytes);
     }
-    if (is_signed) { /* the next stub begins as an entry without a signature */
+    if (is_signed) { /* the next stub begins with an unsigned return address */
         advance_to(u, address + byte_count);
         put_step(u, HFN_STUB_SIGNS);
     }
@@ -342,13 +290,13 @@ uint64_t hfn_unwind_finish(hfn_unwind *u, hotfn_stub_region *region)
     return (uint64_t)(u->at - u->begin);
 }
 
-/* HOT PATH: unwinders run in signal handlers. */
+/* HOT PATH: unwinders may run in signal handlers. */
 const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin)
 {
     const uint8_t *header = region->eh_frame_hdr, *rows = header + HEADER_BYTES, *row, *fde;
     uint32_t low = 0, high = header ? hfn_read_le32(header + COUNT_AT) : 0;
 
-    while (low < high) { /* the first row behind pc */
+    while (low < high) { /* the first row after pc */
         uint32_t middle = low + (high - low) / 2;
         if (address_in(rows + (uint64_t)middle * HEADER_ROW_BYTES, header) <= pc) {
             low = middle + 1;
@@ -367,14 +315,15 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
 
 void hfn_unwind_register(const hotfn_stub_region *region)
 {
-    void (*tell)(void *eh_frame) = told ? told : __register_frame;
+    void (*register_frame)(void *eh_frame) =
+        late_register_frame ? late_register_frame : __register_frame;
 
-    if (tell && region->eh_frame) {
-        tell((void *)(uintptr_t)region->eh_frame);
+    if (register_frame && region->eh_frame) {
+        register_frame((void *)(uintptr_t)region->eh_frame);
     }
 }
 
-void hfn_unwind_tell(void (*register_frame)(void *eh_frame))
+void hfn_unwind_set_register_frame(void (*register_frame)(void *eh_frame))
 {
-    told = register_frame;
+    late_register_frame = register_frame;
 }

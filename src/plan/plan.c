@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening a plan block.  It comes from a cache or another process, so that every offset, count and
- * order is checked here, once, in one pass; what reads a plan later checks nothing.  It does not
- * judge whether the moved instructions are the right ones: that is the checksum's and the image id's
- * business. */
+/* Opens and validates a plan.  Its bytes may come from a cache or from another process, so every
+ * offset, count and order is checked here, in one pass; readers of an open plan check nothing.
+ * That the moved instructions are the right ones is ensured by the checksum and the image id, not
+ * here. */
 #include "plan/plan.h"
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "hooks/unwind.h"
+#include "plan/cfi_steps.h"
 
 #define MAX_REACH_BYTES (INT64_C(1) << 31)
 
@@ -23,13 +23,14 @@ hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index)
 
 enum { LANES = 4 };
 
-static uint64_t fold(uint64_t sum, uint64_t word)
+static uint64_t fold_word(uint64_t sum, uint64_t word)
 {
     sum = (sum ^ word) * UINT64_C(0xff51afd7ed558ccd);
     return sum ^ sum >> 32;
 }
 
-/* Word-wise multiply and fold, some words at a time: fast, and any changed byte changes it. */
+/* Multiply and fold in LANES independent lanes of 64-bit words, so that the multiplications
+ * overlap.  Any changed byte changes the sum. */
 uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
 {
     uint64_t sum[LANES], at = 0;
@@ -39,15 +40,15 @@ uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count)
     }
     for (; byte_count - at >= 8 * LANES; at += 8 * LANES) {
         for (uint32_t i = 0; i < LANES; i++) {
-            sum[i] = fold(sum[i],
-                          at + 8 * i == PLAN_CHECKSUM_AT ? 0 : hfn_read_le64(bytes + at + 8 * i));
+            sum[i] = fold_word(
+                sum[i], at + 8 * i == PLAN_CHECKSUM_AT ? 0 : hfn_read_le64(bytes + at + 8 * i));
         }
     }
     for (; at < byte_count; at++) {
-        sum[0] = fold(sum[0], bytes[at]);
+        sum[0] = fold_word(sum[0], bytes[at]);
     }
     for (uint32_t i = 1; i < LANES; i++) {
-        sum[0] = fold(sum[0], sum[i]);
+        sum[0] = fold_word(sum[0], sum[i]);
     }
     return sum[0];
 }
@@ -97,7 +98,7 @@ static bool check_steps(const hfn_plan_hook *hook)
             return false;
         }
     }
-    return hfn_unwind_check_steps(hook->cfi, hook->cfi_bytes, &advanced) &&
+    return hfn_cfi_check_steps(hook->cfi, hook->cfi_bytes, &advanced) &&
            advanced <= hook->moved_bytes;
 }
 
@@ -109,10 +110,11 @@ static uint32_t data_bytes_of(const uint8_t *entry)
     return entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] + island + entry[PLAN_ENTRY_MOVED_BYTES_AT] +
            entry[PLAN_ENTRY_FIXUPS_AT] * PLAN_FIXUP_BYTES +
            entry[PLAN_ENTRY_STEPS_AT] * PLAN_STEP_BYTES + entry[PLAN_ENTRY_CFI_BYTES_AT] +
-           entry[PLAN_ENTRY_COMEBACKS_AT] * PLAN_FIELD_BYTES;
+           entry[PLAN_ENTRY_TAIL_EXITS_AT] * PLAN_FIELD_BYTES;
 }
 
-/* rsp and r12 are none: instructions that address by them are longer than stubs expect. */
+/* rsp and r12 cannot be scratch registers: they need a longer encoding as a base than stubs
+ * reserve. */
 static bool check_scratch(uint8_t scratch)
 {
     return scratch <= PLAN_SCRATCH_MAX && (scratch & 7) != 5;
@@ -150,7 +152,8 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
                plan->data_bytes;
 }
 
-/* All bytes that the hook reads or writes lie in its range; the island stands clear of the site. */
+/* Everything that the hook reads or writes must lie in its range, and the island must not overlap
+ * the site. */
 static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
     uint64_t site = (uint64_t)hook->rva + hook->patch_offset;
@@ -166,21 +169,21 @@ static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
            (hook->island_rva + PLAN_ISLAND_BYTES <= site || hook->island_rva >= site + 2);
 }
 
-static bool check_comebacks(const hfn_patching *patching, const hotfn_plan *plan,
-                            const hfn_plan_hook *hook, const hfn_plan_range *range)
+static bool check_tail_exits(const hfn_patching *patching, const hotfn_plan *plan,
+                             const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
-    if (hook->comeback_count == 0) {
-        return hook->comes_to_rva == 0;
+    if (hook->tail_exit_count == 0) {
+        return hook->tail_target_rva == 0;
     }
-    for (uint32_t i = 0; i < hook->comeback_count; i++) {
-        uint64_t field = hfn_read_le32(hook->comebacks + i * PLAN_FIELD_BYTES);
+    for (uint32_t i = 0; i < hook->tail_exit_count; i++) {
+        uint64_t field = hfn_read_le32(hook->tail_exits + i * PLAN_FIELD_BYTES);
         if (field < hook->rva + 2u || field + PLAN_FIELD_BYTES > range->end_rva) {
             return false;
         }
     }
     return patching->has_tail_exits && (hook->flags & HOTFN_VERDICT_TIMED) &&
-           hook->comes_to_rva != 0 && (int64_t)hook->comes_to_rva >= plan->reach_begin &&
-           (int64_t)hook->comes_to_rva < plan->reach_end;
+           hook->tail_target_rva != 0 && (int64_t)hook->tail_target_rva >= plan->reach_begin &&
+           (int64_t)hook->tail_target_rva < plan->reach_end;
 }
 
 static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
@@ -199,10 +202,10 @@ static bool check_entry(const hfn_patching *patching, const hotfn_plan *plan,
     }
     return hook.function_index < plan->function_count && check_place(&hook, range) &&
            check_strategy(patching, &hook) && check_fixups(patching, plan, &hook) &&
-           check_steps(&hook) && check_comebacks(patching, plan, &hook, range);
+           check_steps(&hook) && check_tail_exits(patching, plan, &hook, range);
 }
 
-/* Ranges hold all entries between them, in order; they may touch. */
+/* Ranges must contain all entries, in order; they may touch. */
 static bool check_range(const hotfn_plan *plan, const hfn_plan_range *range, uint32_t first)
 {
     return range->end_rva > range->begin_rva && range->first_entry == first &&
@@ -217,7 +220,7 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
 
     if (!patching && plan->entry_count > 0) {
         return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, PLAN_MACHINE_AT,
-                        "the plan is for a machine that this build does not know");
+                        "the plan is for a machine that this build does not support");
     }
 
     for (uint32_t i = 0; i < plan->range_count; i++) {
@@ -225,24 +228,26 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
         if (!check_range(plan, &range, first)) {
             return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                             (uint64_t)(plan->ranges - plan->bytes) + i * PLAN_RANGE_BYTES,
-                            "range %u of the plan is wrong: make the plan anew", i);
+                            "range %u of the plan is invalid: build the plan again", i);
         }
         for (uint32_t n = 0; n < range.entry_count; n++) {
             if (!check_entry(patching, plan, &range, first + n)) {
                 return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                                 (uint64_t)(plan->entries - plan->bytes) +
                                     (uint64_t)(first + n) * PLAN_ENTRY_BYTES,
-                                "entry %u of the plan is wrong: make the plan anew", first + n);
+                                "entry %u of the plan is invalid: build the plan again", first + n);
             }
         }
         first += range.entry_count;
     }
-    return first == plan->entry_count ? HOTFN_OK
-                                      : hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ENTRY_COUNT_AT,
-                                                 "entries without a range: make the plan anew");
+    return first == plan->entry_count
+               ? HOTFN_OK
+               : hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ENTRY_COUNT_AT,
+                          "the plan has entries outside its ranges: build the plan again");
 }
 
-/* Fields do not overlap and lie where stubs reach; they lead to entries that there are. */
+/* The fields of sites must not overlap, must be in the reach of stubs, and must refer to existing
+ * entries. */
 static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
 {
     uint64_t behind = 0;
@@ -266,7 +271,7 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
     }
     return hfn_fail(err, HOTFN_E_FORMAT, NULL,
                     (uint64_t)(plan->sites - plan->bytes) + (uint64_t)i * PLAN_SITE_BYTES,
-                    "call site %u of the plan is wrong: make the plan anew", i);
+                    "call site %u of the plan is invalid: build the plan again", i);
 }
 
 /* ---- Opening. */
@@ -279,12 +284,12 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
     }
     if (hfn_read_le32(bytes + PLAN_VERSION_AT) != PLAN_VERSION) {
         return hfn_fail(err, HOTFN_E_MISMATCH, NULL, PLAN_VERSION_AT,
-                        "plan of version %u, this library reads %u: make the plan anew",
+                        "the plan has version %u, this library reads %u: build the plan again",
                         hfn_read_le32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
     }
     if (hfn_read_le64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
-                        "the plan is cut: make it anew");
+                        "the plan is truncated: build it again");
     }
     if (hfn_read_le32(bytes + PLAN_ID_BYTES_AT) > 32) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
@@ -293,7 +298,7 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
     if (check_sum &&
         hfn_plan_checksum(bytes, byte_count) != hfn_read_le64(bytes + PLAN_CHECKSUM_AT)) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_CHECKSUM_AT,
-                        "the plan's checksum is wrong: make the plan anew");
+                        "the plan's checksum is wrong: build the plan again");
     }
     return HOTFN_OK;
 }
@@ -322,12 +327,12 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     if (PLAN_HEADER_BYTES + range_bytes + entry_bytes + plan->data_bytes + site_bytes !=
         plan->byte_count) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_FUNCTION_COUNT_AT,
-                        "the plan's parts do not fill it: make the plan anew");
+                        "the sizes of the plan's parts do not add up: build the plan again");
     }
     if (plan->reach_begin < -MAX_REACH_BYTES || plan->reach_end > 2 * MAX_REACH_BYTES ||
         plan->reach_begin > plan->reach_end) {
         return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_REACH_BEGIN_AT,
-                        "the plan's reach is wrong");
+                        "the plan's reach is invalid");
     }
     plan->ranges = bytes + PLAN_HEADER_BYTES;
     plan->entries = plan->ranges + range_bytes;

@@ -1,25 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The plan block: one image's hooks as bytes without pointers, little-endian, made in one process and
- * used in another, kept in caches.  Everything that needs a decoder was done when it was made: the
- * moved instructions, their fixups, where a thread's PC goes, how to unwind.
+ * The plan format.  A plan describes all hooks of one image as a block of bytes without pointers,
+ * little-endian, built in one process, cached, and used in another.  Everything that needs a
+ * decoder was computed when it was built: the moved instructions and their fixups, where the PC
+ * of a stopped thread continues, and how the stub is unwound.
  *
- *   header   PLAN_HEADER_BYTES, below
- *   ranges   range_count x PLAN_RANGE_BYTES: runs of entries in one executable section
- *   entries  entry_count x PLAN_ENTRY_BYTES, sorted by rva and by function index
- *   data     what entries refer to, unaligned: original, island original, moved, fixups, steps, cfi,
- *            and of each jump that comes back the rva of its 4-byte field
- *   sites    site_count words, of direct calls and jumps, by address: 12 bits, the distance of its 4-byte
- *            field from the end of the last word's; 20 bits, the entry that it leads to (or
- *            PLAN_SITE_NONE: no site, but a step further)
+ *   +---------+  PLAN_HEADER_BYTES
+ *   | header  |  magic, version, checksum, image id, counts, addresses that stubs must reach
+ *   +---------+  range_count x PLAN_RANGE_BYTES
+ *   | ranges  |  consecutive entries of one section, and the addresses that they access
+ *   +---------+  entry_count x PLAN_ENTRY_BYTES, sorted by rva and by function index
+ *   | entries |  one for each hookable function; each refers to its bytes in the data part
+ *   +---------+  data_bytes, unaligned; for each entry:
+ *   | data    |  original bytes, island's bytes, moved code, fixups, steps, CFI, tail exits
+ *   +---------+  site_count x PLAN_SITE_BYTES, sorted by address
+ *   | sites   |  direct calls and jumps of hooked functions, as words of two bit fields:
+ *   +---------+    bits 0..11   distance of the 4-byte field from the end of the previous one
+ *                  bits 12..31  index of the entry that it targets; PLAN_SITE_NONE: only a distance
+ *
+ * A fixup is a PC-relative field of the moved code, a step maps the offset of an original
+ * instruction to its moved copy, and a tail exit is the rva of the 4-byte field of a tail jump
+ * that ends a timed call. hotfn_plan_open checks every offset, count and order once; readers of
+ * an open plan check nothing.
  */
-#ifndef HFN_HOOKS_PLAN_H
-#define HFN_HOOKS_PLAN_H
+#ifndef HFN_PLAN_PLAN_H
+#define HFN_PLAN_PLAN_H
 
 #include "arch/arch.h"
 #include "base/byte_order.h"
 
-#include <hotfn/lowlevel/hooks.h>
+#include <hotfn/lowlevel/plan.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -32,18 +42,18 @@ enum {
     PLAN_VERSION_AT = 8,         /* u32                                                       */
     PLAN_MACHINE_AT = 12,        /* u32 HOTFN_MACHINE_*                                       */
     PLAN_BYTE_COUNT_AT = 16,     /* u64 of the whole block                                    */
-    PLAN_CHECKSUM_AT = 24,       /* u64 over all bytes, these eight taken as 0                */
+    PLAN_CHECKSUM_AT = 24,       /* u64 of all bytes, with these eight as 0                   */
     PLAN_FUNCTION_COUNT_AT = 32, /* u32                                                      */
     PLAN_ENTRY_COUNT_AT = 36,    /* u32                                                       */
     PLAN_RANGE_COUNT_AT = 40,    /* u32                                                       */
     PLAN_DATA_BYTES_AT = 44,     /* u32                                                       */
     PLAN_REACH_BEGIN_AT = 48,    /* i64 lowest RVA that a stub must reach                     */
-    PLAN_REACH_END_AT = 56,      /* i64 behind the highest                                    */
+    PLAN_REACH_END_AT = 56,      /* i64 end of the highest                                    */
     PLAN_ID_KIND_AT = 64,        /* u32                                                       */
     PLAN_ID_BYTES_AT = 68,       /* u32                                                       */
     PLAN_ID_AT = 72,             /* u8[32]                                                    */
     PLAN_SITE_COUNT_AT = 104,    /* u32                                                       */
-    PLAN_TSC_DISABLE_AT = 108,   /* u32 rva of a system call that does; 0: none was seen      */
+    PLAN_TSC_DISABLE_AT = 108,   /* u32 rva of a system call that disables the TSC; 0: none   */
     PLAN_HEADER_BYTES = 112,
 };
 
@@ -65,18 +75,16 @@ enum {
     PLAN_ENTRY_FLAGS_AT = 13,        /* u8 HOTFN_VERDICT_*                                        */
     PLAN_ENTRY_PATCH_OFFSET_AT = 14, /* u8                                                    */
     PLAN_ENTRY_PATCH_BYTES_AT = 15,  /* u8                                                    */
-    PLAN_ENTRY_ORIGINAL_BYTES_AT = 16, /* u8 patched or moved, from the site                  */
+    PLAN_ENTRY_ORIGINAL_BYTES_AT = 16, /* u8 compared with memory, from the site            */
     PLAN_ENTRY_MOVED_BYTES_AT = 17,    /* u8                                                    */
     PLAN_ENTRY_FIXUPS_AT = 18,    /* u8 count                                                  */
     PLAN_ENTRY_STEPS_AT = 19,     /* u8 count                                                  */
     PLAN_ENTRY_CFI_BYTES_AT = 20, /* u8                                                       */
-    PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: island minus the byte behind the 2-byte jump   */
-    PLAN_ENTRY_SCRATCH_AT = 22,   /* u8 a register that is dead at the site, plus 1; 0: none   */
-    PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 timed: words of arguments; from bit 5 on HOTFN_POPS_*   */
-    PLAN_ENTRY_COMES_TO_AT =
-        24, /* u32 rva of a function, timed: jumps to it end the call first; 0   */
-    PLAN_ENTRY_COMEBACKS_AT =
-        28, /* u8 how many such jumps                                           */
+    PLAN_ENTRY_ISLAND_AT = 21,    /* i8 ISLAND: distance of the island from the 2-byte jump's end */
+    PLAN_ENTRY_SCRATCH_AT = 22,   /* u8 scratch register at the site, plus 1; 0: none          */
+    PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 TIMED: words of stack arguments; bits 5..7 HOTFN_POPS_* */
+    PLAN_ENTRY_TAIL_TARGET_AT = 24, /* u32 rva of the function that tail exits jump to; 0     */
+    PLAN_ENTRY_TAIL_EXITS_AT = 28,  /* u8 count                                               */
     PLAN_ENTRY_BYTES = 29,
 };
 
@@ -106,16 +114,16 @@ typedef struct hfn_plan_range {
     uint32_t begin_rva, end_rva, first_entry, entry_count;
 } hfn_plan_range;
 
-/* An entry with its parts found; the pointers are views into the block. */
+/* A decoded entry; the pointers are views into the plan. */
 typedef struct hfn_plan_hook {
     uint32_t rva, function_index;
     uint32_t site_rva;
     uint32_t island_rva; /* ISLAND, else 0 */
-    bool far_slot;       /* not of the plan: hookset.h sets it */
+    bool far_slot;       /* set by hfn_batch_hook, not stored in the plan */
     uint8_t strategy, flags, patch_offset, patch_bytes, scratch, arguments;
-    uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, comeback_count;
-    uint32_t comes_to_rva; /* 0: none */
-    const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi, *comebacks;
+    uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, tail_exit_count;
+    uint32_t tail_target_rva; /* 0: none */
+    const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi, *tail_exits;
 } hfn_plan_hook;
 
 hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
@@ -141,7 +149,7 @@ static inline uint8_t hfn_plan_strategy_at(const hotfn_plan *plan, uint32_t inde
     return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_STRATEGY_AT];
 }
 
-/* Where the patch stands, islands aside. */
+/* The bytes that the patch overwrites at the site; an island is not included. */
 static inline void hfn_plan_patch_at(const hotfn_plan *plan, uint32_t index, uint64_t *begin_rva,
                                      uint64_t *end_rva)
 {
@@ -152,9 +160,9 @@ static inline void hfn_plan_patch_at(const hotfn_plan *plan, uint32_t index, uin
     *end_rva = *begin_rva + entry[PLAN_ENTRY_PATCH_BYTES_AT];
 }
 
-static inline bool hfn_plan_comes_back(const hotfn_plan *plan, uint32_t index)
+static inline bool hfn_plan_has_tail_exit(const hotfn_plan *plan, uint32_t index)
 {
-    return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_COMEBACKS_AT] != 0;
+    return plan->entries[(uint64_t)index * PLAN_ENTRY_BYTES + PLAN_ENTRY_TAIL_EXITS_AT] != 0;
 }
 
 static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
@@ -163,7 +171,7 @@ static inline bool hfn_plan_is_timed(const hotfn_plan *plan, uint32_t index)
            HOTFN_VERDICT_TIMED;
 }
 
-/* index < entry_count of a plan that was opened: no check is left to do. */
+/* Decode an entry; index < entry_count. */
 static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_plan_hook *out)
 {
     const uint8_t *entry = plan->entries + (uint64_t)index * PLAN_ENTRY_BYTES;
@@ -196,12 +204,12 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->fixups = out->moved + out->moved_bytes;
     out->steps = out->fixups + out->fixup_count * PLAN_FIXUP_BYTES;
     out->cfi = out->steps + out->step_count * PLAN_STEP_BYTES;
-    out->comes_to_rva = hfn_read_le32(entry + PLAN_ENTRY_COMES_TO_AT);
-    out->comeback_count = entry[PLAN_ENTRY_COMEBACKS_AT];
-    out->comebacks = out->cfi + out->cfi_bytes;
+    out->tail_target_rva = hfn_read_le32(entry + PLAN_ENTRY_TAIL_TARGET_AT);
+    out->tail_exit_count = entry[PLAN_ENTRY_TAIL_EXITS_AT];
+    out->tail_exits = out->cfi + out->cfi_bytes;
 }
 
-/* PUN: displacements that the bytes allow are those with (displacement & mask) == fixed. */
+/* PUN: a displacement can be used if (displacement & mask) == fixed. */
 static inline uint32_t hfn_plan_pun_mask(const hfn_plan_hook *hook)
 {
     return (uint32_t)(UINT64_C(0xffffffff) << 8 * (hook->patch_bytes - 1));
@@ -222,11 +230,11 @@ enum {
     PLAN_SITE_NONE = 0xfffff,
 };
 
-/* Walks the sites; field_rva and entry are those of the current one. */
+/* Iterates over the sites; field_rva and entry are those of the current one. */
 typedef struct hfn_site_walk {
     const uint8_t *at, *end;
     uint32_t field_rva, entry;
-    uint32_t next_rva; /* behind the current field */
+    uint32_t next_rva; /* end of the current field */
 } hfn_site_walk;
 
 static inline hfn_site_walk hfn_site_walk_begin(const hotfn_plan *plan)
@@ -235,7 +243,7 @@ static inline hfn_site_walk hfn_site_walk_begin(const hotfn_plan *plan)
                             0, 0, 0 };
 }
 
-/* Of a plan that was opened: no check is left to do. */
+/* Advance to the next site; false if there is none. */
 static inline bool hfn_site_walk_next(hfn_site_walk *walk)
 {
     while (walk->at != walk->end) {
@@ -251,10 +259,10 @@ static inline bool hfn_site_walk_next(hfn_site_walk *walk)
     return false;
 }
 
-/* The entry of a function, UINT32_MAX if the plan has none. */
+/* Index of the entry of a function, UINT32_MAX if the plan has none. */
 uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index);
 uint64_t hfn_plan_checksum(const uint8_t *bytes, uint64_t byte_count);
-/* Head and checksum are right: the bytes are as they were written.  What they say is not checked. */
+/* Whether header and checksum are valid.  The entries are not validated. */
 bool hfn_plan_is_whole(const uint8_t *bytes, uint64_t byte_count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From verdicts to a plan: the only file of this station that sees verdicts, so that what patches a
- * process can be linked without a judge and its decoder. */
+/* Builds a plan from verdicts.  This is the only file of the folder that sees verdicts, so that a
+ * process can be patched without linking the analysis and its decoder. */
 #include "plan/plan_write.h"
 
 #include "base/memory.h"
@@ -12,8 +12,8 @@
 
 #define NO_ENTRY UINT32_MAX
 
-/* How many bytes from the site on must be as in the file: those that are overwritten, those that are
- * moved, and for a pun those that the jump borrows. */
+/* The number of bytes at the site that must equal the file: those that are overwritten or moved,
+ * and for a pun the bytes that become part of the jump. */
 static uint32_t original_bytes_of(const hfn_verdict *verdict)
 {
     uint32_t patched = verdict->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : verdict->pub.patch_bytes;
@@ -21,7 +21,7 @@ static uint32_t original_bytes_of(const hfn_verdict *verdict)
     return verdict->covered_bytes > patched ? verdict->covered_bytes : patched;
 }
 
-/* Where the function's code ends, as far as the section has bytes. */
+/* End of the function's code, limited to the bytes of its section. */
 static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t site_rva,
                        uint64_t bytes_behind_site)
 {
@@ -32,29 +32,30 @@ static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t 
                                                            : site_rva + bytes_behind_site;
 }
 
-/* The function's jumps that come back.  False if they do not fit the format. */
-static bool find_comebacks(const hotfn_verdicts *verdicts, uint32_t index,
-                           uint32_t fields[UINT8_MAX], hfn_plan_source *source)
+/* Collect the tail jumps to the function's tail target.  False if there are none, or more than
+ * the format holds. */
+static bool find_tail_exits(const hotfn_verdicts *verdicts, uint32_t index,
+                            uint32_t fields[UINT8_MAX], hfn_plan_new_entry *source)
 {
-    uint32_t to = hfn_verdicts_at(verdicts, index)->pub.comes_to - 1;
+    uint32_t to = hfn_verdicts_at(verdicts, index)->pub.tail_target - 1;
     uint64_t end =
         source->rva + hfn_functions_at(hfn_verdicts_functions(verdicts), index)->byte_count;
     size_t count, i;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
-    source->comebacks = fields;
-    source->comes_to_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
+    source->tail_exits = fields;
+    source->tail_target_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
     i = hfn_count_below_u32(sites, count, sizeof *sites, offsetof(hfn_branch, field), source->rva);
     for (; i < count && sites[i].field < end; i++) {
         if (sites[i].target != to) {
             continue;
         }
-        if (source->comeback_count == UINT8_MAX) {
+        if (source->tail_exit_count == UINT8_MAX) {
             return false;
         }
-        fields[source->comeback_count++] = sites[i].field;
+        fields[source->tail_exit_count++] = sites[i].field;
     }
-    return source->comeback_count > 0;
+    return source->tail_exit_count > 0;
 }
 
 static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
@@ -65,14 +66,14 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
     uint32_t original_bytes = original_bytes_of(verdict);
     hfn_span original = hfn_image_span(image, verdict->site_rva);
     hfn_moved moved;
-    uint32_t comebacks[UINT8_MAX];
-    hfn_plan_source source = {
+    uint32_t tail_exits[UINT8_MAX];
+    hfn_plan_new_entry source = {
         .function_index = index,
         .section = hfn_image_section_of(image, verdict->site_rva),
         .rva = verdict->site_rva - verdict->pub.patch_offset,
         .end_rva = end_of(verdicts, index, verdict->site_rva, original.size),
         .strategy = verdict->pub.strategy,
-        .flags = verdict->pub.flags & 0xffu, /* without the reason not to time */
+        .flags = verdict->pub.flags & 0xffu, /* without the reason for not being timed */
         .arguments = verdict->pub.flags >> 24,
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
@@ -87,18 +88,18 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
     if (original.size < original_bytes || !hfn_verdicts_moved(verdicts, index, &moved)) {
         return HOTFN_E_LIMIT;
     }
-    if (verdict->pub.comes_to != 0 && !find_comebacks(verdicts, index, comebacks, &source)) {
+    if (verdict->pub.tail_target != 0 && !find_tail_exits(verdicts, index, tail_exits, &source)) {
         source.flags &= ~HOTFN_VERDICT_TIMED;
-        source.arguments = source.comeback_count = source.comes_to_rva = 0;
+        source.arguments = source.tail_exit_count = source.tail_target_rva = 0;
     }
     return hfn_plan_writer_add(writer, &source);
 }
 
-/* numbers[function] becomes its entry's index, NO_ENTRY if it has none. */
+/* Set numbers[function] to the index of its entry, NO_ENTRY if it has none. */
 static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
                                 uint32_t *numbers, const hotfn_env *env, hotfn_error *err)
 {
-    uint32_t count = hotfn_verdicts_get_count(verdicts), left_out = 0, number = 0;
+    uint32_t count = hotfn_verdicts_get_count(verdicts), dropped_count = 0, number = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const hfn_verdict *verdict = hfn_verdicts_at(verdicts, i);
@@ -112,14 +113,14 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
         if (status == HOTFN_E_NO_MEMORY) {
             return hfn_fail(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
         }
-        left_out += status != HOTFN_OK;
+        dropped_count += status != HOTFN_OK;
         if (status == HOTFN_OK) {
             numbers[i] = number++;
         }
     }
-    if (left_out > 0) {
-        hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions do not fit the plan's format",
-                left_out);
+    if (dropped_count > 0) {
+        hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions cannot be stored in the plan",
+                dropped_count);
     }
     return HOTFN_OK;
 }
@@ -187,7 +188,8 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
     }
     if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX) {
-        status = hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "an image beyond 4 GiB");
+        status =
+            hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "the image is larger than 4 GiB");
     } else {
         status = add_all(writer, verdicts, hfn_image_env(image), err);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer of plan blocks: three growing byte arrays (ranges, entries, data) that are joined behind
- * the header at the end.  What it makes is opened by hotfn_plan_open like any other block. */
+/* The writer collects ranges, entries, data and sites in growing arrays and joins them behind the
+ * header.  The result is opened by hotfn_plan_open like any other plan. */
 #include "plan/plan_write.h"
 
 #include "base/memory.h"
@@ -13,17 +13,17 @@ typedef struct buffer {
 
 struct hfn_plan_writer {
     hotfn_env env;
-    const hfn_patching *patching; /* NULL: no such machine */
+    const hfn_patching *patching; /* NULL: unsupported machine */
     buffer ranges, entries, data, sites;
     uint32_t entry_count;
-    uint32_t site_behind; /* the last site's field */
+    uint32_t site_behind; /* end of the last site's field */
     uint32_t section;     /* of the last range */
     int64_t reach_begin, reach_end;
     uint8_t header[PLAN_HEADER_BYTES];
 };
 
-/* More bytes at the end; NULL if there is no memory. */
-static uint8_t *extend(const hotfn_env *env, buffer *b, size_t byte_count)
+/* Append uninitialised bytes; NULL if there is no memory. */
+static uint8_t *extend_buffer(const hotfn_env *env, buffer *b, size_t byte_count)
 {
     uint8_t *at;
 
@@ -82,7 +82,7 @@ void hfn_plan_writer_destroy(hfn_plan_writer *writer)
 
 /* ---- One entry. */
 
-static void reach(hfn_plan_writer *writer, int64_t begin, int64_t end)
+static void extend_reach(hfn_plan_writer *writer, int64_t begin, int64_t end)
 {
     if (begin < writer->reach_begin) {
         writer->reach_begin = begin;
@@ -97,7 +97,7 @@ static bool fits_i32(int64_t value)
     return value >= INT32_MIN && value <= INT32_MAX;
 }
 
-static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
+static bool fits_format(const hfn_plan_new_entry *source, const hfn_moved *moved)
 {
     uint64_t site = source->rva + source->patch_offset;
     int64_t island = (int64_t)source->island_rva - (int64_t)(site + 2);
@@ -110,13 +110,13 @@ static bool fits_format(const hfn_plan_source *source, const hfn_moved *moved)
     return site + source->original_bytes <= UINT32_MAX && source->patch_offset <= UINT8_MAX &&
            source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
-           source->comeback_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
+           source->tail_exit_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
            moved->length <= HFN_MOVED_MAX &&
            (source->strategy != HOTFN_STRATEGY_ISLAND ||
             (island >= INT8_MIN && island <= INT8_MAX));
 }
 
-static uint8_t *copy(uint8_t *to, const uint8_t *from, size_t byte_count)
+static uint8_t *append_bytes(uint8_t *to, const uint8_t *from, size_t byte_count)
 {
     memcpy(to, from, byte_count);
     return to + byte_count;
@@ -132,47 +132,47 @@ static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *
         hfn_write_le32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
         if (writer->patching &&
             writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR) {
-            reach(writer, target, target + 1);
+            extend_reach(writer, target, target + 1);
         }
     }
 }
 
-static bool write_data(hfn_plan_writer *writer, const hfn_plan_source *source, const uint8_t *cfi,
-                       uint32_t cfi_bytes)
+static bool write_data(hfn_plan_writer *writer, const hfn_plan_new_entry *source,
+                       const uint8_t *cfi, uint32_t cfi_bytes)
 {
     const hfn_moved *moved = source->moved;
     bool island = source->strategy == HOTFN_STRATEGY_ISLAND;
     size_t byte_count = source->original_bytes + (island ? PLAN_ISLAND_BYTES : 0) + moved->length +
                         moved->fixup_count * PLAN_FIXUP_BYTES +
                         moved->instruction_count * PLAN_STEP_BYTES + cfi_bytes +
-                        (size_t)source->comeback_count * PLAN_FIELD_BYTES;
-    uint8_t *at = extend(&writer->env, &writer->data, byte_count);
+                        (size_t)source->tail_exit_count * PLAN_FIELD_BYTES;
+    uint8_t *at = extend_buffer(&writer->env, &writer->data, byte_count);
 
     if (!at) {
         return false;
     }
-    at = copy(at, source->original, source->original_bytes);
+    at = append_bytes(at, source->original, source->original_bytes);
     if (island) {
-        at = copy(at, source->island_original, PLAN_ISLAND_BYTES);
+        at = append_bytes(at, source->island_original, PLAN_ISLAND_BYTES);
     }
-    at = copy(at, moved->bytes, moved->length);
+    at = append_bytes(at, moved->bytes, moved->length);
     write_fixups(writer, at, moved, source->rva + source->patch_offset);
     at += moved->fixup_count * PLAN_FIXUP_BYTES;
     for (uint32_t i = 0; i < moved->instruction_count; i++, at += PLAN_STEP_BYTES) {
         at[0] = moved->original_at[i];
         at[1] = moved->moved_at[i];
     }
-    at = copy(at, cfi, cfi_bytes);
-    for (uint32_t i = 0; i < source->comeback_count; i++, at += PLAN_FIELD_BYTES) {
-        hfn_write_le32(at, source->comebacks[i]);
+    at = append_bytes(at, cfi, cfi_bytes);
+    for (uint32_t i = 0; i < source->tail_exit_count; i++, at += PLAN_FIELD_BYTES) {
+        hfn_write_le32(at, source->tail_exits[i]);
     }
-    if (source->comeback_count > 0) {
-        reach(writer, source->comes_to_rva, (int64_t)source->comes_to_rva + 1);
+    if (source->tail_exit_count > 0) {
+        extend_reach(writer, source->tail_target_rva, (int64_t)source->tail_target_rva + 1);
     }
     return true;
 }
 
-static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t data_at,
+static void write_entry(uint8_t *entry, const hfn_plan_new_entry *source, uint32_t data_at,
                         uint32_t cfi_bytes)
 {
     uint64_t site = source->rva + source->patch_offset;
@@ -192,22 +192,22 @@ static void write_entry(uint8_t *entry, const hfn_plan_source *source, uint32_t 
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SCRATCH_AT] = (uint8_t)source->scratch;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
-    hfn_write_le32(entry + PLAN_ENTRY_COMES_TO_AT, source->comes_to_rva);
-    entry[PLAN_ENTRY_COMEBACKS_AT] = (uint8_t)source->comeback_count;
+    hfn_write_le32(entry + PLAN_ENTRY_TAIL_TARGET_AT, source->tail_target_rva);
+    entry[PLAN_ENTRY_TAIL_EXITS_AT] = (uint8_t)source->tail_exit_count;
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
         entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
     }
 }
 
-/* The range that the entry belongs to: the last one, or one that begins with it. */
-static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source)
+/* The range of the entry: the last one, or a new range. */
+static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_new_entry *source)
 {
     uint8_t *range;
 
     if (writer->ranges.used > 0 && source->section == writer->section) {
         return writer->ranges.bytes + writer->ranges.used - PLAN_RANGE_BYTES;
     }
-    range = extend(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
+    range = extend_buffer(&writer->env, &writer->ranges, PLAN_RANGE_BYTES);
     if (!range) {
         return NULL;
     }
@@ -219,7 +219,7 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_source *source
     return range;
 }
 
-static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
+static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_new_entry *source)
 {
     uint64_t begin = source->rva, end = begin + source->patch_offset + source->original_bytes;
     uint64_t island = source->island_rva;
@@ -243,11 +243,11 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_source *source)
     }
     hfn_write_le32(range + PLAN_RANGE_COUNT_OF_AT,
                    hfn_read_le32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
-    reach(writer, (int64_t)begin, (int64_t)end);
+    extend_reach(writer, (int64_t)begin, (int64_t)end);
     return true;
 }
 
-hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source *source)
+hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_new_entry *source)
 {
     uint8_t cfi[PLAN_CFI_MAX];
     uint32_t cfi_bytes =
@@ -259,7 +259,7 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_source 
         data_at > UINT32_MAX - 4096) {
         return HOTFN_E_LIMIT;
     }
-    entry = extend(&writer->env, &writer->entries, PLAN_ENTRY_BYTES);
+    entry = extend_buffer(&writer->env, &writer->entries, PLAN_ENTRY_BYTES);
     if (!entry) {
         return HOTFN_E_NO_MEMORY;
     }
@@ -289,7 +289,7 @@ static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
 
 static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
 {
-    uint8_t *at = extend(&writer->env, &writer->sites, PLAN_SITE_BYTES);
+    uint8_t *at = extend_buffer(&writer->env, &writer->sites, PLAN_SITE_BYTES);
 
     if (!at) {
         return false;
@@ -342,11 +342,11 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
         return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
     }
     finish_header(writer, byte_count);
-    at = copy(at, writer->header, PLAN_HEADER_BYTES);
+    at = append_bytes(at, writer->header, PLAN_HEADER_BYTES);
     if (writer->entry_count > 0) {
-        at = copy(at, writer->ranges.bytes, writer->ranges.used);
-        at = copy(at, writer->entries.bytes, writer->entries.used);
-        at = copy(at, writer->data.bytes, writer->data.used);
+        at = append_bytes(at, writer->ranges.bytes, writer->ranges.used);
+        at = append_bytes(at, writer->entries.bytes, writer->entries.used);
+        at = append_bytes(at, writer->data.bytes, writer->data.used);
         if (writer->sites.used > 0) {
             memcpy(at, writer->sites.bytes, writer->sites.used);
         }

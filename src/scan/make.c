@@ -44,13 +44,13 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
                                hotfn_error *err)
 {
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
-    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK);
+    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT);
     so.symbol_dirs = options->symbol_dirs;
     so.symbol_dir_count = options->symbol_dir_count;
     hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
     vo.threads = options->threads;
     vo.flags = options->flags & HOTFN_SCAN_TIMING ? HOTFN_VERDICTS_TIMING : 0;
-    vo.flags |= options->flags & HOTFN_SCAN_NO_COMEBACK ? HOTFN_VERDICTS_NO_COMEBACK : 0;
+    vo.flags |= options->flags & HOTFN_SCAN_NO_TAIL_EXIT ? HOTFN_VERDICTS_NO_TAIL_EXIT : 0;
     hotfn_status s = hotfn_image_open(&w->image, path, w->env, err);
     if (s == HOTFN_OK) {
         s = refuse_foreign(w->image, path, err);
@@ -64,7 +64,7 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
         s = hotfn_functions_build(&w->functions, w->image, w->symbols, w->env, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_verdicts_judge(&w->verdicts, w->image, w->functions, &vo, w->env, err);
+        s = hotfn_verdicts_create(&w->verdicts, w->image, w->functions, &vo, w->env, err);
     }
     if (s == HOTFN_OK) {
         s = hotfn_plan_build(&w->plan, w->image, w->functions, w->verdicts, w->env, err);
@@ -130,7 +130,7 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
         e[25] = (uint8_t)v.strategy;
         e[26] = (uint8_t)v.reason;
         e[27] = (uint8_t)(v.reason >> 8);
-        hfn_write_le32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.comes_to : v.offset);
+        hfn_write_le32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.owner : v.offset);
         hfn_write_le32(e + 32, v.flags);
         h->hookable_count += e[24] == HOTFN_STATE_WAITING;
         h->refused_count += e[24] == HOTFN_STATE_REFUSED;

@@ -162,7 +162,7 @@ static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, h
 /* No jump may be rewritten for good, because a stop restores every byte. */
 static uint32_t get_scan_flags(const hotfn_session *s)
 {
-    return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_COMEBACK : 0;
+    return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT : 0;
 }
 
 static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)

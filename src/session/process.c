@@ -353,7 +353,7 @@ hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error
 {
     hotfn_status s = hotfn_hooks_remove(p->hooks, why);
 
-    *remaining = hfn_hooks_count_standing(p->hooks);
+    *remaining = hfn_hooks_count_patched(p->hooks);
     if (hfn_live_time_header(p->live)) {
         hfn_process_end_times(p);
     }

@@ -64,7 +64,7 @@ static void pin_libraries(void)
 {
     uint64_t found = hfn_os_find_symbol("libgcc_s.so.1", "__register_frame");
 
-    hfn_unwind_tell((void (*)(void *))(uintptr_t)found);
+    hfn_unwind_set_register_frame((void (*)(void *))(uintptr_t)found);
     hfn_os_keep_module_loaded((const void *)(uintptr_t)&hfn_session_may_time);
 }
 

@@ -1,71 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a callee takes from the stack when it returns is its own affair on i386: `ret n` of a stdcall,
- * or of a function that returns a struct.  Where the callee is known its returns tell, or its name.  Else
- * the proof believes that it takes nothing.  If it does take some, the stack pointer is higher than
- * believed from there on, and at a return that is reached by it alone it is not where the proof says: so
- * each return that fits shows that all calls on the ways to it took nothing.  What remains are places that
- * lead to no such return (`abort` follows, or the frame pointer sets the stack pointer anew): if one of
- * them touches something close to the return address by the stack pointer, the proof ends.
+ * i386: how many bytes of arguments a callee pops (`ret n` of stdcall, or of functions that
+ * return structures).
+ *
+ * If the callee is known, its returns or its name answer.  Otherwise the proof assumes that it
+ * pops nothing.  If that is wrong, the stack pointer is higher than assumed from there on, and a
+ * return that uses it does not fit; so each return that fits confirms the assumption for all
+ * calls on the paths to it.  Blocks from which no such return is reached (`abort` follows, or the
+ * frame pointer resets the stack pointer) are unconfirmed: the proof fails if one of them
+ * accesses bytes near the return address by the stack pointer.
  */
 #include "verdicts/prove.h"
 
-enum { CANNOT_BE_TOLD = UINT8_MAX };
+enum { POPS_UNKNOWN = UINT8_MAX };
 
-/* All returns of the function take as much along.  Not of one that has none: it may jump on to others. */
-static uint8_t read_returns(const hfn_judging *j, const hfn_subject *s)
+/* Words that the returns of the function pop, plus 1; POPS_UNKNOWN if they differ or there are
+ * none. */
+static uint8_t read_returns(const hfn_analysis *a, const hfn_body *body)
 {
     uint8_t words = 0;
 
-    for (uint64_t at = s->rva; s->region && at < s->end;) {
-        const uint8_t *bytes = s->region->bytes + (at - s->region->rva);
+    for (uint64_t at = body->rva; body->region && at < body->end;) {
+        const uint8_t *bytes = body->region->bytes + (at - body->region->rva);
         hfn_stack_state state;
         hfn_instruction in;
-        if (!j->arch->decode(bytes, s->end - at, at, j->info.link_base, &in)) {
-            return CANNOT_BE_TOLD;
+        if (!a->arch->decode(bytes, body->end - at, at, a->info.link_base, &in)) {
+            return POPS_UNKNOWN;
         }
         if (in.flow == HFN_FLOW_RETURN) {
-            j->arch->begin_stack(&state);
-            if (j->arch->step_stack(bytes, s->end - at, at, &state) != HFN_STACK_OK ||
+            a->arch->begin_stack(&state);
+            if (a->arch->step_stack(bytes, body->end - at, at, &state) != HFN_STACK_OK ||
                 (words != 0 && words != 1 + state.popped_bytes / 4)) {
-                return CANNOT_BE_TOLD;
+                return POPS_UNKNOWN;
             }
             words = (uint8_t)(1 + state.popped_bytes / 4);
         }
         at += in.length;
     }
-    return words == 0 ? CANNOT_BE_TOLD : words;
+    return words == 0 ? POPS_UNKNOWN : words;
 }
 
-static uint8_t pops_of(const hfn_judging *j, uint64_t target)
+static uint8_t pops_of(const hfn_analysis *a, uint64_t target)
 {
-    uint32_t index = hfn_judging_lower(j, target);
+    uint32_t index = hfn_analysis_find_body(a, target);
     uint8_t known;
 
-    if (index == j->count || j->subjects[index].rva != target ||
-        j->subjects[index].kind == HOTFN_FUNCTION_PLT) {
-        return CANNOT_BE_TOLD;
+    if (index == a->count || a->bodies[index].rva != target ||
+        a->bodies[index].kind == HOTFN_FUNCTION_PLT) {
+        return POPS_UNKNOWN;
     }
-    known = __atomic_load_n(&j->pops[index], __ATOMIC_RELAXED); /* all threads find the same */
+    known =
+        __atomic_load_n(&a->pops[index], __ATOMIC_RELAXED); /* all threads compute the same value */
     if (known == 0) {
-        known = read_returns(j, &j->subjects[index]);
-        __atomic_store_n(&j->pops[index], known, __ATOMIC_RELAXED);
+        known = read_returns(a, &a->bodies[index]);
+        __atomic_store_n(&a->pops[index], known, __ATOMIC_RELAXED);
     }
     return known;
 }
 
-void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state)
+void hfn_pops_apply_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state)
 {
-    const hfn_judging *j = p->judging;
-    uint8_t stack = j->arch->stack_register, known = pops_of(j, target);
-    const hfn_slot *slot = known == CANNOT_BE_TOLD ? hfn_prove_slot(p, target) : NULL;
+    const hfn_analysis *a = p->analysis;
+    uint8_t stack = a->arch->stack_register, known = pops_of(a, target);
+    const hfn_slot *slot = known == POPS_UNKNOWN ? hfn_prove_find_slot(p, target) : NULL;
 
     if (slot && slot->pops_nothing) {
         known = 1;
     } else if (slot && slot->own != UINT64_MAX) {
-        known = pops_of(j, slot->own);
+        known = pops_of(a, slot->own);
     }
-    if (known == CANNOT_BE_TOLD) {
+    if (known == POPS_UNKNOWN) {
         return;
     }
     state->uncertain_calls = called;
@@ -74,7 +78,8 @@ void hfn_pops_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_sta
     }
 }
 
-void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state, bool returns)
+void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
+                          bool returns)
 {
     hfn_leader *l;
 
@@ -84,37 +89,37 @@ void hfn_pops_note(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
     if (!called_before && !state->uncertain_calls && !state->depends_on_calls) {
         return;
     }
-    l = hfn_prove_leader(p, p->block);
+    l = hfn_prove_find_leader(p, p->block);
     l->resets |= called_before > 0 && state->uncertain_calls == 0;
     l->returns |= returns && state->uncertain_calls > 0;
-    l->unsettled |= state->depends_on_calls;
+    l->depends_on_calls |= state->depends_on_calls;
     state->depends_on_calls = false;
 }
 
-void hfn_pops_lead(hfn_prover *p, uint64_t to, const hfn_stack_state *state)
+void hfn_pops_add_edge(hfn_prover *p, uint64_t to, const hfn_stack_state *state)
 {
-    const hfn_way way = { p->block, to };
+    const hfn_cfg_edge edge = { p->block, to };
 
     if (!state->uncertain_calls || p->block == UINT64_MAX) {
         return;
     }
-    if (!hfn_grow(&p->judging->env, (void **)&p->ways, &p->way_capacity, p->way_count + 1,
-                  sizeof way)) {
+    if (!hfn_grow(&p->analysis->env, (void **)&p->edges, &p->edge_capacity, p->edge_count + 1,
+                  sizeof edge)) {
         p->no_memory = true;
         return;
     }
-    p->ways[p->way_count++] = way;
+    p->edges[p->edge_count++] = edge;
 }
 
-bool hfn_pops_are_settled(hfn_prover *p)
+bool hfn_pops_are_consistent(hfn_prover *p)
 {
     bool any = true;
 
     while (any) {
         any = false;
-        for (size_t i = p->way_count; i-- > 0;) {
-            const hfn_leader *to = hfn_prove_leader(p, p->ways[i].to);
-            hfn_leader *from = hfn_prove_leader(p, p->ways[i].from);
+        for (size_t i = p->edge_count; i-- > 0;) {
+            const hfn_leader *to = hfn_prove_find_leader(p, p->edges[i].to);
+            hfn_leader *from = hfn_prove_find_leader(p, p->edges[i].from);
             if (to->returns && !to->resets && !from->returns && !from->resets) {
                 any = from->returns = true;
             }
@@ -122,7 +127,7 @@ bool hfn_pops_are_settled(hfn_prover *p)
     }
     for (uint32_t i = 0; i < p->capacity; i++) {
         const hfn_leader *l = &p->leaders[i];
-        if (l->rva != UINT64_MAX && l->unsettled && (!l->returns || l->resets)) {
+        if (l->rva != UINT64_MAX && l->depends_on_calls && (!l->returns || l->resets)) {
             return false;
         }
     }

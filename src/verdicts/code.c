@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lays the executable sections out as sorted regions, with room for their marks. */
+/* Builds the sorted list of regions, without overlaps, and allocates their marks. */
 #include "verdicts/code.h"
 
 #include "base/search.h"
@@ -19,7 +19,7 @@ static int compare_regions(const void *a, const void *b)
     return (left->rva > right->rva) - (left->rva < right->rva);
 }
 
-/* The section's code as a region; false if it holds none. */
+/* Make a region of a section; false if the section contains no code. */
 static bool read_region(const hotfn_image *image, uint32_t index, hfn_region *out)
 {
     hotfn_section section = HOTFN_SECTION_INIT;
@@ -39,7 +39,7 @@ static bool read_region(const hotfn_image *image, uint32_t index, hfn_region *ou
     return true;
 }
 
-/* Cut what overlaps its forerunner, and what is more than the file can hold. */
+/* Remove overlaps with previous regions, and limit the total to the size of the file. */
 static uint32_t drop_overlaps(hfn_region *regions, uint32_t count, uint64_t file_bytes)
 {
     uint64_t end = 0, left = file_bytes;

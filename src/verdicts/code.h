@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The executable sections of an image with their bytes, and for each byte the marks of what was seen
- * to lead there.  The marks are the one result of the scan; any thread may add some at any time. */
+/* The executable sections of an image, and for each byte marks of how it is reached.  The marks
+ * are the main result of decoding; any thread may add some at any time. */
 #ifndef HFN_VERDICTS_CODE_H
 #define HFN_VERDICTS_CODE_H
 
@@ -11,13 +11,13 @@
 #define HFN_MARK_CALLED 1u    /* a direct call                                            */
 #define HFN_MARK_TAKEN 2u     /* its address is in a pointer, an instruction or an export */
 #define HFN_MARK_JUMPED 4u    /* a jump, or an entry of a jump table                      */
-#define HFN_MARK_FROM_PART 8u /* one of the jumps comes from what may be a fragment      */
+#define HFN_MARK_FROM_PART 8u /* one of the jumps is in code that may be a fragment       */
 
 /* One executable section.  They are sorted and do not overlap. */
 typedef struct hfn_region {
-    uint64_t rva, end, tail_end; /* end to tail_end: no code, the rest of the last page */
-    const uint8_t *bytes;        /* tail_end - rva of them             */
-    uint8_t *marks;              /* four bits a byte, low nibble first */
+    uint64_t rva, end, tail_end; /* [end, tail_end): the rest of the last page, no code */
+    const uint8_t *bytes;        /* [tail_end - rva]                   */
+    uint8_t *marks;              /* four bits for each byte, low nibble first */
 } hfn_region;
 
 typedef struct hfn_code {
@@ -26,12 +26,12 @@ typedef struct hfn_code {
     size_t capacity;
 } hfn_code;
 
-/* False if there is no memory.  Regions never hold more bytes than the file has, however its
- * headers lie. */
+/* Find the regions; false if there is no memory.  Regions never have more bytes than the file,
+ * whatever its headers claim. */
 bool hfn_code_init(hfn_code *code, const hotfn_image *image, const hotfn_env *env);
 void hfn_code_finish(hfn_code *code, const hotfn_env *env);
 
-/* The region that holds rva, or NULL. */
+/* The region that contains rva, or NULL. */
 const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva);
 
 static inline bool hfn_region_has(const hfn_region *region, uint64_t rva)
@@ -39,8 +39,8 @@ static inline bool hfn_region_has(const hfn_region *region, uint64_t rva)
     return rva - region->rva < region->end - region->rva;
 }
 
-/* Add marks to the byte at rva, which lies in the region.  Relaxed: they are read after the
- * scanning threads were joined. */
+/* Add marks to a byte of the region.  Relaxed: joining the worker threads orders them before they
+ * are read. */
 static inline void hfn_region_mark(const hfn_region *region, uint64_t rva, uint32_t marks)
 {
     uint64_t offset = rva - region->rva;
@@ -61,7 +61,7 @@ static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)
            15u;
 }
 
-/* Where rva lies in no region, nothing happens. */
+/* Add marks; does nothing if rva is in no region. */
 void hfn_code_mark(const hfn_code *code, uint64_t rva, uint32_t marks);
 uint32_t hfn_code_marks(const hfn_code *code, uint64_t rva);
 

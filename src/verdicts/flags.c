@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where flags are live.  No ABI passes anything in them, but hand-written code does, into calls and through
- * them, and so do the pieces that clang's outliner makes: `call piece; jne`, where the piece only moves
- * data.  So behind each direct call it is looked whether flags are read there that nobody has written
- * since: then whoever is called hands them through, or makes them, and where it makes them its own line from
- * the entry shows so.  What it calls last and jumps on to does in its place.  Calls by address and into other
- * images are not seen.
+ * Finds functions at whose entry flags are live.  No ABI passes values in flags, but hand-written
+ * code does, and so do outlined functions of clang: `call outlined; jne`, where the outlined code
+ * only moves data.  Where flags are read after a direct call and not written in between, the
+ * callee either sets them, which its own code shows, or leaves them live out; then the same holds
+ * for its last calls and tail jumps.  Indirect calls and calls of other images are not followed.
  */
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 
-#define HOPS_MAX 4 /* from one region into another */
+#define HOPS_MAX 4 /* transitions from one region to another */
 
-bool hfn_flags_live(const hfn_judging *j, uint64_t rva, bool at_return)
+bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return)
 {
     for (int hop = 0; hop < HOPS_MAX; hop++) {
-        const hfn_region *region = hfn_code_region(&j->code, rva);
+        const hfn_region *region = hfn_code_region(&a->code, rva);
         if (!region) {
             return true;
         }
-        if (!j->arch->flags_live(region->bytes, region->end - region->rva, region->rva, rva,
+        if (!a->arch->flags_live(region->bytes, region->end - region->rva, region->rva, rva,
                                  at_return, &rva)) {
             return false;
         }
@@ -26,55 +25,55 @@ bool hfn_flags_live(const hfn_judging *j, uint64_t rva, bool at_return)
     return true;
 }
 
-static void add_hand(hfn_judging *j, uint64_t target)
+static void add_flags_live_out(hfn_analysis *a, uint64_t target)
 {
-    hfn_judging_append(j, (void **)&j->flag_hands, &j->flag_hand_count, &j->flag_hand_capacity,
-                       &target, sizeof target);
+    hfn_analysis_append(a, (void **)&a->flags_live_out, &a->flags_live_out_count,
+                        &a->flags_live_out_capacity, &target, sizeof target);
 }
 
-void hfn_flags_note_call(hfn_judging *j, uint64_t target, uint64_t behind)
+void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind)
 {
-    if (j->arch->stubs_change_flags && hfn_flags_live(j, behind, false)) {
-        add_hand(j, target);
+    if (a->arch->stubs_change_flags && hfn_flags_live(a, behind, false)) {
+        add_flags_live_out(a, target);
     }
 }
 
-/* Its last calls, as far as flags are concerned, and where it jumps on to. */
-static void read_subject(hfn_judging *j, const hfn_subject *s)
+/* Add the targets of the function's tail jumps, and of its calls after which no flag is written. */
+static void read_body(hfn_analysis *a, const hfn_body *body)
 {
     hfn_instruction in;
 
-    for (uint64_t at = s->rva, next; at < s->end; at = next) {
-        next = hfn_judging_skip(j, at);
-        if (!j->arch->decode(s->region->bytes + (at - s->region->rva), s->region->end - at, at, 0,
-                             &in)) {
+    for (uint64_t at = body->rva, next; at < body->end; at = next) {
+        next = hfn_analysis_next_start(a, at);
+        if (!a->arch->decode(body->region->bytes + (at - body->region->rva), body->region->end - at,
+                             at, 0, &in)) {
             continue;
         }
         next = at + in.length;
         bool leaves = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
-                      (in.target < s->rva || in.target >= s->end);
-        if (leaves || (in.flow == HFN_FLOW_CALL && hfn_flags_live(j, next, true))) {
-            add_hand(j, in.target);
+                      (in.target < body->rva || in.target >= body->end);
+        if (leaves || (in.flow == HFN_FLOW_CALL && hfn_flags_live(a, next, true))) {
+            add_flags_live_out(a, in.target);
         }
     }
 }
 
-void hfn_flags_settle(hfn_judging *j)
+void hfn_flags_propagate(hfn_analysis *a)
 {
-    for (size_t i = 0; i < j->flag_hand_count; i++) { /* more are added on the way */
-        uint64_t target = j->flag_hands[i];
-        uint32_t index = hfn_judging_lower(j, target);
-        if (index == j->count || j->subjects[index].rva != target) {
+    for (size_t i = 0; i < a->flags_live_out_count; i++) { /* the loop adds more */
+        uint64_t target = a->flags_live_out[i];
+        uint32_t index = hfn_analysis_find_body(a, target);
+        if (index == a->count || a->bodies[index].rva != target) {
             if (index == 0) {
                 continue;
             }
-            index--; /* behind its landing pad, or in its middle */
+            index--; /* behind its landing pad, or inside it */
         }
-        hfn_subject *s = &j->subjects[index];
-        if (!s->region || target >= s->end || (s->notes & HFN_NOTE_HANDS_FLAGS)) {
+        hfn_body *body = &a->bodies[index];
+        if (!body->region || target >= body->end || (body->traits & HFN_TRAIT_FLAGS_LIVE_OUT)) {
             continue;
         }
-        s->notes |= HFN_NOTE_HANDS_FLAGS;
-        read_subject(j, s);
+        body->traits |= HFN_TRAIT_FLAGS_LIVE_OUT;
+        read_body(a, body);
     }
 }

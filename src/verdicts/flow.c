@@ -1,83 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads all code of the image once, straight through, in threads, and marks every byte that a call,
- * a jump or a taken address leads to.  Functions are read from their entries, and so is what lies
- * between them: a jump into somebody's patch may come from anywhere.  Jump tables come after it
- * (tables.c): they need all marks.
+ * Decodes all code of the image once, linearly and in parallel, and marks every byte that a call,
+ * a jump or a taken address refers to.  Code between functions is decoded too, because a jump
+ * into a patch may come from there. Jump tables follow later (tables.c), since they need all
+ * marks.
  *
- * Bytes that are no instruction are skipped one by one (or word by word, where code is aligned); data
- * among code can only add marks, and so refusals.
+ * Undecodable bytes are skipped one unit at a time; data among code can only add marks, and so
+ * refusals.
  */
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 #include "verdicts/workers.h"
 
 #include <string.h>
 
-#define ITEM_BYTES 0x10000u /* of code, that a thread takes at a time */
+#define ITEM_BYTES 0x10000u /* of code, about what a thread decodes at a time */
 
-/* What one thread reads in one go: [from, to), both at entries or the ends of a region. */
+/* The code that one thread decodes at a time: [from, to), both entries or ends of a region. */
 typedef struct work_item {
     const hfn_region *region;
     uint64_t from, to;
-    uint32_t first_subject;
+    uint32_t first_function;
     hfn_branch *branches; /* found in it */
     size_t branch_count, branch_capacity;
 } work_item;
 
 typedef struct scan {
-    hfn_judging *judging;
+    hfn_analysis *analysis;
     work_item *items;
     size_t item_count, item_capacity;
 } scan;
 
-/* The stretch that is read now, and whose code it is. */
+/* The function, or the code between functions, that is being decoded. */
 typedef struct stretch {
-    hfn_judging *judging;
+    hfn_analysis *analysis;
     const hfn_region *region;
     uint64_t from, to;
-    uint32_t subject;
+    uint32_t function;
     uint32_t jump_marks;
     bool dispatches;
     work_item *item;
     size_t branches_before; /* in the item */
 } stretch;
 
-static void mark(const stretch *s, uint64_t target, uint32_t marks)
+static void add_marks(const stretch *s, uint64_t target, uint32_t marks)
 {
     if (hfn_region_has(s->region, target)) {
         hfn_region_mark(s->region, target, marks);
     } else {
-        hfn_code_mark(&s->judging->code, target, marks);
+        hfn_code_mark(&s->analysis->code, target, marks);
     }
 }
 
-static void note_jump(const stretch *s, uint64_t target, uint64_t landing_pad_end)
+static void record_jump(const stretch *s, uint64_t target, uint64_t landing_pad_end)
 {
-    mark(s, target, s->jump_marks);
-    if (s->subject != HFN_NO_SUBJECT && (target == s->from || target == landing_pad_end)) {
-        s->judging->subjects[s->subject].notes |= HFN_NOTE_LOOPS;
+    add_marks(s, target, s->jump_marks);
+    if (s->function != HFN_NO_FUNCTION && (target == s->from || target == landing_pad_end)) {
+        s->analysis->bodies[s->function].traits |= HFN_TRAIT_LOOPS;
     }
 }
 
-/* Remember a branch that leaves the function, or comes back to its entry. */
+/* Store a branch that leaves the function or targets its entry. */
 static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
 {
-    hfn_judging *j = s->judging;
+    hfn_analysis *a = s->analysis;
     work_item *item = s->item;
     uint64_t field = at + in->relative_at;
 
-    if (s->subject == HFN_NO_SUBJECT || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
+    if (s->function == HFN_NO_FUNCTION || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
         in->target > UINT32_MAX || (in->target > s->from && in->target < s->to) ||
-        !j->arch->is_retargetable ||
-        !j->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
+        !a->arch->is_retargetable ||
+        !a->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
         return;
     }
     if (item->branch_count == item->branch_capacity) {
-        hfn_os_lock_mutex(&j->lock);
-        bool fits = hfn_grow(&j->env, (void **)&item->branches, &item->branch_capacity,
+        hfn_os_lock_mutex(&a->lock);
+        bool fits = hfn_grow(&a->env, (void **)&item->branches, &item->branch_capacity,
                              item->branch_count + 1, sizeof *item->branches);
-        j->no_memory |= !fits;
-        hfn_os_unlock_mutex(&j->lock);
+        a->no_memory |= !fits;
+        hfn_os_unlock_mutex(&a->lock);
         if (!fits) {
             return;
         }
@@ -85,52 +85,52 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
     item->branches[item->branch_count++] = (hfn_branch){ (uint32_t)field, (uint32_t)in->target };
 }
 
-/* Bytes of code that an instruction reads or writes. */
-static void note_read(const stretch *s, uint64_t at, const hfn_instruction *in)
+/* Record the code or data that an instruction accesses. */
+static void record_access(const stretch *s, uint64_t at, const hfn_instruction *in)
 {
-    hfn_judging *j = s->judging;
+    hfn_analysis *a = s->analysis;
 
-    hfn_references_add(&j->references, in->target);
-    /* Most data lies behind all code. */
-    if (in->target < j->code.regions[j->code.count - 1].end && !in->is_padding &&
-        hfn_code_region(&j->code, in->target)) {
+    hfn_references_add(&a->references, in->target);
+    /* Most data is after all code. */
+    if (in->target < a->code.regions[a->code.count - 1].end && !in->is_padding &&
+        hfn_code_region(&a->code, in->target)) {
         hfn_fixed_add_read(
-            j, in->target,
-            j->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
+            a, in->target,
+            a->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
     }
 }
 
-static void note_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
-                             uint64_t landing_pad_end)
+static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
+                               uint64_t landing_pad_end)
 {
     uint64_t taken;
 
     switch (in->flow) {
     case HFN_FLOW_CALL:
-        mark(s, in->target, HFN_MARK_CALLED);
+        add_marks(s, in->target, HFN_MARK_CALLED);
         add_branch(s, at, in);
-        hfn_flags_note_call(s->judging, in->target, at + in->length);
+        hfn_flags_record_call(s->analysis, in->target, at + in->length);
         break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
-        note_jump(s, in->target, landing_pad_end);
+        record_jump(s, in->target, landing_pad_end);
         add_branch(s, at, in);
         break;
     case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
     default: break;
     }
     if (in->reads_memory_relative) {
-        note_read(s, at, in);
+        record_access(s, at, in);
     }
-    if (hfn_judging_takes(s->judging, in, &taken)) {
-        hfn_references_add(&s->judging->references, taken);
-        mark(s, taken, HFN_MARK_TAKEN);
+    if (hfn_analysis_takes_address(s->analysis, in, &taken)) {
+        hfn_references_add(&s->analysis->references, taken);
+        add_marks(s, taken, HFN_MARK_TAKEN);
     }
 }
 
 static void read_stretch(stretch *s)
 {
-    const hfn_judging *j = s->judging;
+    const hfn_analysis *a = s->analysis;
     const hfn_region *region = s->region;
     uint64_t at = s->from, landing_pad_end = s->from;
     hfn_instruction in;
@@ -139,45 +139,45 @@ static void read_stretch(stretch *s)
 
     while (at < s->to) {
         const uint8_t *bytes = region->bytes + (at - region->rva);
-        if (!j->arch->decode(bytes, region->end - at, at, j->info.link_base, &in)) {
-            at = hfn_judging_skip(j, at);
+        if (!a->arch->decode(bytes, region->end - at, at, a->info.link_base, &in)) {
+            at = hfn_analysis_next_start(a, at);
             is_clean = false;
             continue;
         }
-        if (j->arch->complete) {
-            j->arch->complete(bytes, &pages, &in);
+        if (a->arch->complete) {
+            a->arch->complete(bytes, &pages, &in);
         }
         if (in.is_landing_pad && at == s->from) {
             landing_pad_end = at + in.length;
         } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address) {
-            note_instruction(s, at, &in, landing_pad_end);
+            record_instruction(s, at, &in, landing_pad_end);
         }
         at += in.length;
     }
-    if (!is_clean || at != s->to) { /* data among code: what looks like a branch may be none */
+    if (!is_clean || at != s->to) { /* data among code: an apparent branch may not be one */
         s->item->branch_count = s->branches_before;
     }
 }
 
-static void scan_stretch(hfn_judging *j, work_item *item, uint64_t from, uint64_t to,
-                         uint32_t subject)
+static void scan_stretch(hfn_analysis *a, work_item *item, uint64_t from, uint64_t to,
+                         uint32_t function)
 {
-    stretch s = { .judging = j,
+    stretch s = { .analysis = a,
                   .region = item->region,
                   .from = from,
                   .to = to,
-                  .subject = subject,
+                  .function = function,
                   .item = item,
                   .branches_before = item->branch_count };
     bool maybe_part =
-        subject == HFN_NO_SUBJECT || (j->subjects[subject].notes & HFN_NOTE_MAYBE_PART);
+        function == HFN_NO_FUNCTION || (a->bodies[function].traits & HFN_TRAIT_MAY_BE_PART);
 
     s.jump_marks = HFN_MARK_JUMPED | (maybe_part ? HFN_MARK_FROM_PART : 0);
     read_stretch(&s);
     if (s.dispatches) {
-        const hfn_dispatcher d = { .from = from, .to = to, .subject = subject };
-        hfn_judging_append(j, (void **)&j->dispatchers, &j->dispatcher_count,
-                           &j->dispatcher_capacity, &d, sizeof d);
+        const hfn_dispatcher d = { .from = from, .to = to, .function = function };
+        hfn_analysis_append(a, (void **)&a->dispatchers, &a->dispatcher_count,
+                            &a->dispatcher_capacity, &d, sizeof d);
     }
 }
 
@@ -185,98 +185,97 @@ static void scan_item(void *user, uint32_t index)
 {
     const scan *whole = user;
     work_item *item = &whole->items[index];
-    hfn_judging *j = whole->judging;
+    hfn_analysis *a = whole->analysis;
     uint64_t at = item->from;
-    uint32_t i = item->first_subject;
+    uint32_t i = item->first_function;
 
     while (at < item->to) {
-        bool at_entry = i < j->count && j->subjects[i].rva == at;
-        uint32_t subject = at_entry ? i++ : HFN_NO_SUBJECT;
-        uint64_t stop =
-            i < j->count && j->subjects[i].rva < item->to ? j->subjects[i].rva : item->to;
-        if (at_entry && j->subjects[subject].end < stop) {
-            stop = j->subjects[subject].end;
+        bool at_entry = i < a->count && a->bodies[i].rva == at;
+        uint32_t function = at_entry ? i++ : HFN_NO_FUNCTION;
+        uint64_t stop = i < a->count && a->bodies[i].rva < item->to ? a->bodies[i].rva : item->to;
+        if (at_entry && a->bodies[function].end < stop) {
+            stop = a->bodies[function].end;
         }
-        scan_stretch(j, item, at, stop, subject);
+        scan_stretch(a, item, at, stop, function);
         at = stop;
     }
 }
 
 static bool add_item(scan *s, const hfn_region *region, uint64_t from, uint64_t to, uint32_t first)
 {
-    const work_item item = { .region = region, .from = from, .to = to, .first_subject = first };
+    const work_item item = { .region = region, .from = from, .to = to, .first_function = first };
 
-    return hfn_judging_append(s->judging, (void **)&s->items, &s->item_count, &s->item_capacity,
-                              &item, sizeof item);
+    return hfn_analysis_append(s->analysis, (void **)&s->items, &s->item_count, &s->item_capacity,
+                               &item, sizeof item);
 }
 
-/* Cut the region at entries into items of about ITEM_BYTES. */
+/* Split the region at entries into items of about ITEM_BYTES. */
 static bool cut_region(scan *s, const hfn_region *region)
 {
-    const hfn_judging *j = s->judging;
+    const hfn_analysis *a = s->analysis;
     uint64_t from = region->rva;
-    uint32_t i = hfn_judging_lower(j, region->rva), first = i;
+    uint32_t i = hfn_analysis_find_body(a, region->rva), first = i;
 
-    for (; i < j->count && j->subjects[i].rva < region->end; i++) {
-        if (j->subjects[i].rva - from < ITEM_BYTES) {
+    for (; i < a->count && a->bodies[i].rva < region->end; i++) {
+        if (a->bodies[i].rva - from < ITEM_BYTES) {
             continue;
         }
-        if (!add_item(s, region, from, j->subjects[i].rva, first)) {
+        if (!add_item(s, region, from, a->bodies[i].rva, first)) {
             return false;
         }
-        from = j->subjects[i].rva;
+        from = a->bodies[i].rva;
         first = i;
     }
     return add_item(s, region, from, region->end, first);
 }
 
-static void take_pointer(void *user, uint64_t target_rva)
+static void mark_taken(void *user, uint64_t target_rva)
 {
-    const hfn_judging *j = user;
+    const hfn_analysis *a = user;
 
-    hfn_code_mark(&j->code, target_rva, HFN_MARK_TAKEN);
+    hfn_code_mark(&a->code, target_rva, HFN_MARK_TAKEN);
 }
 
-/* The items' branches in one array, which is sorted, as items are. */
+/* Join the branches of all items, which are sorted, as the items are. */
 static void join_branches(scan *s)
 {
-    hfn_judging *j = s->judging;
+    hfn_analysis *a = s->analysis;
     size_t count = 0;
 
     for (size_t i = 0; i < s->item_count; i++) {
         count += s->items[i].branch_count;
     }
-    if (count > 0 && !hfn_grow(&j->env, (void **)&j->branches, &j->branch_capacity, count,
-                               sizeof *j->branches)) {
-        j->no_memory = true;
+    if (count > 0 && !hfn_grow(&a->env, (void **)&a->branches, &a->branch_capacity, count,
+                               sizeof *a->branches)) {
+        a->no_memory = true;
     }
     for (size_t i = 0; i < s->item_count; i++) {
         work_item *item = &s->items[i];
-        if (j->branches && item->branch_count > 0) {
-            memcpy(j->branches + j->branch_count, item->branches,
-                   item->branch_count * sizeof *j->branches);
+        if (a->branches && item->branch_count > 0) {
+            memcpy(a->branches + a->branch_count, item->branches,
+                   item->branch_count * sizeof *a->branches);
         }
-        j->branch_count += j->branches ? item->branch_count : 0;
+        a->branch_count += a->branches ? item->branch_count : 0;
         if (item->branches) {
-            hfn_free(&j->env, item->branches, item->branch_capacity * sizeof *item->branches);
+            hfn_free(&a->env, item->branches, item->branch_capacity * sizeof *item->branches);
         }
     }
 }
 
-void hfn_flow_scan(hfn_judging *j)
+void hfn_flow_scan(hfn_analysis *a)
 {
-    scan s = { .judging = j };
+    scan s = { .analysis = a };
     bool cut = true;
 
-    hfn_image_each_pointer(j->image, take_pointer, j);
-    for (uint32_t i = 0; i < j->code.count && cut; i++) {
-        cut = cut_region(&s, &j->code.regions[i]);
+    hfn_image_each_pointer(a->image, mark_taken, a);
+    for (uint32_t i = 0; i < a->code.count && cut; i++) {
+        cut = cut_region(&s, &a->code.regions[i]);
     }
     if (cut) {
-        hfn_workers_run(j->threads, (uint32_t)s.item_count, scan_item, &s);
+        hfn_workers_run(a->threads, (uint32_t)s.item_count, scan_item, &s);
     }
     join_branches(&s);
     if (s.items) {
-        hfn_free(&j->env, s.items, s.item_capacity * sizeof *s.items);
+        hfn_free(&a->env, s.items, s.item_capacity * sizeof *s.items);
     }
 }

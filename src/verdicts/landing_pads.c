@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Where exceptions lead: the call-site tables of C++ and its like (LSB core, 'Exception Frames'; the
- * layout is that of gcc's and LLVM's LSDA).  At a landing pad the stack pointer and the frame pointer
- * are what they were at the call, and no other register is known. */
+/* Follows exceptions: the call-site tables of C++ and similar languages (LSB core, 'Exception
+ * Frames'; the layout of gcc's and LLVM's LSDA).  At a landing pad the stack pointer and the
+ * frame pointer have their values of the call; no other register is known. */
 #include "functions/eh_frame_read.h"
 #include "verdicts/prove.h"
 
 typedef struct call_sites {
     hfn_eh_bytes eh;
     uint64_t at, end;
-    uint64_t function, pads; /* what calls and landing pads count from: RVAs */
+    uint64_t function, pads; /* RVAs that calls and landing pads are relative to */
     uint8_t encoding;
 } call_sites;
 
@@ -20,9 +20,9 @@ static bool open_table(const hfn_prover *p, const hfn_function *f, call_sites *o
     if (f->lsda_rva == UINT64_MAX) {
         return false;
     }
-    out->eh = (hfn_eh_bytes){ .bytes = hfn_image_span(p->judging->image, f->lsda_rva),
-                              .address = p->judging->info.link_base + f->lsda_rva,
-                              .word_bytes = p->judging->info.bits / 8 };
+    out->eh = (hfn_eh_bytes){ .bytes = hfn_image_span(p->analysis->image, f->lsda_rva),
+                              .address = p->analysis->info.link_base + f->lsda_rva,
+                              .word_bytes = p->analysis->info.bits / 8 };
     out->at = 0;
     out->function = out->pads = f->rva;
     if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding)) {
@@ -30,7 +30,7 @@ static bool open_table(const hfn_prover *p, const hfn_function *f, call_sites *o
     }
     if (encoding != HFN_ENCODING_OMIT &&
         (!hfn_eh_pointer(&out->eh, &out->at, encoding, &raw, &address) ||
-         !hfn_image_rva(p->judging->image, address, &out->pads))) {
+         !hfn_image_rva(p->analysis->image, address, &out->pads))) {
         return false;
     }
     if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding) ||
@@ -65,8 +65,8 @@ static bool next_site(call_sites *t, call_site *out)
     return true;
 }
 
-/* i386: an exception takes the arguments of the call away that it passes. */
-static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t call, int32_t *at)
+/* i386: unwinding removes the arguments of the call that the exception left. */
+static bool remove_arguments(const hfn_prover *p, const hfn_function *f, uint64_t call, int32_t *at)
 {
     uint64_t byte_count;
 
@@ -75,7 +75,7 @@ static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t 
     }
     if (f->cfi_bytes == 0 ||
         !hfn_eh_frame_arguments_at(
-            hfn_span_sub(hfn_image_span(p->judging->image, f->cfi_rva), 0, f->cfi_bytes),
+            hfn_span_sub(hfn_image_span(p->analysis->image, f->cfi_rva), 0, f->cfi_bytes),
             call - f->rva, &byte_count) ||
         byte_count > INT16_MAX) {
         return false;
@@ -86,10 +86,10 @@ static bool take_arguments(const hfn_prover *p, const hfn_function *f, uint64_t 
     return true;
 }
 
-/* Calls in the site lead to its pad. */
+/* Add edges from the calls of the site to its landing pad. */
 static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_site *site, bool *any)
 {
-    const hfn_arch *arch = p->judging->arch;
+    const hfn_arch *arch = p->analysis->arch;
 
     for (size_t i = 0; i < p->call_count; i++) {
         hfn_stack_state state = { .uncertain_calls = p->calls[i].called };
@@ -103,10 +103,10 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_sit
         state.at[arch->return_place] = p->calls[i].return_at;
         state.at[arch->stack_register] = p->calls[i].stack_at;
         state.at[arch->frame_register] = p->calls[i].frame_at;
-        if (!take_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register])) {
+        if (!remove_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register])) {
             return HOTFN_REASON_STACK_UNKNOWN;
         }
-        uint32_t reason = hfn_prove_leads(p, site->pad, &state, true);
+        uint32_t reason = hfn_prove_add_edge(p, site->pad, &state, true);
         *any |= p->count > before;
         if (reason != HOTFN_REASON_NONE) {
             return reason;
@@ -140,7 +140,7 @@ uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any)
     uint32_t reason = HOTFN_REASON_NONE;
 
     for (size_t i = 0; i < p->part_count && reason == HOTFN_REASON_NONE; i++) {
-        const hfn_function *f = hfn_functions_at(p->judging->functions, p->parts[i]);
+        const hfn_function *f = hfn_functions_at(p->analysis->functions, p->parts[i]);
         if (f && (f->flags & HOTFN_FUNCTION_HAS_LSDA)) {
             reason = follow_part(p, f, any);
         }

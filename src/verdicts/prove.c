@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walk of a proof (prove.h).  From the entry on code is followed block by block:
+ * The algorithm of a proof (prove.h).
  *
- *   1. The entry is the first leader: a place to be read, with the stack as it is when a function is called.
- *   2. A block is read from its leader on, instruction by instruction.  arch says what each does to the stack, and
- *      whether it touches what it may not, which ends the proof.  Where a branch leads there is a leader
- *      (prove_jumps.c); two ways to it that differ in how deep the stack is end the proof, but one that comes from
- *      behind a call, which may never return, gives in (prove_leaders.c).  A leader of which something new is
- *      known is read again.
- *   3. When all are read and there was an indirect jump: every place in the function that a jump or a table
- *      marks is taken for one of its targets.
- *   4. When that leads to nothing new: exceptions lead from the calls that were seen to their landing pads.
- *   5. Until nothing new is found.
+ *   1. The entry is the first leader, with the stack state of a call.
+ *   2. A block is followed from its leader, instruction by instruction.  The arch updates the stack
+ *      state and reports forbidden accesses, which end the proof.  Each branch target becomes a
+ *      leader (prove_jumps.c).  If two paths to a leader disagree on the depth of the stack, the
+ *      proof ends, unless one of them contains a call, which may not return: that path is dropped
+ *      (prove_leaders.c).  A leader whose state changed is followed again.
+ *   3. When no leader is left and there was an indirect jump, every byte of the function that a jump
+ *      or a table marks is treated as one of its targets.
+ *   4. When that adds nothing, exceptions are followed from the calls found so far to their landing
+ *      pads.
+ *   5. Repeat until nothing new is found.
  */
 #include "verdicts/prove.h"
 
@@ -20,11 +21,11 @@
 
 #include <string.h>
 
-/* ---- What the walk keeps. */
+/* ---- Records of the proof. */
 
-static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
+static void record_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
-    const hfn_arch *arch = p->judging->arch;
+    const hfn_arch *arch = p->analysis->arch;
     const hfn_call_state call = { at, state->at[arch->stack_register],
                                   state->at[arch->frame_register], state->at[arch->return_place],
                                   state->uncertain_calls };
@@ -32,23 +33,23 @@ static void note_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
     hfn_prove_append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
 
-/* What lies behind the last byte of a function or a part is none of its own. */
+/* End of the function or fragment that contains rva. */
 static uint64_t end_of_part(const hfn_prover *p, uint64_t rva)
 {
-    const hfn_judging *j = p->judging;
-    uint32_t next = hfn_judging_lower(j, rva + 1);
+    const hfn_analysis *a = p->analysis;
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
 
-    if (next > 0 && rva < j->subjects[next - 1].end) {
-        return j->subjects[next - 1].end;
+    if (next > 0 && rva < a->bodies[next - 1].end) {
+        return a->bodies[next - 1].end;
     }
-    return next < j->count ? j->subjects[next].rva : UINT64_MAX;
+    return next < a->count ? a->bodies[next].rva : UINT64_MAX;
 }
 
-static void note_part(hfn_prover *p, uint64_t rva)
+static void record_part(hfn_prover *p, uint64_t rva)
 {
-    uint32_t index = hfn_judging_lower(p->judging, rva + 1);
+    uint32_t index = hfn_analysis_find_body(p->analysis, rva + 1);
 
-    if (index == 0 || rva >= p->judging->subjects[index - 1].end) {
+    if (index == 0 || rva >= p->analysis->bodies[index - 1].end) {
         return;
     }
     index--;
@@ -61,14 +62,14 @@ static void note_part(hfn_prover *p, uint64_t rva)
                      sizeof index);
 }
 
-/* A call to a place in the function: it wants its own address, or is a retpoline's, whose callee puts
- * another return address in the place of this one. */
+/* Whether a call targets the function's own middle: to get its address, or in a retpoline, which
+ * replaces the return address. */
 static bool is_inside(const hfn_prover *p, uint64_t target)
 {
-    const hfn_judging *j = p->judging;
+    const hfn_analysis *a = p->analysis;
 
     for (size_t i = 0; i < p->part_count; i++) {
-        if (target > j->subjects[p->parts[i]].rva && target < j->subjects[p->parts[i]].end) {
+        if (target > a->bodies[p->parts[i]].rva && target < a->bodies[p->parts[i]].end) {
             return target != p->items[p->parts[i]].site_rva;
         }
     }
@@ -88,44 +89,46 @@ uint32_t hfn_prove_reason(hfn_stack_outcome answer)
     }
 }
 
-/* i386: a call of code that does nothing but give back its return address in a register; or
+/* i386: the register that the called code sets to its return address and nothing else; or
  * HFN_NO_REGISTER. */
 static uint8_t pc_register(const hfn_prover *p, const hfn_instruction *in)
 {
-    const hfn_judging *j = p->judging;
-    const hfn_region *region = j->arch->pc_register && in->flow == HFN_FLOW_CALL
-                                   ? hfn_code_region(&j->code, in->target)
+    const hfn_analysis *a = p->analysis;
+    const hfn_region *region = a->arch->pc_register && in->flow == HFN_FLOW_CALL
+                                   ? hfn_code_region(&a->code, in->target)
                                    : NULL;
 
-    return region ? j->arch->pc_register(region->bytes + (in->target - region->rva),
+    return region ? a->arch->pc_register(region->bytes + (in->target - region->rva),
                                          region->end - in->target)
                   : HFN_NO_REGISTER;
 }
 
-/* i386: call +0, which arch follows as a push. */
+/* i386: call +0, which the arch handles as a push. */
 static bool is_push_of_place(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
 {
-    return p->judging->arch->pc_register && in->flow == HFN_FLOW_CALL &&
+    return p->analysis->arch->pc_register && in->flow == HFN_FLOW_CALL &&
            in->target == at + in->length;
 }
 
-/* What it leaves on the stack is what it found there, but where it is a piece of its caller's. */
+/* A callee leaves the stack as it was, unless it is outlined code of its caller. */
 static uint32_t step_call(hfn_prover *p, uint64_t at, uint64_t target, hfn_stack_state *state)
 {
     bool inside = is_inside(p, target);
 
-    note_call(p, at, state);
+    record_call(p, at, state);
     if (inside) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    return p->judging->pieces ? hfn_prove_piece(p, target, state) : HOTFN_REASON_NONE;
+    return p->analysis->outlined ? hfn_prove_outlined(p, target, state) : HOTFN_REASON_NONE;
 }
 
-typedef enum outcome { GOES_ON, ENDS } outcome;
+typedef enum step_result { BLOCK_CONTINUES, BLOCK_ENDS } step_result;
 
-/* One instruction, and where it leads beside the next one; *reason is set where the proof ends. */
-static outcome step(hfn_prover *p, const hfn_block *b, uint64_t at, const hfn_instruction *in,
-                    hfn_stack_state *state, uint32_t *reason)
+/* Apply one instruction and add its edges except the one to the next instruction; *reason: why
+ * the proof ends. */
+static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t at,
+                                    const hfn_instruction *in, hfn_stack_state *state,
+                                    uint32_t *reason)
 {
     const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
     uint8_t called = state->uncertain_calls, made = pc_register(p, in);
@@ -133,60 +136,63 @@ static outcome step(hfn_prover *p, const hfn_block *b, uint64_t at, const hfn_in
     if (made != HFN_NO_REGISTER) {
         state->at[made] = HFN_STACK_UNKNOWN;
         *reason = HOTFN_REASON_NONE;
-        return GOES_ON;
+        return BLOCK_CONTINUES;
     }
-    *reason = hfn_prove_reason(p->judging->arch->step_stack(bytes, b->region->end - at, at, state));
+    *reason =
+        hfn_prove_reason(p->analysis->arch->step_stack(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE) {
-        return ENDS;
+        return BLOCK_ENDS;
     }
-    p->own_address |= state->frame_address;
+    p->frame_address |= state->frame_address;
     if (is_push_of_place(p, at, in)) {
-        return GOES_ON;
+        return BLOCK_CONTINUES;
     }
     if (in->flow == HFN_FLOW_CALL && state->uncertain_calls) {
-        hfn_pops_call(p, in->target, called, state);
+        hfn_pops_apply_call(p, in->target, called, state);
     }
-    hfn_pops_note(p, called, state, in->flow == HFN_FLOW_RETURN);
+    hfn_pops_record_step(p, called, state, in->flow == HFN_FLOW_RETURN);
     switch (in->flow) {
-    case HFN_FLOW_CALL: *reason = step_call(p, at, in->target, state); return GOES_ON;
-    case HFN_FLOW_CALL_INDIRECT: note_call(p, at, state); return GOES_ON;
-    case HFN_FLOW_JUMP: *reason = hfn_prove_jump(p, in->target, state); return ENDS;
-    case HFN_FLOW_JUMP_IF: *reason = hfn_prove_jump(p, in->target, state); return GOES_ON;
-    case HFN_FLOW_JUMP_INDIRECT: *reason = hfn_prove_indirect_jump(p, b, in, state); return ENDS;
-    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return ENDS;
-    default: return GOES_ON;
+    case HFN_FLOW_CALL: *reason = step_call(p, at, in->target, state); return BLOCK_CONTINUES;
+    case HFN_FLOW_CALL_INDIRECT: record_call(p, at, state); return BLOCK_CONTINUES;
+    case HFN_FLOW_JUMP: *reason = hfn_prove_jump(p, in->target, state); return BLOCK_ENDS;
+    case HFN_FLOW_JUMP_IF: *reason = hfn_prove_jump(p, in->target, state); return BLOCK_CONTINUES;
+    case HFN_FLOW_JUMP_INDIRECT:
+        *reason = hfn_prove_indirect_jump(p, b, in, state);
+        return BLOCK_ENDS;
+    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return BLOCK_ENDS;
+    default: return BLOCK_CONTINUES;
     }
 }
 
 /* ---- A block. */
 
-/* What is known between two of its instructions. */
+/* The position in a block. */
 typedef struct reading {
     hfn_block block;
-    uint64_t at, end; /* the next instruction; of the function or the part that it stands in */
+    uint64_t at, end; /* next instruction; end of its function or fragment */
     hfn_stack_state state;
-    bool weak;        /* a call was met on the way here, which may not return */
-    bool behind_call; /* it was the latest instruction, but for padding       */
+    bool weak;        /* the path contains a call, which may not return  */
+    bool behind_call; /* it was the previous instruction, but for padding */
 } reading;
 
-/* Others lead here too. */
+/* Jumps target the next instruction: another block begins. */
 static bool begins_next_block(const reading *r)
 {
     return r->at != r->block.begin && r->at < r->end && r->at < r->block.region->end &&
            (hfn_region_marks(r->block.region, r->at) & HFN_MARK_JUMPED);
 }
 
-static bool decode_next(const hfn_judging *j, const reading *r, hfn_instruction *in)
+static bool decode_next(const hfn_analysis *a, const reading *r, hfn_instruction *in)
 {
     const hfn_region *region = r->block.region;
 
     return r->at < region->end &&
-           j->arch->decode(region->bytes + (r->at - region->rva), region->end - r->at, r->at,
-                           j->info.link_base, in);
+           a->arch->decode(region->bytes + (r->at - region->rva), region->end - r->at, r->at,
+                           a->info.link_base, in);
 }
 
-/* The older half of what is full goes. */
-static void keep_start(hfn_block *b, uint64_t at)
+/* Append a start; a full list drops its older half. */
+static void append_start(hfn_block *b, uint64_t at)
 {
     if (b->count == HFN_BLOCK_STARTS) {
         memmove(b->starts, b->starts + HFN_BLOCK_STARTS / 2,
@@ -203,7 +209,7 @@ static bool is_real_call(const hfn_prover *p, uint64_t at, const hfn_instruction
             pc_register(p, in) == HFN_NO_REGISTER);
 }
 
-static void pass(const hfn_prover *p, reading *r, const hfn_instruction *in)
+static void advance_reading(const hfn_prover *p, reading *r, const hfn_instruction *in)
 {
     if (is_real_call(p, r->at, in)) {
         r->weak = r->behind_call = true;
@@ -215,7 +221,7 @@ static void pass(const hfn_prover *p, reading *r, const hfn_instruction *in)
 
 static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
 {
-    reading r = { .block = { .region = hfn_code_region(&p->judging->code, from->rva),
+    reading r = { .block = { .region = hfn_code_region(&p->analysis->code, from->rva),
                              .begin = from->rva },
                   .at = from->rva,
                   .end = end_of_part(p, from->rva),
@@ -227,37 +233,37 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
     if (!r.block.region) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    note_part(p, r.at);
+    record_part(p, r.at);
     p->block = r.at;
     for (;;) {
         if (begins_next_block(&r)) {
-            return hfn_prove_leads(p, r.at, &r.state, r.weak);
+            return hfn_prove_add_edge(p, r.at, &r.state, r.weak);
         }
-        if (!decode_next(p->judging, &r, &in)) {
+        if (!decode_next(p->analysis, &r, &in)) {
             return r.behind_call ? HOTFN_REASON_NONE : HOTFN_REASON_STACK_UNKNOWN;
         }
         if (in.flow == HFN_FLOW_STOP) {
             return HOTFN_REASON_NONE;
         }
-        keep_start(&r.block, r.at);
+        append_start(&r.block, r.at);
         p->branch_field = in.length > 4 ? r.at + in.length - 4 : 0;
-        if (step(p, &r.block, r.at, &in, &r.state, &reason) == ENDS ||
+        if (step_instruction(p, &r.block, r.at, &in, &r.state, &reason) == BLOCK_ENDS ||
             reason != HOTFN_REASON_NONE) {
             return reason;
         }
-        pass(p, &r, &in);
+        advance_reading(p, &r, &in);
         p->branch_field = 0;
         if (r.at >= r.end) {
             return r.behind_call ? HOTFN_REASON_NONE : hfn_prove_jump(p, r.at, &r.state);
         }
         if (in.flow == HFN_FLOW_JUMP_IF &&
-            r.state.uncertain_calls) { /* it may lead to a return, what follows not */
-            return hfn_prove_leads(p, r.at, &r.state, r.weak);
+            r.state.uncertain_calls) { /* the two paths may reach different returns */
+            return hfn_prove_add_edge(p, r.at, &r.state, r.weak);
         }
     }
 }
 
-/* HOTFN_REASON_*, as all that follow. */
+/* HOTFN_REASON_*, as for all functions below. */
 static uint32_t read_queued(hfn_prover *p)
 {
     while (p->queue_count > 0) {
@@ -277,22 +283,22 @@ static uint32_t read_queued(hfn_prover *p)
     return HOTFN_REASON_NONE;
 }
 
-/* ---- Where indirect jumps lead. */
+/* ---- Targets of indirect jumps. */
 
-/* A place not read yet may be the indirect jump's. */
+/* Treat rva as a target of the indirect jump. */
 static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
 {
     p->case_seen = true;
-    if (hfn_prove_leader(p, rva)->rva == rva) {
+    if (hfn_prove_find_leader(p, rva)->rva == rva) {
         return HOTFN_REASON_NONE;
     }
     *any = true;
     p->block = p->dispatch_block;
-    return hfn_prove_leads(p, rva, &p->dispatch_state, true);
+    return hfn_prove_add_edge(p, rva, &p->dispatch_state, true);
 }
 
-/* Every place in a part that something leads to ... */
-static uint32_t follow_cases_inside(hfn_prover *p, const hfn_subject *part, bool *any)
+/* Follow all marked places inside a function or fragment. */
+static uint32_t follow_cases_inside(hfn_prover *p, const hfn_body *part, bool *any)
 {
     uint32_t reason = HOTFN_REASON_NONE;
 
@@ -304,7 +310,7 @@ static uint32_t follow_cases_inside(hfn_prover *p, const hfn_subject *part, bool
     return reason;
 }
 
-/* A table's entry that is another function's: the jump is a call's end. */
+/* A table entry that is another function: the jump is a tail jump. */
 static uint32_t follow_entry(hfn_prover *p, uint64_t rva, uint32_t index, bool *any)
 {
     uint32_t reason;
@@ -322,22 +328,22 @@ static uint32_t follow_entry(hfn_prover *p, uint64_t rva, uint32_t index, bool *
     return reason;
 }
 
-/* ... and where its tables lead outside of it.  What lies in the middle of another function is none of their
- * entries: a table was read too far. */
+/* Follow the cross-function jumps of its tables.  A target in the middle of another function is
+ * ignored: the table was read too far. */
 static uint32_t follow_cases_outside(hfn_prover *p, uint32_t part, bool *any)
 {
-    const hfn_judging *j = p->judging;
+    const hfn_analysis *a = p->analysis;
     uint32_t reason = HOTFN_REASON_NONE;
-    size_t i = hfn_count_below_u32(j->far_cases, j->far_case_count, sizeof *j->far_cases,
-                                   offsetof(hfn_far_case, subject), part);
+    size_t i = hfn_count_below_u32(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps,
+                                   offsetof(hfn_cross_jump, function), part);
 
-    for (; i < j->far_case_count && j->far_cases[i].subject == part && !reason; i++) {
-        uint64_t target = j->far_cases[i].target;
-        uint32_t next = hfn_judging_lower(j, target + 1);
-        if (next == 0 || target >= j->subjects[next - 1].end ||
+    for (; i < a->cross_jump_count && a->cross_jumps[i].function == part && !reason; i++) {
+        uint64_t target = a->cross_jumps[i].target;
+        uint32_t next = hfn_analysis_find_body(a, target + 1);
+        if (next == 0 || target >= a->bodies[next - 1].end ||
             p->items[next - 1].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
             reason = follow_case(p, target, any);
-        } else if (target == j->subjects[next - 1].rva || target == p->items[next - 1].site_rva) {
+        } else if (target == a->bodies[next - 1].rva || target == p->items[next - 1].site_rva) {
             reason = follow_entry(p, target, next - 1, any);
         }
     }
@@ -350,38 +356,39 @@ static uint32_t follow_dispatch(hfn_prover *p, bool *any)
 
     for (size_t i = 0; i < p->part_count && reason == HOTFN_REASON_NONE; i++) {
         uint32_t part = p->parts[i];
-        if (part != p->subject && p->items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT) {
+        if (part != p->function && p->items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT) {
             continue;
         }
-        reason = follow_cases_inside(p, &p->judging->subjects[part], any);
+        reason = follow_cases_inside(p, &p->analysis->bodies[part], any);
         if (reason == HOTFN_REASON_NONE) {
             reason = follow_cases_outside(p, part, any);
         }
     }
     if (reason == HOTFN_REASON_NONE && !p->case_seen) {
-        return HOTFN_REASON_STACK_UNKNOWN; /* it leads nowhere that is known */
+        return HOTFN_REASON_STACK_UNKNOWN; /* no target is known */
     }
     return reason;
 }
 
-/* ---- All of it. */
+/* ---- The whole proof. */
 
-static void begin(hfn_prover *p, uint32_t subject)
+static void begin_proof(hfn_prover *p, uint32_t function)
 {
-    const hfn_subject *s = &p->judging->subjects[subject];
+    const hfn_body *body = &p->analysis->bodies[function];
 
-    hfn_prove_no_leaders(p);
-    p->queue_count = p->call_count = p->tail_count = p->part_count = p->way_count = 0;
-    p->subject = subject;
-    p->rva = s->rva;
-    p->end = s->end;
+    hfn_prove_clear_leaders(p);
+    p->queue_count = p->call_count = p->tail_count = p->part_count = p->edge_count = 0;
+    p->function = function;
+    p->rva = body->rva;
+    p->end = body->end;
     p->dispatches = p->case_seen = p->loops = false;
     p->block = UINT64_MAX;
-    p->reach = p->own_address = 0;
+    p->reach = p->frame_address = 0;
     p->pops = -1;
 }
 
-/* One round: all that is queued, then what indirect jumps lead to, and only then exceptions. */
+/* One round: queued leaders, then targets of indirect jumps; exceptions only when those add
+ * nothing. */
 static uint32_t follow_all(hfn_prover *p, bool *any)
 {
     uint32_t reason = read_queued(p);
@@ -397,24 +404,24 @@ static uint32_t follow_all(hfn_prover *p, bool *any)
     return reason;
 }
 
-uint32_t hfn_prove(hfn_prover *p, uint32_t subject)
+uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
 {
     hfn_stack_state entry;
     uint32_t reason;
     bool any = true;
 
-    begin(p, subject);
-    p->judging->arch->begin_stack(&entry);
-    reason = hfn_prove_leads(p, p->rva, &entry, false);
+    begin_proof(p, function);
+    p->analysis->arch->begin_stack(&entry);
+    reason = hfn_prove_add_edge(p, p->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {
         reason = follow_all(p, &any);
     }
-    if (reason == HOTFN_REASON_NONE && !hfn_pops_are_settled(p)) {
+    if (reason == HOTFN_REASON_NONE && !hfn_pops_are_consistent(p)) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    /* Its next call, with a frame of ours above it or without, has others. */
+    /* The function would compare addresses of calls with and without the additional frame. */
     if (reason == HOTFN_REASON_NONE &&
-        p->own_address == (HFN_FRAME_ADDRESS_STORED | HFN_FRAME_ADDRESS_COMPARED)) {
+        p->frame_address == (HFN_FRAME_ADDRESS_STORED | HFN_FRAME_ADDRESS_COMPARED)) {
         return HOTFN_REASON_OWN_ADDRESS;
     }
     return reason;

@@ -1,85 +1,85 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a function's jumps and returns lead.  A jump within the function, or to a part of it that stands elsewhere,
- * leads to a leader.  One that leaves it with nothing of its own on the stack is a tail jump, and the call ends
- * there: to a function of this image, which must be proven too; by the PLT or another word of the GOT, to what a
- * standard describes or to an own function that is surely the one; or to what nobody knows, which ends the proof.
- * An indirect jump that is none of these goes to places of the function (prove.c follows them).
+ * Targets of jumps and returns.  A jump within the function, or to one of its fragments, adds an
+ * edge.  A jump that leaves it with an empty frame is a tail jump and ends the call.  Its target
+ * must be a function of this image, which is proven too; or a GOT slot whose function is
+ * specified by a standard or is certainly this image's own.  An unknown target ends the proof.
+ * Any other indirect jump targets places of the function itself (prove.c).
  */
 #include "verdicts/prove.h"
 
 #include "base/search.h"
 
 enum {
-    PLT_LINE_MAX = 5,  /* instructions of a PLT's entry up to its jump                  */
-    STANDARD_WORDS = 7 /* i386: that a function of a standard's name takes at most (mmap64) */
+    PLT_LINE_MAX = 5,  /* instructions of a PLT entry, up to its jump                   */
+    STANDARD_WORDS = 7 /* i386: maximum argument words of a standard function (mmap64) */
 };
 
-/* ---- What stands at a place. */
+/* ---- Properties of an address. */
 
-/* With nothing of its own on the stack. */
+/* Whether the stack pointer is where it was at the entry. */
 static bool is_as_at_entry(const hfn_prover *p, const hfn_stack_state *state)
 {
     hfn_stack_state entry;
-    uint8_t stack = p->judging->arch->stack_register;
+    uint8_t stack = p->analysis->arch->stack_register;
 
-    p->judging->arch->begin_stack(&entry);
+    p->analysis->arch->begin_stack(&entry);
     return state->at[stack] == entry.at[stack];
 }
 
-/* Behind a landing pad its function is entered all the same. */
+/* A jump behind the landing pad enters the function too. */
 static bool is_own_entry(const hfn_prover *p, uint64_t target)
 {
-    return target == p->rva || target == p->items[p->subject].site_rva;
+    return target == p->rva || target == p->items[p->function].site_rva;
 }
 
-static bool begins_subject(const hfn_prover *p, uint64_t rva, uint32_t *index)
+static bool begins_function(const hfn_prover *p, uint64_t rva, uint32_t *index)
 {
-    *index = hfn_judging_lower(p->judging, rva);
-    return *index < p->judging->count && p->judging->subjects[*index].rva == rva;
+    *index = hfn_analysis_find_body(p->analysis, rva);
+    return *index < p->analysis->count && p->analysis->bodies[*index].rva == rva;
 }
 
 static bool is_in_plt(const hfn_prover *p, uint64_t rva)
 {
-    const hfn_judging *j = p->judging;
-    uint32_t index = hfn_judging_lower(j, rva + 1);
+    const hfn_analysis *a = p->analysis;
+    uint32_t index = hfn_analysis_find_body(a, rva + 1);
 
-    return index > 0 && rva < j->subjects[index - 1].end &&
-           j->subjects[index - 1].kind == HOTFN_FUNCTION_PLT;
+    return index > 0 && rva < a->bodies[index - 1].end &&
+           a->bodies[index - 1].kind == HOTFN_FUNCTION_PLT;
 }
 
-/* ---- Words of the GOT.  NULL: nobody knows what stands there. */
+/* ---- Slots of the GOT; NULL: unknown. */
 
 static const hfn_slot *slot_at(const hfn_prover *p, uint64_t rva)
 {
-    const hfn_judging *j = p->judging;
+    const hfn_analysis *a = p->analysis;
     size_t low =
-        hfn_count_below(j->slots, j->slot_count, sizeof *j->slots, offsetof(hfn_slot, rva), rva);
+        hfn_count_below(a->slots, a->slot_count, sizeof *a->slots, offsetof(hfn_slot, rva), rva);
 
-    return low < j->slot_count && j->slots[low].rva == rva ? &j->slots[low] : NULL;
+    return low < a->slot_count && a->slots[low].rva == rva ? &a->slots[low] : NULL;
 }
 
-/* That the jump reads: a PLT entry's jump, or one in its place. */
+/* The slot that an indirect jump reads. */
 static const hfn_slot *slot_of_jump(const hfn_prover *p, const hfn_instruction *in)
 {
     return in->reads_memory_relative ? slot_at(p, in->target) : NULL;
 }
 
-/* i386: counted from what position-independent code keeps in a register. */
-static void find_pic_target(const hfn_judging *j, hfn_instruction *in)
+/* i386: the address is relative to the PIC base in a register. */
+static void find_pic_target(const hfn_analysis *a, hfn_instruction *in)
 {
-    if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->from_register && j->pic_base != 0) {
-        in->target = (uint32_t)(in->target + j->pic_base);
+    if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->from_register && a->pic_base != 0) {
+        in->target = (uint32_t)(in->target + a->pic_base);
         in->reads_memory_relative = true;
     }
 }
 
-/* Of the PLT's entry at rva: its jump reads the word, or on some CPUs a load in front of it; the stack stays as
- * it is. */
+/* The slot of the PLT entry at rva: read by its jump, or by a load before it.  The entry must not
+ * change the stack. */
 static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_stack_state state)
 {
-    const hfn_judging *j = p->judging;
-    const hfn_region *region = hfn_code_region(&j->code, rva);
+    const hfn_analysis *a = p->analysis;
+    const hfn_region *region = hfn_code_region(&a->code, rva);
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
     hfn_partial_addresses pages = { .known = 0 };
     const hfn_slot *slot = NULL;
@@ -87,32 +87,32 @@ static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_
     for (int i = 0; i < PLT_LINE_MAX && region && in.flow == HFN_FLOW_NEXT && rva < region->end;
          i++, rva += in.length) {
         const uint8_t *bytes = region->bytes + (rva - region->rva);
-        if (!j->arch->decode(bytes, region->end - rva, rva, j->info.link_base, &in)) {
+        if (!a->arch->decode(bytes, region->end - rva, rva, a->info.link_base, &in)) {
             return NULL;
         }
-        if (j->arch->complete) {
-            j->arch->complete(bytes, &pages, &in);
+        if (a->arch->complete) {
+            a->arch->complete(bytes, &pages, &in);
         }
-        find_pic_target(j, &in);
+        find_pic_target(a, &in);
         if (in.reads_memory_relative) {
             slot = slot_of_jump(p, &in);
         }
-        if (j->arch->step_stack(bytes, region->end - rva, rva, &state) != HFN_STACK_OK) {
+        if (a->arch->step_stack(bytes, region->end - rva, rva, &state) != HFN_STACK_OK) {
             return NULL;
         }
     }
     return in.flow == HFN_FLOW_JUMP_INDIRECT && is_as_at_entry(p, &state) ? slot : NULL;
 }
 
-const hfn_slot *hfn_prove_slot(const hfn_prover *p, uint64_t rva)
+const hfn_slot *hfn_prove_find_slot(const hfn_prover *p, uint64_t rva)
 {
     hfn_stack_state entry;
 
-    p->judging->arch->begin_stack(&entry);
+    p->analysis->arch->begin_stack(&entry);
     return slot_of_plt_entry(p, rva, entry);
 }
 
-/* ---- Ends of the call. */
+/* ---- Returns and tail jumps. */
 
 uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
 {
@@ -123,27 +123,28 @@ uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
     return HOTFN_REASON_NONE;
 }
 
-/* What it is passed lies in registers; on i386 in so many words at most, and it takes none of them along. */
+/* A standard function has its arguments in registers; on i386 in at most STANDARD_WORDS words,
+ * which it does not pop. */
 static uint32_t tail_to_standard(hfn_prover *p)
 {
-    if (p->judging->arch->pointer_bytes != 4) {
+    if (p->analysis->arch->pointer_bytes != 4) {
         return HOTFN_REASON_NONE;
     }
     p->reach = p->reach > 4 * STANDARD_WORDS ? p->reach : 4 * STANDARD_WORDS;
     return hfn_prove_return(p, 0);
 }
 
-/* What a function of a standard's name takes fits in registers, so whoever it jumps on to is passed no
- * stack arguments either: there is no room for any. */
+/* A function with the name of a standard function has no stack arguments, so it can pass none to
+ * an unknown tail target. */
 static uint32_t tail_to_unknown(hfn_prover *p)
 {
-    const hfn_judging *j = p->judging;
+    const hfn_analysis *a = p->analysis;
     const char *name = NULL;
 
-    if (j->subjects[p->subject].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED)) {
-        for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, p->subject, n)) != NULL;
-             n++) {
-            if (hfn_is_standard(j, name)) {
+    if (a->bodies[p->function].flags & (HOTFN_FUNCTION_GLOBAL | HOTFN_FUNCTION_EXPORTED)) {
+        for (uint32_t n = 0;
+             (name = hotfn_functions_get_name(a->functions, p->function, n)) != NULL; n++) {
+            if (hfn_is_standard(a, name)) {
                 return tail_to_standard(p);
             }
         }
@@ -151,24 +152,24 @@ static uint32_t tail_to_unknown(hfn_prover *p)
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
-/* It has to be proven too, which timing.c sees to. */
+/* timing.c requires that the target is proven too. */
 static uint32_t tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_state *state)
 {
     const hfn_tail tail = { index, p->branch_field };
 
     hfn_prove_append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &tail, sizeof tail);
-    hfn_prove_leader(p, p->block)->returns |= state->uncertain_calls > 0;
+    hfn_prove_find_leader(p, p->block)->returns |= state->uncertain_calls > 0;
     return HOTFN_REASON_NONE;
 }
 
-/* To a function that is looked at, or one that a standard describes. */
+/* A tail jump through the GOT: to an own function, or to a function that a standard specifies. */
 static uint32_t tail_by_slot(hfn_prover *p, const hfn_slot *slot, const hfn_stack_state *state)
 {
     uint32_t unused;
 
-    p->branch_field = 0; /* what it leads to is the PLT */
+    p->branch_field = 0; /* the branch itself targets the PLT */
     if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
-        begins_subject(p, slot->target, &unused)) {
+        begins_function(p, slot->target, &unused)) {
         return hfn_prove_jump(p, slot->target, state);
     }
     return slot->is_standard ? tail_to_standard(p) : tail_to_unknown(p);
@@ -176,11 +177,11 @@ static uint32_t tail_by_slot(hfn_prover *p, const hfn_slot *slot, const hfn_stac
 
 /* ---- Jumps. */
 
-/* Code behind the target is read as the function's own: a part of it, or what is nobody's. */
-static uint32_t lead_outside(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
+/* Follow code outside the function as its own: a fragment, or code without a function. */
+static uint32_t follow_outside(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
-    return hfn_code_region(&p->judging->code, target) ? hfn_prove_leads(p, target, state, false)
-                                                      : HOTFN_REASON_TAIL_UNKNOWN;
+    return hfn_code_region(&p->analysis->code, target) ? hfn_prove_add_edge(p, target, state, false)
+                                                       : HOTFN_REASON_TAIL_UNKNOWN;
 }
 
 uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
@@ -190,14 +191,14 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
 
     if (is_own_entry(p, target)) {
         p->loops = true;
-        return hfn_prove_leads(p, p->rva, state, false);
+        return hfn_prove_add_edge(p, p->rva, state, false);
     }
     if (target > p->rva && target < p->end) {
-        return hfn_prove_leads(p, target, state, false);
+        return hfn_prove_add_edge(p, target, state, false);
     }
-    is_function = begins_subject(p, target, &index);
+    is_function = begins_function(p, target, &index);
     is_plt = is_in_plt(p, target);
-    if (is_plt || !is_function) { /* a PLT without unwind data is nobody's code */
+    if (is_plt || !is_function) { /* a PLT without unwind data belongs to no function */
         const hfn_slot *slot = is_tail ? slot_of_plt_entry(p, target, *state) : NULL;
         if (slot) {
             return tail_by_slot(p, slot, state);
@@ -207,7 +208,7 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
         return is_tail ? tail_to_unknown(p) : HOTFN_REASON_TAIL_UNKNOWN;
     }
     if (!is_tail || !is_function || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
-        return lead_outside(p, target, state);
+        return follow_outside(p, target, state);
     }
     return tail_to_function(p, index, state);
 }
@@ -217,19 +218,19 @@ static hfn_dispatch dispatch_of(const hfn_prover *p, const hfn_block *b)
     const hfn_straight_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
                                      .size = b->region->end - b->begin,
                                      .rva = b->begin,
-                                     .link_base = p->judging->info.link_base,
+                                     .link_base = p->analysis->info.link_base,
                                      .starts = b->starts,
                                      .count = b->count };
     hfn_dispatch d;
 
-    p->judging->arch->dispatch(&line, &d);
+    p->analysis->arch->dispatch(&line, &d);
     return d;
 }
 
-/* All indirect jumps within the function are followed together, so what they do not agree on is not known. */
-static uint32_t lead_to_cases(hfn_prover *p, const hfn_stack_state *state)
+/* All indirect jumps of the function share one set of targets, so their stack states are merged. */
+static uint32_t record_dispatch(hfn_prover *p, const hfn_stack_state *state)
 {
-    uint8_t stack = p->judging->arch->stack_register;
+    uint8_t stack = p->analysis->arch->stack_register;
 
     if (p->dispatches && p->dispatch_state.at[stack] != state->at[stack]) {
         return HOTFN_REASON_STACK_UNKNOWN;
@@ -243,30 +244,30 @@ static uint32_t lead_to_cases(hfn_prover *p, const hfn_stack_state *state)
     return HOTFN_REASON_NONE;
 }
 
-/* A table of functions makes the jump a call's end, to each of them.  They are known if nothing is wanting: a
- * hole is the loader's to fill, or nobody's, and where no bound is shown the table may go on behind any name.
- * A switch has cases of the function's own, the first of all. */
+/* Whether all targets of a table are known.  In a table of functions every entry must lead to
+ * code and the size must be known.  A table of unknown size is accepted only for a switch, whose
+ * first entry is in the function. */
 static bool all_entries_are_known(const hfn_prover *p, const hfn_dispatch *d)
 {
     uint64_t target;
     uint32_t index;
 
-    if (!hfn_tables_entry(p->judging, d, 0, &target)) {
+    if (!hfn_tables_read_entry(p->analysis, d, 0, &target)) {
         return false;
     }
     if (d->entry_count == 0) {
-        return !begins_subject(p, target, &index) ||
+        return !begins_function(p, target, &index) ||
                p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT;
     }
     for (uint32_t k = 1; k < d->entry_count; k++) {
-        if (!hfn_tables_entry(p->judging, d, k, &target)) {
+        if (!hfn_tables_read_entry(p->analysis, d, k, &target)) {
             return false;
         }
     }
     return true;
 }
 
-/* With nothing of its own on the stack it is a call's end, unless a table shows. */
+/* With an empty frame it is a tail jump, unless it goes through a table. */
 uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_instruction *in,
                                  const hfn_stack_state *state)
 {
@@ -283,11 +284,11 @@ uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_in
     if (slot && is_tail) {
         return tail_by_slot(p, slot, state);
     }
-    if (p->judging->subjects[p->subject].notes & HFN_NOTE_UNBOUNDED) {
+    if (p->analysis->bodies[p->function].traits & HFN_TRAIT_UNBOUNDED) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     if (is_tail && (d.kind != HFN_DISPATCH_TABLE || !all_entries_are_known(p, &d))) {
         return tail_to_unknown(p);
     }
-    return lead_to_cases(p, state);
+    return record_dispatch(p, state);
 }

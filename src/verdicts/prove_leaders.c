@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The leaders of a proof: the places that code leads to, each with the stack that all ways to it agree on.  A way
- * that tells something new has its leader read again; each time less is known there than before, so the reading
- * ends.  Also the prover's working memory.
+ * The leaders of a proof, each with the stack state on which all paths to it agree.  A path that
+ * changes that state queues the leader again; each change forgets something, so this ends.  Also
+ * the prover's memory.
  */
 #include "verdicts/prove.h"
 
@@ -14,13 +14,13 @@ enum { LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
 
 static bool make_leaders(hfn_prover *p, uint32_t capacity)
 {
-    p->leaders = hfn_alloc(&p->judging->env, capacity * sizeof *p->leaders);
+    p->leaders = hfn_alloc(&p->analysis->env, capacity * sizeof *p->leaders);
     p->capacity = p->leaders ? capacity : 0;
-    hfn_prove_no_leaders(p);
+    hfn_prove_clear_leaders(p);
     return p->leaders != NULL;
 }
 
-void hfn_prove_no_leaders(hfn_prover *p)
+void hfn_prove_clear_leaders(hfn_prover *p)
 {
     for (uint32_t i = 0; i < p->capacity; i++) {
         p->leaders[i].rva = UINT64_MAX;
@@ -28,28 +28,28 @@ void hfn_prove_no_leaders(hfn_prover *p)
     p->count = 0;
 }
 
-bool hfn_prover_init(hfn_prover *p, hfn_judging *j, const hfn_verdict *items)
+bool hfn_prover_init(hfn_prover *p, hfn_analysis *a, const hfn_verdict *items)
 {
-    *p = (hfn_prover){ .judging = j, .items = items };
+    *p = (hfn_prover){ .analysis = a, .items = items };
     return make_leaders(p, FIRST_CAPACITY);
 }
 
 void hfn_prover_finish(hfn_prover *p)
 {
-    const hotfn_env *env = &p->judging->env;
+    const hotfn_env *env = &p->analysis->env;
 
     hfn_free(env, p->leaders, p->capacity * sizeof *p->leaders);
     hfn_free(env, p->queue, p->queue_capacity * sizeof *p->queue);
     hfn_free(env, p->calls, p->call_capacity * sizeof *p->calls);
     hfn_free(env, p->tails, p->tail_capacity * sizeof *p->tails);
     hfn_free(env, p->parts, p->part_capacity * sizeof *p->parts);
-    hfn_free(env, p->ways, p->way_capacity * sizeof *p->ways);
+    hfn_free(env, p->edges, p->edge_capacity * sizeof *p->edges);
 }
 
 bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capacity,
                       const void *item, size_t bytes)
 {
-    if (!hfn_grow(&p->judging->env, items, capacity, *count + 1, bytes)) {
+    if (!hfn_grow(&p->analysis->env, items, capacity, *count + 1, bytes)) {
         p->no_memory = true;
         return false;
     }
@@ -57,9 +57,9 @@ bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capaci
     return true;
 }
 
-/* ---- The table, by rva, and the queue of those that are to be read. */
+/* ---- The table, by rva, and the queue of leaders to follow. */
 
-hfn_leader *hfn_prove_leader(const hfn_prover *p, uint64_t rva)
+hfn_leader *hfn_prove_find_leader(const hfn_prover *p, uint64_t rva)
 {
     uint32_t at = (uint32_t)(rva * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (p->capacity - 1);
 
@@ -69,7 +69,7 @@ hfn_leader *hfn_prove_leader(const hfn_prover *p, uint64_t rva)
     return &p->leaders[at];
 }
 
-static bool put_in_queue(hfn_prover *p, const hfn_leader *l)
+static bool append_to_queue(hfn_prover *p, const hfn_leader *l)
 {
     uint32_t index = (uint32_t)(l - p->leaders);
 
@@ -77,14 +77,14 @@ static bool put_in_queue(hfn_prover *p, const hfn_leader *l)
                             sizeof index);
 }
 
-static void enqueue(hfn_prover *p, hfn_leader *l)
+static void enqueue_leader(hfn_prover *p, hfn_leader *l)
 {
-    if (!l->queued && put_in_queue(p, l)) {
+    if (!l->queued && append_to_queue(p, l)) {
         l->queued = true;
     }
 }
 
-/* The queue holds places in the table, so it is made anew. */
+/* Double the table; the queue holds indices of it and is rebuilt. */
 static bool grow_table(hfn_prover *p)
 {
     hfn_leader *old = p->leaders;
@@ -101,18 +101,18 @@ static bool grow_table(hfn_prover *p)
         if (old[i].rva == UINT64_MAX) {
             continue;
         }
-        hfn_leader *to = hfn_prove_leader(p, old[i].rva);
+        hfn_leader *to = hfn_prove_find_leader(p, old[i].rva);
         *to = old[i];
         p->count++;
         if (to->queued) {
-            put_in_queue(p, to);
+            append_to_queue(p, to);
         }
     }
-    hfn_free(&p->judging->env, old, old_capacity * sizeof *old);
+    hfn_free(&p->analysis->env, old, old_capacity * sizeof *old);
     return !p->no_memory;
 }
 
-/* ---- Ways meet. */
+/* ---- Merging of paths. */
 
 bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
 {
@@ -131,10 +131,11 @@ bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
     return changed;
 }
 
-/* Of two ways that differ in how deep the stack is, a weak one gives in. */
-static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state, bool weak)
+/* If two paths disagree on the depth of the stack, a weak one is dropped. */
+static uint32_t merge_into_leader(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
+                                  bool weak)
 {
-    uint8_t stack = p->judging->arch->stack_register;
+    uint8_t stack = p->analysis->arch->stack_register;
     bool changed = false;
 
     if (l->state.at[stack] != state->at[stack]) {
@@ -150,25 +151,25 @@ static uint32_t meet(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
     changed |= hfn_prove_merge(&l->state, state);
     l->weak = l->weak && weak;
     if (changed) {
-        enqueue(p, l);
+        enqueue_leader(p, l);
     }
     return HOTFN_REASON_NONE;
 }
 
-uint32_t hfn_prove_leads(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak)
+uint32_t hfn_prove_add_edge(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak)
 {
     hfn_leader *l;
 
-    hfn_pops_lead(p, rva, state);
+    hfn_pops_add_edge(p, rva, state);
     if (p->count >= LEADERS_MAX || (p->count * 2 >= p->capacity && !grow_table(p))) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    l = hfn_prove_leader(p, rva);
+    l = hfn_prove_find_leader(p, rva);
     if (l->rva == rva) {
-        return meet(p, l, state, weak);
+        return merge_into_leader(p, l, state, weak);
     }
     *l = (hfn_leader){ .rva = rva, .state = *state, .weak = weak };
     p->count++;
-    enqueue(p, l);
+    enqueue_leader(p, l);
     return HOTFN_REASON_NONE;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A bitmap over the loaded data of an image. */
+/* A bitmap of the loaded data of an image. */
 #include "verdicts/references.h"
 
 #include "image/image.h"
 
-#define WORD_SPAN (64u * HFN_REFERENCE_BYTES) /* bytes of data that one word stands for */
+#define WORD_SPAN (64u * HFN_REFERENCE_BYTES) /* bytes of data that one word describes */
 
 static size_t word_count(const hfn_references *r)
 {
     return (size_t)((r->end - r->rva + WORD_SPAN - 1) / WORD_SPAN);
 }
 
-/* From the lowest to the highest data section, as far as that is no more than the file can hold. */
+/* From the lowest to the highest data section, unless that exceeds what the file can hold. */
 static void find_extent(hfn_references *r, const hotfn_image *image)
 {
     uint32_t wanted = HOTFN_SECTION_LOADED,

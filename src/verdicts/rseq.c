@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Restartable sequences: the kernel compares a thread's PC with the ranges in __rseq_cs (Linux,
- * include/uapi/linux/rseq.h: struct rseq_cs, 32 bytes) and sends it to the abort address.  Code that
- * left such a range would no longer be restarted, so functions that hold one are left alone.
+ * include/uapi/linux/rseq.h: struct rseq_cs, 32 bytes) and restarts the thread at the abort
+ * address.  Moved code would be outside the range and no longer restarted, so functions that
+ * contain one are refused.
  */
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 
 #define ENTRY_BYTES 32u
 #define START_AT 8u
@@ -34,7 +35,7 @@ static uint64_t relocated_word(const hotfn_image *image, uint64_t address)
     return 0;
 }
 
-/* The code address in a word of the table: in place, or in the word's relocation. */
+/* Read a code address of the table, from the word or from its relocation. */
 static bool read_address(const hotfn_image *image, const hfn_elf_section *section, hfn_span bytes,
                          uint64_t at, uint64_t *rva)
 {
@@ -49,33 +50,33 @@ static bool read_address(const hotfn_image *image, const hfn_elf_section *sectio
     return word != 0 && hfn_image_rva(image, word, rva);
 }
 
-static void note_range(hfn_judging *j, uint64_t from, uint64_t to)
+static void mark_range(hfn_analysis *a, uint64_t from, uint64_t to)
 {
-    uint32_t i = hfn_judging_lower(j, from);
+    uint32_t i = hfn_analysis_find_body(a, from);
 
-    for (i = i > 0 ? i - 1 : 0; i < j->count && j->subjects[i].rva < to; i++) {
-        if (j->subjects[i].end > from) {
-            j->subjects[i].notes |= HFN_NOTE_RSEQ;
+    for (i = i > 0 ? i - 1 : 0; i < a->count && a->bodies[i].rva < to; i++) {
+        if (a->bodies[i].end > from) {
+            a->bodies[i].traits |= HFN_TRAIT_RSEQ;
         }
     }
 }
 
-void hfn_rseq_prepare(hfn_judging *j)
+void hfn_rseq_prepare(hfn_analysis *a)
 {
-    const hfn_elf_section *section = hfn_elf_section_named(j->image, "__rseq_cs");
+    const hfn_elf_section *section = hfn_elf_section_named(a->image, "__rseq_cs");
 
     if (!section) {
         return;
     }
-    hfn_span bytes = hfn_elf_section_bytes(j->image, section);
+    hfn_span bytes = hfn_elf_section_bytes(a->image, section);
     for (uint64_t at = 0; hfn_span_has(bytes, at, ENTRY_BYTES); at += ENTRY_BYTES) {
         uint64_t start = 0, length = 0, abort_rva = 0;
-        if (read_address(j->image, section, bytes, at + START_AT, &start) &&
-            hfn_span_u64(bytes, at + LENGTH_AT, &length) && length < j->info.loaded_bytes) {
-            note_range(j, start, start + length + 1);
+        if (read_address(a->image, section, bytes, at + START_AT, &start) &&
+            hfn_span_u64(bytes, at + LENGTH_AT, &length) && length < a->info.loaded_bytes) {
+            mark_range(a, start, start + length + 1);
         }
-        if (read_address(j->image, section, bytes, at + ABORT_AT, &abort_rva)) {
-            note_range(j, abort_rva, abort_rva + 1);
+        if (read_address(a->image, section, bytes, at + ABORT_AT, &abort_rva)) {
+            mark_range(a, abort_rva, abort_rva + 1);
         }
     }
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions whose arguments are known by name, because a standard reserves the name and lays them down: the C
- * and C++ standards, POSIX, the C++ ABI.  All of them take their arguments in registers, look at no caller
- * and return at most once.  Not here, though they are as well known: what takes variable arguments; dlsym
- * and its like, which look at their return address; setjmp, vfork and contexts; what is passed a structure
- * or a long double by value.
+ * Functions whose arguments are known by name, because a standard reserves the name: C, C++,
+ * POSIX, the C++ ABI.  All of them take their arguments in registers, do not inspect their caller
+ * and return at most once.  Not listed: functions with variable arguments; dlsym and others that
+ * read their return address; setjmp, vfork and contexts; functions with a structure or
+ * long double argument.
  */
 #include "base/compiler.h"
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* In the order of strcmp. */
+/* Sorted by strcmp. */
 static const char *const names[] = {
     /* clang-format off */
     "_ZdaPv", "_ZdaPvRKSt9nothrow_t", "_ZdaPvSt11align_val_t", "_ZdaPvm", "_ZdaPvmSt11align_val_t",
@@ -48,13 +48,13 @@ static const char *const names[] = {
     /* clang-format on */
 };
 
-static int compare(const void *name, const void *with)
+static int compare_names(const void *name, const void *with)
 {
     return strcmp(name, *(const char *const *)with);
 }
 
-/* No return type is part of a C++ name; so these are the ones whose result is known to be no structure. */
-bool hfn_pops_nothing(const hfn_judging *j, const char *name)
+/* C++ names do not contain the return type; the functions of these names return no structure. */
+bool hfn_pops_nothing(const hfn_analysis *a, const char *name)
 {
     static const char *const begins[] = { "__cxa_", "_Zn", "_Zd", "_ZSt", "_Unwind_" };
 
@@ -65,14 +65,14 @@ bool hfn_pops_nothing(const hfn_judging *j, const char *name)
         }
     }
     return strstr(name, "printf") != NULL || strstr(name, "scanf") != NULL ||
-           strcmp(name, "__stack_chk_fail") == 0 || hfn_is_standard(j, name);
+           strcmp(name, "__stack_chk_fail") == 0 || hfn_is_standard(a, name);
 }
 
-/* i386: div returns a structure, and takes its place off the stack. */
-bool hfn_is_standard(const hfn_judging *j, const char *name)
+/* i386: div returns a structure and pops its address. */
+bool hfn_is_standard(const hfn_analysis *a, const char *name)
 {
-    if (j->arch->pointer_bytes == 4 && strcmp(name, "div") == 0) {
+    if (a->arch->pointer_bytes == 4 && strcmp(name, "div") == 0) {
         return false;
     }
-    return bsearch(name, names, HFN_COUNT_OF(names), sizeof names[0], compare) != NULL;
+    return bsearch(name, names, HFN_COUNT_OF(names), sizeof names[0], compare_names) != NULL;
 }

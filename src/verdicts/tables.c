@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jump tables.  Each piece of code with an indirect jump is read again, now that all direct jumps are
- * marked: the straight line before the jump shows its table and, mostly, how many entries it has.
- * Where it shows no bound, entries are read up to the next object that the code names or the first
- * that leads to no code; where it shows no table, every address that the piece takes is read as one.  Both can only find
- * too many targets.  A jump that is computed without a table makes its function UNBOUNDED.
+ * Jump tables.  Each function with an indirect jump is decoded again, now that all direct jumps
+ * are marked: the straight line before the jump shows the table and usually its size.  Without a
+ * size, entries are read up to the next referenced object or the first entry that does not lead
+ * to code.  Without a table, every address that the function takes is tried as one.  Both can
+ * only find too many targets.  A jump whose target is computed without a table makes its function
+ * UNBOUNDED.
  */
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 #include "verdicts/workers.h"
 
 #include <stdlib.h>
 
 #define LINE_MAX 64u       /* instructions of a straight line that are kept */
-#define ENTRIES_MAX 65536u /* a larger bound is treated as none */
-#define PAIRS_MAX 4096u    /* of taken addresses, as table and base; beyond: unbounded */
-#define ROUNDS_MAX                                                                                 \
-    4 /* of "a table's target lies in another one's proof"; then no proof is believed */
+#define ENTRIES_MAX 65536u /* a larger size is treated as unknown */
+#define PAIRS_MAX 4096u    /* of taken addresses as table and base; beyond: UNBOUNDED */
+#define ROUNDS_MAX 4 /* of dropped sizes that invalidate other sizes; then no size is trusted */
 
 /* A table to read. */
 typedef struct table {
     uint64_t rva, base;
-    uint64_t proof_from, proof_to;     /* nothing may lead in between; equal: no proof */
-    uint32_t entry_bytes, entry_count; /* count 0: unknown */
+    uint64_t proof_from,
+        proof_to; /* the size holds if nothing targets this range; equal: no size */
+    uint32_t entry_bytes, entry_count; /* entry_count 0: unknown */
     uint8_t entry_shift;
     bool entry_is_signed;
-    uint32_t subject;
+    uint32_t function;
 } table;
 
 typedef struct table_scan {
-    hfn_judging *judging;
+    hfn_analysis *analysis;
     table *tables;
     size_t count, capacity;
 } table_scan;
 
-/* One piece of code being read. */
-typedef struct piece {
+/* The code of one dispatcher while it is decoded. */
+typedef struct dispatch_code {
     table_scan *scan;
     const hfn_dispatcher *dispatcher;
     const hfn_region *region;
@@ -42,40 +43,40 @@ typedef struct piece {
     uint32_t start_count;
     uint64_t *addresses; /* that it takes */
     size_t address_count, address_capacity;
-    bool wants_addresses; /* as tables, because a line showed none   */
-    bool wants_bases;     /* and taken labels as their bases         */
-    uint64_t unshown_at;  /* the jump that wants them                */
-} piece;
+    bool wants_addresses; /* as tables, because a line showed none    */
+    bool wants_bases;     /* and as bases of their entries            */
+    uint64_t unshown_at;  /* the jump for which they are tried        */
+} dispatch_code;
 
-static void add_table(piece *p, const table *t)
+static void add_table(dispatch_code *p, const table *t)
 {
     table_scan *s = p->scan;
 
-    hfn_judging_append(s->judging, (void **)&s->tables, &s->count, &s->capacity, t, sizeof *t);
+    hfn_analysis_append(s->analysis, (void **)&s->tables, &s->count, &s->capacity, t, sizeof *t);
 }
 
-/* The jump may land anywhere in its function; that of a fragment, in any function that leads to it. */
-static void note_unbounded(const piece *p, uint64_t jump_rva)
+/* The jump may target any byte of its function; in a fragment, of any function that jumps to it. */
+static void mark_unbounded(const dispatch_code *p, uint64_t jump_rva)
 {
-    hfn_judging *j = p->scan->judging;
-    uint32_t subject = p->dispatcher->subject;
+    hfn_analysis *a = p->scan->analysis;
+    uint32_t function = p->dispatcher->function;
 
-    if (subject == HFN_NO_SUBJECT || (j->subjects[subject].notes & HFN_NOTE_MAYBE_PART)) {
-        hfn_judging_append(j, (void **)&j->orphans, &j->orphan_count, &j->orphan_capacity,
-                           p->dispatcher, sizeof *p->dispatcher);
+    if (function == HFN_NO_FUNCTION || (a->bodies[function].traits & HFN_TRAIT_MAY_BE_PART)) {
+        hfn_analysis_append(a, (void **)&a->unowned, &a->unowned_count, &a->unowned_capacity,
+                            p->dispatcher, sizeof *p->dispatcher);
         return;
     }
-    j->subjects[subject].notes |= HFN_NOTE_UNBOUNDED;
-    j->subjects[subject].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
+    a->bodies[function].traits |= HFN_TRAIT_UNBOUNDED;
+    a->bodies[function].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
 }
 
-static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uint64_t k,
+static bool read_entry(const hfn_analysis *a, hfn_span bytes, const table *t, uint64_t k,
                        uint64_t *target);
 
-/* A table whose base was guessed is one only if its first entry leads to code. */
-static void note_table(piece *p, uint64_t jump_rva, const hfn_dispatch *d)
+/* A table with a guessed base is accepted only if its first entry leads to code. */
+static void record_table(dispatch_code *p, uint64_t jump_rva, const hfn_dispatch *d)
 {
-    const hfn_judging *j = p->scan->judging;
+    const hfn_analysis *a = p->scan->analysis;
     const table t = { .rva = d->table_rva,
                       .base = d->base_rva,
                       .proof_from = p->dispatcher->from + d->proof_from,
@@ -84,48 +85,48 @@ static void note_table(piece *p, uint64_t jump_rva, const hfn_dispatch *d)
                       .entry_shift = d->entry_shift,
                       .entry_is_signed = d->entry_is_signed,
                       .entry_count = d->entry_count <= ENTRIES_MAX ? d->entry_count : 0,
-                      .subject = p->dispatcher->subject };
+                      .function = p->dispatcher->function };
     uint64_t target;
 
-    if (d->base_is_guessed && (!read_entry(j, hfn_image_span(j->image, t.rva), &t, 0, &target) ||
-                               !hfn_code_region(&j->code, target))) {
-        note_unbounded(p, jump_rva);
+    if (d->base_is_guessed && (!read_entry(a, hfn_image_span(a->image, t.rva), &t, 0, &target) ||
+                               !hfn_code_region(&a->code, target))) {
+        mark_unbounded(p, jump_rva);
     } else {
         add_table(p, &t);
     }
 }
 
-static void note_dispatch(piece *p, uint64_t jump_rva)
+static void record_dispatch(dispatch_code *p, uint64_t jump_rva)
 {
     const hfn_straight_line line = { .bytes =
                                          p->region->bytes + (p->dispatcher->from - p->region->rva),
                                      .size = p->region->end - p->dispatcher->from,
                                      .rva = p->dispatcher->from,
-                                     .link_base = p->scan->judging->info.link_base,
+                                     .link_base = p->scan->analysis->info.link_base,
                                      .starts = p->starts,
                                      .count = p->start_count,
-                                     .image_base = p->scan->judging->image_base,
-                                     .pic_base = p->scan->judging->pic_base };
+                                     .image_base = p->scan->analysis->image_base,
+                                     .pic_base = p->scan->analysis->pic_base };
     hfn_dispatch d;
 
-    p->scan->judging->arch->dispatch(&line, &d);
+    p->scan->analysis->arch->dispatch(&line, &d);
     switch (d.kind) {
-    case HFN_DISPATCH_TABLE: note_table(p, jump_rva, &d); break;
+    case HFN_DISPATCH_TABLE: record_table(p, jump_rva, &d); break;
     case HFN_DISPATCH_OFFSET:
-        if (line.image_base) { /* tables are named by numbers there, which nothing tells from others */
-            note_unbounded(p, jump_rva);
+        if (line.image_base) { /* its tables look like any constant */
+            mark_unbounded(p, jump_rva);
         }
         p->wants_bases = true;
         p->wants_addresses = true;
         p->unshown_at = jump_rva;
         break;
     case HFN_DISPATCH_VALUE: p->wants_addresses = true; break;
-    case HFN_DISPATCH_COMPUTED: note_unbounded(p, jump_rva); break;
+    case HFN_DISPATCH_COMPUTED: mark_unbounded(p, jump_rva); break;
     default: break;
     }
 }
 
-static void push_start(piece *p, uint32_t offset)
+static void push_start(dispatch_code *p, uint32_t offset)
 {
     if (p->start_count == LINE_MAX) {
         p->start_count = LINE_MAX / 2;
@@ -136,7 +137,7 @@ static void push_start(piece *p, uint32_t offset)
     p->starts[p->start_count++] = offset;
 }
 
-static void read_instruction(piece *p, uint64_t at, const hfn_instruction *in)
+static void read_instruction(dispatch_code *p, uint64_t at, const hfn_instruction *in)
 {
     uint64_t taken;
 
@@ -144,12 +145,12 @@ static void read_instruction(piece *p, uint64_t at, const hfn_instruction *in)
         p->start_count = 0;
     }
     push_start(p, (uint32_t)(at - p->dispatcher->from));
-    if (hfn_judging_takes(p->scan->judging, in, &taken)) {
-        hfn_judging_append(p->scan->judging, (void **)&p->addresses, &p->address_count,
-                           &p->address_capacity, &taken, sizeof taken);
+    if (hfn_analysis_takes_address(p->scan->analysis, in, &taken)) {
+        hfn_analysis_append(p->scan->analysis, (void **)&p->addresses, &p->address_count,
+                            &p->address_capacity, &taken, sizeof taken);
     }
     if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->through_table) {
-        note_dispatch(p, at);
+        record_dispatch(p, at);
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
         in->flow == HFN_FLOW_RETURN || in->flow == HFN_FLOW_STOP) {
@@ -157,44 +158,44 @@ static void read_instruction(piece *p, uint64_t at, const hfn_instruction *in)
     }
 }
 
-static void read_piece(piece *p)
+static void decode_range(dispatch_code *p)
 {
-    const hfn_judging *j = p->scan->judging;
+    const hfn_analysis *a = p->scan->analysis;
     hfn_instruction in;
     hfn_partial_addresses pages = { .known = 0 };
     uint64_t at = p->dispatcher->from;
 
     while (at < p->dispatcher->to) {
         const uint8_t *bytes = p->region->bytes + (at - p->region->rva);
-        if (!j->arch->decode(bytes, p->region->end - at, at, j->info.link_base, &in)) {
-            at = hfn_judging_skip(j, at);
+        if (!a->arch->decode(bytes, p->region->end - at, at, a->info.link_base, &in)) {
+            at = hfn_analysis_next_start(a, at);
             p->start_count = 0;
             continue;
         }
-        if (j->arch->complete) {
-            j->arch->complete(bytes, &pages, &in);
+        if (a->arch->complete) {
+            a->arch->complete(bytes, &pages, &in);
         }
         read_instruction(p, at, &in);
         at += in.length;
     }
 }
 
-/* Constants lie in read-only data; a table that the program may change could not be read here. */
-static bool is_constant_data(const hfn_judging *j, uint64_t rva)
+/* Jump tables are in read-only data; a table that the program can change cannot be read here. */
+static bool is_constant_data(const hfn_analysis *a, uint64_t rva)
 {
     hotfn_section section = HOTFN_SECTION_INIT;
-    uint32_t index = hfn_image_section_of(j->image, rva);
+    uint32_t index = hfn_image_section_of(a->image, rva);
 
-    return hotfn_image_get_section(j->image, index, &section) == HOTFN_OK &&
+    return hotfn_image_get_section(a->image, index, &section) == HOTFN_OK &&
            !(section.flags & HOTFN_SECTION_WRITE);
 }
 
-/* Any address taken here may be the table that a line did not show. */
-static void add_unshown_tables(piece *p)
+/* Try every address that the code takes as the table. */
+static void add_unshown_tables(dispatch_code *p)
 {
     if (p->wants_bases &&
         (p->address_count == 0 || p->address_count > PAIRS_MAX / p->address_count)) {
-        note_unbounded(p, p->unshown_at);
+        mark_unbounded(p, p->unshown_at);
     }
     p->wants_bases = p->wants_bases && p->address_count <= PAIRS_MAX / (p->address_count + 1);
     for (size_t i = 0; i < p->address_count; i++) {
@@ -202,13 +203,13 @@ static void add_unshown_tables(piece *p)
                     .base = p->addresses[i],
                     .entry_bytes = 4,
                     .entry_is_signed = true,
-                    .subject = p->dispatcher->subject };
-        if (!is_constant_data(p->scan->judging, t.rva)) {
+                    .function = p->dispatcher->function };
+        if (!is_constant_data(p->scan->analysis, t.rva)) {
             continue;
         }
         add_table(p, &t);
-        if (p->scan->judging->pic_base) {
-            t.base = p->scan->judging->pic_base;
+        if (p->scan->analysis->pic_base) {
+            t.base = p->scan->analysis->pic_base;
             add_table(p, &t);
         }
         for (size_t k = 0; p->wants_bases && k < p->address_count; k++) {
@@ -220,21 +221,21 @@ static void add_unshown_tables(piece *p)
     }
 }
 
-static void scan_piece(void *user, uint32_t item)
+static void scan_dispatcher(void *user, uint32_t item)
 {
     table_scan *s = user;
-    piece p = { .scan = s, .dispatcher = &s->judging->dispatchers[item] };
+    dispatch_code p = { .scan = s, .dispatcher = &s->analysis->dispatchers[item] };
 
-    p.region = hfn_code_region(&s->judging->code, p.dispatcher->from);
-    read_piece(&p);
+    p.region = hfn_code_region(&s->analysis->code, p.dispatcher->from);
+    decode_range(&p);
     if (p.wants_addresses) {
         add_unshown_tables(&p);
     }
-    hfn_os_lock_mutex(&s->judging->lock);
+    hfn_os_lock_mutex(&s->analysis->lock);
     if (p.addresses) {
-        hfn_free(&s->judging->env, p.addresses, p.address_capacity * sizeof *p.addresses);
+        hfn_free(&s->analysis->env, p.addresses, p.address_capacity * sizeof *p.addresses);
     }
-    hfn_os_unlock_mutex(&s->judging->lock);
+    hfn_os_unlock_mutex(&s->analysis->lock);
 }
 
 static int compare_tables(const void *a, const void *b)
@@ -250,14 +251,14 @@ static int compare_tables(const void *a, const void *b)
     return (left->entry_count > right->entry_count) - (left->entry_count < right->entry_count);
 }
 
-/* Where the table ends at the latest: something else is named there. */
-static uint64_t latest_end(const hfn_judging *j, const table *t)
+/* The latest possible end of the table: the next referenced object. */
+static uint64_t latest_end(const hfn_analysis *a, const table *t)
 {
-    const hfn_region *region = hfn_code_region(&j->code, t->rva);
+    const hfn_region *region = hfn_code_region(&a->code, t->rva);
     uint64_t at = t->rva + 1;
 
     if (!region) {
-        return hfn_references_next(&j->references, t->rva);
+        return hfn_references_next(&a->references, t->rva);
     }
     while (at < region->end && !(hfn_region_marks(region, at) & HFN_MARK_TAKEN)) {
         at++;
@@ -265,7 +266,7 @@ static uint64_t latest_end(const hfn_judging *j, const table *t)
     return at;
 }
 
-static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uint64_t k,
+static bool read_entry(const hfn_analysis *a, hfn_span bytes, const table *t, uint64_t k,
                        uint64_t *target)
 {
     uint64_t value = 0;
@@ -278,74 +279,75 @@ static bool read_entry(const hfn_judging *j, hfn_span bytes, const table *t, uin
         value = (uint64_t)((int64_t)(value << unused) >> unused);
     }
     *target = t->base + (value << t->entry_shift);
-    if (j->arch->pointer_bytes == 4) {
+    if (a->arch->pointer_bytes == 4) {
         *target = (uint32_t)*target;
     }
     return true;
 }
 
-bool hfn_tables_entry(const hfn_judging *j, const hfn_dispatch *d, uint64_t k, uint64_t *target)
+bool hfn_tables_read_entry(const hfn_analysis *a, const hfn_dispatch *d, uint64_t k,
+                           uint64_t *target)
 {
     const table t = { .base = d->base_rva,
                       .entry_bytes = d->entry_bytes,
                       .entry_shift = d->entry_shift,
                       .entry_is_signed = d->entry_is_signed };
 
-    return read_entry(j, hfn_image_span(j->image, d->table_rva), &t, k, target) &&
-           hfn_code_region(&j->code, *target);
+    return read_entry(a, hfn_image_span(a->image, d->table_rva), &t, k, target) &&
+           hfn_code_region(&a->code, *target);
 }
 
-static void keep_far_case(hfn_judging *j, uint32_t subject, uint64_t target)
+static void add_cross_jump(hfn_analysis *a, uint32_t function, uint64_t target)
 {
-    const hfn_subject *s = &j->subjects[subject];
-    const hfn_far_case c = { subject, target };
+    const hfn_body *body = &a->bodies[function];
+    const hfn_cross_jump c = { function, target };
 
-    if ((j->flags & HOTFN_VERDICTS_TIMING) && (target < s->rva || target >= s->end)) {
-        hfn_judging_append(j, (void **)&j->far_cases, &j->far_case_count, &j->far_case_capacity, &c,
-                           sizeof c);
+    if ((a->flags & HOTFN_VERDICTS_TIMING) && (target < body->rva || target >= body->end)) {
+        hfn_analysis_append(a, (void **)&a->cross_jumps, &a->cross_jump_count,
+                            &a->cross_jump_capacity, &c, sizeof c);
     }
 }
 
-static int compare_far_cases(const void *a, const void *b)
+static int compare_cross_jumps(const void *a, const void *b)
 {
-    const hfn_far_case *left = a, *right = b;
+    const hfn_cross_jump *left = a, *right = b;
 
-    if (left->subject != right->subject) {
-        return left->subject > right->subject ? 1 : -1;
+    if (left->function != right->function) {
+        return left->function > right->function ? 1 : -1;
     }
     return (left->target > right->target) - (left->target < right->target);
 }
 
-static void read_table(hfn_judging *j, const table *t)
+static void read_table(hfn_analysis *a, const table *t)
 {
-    hfn_span bytes = hfn_image_span(j->image, t->rva);
-    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(j, t) - t->rva) / t->entry_bytes;
-    hfn_subject *subject = t->subject == HFN_NO_SUBJECT ? NULL : &j->subjects[t->subject];
+    hfn_span bytes = hfn_image_span(a->image, t->rva);
+    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(a, t) - t->rva) / t->entry_bytes;
+    hfn_body *function = t->function == HFN_NO_FUNCTION ? NULL : &a->bodies[t->function];
     uint32_t marks = HFN_MARK_JUMPED;
     uint64_t target;
 
-    if (!subject || (subject->notes & HFN_NOTE_MAYBE_PART)) {
+    if (!function || (function->traits & HFN_TRAIT_MAY_BE_PART)) {
         marks |= HFN_MARK_FROM_PART;
     }
-    for (uint64_t k = 0; k < limit && read_entry(j, bytes, t, k, &target); k++) {
-        const hfn_region *region = hfn_code_region(&j->code, target);
+    for (uint64_t k = 0; k < limit && read_entry(a, bytes, t, k, &target); k++) {
+        const hfn_region *region = hfn_code_region(&a->code, target);
         if (!region) {
             break;
         }
         hfn_region_mark(region, target, marks);
-        if (subject && target == subject->rva) {
-            subject->notes |= HFN_NOTE_LOOPS;
+        if (function && target == function->rva) {
+            function->traits |= HFN_TRAIT_LOOPS;
         }
-        if (subject) {
-            keep_far_case(j, t->subject, target);
+        if (function) {
+            add_cross_jump(a, t->function, target);
         }
     }
 }
 
-/* Does something lead into the instructions that the bound rests on? */
-static bool proof_broken(const hfn_judging *j, const table *t)
+/* Whether a jump targets the instructions that establish the size. */
+static bool proof_broken(const hfn_analysis *a, const table *t)
 {
-    const hfn_region *region = hfn_code_region(&j->code, t->proof_from);
+    const hfn_region *region = hfn_code_region(&a->code, t->proof_from);
 
     for (uint64_t at = t->proof_from + 1; region && at <= t->proof_to; at++) {
         if (hfn_region_marks(region, at)) {
@@ -355,34 +357,34 @@ static bool proof_broken(const hfn_judging *j, const table *t)
     return false;
 }
 
-/* Tables found without their bound: read them again, as far as they may reach. */
+/* Read the tables whose size is not established again, up to their latest possible end. */
 static bool drop_broken_proofs(table_scan *s, bool all)
 {
     bool dropped = false;
 
     for (size_t i = 0; i < s->count; i++) {
         table *t = &s->tables[i];
-        if (t->entry_count == 0 || !(all || proof_broken(s->judging, t))) {
+        if (t->entry_count == 0 || !(all || proof_broken(s->analysis, t))) {
             continue;
         }
         t->entry_count = 0;
-        read_table(s->judging, t);
+        read_table(s->analysis, t);
         dropped = true;
     }
     return dropped;
 }
 
-void hfn_tables_scan(hfn_judging *j)
+void hfn_tables_scan(hfn_analysis *a)
 {
-    table_scan s = { .judging = j };
+    table_scan s = { .analysis = a };
 
-    hfn_workers_run(j->threads, (uint32_t)j->dispatcher_count, scan_piece, &s);
+    hfn_workers_run(a->threads, (uint32_t)a->dispatcher_count, scan_dispatcher, &s);
     if (s.count > 0) {
         qsort(s.tables, s.count, sizeof *s.tables, compare_tables);
     }
     for (size_t i = 0; i < s.count; i++) {
         if (i == 0 || compare_tables(&s.tables[i], &s.tables[i - 1]) != 0) {
-            read_table(j, &s.tables[i]);
+            read_table(a, &s.tables[i]);
         }
     }
     for (int round = 0; round < ROUNDS_MAX && drop_broken_proofs(&s, false); round++) {
@@ -391,10 +393,10 @@ void hfn_tables_scan(hfn_judging *j)
     if (drop_broken_proofs(&s, false)) {
         drop_broken_proofs(&s, true);
     }
-    if (j->far_case_count > 0) {
-        qsort(j->far_cases, j->far_case_count, sizeof *j->far_cases, compare_far_cases);
+    if (a->cross_jump_count > 0) {
+        qsort(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps, compare_cross_jumps);
     }
     if (s.tables) {
-        hfn_free(&j->env, s.tables, s.capacity * sizeof *s.tables);
+        hfn_free(&a->env, s.tables, s.capacity * sizeof *s.tables);
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which hookable functions may be timed.  A timed function runs as if called from a frame of ours, its
- * true caller's frame lies further up: so nothing in it may look there (prove.c), and nothing that it
- * jumps on to, which then runs in the same place, be that timed itself or not.  Jumps in a circle would put
- * frame upon frame.  Arguments on the stack at known places are copied below the frame, so how many
- * words of them all of these touch is part of the proof, and how many the return takes along.
- * Everything else is counted, with the reason in its flags.
+ * Decides which hookable functions may be timed.  A timed function runs with a frame of the
+ * engine between it and its caller, so neither the function nor any tail target may access its
+ * caller's frame (prove.c).  Cycles of tail jumps would nest frames without end.  Stack arguments
+ * at known offsets are copied below the frame, so the number of words that the function and its
+ * tail targets access is part of the proof, and on i386 how many bytes they pop.  All other
+ * functions are counted only, with the reason in their flags.
  */
 #include "base/search.h"
 #include "verdicts/prove.h"
@@ -16,24 +16,24 @@
 
 #define BATCH 128u
 
-/* from jumps on to to; field: of the jump's distance, 0 if it has none. */
+/* A tail jump; field: RVA of its 4-byte displacement, 0 if it has none. */
 typedef struct tail {
     uint32_t from, to;
     uint64_t field;
 } tail;
 
-/* Of a function, by index. */
+/* The proof of a function, by index. */
 typedef struct proof {
-    bool holds;        /* may run behind a frame of ours                       */
-    uint8_t words;     /* of arguments that are touched                         */
-    int8_t pops;       /* words that the return takes along; -1: it does not return */
-    bool stays;        /* one of its jumps cannot be made to come back                 */
-    uint8_t words_on;  /* of arguments that are touched by what it jumps on to behind a frame */
-    uint32_t comes_to; /* where a jump that comes back leads, plus 1; 0: it has none           */
+    bool holds;           /* the function may run inside a timed call                         */
+    uint8_t words;        /* stack argument words that it accesses                            */
+    int8_t pops;          /* words that its returns pop; -1: it does not return               */
+    bool is_blocked;      /* one of its tail exits cannot be patched                          */
+    uint8_t words_on;     /* argument words of tail targets that run inside the timed call    */
+    uint32_t tail_target; /* target of its tail exits, plus 1; 0: none                        */
 } proof;
 
 typedef struct timing {
-    hfn_judging *judging;
+    hfn_analysis *analysis;
     hfn_verdict *items;
     proof *proven;
     tail *tails; /* by from, after sort */
@@ -41,19 +41,20 @@ typedef struct timing {
     bool walks_own_stack;
 } timing;
 
-static void settle(hfn_verdict *v, uint32_t reason)
+static void set_timing_result(hfn_verdict *v, uint32_t reason)
 {
     v->pub.flags &= ~(HOTFN_VERDICT_TIMED | UINT32_C(0xff) << 16);
     v->pub.flags |= reason == HOTFN_REASON_NONE ? HOTFN_VERDICT_TIMED : reason << 16;
 }
 
-/* What needs no look at the code.  Where a fragment jumps to the entry, the proof will say whose it is. */
-static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
+/* Reasons that do not depend on the code.  If a fragment jumps to the entry, the proof finds its
+ * owner. */
+static uint32_t check_entry(const timing *t, const hfn_verdict *v)
 {
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
-    uint8_t notes = t->judging->subjects[v - t->items].notes;
+    uint8_t notes = t->analysis->bodies[v - t->items].traits;
 
-    if (!t->judging->arch->step_stack) {
+    if (!t->analysis->arch->step_stack) {
         return HOTFN_REASON_NOT_PROVEN;
     }
     if (t->walks_own_stack) {
@@ -61,7 +62,7 @@ static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
     }
     if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
         ((v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP) &&
-         (notes & (HFN_NOTE_LOOPS | HFN_NOTE_UNBOUNDED)))) {
+         (notes & (HFN_TRAIT_LOOPS | HFN_TRAIT_UNBOUNDED)))) {
         return HOTFN_REASON_ENTRY_JUMPED;
     }
     if (v->pub.patch_offset != pad) {
@@ -70,39 +71,40 @@ static uint32_t judge_entry(const timing *t, const hfn_verdict *v)
     return HOTFN_REASON_NONE;
 }
 
-/* A call at the first byte: what would return is the callee, not the function. */
-static bool begins_with_call(const hfn_judging *j, const hfn_verdict *v)
+/* With a call at the first byte, the stub would time the callee. */
+static bool begins_with_call(const hfn_analysis *a, const hfn_verdict *v)
 {
-    hfn_span bytes = hfn_image_span(j->image, v->site_rva);
+    hfn_span bytes = hfn_image_span(a->image, v->site_rva);
     hfn_instruction in;
 
     return v->pub.strategy == HOTFN_STRATEGY_RETARGET &&
-           j->arch->decode(bytes.data, bytes.size, v->site_rva, j->info.link_base, &in) &&
+           a->arch->decode(bytes.data, bytes.size, v->site_rva, a->info.link_base, &in) &&
            in.flow == HFN_FLOW_CALL;
 }
 
-static uint32_t judge_hook(const timing *t, const hfn_verdict *v)
+static uint32_t check_hook(const timing *t, const hfn_verdict *v)
 {
-    uint32_t reason = judge_entry(t, v);
+    uint32_t reason = check_entry(t, v);
 
-    return reason == HOTFN_REASON_NONE && begins_with_call(t->judging, v)
+    return reason == HOTFN_REASON_NONE && begins_with_call(t->analysis, v)
                ? HOTFN_REASON_PATCH_INSIDE
                : reason;
 }
 
-/* What is not timed because of its hook alone is proven all the same, for those that jump on to it. */
-static void judge_one(timing *t, hfn_prover *p, uint32_t index)
+/* A function that is not timed only because of its hook is proven too, for functions that
+ * tail-jump to it. */
+static void prove_one(timing *t, hfn_prover *p, uint32_t index)
 {
     hfn_verdict *v = &t->items[index];
-    uint32_t reason = judge_hook(t, v), found, word = t->judging->arch->pointer_bytes;
+    uint32_t reason = check_hook(t, v), found, word = t->analysis->arch->pointer_bytes;
 
     if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK) {
-        settle(v, reason);
+        set_timing_result(v, reason);
         return;
     }
-    found = hfn_prove(p, index);
-    if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_piece(t->judging, index)) {
-        found = HOTFN_REASON_STACK_ARGUMENTS; /* they may be locals of its caller's */
+    found = hfn_prove_function(p, index);
+    if (found == HOTFN_REASON_NONE && p->reach > 0 && hfn_is_outlined(t->analysis, index)) {
+        found = HOTFN_REASON_STACK_ARGUMENTS; /* they may be locals of the caller */
     }
     t->proven[index] = (proof){ .holds = found == HOTFN_REASON_NONE,
                                 .words = (uint8_t)((p->reach + word - 1) / word),
@@ -111,41 +113,41 @@ static void judge_one(timing *t, hfn_prover *p, uint32_t index)
         (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP)))) {
         reason = HOTFN_REASON_ENTRY_JUMPED;
     }
-    settle(v, reason != HOTFN_REASON_NONE ? reason : found);
+    set_timing_result(v, reason != HOTFN_REASON_NONE ? reason : found);
     for (size_t k = 0; t->proven[index].holds && k < p->tail_count; k++) {
         const tail one = { index, p->tails[k].to, p->tails[k].field };
-        hfn_judging_append(t->judging, (void **)&t->tails, &t->tail_count, &t->tail_capacity, &one,
-                           sizeof one);
+        hfn_analysis_append(t->analysis, (void **)&t->tails, &t->tail_count, &t->tail_capacity,
+                            &one, sizeof one);
     }
 }
 
-static void judge_batch(void *user, uint32_t item)
+static void prove_batch(void *user, uint32_t item)
 {
     timing *t = user;
     uint32_t from = item * BATCH, to = from + BATCH;
     hfn_prover p;
 
-    to = to < t->judging->count ? to : t->judging->count;
-    if (!hfn_prover_init(&p, t->judging, t->items)) {
-        t->judging->no_memory = true;
+    to = to < t->analysis->count ? to : t->analysis->count;
+    if (!hfn_prover_init(&p, t->analysis, t->items)) {
+        t->analysis->no_memory = true;
         return;
     }
     for (uint32_t i = from; i < to; i++) {
         if (t->items[i].pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-            judge_one(t, &p, i);
+            prove_one(t, &p, i);
         }
     }
-    t->judging->no_memory |= p.no_memory;
+    t->analysis->no_memory |= p.no_memory;
     hfn_prover_finish(&p);
 }
 
-/* ---- Tail jumps: unproven targets first, then circles. */
+/* ---- Tail jumps: unproven targets first, then cycles. */
 
-static void refuse(timing *t, uint32_t index, uint32_t reason)
+static void withdraw_proof(timing *t, uint32_t index, uint32_t reason)
 {
     t->proven[index].holds = false;
     if (t->items[index].pub.flags & HOTFN_VERDICT_TIMED) {
-        settle(&t->items[index], reason);
+        set_timing_result(&t->items[index], reason);
     }
 }
 
@@ -155,50 +157,51 @@ static bool refuse_unproven(timing *t)
 
     for (size_t i = 0; i < t->tail_count; i++) {
         if (t->proven[t->tails[i].from].holds && !t->proven[t->tails[i].to].holds) {
-            refuse(t, t->tails[i].from, HOTFN_REASON_TAIL_UNPROVEN);
+            withdraw_proof(t, t->tails[i].from, HOTFN_REASON_TAIL_UNPROVEN);
             any = true;
         }
     }
     return any;
 }
 
-/* Functions whose jumps end somewhere are peeled off; what is left jumps in circles, or leads there. */
-static void refuse_circles(timing *t)
+/* Remove functions whose tail jumps all end; the remaining ones are in a cycle or lead into one. */
+static void refuse_cycles(timing *t)
 {
-    uint32_t *left = hfn_alloc(&t->judging->env, (t->judging->count + 1) * sizeof *left);
+    uint32_t *left = hfn_alloc(&t->analysis->env, (t->analysis->count + 1) * sizeof *left);
     bool any = true;
 
     if (!left) {
-        t->judging->no_memory = true;
+        t->analysis->no_memory = true;
         return;
     }
-    for (uint32_t i = 0; i < t->judging->count; i++) {
+    for (uint32_t i = 0; i < t->analysis->count; i++) {
         left[i] = t->proven[i].holds;
     }
-    while (any) { /* once more than the longest chain of tail jumps */
+    while (any) { /* as often as the longest chain of tail jumps, plus one */
         any = false;
         for (size_t i = 0; i < t->tail_count; i++) {
             if (left[t->tails[i].from] && left[t->tails[i].to]) {
                 left[t->tails[i].from] = 2;
             }
         }
-        for (uint32_t i = 0; i < t->judging->count; i++) {
+        for (uint32_t i = 0; i < t->analysis->count; i++) {
             any |= left[i] == 1;
             left[i] = left[i] == 2;
         }
     }
-    for (uint32_t i = 0; i < t->judging->count; i++) {
+    for (uint32_t i = 0; i < t->analysis->count; i++) {
         if (left[i]) {
-            refuse(t, i, HOTFN_REASON_TAIL_CIRCLE);
+            withdraw_proof(t, i, HOTFN_REASON_TAIL_CYCLE);
         }
     }
-    hfn_free(&t->judging->env, left, (t->judging->count + 1) * sizeof *left);
+    hfn_free(&t->analysis->env, left, (t->analysis->count + 1) * sizeof *left);
 }
 
 /* ---- Arguments. */
 
-/* What the one touches and takes along, those do too that jump on to it. */
-static bool pass_on(timing *t, const tail *one)
+/* Merge the accessed and popped words of a tail target into the jumping function; true if that
+ * changed it. */
+static bool merge_tail_target(timing *t, const tail *one)
 {
     proof *from = &t->proven[one->from];
     const proof *to = &t->proven[one->to];
@@ -208,7 +211,7 @@ static bool pass_on(timing *t, const tail *one)
         return false;
     }
     if (from->pops >= 0 && to->pops >= 0 && from->pops != to->pops) {
-        refuse(t, one->from, HOTFN_REASON_RETURN_POPS);
+        withdraw_proof(t, one->from, HOTFN_REASON_RETURN_POPS);
         return true;
     }
     from->words = more ? to->words : from->words;
@@ -216,17 +219,17 @@ static bool pass_on(timing *t, const tail *one)
     return more || learns;
 }
 
-static void settle_arguments(timing *t)
+static void resolve_arguments(timing *t)
 {
     bool any = true;
 
     while (any) {
         any = false;
         for (size_t i = 0; i < t->tail_count; i++) {
-            any |= pass_on(t, &t->tails[i]);
+            any |= merge_tail_target(t, &t->tails[i]);
         }
     }
-    for (uint32_t i = 0; i < t->judging->count; i++) {
+    for (uint32_t i = 0; i < t->analysis->count; i++) {
         const proof *p = &t->proven[i];
         uint32_t pops = p->pops <= 0          ? HOTFN_POPS_NOTHING
                         : p->pops == p->words ? HOTFN_POPS_ALL
@@ -235,131 +238,137 @@ static void settle_arguments(timing *t)
             continue;
         }
         if (pops == HOTFN_POPS_ONE && p->pops != 1) {
-            refuse(t, i, HOTFN_REASON_RETURN_POPS);
+            withdraw_proof(t, i, HOTFN_REASON_RETURN_POPS);
         } else {
             t->items[i].pub.flags |= ((uint32_t)p->words | pops << 5) << 24;
         }
     }
 }
 
-/* ---- Jumps that come back: to one function that may not run behind a frame, each at a site of the function's
- * own.  Its call ends there, and only then the jump is made (arch/x86/emit_tail_exit.c).  What it leads to finds the
- * true caller's arguments, so the function may not have touched its copies of them. */
+/* ---- Tail exits. */
+
+/* A function whose tail jumps all go to one function that must not run inside the timed call can
+ * still be timed: the call ends at the jump, before the target runs (arch/x86/emit_tail_exit.c).
+ * The target then finds the arguments of the original caller, so the function must not have
+ * accessed its copies of them. */
 
 static bool ends_with_unproven(const hfn_verdict *v)
 {
     uint32_t reason = v->pub.flags >> 16 & 0xff;
 
-    return reason == HOTFN_REASON_TAIL_UNPROVEN || reason == HOTFN_REASON_TAIL_CIRCLE;
+    return reason == HOTFN_REASON_TAIL_UNPROVEN || reason == HOTFN_REASON_TAIL_CYCLE;
 }
 
-/* Who wants to see what it returns (`--with alloc`) sees it where its call ends. */
-static bool has_standard_name(const hfn_judging *j, uint32_t index)
+/* `--with alloc` reads results of such functions where their call ends, so it must end at the
+ * return. */
+static bool has_standard_name(const hfn_analysis *a, uint32_t index)
 {
     const char *name;
 
-    for (uint32_t n = 0; (name = hotfn_functions_get_name(j->functions, index, n)) != NULL; n++) {
-        if (hfn_is_standard(j, name)) {
+    for (uint32_t n = 0; (name = hotfn_functions_get_name(a->functions, index, n)) != NULL; n++) {
+        if (hfn_is_standard(a, name)) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_own_site(const hfn_judging *j, const tail *one)
+static bool is_own_site(const hfn_analysis *a, const tail *one)
 {
-    size_t low = hfn_count_below_u32(j->branches, j->branch_count, sizeof *j->branches,
+    size_t low = hfn_count_below_u32(a->branches, a->branch_count, sizeof *a->branches,
                                      offsetof(hfn_branch, field), one->field);
 
-    return low < j->branch_count && j->branches[low].field == one->field &&
-           j->branches[low].target == one->to && one->field + 4 <= j->subjects[one->from].end &&
-           hfn_judging_lower(j, one->field) == one->from + 1;
+    return low < a->branch_count && a->branches[low].field == one->field &&
+           a->branches[low].target == one->to && one->field + 4 <= a->bodies[one->from].end &&
+           hfn_analysis_find_body(a, one->field) == one->from + 1;
 }
 
-static void note_comeback(timing *t, const tail *one)
+static void record_tail_exit(timing *t, const tail *one)
 {
     proof *from = &t->proven[one->from];
     const proof *to = &t->proven[one->to];
 
-    if (to->holds) { /* it may run behind the frame */
+    if (to->holds) { /* it may run inside the timed call */
         from->words_on = from->words_on < to->words ? to->words : from->words_on;
         return;
     }
-    if (!is_own_site(t->judging, one) || (t->items[one->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
-        (from->comes_to != 0 && from->comes_to != one->to + 1)) {
-        from->stays = true;
+    if (!is_own_site(t->analysis, one) ||
+        (t->items[one->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
+        (from->tail_target != 0 && from->tail_target != one->to + 1)) {
+        from->is_blocked = true;
     }
-    from->comes_to = one->to + 1;
+    from->tail_target = one->to + 1;
 }
 
-static void settle_comebacks(timing *t)
+static void resolve_tail_exits(timing *t)
 {
-    if (!t->judging->arch->patching->has_tail_exits ||
-        (t->judging->flags & HOTFN_VERDICTS_NO_COMEBACK)) {
+    if (!t->analysis->arch->patching->has_tail_exits ||
+        (t->analysis->flags & HOTFN_VERDICTS_NO_TAIL_EXIT)) {
         return;
     }
     for (size_t i = 0; i < t->tail_count; i++) {
         if (ends_with_unproven(&t->items[t->tails[i].from])) {
-            note_comeback(t, &t->tails[i]);
+            record_tail_exit(t, &t->tails[i]);
         }
     }
-    for (uint32_t i = 0; i < t->judging->count; i++) {
+    for (uint32_t i = 0; i < t->analysis->count; i++) {
         const proof *p = &t->proven[i];
         hfn_verdict *v = &t->items[i];
-        if (!ends_with_unproven(v) || p->stays || p->comes_to == 0 || p->words > 0 ||
-            has_standard_name(t->judging, i)) {
+        if (!ends_with_unproven(v) || p->is_blocked || p->tail_target == 0 || p->words > 0 ||
+            has_standard_name(t->analysis, i)) {
             continue;
         }
-        settle(v, HOTFN_REASON_NONE);
+        set_timing_result(v, HOTFN_REASON_NONE);
         v->pub.flags |= (uint32_t)p->words_on << 24;
-        v->pub.comes_to = p->comes_to;
+        v->pub.tail_target = p->tail_target;
     }
 }
 
-/* ---- Whose parts fragments are: who calls from there is known by them. */
+/* ---- Owners of fragments. */
 
-/* The subject that rva lies in; count: none. */
-static uint32_t subject_around(const hfn_judging *j, uint64_t rva)
+/* Index of the function that contains rva; a->count if there is none. */
+static uint32_t find_function_around(const hfn_analysis *a, uint64_t rva)
 {
-    uint32_t next = hfn_judging_lower(j, rva + 1);
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
 
-    return next > 0 && rva < j->subjects[next - 1].end ? next - 1 : j->count;
+    return next > 0 && rva < a->bodies[next - 1].end ? next - 1 : a->count;
 }
 
-/* One that several functions jump to is nobody's, as is one that only other fragments do. */
-void hfn_timing_find_owners(const hfn_judging *j, hfn_verdict *items)
+/* A fragment has an owner if exactly one function jumps to it; jumps of other fragments are
+ * ignored. */
+void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items)
 {
     const uint32_t several = UINT32_MAX;
 
-    for (size_t i = 0; i < j->branch_count; i++) {
-        uint32_t part = subject_around(j, j->branches[i].target);
-        uint32_t from = subject_around(j, j->branches[i].field);
+    for (size_t i = 0; i < a->branch_count; i++) {
+        uint32_t part = find_function_around(a, a->branches[i].target);
+        uint32_t from = find_function_around(a, a->branches[i].field);
         uint32_t *owner;
-        if (part == j->count || from == j->count ||
+        if (part == a->count || from == a->count ||
             items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT ||
             items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
             continue;
         }
-        owner = &items[part].pub.comes_to;
+        owner = &items[part].pub.owner;
         *owner = *owner == 0 || *owner == from + 1 ? from + 1 : several;
     }
-    for (uint32_t i = 0; i < j->count; i++) {
-        if (items[i].pub.comes_to == several) {
-            items[i].pub.comes_to = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (items[i].pub.owner == several) {
+            items[i].pub.owner = 0;
         }
     }
 }
 
-/* ---- Runtimes that look at their own stacks. */
+/* ---- Runtimes that walk their own stacks. */
 
-static bool has_own_walker(const hfn_judging *j)
+static bool has_own_walker(const hfn_analysis *a)
 {
-    if (hfn_elf_section_named(j->image, ".gopclntab") ||
-        hfn_elf_section_named(j->image, ".note.go.buildid")) {
+    if (hfn_elf_section_named(a->image, ".gopclntab") ||
+        hfn_elf_section_named(a->image, ".note.go.buildid")) {
         return true;
     }
-    for (uint32_t i = 0; i < j->count; i++) {
-        const char *name = hotfn_functions_get_name(j->functions, i, 0);
+    for (uint32_t i = 0; i < a->count; i++) {
+        const char *name = hotfn_functions_get_name(a->functions, i, 0);
         if (name &&
             (strncmp(name, "_ZN2v88internal", 15) == 0 || strcmp(name, "JNI_CreateJavaVM") == 0)) {
             return true;
@@ -368,38 +377,38 @@ static bool has_own_walker(const hfn_judging *j)
     return false;
 }
 
-/* ---- Programs that take the clock away from themselves. */
+/* ---- Programs that disable the TSC. */
 
-static void find_forbidden_clock(hfn_judging *j)
+static void find_tsc_disable(hfn_analysis *a)
 {
     uint64_t at;
 
-    for (uint32_t i = 0; i < j->code.count && j->arch->disables_tsc; i++) {
-        const hfn_region *region = &j->code.regions[i];
-        if (j->arch->disables_tsc(region->bytes, region->end - region->rva, &at)) {
-            j->tsc_disable_rva = region->rva + at;
+    for (uint32_t i = 0; i < a->code.count && a->arch->disables_tsc; i++) {
+        const hfn_region *region = &a->code.regions[i];
+        if (a->arch->disables_tsc(region->bytes, region->end - region->rva, &at)) {
+            a->tsc_disable_rva = region->rva + at;
             return;
         }
     }
 }
 
-/* ---- Functions that are reached through the PLT. */
+/* ---- Slots of the GOT. */
 
-/* Another image's function may stand there in the place of this one's.  Of C functions it need not use the
- * same arguments: this one's may ignore what is passed on the stack.  C++ names are those of one definition
- * wherever it stands (C++17, [basic.def.odr]).  An own function of a standard's name is looked at all the
- * same: not every program keeps to what is reserved. */
-static void note_slot(void *user, const hfn_image_slot *slot)
+/* A slot may resolve to a function of another image.  For C names that function may use other
+ * arguments; C++ names have one definition everywhere (C++17, [basic.def.odr]), and standard
+ * names are trusted.  An own function with a standard name is proven nevertheless, because
+ * programs may redefine it. */
+static void record_slot(void *user, const hfn_image_slot *slot)
 {
-    hfn_judging *j = user;
+    hfn_analysis *a = user;
     bool is_one = strncmp(slot->name, "_Z", 2) == 0;
-    bool is_standard = hfn_is_standard(j, slot->name);
+    bool is_standard = hfn_is_standard(a, slot->name);
     const hfn_slot one = { slot->place_rva, is_one || is_standard ? slot->target_rva : UINT64_MAX,
-                           slot->target_rva, is_standard, hfn_pops_nothing(j, slot->name) };
+                           slot->target_rva, is_standard, hfn_pops_nothing(a, slot->name) };
 
-    if (one.target != UINT64_MAX || one.is_standard || j->pops) {
-        hfn_judging_append(j, (void **)&j->slots, &j->slot_count, &j->slot_capacity, &one,
-                           sizeof one);
+    if (one.target != UINT64_MAX || one.is_standard || a->pops) {
+        hfn_analysis_append(a, (void **)&a->slots, &a->slot_count, &a->slot_capacity, &one,
+                            sizeof one);
     }
 }
 
@@ -410,58 +419,58 @@ static int compare_slots(const void *a, const void *b)
     return (left->rva > right->rva) - (left->rva < right->rva);
 }
 
-static void find_slots(hfn_judging *j)
+static void find_slots(hfn_analysis *a)
 {
-    hfn_image_each_slot(j->image, note_slot, j);
-    if (j->slot_count > 0) {
-        qsort(j->slots, j->slot_count, sizeof *j->slots, compare_slots);
+    hfn_image_each_slot(a->image, record_slot, a);
+    if (a->slot_count > 0) {
+        qsort(a->slots, a->slot_count, sizeof *a->slots, compare_slots);
     }
 }
 
-static void finish(timing *t)
+static void free_timing(timing *t)
 {
-    hfn_judging *j = t->judging;
+    hfn_analysis *a = t->analysis;
 
-    hfn_free(&j->env, j->pops, j->count + 1);
-    hfn_free(&j->env, j->pieces, j->count + 1);
-    j->pops = j->pieces = NULL;
-    hfn_free(&j->env, t->proven, (j->count + 1) * sizeof *t->proven);
+    hfn_free(&a->env, a->pops, a->count + 1);
+    hfn_free(&a->env, a->outlined, a->count + 1);
+    a->pops = a->outlined = NULL;
+    hfn_free(&a->env, t->proven, (a->count + 1) * sizeof *t->proven);
     if (t->tails) {
-        hfn_free(&j->env, t->tails, t->tail_capacity * sizeof *t->tails);
+        hfn_free(&a->env, t->tails, t->tail_capacity * sizeof *t->tails);
     }
 }
 
-void hfn_timing_judge(hfn_judging *j, hfn_verdict *items)
+void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items)
 {
-    timing t = { .judging = j, .items = items, .walks_own_stack = has_own_walker(j) };
+    timing t = { .analysis = a, .items = items, .walks_own_stack = has_own_walker(a) };
 
-    t.proven = hfn_alloc(&j->env, (j->count + 1) * sizeof *t.proven);
-    if (j->arch->pc_register) {
-        j->pops = hfn_alloc(&j->env, j->count + 1);
+    t.proven = hfn_alloc(&a->env, (a->count + 1) * sizeof *t.proven);
+    if (a->arch->pc_register) {
+        a->pops = hfn_alloc(&a->env, a->count + 1);
     }
-    if (j->arch->is_never_shared) {
-        j->pieces = hfn_alloc(&j->env, j->count + 1);
+    if (a->arch->is_never_shared) {
+        a->outlined = hfn_alloc(&a->env, a->count + 1);
     }
-    if (!t.proven || (j->arch->pc_register && !j->pops) ||
-        (j->arch->is_never_shared && !j->pieces)) {
-        j->no_memory = true;
-        finish(&t);
+    if (!t.proven || (a->arch->pc_register && !a->pops) ||
+        (a->arch->is_never_shared && !a->outlined)) {
+        a->no_memory = true;
+        free_timing(&t);
         return;
     }
-    find_forbidden_clock(j);
-    find_slots(j);
-    hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_batch, &t);
+    find_tsc_disable(a);
+    find_slots(a);
+    hfn_workers_run(a->threads, (a->count + BATCH - 1) / BATCH, prove_batch, &t);
     while (refuse_unproven(&t)) {
         ;
     }
-    refuse_circles(&t);
+    refuse_cycles(&t);
     while (refuse_unproven(&t)) {
         ;
     }
-    settle_arguments(&t);
+    resolve_arguments(&t);
     while (refuse_unproven(&t)) {
         ;
     }
-    settle_comebacks(&t);
-    finish(&t);
+    resolve_tail_exits(&t);
+    free_timing(&t);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the hooks station sees of the verdicts: everything a plan needs, as data.  The moved prologue
- * is made on demand (it is a pure function of the image's bytes), so that judging 100,000 functions
- * stays small.  Nothing here touches a process.
+/*
+ * Verdicts as the plan needs them.  The moved instructions are computed on demand from the
+ * image's bytes, so that 100,000 verdicts stay small.
  *
- * Words: entry = the function's rva; site = entry + patch_offset (behind ENDBR64; or the first call,
- * see RETARGET); covered = the whole instructions at the site that move into the stub (covered_bytes
- * >= patch_bytes, except JUMP_PAD). */
+ * Terms: entry: the function's rva.  site: entry + patch_offset, where the patch is.  covered:
+ * the whole instructions at the site that move into the stub; covered_bytes >= patch_bytes,
+ * except for JUMP_PAD.
+ */
 #ifndef HFN_VERDICTS_VERDICTS_H
 #define HFN_VERDICTS_VERDICTS_H
 
@@ -15,62 +16,60 @@
 #include <hotfn/lowlevel/verdicts.h>
 
 /*
- * What to write, by strategy (stub = the address that the plan chose):
- * RETARGET  opcode E8/E9 stays, its rel32 at site+1 becomes stub-(site+5).  patch_bytes 5.
- *           The moved code is just `jmp old target`: a call's return address stays in place.
- *           The site may be a call behind a few instructions that every run through the entry passes
- *           (`sub rsp,8; call f`): the stub then runs in the place of f's entry, deeper on the
- *           stack.  Good for counting; not for replacing or timing the function.
- * JUMP      E9 rel32 at site.  patch_bytes 5.
- * JUMP_PAD  the same; site+covered_bytes .. site+5 is padding that nobody reaches.
- * ISLAND    EB rel8 at site to island_rva; E9 rel32 to the stub in the 5 bytes at island_rva, written
- *           before the 2 bytes at the site (restored after them).  patch_bytes 2.
- * PUN       E9 at site and the low patch_bytes-1 bytes of the displacement; the others stand there
- *           already: (stub - (site+5)) & pun_mask == pun_fixed must hold (32 bit, two's complement).
+ * The bytes of a patch, by strategy; `stub` is the address that the hook set chose:
+ * RETARGET  The opcode E8 or E9 stays; the rel32 at site+1 becomes stub-(site+5).  patch_bytes 5.
+ *           The moved code is `jmp old target`, so a call's return address does not change.  If the
+ *           site is a call behind a few instructions (`sub rsp,8; call f`), the stub runs at the
+ *           entry of f, with a deeper stack: good for counting, not for timing the function.
+ * JUMP      E9 rel32 at the site.  patch_bytes 5.
+ * JUMP_PAD  As JUMP; the bytes from site+covered_bytes to site+5 are dead padding.
+ * ISLAND    EB rel8 at the site to island_rva; E9 rel32 to the stub in the 5 bytes there, written
+ *           before the 2 bytes at the site and restored after them.  patch_bytes 2.
+ * PUN       E9 at the site and the low patch_bytes-1 bytes of the displacement; the others are
+ *           existing bytes: (stub - (site+5)) & pun_mask == pun_fixed must hold in 32 bits.
  *           patch_bytes 1..4.
- * INT3      CC at site.  patch_bytes 1.
+ * INT3      CC at the site.  patch_bytes 1.
  */
 typedef struct hfn_verdict {
-    hotfn_verdict pub;      /* size is set; offset etc. as the public header says        */
+    hotfn_verdict pub;      /* with its size set                                         */
     uint64_t site_rva;      /* entry + pub.patch_offset                                  */
-    uint64_t island_rva;    /* ISLAND: 5 bytes of padding, used by nobody else; else 0   */
-    uint32_t pun_fixed;     /* PUN: the displacement bits that cannot be chosen          */
-    uint32_t pun_mask;      /* PUN: 1 where pun_fixed holds; 0 for the other strategies  */
-    uint32_t covered_bytes; /* original bytes that the moved code replaces               */
-    uint8_t scratch;        /* a register that is dead at the site, plus 1; 0: none known   */
-    uint8_t
-        pc_register; /* i386: where a call among the moved gives back its return address, plus 1 */
+    uint64_t island_rva;    /* ISLAND: 5 bytes of padding; else 0                        */
+    uint32_t pun_fixed;     /* PUN: the displacement bits that are fixed                 */
+    uint32_t pun_mask;      /* PUN: which bits are fixed; else 0                         */
+    uint32_t covered_bytes; /* size of the original instructions that move               */
+    uint8_t scratch;        /* scratch register at the site, plus 1; 0: none known          */
+    uint8_t pc_register;    /* i386: receives the return address of a moved call, plus 1; 0 */
 } hfn_verdict;
 
-/* Never NULL for index < hotfn_verdicts_get_count; NULL past the end. */
+/* The verdict of a function; NULL past the end. */
 const hfn_verdict *hfn_verdicts_at(const hotfn_verdicts *verdicts, uint32_t index);
 
-/* The moved code of a hookable function (for RETARGET: a jmp to the old target).  False if the
- * function is not hookable; never fails for a hookable one. */
+/* Compute the moved code of a hookable function (RETARGET: a jump to the old target).  False only
+ * if the function is not hookable. */
 bool hfn_verdicts_moved(const hotfn_verdicts *verdicts, uint32_t index, hfn_moved *out);
 
-/* The original bytes that the patch replaces at the site: pub.patch_bytes of them (a view; empty if
- * not hookable).  A process whose memory differs is refused with BYTES_DIFFER. */
+/* The original bytes that the patch replaces at the site (a view; empty if the function is not
+ * hookable). */
 hfn_span hfn_verdicts_original(const hotfn_verdicts *verdicts, uint32_t index);
-/* The same for ISLAND's 5 padding bytes; empty for the other strategies. */
+/* ISLAND: the original 5 bytes of padding; empty for the other strategies. */
 hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t index);
 
 /* A direct call or jump. */
 typedef struct hfn_branch {
-    uint32_t field;  /* RVA of its 4-byte field                         */
-    uint32_t target; /* while code is read an RVA, then a function's index */
+    uint32_t field;  /* RVA of its 4-byte field                           */
+    uint32_t target; /* during the analysis an RVA, then a function's index */
 } hfn_branch;
 
-/* Those that lead exactly to a hookable function whose stub may be entered in place of it: they can be
- * sent there.  By field.  No patch overwrites them. */
+/* The branches that may be redirected to the stub of their target, sorted by field.  No patch
+ * overwrites them. */
 const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *verdicts, size_t *count);
 
-/* Asked for timing: the RVA of a system call in its code that forbids its thread the clock; 0: none was seen. */
+/* With HOTFN_VERDICTS_TIMING: the RVA of a system call that disables the TSC of its thread; 0:
+ * none was found. */
 uint64_t hfn_verdicts_get_tsc_disable_rva(const hotfn_verdicts *verdicts);
 
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);
-const hfn_arch *hfn_verdicts_arch(
-    const hotfn_verdicts *verdicts); /* NULL if no judge for the machine */
+const hfn_arch *hfn_verdicts_arch(const hotfn_verdicts *verdicts); /* NULL: unsupported machine */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A parallel loop over items, in worker threads that no signal handler of the program interrupts. */
+/* A parallel loop over items, in worker threads that no signal handler of the program interrupts.
+ */
 #include "verdicts/workers.h"
 
 #include "os/process.h"

@@ -33,7 +33,7 @@ USES = {
 }
 MENDING = {  # edges of the old tree that are still to go
     ("launch", "hotfn/session.h"), ("live", "records/pack.h"), ("live", "hotfn/session.h"),
-    ("plan", "hooks/unwind.h"), ("plan", "hotfn/lowlevel/hooks.h"),
+    
     ("run", "../../../src/live/run_flags.h"),
 }
 ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json"}  # <hotfn/status.h> and the like belong to base

@@ -48,7 +48,7 @@ static void add_to_plan(hfn_plan_writer *writer, uint32_t index)
 {
     hfn_moved moved;
     uint32_t offset = 0;
-    hfn_plan_source source = { .function_index = index,
+    hfn_plan_new_entry source = { .function_index = index,
                                .rva = rvas[index],
                                .strategy = HOTFN_STRATEGY_JUMP,
                                .patch_bytes = sizeof *code,

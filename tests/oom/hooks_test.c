@@ -40,7 +40,7 @@ static fixture make_fixture(void)
                    f.rva[SUM] - (f.rva[CALLS] + FIELD_AT + 4));
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
-        hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, i == PUN ? 3 : 5);
+        hfn_plan_new_entry source = target_source(&f.code, i, f.rva[i], &moved, i == PUN ? 3 : 5);
         source.strategy = i == PUN ? HOTFN_STRATEGY_PUN : HOTFN_STRATEGY_JUMP;
         source.end_rva = f.rva[i] + 32;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);

@@ -30,7 +30,7 @@ static hotfn_status load(held *h, const pe_builder *b, const hotfn_env *env, hot
         status = hotfn_functions_build(&h->functions, h->image, h->symbols, env, err);
     }
     if (status == HOTFN_OK) {
-        status = hotfn_verdicts_judge(&h->verdicts, h->image, h->functions, &one_thread, env, err);
+        status = hotfn_verdicts_create(&h->verdicts, h->image, h->functions, &one_thread, env, err);
     }
     return status;
 }

@@ -77,7 +77,7 @@ static uint32_t judge(const scene *s, counting *c)
 
     options.flags = HOTFN_VERDICTS_TIMING;
     options.threads = 1;
-    status = hotfn_verdicts_judge(&verdicts, s->image, s->functions, &options, &env, &err);
+    status = hotfn_verdicts_create(&verdicts, s->image, s->functions, &options, &env, &err);
     CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
     CHECK((verdicts != NULL) == (status == HOTFN_OK));
     timed = status == HOTFN_OK ? count_timed(verdicts) : UINT32_MAX;

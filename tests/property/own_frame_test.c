@@ -272,7 +272,7 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
 {
     uint8_t *page = s->moved_near, *head = page + STUB_AT;
     uint32_t flags = HOTFN_VERDICT_ARGUMENTS(v->flags) << HFN_STUB_ARGUMENTS_SHIFT |
-                     (v->comes_to ? HFN_STUB_TAIL_EXIT : 0);
+                     (v->tail_target ? HFN_STUB_TAIL_EXIT : 0);
     hfn_stub_shape made;
     const hfn_stub_shape *shape = hfn_stub_get_shape(HFN_STUB_TIME, flags, &made);
     hfn_stub_request request = {
@@ -346,10 +346,10 @@ static void patch_tail_jumps(const stage *s, const hotfn_verdicts *verdicts, con
     size_t count;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
-    for (size_t i = 0; v->comes_to && i < count; i++) {
+    for (size_t i = 0; v->tail_target && i < count; i++) {
         uint8_t *field = s->code + (sites[i].field - TEXT);
         int32_t distance = (int32_t)(s->moved_near + STUB_AT - (field + 4));
-        if (field > code && field < code + size && sites[i].target == v->comes_to - 1) {
+        if (field > code && field < code + size && sites[i].target == v->tail_target - 1) {
             memcpy(field, &distance, 4);
         }
     }
@@ -378,7 +378,7 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
     }
     t->proven += proven;
     t->with_arguments += words > 0;
-    t->tail_exits += v->comes_to != 0;
+    t->tail_exits += v->tail_target != 0;
     t->refused += !proven;
     t->broken += !proven && !same;
     if (proven && !same) {
@@ -467,7 +467,7 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
 
     judge_scene(&s, &r);
     code_bytes = s.scene.text->size;
-    scene_judge(&s.scene);
+    scene_analyze(&s.scene);
     memset(place->code, 0xCC, 3 * PAGE);
     memcpy(place->code, hfn_image_span(s.scene.image, TEXT).data, code_bytes);
     for (int i = 0; i < SCENE_FUNCTIONS; i++) {

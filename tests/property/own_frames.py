@@ -35,7 +35,7 @@ CFA = re.compile(r"^(rsp|rbp)\+(\d+)$")
 LINE = re.compile(r"^ *([0-9a-f]+):\t(?:(?:bnd|notrack|lock|rep\w*|data16|cs|ds|es) +)*(\S+) *(.*)$")
 OPERAND = re.compile(r"(-?0x[0-9a-f]+)?\((%\w+)?(?:,(%\w+),?\d?)?\)")
 PLT_NAME = re.compile(r"<([^@>+*]+)(?:@@?[\w.]+)?@plt>")
-CHECKED_LIKE_PROVEN = ("entry-jumped", "patch-inside", "tail-circle")
+CHECKED_LIKE_PROVEN = ("entry-jumped", "patch-inside", "tail-cycle")
 JUMP = re.compile(r"^(?:j\w+)(?:,p[nt])?$")
 TARGET = re.compile(r"^(?:0x)?([0-9a-f]+)\b")
 

@@ -52,7 +52,7 @@ static void judge_image(loaded_image *l, const char *path)
     must(hotfn_image_open(&l->image, path, NULL, &err) == HOTFN_OK &&
              hotfn_symbols_load(&l->symbols, l->image, NULL, NULL, &err) == HOTFN_OK &&
              hotfn_functions_build(&l->functions, l->image, l->symbols, NULL, &err) == HOTFN_OK &&
-             hotfn_verdicts_judge(&l->verdicts, l->image, l->functions, NULL, NULL, &err) ==
+             hotfn_verdicts_create(&l->verdicts, l->image, l->functions, NULL, NULL, &err) ==
                  HOTFN_OK,
          err.text);
     hotfn_image_get_info(l->image, &l->info);

@@ -147,7 +147,7 @@ class Verdict(Sized):
     _fields_ = [("size", c_uint32), ("verdict", c_uint32), ("strategy", c_uint32),
                 ("reason", c_uint32), ("offset", c_uint32), ("flags", c_uint32),
                 ("patch_offset", c_uint32), ("patch_bytes", c_uint32),
-                ("comes_to", c_uint32)]
+                ("tail_target", c_uint32), ("owner", c_uint32)]
 
 
 class VerdictsOptions(Sized):

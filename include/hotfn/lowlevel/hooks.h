@@ -1,90 +1,36 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks: a plan says what to change in a module (bytes in, bytes out, made anywhere); a hook set
- * changes the running process by it and can put every byte back. */
+/* A hook set patches the modules of the running process as their plans (plan.h) describe, and
+ * restores the original bytes when the hooks are removed. */
 #ifndef HOTFN_HOOKS_H
 #define HOTFN_HOOKS_H
 
-#include <hotfn/lowlevel/verdicts.h>
+#include <hotfn/lowlevel/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- Plan: all that is needed to hook one image's functions, as one relocatable block of bytes. */
-
-typedef struct hotfn_plan hotfn_plan;
-
-typedef struct hotfn_plan_info {
-    uint32_t size;           /* sizeof(hotfn_plan_info) */
-    uint32_t machine;        /* HOTFN_MACHINE_*                               */
-    uint32_t function_count; /* of the image, hookable or not                 */
-    uint32_t entry_count;    /* functions that can be hooked                  */
-    uint32_t id_kind;        /* the image's id: HOTFN_ID_*                    */
-    uint32_t id_bytes;
-    uint8_t id[32];
-    const uint8_t *bytes; /* view: the block                               */
-    uint64_t byte_count;
-} hotfn_plan_info;
-#define HOTFN_PLAN_INFO_INIT                                                                       \
-    {                                                                                              \
-        (uint32_t)sizeof(hotfn_plan_info), 0, 0, 0, 0, 0, { 0 }, 0, 0                              \
-    }
-
-/* One hookable function of a plan; entries are sorted by rva. */
-typedef struct hotfn_plan_entry {
-    uint32_t size;           /* sizeof(hotfn_plan_entry)                      */
-    uint32_t function_index; /* in the image's hotfn_functions                */
-    uint64_t rva;            /* of the function                               */
-    uint32_t strategy;       /* HOTFN_STRATEGY_*                              */
-    uint32_t flags;          /* HOTFN_VERDICT_*                               */
-    uint32_t patch_offset;   /* bytes from the entry to the patch             */
-    uint32_t patch_bytes;
-} hotfn_plan_entry;
-#define HOTFN_PLAN_ENTRY_INIT                                                                      \
-    {                                                                                              \
-        (uint32_t)sizeof(hotfn_plan_entry), 0, 0, 0, 0, 0, 0                                       \
-    }
-
-/* Make the plan of every hookable function.  The inputs are borrowed.  HOTFN_OK,
- * HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (image beyond 4 GiB).  Since 0.1. */
-HOTFN_API hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
-                                        const hotfn_functions *functions,
-                                        const hotfn_verdicts *verdicts, const hotfn_env *env,
-                                        hotfn_error *err);
-/* Open a block made by hotfn_plan_build (kept; checked whole, but its checksum only if check_sum).
- * HOTFN_OK, HOTFN_E_FORMAT, HOTFN_E_MISMATCH (another version), HOTFN_E_NO_MEMORY.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_count,
-                                       uint32_t check_sum, const hotfn_env *env, hotfn_error *err);
-/* NULL is fine.  Since 0.1. */
-HOTFN_API void hotfn_plan_destroy(hotfn_plan *plan);
-/* What the plan is of (its block is a view), and its index-th hookable function, of info.entry_count.
- * HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out);
-HOTFN_API hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index,
-                                      hotfn_plan_entry *out);
-
-/* ---- Hook set. */
-
 typedef struct hotfn_hooks hotfn_hooks;
 
-/* How a stub reaches the calling thread's row of counters: one 8-byte variable at fs:[displacement]
- * holds the row's address, 0 until the thread's first hooked call; then slow_path is called (its
- * contract stands in counters.h) and the variable is read again.  Slot n of a row lies at
- * row + slot_base_bytes + 8 * n. */
+/* How a stub finds the counters of the calling thread.  The thread-local variable at
+ * fs:[displacement] (gs on i386, TPIDR_EL0 on ARM64) holds the address of the thread's row.
+ * While it is 0, the stub calls slow_path (contract: counters.h) and reads it again.  Slot n is
+ * at row + slot_base_bytes + 8 * n. */
 typedef struct hotfn_row_access {
     uint32_t size; /* sizeof(hotfn_row_access) */
     int32_t displacement;
     void (*slow_path)(void);
     uint32_t slot_base_bytes;
     uint32_t reserved;
-    void (*time_enter)(
-        void); /* TIME: called around a function's body, at the stub's frame; keep every
-                                  register.  NULL: nothing can be timed */
+    /* TIME, SAMPLE: stubs call these before and after the function; both preserve every register.
+     * NULL: no function can be timed. */
+    void (*time_enter)(void);
     void (*time_exit)(void);
-    void (*personality)(void); /* of stubs: an exception that passes one ends its call */
-    uint32_t
-        skip_base_bytes; /* SAMPLE: slot n's skip word (u32) lies at row + that + 4 * n; 0: none.
-                                  It is counted down, and set anew by time_enter */
+    void (*personality)(
+        void); /* personality routine of stubs: ends a timed call that an exception leaves */
+    /* SAMPLE: the skip word (u32) of slot n is at row + skip_base_bytes + 4 * n.  Stubs count it
+     * down; time_enter sets it again.  0: no sampling. */
+    uint32_t skip_base_bytes;
     uint32_t reserved2;
 } hotfn_row_access;
 #define HOTFN_ROW_ACCESS_INIT                                                                      \
@@ -92,44 +38,41 @@ typedef struct hotfn_row_access {
         (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0                              \
     }
 
-#define HOTFN_HOOKS_SINGLE_THREADED                                                                \
-    1u                           /* the caller knows that no other thread runs: skip quiescing */
-#define HOTFN_HOOKS_NO_UNWIND 2u /* no unwind information                                      */
-#define HOTFN_HOOKS_REGISTER_UNWIND                                                                \
-    4u /* tell libgcc by __register_frame (embedding without an agent) */
-#define HOTFN_HOOKS_KEEP_CALLS                                                                     \
-    8u /* patch entries only; else direct calls go straight to stubs,
-                                        * and stubs of what is called most hold more code than moved  */
+/* The process has no other thread, so commit and remove do not stop any. */
+#define HOTFN_HOOKS_SINGLE_THREADED 1u
+/* Write no unwind information for stubs. */
+#define HOTFN_HOOKS_NO_UNWIND 2u
+/* Register the unwind information with libgcc (__register_frame); for programs without the agent.
+ */
+#define HOTFN_HOOKS_REGISTER_UNWIND 4u
+/* Patch entries only.  Without it, direct calls are redirected to stubs too. */
+#define HOTFN_HOOKS_KEEP_CALLS 8u
 
 /* A field left 0 asks for the default in brackets.  Fields are only appended. */
 typedef struct hotfn_hook_options {
     uint32_t size;             /* sizeof(hotfn_hook_options)               */
     uint32_t flags;            /* HOTFN_HOOKS_* [none]                     */
-    uint64_t near_range_bytes; /* stubs at most this far [2 GiB - 64 KiB]  */
-    uint64_t quiesce_ns;       /* an attempt to stop all threads [50 ms]   */
+    uint64_t near_range_bytes; /* maximum distance of stubs from the module [2 GiB - 64 KiB] */
+    uint64_t quiesce_ns;       /* time limit of one attempt to stop all threads [50 ms]      */
 } hotfn_hook_options;
 #define HOTFN_HOOK_OPTIONS_INIT                                                                    \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_hook_options), 0, 0, 0                                              \
     }
 
-#define HOTFN_ACTION_COUNT                                                                         \
-    1                       /* add one to slot of the thread's row                                */
-#define HOTFN_ACTION_CALL 2 /* call callback(user) before the function, every register saved      */
-#define HOTFN_ACTION_FLOOR                                                                         \
-    3 /* jump in, jump back, nothing in between: what a hook costs at least */
-#define HOTFN_ACTION_TIME                                                                          \
-    4 /* COUNT, and see the function return; for HOTFN_VERDICT_TIMED only    */
-#define HOTFN_ACTION_SAMPLE                                                                        \
-    5 /* COUNT, and TIME for the calls that find 0 in the slot's skip word  */
+#define HOTFN_ACTION_COUNT 1  /* add one to the slot of the thread's row                          */
+#define HOTFN_ACTION_CALL 2   /* call callback(user) before the function; registers are preserved */
+#define HOTFN_ACTION_FLOOR 3  /* do nothing: measures the minimum cost of a hook                  */
+#define HOTFN_ACTION_TIME 4   /* COUNT, and measure each call; only HOTFN_VERDICT_TIMED functions */
+#define HOTFN_ACTION_SAMPLE 5 /* COUNT, and TIME when the slot's skip word is 0                   */
 
 typedef struct hotfn_hook_action {
     uint32_t size; /* sizeof(hotfn_hook_action) */
     uint32_t kind; /* HOTFN_ACTION_*            */
     uint32_t slot; /* COUNT, TIME               */
     uint32_t reserved;
-    void (*callback)(
-        void *user); /* CALL: runs in the calling thread, with its row at the discard row */
+    /* CALL: runs in the calling thread; calls that it makes are not counted. */
+    void (*callback)(void *user);
     void *user;
 } hotfn_hook_action;
 #define HOTFN_HOOK_ACTION_INIT                                                                     \
@@ -137,16 +80,16 @@ typedef struct hotfn_hook_action {
         (uint32_t)sizeof(hotfn_hook_action), 0, 0, 0, 0, 0                                         \
     }
 
-/* What one commit did. */
+/* The result of one commit. */
 typedef struct hotfn_commit_stats {
     uint32_t size; /* sizeof(hotfn_commit_stats) */
     uint32_t hooked;
     uint32_t refused;
-    uint32_t call_sites; /* direct calls and jumps sent straight to a stub     */
-    uint64_t stub_bytes; /* generated code                                     */
+    uint32_t call_sites; /* direct calls and jumps that were redirected to a stub */
+    uint64_t stub_bytes; /* generated code                                        */
     uint64_t unwind_bytes;
-    uint64_t table_bytes;       /* what the set itself keeps                          */
-    uint64_t copied_page_bytes; /* text pages that became private by being written   */
+    uint64_t table_bytes;       /* memory of the hook set's own tables             */
+    uint64_t copied_page_bytes; /* text pages of which the process got private copies */
     uint64_t total_ns;
 } hotfn_commit_stats;
 #define HOTFN_COMMIT_STATS_INIT                                                                    \
@@ -155,64 +98,91 @@ typedef struct hotfn_commit_stats {
     }
 
 /*
- * Make an empty hook set for the running process.
+ * Create an empty hook set for the running process.
  *
- * out     receives a set that the caller owns; untouched on failure.
- * access  borrowed; NULL if no hook counts.
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION.  One thread at a time per set.  Since 0.1.
+ * out      receives a set that the caller owns; untouched on failure.
+ * options  borrowed; NULL means all defaults.
+ * access   borrowed; NULL if no hook counts.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION.  Any thread; a set is used by one thread at a time.
+ * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *options,
                                           const hotfn_row_access *access, const hotfn_env *env,
                                           hotfn_error *err);
 
 /*
- * Ask for count hooks, or for time hooks where access and plan allow, on many functions of one module, loaded with its RVA 0 at base.
+ * Request hooks on many functions of one module, whose RVA 0 is loaded at base: time hooks where
+ * the row access and the plan allow them, otherwise count hooks.  Nothing is written before
+ * hotfn_hooks_commit.
  *
- * plan   kept until the module is forgotten or the set destroyed.
- * slots  borrowed; slots[function_index] for each function of the image, UINT32_MAX: leave alone.
- * module receives a handle for the calls below; untouched on failure.
- * Where slots do not follow the order of addresses, the stubs of the 256 lowest stand together.
- * Nothing is written before hotfn_hooks_commit.
- * HOTFN_OK, HOTFN_E_UNSUPPORTED (a plan for another machine), HOTFN_E_STATE (the set has no row access),
- * HOTFN_E_LIMIT (a slot out of stubs' reach), HOTFN_E_NO_MEMORY (some may be asked for).  Since 0.1.
+ * plan    kept until the module is forgotten or the set is destroyed.
+ * slots   borrowed; slots[function_index] for each function of the image, UINT32_MAX for no hook.
+ * module  receives a handle for the calls below; untouched on failure.
+ *
+ * HOTFN_OK, HOTFN_E_UNSUPPORTED (the plan is for another machine), HOTFN_E_STATE (the set has no
+ * row access), HOTFN_E_LIMIT (a slot is out of the reach of stubs), HOTFN_E_NO_MEMORY (some hooks
+ * may have been requested).  One thread at a time per set.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan,
                                               uint64_t base, const uint32_t *slots,
                                               uint32_t *module, hotfn_error *err);
-/* Ask for one hook with any action (copied).  HOTFN_OK and errors as hotfn_hooks_add_module; also
- * HOTFN_E_NOT_FOUND (the plan does not hold the function), HOTFN_E_UNSUPPORTED (it may not be timed), HOTFN_E_STATE
- * (TIME, but the counters do not time), HOTFN_E_OPTION (no such action, CALL without a callback).  Since 0.1. */
+/*
+ * Request one hook with any action.
+ *
+ * plan    kept until the module is forgotten or the set is destroyed.
+ * action  borrowed.
+ * module  receives the module's handle; untouched on failure.
+ *
+ * HOTFN_OK and the errors of hotfn_hooks_add_module; HOTFN_E_NOT_FOUND (the plan has no such
+ * function), HOTFN_E_UNSUPPORTED (the function may not be timed), HOTFN_E_STATE (TIME without
+ * timing functions in the row access), HOTFN_E_OPTION (unknown action, CALL without a callback).
+ * One thread at a time per set.  Since 0.1.
+ */
 HOTFN_API hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                        uint32_t function_index, const hotfn_hook_action *action,
                                        uint32_t *module, hotfn_error *err);
 /*
- * Write all that was asked for since the last commit, as one batch: stubs are made and executable
- * first, then every site's bytes are compared with the plan and patched.  A site that cannot be
- * patched is refused with its reason (hotfn_hooks_each_refused) and the rest goes on.
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (nothing could be written).  Since 0.1.
+ * Write all hooks that were requested since the last commit.  Stubs are complete and executable
+ * before the first patch; every patch is preceded by a comparison with the bytes in the plan.  A
+ * function that cannot be patched is refused with a reason (hotfn_hooks_each_refused); the others
+ * are hooked.
+ *
+ * stats  receives the result; may be NULL.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (nothing could be written).  One thread at a time
+ * per set. Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats,
                                           hotfn_error *err);
 
-/* Call visit for each hook that the last commit refused: the module's handle, HOTFN_REASON_*, and where it stands,
- * bytes from the function's entry.  visit leaves the set as it is.  NULL for either: nothing.  Since 0.1. */
+/* Call visit for each hook that the last commit refused, with the module's handle, HOTFN_REASON_*
+ * and the offset from the function's entry that the reason is about.  visit must not change the
+ * set.  Does nothing if hooks or visit is NULL.  One thread at a time per set.  Since 0.1. */
 typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_index,
                                  uint32_t reason, uint32_t offset);
 HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit,
                                         void *user);
 
-/* Put every byte back, but for the jumps at which timed calls end (hotfn_verdict.comes_to): a call may be open,
- * and they go on to where they led.  Stubs stay mapped for ever (a thread may still stand in one).  Sites whose
- * bytes somebody else changed since are left alone and reported by HOTFN_E_MISMATCH; those that cannot be written
- * any more, by HOTFN_E_DENIED.  HOTFN_OK; HOTFN_E_STATE (a thread could not be stopped) and HOTFN_E_NO_MEMORY:
- * nothing was removed, try again.  Since 0.1. */
+/*
+ * Remove all hooks and restore the original bytes.  Two things remain: stubs stay mapped, since a
+ * thread may still execute one, and tail jumps that end timed calls (hotfn_verdict.tail_target)
+ * still go through their stubs, since a timed call may be open; they reach the same function as
+ * before.
+ *
+ * HOTFN_OK; HOTFN_E_STATE (a thread could not be stopped) or HOTFN_E_NO_MEMORY: nothing was
+ * removed and the call may be repeated; HOTFN_E_MISMATCH: some patched bytes were changed by
+ * other code and were left alone; HOTFN_E_DENIED: some code is no longer writable.  One thread at
+ * a time per set.  Since 0.1.
+ */
 HOTFN_API hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err);
-/* The module was unmapped: forget its hooks without touching memory.  Since 0.1. */
+/* Forget the hooks of a module that was unmapped; no memory of the module is accessed.  One
+ * thread at a time per set.  Since 0.1. */
 HOTFN_API void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module);
-/* Remove what still stands, then free the tables.  NULL is fine.  Since 0.1. */
+/* Remove the remaining hooks and free the set; NULL is fine.  Stubs stay mapped.  Since 0.1. */
 HOTFN_API void hotfn_hooks_destroy(hotfn_hooks *hooks);
 
-/* A range of stubs with its unwind tables, for whoever answers unwinders (_dl_find_object). */
+/* A range of stubs with its unwind tables, for code that serves unwinders (_dl_find_object). */
 typedef struct hotfn_stub_region {
     uint32_t size; /* sizeof(hotfn_stub_region) */
     uint32_t reserved;
@@ -225,24 +195,28 @@ typedef struct hotfn_stub_region {
         (uint32_t)sizeof(hotfn_stub_region), 0, 0, 0, 0, 0                                         \
     }
 
-/* The region that holds pc.  1 and *out, or 0.  Async-signal-safe, lock-free: any thread, also while
- * another commits.  Since 0.1. */
+/* Find the region that contains pc.  Returns 1 and sets *out, or returns 0.  Async-signal-safe
+ * and lock-free. Any thread, also while another thread commits.  Since 0.1. */
 HOTFN_API int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc,
                                           hotfn_stub_region *out);
-/* The FDE of the stub at pc, a view, for an unwinder that looks for it itself (_Unwind_Find_FDE); *begin is
- * where the code begins that it describes.  NULL: no stub is there.  As safe as find_region.  Since 0.1. */
+/* Find the FDE that describes pc (a view), as _Unwind_Find_FDE returns it; *begin receives the
+ * start of the code that the FDE describes.  NULL if pc is in no stub.  Async-signal-safe and
+ * lock-free.  Any thread.  Since 0.1. */
 HOTFN_API const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin);
-/* How many regions there are, and the index-th by address.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION.  Since 0.1. */
+/* Get the number of regions.  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_hooks_get_region_count(const hotfn_hooks *hooks);
+/* Get one region, in the order of addresses.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
+ * HOTFN_E_OPTION. Any thread.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
                                               hotfn_stub_region *out);
-/* Make an ELF object in memory of each region (kept for good), as gdb's JIT interface takes them: at
- * most capacity addresses and sizes; answers how many.  Since 0.1. */
+/* Make an ELF object in memory for each region, as gdb's JIT interface expects it, and store at
+ * most capacity addresses and sizes.  The objects are never freed.  Returns how many were
+ * stored.  One thread at a time per set.  Since 0.1. */
 HOTFN_API uint32_t hotfn_hooks_debug_objects(const hotfn_hooks *hooks, const void **objects,
                                              uint64_t *byte_counts, uint32_t capacity);
-/* Call visit for each standing stub (address and bytes of its code) with the function that it serves (perf map,
- * debuggers).  visit leaves the set as it is.  NULL for either: nothing.  Since 0.1. */
+/* Call visit for each stub of an installed hook, with the address and size of its code and its
+ * function.  visit must not change the set.  Does nothing if hooks or visit is NULL.  One thread
+ * at a time per set.  Since 0.1. */
 typedef void (*hotfn_stub_fn)(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
                               uint32_t function_index);
 HOTFN_API void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user);

@@ -15,7 +15,7 @@ extern "C" {
 typedef struct hotfn_scan hotfn_scan;
 
 #define HOTFN_SCAN_TIMING 0x10000u      /* also prove which functions may be timed */
-#define HOTFN_SCAN_NO_COMEBACK 0x20000u /* only those whose every byte can be put back */
+#define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* only those whose every byte can be put back */
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */

@@ -173,7 +173,7 @@ struct stations {
                CHECK(hotfn_symbols_load(&symbols, image, nullptr, nullptr, nullptr) == HOTFN_OK) &&
                CHECK(hotfn_functions_build(&functions, image, symbols, nullptr, nullptr) ==
                      HOTFN_OK) &&
-               CHECK(hotfn_verdicts_judge(&verdicts, image, functions, nullptr, nullptr, nullptr) ==
+               CHECK(hotfn_verdicts_create(&verdicts, image, functions, nullptr, nullptr, nullptr) ==
                      HOTFN_OK) &&
                CHECK(hotfn_plan_build(&plan, image, functions, verdicts, nullptr, nullptr) ==
                      HOTFN_OK);

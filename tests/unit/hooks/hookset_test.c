@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A hook set on functions of this process: whatever the strategy, they go on doing what they did, are
- * counted, and get their bytes back; what cannot be patched is refused with its reason. */
+/* A hook set on functions of this process: whatever the strategy, they go on doing what they did,
+ * are counted, and get their bytes back; what cannot be patched is refused with its reason. */
 #include "row.h"
 #include "targets.h"
 
@@ -68,11 +68,11 @@ static const manner manners[FUNCTIONS] = {
     [READS_FLAGS] = { HOTFN_STRATEGY_JUMP, HOTFN_VERDICT_FLAGS_LIVE, 0, 5, 5, 0 },
 };
 
-static hfn_plan_source source_for(const fixture *f, uint32_t index, hfn_moved *moved)
+static hfn_plan_new_entry source_for(const fixture *f, uint32_t index, hfn_moved *moved)
 {
     const manner *m = &manners[index];
     uint32_t site = f->rva[index] + m->patch_offset;
-    hfn_plan_source source = target_source(&f->code, index, site, moved, m->moved_bytes);
+    hfn_plan_new_entry source = target_source(&f->code, index, site, moved, m->moved_bytes);
 
     source.rva = f->rva[index];
     source.strategy = m->strategy;
@@ -101,16 +101,16 @@ static void add_functions(fixture *f)
 }
 
 /* The move of a call is refused by the arch station: a retarget does not need it. */
-static hfn_plan_source retarget_source(const fixture *f, hfn_moved *moved)
+static hfn_plan_new_entry retarget_source(const fixture *f, hfn_moved *moved)
 {
     uint32_t rva = f->rva[RETARGET];
-    hfn_plan_source source = { .function_index = RETARGET,
-                               .rva = rva,
-                               .patch_bytes = 5,
-                               .strategy = HOTFN_STRATEGY_RETARGET,
-                               .original_bytes = 5,
-                               .original = f->code.bytes + rva,
-                               .moved = moved };
+    hfn_plan_new_entry source = { .function_index = RETARGET,
+                                  .rva = rva,
+                                  .patch_bytes = 5,
+                                  .strategy = HOTFN_STRATEGY_RETARGET,
+                                  .original_bytes = 5,
+                                  .original = f->code.bytes + rva,
+                                  .moved = moved };
 
     CHECK(hfn_x86_make_retarget(TARGET_MODE, f->code.bytes + rva, 64, rva, moved));
     return source;
@@ -125,7 +125,7 @@ static fixture make_fixture(void)
     add_functions(&f);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
-        hfn_plan_source source =
+        hfn_plan_new_entry source =
             i == RETARGET ? retarget_source(&f, &moved) : source_for(&f, i, &moved);
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
@@ -261,7 +261,8 @@ static void every_action_works_with_every_strategy(void)
     finish_fixture(&f);
 }
 
-/* One by one, so that there is never room for all beforehand; near and far in the row, as their stubs are. */
+/* One by one, so that there is never room for all beforehand; near and far in the row, as their
+ * stubs are. */
 static void every_slot_of_the_row_counts_its_function(void)
 {
     static const uint32_t slot_of[FUNCTIONS] = { 0, 511, 15, 16, 17, 255, 14, 256 };
@@ -582,7 +583,8 @@ static void code_that_is_not_there_is_not_writable(void)
     hotfn_plan_destroy(f.plan);
 }
 
-/* A hook that could be written is worth the commit; one that stands where nobody can write any more is told. */
+/* A hook that could be written is worth the commit; one that stands where nobody can write any
+ * more is told. */
 static void code_that_goes_away_is_denied(void)
 {
     fixture f = make_fixture(), gone = make_fixture();

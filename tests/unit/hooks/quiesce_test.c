@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks that come and go while other threads run the functions: no call is wrong or lost, and threads
- * that block every signal are stopped too. */
+/* Hooks that come and go while other threads run the functions: no call is wrong or lost, and
+ * threads that block every signal are stopped too. */
 #include "row.h"
 #include "targets.h"
 
@@ -57,7 +57,7 @@ static void make_plan(void)
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
         bool island = i == 3;
-        hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, island ? 2 : 5);
+        hfn_plan_new_entry source = target_source(&f.code, i, f.rva[i], &moved, island ? 2 : 5);
         if (island) {
             source.strategy = HOTFN_STRATEGY_ISLAND;
             source.original_bytes = moved.original_bytes;
@@ -265,7 +265,7 @@ static void patch_under_handler(interrupted call)
 
     f.code = target_code_make(CODE_BYTES);
     f.rva[0] = target_add(&f.code, call.function, sizeof target_faulting);
-    hfn_plan_source source = target_source(&f.code, 0, f.rva[0], &moved, 5);
+    hfn_plan_new_entry source = target_source(&f.code, 0, f.rva[0], &moved, 5);
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);

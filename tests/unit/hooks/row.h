@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as the counters station keeps them, small enough to look into: every thread that has none gets
- * `slots` by the slow path, which keeps the contract of hotfn/counters.h. */
+/* Rows as the counters station keeps them, small enough to look into: every thread that has none
+ * gets `slots` by the slow path, which keeps the contract of hotfn/counters.h. */
 #ifndef HFN_TESTS_HOOKS_ROW_H
 #define HFN_TESTS_HOOKS_ROW_H
 
@@ -10,7 +10,8 @@ static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
 static uint64_t slots[512];
 static uint64_t slow_calls;
 
-/* Called by a stub (whose rcx is saved at [rsp - 8]): give the thread its row and change nothing else. */
+/* Called by a stub (whose rcx is saved at [rsp - 8]): give the thread its row and change nothing
+ * else. */
 __attribute__((used)) static uint64_t *own_row(void)
 {
     slow_calls++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Direct calls and jumps of hooked code: they go straight to the stub of the function that they lead to,
- * count once, and get their bytes back; what is not as the plan says is left alone. */
+/* Direct calls and jumps of hooked code: they go straight to the stub of the function that they
+ * lead to, count once, and get their bytes back; what is not as the plan says is left alone. */
 #include "row.h"
 #include "targets.h"
 
@@ -73,14 +73,14 @@ static fixture make_either(uint32_t hook_flags, bool timed)
     add_caller(&f, BRANCHES, branches, sizeof branches, BRANCH_AT + 2);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
-        hfn_plan_source source = target_source(&f.code, i, f.rva[i], &moved, 5);
+        hfn_plan_new_entry source = target_source(&f.code, i, f.rva[i], &moved, 5);
         source.end_rva = f.rva[i] + 32;
         source.section = i < JUMPS ? 1 : 2;
         if (timed && i == JUMPS) {
             source.flags = HOTFN_VERDICT_TIMED;
-            source.comes_to_rva = f.rva[SUM];
-            source.comebacks = &f.field[JUMPS];
-            source.comeback_count = 1;
+            source.tail_target_rva = f.rva[SUM];
+            source.tail_exits = &f.field[JUMPS];
+            source.tail_exit_count = 1;
         }
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
@@ -293,7 +293,8 @@ static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
                  MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to);
 }
 
-/* Hooks of the mask stand, so many of them and of the calls that lead to them on the page that goes away. */
+/* Hooks of the mask stand, so many of them and of the calls that lead to them on the page that
+ * goes away. */
 static void check_closed(uint32_t mask, const char *told)
 {
     fixture f = make_fixture(0);

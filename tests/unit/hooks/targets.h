@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small functions in assembly to hook, each with known bytes, and a plan of them made without a judge:
- * the instructions are moved by the arch station as verdicts would. */
+/* Small functions in assembly to hook, each with known bytes, and a plan of them made without a
+ * judge: the instructions are moved by the arch station as verdicts would. */
 #ifndef HFN_TESTS_HOOKS_TARGETS_H
 #define HFN_TESTS_HOOKS_TARGETS_H
 
@@ -30,8 +30,10 @@
 #define TARGET_BYTES(wide, narrow) TARGET_LIST narrow
 #endif
 
-/* What some of the tests share.  Prologues of one-byte instructions: a thread stands between them most of the time. */
-/* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx; ret */
+/* What some of the tests share.  Prologues of one-byte instructions: a thread stands between them
+ * most of the time. */
+/* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx;
+ * ret */
 static const uint8_t target_pushes[] = TARGET_BYTES(
     (0x53, 0x55, 0x41, 0x54, 0x89, 0xfb, 0x8d, 0x04, 0x33, 0x41, 0x5c, 0x5d, 0x5b, 0xc3),
     (0x53, 0x55, 0x56, 0x89, 0xcb, 0x8d, 0x04, 0x13, 0x5e, 0x5d, 0x5b, 0xc3));
@@ -90,15 +92,15 @@ static inline void *target_at(const target_code *code, uint32_t rva)
     return code->bytes + rva;
 }
 
-/* A source for a 5-byte jump at rva (or another strategy, filled in by the caller afterwards).  A call that moves
- * gives back its place in eax. */
-static inline hfn_plan_source target_source_of(const hfn_arch *arch, const target_code *code,
+/* A source for a 5-byte jump at rva (or another strategy, filled in by the caller afterwards).  A
+ * call that moves gives back its place in eax. */
+static inline hfn_plan_new_entry target_source_of(const hfn_arch *arch, const target_code *code,
                                                uint32_t index, uint32_t rva, hfn_moved *moved,
                                                uint32_t patch_bytes)
 {
     uint32_t offset = 0;
     uint8_t pc_register = code->bytes[rva] == 0xe8 ? 0 : HFN_NO_REGISTER;
-    hfn_plan_source source = { .function_index = index,
+    hfn_plan_new_entry source = { .function_index = index,
                                .rva = rva,
                                .strategy = HOTFN_STRATEGY_JUMP,
                                .patch_bytes = patch_bytes,
@@ -111,7 +113,7 @@ static inline hfn_plan_source target_source_of(const hfn_arch *arch, const targe
     return source;
 }
 
-static inline hfn_plan_source target_source(const target_code *code, uint32_t index, uint32_t rva,
+static inline hfn_plan_new_entry target_source(const target_code *code, uint32_t index, uint32_t rva,
                                             hfn_moved *moved, uint32_t patch_bytes)
 {
     return target_source_of(&TARGET_ARCH, code, index, rva, moved, patch_bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Unwinding from every instruction of a stub: the processor's trap flag stops at each one, and from the
- * signal handler libgcc's unwinder must find the caller, its stack pointer and its registers. */
+/* Unwinding from every instruction of a stub: the processor's trap flag stops at each one, and
+ * from the signal handler libgcc's unwinder must find the caller, its stack pointer and its
+ * registers. */
 #include "row.h"
 #include "targets.h"
 
@@ -191,7 +192,7 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t scratch, uint32_t wor
     }
     for (uint32_t i = 0; i < PROLOGUES; i++) {
         hfn_moved moved;
-        hfn_plan_source source = target_source(&f->code, i, f->rva[i], &moved, 5);
+        hfn_plan_new_entry source = target_source(&f->code, i, f->rva[i], &moved, 5);
         source.flags = flags;
         source.scratch = scratch;
         source.arguments = words;
@@ -343,7 +344,7 @@ static void stubs_of_a_large_module_unwind_alike(void)
     f.code = target_code_make(MANY * 32);
     for (uint32_t i = 0; i < MANY; i++) {
         uint32_t rva = target_add(&f.code, prologues[1].bytes, prologues[1].byte_count);
-        hfn_plan_source source = target_source(&f.code, i, rva, &moved, 5);
+        hfn_plan_new_entry source = target_source(&f.code, i, rva, &moved, 5);
         source.flags = HOTFN_VERDICT_TIMED;
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }

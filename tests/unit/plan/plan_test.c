@@ -3,7 +3,7 @@
  * With HOTFN_PLAN_SEED set to a folder, the blocks made here are left there: the fuzzer's seeds. */
 #include "hooks/targets.h"
 
-#include "hooks/unwind.h"
+#include "plan/cfi_steps.h"
 
 #include <stdlib.h>
 
@@ -48,7 +48,7 @@ static hotfn_plan *make_plan(void)
              c = target_add(&code, simple, sizeof simple);
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 9);
     hfn_moved moved;
-    hfn_plan_source source = target_source_of(&hfn_arch_x86_64, &code, 2, a, &moved, 5);
+    hfn_plan_new_entry source = target_source_of(&hfn_arch_x86_64, &code, 2, a, &moved, 5);
     hotfn_plan *plan = NULL;
 
     hfn_plan_writer_set_id(writer, HOTFN_ID_BUILD_ID, image_id, sizeof image_id);
@@ -63,9 +63,9 @@ static hotfn_plan *make_plan(void)
     source.section = 1;
     source.end_rva = c + 8000;
     source.flags = HOTFN_VERDICT_TIMED;
-    source.comebacks = (const uint32_t[]){ c + 7996, c + 20 }; /* up to the last byte */
-    source.comeback_count = 2;
-    source.comes_to_rva = b;
+    source.tail_exits = (const uint32_t[]){ c + 7996, c + 20 }; /* up to the last byte */
+    source.tail_exit_count = 2;
+    source.tail_target_rva = b;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK(hfn_plan_writer_add_site(writer, c + 10, 2));
     CHECK(hfn_plan_writer_add_site(writer, c + 7990, 0)); /* more than one step away */
@@ -127,11 +127,11 @@ static void a_plan_says_what_was_written(void)
     hfn_plan_hook_at(plan, 1, &hook);
     CHECK_EQ_U64(hook.island_rva, 37);
     CHECK_MEM(hook.island_original, small + 5, 5);
-    CHECK_EQ_U64(hook.comeback_count | hook.comes_to_rva, 0);
+    CHECK_EQ_U64(hook.tail_exit_count | hook.tail_target_rva, 0);
     hfn_plan_hook_at(plan, 2, &hook);
-    CHECK_EQ_U64(hook.comeback_count, 2);
-    CHECK_EQ_U64(hook.comes_to_rva, hfn_plan_rva_at(plan, 1));
-    CHECK_EQ_U64(hfn_read_le32(hook.comebacks + PLAN_FIELD_BYTES), hook.rva + 20);
+    CHECK_EQ_U64(hook.tail_exit_count, 2);
+    CHECK_EQ_U64(hook.tail_target_rva, hfn_plan_rva_at(plan, 1));
+    CHECK_EQ_U64(hfn_read_le32(hook.tail_exits + PLAN_FIELD_BYTES), hook.rva + 20);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 6), 2);
     CHECK_EQ_U64(hfn_plan_find_function(plan, 3), UINT32_MAX);
     hotfn_plan_destroy(plan);
@@ -264,7 +264,7 @@ static void data_behind_the_end_are_not_read(void)
     check_refused_at(third + PLAN_ENTRY_FIXUPS_AT, HFN_FIXUP_MAX, third);
     check_refused_at(third + PLAN_ENTRY_STEPS_AT, PLAN_STEPS_MAX, third);
     check_refused_at(third + PLAN_ENTRY_CFI_BYTES_AT, PLAN_CFI_MAX, third);
-    check_refused_at(third + PLAN_ENTRY_COMEBACKS_AT, UINT8_MAX, third);
+    check_refused_at(third + PLAN_ENTRY_TAIL_EXITS_AT, UINT8_MAX, third);
 }
 
 static void lies_are_refused(void)
@@ -296,12 +296,12 @@ static void lies_are_refused(void)
     check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_PUN,
                   HOTFN_E_FORMAT); /* of 5 bytes */
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);      /* over its own site */
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);      /* out of its range */
-    check_refused(second + PLAN_ENTRY_COMES_TO_AT, 16, HOTFN_E_FORMAT);      /* by no jump */
-    check_refused(second + PLAN_ENTRY_COMEBACKS_AT, 1, HOTFN_E_FORMAT);      /* to nowhere */
-    check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);           /* not timed  */
-    check_refused(third + PLAN_ENTRY_COMES_TO_AT + 3, 0x7f, HOTFN_E_FORMAT); /* too far   */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);    /* over its own site */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);    /* out of its range */
+    check_refused(second + PLAN_ENTRY_TAIL_TARGET_AT, 16, HOTFN_E_FORMAT); /* by no jump */
+    check_refused(second + PLAN_ENTRY_TAIL_EXITS_AT, 1, HOTFN_E_FORMAT);   /* to nowhere */
+    check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);         /* not timed  */
+    check_refused(third + PLAN_ENTRY_TAIL_TARGET_AT + 3, 0x7f, HOTFN_E_FORMAT); /* too far   */
     check_refused(sites - PLAN_FIELD_BYTES, 0, HOTFN_E_FORMAT); /* in front of its function */
     check_refused(sites - PLAN_FIELD_BYTES, 64 + 1,
                   HOTFN_E_FORMAT); /* nor can it be in a jump's first 2 */
@@ -341,18 +341,18 @@ static hotfn_status finish_plan_of(const sketch *row)
     static const hfn_moved moved = { .bytes = { 0x90 }, .length = 1, .instruction_count = 1 };
     uint8_t code[64] = { row->first };
     uint32_t machine = row->machine ? row->machine : HOTFN_MACHINE_X86_64;
-    hfn_plan_source source = { .rva = 64,
-                               .strategy = row->strategy,
-                               .flags = row->flags,
-                               .patch_offset = 8, /* room for an island */
-                               .patch_bytes = row->patch_bytes,
-                               .arguments = row->arguments,
-                               .scratch = row->scratch,
-                               .original = code,
-                               .original_bytes = row->original_bytes,
-                               .island_rva = (uint64_t)(64 + 8 + row->island_at),
-                               .island_original = code,
-                               .moved = &moved };
+    hfn_plan_new_entry source = { .rva = 64,
+                                  .strategy = row->strategy,
+                                  .flags = row->flags,
+                                  .patch_offset = 8, /* room for an island */
+                                  .patch_bytes = row->patch_bytes,
+                                  .arguments = row->arguments,
+                                  .scratch = row->scratch,
+                                  .original = code,
+                                  .original_bytes = row->original_bytes,
+                                  .island_rva = (uint64_t)(64 + 8 + row->island_at),
+                                  .island_original = code,
+                                  .moved = &moved };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, machine, 1);
     hotfn_plan *plan = NULL;
     hotfn_status status;
@@ -455,18 +455,19 @@ static void what_moved_stays_within_its_bytes_and_the_plans_reach(void)
     hotfn_plan_destroy(plan);
 }
 
-/* The first of two entries has one byte moved and nothing else; zeros of the second lie behind its data. */
+/* The first of two entries has one byte moved and nothing else; zeros of the second lie behind
+ * its data. */
 static hotfn_plan *plan_with_room(void)
 {
     static const hfn_moved small_one = { .bytes = { 0x90 }, .length = 1 };
     static const hfn_moved large = { .length = 90 };
     static const uint8_t zeros[PLAN_ORIGINAL_MAX];
-    hfn_plan_source source = { .rva = 64,
-                               .strategy = HOTFN_STRATEGY_JUMP,
-                               .patch_bytes = 5,
-                               .original = zeros,
-                               .original_bytes = 5,
-                               .moved = &small_one };
+    hfn_plan_new_entry source = { .rva = 64,
+                                  .strategy = HOTFN_STRATEGY_JUMP,
+                                  .patch_bytes = 5,
+                                  .original = zeros,
+                                  .original_bytes = 5,
+                                  .moved = &small_one };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
     hotfn_plan *plan = NULL;
 
@@ -538,7 +539,7 @@ static void what_does_not_fit_the_format_is_left_out(void)
     uint32_t rva = target_add(&code, simple, sizeof simple);
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
     hfn_moved moved;
-    hfn_plan_source source = target_source_of(&hfn_arch_x86_64, &code, 0, rva, &moved, 5);
+    hfn_plan_new_entry source = target_source_of(&hfn_arch_x86_64, &code, 0, rva, &moved, 5);
     hotfn_plan *plan;
 
     source.rva = UINT32_MAX - 2;
@@ -562,11 +563,11 @@ static void unwinding_steps_are_checked(void)
     static const uint8_t cut_advance[] = { 0x02 };
     uint32_t advanced = 0;
 
-    CHECK(hfn_unwind_check_steps(good, sizeof good, &advanced));
+    CHECK(hfn_cfi_check_steps(good, sizeof good, &advanced));
     CHECK_EQ_U64(advanced, 101);
-    CHECK(!hfn_unwind_check_steps(strange, sizeof strange, &advanced));
-    CHECK(!hfn_unwind_check_steps(cut, sizeof cut, &advanced));
-    CHECK(!hfn_unwind_check_steps(cut_advance, sizeof cut_advance, &advanced));
+    CHECK(!hfn_cfi_check_steps(strange, sizeof strange, &advanced));
+    CHECK(!hfn_cfi_check_steps(cut, sizeof cut, &advanced));
+    CHECK(!hfn_cfi_check_steps(cut_advance, sizeof cut_advance, &advanced));
 }
 
 static const check_test tests[] = {

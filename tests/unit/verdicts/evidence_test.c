@@ -25,7 +25,7 @@ static void a_nameless_range_needs_a_call_or_a_pointer(void)
     for (uint64_t f = called; f < from; f += 6) {
         scene_fde_at(&s, f, 6);
     }
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(verdict_of(&s, pointed), HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(verdict_of(&s, loaded), HOTFN_VERDICT_HOOKABLE);
@@ -40,7 +40,7 @@ static void a_name_that_nothing_refers_to_stays_a_function(void)
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
 
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_HOOKABLE);
     scene_finish(&s);
 }
@@ -56,7 +56,7 @@ static void a_cold_name_alone_is_no_evidence(void)
     scene_branch(&s, 0xE8, called);
     scene_branch(&s, 0xE9, part);
     scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, cold), HOTFN_VERDICT_FRAGMENT);
     CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(verdict_of(&s, part), HOTFN_VERDICT_HOOKABLE);
@@ -69,7 +69,7 @@ static void an_exported_range_is_a_function(void)
     uint64_t f = SCENE_FUNCTION(&s, "f.cold", BODY);
 
     scene_export(&s, "f.cold", f, 6);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_HOOKABLE);
     CHECK(!(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_RED_ZONE));
     scene_finish(&s);
@@ -83,7 +83,7 @@ static void unwind_data_inside_a_frame_proves_a_fragment(void)
     scene_branch(&s, 0xE9, f);
     scene_symbol(&s, "from", from, 5, FUNC);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = 6, .inner = true };
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_FRAGMENT);
     scene_finish(&s);
 }
@@ -102,7 +102,7 @@ static void a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment(vo
     scene_branch(&s, 0xE8, called);
     scene_branch(&s, 0xE9, label);
     scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, called), HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(verdict_of(&s, label), HOTFN_VERDICT_FRAGMENT);
     scene_finish(&s);
@@ -117,7 +117,7 @@ static void what_is_only_jumped_to_may_use_the_red_zone(void)
     scene_branch(&s, 0xE8, called);
     scene_branch(&s, 0xE9, jumped);
     scene_symbol(&s, "from", from, scene_here(&s) - from, FUNC);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(scene_verdict(&s, jumped).pub.flags & HOTFN_VERDICT_RED_ZONE);
     CHECK(!(scene_verdict(&s, called).pub.flags & HOTFN_VERDICT_RED_ZONE));
     scene_finish(&s);
@@ -130,7 +130,7 @@ static void a_fragment_that_jumps_to_an_entry_makes_it_a_loop(void)
 
     scene_branch(&s, 0xE9, f);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 5, .inner = true };
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     scene_finish(&s);
 }
@@ -142,7 +142,7 @@ static void a_signal_restorer_is_left_alone(void)
     uint64_t f = SCENE_FUNCTION(&s, "__restore_rt", "\x48\xC7\xC0\x0F\x00\x00\x00\x0F\x05");
 
     s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = 9, .signal = true };
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_SIGNAL_RESTORER, 0);
     scene_finish(&s);
 }
@@ -153,7 +153,7 @@ static void the_entry_of_the_process_is_glue(void)
     uint64_t start = SCENE_FUNCTION(&s, "_start", BODY);
 
     s.b->entry = start;
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, start, HOTFN_REASON_GLUE, 0);
     scene_finish(&s);
     /* a header that names a function which is called: no start of a process */
@@ -162,7 +162,7 @@ static void the_entry_of_the_process_is_glue(void)
     scene_symbol(&s, "from", scene_here(&s), 5, FUNC);
     scene_branch(&s, 0xE8, start);
     s.b->entry = start;
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(verdict_of(&s, start), HOTFN_VERDICT_HOOKABLE);
     scene_finish(&s);
 }
@@ -172,7 +172,7 @@ static void code_that_a_fault_handler_knows_is_left_alone(void)
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "SafeFetch32_impl", "\x8B\x07\xC3\x90\x90\x90");
 
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_FAULT_KNOWN, 0);
     scene_finish(&s);
 }
@@ -192,7 +192,7 @@ static void restartable_sequences_are_left_alone(void)
     memcpy(s.extra + 16, &length, sizeof length);
     scene_pointer(&s, s.extra_rva + 8, f + 2);
     scene_pointer(&s, s.extra_rva + 24, abort_handler);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(s.b->sections[3].address, s.extra_rva);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_RSEQ, 0);
     EXPECT_REFUSED(&s, abort_handler, HOTFN_REASON_RSEQ, 0);
@@ -206,7 +206,7 @@ static void another_machine_is_refused_whole(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
 
     s.b->machine = 243; /* EM_RISCV */
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_MACHINE, 0);
     CHECK(hfn_verdicts_arch(s.verdicts) == NULL);
     scene_finish(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Claims about PE images: bytes that must stay where they are, and what is no function. */
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 
 #include "check.h"
 #include "image/pe_sample.h"
@@ -23,7 +23,7 @@ static void judge(judged *j)
         !CHECK_EQ_I64(hotfn_symbols_load(&j->symbols, j->image, NULL, NULL, &err), HOTFN_OK) ||
         !CHECK_EQ_I64(hotfn_functions_build(&j->functions, j->image, j->symbols, NULL, &err),
                       HOTFN_OK) ||
-        !CHECK_EQ_I64(hotfn_verdicts_judge(&j->verdicts, j->image, j->functions, NULL, NULL, &err),
+        !CHECK_EQ_I64(hotfn_verdicts_create(&j->verdicts, j->image, j->functions, NULL, NULL, &err),
                       HOTFN_OK)) {
         exit(1);
     }
@@ -118,11 +118,11 @@ static void the_first_fixed_byte_of_a_range_is_told(void)
         { 16, 21, HOTFN_REASON_RELOCATED, 20 },
         { 21, 30, 0, 99 },
     };
-    const hfn_judging j = { .fixed = fixed, .fixed_count = 3 };
+    const hfn_analysis a = { .fixed = fixed, .fixed_count = 3 };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t at = 99;
-        CHECK_EQ_U64(hfn_fixed_reason(&j, rows[i].from, rows[i].to, &at), rows[i].reason);
+        CHECK_EQ_U64(hfn_fixed_reason(&a, rows[i].from, rows[i].to, &at), rows[i].reason);
         CHECK_EQ_U64(at, rows[i].at);
     }
 }

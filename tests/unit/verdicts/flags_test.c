@@ -40,7 +40,7 @@ static void flags_that_are_read_behind_a_call_live_through_it(void)
         CALLER(&s, "reads", hands, "\x75\x01\x98");          /* jne */
         CALLER(&s, "reads_made", makes, "\x75\x01\x98");     /* test eax, eax is within */
         CALLER(&s, "writes", plain, "\x85\xC0\x75\x01\x98"); /* test eax, eax; jne */
-        scene_judge(&s);
+        scene_analyze(&s);
         CHECK(keeps_flags(&s, hands));
         CHECK(!keeps_flags(&s, makes));
         CHECK(!keeps_flags(&s, plain));
@@ -69,7 +69,7 @@ static void who_is_called_last_or_jumped_to_hands_them_through_too(void)
         CALLER(&s, "reads", both, "\x75\x01\x98");
         CALLER(&s, "reads_on", on, "\x90\x75\x01\x98");
         CALLER(&s, "ends", alone, "");
-        scene_judge(&s);
+        scene_analyze(&s);
         CHECK(keeps_flags(&s, last));
         CHECK(!keeps_flags(&s, first));
         CHECK(!keeps_flags(&s, both));
@@ -86,7 +86,7 @@ static void calls_behind_a_landing_pad_are_of_the_function(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\xF3\x0F\x1E\xFA" MOVES); /* endbr64 */
 
     CALLER(&s, "reads", f + 4, "\x75\x01\x98");
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(keeps_flags(&s, f));
     scene_finish(&s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* How the proofs of timing follow code: where ways meet, through tables, and by the words of the GOT. */
+/* How the proofs of timing follow code: where ways meet, through tables, and by the words of the
+ * GOT. */
 #include "timed.h"
 
 #define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(flags_of(scene_begin(), text, sizeof(text) - 1))
@@ -31,7 +32,8 @@ static void where_ways_meet_only_what_all_agree_on_is_known(void)
     CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\x31\xED\xC9\xC3"), UNKNOWN);
 }
 
-/* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret: if the call came back, it would be lost. */
+/* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret: if the call came back, it would
+ * be lost. */
 static void a_way_behind_a_call_gives_way_to_another(void)
 {
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\xFF\xD0\x31\xC0\xC3"), 0);
@@ -43,8 +45,9 @@ static void a_way_behind_a_call_gives_way_to_another(void)
     CHECK(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x31\xC0") != 0);
 }
 
-/* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop; jmp 1b: the way
- * behind the call is read first, and what it showed is worth nothing when the other comes. */
+/* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop;
+ * jmp 1b: the way behind the call is read first, and what it showed is worth nothing when the
+ * other comes. */
 static void the_other_way_is_read_with_its_own_depth(void)
 {
 #define FRAME_TEST "\x55\x48\x89\xE5\x48\x85\xFF\x74"
@@ -177,8 +180,8 @@ static void all_jumps_through_tables_stand_at_one_depth(void)
 
 enum { A_WORD = RODATA + 24 };
 
-/* f ends with a jump to a PLT's entry, whose word the loader fills with the name's function: own code, or 0
- * for somebody else's. */
+/* f ends with a jump to a PLT's entry, whose word the loader fills with the name's function: own
+ * code, or 0 for somebody else's. */
 static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_size)
 {
     scene s = scene_begin();
@@ -203,7 +206,8 @@ static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_
 }
 #define REASON_OF_JUMP_BY(name, own) reason_of_jump_by(name, own, sizeof(own) - 1)
 
-/* Whose name binds it to this library's definition is looked at; another may be replaced by the program. */
+/* Whose name binds it to this library's definition is looked at; another may be replaced by the
+ * program. */
 static void a_jump_by_the_plt_is_followed_where_it_must_lead(void)
 {
     static const char takes[] = "\x48\x8D\x44\x24\x08\xC3"; /* lea rax, [rsp+8]; ret */
@@ -216,8 +220,8 @@ static void a_jump_by_the_plt_is_followed_where_it_must_lead(void)
     CHECK_EQ_U64(REASON_OF_JUMP_BY("free", takes), HOTFN_REASON_TAIL_UNPROVEN);
 }
 
-/* A function of a standard's name that others can reach is passed what the standard says: it has no more to
- * pass on. */
+/* A function of a standard's name that others can reach is passed what the standard says: it has
+ * no more to pass on. */
 static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool exported)
 {
     scene s = scene_begin();

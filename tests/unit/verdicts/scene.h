@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library for the tests of this folder, made of functions given as bytes: 256 bytes of read-only data at
- * RODATA, then code at TEXT.  scene_judge judges it; scene_finish ends all.  scene_begin_i386 begins one of
- * 32-bit code.
+ * A library for the tests of this folder, made of functions given as bytes: 256 bytes of
+ * read-only data at RODATA, then code at TEXT.  scene_analyze judges it; scene_finish ends all.
+ * scene_begin_i386 begins one of 32-bit code.
  */
 #ifndef HFN_TESTS_SCENE_H
 #define HFN_TESTS_SCENE_H
@@ -113,7 +113,8 @@ static inline void scene_nops(scene *s, size_t count)
     }
 }
 
-/* A dull function with an end, far from short jumps: what is before it is out of reach behind it. */
+/* A dull function with an end, far from short jumps: what is before it is out of reach behind it.
+ */
 static inline uint64_t scene_filler(scene *s, size_t size)
 {
     uint64_t rva = scene_here(s);
@@ -155,8 +156,9 @@ static inline void scene_pointer(scene *s, uint64_t where, uint64_t target)
     scene_relocation(s, where, 0, 8, target);
 }
 
-/* A word of the GOT that the loader fills with the function of that name (R_*_JUMP_SLOT = 7): this library's
- * at rva, or, if that is 0, another's.  Then the scene has a dynamic section, whose GOT is at RODATA. */
+/* A word of the GOT that the loader fills with the function of that name (R_*_JUMP_SLOT = 7):
+ * this library's at rva, or, if that is 0, another's.  Then the scene has a dynamic section,
+ * whose GOT is at RODATA. */
 static inline void scene_slot(scene *s, uint64_t where, const char *name, uint64_t rva)
 {
     uint64_t symbol = s->exports->size / (s->b->file.wide ? 24 : 16);
@@ -214,7 +216,8 @@ static inline void scene_add_table(scene *s, const char *name, uint32_t type, el
     elf_add_buffer(s->b, names_name, 3, flags, names);
 }
 
-/* The tables of the sections before it, which are .rela.dyn, .symtab, .strtab, .dynsym and .dynstr. */
+/* The tables of the sections before it, which are .rela.dyn, .symtab, .strtab, .dynsym and
+ * .dynstr. */
 static inline void scene_add_dynamic(scene *s)
 {
     const elf_builder_section *end = &s->b->sections[s->b->section_count];
@@ -270,14 +273,14 @@ static inline void scene_build(scene *s)
     CHECK_EQ_I64(hotfn_functions_build(&s->functions, s->image, s->loaded, NULL, NULL), HOTFN_OK);
 }
 
-static inline void scene_judge(scene *s)
+static inline void scene_analyze(scene *s)
 {
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
 
     scene_build(s);
     options.flags = s->options;
     options.threads = 1;
-    CHECK_EQ_I64(hotfn_verdicts_judge(&s->verdicts, s->image, s->functions, &options, NULL, NULL),
+    CHECK_EQ_I64(hotfn_verdicts_create(&s->verdicts, s->image, s->functions, &options, NULL, NULL),
                  HOTFN_OK);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which direct calls and jumps may be sent straight to a stub: those that are surely such, and that lead
- * exactly to the entry of a hookable function. */
+/* Which direct calls and jumps may be sent straight to a stub: those that are surely such, and
+ * that lead exactly to the entry of a hookable function. */
 #include "scene.h"
 
 #include "functions/functions.h"
 
-/* A function that begins with five nops and a direct branch to target; answers the branch's field. */
+/* A function that begins with five nops and a direct branch to target; answers the branch's
+ * field. */
 static uint64_t add_caller(scene *s, const char *name, uint8_t opcode, uint64_t target)
 {
     uint64_t at = scene_here(s), field;
@@ -49,7 +50,7 @@ static void direct_calls_and_jumps_are_sites(void)
     uint64_t by_jump = add_caller(&s, "by_jump", 0xE9, f);
     uint64_t padded = add_caller(&s, "padded", 0xE8, g);
 
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, by_call), f);
     CHECK_EQ_U64(site_at(&s, by_jump), f);
     CHECK_EQ_U64(site_at(&s, padded), g);
@@ -63,7 +64,7 @@ static void a_branch_into_a_function_is_none(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3\x90\x90\x90\x90\x90\x90");
     uint64_t inside = add_caller(&s, "inside", 0xE8, f + 8);
 
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, inside), 0);
     scene_finish(&s);
 }
@@ -80,7 +81,7 @@ static void a_branch_that_a_patch_overwrites_or_moves_is_none(void)
     scene_symbol(&s, "moved", scene_here(&s), 7, FUNC); /* xor eax, eax; jmp f */
     SCENE_CODE(&s, "\x31\xC0");
     scene_branch(&s, 0xE9, f);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, first + 1), 0);
     CHECK_EQ_U64(site_at(&s, moved), 0);
     scene_finish(&s);
@@ -95,7 +96,7 @@ static void a_stub_in_place_of_an_inner_call_is_not_entered(void)
     scene_branch(&s, 0xE8, f);
     SCENE_CODE(&s, "\xC3");
     field = add_caller(&s, "caller", 0xE8, calls);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, calls, HOTFN_STRATEGY_RETARGET);
     CHECK_EQ_U64(site_at(&s, field), 0);
     scene_finish(&s);
@@ -109,7 +110,7 @@ static void a_stub_in_place_of_a_first_jump_is_entered(void)
     scene_symbol(&s, "jumps", jumps, 5, FUNC);
     scene_branch(&s, 0xE9, f);
     field = add_caller(&s, "caller", 0xE8, jumps);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, jumps, HOTFN_STRATEGY_RETARGET);
     CHECK_EQ_U64(site_at(&s, field), jumps);
     scene_finish(&s);
@@ -125,7 +126,7 @@ static void code_with_bytes_that_are_none_has_no_sites(void)
     scene_branch(&s, 0xE8, f);
     SCENE_CODE(&s, "\xC3\x06\x06\x06"); /* data behind it */
     scene_symbol(&s, "dirty", dirty, scene_here(&s) - dirty, FUNC);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, field), 0);
     scene_finish(&s);
 }
@@ -137,7 +138,7 @@ static void a_branch_that_is_jumped_into_is_none(void)
     uint64_t field = add_caller(&s, "caller", 0xE8, f);
 
     add_caller(&s, "jumps", 0xE9, field + 2);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, field), 0);
     scene_finish(&s);
 }
@@ -150,7 +151,7 @@ static void code_between_functions_has_no_sites(void)
     SCENE_CODE(&s, "\x90\x90");
     field = scene_here(&s) + 1;
     scene_branch(&s, 0xE8, f);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, field), 0);
     scene_finish(&s);
 }

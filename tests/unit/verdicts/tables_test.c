@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* Jump tables: how far they are read, and that all targets of what gcc and clang make are found. */
 #include "scene.h"
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 
 #include <unistd.h>
 
-/* Scan all code; the caller looks at the marks, then calls hfn_judging_finish. */
-static hfn_judging scan_as(const hotfn_image *image, const hotfn_functions *functions,
-                           bool image_base)
+/* Scan all code; the caller looks at the marks, then calls hfn_analysis_finish. */
+static hfn_analysis scan_as(const hotfn_image *image, const hotfn_functions *functions,
+                            bool image_base)
 {
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
     hotfn_env env = hfn_env_fill(NULL);
-    hfn_judging j;
+    hfn_analysis a;
 
     options.threads = 2;
-    CHECK(hfn_judging_init(&j, image, functions, &hfn_arch_x86_64, &options, &env));
-    j.image_base = image_base;
-    hfn_flow_scan(&j);
-    hfn_tables_scan(&j);
-    hfn_orphans_scan(&j);
-    return j;
+    CHECK(hfn_analysis_init(&a, image, functions, &hfn_arch_x86_64, &options, &env));
+    a.image_base = image_base;
+    hfn_flow_scan(&a);
+    hfn_tables_scan(&a);
+    hfn_unowned_scan(&a);
+    return a;
 }
 
-static hfn_judging scan(const hotfn_image *image, const hotfn_functions *functions)
+static hfn_analysis scan(const hotfn_image *image, const hotfn_functions *functions)
 {
     return scan_as(image, functions, false);
 }
 
-static bool jumped(const hfn_judging *j, uint64_t rva)
+static bool jumped(const hfn_analysis *a, uint64_t rva)
 {
-    return (hfn_code_marks(&j->code, rva) & HFN_MARK_JUMPED) != 0;
+    return (hfn_code_marks(&a->code, rva) & HFN_MARK_JUMPED) != 0;
 }
 
 static void put_entry(scene *s, uint32_t index, uint64_t target)
@@ -73,10 +73,10 @@ static void a_bounded_table_is_read_to_its_bound(void)
         put_entry(&s, i, f + 1 + i);
     }
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2));
-    CHECK(!jumped(&j, f + 3) && !jumped(&j, f + 4));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 1) && jumped(&a, f + 2));
+    CHECK(!jumped(&a, f + 3) && !jumped(&a, f + 4));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -90,10 +90,10 @@ static void a_table_without_bound_is_read_to_the_next_object(void)
         put_entry(&s, i, f + 1 + i);
     }
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2) && jumped(&j, f + 3));
-    CHECK(!jumped(&j, f + 4) && !jumped(&j, f + 5));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 1) && jumped(&a, f + 2) && jumped(&a, f + 3));
+    CHECK(!jumped(&a, f + 4) && !jumped(&a, f + 5));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -106,10 +106,10 @@ static void a_table_without_bound_ends_where_no_code_is_meant(void)
     put_entry(&s, 1, f + 0x100000);
     put_entry(&s, 2, f + 3);
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(jumped(&j, f + 1));
-    CHECK(!jumped(&j, f + 3));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 1));
+    CHECK(!jumped(&a, f + 3));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -129,10 +129,10 @@ static void a_bound_that_can_be_jumped_over_is_none(void)
     uint32_t into_f = (uint32_t)(f + 13 - (RODATA + 64)); /* behind f's ja */
     memcpy(s.rodata + 64, &into_f, sizeof into_f);
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(jumped(&j, f + 13));
-    CHECK(jumped(&j, f + 4));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 13));
+    CHECK(jumped(&a, f + 4));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -148,10 +148,10 @@ static void a_table_that_the_line_does_not_show_is_found_among_the_addresses(voi
     put_entry(&s, 0, f + 2);
     put_entry(&s, 1, f + 0x100000);
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(jumped(&j, f + 2));
-    CHECK(!(j.subjects[0].notes & HFN_NOTE_UNBOUNDED));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 2));
+    CHECK(!(a.bodies[0].traits & HFN_TRAIT_UNBOUNDED));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -171,16 +171,16 @@ static void a_table_in_a_writable_place_is_not_believed(void)
     CHECK_EQ_I64(
         hotfn_image_open_bytes(&image, s.b->file.data, s.b->file.size, "scene", NULL, NULL),
         HOTFN_OK);
-    hfn_judging j = scan(image, s.functions);
-    CHECK(!jumped(&j, f + 2));
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(image, s.functions);
+    CHECK(!jumped(&a, f + 2));
+    CHECK(hfn_analysis_finish(&a));
     hotfn_image_close(image);
     scene_finish(&s);
 }
 
-/* mov eax, [rbx+rdi*4+RODATA]; add rax, rbx; jmp rax, as Microsoft's compiler writes it: rbx, which nothing shows,
- * may be the image base. */
-static hfn_judging scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *f)
+/* mov eax, [rbx+rdi*4+RODATA]; add rax, rbx; jmp rax, as Microsoft's compiler writes it: rbx,
+ * which nothing shows, may be the image base. */
+static hfn_analysis scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *f)
 {
     uint32_t entry;
 
@@ -198,11 +198,11 @@ static void a_base_that_makes_code_of_the_first_entry_is_the_images(void)
 {
     scene s = scene_begin();
     uint64_t f;
-    hfn_judging j = scan_guessed_base(&s, 2, &f);
+    hfn_analysis a = scan_guessed_base(&s, 2, &f);
 
-    CHECK(jumped(&j, f + 2));
-    CHECK(!(j.subjects[0].notes & HFN_NOTE_UNBOUNDED));
-    CHECK(hfn_judging_finish(&j));
+    CHECK(jumped(&a, f + 2));
+    CHECK(!(a.bodies[0].traits & HFN_TRAIT_UNBOUNDED));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -210,10 +210,10 @@ static void with_any_other_base_the_jump_may_land_anywhere(void)
 {
     scene s = scene_begin();
     uint64_t f;
-    hfn_judging j = scan_guessed_base(&s, 0x100000, &f);
+    hfn_analysis a = scan_guessed_base(&s, 0x100000, &f);
 
-    CHECK(j.subjects[0].notes & HFN_NOTE_UNBOUNDED);
-    CHECK(hfn_judging_finish(&j));
+    CHECK(a.bodies[0].traits & HFN_TRAIT_UNBOUNDED);
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -234,12 +234,12 @@ static void a_fixed_image_has_tables_of_addresses(void)
     }
     memcpy(s.rodata, entries, sizeof entries);
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
-    CHECK(j.fixed_place);
-    CHECK(jumped(&j, f + 1) && jumped(&j, f + 2));
-    CHECK(!jumped(&j, f + 3)); /* beyond the bound; but taken: it is a pointer in data */
-    CHECK(hfn_code_marks(&j.code, f + 3) & HFN_MARK_TAKEN);
-    CHECK(hfn_judging_finish(&j));
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(a.fixed_place);
+    CHECK(jumped(&a, f + 1) && jumped(&a, f + 2));
+    CHECK(!jumped(&a, f + 3)); /* beyond the bound; but taken: it is a pointer in data */
+    CHECK(hfn_code_marks(&a.code, f + 3) & HFN_MARK_TAKEN);
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -256,11 +256,11 @@ static void the_jump_of_a_fragment_may_land_in_its_parent(void)
     s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 9, .inner = true };
     other = SCENE_FUNCTION(&s, "other", NOPS_8 "\xC3");
     scene_build(&s);
-    hfn_judging j = scan(s.image, s.functions);
+    hfn_analysis a = scan(s.image, s.functions);
     CHECK_EQ_U64(part, f + 13);
-    CHECK(j.subjects[hfn_judging_lower(&j, f)].notes & HFN_NOTE_UNBOUNDED);
-    CHECK(!(j.subjects[hfn_judging_lower(&j, other)].notes & HFN_NOTE_UNBOUNDED));
-    CHECK(hfn_judging_finish(&j));
+    CHECK(a.bodies[hfn_analysis_find_body(&a, f)].traits & HFN_TRAIT_UNBOUNDED);
+    CHECK(!(a.bodies[hfn_analysis_find_body(&a, other)].traits & HFN_TRAIT_UNBOUNDED));
+    CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
@@ -306,19 +306,19 @@ static void check_compiled(const char *path)
     CHECK_EQ_I64(hotfn_image_open(&image, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_functions_build(&functions, image, symbols, NULL, NULL), HOTFN_OK);
-    hfn_judging j = scan(image, functions);
+    hfn_analysis a = scan(image, functions);
     for (int i = 0; i < CASES; i++) {
         char name[32];
         snprintf(name, sizeof name, "case_%d", i);
         uint64_t rva = symbol_rva(symbols, name);
         CHECK(rva != 0);
-        if (!CHECK(jumped(&j, rva))) {
+        if (!CHECK(jumped(&a, rva))) {
             printf("#   %s of %s\n", name, path);
         }
     }
-    uint32_t dispatch = hfn_judging_lower(&j, symbol_rva(symbols, "dispatch"));
-    CHECK(!(j.subjects[dispatch].notes & HFN_NOTE_UNBOUNDED));
-    CHECK(hfn_judging_finish(&j));
+    uint32_t dispatch = hfn_analysis_find_body(&a, symbol_rva(symbols, "dispatch"));
+    CHECK(!(a.bodies[dispatch].traits & HFN_TRAIT_UNBOUNDED));
+    CHECK(hfn_analysis_finish(&a));
     hotfn_functions_destroy(functions);
     hotfn_symbols_destroy(symbols);
     hotfn_image_close(image);

@@ -15,7 +15,7 @@ static inline uint64_t known(scene *s, uint64_t rva)
 static inline void judge(scene *s)
 {
     s->options = HOTFN_VERDICTS_TIMING;
-    scene_judge(s);
+    scene_analyze(s);
 }
 
 /* Of a function that is hooked. */

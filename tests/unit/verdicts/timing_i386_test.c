@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The proofs of timing on i386: all arguments stand on the stack, callees may take theirs along, and where
- * the data is a function asks its own return address. */
+/* The proofs of timing on i386: all arguments stand on the stack, callees may take theirs along,
+ * and where the data is a function asks its own return address. */
 #include "timed.h"
 
 #define FLAGS_OF(text) flags_of(scene_begin_i386(), text, sizeof(text) - 1)
@@ -52,7 +52,8 @@ static void what_returns_take_along_is_one_word_or_all(void)
     CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"), HOTFN_REASON_RETURN_POPS);
 }
 
-/* f: test eax, eax; je the next; jmp to g; mov edx, eax; jmp to h.  What it is compiled to take along, both must. */
+/* f: test eax, eax; je the next; jmp to g; mov edx, eax; jmp to h.  What it is compiled to take
+ * along, both must. */
 static uint32_t flags_of_two_tails(const char *g, size_t g_size, const char *h, size_t h_size)
 {
     scene s = scene_begin_i386();
@@ -180,7 +181,8 @@ static void what_stands_close_to_the_return_address_must_be_settled(void)
     CHECK_EQ_U64(
         REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x85\xC0\x74\x03\x5B\x5D\xC3\x0F\x0B"),
         0);
-    /* behind it: test eax, eax; je the second; eax = [esp]; ud2; the second: pop ebx; pop ebp; ret */
+    /* behind it: test eax, eax; je the second; eax = [esp]; ud2; the second: pop ebx; pop ebp;
+     * ret */
     CHECK_EQ_U64(
         REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x85\xC0\x74\x05\x8B\x04\x24\x0F\x0B\x5B\x5D\xC3"),
         unknown);
@@ -243,7 +245,8 @@ static void an_exception_takes_the_arguments_of_its_call(void)
 
 enum { GOT = RODATA, A_WORD = 12 };
 
-/* Of code that leads to a PLT's entry, jmp [the word of the GOT], which the loader fills with the name's. */
+/* Of code that leads to a PLT's entry, jmp [the word of the GOT], which the loader fills with the
+ * name's. */
 static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *before,
                           uint8_t branch, const char *behind, size_t behind_size)
 {
@@ -382,7 +385,8 @@ static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* lea eax, [ebx + distance]: ebx holds the GOT's address, if there is one; then the nameless g is a function. */
+/* lea eax, [ebx + distance]: ebx holds the GOT's address, if there is one; then the nameless g is
+ * a function. */
 static void what_is_taken_off_the_gots_address_is_a_function(void)
 {
     for (int has_got = 0; has_got < 2; has_got++) {

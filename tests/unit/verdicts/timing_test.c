@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The proofs of timing: what keeps to its own frame is timed, and each shape that does not, or might not,
- * is refused for its reason. */
+/* The proofs of timing: what keeps to its own frame is timed, and each shape that does not, or
+ * might not, is refused for its reason. */
 #include "timed.h"
 
 #define LEAF "\x55\x48\x89\xE5\x5D\xC3"           /* push rbp; mov rbp, rsp; pop rbp; ret */
@@ -53,7 +53,8 @@ static void each_shape_is_refused_for_its_reason(void)
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* Each call of it may stand behind a frame of ours or not, so a later one finds its variables elsewhere. */
+/* Each call of it may stand behind a frame of ours or not, so a later one finds its variables
+ * elsewhere. */
 static void who_compares_addresses_of_several_calls_is_refused(void)
 {
 #define OWN "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
@@ -95,7 +96,8 @@ static void arguments_that_only_a_piece_reads_are_copied(void)
 
 typedef enum piece_end { RETURNS, TO_OTHER, TO_ITSELF } piece_end;
 
-/* Of a caller of a piece: code; then jmp to itself or to another piece, mov rax, [rbp+40]; nop; ret; or ret. */
+/* Of a caller of a piece: code; then jmp to itself or to another piece, mov rax, [rbp+40]; nop;
+ * ret; or ret. */
 static uint32_t flags_of_piece(const char *code, piece_end end)
 {
     scene s = scene_begin();
@@ -158,9 +160,9 @@ static void arguments_of_a_tail_jump_are_copied_before(void)
 }
 
 /* The function that the call of the one at rva ends for; 0: none. */
-static uint64_t comes_to(const scene *s, uint64_t rva)
+static uint64_t tail_target(const scene *s, uint64_t rva)
 {
-    uint32_t to = scene_verdict(s, rva).pub.comes_to;
+    uint32_t to = scene_verdict(s, rva).pub.tail_target;
     hotfn_function f = HOTFN_FUNCTION_INIT;
 
     return to != 0 && hotfn_functions_get(s->functions, to - 1, &f) == HOTFN_OK ? f.rva : 0;
@@ -244,22 +246,22 @@ static void a_call_ends_where_its_jump_comes_back(void)
     known(&s, bad), known(&s, good), known(&s, takes);
     judge(&s);
     CHECK_EQ_U64(reason_at(&s, jump) | reason_at(&s, branch) | reason_at(&s, chain), 0);
-    CHECK_EQ_U64(comes_to(&s, jump), bad);
-    CHECK_EQ_U64(comes_to(&s, branch), bad);
-    CHECK_EQ_U64(comes_to(&s, chain), jump);
-    CHECK_EQ_U64(comes_to(&s, good), 0);
+    CHECK_EQ_U64(tail_target(&s, jump), bad);
+    CHECK_EQ_U64(tail_target(&s, branch), bad);
+    CHECK_EQ_U64(tail_target(&s, chain), jump);
+    CHECK_EQ_U64(tail_target(&s, good), 0);
     CHECK_EQ_U64(reason_at(&s, both), HOTFN_REASON_TAIL_UNPROVEN);
     CHECK_EQ_U64(reason_at(&s, same), 0);
-    CHECK_EQ_U64(comes_to(&s, same), bad);
+    CHECK_EQ_U64(tail_target(&s, same), bad);
     CHECK_EQ_U64(reason_at(&s, mixed), 0); /* what stays behind the frame has its argument copied */
-    CHECK_EQ_U64(comes_to(&s, mixed), bad);
+    CHECK_EQ_U64(tail_target(&s, mixed), bad);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, mixed).pub.flags), 2);
     CHECK_EQ_U64(reason_at(&s, touches), HOTFN_REASON_TAIL_UNPROVEN);
     scene_finish(&s);
 }
 
-/* The target's own hook may be no place to time from; it keeps to its frame all the same.  But it must not lead
- * back to who is timed, frame upon frame. */
+/* The target's own hook may be no place to time from; it keeps to its frame all the same.  But it
+ * must not lead back to who is timed, frame upon frame. */
 static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
 {
     scene s = scene_begin();
@@ -285,7 +287,7 @@ static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
     CHECK_EQ_U64(reason_at(&s, f), 0);
     CHECK_EQ_U64(reason_at(&s, back), HOTFN_REASON_ENTRY_JUMPED);
     CHECK_EQ_U64(reason_at(&s, g), 0); /* its call ends there */
-    CHECK_EQ_U64(comes_to(&s, g), back);
+    CHECK_EQ_U64(tail_target(&s, g), back);
     scene_finish(&s);
 }
 
@@ -305,9 +307,9 @@ static void circles_of_tail_jumps_come_back(void)
     }
     judge(&s);
     CHECK_EQ_U64(reason_at(&s, a) | reason_at(&s, b) | reason_at(&s, c), 0);
-    CHECK_EQ_U64(comes_to(&s, a), b);
-    CHECK_EQ_U64(comes_to(&s, b), a);
-    CHECK_EQ_U64(comes_to(&s, c), a);
+    CHECK_EQ_U64(tail_target(&s, a), b);
+    CHECK_EQ_U64(tail_target(&s, b), a);
+    CHECK_EQ_U64(tail_target(&s, c), a);
     scene_finish(&s);
 }
 
@@ -330,7 +332,8 @@ static void a_call_at_the_end_may_never_return(void)
     scene_finish(&s);
 }
 
-/* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rax, [rsp+8]; ud2 */
+/* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rax, [rsp+8];
+ * ud2 */
 static void ways_behind_calls_must_meet_at_one_depth(void)
 {
     scene s = scene_begin();
@@ -410,7 +413,8 @@ static void a_case_that_is_a_function_is_jumped_on_to(void)
         HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* f: xor eax, eax; a loop, which has places of its own; then the jump by a table of two addresses. */
+/* f: xor eax, eax; a loop, which has places of its own; then the jump by a table of two
+ * addresses. */
 typedef struct table_of_functions {
     const char *bound;  /* cmp edi, 1; ja the ret, or none */
     const char *second; /* code; NULL: a word that the loader fills, or nobody */
@@ -449,7 +453,8 @@ static uint32_t flags_of_table(table_of_functions c)
 #define SECOND(code) .second = code, .second_size = sizeof(code) - 1
 #define BOUND .bound = "\x83\xFF\x01\x77\x07"
 
-/* What a function jumps on to through a table is passed the stack as it stands: `return table[k](...)`. */
+/* What a function jumps on to through a table is passed the stack as it stands: `return
+ * table[k](...)`. */
 static void a_table_of_functions_is_the_end_of_a_call(void)
 {
 #define READS_THREE "\x48\x8B\x44\x24\x18\x90\xC3" /* mov rax, [rsp+24] */
@@ -496,7 +501,7 @@ static uint32_t reason_of_jumped(bool own)
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     CHECK_EQ_U64(reason_at(&s, g), 0);
-    CHECK_EQ_U64(scene_verdict(&s, cold).pub.comes_to,
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.owner,
                  hotfn_functions_find(s.functions, own ? f : g) + 1);
     reason = reason_at(&s, f);
     scene_finish(&s);
@@ -528,12 +533,12 @@ static void a_part_that_two_functions_jump_to_is_nobodys(void)
     s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 6, .inner = true };
     judge(&s);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
-    CHECK_EQ_U64(scene_verdict(&s, cold).pub.comes_to, 0);
+    CHECK_EQ_U64(scene_verdict(&s, cold).pub.owner, 0);
     scene_finish(&s);
 }
 
-/* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what the frame's
- * instructions tell.  Code without zeros; what is NULL or 0 is as below. */
+/* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what
+ * the frame's instructions tell.  Code without zeros; what is NULL or 0 is as below. */
 typedef struct pad_case {
     const char *pad, *cfi, *before, *behind;
     uint8_t site, site_bytes;
@@ -647,7 +652,7 @@ static uint64_t disables_tsc(uint32_t flags)
     uint64_t f = scene_function(&s, "f", forbids, sizeof forbids - 1);
 
     s.options = flags;
-    scene_judge(&s);
+    scene_analyze(&s);
     uint64_t at = hfn_verdicts_get_tsc_disable_rva(s.verdicts);
     scene_finish(&s);
     return at ? at - f : 0;
@@ -664,7 +669,7 @@ static void nobody_asked_nothing_is_timed(void)
     scene s = scene_begin();
     uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
 
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(!(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_TIMED));
     scene_finish(&s);
 }

@@ -120,7 +120,7 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
         (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path))) {
         return TOOL_FAILED;
     }
-    hotfn_status status = hotfn_verdicts_judge(&verdicts, l->image, functions, NULL, &l->env, &err);
+    hotfn_status status = hotfn_verdicts_create(&verdicts, l->image, functions, NULL, &l->env, &err);
     int answer = TOOL_OK;
 
     if (status != HOTFN_OK) {

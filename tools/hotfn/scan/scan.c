@@ -224,7 +224,7 @@ static void add_timing(hotfn_json *o, const scan *s, const hotfn_verdict *v)
     json_add_text(o, keys[1], reason == HOTFN_REASON_NONE ? NULL : hotfn_reason_get_name(reason));
     json_add_number(o, keys[2], arguments);
     json_add_number(o, keys[3], popped == HOTFN_POPS_ALL ? arguments : popped);
-    if (v->comes_to == 0 || hotfn_functions_get(s->functions, v->comes_to - 1, &to) != HOTFN_OK) {
+    if (v->tail_target == 0 || hotfn_functions_get(s->functions, v->tail_target - 1, &to) != HOTFN_OK) {
         json_add_text(o, keys[4], NULL);
     } else {
         json_add_number(o, keys[4], to.rva);
@@ -304,7 +304,7 @@ static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *e
     return s->selected &&
            hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
                                   err) == HOTFN_OK &&
-           hotfn_verdicts_judge(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
+           hotfn_verdicts_create(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
                                 err) == HOTFN_OK;
 }
 

@@ -73,7 +73,7 @@ static inline void scene_make_code(budget_scene *s)
     for (uint32_t i = 0; i < SCENE_FUNCTIONS; i++) {
         hfn_moved moved;
         s->rva[i] = target_add(&s->code, target_nops, sizeof target_nops);
-        hfn_plan_source source = target_source(&s->code, i, s->rva[i], &moved, SCENE_BYTES);
+        hfn_plan_new_entry source = target_source(&s->code, i, s->rva[i], &moved, SCENE_BYTES);
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
         memcpy(s->bare[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
     }

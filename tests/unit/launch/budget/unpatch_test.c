@@ -50,7 +50,7 @@ static void make_hooks(void)
     rva[2] = target_add(&code, target_faulting, sizeof target_faulting);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
-        hfn_plan_source source = target_source(&code, i, rva[i], &moved, 5);
+        hfn_plan_new_entry source = target_source(&code, i, rva[i], &moved, 5);
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);

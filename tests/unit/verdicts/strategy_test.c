@@ -12,7 +12,7 @@ static void whole_instructions_make_a_jump(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x53\x48\x89\xFB\x48\x83\xEC\x10\xC3");
     hfn_moved moved;
 
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_JUMP);
     const hfn_verdict v = scene_verdict(&s, f);
     CHECK_EQ_U64(v.site_rva, f);
@@ -41,7 +41,7 @@ static void a_call_or_jump_at_the_entry_is_retargeted(void)
     behind_pad = SCENE_CODE(&s, "\xF3\x0F\x1E\xFA"); /* endbr64 */
     scene_symbol(&s, "behind_pad", behind_pad, 9, FUNC);
     scene_branch(&s, 0xE9, target);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, by_call, HOTFN_STRATEGY_RETARGET);
     EXPECT_STRATEGY(&s, by_jump, HOTFN_STRATEGY_RETARGET);
     EXPECT_STRATEGY(&s, behind_pad, HOTFN_STRATEGY_RETARGET);
@@ -62,7 +62,7 @@ static void the_first_call_is_retargeted_if_every_run_passes_it(void)
     scene_symbol(&s, "f", f, 14, FUNC);
     scene_branch(&s, 0xE8, target);
     SCENE_CODE(&s, "\x48\x83\xC4\x08\xC3"); /* add rsp, 8; ret */
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_RETARGET);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_offset, 4);
     CHECK_EQ_U64(scene_verdict(&s, f).site_rva, f + 4);
@@ -80,7 +80,7 @@ static void a_call_that_is_reached_otherwise_is_not_retargeted(void)
     scene_symbol(&s, "f", f, 16, FUNC);
     scene_branch(&s, 0xE8, target);
     SCENE_CODE(&s, "\x75\xF9\x48\x83\xC4\x08\xC3"); /* jne to the call; add rsp, 8; ret */
-    scene_judge(&s);
+    scene_analyze(&s);
     /* 4 bytes of the jump are free, the last is the call's: E8, far below the image */
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 4);
@@ -96,7 +96,7 @@ static void a_short_function_uses_the_padding_behind_it(void)
     hfn_moved moved;
 
     scene_nops(&s, 13);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_JUMP_PAD);
     CHECK_EQ_U64(scene_verdict(&s, f).covered_bytes, 3);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 5);
@@ -114,7 +114,7 @@ static void padding_that_somebody_reaches_is_not_used(void)
     uint64_t g = scene_here(&s);
     scene_symbol(&s, "g", g, 5, FUNC);
     scene_branch(&s, 0xE9, f + 3); /* into the nops */
-    scene_judge(&s);
+    scene_analyze(&s);
     /* nor is the rest of that gap: it is run through */
     EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
@@ -126,7 +126,7 @@ static void padding_that_is_fallen_into_is_not_used(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\x98"); /* does not end */
 
     scene_nops(&s, 13);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
 }
@@ -141,7 +141,7 @@ static void a_loop_in_the_patch_makes_an_island(void)
     uint64_t pad = scene_here(&s);
 
     scene_nops(&s, 9);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
     const hfn_verdict v = scene_verdict(&s, f);
     CHECK_EQ_U64(v.island_rva, pad);
@@ -160,7 +160,7 @@ static void each_byte_of_padding_is_used_once(void)
     uint64_t pad = scene_here(&s);
 
     scene_nops(&s, 12); /* two islands and two bytes */
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
     EXPECT_STRATEGY(&s, g, HOTFN_STRATEGY_ISLAND);
     CHECK_EQ_U64(scene_verdict(&s, f).island_rva, pad);
@@ -176,7 +176,7 @@ static void an_island_is_within_a_short_jump(void)
     uint64_t filler = scene_filler(&s, 2 + 127 - 7 + 1);
 
     scene_nops(&s, 8); /* begins one byte too far away */
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(filler + 123, f + 2 + 128);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 2);
@@ -185,7 +185,7 @@ static void an_island_is_within_a_short_jump(void)
     f = SCENE_FUNCTION(&s, "f", LOOP_AT_2);
     scene_filler(&s, 2 + 127 - 7);
     scene_nops(&s, 8);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
     CHECK_EQ_U64(scene_verdict(&s, f).island_rva, f + 2 + 127);
     scene_finish(&s);
@@ -206,7 +206,7 @@ static void the_rest_of_the_last_page_is_padding(void)
     uint64_t g = SCENE_FUNCTION(&s, "g", "\x8B\x34\x24\xC3");
     uint64_t h = SCENE_FUNCTION(&s, "h", "\xC3");
 
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_ISLAND);
     EXPECT_STRATEGY(&s, g, HOTFN_STRATEGY_ISLAND);
     EXPECT_STRATEGY(&s, h, HOTFN_STRATEGY_JUMP_PAD);
@@ -221,7 +221,7 @@ static void a_function_that_runs_on_into_the_rest_of_its_page_has_none(void)
     scene s = scene_with_tail();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x04\x24"); /* no end */
 
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
 }
@@ -238,13 +238,13 @@ static void a_pun_needs_memory_outside_the_image(void)
     scene s = scene_begin();
     uint64_t f = loop_at_1(&s, true);
 
-    scene_judge(&s);
+    scene_analyze(&s);
     /* E9 at byte 0, 05 00 00 00 behind it: 5 bytes on */
     EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
     scene_finish(&s);
     s = scene_begin();
     f = SCENE_FUNCTION(&s, "f", "\x53\xB8\x00\x00\xF0\x12\xEB\xF9"); /* mov eax, 0x12f00000 */
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 1);
     CHECK_EQ_U64(scene_verdict(&s, f).pun_fixed, 0xF00000B8);
@@ -259,7 +259,7 @@ static void a_pun_does_not_borrow_a_neighbours_entry(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x48\x83\xEC\x08");
 
     SCENE_FUNCTION(&s, "g", "\xE8\x53\x48\x89\xFB\x5B\xC3");
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_OVERLAP, 4);
     scene_finish(&s);
 }
@@ -270,13 +270,13 @@ static void int3_is_used_only_if_allowed(void)
     s.options = HOTFN_VERDICTS_ALLOW_INT3;
     uint64_t f = loop_at_1(&s, false);
 
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_INT3);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 1);
     scene_finish(&s);
     s = scene_begin();
     f = loop_at_1(&s, false);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
     scene_finish(&s);
 }
@@ -299,7 +299,7 @@ static void jumps_into_the_patch_count_from_wherever_they_come(void)
     SCENE_CODE(&s, "\xC3");
     scene_branch(&s, 0xE9, by_gap + 1); /* code that has no name */
     scene_pointer(&s, RODATA, by_pointer + 4);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(scene_verdict(&s, by_jump).pub.strategy != HOTFN_STRATEGY_JUMP);
     CHECK(scene_verdict(&s, by_call).pub.strategy != HOTFN_STRATEGY_JUMP);
     CHECK(scene_verdict(&s, by_lea).pub.strategy != HOTFN_STRATEGY_JUMP);
@@ -314,7 +314,7 @@ static void a_second_entry_within_the_patch_is_an_overlap(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\x98\xC3");
 
     scene_symbol(&s, "inside", f + 3, 5, FUNC);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_OVERLAP, 3);
     EXPECT_STRATEGY(&s, f + 3, HOTFN_STRATEGY_JUMP);
     scene_finish(&s);
@@ -326,7 +326,7 @@ static void too_short_at_the_end_of_the_code(void)
 
     SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\xC3");
     uint64_t g = SCENE_FUNCTION(&s, "g", "\x31\xC0\xC3");
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, g, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
 }
@@ -338,7 +338,7 @@ static void too_short_between_neighbours(void)
     uint64_t g = SCENE_FUNCTION(&s, "g", "\x31\xC0\xC3");
 
     SCENE_FUNCTION(&s, "h", "\x98\x98\x98\x98\x98\xC3");
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_TOO_SHORT, 1);
     EXPECT_REFUSED(&s, g, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
@@ -354,14 +354,14 @@ static void what_cannot_move_is_refused_with_its_offset(void)
     uint64_t bad = SCENE_FUNCTION(&s, "bad", "\x98\x06\x06\x06\x06\x06\xC3");
 
     scene_filler(&s, IMAGE_BYTES);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, call, HOTFN_REASON_CALL_IN_PATCH, 1);
     EXPECT_REFUSED(&s, eip, HOTFN_REASON_CANNOT_MOVE, 0);
     EXPECT_STRATEGY(&s, bad, HOTFN_STRATEGY_PUN); /* only its first byte moves */
     scene_finish(&s);
     s = scene_begin();
     bad = SCENE_FUNCTION(&s, "bad", "\x06\x06\x06\x06\x06\xC3");
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, bad, HOTFN_REASON_UNDECODABLE, 0);
     scene_finish(&s);
 }
@@ -385,7 +385,7 @@ static hfn_verdict judge_read(const char *opcode, size_t opcode_bytes, int64_t f
     scene_nops(&s, 64 - (scene_here(&s) - f));
     uint64_t g = SCENE_FUNCTION(&s, "g", "\x98\x98\x98\x98\x98\x98\x98\xC3");
     scene_filler(&s, IMAGE_BYTES);
-    scene_judge(&s);
+    scene_analyze(&s);
     hfn_verdict v = scene_verdict(&s, g);
     scene_finish(&s);
     return v;
@@ -430,7 +430,7 @@ static void code_that_reads_its_own_entry_is_not_patched(void)
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x05\xFA\xFF\xFF\xFF\xC3"); /* mov eax, [rip-6] */
 
     scene_filler(&s, IMAGE_BYTES);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_READ, 0);
     scene_finish(&s);
 }
@@ -447,7 +447,7 @@ static void padding_that_is_read_holds_no_island(void)
         access(&s, "\x8B\x05", 2, pad + read_at); /* mov eax, [pad], or itself */
         SCENE_CODE(&s, "\xC3");
         scene_filler(&s, IMAGE_BYTES);
-        scene_judge(&s);
+        scene_analyze(&s);
         CHECK_EQ_U64(scene_verdict(&s, f).pub.strategy,
                      read_at == 0 ? HOTFN_STRATEGY_PUN : HOTFN_STRATEGY_ISLAND);
         scene_finish(&s);
@@ -470,7 +470,7 @@ static void a_call_that_is_read_keeps_its_target(void)
     access(&s, "\x8B\x05", 2, calls[1] + 5);
     SCENE_CODE(&s, "\xC3");
     scene_filler(&s, IMAGE_BYTES);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, calls[0], HOTFN_REASON_READ, 1);
     CHECK(scene_verdict(&s, calls[1]).pub.strategy != HOTFN_STRATEGY_RETARGET);
     scene_finish(&s);
@@ -484,7 +484,7 @@ static void a_computed_jump_leaves_one_byte(void)
         SCENE_FUNCTION(&s, "f", "\x48\x8D\x05\0\0\0\0\x48\x6B\xC9\x10\x48\x01\xC8\xFF\xE0");
 
     scene_filler(&s, IMAGE_BYTES);
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_UNBOUNDED_TABLE, 14);
     scene_finish(&s);
 }
@@ -498,7 +498,7 @@ static void a_landing_pad_may_stand_behind_a_jump(void)
 
     scene_nops(&s, 9);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = with_lsda, .size = 7, .lsda = true };
-    scene_judge(&s);
+    scene_analyze(&s);
     EXPECT_STRATEGY(&s, plain, HOTFN_STRATEGY_JUMP);
     EXPECT_STRATEGY(&s, with_lsda, HOTFN_STRATEGY_ISLAND);
     scene_finish(&s);
@@ -520,7 +520,7 @@ static void flags_are_followed_through_calls_and_tail_calls(void)
     scene_symbol(&s, "calls_reads", calls_reads, 6, FUNC);
     scene_branch(&s, 0xE8, reads);
     SCENE_CODE(&s, "\xC3");
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(scene_verdict(&s, calls_reads).pub.flags & HOTFN_VERDICT_FLAGS_LIVE);
     CHECK(scene_verdict(&s, reads).pub.flags & HOTFN_VERDICT_FLAGS_LIVE);
     CHECK(!(scene_verdict(&s, writes).pub.flags & HOTFN_VERDICT_FLAGS_LIVE));
@@ -539,7 +539,7 @@ static void a_register_that_is_written_first_is_spare(void)
 
     scene_symbol(&s, "to_f", to_f, 5, FUNC);
     scene_branch(&s, 0xE9, f);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(scene_verdict(&s, f).scratch, 1 + 1);
     CHECK_EQ_U64(scene_verdict(&s, g).scratch, 0);
     CHECK_EQ_U64(scene_verdict(&s, to_f).scratch, 1 + 1);
@@ -554,7 +554,7 @@ static void jumps_to_the_own_entry_are_told(void)
     uint64_t g = SCENE_FUNCTION(&s, "g", "\xF3\x0F\x1E\xFA\x98\x98\x98\x98\x98\x75\xF9\xC3");
     uint64_t h = SCENE_FUNCTION(&s, "h", "\x98\x98\x98\x98\x98\x75\xFA\xC3"); /* jne entry+1 */
 
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     CHECK(scene_verdict(&s, g).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     CHECK(!(scene_verdict(&s, h).pub.flags & HOTFN_VERDICT_ENTRY_LOOP));

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Judges every function of an image: prepare what is known of it, read all code (flow.c, tables.c), then
- * send each function down the ladder (ladder.c).  All working state is dropped at the end; what
- * remains is one hfn_verdict a function.
- */
+/* Runs an analysis and keeps its results: one hfn_verdict for each function.  All other state is
+ * freed. */
 #include "base/status.h"
-#include "verdicts/judging.h"
+#include "verdicts/analysis.h"
 #include "verdicts/workers.h"
 
 #include <string.h>
 
-#define BATCH 512u /* functions that a thread judges at a time */
+#define BATCH 512u /* functions that a thread decides at a time */
 
 struct hotfn_verdicts {
     hotfn_env env;
@@ -24,40 +21,40 @@ struct hotfn_verdicts {
     uint64_t tsc_disable_rva;
 };
 
-static void judge_batch(hfn_judging *j, hfn_verdict *items, uint32_t from, uint32_t to)
+static void decide_batch(hfn_analysis *a, hfn_verdict *items, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
         hfn_verdict *out = &items[i];
         out->pub.size = (uint32_t)sizeof out->pub;
-        if (hfn_evidence_settles(j, i, out)) {
+        if (hfn_evidence_decide(a, i, out)) {
             continue;
         }
-        out->pub.flags = hfn_evidence_flags(j, i);
-        hfn_ladder_first(j, i, out);
+        out->pub.flags = hfn_evidence_flags(a, i);
+        hfn_strategy_choose_local(a, i, out);
     }
 }
 
 typedef struct first_pass {
-    hfn_judging *judging;
+    hfn_analysis *analysis;
     hfn_verdict *items;
 } first_pass;
 
-static void judge_item(void *user, uint32_t item)
+static void decide_item(void *user, uint32_t item)
 {
     const first_pass *pass = user;
-    uint32_t from = item * BATCH, left = pass->judging->count - from;
+    uint32_t from = item * BATCH, left = pass->analysis->count - from;
 
-    judge_batch(pass->judging, pass->items, from, from + (left < BATCH ? left : BATCH));
+    decide_batch(pass->analysis, pass->items, from, from + (left < BATCH ? left : BATCH));
 }
 
-static void judge_all(hfn_judging *j, hfn_verdict *items)
+static void decide_all(hfn_analysis *a, hfn_verdict *items)
 {
-    first_pass pass = { .judging = j, .items = items };
+    first_pass pass = { .analysis = a, .items = items };
 
-    hfn_workers_run(j->threads, (j->count + BATCH - 1) / BATCH, judge_item, &pass);
-    for (uint32_t i = 0; i < j->count; i++) {
+    hfn_workers_run(a->threads, (a->count + BATCH - 1) / BATCH, decide_item, &pass);
+    for (uint32_t i = 0; i < a->count; i++) {
         if (items[i].pub.verdict == 0) {
-            hfn_ladder_second(j, i, &items[i]);
+            hfn_strategy_choose_any(a, i, &items[i]);
         }
     }
 }
@@ -72,36 +69,36 @@ static void refuse_all(hfn_verdict *items, uint32_t count, const hotfn_functions
     }
 }
 
-static bool judge(hotfn_verdicts *v, const hotfn_verdicts_options *options)
+static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *options)
 {
-    hfn_judging j;
+    hfn_analysis a;
 
-    if (!hfn_judging_init(&j, v->image, v->functions, v->arch, options, &v->env)) {
+    if (!hfn_analysis_init(&a, v->image, v->functions, v->arch, options, &v->env)) {
         return false;
     }
-    hfn_flow_scan(&j);
-    hfn_fixed_settle(&j);
-    hfn_flags_settle(&j);
-    hfn_tables_scan(&j);
-    hfn_orphans_scan(&j);
-    judge_all(&j, v->items);
+    hfn_flow_scan(&a);
+    hfn_fixed_sort(&a);
+    hfn_flags_propagate(&a);
+    hfn_tables_scan(&a);
+    hfn_unowned_scan(&a);
+    decide_all(&a, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING) {
-        hfn_timing_find_owners(&j, v->items); /* by all branches: */
+        hfn_timing_find_owners(&a, v->items); /* needs all branches */
     }
-    hfn_sites_keep(&j, v->items);
+    hfn_sites_keep(&a, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING) {
-        hfn_timing_judge(&j, v->items);
+        hfn_timing_prove_all(&a, v->items);
     }
-    v->tsc_disable_rva = j.tsc_disable_rva;
-    v->sites = j.branches;
-    v->site_count = j.branch_count;
-    v->site_capacity = j.branch_capacity;
-    j.branches = NULL;
-    return hfn_judging_finish(&j);
+    v->tsc_disable_rva = a.tsc_disable_rva;
+    v->sites = a.branches;
+    v->site_count = a.branch_count;
+    v->site_capacity = a.branch_capacity;
+    a.branches = NULL;
+    return hfn_analysis_finish(&a);
 }
 
-static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *functions,
-                              const hotfn_env *env)
+static hotfn_verdicts *allocate_verdicts(const hotfn_image *image, const hotfn_functions *functions,
+                                         const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
     hotfn_verdicts *v = hfn_alloc(&filled, sizeof *v);
@@ -124,31 +121,30 @@ static hotfn_verdicts *create(const hotfn_image *image, const hotfn_functions *f
     return NULL;
 }
 
-hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image,
-                                  const hotfn_functions *functions,
-                                  const hotfn_verdicts_options *options, const hotfn_env *env,
-                                  hotfn_error *err)
+hotfn_status hotfn_verdicts_create(hotfn_verdicts **out, const hotfn_image *image,
+                                   const hotfn_functions *functions,
+                                   const hotfn_verdicts_options *options, const hotfn_env *env,
+                                   hotfn_error *err)
 {
     if (!out || !image || !functions) {
         return hfn_fail_null(err, __func__);
     }
 
-    hotfn_verdicts_options ours = HOTFN_VERDICTS_OPTIONS_INIT;
+    hotfn_verdicts_options accepted = HOTFN_VERDICTS_OPTIONS_INIT;
 
-    if (!hfn_take_options(&ours, (uint32_t)sizeof ours, options) ||
-        (ours.flags &
-         ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING | HOTFN_VERDICTS_NO_COMEBACK)) ||
-        ours.reserved) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "verdicts: an option that this version does not know");
+    if (!hfn_take_options(&accepted, (uint32_t)sizeof accepted, options) ||
+        (accepted.flags &
+         ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING | HOTFN_VERDICTS_NO_TAIL_EXIT)) ||
+        accepted.reserved) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown option for verdicts");
     }
-    hotfn_verdicts *v = create(image, functions, env);
+    hotfn_verdicts *v = allocate_verdicts(image, functions, env);
     if (!v) {
         goto no_memory;
     }
     if (!v->arch) {
         refuse_all(v->items, v->count, functions);
-    } else if (v->count > 0 && !judge(v, &ours)) {
+    } else if (v->count > 0 && !analyze_image(v, &accepted)) {
         goto no_memory;
     }
     *out = v;
@@ -156,7 +152,7 @@ hotfn_status hotfn_verdicts_judge(hotfn_verdicts **out, const hotfn_image *image
 no_memory:
     hotfn_verdicts_destroy(v);
     return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                    "no memory for the scan");
+                    "no memory for the analysis of functions");
 }
 
 void hotfn_verdicts_destroy(hotfn_verdicts *v)

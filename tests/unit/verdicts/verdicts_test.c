@@ -18,7 +18,7 @@ static hotfn_verdicts *judge_with(const judged *j, uint32_t threads)
     hotfn_verdicts *verdicts = NULL;
 
     options.threads = threads;
-    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j->image, j->functions, &options, NULL, NULL),
+    CHECK_EQ_I64(hotfn_verdicts_create(&verdicts, j->image, j->functions, &options, NULL, NULL),
                  HOTFN_OK);
     return verdicts;
 }
@@ -135,15 +135,16 @@ static void options_that_are_not_known_are_refused(void)
     hotfn_verdicts *verdicts = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    options.flags = HOTFN_VERDICTS_NO_COMEBACK << 1;
-    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, NULL, &err),
+    options.flags = HOTFN_VERDICTS_NO_TAIL_EXIT << 1;
+    CHECK_EQ_I64(hotfn_verdicts_create(&verdicts, j.image, j.functions, &options, NULL, &err),
                  HOTFN_E_OPTION);
     CHECK(verdicts == NULL && err.text[0] != 0);
     options.flags = 0;
     options.reserved = 1;
-    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, NULL, NULL),
+    CHECK_EQ_I64(hotfn_verdicts_create(&verdicts, j.image, j.functions, &options, NULL, NULL),
                  HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_verdicts_judge(&verdicts, j.image, j.functions, NULL, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_verdicts_create(&verdicts, j.image, j.functions, NULL, NULL, NULL),
+                 HOTFN_OK);
     hotfn_verdicts_destroy(verdicts);
     hotfn_verdicts_destroy(NULL);
     finish(&j);
@@ -179,7 +180,7 @@ static void no_memory_is_said_at_every_request(void)
         hotfn_env env = counting_env(&c);
         options.threads = 1 + n % 2;
         c.fail_at = n;
-        status = hotfn_verdicts_judge(&verdicts, j.image, j.functions, &options, &env, NULL);
+        status = hotfn_verdicts_create(&verdicts, j.image, j.functions, &options, &env, NULL);
         if (status == HOTFN_OK) {
             hotfn_verdicts_destroy(verdicts);
         }
@@ -196,7 +197,7 @@ static void an_image_without_functions_has_no_verdicts(void)
     scene s = scene_begin();
 
     scene_nops(&s, 16);
-    scene_judge(&s);
+    scene_analyze(&s);
     CHECK_EQ_U64(hotfn_verdicts_get_count(s.verdicts), 0);
     CHECK(hfn_verdicts_image(s.verdicts) == s.image);
     CHECK(hfn_verdicts_functions(s.verdicts) == s.functions);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* Creates and frees the state of an analysis: functions with their place in the code, and the
+ * facts that are known before any code is decoded. */
+#include "verdicts/analysis.h"
+
+#include "base/search.h"
+#include "verdicts/workers.h"
+
+#include <string.h>
+
+bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *capacity,
+                         const void *item, size_t item_bytes)
+{
+    hfn_os_lock_mutex(&a->lock);
+    bool fits = hfn_grow(&a->env, items, capacity, *count + 1, item_bytes);
+    if (fits) {
+        memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
+    } else {
+        a->no_memory = true;
+    }
+    hfn_os_unlock_mutex(&a->lock);
+    return fits;
+}
+
+uint64_t hfn_analysis_next_start(const hfn_analysis *a, uint64_t rva)
+{
+    return (rva | (a->arch->patching->unit_bytes - 1)) + 1;
+}
+
+bool hfn_analysis_takes_address(const hfn_analysis *a, const hfn_instruction *in, uint64_t *target)
+{
+    *target = in->target;
+    if (!in->takes_address || in->relative_bytes || a->fixed_place) {
+        return in->takes_address;
+    }
+    if (!in->from_register || a->pic_base == 0) {
+        return false;
+    }
+    *target = (uint32_t)(in->target + a->info.link_base + a->pic_base);
+    return true;
+}
+
+uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva)
+{
+    return (uint32_t)hfn_count_below(a->bodies, a->count, sizeof *a->bodies,
+                                     offsetof(hfn_body, rva), rva);
+}
+
+static void fill_bodies(hfn_analysis *a)
+{
+    const hfn_region *region = NULL;
+    uint64_t max_end = 0;
+
+    for (uint32_t i = 0; i < a->count; i++) {
+        const hfn_function *f = hfn_functions_at(a->functions, i);
+        hfn_body *body = &a->bodies[i];
+        *body = (hfn_body){ .rva = f->rva, .end = f->rva, .flags = f->flags, .kind = f->kind };
+        if (!region || !hfn_region_has(region, f->rva)) {
+            region = hfn_code_region(&a->code, f->rva);
+            max_end = 0;
+        }
+        body->region = region;
+        if (!region) {
+            continue;
+        }
+        body->end = f->byte_count < region->end - f->rva ? f->rva + f->byte_count : region->end;
+        max_end = body->max_end = max_end > body->end ? max_end : body->end;
+    }
+}
+
+bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_functions *functions,
+                       const hfn_arch *arch, const hotfn_verdicts_options *options,
+                       const hotfn_env *env)
+{
+    *a = (hfn_analysis){ .env = *env,
+                         .image = image,
+                         .functions = functions,
+                         .arch = arch,
+                         .info = HOTFN_IMAGE_INFO_INIT,
+                         .threads = options->threads ? options->threads : hfn_workers_default(),
+                         .flags = options->flags,
+                         .count = hotfn_functions_get_count(functions) };
+    hotfn_image_get_info(image, &a->info);
+    a->fixed_place = (a->info.flags & HOTFN_IMAGE_FIXED) != 0;
+    a->image_base = a->info.format == HOTFN_FORMAT_PE && a->info.machine == HOTFN_MACHINE_X86_64;
+    a->pic_base = hfn_image_pic_base(image);
+    if (!hfn_code_init(&a->code, image, &a->env)) {
+        return false;
+    }
+    a->bodies = hfn_alloc(&a->env, a->count * sizeof *a->bodies);
+    if (!a->bodies) {
+        goto fail_code;
+    }
+    if (!hfn_references_init(&a->references, image, &a->env)) {
+        goto fail_bodies;
+    }
+    hfn_os_init_mutex(&a->lock);
+    fill_bodies(a);
+    hfn_evidence_prepare(a);
+    hfn_rseq_prepare(a);
+    hfn_fixed_prepare(a);
+    return true;
+fail_bodies:
+    hfn_free(&a->env, a->bodies, a->count * sizeof *a->bodies);
+fail_code:
+    hfn_code_finish(&a->code, &a->env);
+    return false;
+}
+
+bool hfn_analysis_finish(hfn_analysis *a)
+{
+    hfn_references_finish(&a->references, &a->env);
+    hfn_free(&a->env, a->bodies, a->count * sizeof *a->bodies);
+    if (a->dispatchers) {
+        hfn_free(&a->env, a->dispatchers, a->dispatcher_capacity * sizeof *a->dispatchers);
+    }
+    if (a->fixed) {
+        hfn_free(&a->env, a->fixed, a->fixed_capacity * sizeof *a->fixed);
+    }
+    if (a->flags_live_out) {
+        hfn_free(&a->env, a->flags_live_out,
+                 a->flags_live_out_capacity * sizeof *a->flags_live_out);
+    }
+    if (a->branches) {
+        hfn_free(&a->env, a->branches, a->branch_capacity * sizeof *a->branches);
+    }
+    if (a->cross_jumps) {
+        hfn_free(&a->env, a->cross_jumps, a->cross_jump_capacity * sizeof *a->cross_jumps);
+    }
+    if (a->slots) {
+        hfn_free(&a->env, a->slots, a->slot_capacity * sizeof *a->slots);
+    }
+    if (a->unowned) {
+        hfn_free(&a->env, a->unowned, a->unowned_capacity * sizeof *a->unowned);
+    }
+    hfn_code_finish(&a->code, &a->env);
+    hfn_os_destroy_mutex(&a->lock);
+    return !a->no_memory;
+}

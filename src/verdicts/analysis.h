@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The state of one analysis, from the bytes of an image to the verdicts; private to this folder.
+ *
+ *   analysis_init     functions with their bytes; facts from names and tables
+ *   flow_scan         all code is decoded once: marks, branches, indirect jumps, references
+ *   tables_scan       jump tables of the indirect jumps; unowned_scan: indirect jumps of fragments
+ *   strategy_choose   the cheapest patch of each function
+ *   timing_prove_all  which hookable functions may be timed (prove.h)
+ */
+#ifndef HFN_VERDICTS_ANALYSIS_H
+#define HFN_VERDICTS_ANALYSIS_H
+
+#include "arch/arch.h"
+#include "functions/functions.h"
+#include "image/image.h"
+#include "os/threads.h"
+#include "verdicts/code.h"
+#include "verdicts/references.h"
+#include "verdicts/verdicts.h"
+
+#define HFN_NO_FUNCTION UINT32_MAX
+
+#define HFN_TRAIT_LOOPS 1u       /* jumps to its own entry                                       */
+#define HFN_TRAIT_UNBOUNDED 2u   /* contains an indirect jump that may target any of its bytes   */
+#define HFN_TRAIT_MAY_BE_PART 4u /* may be a fragment of another function                        */
+#define HFN_TRAIT_RSEQ 8u        /* contains a restartable sequence                              */
+#define HFN_TRAIT_FAULT 16u      /* a fault handler compares addresses with those of its code    */
+#define HFN_TRAIT_FLAGS_LIVE_OUT                                                                   \
+    32u /* callers read flags after the call that were set before it   */
+/* The instructions must keep their addresses, or their boundaries are not certain. */
+#define HFN_TRAITS_FIXED (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT)
+
+/* A function with its place in the code.  Same index as in the functions. */
+typedef struct hfn_body {
+    uint64_t rva, end;        /* end lies in the same region                                    */
+    uint64_t max_end;         /* maximum of the ends of this and all previous ones of the region */
+    const hfn_region *region; /* NULL: not in executable bytes                                  */
+    uint16_t flags;           /* HOTFN_FUNCTION_*                                               */
+    uint8_t kind;
+    uint8_t traits;        /* HFN_TRAIT_*; written only by the thread that decodes the function */
+    uint8_t padding_used;  /* bytes of the padding after end that patches use                   */
+    uint32_t unbounded_at; /* offset of the indirect jump that makes it UNBOUNDED               */
+} hfn_body;
+
+/* Bytes that must not be changed or moved, with the reason (fixed_bytes.c). */
+typedef struct hfn_fixed {
+    uint64_t rva, end;
+    uint32_t reason;
+} hfn_fixed;
+
+/* A range of code with an indirect jump that may use a table. */
+typedef struct hfn_dispatcher {
+    uint64_t from, to;
+    uint32_t function; /* HFN_NO_FUNCTION: code between functions */
+} hfn_dispatcher;
+
+/* A cross-function jump: an entry of a jump table that leads out of the table's function, perhaps
+ * into a fragment of it. */
+typedef struct hfn_cross_jump {
+    uint32_t function;
+    uint64_t target;
+} hfn_cross_jump;
+
+/* A word through which code reaches a function that may be in another image
+ * (hfn_image_each_slot). */
+typedef struct hfn_slot {
+    uint64_t rva;
+    uint64_t target;   /* function of this image that is certainly reached; UINT64_MAX: unknown */
+    uint64_t own;      /* this image's function of that name, which may not be the one reached   */
+    bool is_standard;  /* the name is one of hfn_is_standard */
+    bool pops_nothing; /* i386: the name is one of hfn_pops_nothing */
+} hfn_slot;
+
+typedef struct hfn_analysis {
+    hotfn_env env;
+    const hotfn_image *image;
+    const hotfn_functions *functions;
+    const hfn_arch *arch;
+    hotfn_image_info info;
+    bool fixed_place;  /* the image is not relocated: immediates may be addresses           */
+    bool image_base;   /* x64 Windows: entries of jump tables may be relative to RVA 0      */
+    uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register; 0 */
+    uint32_t threads, flags;
+    hfn_code code;
+    hfn_references references;
+    hfn_body *bodies;
+    uint32_t count;
+    hfn_os_mutex lock; /* protects all fields below, and the caller's allocator */
+    bool no_memory;
+    hfn_dispatcher *dispatchers;
+    size_t dispatcher_count, dispatcher_capacity;
+    hfn_fixed *fixed; /* sorted by rva, without overlaps, after hfn_fixed_sort */
+    size_t fixed_count, fixed_capacity;
+    uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
+    size_t flags_live_out_count, flags_live_out_capacity;
+    hfn_branch *branches; /* that leave their function or target its entry; sorted by field */
+    size_t branch_count, branch_capacity;
+    /* For the proofs of timing only: */
+    hfn_cross_jump *cross_jumps; /* sorted by function and target */
+    size_t cross_jump_count, cross_jump_capacity;
+    hfn_slot *slots; /* sorted by rva */
+    size_t slot_count, slot_capacity;
+    uint8_t *pops; /* i386, for each function: words that its returns pop, plus 1; 0: not computed,
+                        * UINT8_MAX: not known */
+    uint8_t *outlined; /* for each function, where arch needs it: 1 not outlined, 2 may be outlined,
+                        * 0 not computed */
+    uint64_t tsc_disable_rva; /* hfn_verdicts_get_tsc_disable_rva */
+    hfn_dispatcher *unowned;  /* fragments whose indirect jumps may leave them */
+    size_t unowned_count, unowned_capacity;
+} hfn_analysis;
+
+/* False if there is no memory; then there is nothing to finish. */
+bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_functions *functions,
+                       const hfn_arch *arch, const hotfn_verdicts_options *options,
+                       const hotfn_env *env);
+/* False if memory ran out during the analysis: its results are incomplete. */
+bool hfn_analysis_finish(hfn_analysis *a);
+
+/* The next address at which an instruction may begin after undecodable bytes at rva. */
+uint64_t hfn_analysis_next_start(const hfn_analysis *a, uint64_t rva);
+
+/* Whether the instruction computes an address of this image, and which. */
+bool hfn_analysis_takes_address(const hfn_analysis *a, const hfn_instruction *in, uint64_t *target);
+
+/* Append an item to an array of the analysis, under its lock; sets no_memory on failure. */
+bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *capacity,
+                         const void *item, size_t item_bytes);
+
+/* Index of the first body at or after rva. */
+uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva);
+
+/* flow.c: decode all code once. */
+void hfn_flow_scan(hfn_analysis *a);
+
+/* flags.c: whether the code at rva may read flags before it writes them all; at_return is the
+ * answer for a path that returns first. */
+bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return);
+/* Record a direct call of target, and whether flags are live at behind.  Any thread. */
+void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
+/* When all calls are recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls. */
+void hfn_flags_propagate(hfn_analysis *a);
+
+/* tables.c: read the jump tables of all dispatchers; sets marks and traits. */
+void hfn_tables_scan(hfn_analysis *a);
+/* The target of entry k of a table; false if it does not lead to code. */
+bool hfn_tables_read_entry(const hfn_analysis *a, const hfn_dispatch *d, uint64_t k,
+                           uint64_t *target);
+
+/* unowned.c: functions that jump to unowned fragments become UNBOUNDED. */
+void hfn_unowned_scan(hfn_analysis *a);
+
+/* evidence.c: traits that follow from names and sections alone. */
+void hfn_evidence_prepare(hfn_analysis *a);
+/* The verdicts that do not depend on a strategy; false if the function needs one. */
+bool hfn_evidence_decide(const hfn_analysis *a, uint32_t index, hfn_verdict *out);
+uint32_t hfn_evidence_flags(const hfn_analysis *a, uint32_t index);
+
+/* fixed_bytes.c: collect fixed bytes from the image's tables. */
+void hfn_fixed_prepare(hfn_analysis *a);
+/* Add bytes that an instruction accesses.  Any thread. */
+void hfn_fixed_add_read(hfn_analysis *a, uint64_t rva, uint32_t byte_count);
+/* When all are added: sort them, so that they can be searched. */
+void hfn_fixed_sort(hfn_analysis *a);
+/* The reason why a byte in [from, to) is fixed, and the first such byte; NONE if there is none. */
+uint32_t hfn_fixed_reason(const hfn_analysis *a, uint64_t from, uint64_t to, uint64_t *at);
+
+/* rseq.c: find the functions that contain restartable sequences. */
+void hfn_rseq_prepare(hfn_analysis *a);
+
+/* strategy.c: choose the cheapest strategy.  The first call needs only the function's own
+ * surroundings and may run in parallel; it returns false if it finds none.  The second decides
+ * the other functions one after another, because they share padding. */
+bool hfn_strategy_choose_local(const hfn_analysis *a, uint32_t index, hfn_verdict *out);
+void hfn_strategy_choose_any(const hfn_analysis *a, uint32_t index, hfn_verdict *out);
+
+/* standard.c: whether a standard specifies the function of this name, with all arguments in
+ * registers. */
+bool hfn_is_standard(const hfn_analysis *a, const char *name);
+/* i386: whether the function of this name pops no arguments when it returns. */
+bool hfn_pops_nothing(const hfn_analysis *a, const char *name);
+
+/* timing.c: set the timing flags of all hookable functions. */
+void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items);
+/* Set the owner of fragments.  Needs all branches, so it runs before hfn_sites_keep. */
+void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items);
+
+/* sites.c: keep only the branches that may be redirected to a stub.  Their target becomes the
+ * index of the function. */
+void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts);
+
+/* padding.c: whether the function's last instruction ends at its end and never continues after
+ * it. */
+bool hfn_body_is_closed(const hfn_analysis *a, const hfn_body *body);
+/* Reserve the bytes [from, to) after a function's end; false unless they are unused dead padding.
+ */
+bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to);
+/* Reserve byte_count bytes of padding that begin in [low, high]; UINT64_MAX if there are none. */
+uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, uint32_t byte_count);
+
+#endif
