@@ -28,8 +28,8 @@ static inline void make_sums_right(uint8_t *bytes, size_t size)
     }
     hfn_header_seal(bytes);
     hfn_write_le32(bytes + HFN_AT_STATIC_CRC,
-                   hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
-                              count * HFN_ENTRY_BYTES));
+                   hfn_compute_crc32c(hfn_compute_crc32c(0, bytes, HFN_AT_STATIC_CRC),
+                                      bytes + HFN_HEADER_BYTES, count * HFN_ENTRY_BYTES));
 }
 
 #endif

@@ -49,7 +49,7 @@ static bool bring_in(void *user, const hfn_map *map)
             return true;
         }
     }
-    hfn_raw3(SYS_mlock, map->begin, map->end - map->begin, 0);
+    hfn_raw_syscall3(SYS_mlock, map->begin, map->end - map->begin, 0);
     return true;
 }
 
@@ -62,12 +62,12 @@ EXPORT int mlockall(int flags)
     int answer = next_mlockall(flags | MCL_ONFAULT);
     if (answer == 0) {
         if (flags & MCL_FUTURE) {
-            hfn_raw3(SYS_mlockall, MCL_FUTURE, 0, 0); /* what comes later is not to wait */
+            hfn_raw_syscall3(SYS_mlockall, MCL_FUTURE, 0, 0); /* what comes later is not to wait */
         }
         own_memory own[OWN_COUNT];
         find_own(live, own);
         for (int i = 0; i < OWN_COUNT; i++) {
-            hfn_raw3(SYS_munlock, own[i].begin, own[i].bytes, 0);
+            hfn_raw_syscall3(SYS_munlock, own[i].begin, own[i].bytes, 0);
         }
         hfn_linux_each_map(bring_in, own);
     }

@@ -36,7 +36,7 @@
 
 /* It will be read soon; may be any address.  Not __builtin_prefetch: gcc 12 takes a function that does
  * nothing else for one without effect, and leaves its calls out. */
-static inline void hfn_prefetch(uint64_t address)
+static inline void hfn_prefetch_line(uint64_t address)
 {
 #if defined(__x86_64__)
     __asm__ volatile("prefetcht0 (%0)" : : "r"(address));

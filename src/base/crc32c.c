@@ -69,7 +69,7 @@ static uint32_t take_many(uint32_t crc, const uint8_t *at, size_t byte_count)
     return crc;
 }
 
-uint32_t hfn_crc32c(uint32_t crc, const void *bytes, size_t byte_count)
+uint32_t hfn_compute_crc32c(uint32_t crc, const void *bytes, size_t byte_count)
 {
     const uint8_t *at = bytes;
     size_t many = byte_count >= WORTH_TABLES ? byte_count / AT_ONCE * AT_ONCE : 0;

@@ -7,6 +7,6 @@
 #include <stdint.h>
 
 /* Start with crc 0, go on with the last answer. */
-uint32_t hfn_crc32c(uint32_t crc, const void *bytes, size_t byte_count);
+uint32_t hfn_compute_crc32c(uint32_t crc, const void *bytes, size_t byte_count);
 
 #endif

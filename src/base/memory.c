@@ -43,15 +43,15 @@ hotfn_env hfn_env_fill(const hotfn_env *env)
     return filled;
 }
 
-void *hfn_alloc_unset(const hotfn_env *env, size_t byte_count)
+void *hfn_allocate_unset(const hotfn_env *env, size_t byte_count)
 {
     /* at least 1, so that NULL only ever means: no memory */
     return env->realloc_fn(env->realloc_user, NULL, 0, byte_count ? byte_count : 1);
 }
 
-void *hfn_alloc(const hotfn_env *env, size_t byte_count)
+void *hfn_allocate_zeroed(const hotfn_env *env, size_t byte_count)
 {
-    void *memory = hfn_alloc_unset(env, byte_count);
+    void *memory = hfn_allocate_unset(env, byte_count);
 
     if (memory) {
         memset(memory, 0, byte_count);
@@ -59,14 +59,14 @@ void *hfn_alloc(const hotfn_env *env, size_t byte_count)
     return memory;
 }
 
-void hfn_free(const hotfn_env *env, void *memory, size_t byte_count)
+void hfn_free_memory(const hotfn_env *env, void *memory, size_t byte_count)
 {
     if (memory) {
         env->realloc_fn(env->realloc_user, memory, byte_count ? byte_count : 1, 0);
     }
 }
 
-void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes)
+void *hfn_resize_memory(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes)
 {
     if (!memory) {
         old_bytes = 0;
@@ -76,8 +76,8 @@ void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t ne
     return env->realloc_fn(env->realloc_user, memory, old_bytes, new_bytes ? new_bytes : 1);
 }
 
-bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t needed,
-              size_t element_bytes)
+bool hfn_grow_array(const hotfn_env *env, void **items, size_t *capacity, size_t needed,
+                    size_t element_bytes)
 {
     size_t larger = *capacity ? *capacity : 16;
     void *old, *memory;
@@ -92,7 +92,7 @@ bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t neede
         return false;
     }
     memcpy(&old, items, sizeof old); /* the caller's array is not of type void *: see C11 6.5p7 */
-    memory = hfn_resize(env, old, *capacity * element_bytes, larger * element_bytes);
+    memory = hfn_resize_memory(env, old, *capacity * element_bytes, larger * element_bytes);
     if (!memory) {
         return false;
     }
@@ -127,7 +127,7 @@ void hfn_arena_finish(hfn_arena *arena)
     while (arena->blocks) {
         hfn_arena_block *block = arena->blocks;
         arena->blocks = block->next;
-        hfn_free(arena->env, block, round_up(sizeof *block) + block->size);
+        hfn_free_memory(arena->env, block, round_up(sizeof *block) + block->size);
     }
 }
 
@@ -135,7 +135,7 @@ void hfn_arena_finish(hfn_arena *arena)
 static hfn_arena_block *add_block(hfn_arena *arena, size_t byte_count)
 {
     size_t size = byte_count > ARENA_BLOCK_BYTES / 4 ? byte_count : ARENA_BLOCK_BYTES;
-    hfn_arena_block *block = hfn_alloc_unset(arena->env, round_up(sizeof *block) + size);
+    hfn_arena_block *block = hfn_allocate_unset(arena->env, round_up(sizeof *block) + size);
 
     if (!block) {
         return NULL;

@@ -10,16 +10,16 @@
 /* A copy of env with every default filled in (env NULL or shorter than today's is fine). */
 hotfn_env hfn_env_fill(const hotfn_env *env);
 
-void *hfn_alloc(const hotfn_env *env, size_t byte_count); /* zeroed; NULL if none   */
+void *hfn_allocate_zeroed(const hotfn_env *env, size_t byte_count); /* zeroed; NULL if none   */
 /* The same, but not zeroed: for what is filled at once, and not touched before it is. */
-void *hfn_alloc_unset(const hotfn_env *env, size_t byte_count);
-void hfn_free(const hotfn_env *env, void *memory, size_t byte_count);
-void *hfn_resize(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes);
+void *hfn_allocate_unset(const hotfn_env *env, size_t byte_count);
+void hfn_free_memory(const hotfn_env *env, void *memory, size_t byte_count);
+void *hfn_resize_memory(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes);
 
 /* Make room for one more element in a growing array: doubles *items.  False if no memory; then
  * *items and *capacity are unchanged.  Overflow of count * element_bytes is checked. */
-bool hfn_grow(const hotfn_env *env, void **items, size_t *capacity, size_t needed,
-              size_t element_bytes);
+bool hfn_grow_array(const hotfn_env *env, void **items, size_t *capacity, size_t needed,
+                    size_t element_bytes);
 
 typedef struct hfn_arena_block hfn_arena_block;
 typedef struct hfn_arena {

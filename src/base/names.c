@@ -10,8 +10,8 @@ typedef struct name_entry name_entry;
 
 /* Every use below stands in a function with a variable `names`. */
 #define HASH_NONFATAL_OOM 1
-#define uthash_malloc(bytes) hfn_alloc(&names->env, (bytes))
-#define uthash_free(memory, bytes) hfn_free(&names->env, (memory), (bytes))
+#define uthash_malloc(bytes) hfn_allocate_zeroed(&names->env, (bytes))
+#define uthash_free(memory, bytes) hfn_free_memory(&names->env, (memory), (bytes))
 #define uthash_nonfatal_oom(entry) (names->out_of_memory = true)
 #include <uthash.h>
 
@@ -32,7 +32,7 @@ struct hfn_names {
 hfn_names *hfn_names_create(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hfn_names *names = hfn_alloc(&filled, sizeof *names);
+    hfn_names *names = hfn_allocate_zeroed(&filled, sizeof *names);
 
     if (!names) {
         return NULL;
@@ -52,7 +52,7 @@ void hfn_names_destroy(hfn_names *names)
     HASH_CLEAR(hh, names->head);
     env = names->env;
     hfn_arena_finish(&names->arena);
-    hfn_free(&env, names, sizeof *names);
+    hfn_free_memory(&env, names, sizeof *names);
 }
 
 uint32_t hfn_names_find(const hfn_names *names, const char *text, size_t length)

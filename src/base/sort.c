@@ -29,7 +29,7 @@ static void merge(const sorter *s, uint8_t *out, const uint8_t *from, size_t mid
     memcpy(out + (a_end - a), b, (size_t)(b_end - b));
 }
 
-void *hfn_sort(void *items, void *room, size_t count, size_t item_bytes, hfn_before_fn before)
+void *hfn_sort_items(void *items, void *room, size_t count, size_t item_bytes, hfn_before_fn before)
 {
     sorter s = { item_bytes, before };
     uint8_t *from = items, *to = room;
@@ -60,12 +60,13 @@ bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t 
     if (ordered >= count) {
         return true;
     }
-    room = hfn_resize(env, NULL, 0, capacity * item_bytes); /* not zeroed: it is written first */
+    room = hfn_resize_memory(env, NULL, 0,
+                             capacity * item_bytes); /* not zeroed: it is written first */
     if (!room) {
         return false;
     }
-    sorted = hfn_sort(*items, room, count, item_bytes, before);
-    hfn_free(env, sorted == room ? *items : room, capacity * item_bytes);
+    sorted = hfn_sort_items(*items, room, count, item_bytes, before);
+    hfn_free_memory(env, sorted == room ? *items : room, capacity * item_bytes);
     *items = sorted;
     return true;
 }

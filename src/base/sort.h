@@ -11,9 +11,10 @@ typedef bool (*hfn_before_fn)(const void *a, const void *b);
 
 /* Sorts items; room is as large as items.  Returns items or room, whichever holds the result (the
  * other holds rubbish). */
-void *hfn_sort(void *items, void *room, size_t count, size_t item_bytes, hfn_before_fn before);
+void *hfn_sort_items(void *items, void *room, size_t count, size_t item_bytes,
+                     hfn_before_fn before);
 
-/* Sorts the first count items of an array of env's memory (hfn_grow's); *items may move.  Nothing is
+/* Sorts the first count items of an array of env's memory (hfn_grow_array's); *items may move.  Nothing is
  * asked of env where they are in order already.  False, and *items as it was, if there is no memory. */
 bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t count,
                     size_t item_bytes, hfn_before_fn before);

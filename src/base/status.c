@@ -49,8 +49,8 @@ static void copy_tail(char *out, size_t out_bytes, const char *text)
     memcpy(out + 3, text + length - (out_bytes - 4), out_bytes - 3);
 }
 
-hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, uint64_t offset,
-                      const char *format, ...)
+hotfn_status hfn_report_error(hotfn_error *err, hotfn_status status, const char *file,
+                              uint64_t offset, const char *format, ...)
 {
     hotfn_error filled = HOTFN_ERROR_INIT;
     va_list args;
@@ -69,13 +69,13 @@ hotfn_status hfn_fail(hotfn_error *err, hotfn_status status, const char *file, u
     return status;
 }
 
-hotfn_status hfn_fail_null(hotfn_error *err, const char *call)
+hotfn_status hfn_report_null(hotfn_error *err, const char *call)
 {
-    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                    "%s: an argument that must be given is NULL", call);
+    return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "%s: an argument that must be given is NULL", call);
 }
 
-void hfn_log(const hotfn_env *env, int32_t level, const char *format, ...)
+void hfn_log_message(const hotfn_env *env, int32_t level, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -100,7 +100,7 @@ static uint32_t size_of(const void *sized)
     return size;
 }
 
-bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
+bool hfn_copy_options(void *ours, uint32_t our_bytes, const void *in)
 {
     uint32_t theirs = in ? size_of(in) : our_bytes;
 
@@ -120,7 +120,7 @@ bool hfn_take_options(void *ours, uint32_t our_bytes, const void *in)
     return true;
 }
 
-bool hfn_give(void *out, const void *ours, uint32_t our_bytes)
+bool hfn_copy_out(void *out, const void *ours, uint32_t our_bytes)
 {
     uint32_t theirs = out ? size_of(out) : 0;
 

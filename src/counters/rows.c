@@ -111,21 +111,23 @@ static hotfn_status choose_memory(hotfn_counters *c, const hfn_row_memory *memor
                                   hotfn_error *err)
 {
     if (memory && !is_memory_valid(memory)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "this memory cannot hold rows: each row needs slot_capacity words and must "
-                        "begin at a page");
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+            "this memory cannot hold rows: each row needs slot_capacity words and must "
+            "begin at a page");
     }
     if (memory) {
         c->memory = *memory;
     } else if (slot_capacity == 0) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "counters need at least one slot");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "counters need at least one slot");
     } else if (!map_memory(c, slot_capacity, thread_capacity)) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                        "no address space for rows of %u slots", slot_capacity);
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no address space for rows of %u slots", slot_capacity);
     }
     if (!ensure_discard_row(c->memory.row_bytes)) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a row");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a row");
     }
     return HOTFN_OK;
 }
@@ -155,7 +157,7 @@ static void free_counters(hotfn_counters *c)
     if (c->own) {
         release_memory(c);
     }
-    hfn_free(&env, c, sizeof *c);
+    hfn_free_memory(&env, c, sizeof *c);
 }
 
 static hotfn_status create(hotfn_counters **out, const hfn_row_memory *memory,
@@ -167,16 +169,17 @@ static hotfn_status create(hotfn_counters **out, const hfn_row_memory *memory,
     hotfn_counters *c;
 
     if (active) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "this process has counters already: destroy them first");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "this process has counters already: destroy them first");
     }
     if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement()) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "thread-local storage lies out of reach");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "thread-local storage lies out of reach");
     }
-    c = hfn_alloc(&filled, sizeof *c);
+    c = hfn_allocate_zeroed(&filled, sizeof *c);
     if (!c) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for counters");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for counters");
     }
     c->env = filled;
     status = choose_memory(c, memory, slot_capacity, thread_capacity, err);
@@ -193,7 +196,7 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, uint32_t slot_capacity,
                                    uint32_t thread_capacity, const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     return create(out, NULL, slot_capacity, thread_capacity, env, err);
 }
@@ -232,7 +235,7 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     access.time_exit = timing.exit;
     access.personality = timing.personality;
     access.skip_base_bytes = timing.skips_at;
-    return hfn_give(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hfn_row_memory hfn_counters_get_memory(const hotfn_counters *c)

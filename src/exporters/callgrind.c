@@ -191,7 +191,7 @@ static void find_edges(grind *g)
 static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
 {
     uint32_t functions = view->info.function_count, modules = view->info.module_count;
-    grind *g = hfn_alloc(&view->env, sizeof *g);
+    grind *g = hfn_allocate_zeroed(&view->env, sizeof *g);
     if (!g) {
         return false;
     }
@@ -199,9 +199,9 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
                   .sink = sink,
                   .timed = view->time.flags != 0,
                   .with_memory = view->time.flags & HOTFN_TIMING_ALLOC };
-    g->function_known = hfn_alloc(&view->env, functions);
-    g->module_known = hfn_alloc(&view->env, modules);
-    g->first_edge = hfn_alloc(&view->env, (functions + 1u) * sizeof *g->first_edge);
+    g->function_known = hfn_allocate_zeroed(&view->env, functions);
+    g->module_known = hfn_allocate_zeroed(&view->env, modules);
+    g->first_edge = hfn_allocate_zeroed(&view->env, (functions + 1u) * sizeof *g->first_edge);
     bool held = g->function_known && g->module_known && g->first_edge;
     if (held) {
         find_edges(g);
@@ -212,10 +212,10 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
         }
         put_outside(g);
     }
-    hfn_free(&view->env, g->function_known, functions);
-    hfn_free(&view->env, g->module_known, modules);
-    hfn_free(&view->env, g->first_edge, (functions + 1u) * sizeof *g->first_edge);
-    hfn_free(&view->env, g, sizeof *g);
+    hfn_free_memory(&view->env, g->function_known, functions);
+    hfn_free_memory(&view->env, g->module_known, modules);
+    hfn_free_memory(&view->env, g->first_edge, (functions + 1u) * sizeof *g->first_edge);
+    hfn_free_memory(&view->env, g, sizeof *g);
     return held;
 }
 

@@ -74,7 +74,7 @@ static void write_names(const chrome *c)
 static bool write_chrome(const hfn_view *view, hfn_sink *sink)
 {
     hotfn_json_writer *out = hfn_json_open(sink, 0);
-    chrome *c = hfn_alloc(&view->env, sizeof *c);
+    chrome *c = hfn_allocate_zeroed(&view->env, sizeof *c);
     bool ok = out && c;
     if (ok) {
         *c = (chrome){ .view = view, .sink = sink, .out = out };
@@ -89,7 +89,7 @@ static bool write_chrome(const hfn_view *view, hfn_sink *sink)
     if (out) {
         ok = hfn_json_close(out) && ok;
     }
-    hfn_free(&view->env, c, sizeof *c);
+    hfn_free_memory(&view->env, c, sizeof *c);
     return ok;
 }
 

@@ -69,8 +69,8 @@ static hotfn_status call_registered(const hfn_view *view, const hotfn_exporter *
     }
     inner.text[sizeof inner.text - 1] = 0;
     s = s <= HOTFN_E_NO_MEMORY && s >= HOTFN_E_LIMIT ? s : HOTFN_E_STATE;
-    return hfn_fail(err, s, view->info.path, HOTFN_NO_OFFSET, "exporter %s failed: %.400s",
-                    exporter->name, inner.text[0] ? inner.text : hotfn_status_get_name(s));
+    return hfn_report_error(err, s, view->info.path, HOTFN_NO_OFFSET, "exporter %s failed: %.400s",
+                            exporter->name, inner.text[0] ? inner.text : hotfn_status_get_name(s));
 }
 
 static hotfn_status write_ordered(hfn_view *view, const hfn_format *format, hfn_sink *sink,
@@ -86,8 +86,8 @@ static hotfn_status write_ordered(hfn_view *view, const hfn_format *format, hfn_
         s = format->built_in->write(view, sink) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     }
     hfn_sink_flush(sink);
-    return sink->failed ? hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-                                   "the output could not be written whole")
+    return sink->failed ? hfn_report_error(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+                                           "the output could not be written whole")
                         : s;
 }
 
@@ -101,8 +101,8 @@ static hotfn_status write_matching(hfn_view *view, const hfn_format *format, hfn
     view->order = order;
     view->count = keep_matching(view, order);
     return view->options.match && view->count == 0
-               ? hfn_fail(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
-                          "no function matches '%s'", view->options.match)
+               ? hfn_report_error(err, HOTFN_E_NOT_FOUND, view->info.path, HOTFN_NO_OFFSET,
+                                  "no function matches '%s'", view->options.match)
                : write_ordered(view, format, sink, err);
 }
 
@@ -110,9 +110,9 @@ static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_w
                                void *user, hotfn_error *err)
 {
     size_t order_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
-    uint32_t *order = hfn_alloc(&view->env, order_bytes);
-    uint8_t *matches = hfn_alloc(&view->env, view->info.function_count);
-    hfn_sink *sink = hfn_alloc(&view->env, sizeof *sink);
+    uint32_t *order = hfn_allocate_zeroed(&view->env, order_bytes);
+    uint8_t *matches = hfn_allocate_zeroed(&view->env, view->info.function_count);
+    hfn_sink *sink = hfn_allocate_zeroed(&view->env, sizeof *sink);
     hotfn_status s = order && matches && sink ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     if (s == HOTFN_OK && view->options.match) {
         view->matches = matches;
@@ -122,11 +122,11 @@ static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_w
         *sink = (hfn_sink){ .write = write, .user = user };
         s = write_matching(view, format, sink, order, err);
     }
-    hfn_free(&view->env, sink, sizeof *sink);
-    hfn_free(&view->env, matches, view->info.function_count);
-    hfn_free(&view->env, order, order_bytes);
+    hfn_free_memory(&view->env, sink, sizeof *sink);
+    hfn_free_memory(&view->env, matches, view->info.function_count);
+    hfn_free_memory(&view->env, order, order_bytes);
     return s == HOTFN_E_NO_MEMORY && !format->registered
-               ? hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
+               ? hfn_report_error(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
                : s;
 }
 
@@ -144,8 +144,8 @@ static const struct {
 /* The record holds times, but none that can be read. */
 static hotfn_status fail_unreadable(const hfn_view *view, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, view->time.note_offset, "%s",
-                    view->time.note);
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, view->info.path, view->time.note_offset, "%s",
+                            view->time.note);
 }
 
 /* Refuse an order, which is also the weight of stacks, by values that the record does not hold. */
@@ -161,11 +161,11 @@ static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
     if (missing && view->time.note[0]) {
         return fail_unreadable(view, err);
     }
-    return missing
-               ? hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                          "the functions cannot be put in this order: the record does not hold %s",
-                          missing)
-               : HOTFN_OK;
+    return missing ? hfn_report_error(
+                         err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                         "the functions cannot be put in this order: the record does not hold %s",
+                         missing)
+                   : HOTFN_OK;
 }
 
 static uint32_t get_held(const hfn_view *view)
@@ -184,9 +184,9 @@ static hotfn_status check_needs(const hfn_view *view, const hotfn_exporter_info 
     }
     for (size_t i = 0; i < HFN_COUNT_OF(needs); i++) {
         if (lacking & needs[i].need) {
-            return hfn_fail(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                            "%s cannot be made from this record, which does not hold %s",
-                            exporter->name, needs[i].missing);
+            return hfn_report_error(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
+                                    "%s cannot be made from this record, which does not hold %s",
+                                    exporter->name, needs[i].missing);
         }
     }
     return HOTFN_OK;
@@ -201,7 +201,7 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                           const hotfn_env *env, hotfn_error *err)
 {
     if (!record || !format || !write) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_view view = { .record = record, .env = hfn_env_fill(env) };
@@ -210,9 +210,10 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     if (s != HOTFN_OK) {
         return s;
     }
-    if (!hfn_take_options(&view.options, sizeof view.options, options) ||
+    if (!hfn_copy_options(&view.options, sizeof view.options, options) ||
         view.options.flags & ~KNOWN_FLAGS || view.options.by > HOTFN_BY_ALLOC) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown export option");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "unknown export option");
     }
     s = view.options.match ? hfn_glob_check(view.options.match, err) : HOTFN_OK;
     if (s != HOTFN_OK) {
@@ -221,7 +222,7 @@ hotfn_status hotfn_export(const hotfn_record *record, const char *format,
     view.info.size = sizeof view.info;
     s = hotfn_record_get_info(record, &view.info);
     if (s != HOTFN_OK) {
-        return hfn_fail(err, s, NULL, HOTFN_NO_OFFSET, "the record cannot be read");
+        return hfn_report_error(err, s, NULL, HOTFN_NO_OFFSET, "the record cannot be read");
     }
     view.time.size = sizeof view.time;
     hotfn_record_get_time_info(record, &view.time);

@@ -317,7 +317,7 @@ static bool write_firefox(const hfn_view *view, hfn_sink *sink)
 {
     size_t words = view->time.node_count + 2 * (size_t)view->info.thread_count;
     firefox x = { .view = view, .sink = sink, .out = hfn_json_open(sink, 0) };
-    x.indices = hfn_alloc(&view->env, words * sizeof *x.indices);
+    x.indices = hfn_allocate_zeroed(&view->env, words * sizeof *x.indices);
     bool ok = x.indices && x.out;
     if (ok) {
         x.first = x.indices + view->time.node_count;
@@ -328,7 +328,7 @@ static bool write_firefox(const hfn_view *view, hfn_sink *sink)
     if (x.out) {
         ok = hfn_json_close(x.out) && ok;
     }
-    hfn_free(&view->env, x.indices, words * sizeof *x.indices);
+    hfn_free_memory(&view->env, x.indices, words * sizeof *x.indices);
     return ok;
 }
 

@@ -20,7 +20,7 @@ static void put_name(hfn_sink *sink, const char *name)
 
 static bool write_folded(const hfn_view *view, hfn_sink *sink)
 {
-    uint32_t *stack = hfn_alloc(&view->env, MAX_DEPTH * sizeof *stack);
+    uint32_t *stack = hfn_allocate_zeroed(&view->env, MAX_DEPTH * sizeof *stack);
     char shown[8192], thread[64];
     hotfn_record_function f;
     hotfn_record_node n;
@@ -41,7 +41,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
         }
         hfn_sink_format(sink, " %" PRIu64 "\n", hfn_view_weight(view, &n));
     }
-    hfn_free(&view->env, stack, MAX_DEPTH * sizeof *stack);
+    hfn_free_memory(&view->env, stack, MAX_DEPTH * sizeof *stack);
     return true;
 }
 

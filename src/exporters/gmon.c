@@ -177,7 +177,7 @@ static bool write_gmon(const hfn_view *view, hfn_sink *sink)
     }
     find_text(&g);
     size_t bytes = (size_t)((g.high - g.low) / g.bin_bytes) * sizeof *g.bins;
-    g.bins = hfn_alloc(&view->env, bytes);
+    g.bins = hfn_allocate_zeroed(&view->env, bytes);
     if (!g.bins) {
         return false;
     }
@@ -186,7 +186,7 @@ static bool write_gmon(const hfn_view *view, hfn_sink *sink)
         put_histogram(&g);
     }
     put_arcs(&g);
-    hfn_free(&view->env, g.bins, bytes);
+    hfn_free_memory(&view->env, g.bins, bytes);
     return true;
 }
 

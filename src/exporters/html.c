@@ -453,15 +453,15 @@ static bool write_html(const hfn_view *view, hfn_sink *sink)
     size_t index_bytes = view->time.node_count * sizeof(uint32_t);
     size_t sum_bytes = view->time.node_count * sizeof(node_sum);
     size_t bucket_bytes = HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t);
-    page *p = hfn_alloc(&view->env, sizeof *p);
+    page *p = hfn_allocate_zeroed(&view->env, sizeof *p);
     if (!p) {
         return false;
     }
     p->view = view;
     p->sink = sink;
-    p->indices = hfn_alloc(&view->env, index_bytes);
-    p->sums = hfn_alloc(&view->env, sum_bytes);
-    p->buckets = hfn_alloc(&view->env, bucket_bytes);
+    p->indices = hfn_allocate_zeroed(&view->env, index_bytes);
+    p->sums = hfn_allocate_zeroed(&view->env, sum_bytes);
+    p->buckets = hfn_allocate_zeroed(&view->env, bucket_bytes);
     p->out = hfn_json_open(sink, HOTFN_JSON_PAGE);
     bool ok = p->indices && p->sums && p->buckets && p->out;
     if (ok) {
@@ -474,10 +474,10 @@ static bool write_html(const hfn_view *view, hfn_sink *sink)
     if (p->out) {
         ok = hfn_json_close(p->out) && ok;
     }
-    hfn_free(&view->env, p->indices, index_bytes);
-    hfn_free(&view->env, p->sums, sum_bytes);
-    hfn_free(&view->env, p->buckets, bucket_bytes);
-    hfn_free(&view->env, p, sizeof *p);
+    hfn_free_memory(&view->env, p->indices, index_bytes);
+    hfn_free_memory(&view->env, p->sums, sum_bytes);
+    hfn_free_memory(&view->env, p->buckets, bucket_bytes);
+    hfn_free_memory(&view->env, p, sizeof *p);
     return ok;
 }
 

@@ -316,8 +316,8 @@ static void write_report(report *r)
 static bool write_json(const hfn_view *view, hfn_sink *sink)
 {
     size_t rank_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
-    report *r = hfn_alloc(&view->env, sizeof *r);
-    uint32_t *ranks = hfn_alloc(&view->env, rank_bytes);
+    report *r = hfn_allocate_zeroed(&view->env, sizeof *r);
+    uint32_t *ranks = hfn_allocate_zeroed(&view->env, rank_bytes);
     hotfn_json_writer *out = hfn_json_open(sink, 0);
     bool ok = r && ranks && out;
     if (ok) {
@@ -331,8 +331,8 @@ static bool write_json(const hfn_view *view, hfn_sink *sink)
     if (out) {
         ok = hfn_json_close(out) && ok;
     }
-    hfn_free(&view->env, ranks, rank_bytes);
-    hfn_free(&view->env, r, sizeof *r);
+    hfn_free_memory(&view->env, ranks, rank_bytes);
+    hfn_free_memory(&view->env, r, sizeof *r);
     return ok;
 }
 

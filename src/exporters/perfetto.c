@@ -115,13 +115,13 @@ static void put_event(void *user, const hotfn_record_event *e)
 
 static bool write_perfetto(const hfn_view *view, hfn_sink *sink)
 {
-    perfetto *p = hfn_alloc(&view->env, sizeof *p);
+    perfetto *p = hfn_allocate_zeroed(&view->env, sizeof *p);
     if (!p) {
         return false;
     }
     p->view = view;
     p->sink = sink;
-    p->known = hfn_alloc(&view->env, view->info.function_count);
+    p->known = hfn_allocate_zeroed(&view->env, view->info.function_count);
     p->held = p->known != NULL;
     hfn_message_init(&p->packet, &view->env);
     hfn_message_init(&p->part, &view->env);
@@ -137,8 +137,8 @@ static bool write_perfetto(const hfn_view *view, hfn_sink *sink)
     hfn_message_finish(&p->packet);
     hfn_message_finish(&p->part);
     hfn_message_finish(&p->inner);
-    hfn_free(&view->env, p->known, view->info.function_count);
-    hfn_free(&view->env, p, sizeof *p);
+    hfn_free_memory(&view->env, p->known, view->info.function_count);
+    hfn_free_memory(&view->env, p, sizeof *p);
     return held;
 }
 

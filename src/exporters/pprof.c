@@ -237,7 +237,7 @@ static bool write_pprof(const hfn_view *view, hfn_sink *sink)
 {
     pprof p = { .view = view, .sink = sink, .timed = view->time.flags != 0 };
     p.with_memory = view->time.flags & HOTFN_TIMING_ALLOC;
-    p.stack = hfn_alloc(&view->env, MOST_DEPTH * sizeof *p.stack);
+    p.stack = hfn_allocate_zeroed(&view->env, MOST_DEPTH * sizeof *p.stack);
     p.held = p.stack != NULL;
     if (!p.held) {
         return false;
@@ -265,7 +265,7 @@ static bool write_pprof(const hfn_view *view, hfn_sink *sink)
     put_facts(&p);
     hfn_message_finish(&p.whole);
     hfn_message_finish(&p.part);
-    hfn_free(&view->env, p.stack, MOST_DEPTH * sizeof *p.stack);
+    hfn_free_memory(&view->env, p.stack, MOST_DEPTH * sizeof *p.stack);
     return p.held;
 }
 

@@ -13,7 +13,7 @@ void hfn_message_init(hfn_message *m, const hotfn_env *env)
 
 void hfn_message_finish(hfn_message *m)
 {
-    hfn_free(&m->env, m->bytes, m->capacity);
+    hfn_free_memory(&m->env, m->bytes, m->capacity);
 }
 
 void hfn_message_clear(hfn_message *m)
@@ -33,8 +33,8 @@ static size_t varint(uint8_t out[10], uint64_t value)
 
 static void put(hfn_message *m, const void *bytes, size_t count)
 {
-    m->failed =
-        m->failed || !hfn_grow(&m->env, (void **)&m->bytes, &m->capacity, m->count + count, 1);
+    m->failed = m->failed ||
+                !hfn_grow_array(&m->env, (void **)&m->bytes, &m->capacity, m->count + count, 1);
     if (!m->failed && count > 0) {
         memcpy(m->bytes + m->count, bytes, count);
         m->count += count;

@@ -67,7 +67,7 @@ hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out)
     if (!hfn_format_get(index, &format)) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_give(out, &format.info, sizeof format.info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &format.info, sizeof format.info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hfn_format_find(const char *name, hfn_format *out, hotfn_error *err)
@@ -84,8 +84,8 @@ hotfn_status hfn_format_find(const char *name, hfn_format *out, hotfn_error *err
             used += n > 0 ? (size_t)n : 0;
         }
     }
-    return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                    "no export format '%.60s'; there are: %s", name, names);
+    return hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
+                            "no export format '%.60s'; there are: %s", name, names);
 }
 
 /* ---- Registration. */
@@ -114,10 +114,11 @@ static hotfn_status check_exporter(const hotfn_exporter *e, hotfn_error *err)
         HOTFN_NEEDS_FLAT | HOTFN_NEEDS_TIMES | HOTFN_NEEDS_TREE | HOTFN_NEEDS_EVENTS;
     const char *wrong = NULL;
     if (e->abi_version != HOTFN_EXPORTER_ABI) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
-                        "the exporter was built for exporter ABI version %u, this library has "
-                        "version %u: build it again with this library's headers",
-                        (unsigned)e->abi_version, (unsigned)HOTFN_EXPORTER_ABI);
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
+            "the exporter was built for exporter ABI version %u, this library has "
+            "version %u: build it again with this library's headers",
+            (unsigned)e->abi_version, (unsigned)HOTFN_EXPORTER_ABI);
     }
     if (e->size != sizeof *e) {
         wrong = "its size is not that of hotfn_exporter";
@@ -132,21 +133,21 @@ static hotfn_status check_exporter(const hotfn_exporter *e, hotfn_error *err)
     } else if (e->needs & ~known || e->reserved) {
         wrong = "it needs something that this version does not know";
     }
-    return wrong ? hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "the exporter cannot be registered: %s", wrong)
+    return wrong ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                    "the exporter cannot be registered: %s", wrong)
                  : HOTFN_OK;
 }
 
 static hotfn_status fail_duplicate(const char *name, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                    "there is already an exporter named '%s'", name);
+    return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                            "there is already an exporter named '%s'", name);
 }
 
 hotfn_status hotfn_exporter_register(const hotfn_exporter *exporter, hotfn_error *err)
 {
     if (!exporter) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     hotfn_status status = check_exporter(exporter, err);
     if (status != HOTFN_OK) {
@@ -168,6 +169,6 @@ hotfn_status hotfn_exporter_register(const hotfn_exporter *exporter, hotfn_error
             return fail_duplicate(exporter->name, err);
         }
     }
-    return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
-                    "at most %d exporters can be registered", MAX_REGISTERED);
+    return hfn_report_error(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
+                            "at most %d exporters can be registered", MAX_REGISTERED);
 }

@@ -115,8 +115,8 @@ static void write_file(speedscope *s)
 static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
 {
     size_t range_bytes = 2 * (size_t)view->info.thread_count * sizeof(uint32_t);
-    speedscope *s = hfn_alloc(&view->env, sizeof *s);
-    uint32_t *ranges = hfn_alloc(&view->env, range_bytes);
+    speedscope *s = hfn_allocate_zeroed(&view->env, sizeof *s);
+    uint32_t *ranges = hfn_allocate_zeroed(&view->env, range_bytes);
     hotfn_json_writer *out = hfn_json_open(sink, 0);
     bool ok = s && ranges && out;
     if (ok) {
@@ -131,8 +131,8 @@ static bool write_speedscope(const hfn_view *view, hfn_sink *sink)
     if (out) {
         ok = hfn_json_close(out) && ok;
     }
-    hfn_free(&view->env, s, sizeof *s);
-    hfn_free(&view->env, ranges, range_bytes);
+    hfn_free_memory(&view->env, s, sizeof *s);
+    hfn_free_memory(&view->env, ranges, range_bytes);
     return ok;
 }
 

@@ -229,7 +229,8 @@ static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_e
 static bool put_sorted_edges(const hfn_view *view, hfn_sink *sink)
 {
     size_t bytes = (view->time.edge_count + 1u) * sizeof(hotfn_record_edge);
-    hotfn_record_edge *edges = hfn_alloc(&view->env, bytes), *room = hfn_alloc(&view->env, bytes);
+    hotfn_record_edge *edges = hfn_allocate_zeroed(&view->env, bytes),
+                      *room = hfn_allocate_zeroed(&view->env, bytes);
     bool held = edges && room;
     uint32_t count = 0;
     for (uint32_t i = 0; held && i < view->time.edge_count; i++) {
@@ -237,10 +238,11 @@ static bool put_sorted_edges(const hfn_view *view, hfn_sink *sink)
         count += is_wanted(view, &edges[count]);
     }
     if (held) {
-        put_edges(view, sink, hfn_sort(edges, room, count, sizeof *edges, is_costlier), count);
+        put_edges(view, sink, hfn_sort_items(edges, room, count, sizeof *edges, is_costlier),
+                  count);
     }
-    hfn_free(&view->env, edges, bytes);
-    hfn_free(&view->env, room, bytes);
+    hfn_free_memory(&view->env, edges, bytes);
+    hfn_free_memory(&view->env, room, bytes);
     return held;
 }
 

@@ -106,8 +106,8 @@ static bool add_cie(reader *r, uint64_t offset, uint64_t at, uint64_t end)
         return true; /* its FDEs are passed over */
     }
     cie.offset = offset;
-    if (!hfn_grow(r->env, (void **)&r->cies.items, &r->cies.capacity, r->cies.count + 1,
-                  sizeof *r->cies.items)) {
+    if (!hfn_grow_array(r->env, (void **)&r->cies.items, &r->cies.capacity, r->cies.count + 1,
+                        sizeof *r->cies.items)) {
         return false;
     }
     r->cies.items[r->cies.count++] = cie;
@@ -205,8 +205,8 @@ static bool add_fde(reader *r, const hfn_cie *cie, uint64_t at, uint64_t end)
         return true;
     }
     if (r->fdes->count == UINT32_MAX - 1 ||
-        !hfn_grow(r->env, (void **)&r->fdes->items, &r->fdes->capacity, (size_t)r->fdes->count + 1,
-                  sizeof fde)) {
+        !hfn_grow_array(r->env, (void **)&r->fdes->items, &r->fdes->capacity,
+                        (size_t)r->fdes->count + 1, sizeof fde)) {
         return false;
     }
     r->fdes->items[r->fdes->count++] = fde;
@@ -235,8 +235,8 @@ static bool read_entry(reader *r, uint64_t *at)
         id_at = start + 12;
     }
     if (bytes < 4 || !hfn_span_has(s, id_at, bytes) || !hfn_span_u32(s, id_at, &id)) {
-        hfn_log(r->env, HOTFN_LOG_WARNING, "%s: .eh_frame is damaged at its byte %llu",
-                hfn_image_path(r->image), (unsigned long long)start);
+        hfn_log_message(r->env, HOTFN_LOG_WARNING, "%s: .eh_frame is damaged at its byte %llu",
+                        hfn_image_path(r->image), (unsigned long long)start);
         return false;
     }
     end = id_at + bytes;
@@ -268,7 +268,7 @@ bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotf
     while (read_entry(&r, &at)) {
         ;
     }
-    hfn_free(env, r.cies.items, r.cies.capacity * sizeof *r.cies.items);
+    hfn_free_memory(env, r.cies.items, r.cies.capacity * sizeof *r.cies.items);
     if (r.no_memory || !hfn_sort_array(env, (void **)&out->items, out->capacity, out->count,
                                        sizeof *out->items, comes_before)) {
         hfn_fde_list_finish(out, env);
@@ -279,6 +279,6 @@ bool hfn_bounds_eh_frame(hfn_fde_list *out, const hotfn_image *image, const hotf
 
 void hfn_fde_list_finish(hfn_fde_list *list, const hotfn_env *env)
 {
-    hfn_free(env, list->items, list->capacity * sizeof *list->items);
+    hfn_free_memory(env, list->items, list->capacity * sizeof *list->items);
     memset(list, 0, sizeof *list);
 }

@@ -37,9 +37,9 @@ static void warn(reader *r, uint64_t rva)
         s.data ? (unsigned long long)(s.data - hfn_image_file(r->pdata.image).data) : 0;
 
     if (r->warnings++ < WARNINGS_MAX) {
-        hfn_log(r->env, HOTFN_LOG_WARNING,
-                "%s: unwind information is broken at RVA 0x%llx (byte %llu): passed over",
-                hfn_image_path(r->pdata.image), (unsigned long long)rva, offset);
+        hfn_log_message(r->env, HOTFN_LOG_WARNING,
+                        "%s: unwind information is broken at RVA 0x%llx (byte %llu): passed over",
+                        hfn_image_path(r->pdata.image), (unsigned long long)rva, offset);
     }
 }
 
@@ -69,8 +69,8 @@ static bool read_all(reader *r)
             }
             continue;
         }
-        if (!hfn_grow(r->env, (void **)&r->ranges, &r->capacity, (size_t)r->count + 1,
-                      sizeof *r->ranges)) {
+        if (!hfn_grow_array(r->env, (void **)&r->ranges, &r->capacity, (size_t)r->count + 1,
+                            sizeof *r->ranges)) {
             return false;
         }
         r->ranges[r->count++] = (range){ fde_of(r, &e), e.parent };
@@ -88,7 +88,7 @@ static bool comes_before(const void *left, const void *right)
 /* Into *out, chained parts united with the function that they continue. */
 static bool unite(const reader *r, hfn_fde_list *out)
 {
-    out->items = hfn_alloc(r->env, r->count * sizeof *out->items);
+    out->items = hfn_allocate_zeroed(r->env, r->count * sizeof *out->items);
     out->capacity = r->count;
     for (uint32_t i = 0; out->items && i < r->count; i++) {
         const range *next = &r->ranges[i];
@@ -116,11 +116,11 @@ bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_e
                           comes_before) &&
            (r.count == 0 || unite(&r, out));
     if (r.ranges) {
-        hfn_free(env, r.ranges, r.capacity * sizeof *r.ranges);
+        hfn_free_memory(env, r.ranges, r.capacity * sizeof *r.ranges);
     }
     if (r.warnings > WARNINGS_MAX) {
-        hfn_log(env, HOTFN_LOG_WARNING, "%s: %u entries of its .pdata are broken",
-                hfn_image_path(image), r.warnings);
+        hfn_log_message(env, HOTFN_LOG_WARNING, "%s: %u entries of its .pdata are broken",
+                        hfn_image_path(image), r.warnings);
     }
     return good;
 }

@@ -8,7 +8,7 @@
 static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_functions *functions = hfn_alloc(&filled, sizeof *functions);
+    hotfn_functions *functions = hfn_allocate_zeroed(&filled, sizeof *functions);
 
     if (!functions) {
         return NULL;
@@ -44,7 +44,7 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
                                    hotfn_error *err)
 {
     if (!out || !image) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_functions *functions = new_functions(image, env);
@@ -63,18 +63,19 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
     if (is_of_another_build(functions, symbols)) {
         uint32_t misses = functions->map_misses, all = misses + functions->map_fits;
         hotfn_functions_destroy(functions);
-        return hfn_fail(err, HOTFN_E_MISMATCH, hfn_image_path(image), HOTFN_NO_OFFSET,
-                        "the map is of another build: %u of %u of its functions begin in the "
-                        "middle of the image's; take the map that this very link wrote",
-                        misses, all);
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, hfn_image_path(image), HOTFN_NO_OFFSET,
+            "the map is of another build: %u of %u of its functions begin in the "
+            "middle of the image's; take the map that this very link wrote",
+            misses, all);
     }
     hfn_functions_mark_kinds(functions);
     *out = functions;
     return HOTFN_OK;
 no_memory:
     hotfn_functions_destroy(functions);
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                    "no memory for its functions");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                            "no memory for its functions");
 }
 
 void hotfn_functions_destroy(hotfn_functions *functions)
@@ -86,9 +87,9 @@ void hotfn_functions_destroy(hotfn_functions *functions)
     }
     env = functions->env;
     hfn_arena_finish(&functions->made_names);
-    hfn_free(&env, functions->items, functions->capacity * sizeof *functions->items);
-    hfn_free(&env, functions->names, functions->name_capacity * sizeof *functions->names);
-    hfn_free(&env, functions, sizeof *functions);
+    hfn_free_memory(&env, functions->items, functions->capacity * sizeof *functions->items);
+    hfn_free_memory(&env, functions->names, functions->name_capacity * sizeof *functions->names);
+    hfn_free_memory(&env, functions, sizeof *functions);
 }
 
 uint32_t hotfn_functions_get_count(const hotfn_functions *functions)
@@ -122,7 +123,7 @@ hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t inde
     filled.name = functions->names[f->first_name];
     filled.fde_cfa_offset = f->fde_cfa_offset;
     filled.section = f->section;
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,

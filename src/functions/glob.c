@@ -105,8 +105,9 @@ hotfn_status hfn_glob_check(const char *glob, hotfn_error *err)
     if (glob && is_well_formed(glob)) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                    "'%s' is not a glob: close its [ or quote it with \\", glob ? glob : "");
+    return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "'%s' is not a glob: close its [ or quote it with \\",
+                            glob ? glob : "");
 }
 
 int32_t hotfn_glob_match(const char *glob, const char *text)

@@ -43,7 +43,7 @@ void hfn_matcher_init(hfn_name_matcher *matcher, const hotfn_env *env)
 
 void hfn_matcher_finish(hfn_name_matcher *matcher)
 {
-    hfn_free(matcher->env, matcher->buffer, matcher->buffer_bytes);
+    hfn_free_memory(matcher->env, matcher->buffer, matcher->buffer_bytes);
     matcher->buffer = NULL;
     matcher->buffer_bytes = 0;
 }
@@ -61,7 +61,7 @@ static bool reserve_buffer(hfn_name_matcher *matcher, size_t needed)
     if (needed <= matcher->buffer_bytes) {
         return true;
     }
-    char *buffer = hfn_alloc_unset(matcher->env, needed);
+    char *buffer = hfn_allocate_unset(matcher->env, needed);
 
     if (!buffer) {
         matcher->out_of_memory = true;

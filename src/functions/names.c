@@ -68,8 +68,8 @@ static bool is_better(const void *left, const void *right)
 static bool append(hotfn_functions *functions, hfn_function *f, const char *name)
 {
     if (!name || functions->name_count == UINT32_MAX ||
-        !hfn_grow(&functions->env, (void **)&functions->names, &functions->name_capacity,
-                  (size_t)functions->name_count + 1, sizeof *functions->names)) {
+        !hfn_grow_array(&functions->env, (void **)&functions->names, &functions->name_capacity,
+                        (size_t)functions->name_count + 1, sizeof *functions->names)) {
         return false;
     }
     functions->names[functions->name_count++] = name;
@@ -90,7 +90,7 @@ static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_roo
                        uint32_t count)
 {
     const hfn_symbol **sorted =
-        hfn_sort(room->order, room->order + count, count, sizeof *room->order, is_better);
+        hfn_sort_items(room->order, room->order + count, count, sizeof *room->order, is_better);
 
     for (uint32_t i = 0; i < count; i++) {
         if (!append(functions, f, sorted[i]->name)) {
@@ -106,8 +106,8 @@ bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
     uint32_t named = 0;
 
     function->first_name = functions->name_count;
-    if (!hfn_grow(&functions->env, (void **)&room->order, &room->capacity, (size_t)count * 2,
-                  sizeof *room->order)) {
+    if (!hfn_grow_array(&functions->env, (void **)&room->order, &room->capacity, (size_t)count * 2,
+                        sizeof *room->order)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {

@@ -154,8 +154,8 @@ static bool add_function(walk *w, const group *g)
 
     describe(g, &f);
     if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
-        !hfn_grow(&functions->env, (void **)&functions->items, &functions->capacity,
-                  (size_t)functions->count + 1, sizeof f)) {
+        !hfn_grow_array(&functions->env, (void **)&functions->items, &functions->capacity,
+                        (size_t)functions->count + 1, sizeof f)) {
         return false;
     }
     functions->items[functions->count++] = f;
@@ -266,7 +266,7 @@ bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symb
     }
     move_signal_fdes(&w, fdes);
     good = walk_groups(&w);
-    hfn_free(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
+    hfn_free_memory(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
     if (good) {
         give_sizes(functions);
     }

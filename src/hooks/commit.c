@@ -62,7 +62,7 @@ static bool build_stubs(hotfn_hooks *hooks)
         }
     }
     ok = hfn_regions_add(&hooks->regions, &hooks->env, added.regions, (uint32_t)added.count) && ok;
-    hfn_free(&hooks->env, added.regions, added.capacity * sizeof *added.regions);
+    hfn_free_memory(&hooks->env, added.regions, added.capacity * sizeof *added.regions);
     return ok;
 }
 
@@ -125,7 +125,7 @@ static void fetch_ahead(const hotfn_hooks *hooks, const hfn_batch *batch, uint32
     const hfn_module *module = hfn_batch_module(hooks, batch);
 
     if (index + HOOKS_AHEAD < batch->hook_count) {
-        hfn_prefetch(
+        hfn_prefetch_line(
             module->base +
             hfn_plan_rva_at(module->plan, batch->hooks[index + HOOKS_AHEAD] & HFN_HOOK_ENTRY));
     }
@@ -255,7 +255,8 @@ static bool commit_pending(change *c)
 static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
 {
     if (!ok) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for hooks");
     }
     for (size_t i = 0; i < c->hooks->refusal_count; i++) {
         if (c->hooks->refusals[i].reason != HOTFN_REASON_NOT_WRITABLE) {
@@ -265,14 +266,14 @@ static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
     if (c->done > 0 || c->hooks->refusal_count == 0) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                    "the system does not allow code to be changed: see hotfn doctor");
+    return hfn_report_error(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+                            "the system does not allow code to be changed: see hotfn doctor");
 }
 
 hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, hotfn_error *err)
 {
     if (!hooks) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     uint64_t begin_ns = hfn_os_monotonic_ns();
@@ -296,8 +297,9 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     made.unwind_bytes = hooks->unwind_bytes;
     made.table_bytes = table_bytes(hooks);
     made.total_ns = hfn_os_monotonic_ns() - begin_ns;
-    if (stats && !hfn_give(stats, &made, sizeof made)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "stats of unknown size");
+    if (stats && !hfn_copy_out(stats, &made, sizeof made)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "stats of unknown size");
     }
     return commit_status(&c, ok, err);
 }
@@ -373,7 +375,7 @@ static bool prepare_removal(hotfn_hooks *hooks)
 hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
 {
     if (!hooks) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     change c = { .hooks = hooks };
@@ -386,21 +388,23 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     hfn_patch_spans_finish(&c.spans);
     retire_all(hooks);
     if (!covered) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory to remove hooks");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory to remove hooks");
     }
     if (!written) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a thread could not be stopped: no hook was removed, try again");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "a thread could not be stopped: no hook was removed, try again");
     }
     if (c.closed > 0 || c.closed_sites > 0) {
-        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                        "%u hooks and %u redirected calls are in code that is no longer writable",
-                        c.closed, c.closed_sites);
+        return hfn_report_error(
+            err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+            "%u hooks and %u redirected calls are in code that is no longer writable", c.closed,
+            c.closed_sites);
     }
     if (c.foreign > 0) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
-                        "%u patched places were changed by other code and were left alone",
-                        c.foreign);
+        return hfn_report_error(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
+                                "%u patched places were changed by other code and were left alone",
+                                c.foreign);
     }
     return HOTFN_OK;
 }

@@ -14,7 +14,7 @@
 
 static hotfn_status no_memory(hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
 }
 
 /* ---- Create. */
@@ -29,7 +29,7 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
                                 hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
@@ -37,12 +37,13 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
     hotfn_row_access row;
     hotfn_hooks *hooks;
 
-    if (!hfn_take_options(&taken, sizeof taken, options) ||
-        !hfn_take_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
+    if (!hfn_copy_options(&taken, sizeof taken, options) ||
+        !hfn_copy_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
         taken.near_range_bytes > near_range()) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "hook options not known");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "hook options not known");
     }
-    hooks = hfn_alloc(&filled, sizeof *hooks);
+    hooks = hfn_allocate_zeroed(&filled, sizeof *hooks);
     if (!hooks) {
         return no_memory(err);
     }
@@ -83,10 +84,11 @@ void hotfn_hooks_destroy(hotfn_hooks *hooks)
         hfn_batch_finish(hooks, &hooks->batches[i]);
     }
     hfn_regions_finish(&hooks->regions, &hooks->env);
-    hfn_free(&hooks->env, hooks->modules, hooks->module_capacity * sizeof *hooks->modules);
-    hfn_free(&hooks->env, hooks->batches, hooks->batch_capacity * sizeof *hooks->batches);
-    hfn_free(&hooks->env, hooks->refusals, hooks->refusal_capacity * sizeof *hooks->refusals);
-    hfn_free(&hooks->env, hooks, sizeof *hooks);
+    hfn_free_memory(&hooks->env, hooks->modules, hooks->module_capacity * sizeof *hooks->modules);
+    hfn_free_memory(&hooks->env, hooks->batches, hooks->batch_capacity * sizeof *hooks->batches);
+    hfn_free_memory(&hooks->env, hooks->refusals,
+                    hooks->refusal_capacity * sizeof *hooks->refusals);
+    hfn_free_memory(&hooks->env, hooks, sizeof *hooks);
 }
 
 /* ---- Batches. */
@@ -107,8 +109,8 @@ void hfn_batch_free_requests(hotfn_hooks *hooks, hfn_batch *batch)
 {
     size_t room = batch->hook_capacity;
 
-    hfn_free(&hooks->env, batch->slots, room * sizeof *batch->slots);
-    hfn_free(&hooks->env, batch->actions, room * sizeof *batch->actions);
+    hfn_free_memory(&hooks->env, batch->slots, room * sizeof *batch->slots);
+    hfn_free_memory(&hooks->env, batch->actions, room * sizeof *batch->actions);
     batch->slots = NULL;
     batch->actions = NULL;
 }
@@ -116,8 +118,9 @@ void hfn_batch_free_requests(hotfn_hooks *hooks, hfn_batch *batch)
 void hfn_batch_finish(hotfn_hooks *hooks, hfn_batch *batch)
 {
     hfn_batch_free_requests(hooks, batch);
-    hfn_free(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
-    hfn_free(&hooks->env, batch->outlying, batch->outlying_capacity * sizeof *batch->outlying);
+    hfn_free_memory(&hooks->env, batch->hooks, batch->hook_capacity * sizeof *batch->hooks);
+    hfn_free_memory(&hooks->env, batch->outlying,
+                    batch->outlying_capacity * sizeof *batch->outlying);
     memset(batch, 0, sizeof *batch);
 }
 
@@ -142,9 +145,11 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     larger.hook_capacity = capacity;
     larger.outlying = NULL;
     larger.outlying_capacity = 0;
-    larger.hooks = hfn_alloc(&hooks->env, capacity * sizeof *larger.hooks);
-    larger.slots = counts ? hfn_alloc(&hooks->env, capacity * sizeof *larger.slots) : NULL;
-    larger.actions = calls ? hfn_alloc(&hooks->env, capacity * sizeof *larger.actions) : NULL;
+    larger.hooks = hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.hooks);
+    larger.slots =
+        counts ? hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.slots) : NULL;
+    larger.actions =
+        calls ? hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.actions) : NULL;
     if (!larger.hooks || (counts && !larger.slots) || (calls && !larger.actions)) {
         hfn_batch_finish(hooks, &larger);
         return false;
@@ -173,8 +178,8 @@ static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
         at++;
     }
     if (at == hooks->batch_count) {
-        if (!hfn_grow(&hooks->env, (void **)&hooks->batches, &hooks->batch_capacity, at + 1,
-                      sizeof *hooks->batches)) {
+        if (!hfn_grow_array(&hooks->env, (void **)&hooks->batches, &hooks->batch_capacity, at + 1,
+                            sizeof *hooks->batches)) {
             return NULL;
         }
         hooks->batch_count++;
@@ -217,8 +222,8 @@ static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, 
 static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
 {
     if (plan->machine != hfn_stub_get_patching()->machine) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "the plan is for another machine than this process");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "the plan is for another machine than this process");
     }
     return HOTFN_OK;
 }
@@ -236,12 +241,12 @@ static uint32_t far_bit(const hotfn_hooks *hooks, uint32_t slot)
 static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_error *err)
 {
     if (!hooks->access.slow_path) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a counting hook needs the row access of hotfn_hooks_create");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "a counting hook needs the row access of hotfn_hooks_create");
     }
     if (!hfn_stub_can_reach(hooks->access.displacement, slot_bytes(hooks, slot))) {
-        return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
-                        "slot %u is out of the reach of stubs", slot);
+        return hfn_report_error(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
+                                "slot %u is out of the reach of stubs", slot);
     }
     return HOTFN_OK;
 }
@@ -258,8 +263,8 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
         }
     }
     if (at == hooks->module_count) {
-        if (!hfn_grow(&hooks->env, (void **)&hooks->modules, &hooks->module_capacity, at + 1,
-                      sizeof *hooks->modules)) {
+        if (!hfn_grow_array(&hooks->env, (void **)&hooks->modules, &hooks->module_capacity, at + 1,
+                            sizeof *hooks->modules)) {
             return UINT32_MAX;
         }
         hooks->module_count++;
@@ -369,7 +374,7 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
     if (!hooks || !plan || !slots || !module) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
@@ -413,8 +418,8 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
     if (is_timing(action->kind) &&
         (!hfn_hooks_can_time(hooks) ||
          (action->kind == HOTFN_ACTION_SAMPLE && hooks->access.skip_base_bytes == 0))) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "a timing hook needs the timing functions of the row access");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "a timing hook needs the timing functions of the row access");
     }
     if (is_timing(action->kind)) {
         return check_slot(hooks, action->slot, err);
@@ -423,8 +428,8 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
         (action->kind == HOTFN_ACTION_CALL && action->callback)) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                    "unknown hook action, or CALL without a callback");
+    return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "unknown hook action, or CALL without a callback");
 }
 
 hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
@@ -432,7 +437,7 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
                              uint32_t *module, hotfn_error *err)
 {
     if (!hooks || !plan || !module) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     uint32_t entry = hfn_plan_find_function(plan, function_index), handle;
@@ -443,16 +448,16 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!action || !hfn_take_options(&taken, sizeof taken, action)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown hook action");
+    if (!action || !hfn_copy_options(&taken, sizeof taken, action)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown hook action");
     }
     if (entry == UINT32_MAX) {
-        return hfn_fail(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                        "function %u is not in the plan", function_index);
+        return hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
+                                "function %u is not in the plan", function_index);
     }
     if (is_timing(taken.kind) && !hfn_plan_is_timed(plan, entry)) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "function %u may not be timed", function_index);
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "function %u may not be timed", function_index);
     }
     status = check_action(hooks, &taken, err);
     if (status != HOTFN_OK) {
@@ -508,8 +513,8 @@ void hfn_hooks_refuse(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint
     if (batch->targets) {
         batch->targets[batch->hooks[index] & HFN_HOOK_ENTRY].stub = 0;
     }
-    if (!hfn_grow(&hooks->env, (void **)&hooks->refusals, &hooks->refusal_capacity,
-                  hooks->refusal_count + 1, sizeof *hooks->refusals)) {
+    if (!hfn_grow_array(&hooks->env, (void **)&hooks->refusals, &hooks->refusal_capacity,
+                        hooks->refusal_count + 1, sizeof *hooks->refusals)) {
         hooks->refusals_lost = true;
         return;
     }

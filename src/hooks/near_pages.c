@@ -20,8 +20,8 @@ static bool is_new(const hfn_batch *batch, uint32_t module)
  * undone. */
 static bool make_room(hotfn_hooks *hooks, hfn_region_list *list, uint32_t region_count)
 {
-    return hfn_grow(&hooks->env, (void **)&list->regions, &list->capacity,
-                    list->count + region_count, sizeof *list->regions);
+    return hfn_grow_array(&hooks->env, (void **)&list->regions, &list->capacity,
+                          list->count + region_count, sizeof *list->regions);
 }
 
 static void add_region(hotfn_hooks *hooks, hfn_region_list *list, const hotfn_stub_region *region,
@@ -175,11 +175,11 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
     if (puns == 0) {
         return true;
     }
-    table.gaps = hfn_alloc(&hooks->env, MAX_GAPS * sizeof *table.gaps);
+    table.gaps = hfn_allocate_zeroed(&hooks->env, MAX_GAPS * sizeof *table.gaps);
     if (!table.gaps || !make_room(hooks, added, puns) ||
-        !hfn_grow(&hooks->env, (void **)&batch->outlying, &batch->outlying_capacity, puns,
-                  sizeof *batch->outlying)) {
-        hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
+        !hfn_grow_array(&hooks->env, (void **)&batch->outlying, &batch->outlying_capacity, puns,
+                        sizeof *batch->outlying)) {
+        hfn_free_memory(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
         return false;
     }
     find_gaps(hooks, batch, &table);
@@ -188,7 +188,7 @@ static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *ad
             refuse_no_memory(hooks, batch, i);
         }
     }
-    hfn_free(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
+    hfn_free_memory(&hooks->env, table.gaps, MAX_GAPS * sizeof *table.gaps);
     return true;
 }
 

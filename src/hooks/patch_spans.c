@@ -21,8 +21,8 @@ static bool add_span(hfn_patch_spans *spans, uint64_t begin, uint64_t end)
     uint64_t page = hfn_os_page_bytes();
     hfn_patch_span *span;
 
-    if (!hfn_grow(spans->env, (void **)&spans->list, &spans->capacity, spans->count + 1,
-                  sizeof *spans->list)) {
+    if (!hfn_grow_array(spans->env, (void **)&spans->list, &spans->capacity, spans->count + 1,
+                        sizeof *spans->list)) {
         return false;
     }
     span = &spans->list[spans->count++];
@@ -176,7 +176,7 @@ uint64_t hfn_patch_spans_mark_private(hfn_patch_spans *spans, uint64_t begin, ui
     uint64_t page = hfn_os_page_bytes(), byte_count = 0;
 
     if (span && !span->is_private) {
-        span->is_private = hfn_alloc(spans->env, bitmap_bytes(span));
+        span->is_private = hfn_allocate_zeroed(spans->env, bitmap_bytes(span));
     }
     if (!span || !span->is_private) {
         return end - begin;
@@ -197,9 +197,9 @@ void hfn_patch_spans_finish(hfn_patch_spans *spans)
             hfn_os_close_text(&spans->list[i].text);
         }
         if (spans->list[i].is_private) {
-            hfn_free(spans->env, spans->list[i].is_private, bitmap_bytes(&spans->list[i]));
+            hfn_free_memory(spans->env, spans->list[i].is_private, bitmap_bytes(&spans->list[i]));
         }
     }
-    hfn_free(spans->env, spans->list, spans->capacity * sizeof *spans->list);
+    hfn_free_memory(spans->env, spans->list, spans->capacity * sizeof *spans->list);
     memset(spans, 0, sizeof *spans);
 }

@@ -44,7 +44,7 @@ bool hfn_regions_add(hfn_regions *regions, const hotfn_env *env, const hotfn_stu
     if (added_count == 0) {
         return true;
     }
-    table = hfn_alloc(env, bytes_for(old_count + added_count));
+    table = hfn_allocate_zeroed(env, bytes_for(old_count + added_count));
     if (!table) {
         return false;
     }
@@ -66,7 +66,7 @@ void hfn_regions_finish(hfn_regions *regions, const hotfn_env *env)
 
     while (table) {
         hfn_region_table *older = table->older;
-        hfn_free(env, table, bytes_for(table->count));
+        hfn_free_memory(env, table, bytes_for(table->count));
         table = older;
     }
     atomic_store_explicit(&regions->current, NULL, memory_order_relaxed);

@@ -23,7 +23,7 @@ bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch)
     if (!hfn_sites_wanted(hooks, batch)) {
         return true;
     }
-    batch->targets = hfn_alloc(&hooks->env, entries * sizeof *batch->targets);
+    batch->targets = hfn_allocate_zeroed(&hooks->env, entries * sizeof *batch->targets);
     return batch->targets;
 }
 
@@ -61,8 +61,8 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
     if (!batch->targets) {
         return;
     }
-    hfn_free(&hooks->env, batch->targets,
-             hfn_batch_module(hooks, batch)->plan->entry_count * sizeof *batch->targets);
+    hfn_free_memory(&hooks->env, batch->targets,
+                    hfn_batch_module(hooks, batch)->plan->entry_count * sizeof *batch->targets);
     batch->targets = NULL;
 }
 
@@ -96,8 +96,8 @@ static walks walks_begin(const hotfn_plan *plan)
 static inline bool walks_next(walks *w, const hfn_batch *batch, uint64_t base)
 {
     if (hfn_site_walk_next(&w->ahead)) {
-        hfn_prefetch((uint64_t)(uintptr_t)&batch->targets[w->ahead.entry]);
-        hfn_prefetch(base + w->ahead.field_rva);
+        hfn_prefetch_line((uint64_t)(uintptr_t)&batch->targets[w->ahead.entry]);
+        hfn_prefetch_line(base + w->ahead.field_rva);
     }
     return hfn_site_walk_next(&w->here);
 }

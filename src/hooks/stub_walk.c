@@ -56,7 +56,7 @@ int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stu
 
     const hotfn_stub_region *found = hfn_regions_find(&hooks->regions, pc);
 
-    return found && hfn_give(out, found, sizeof *found);
+    return found && hfn_copy_out(out, found, sizeof *found);
 }
 
 const void *hotfn_hooks_find_fde(const hotfn_hooks *hooks, uint64_t pc, uint64_t *begin)
@@ -87,7 +87,7 @@ hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
     if (!found) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_give(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)

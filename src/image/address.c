@@ -134,8 +134,8 @@ hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err)
         return hfn_image_no_memory(image, err);
     }
     if (!index_sections(image)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, HOTFN_NO_OFFSET,
-                        "its sections are in an absurd order");
+        return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, HOTFN_NO_OFFSET,
+                                "its sections are in an absurd order");
     }
     return HOTFN_OK;
 }

@@ -20,7 +20,7 @@ typedef struct elf_header {
 static hotfn_status fail_format(const hotfn_image *image, hotfn_error *err, uint64_t offset,
                                 const char *text)
 {
-    return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, offset, "%s", text);
+    return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, offset, "%s", text);
 }
 
 /* Somebody gave us something else: say what it is. */
@@ -39,9 +39,9 @@ static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err
         for (end = begin; end < s.size && end < begin + 200 && s.data[end] >= ' ';) {
             end++;
         }
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, 0,
-                        "not a program but a script: give its interpreter (%.*s)",
-                        (int)(end - begin), (const char *)s.data + begin);
+        return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, 0,
+                                "not a program but a script: give its interpreter (%.*s)",
+                                (int)(end - begin), (const char *)s.data + begin);
     }
     return fail_format(image, err, 0,
                        "neither an ELF nor a PE file: give a program or a shared library");
@@ -113,12 +113,13 @@ static uint32_t machine_of(uint16_t machine, uint32_t bits, bool big_endian)
 static hotfn_status check_type(const hotfn_image *image, const elf_header *h, hotfn_error *err)
 {
     if (h->type == HFN_ET_REL) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, image->info.path, 16,
-                        "an object file that is not linked yet: give the program or library");
+        return hfn_report_error(
+            err, HOTFN_E_UNSUPPORTED, image->info.path, 16,
+            "an object file that is not linked yet: give the program or library");
     }
     if (h->type == HFN_ET_CORE) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, image->info.path, 16,
-                        "a core dump: give the program that it came from");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, image->info.path, 16,
+                                "a core dump: give the program that it came from");
     }
     if (h->type != HFN_ET_EXEC && h->type != HFN_ET_DYN) {
         return fail_format(image, err, 16, "neither a program nor a shared library");
@@ -193,7 +194,8 @@ static hotfn_status read_segments(hotfn_image *image, const elf_header *h, uint6
         return fail_format(image, err, 24, "program header entries are too small");
     }
     if (count > MAX_SEGMENTS) {
-        return hfn_fail(err, HOTFN_E_LIMIT, image->info.path, 24, "more than 65536 segments");
+        return hfn_report_error(err, HOTFN_E_LIMIT, image->info.path, 24,
+                                "more than 65536 segments");
     }
     if (!hfn_span_has(image->bytes, h->segment_offset, count * h->segment_bytes)) {
         return fail_format(image, err, h->segment_offset,
@@ -239,10 +241,10 @@ static hotfn_status check_load(const hotfn_image *image, hfn_segment *load, hotf
         return fail_format(image, err, load->offset, "a segment reaches beyond the address space");
     }
     if (load->file_bytes && !hfn_span_has(image->bytes, load->offset, load->file_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, load->offset,
-                        "truncated: a segment needs %llu bytes from here, the file ends at %llu",
-                        (unsigned long long)load->file_bytes,
-                        (unsigned long long)image->bytes.size);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, image->info.path, load->offset,
+            "truncated: a segment needs %llu bytes from here, the file ends at %llu",
+            (unsigned long long)load->file_bytes, (unsigned long long)image->bytes.size);
     }
     return HOTFN_OK;
 }

@@ -64,9 +64,9 @@ static void warn_of_lies(const hotfn_image *image)
             s->type != HFN_SHT_NOBITS && s->size && !hfn_span_has(image->bytes, s->offset, s->size);
         left -= lies;
         if (lies) {
-            hfn_log(&image->env, HOTFN_LOG_WARNING,
-                    "%s: section %u (%.64s) lies outside the file: read as empty", image->info.path,
-                    i, s->name);
+            hfn_log_message(&image->env, HOTFN_LOG_WARNING,
+                            "%s: section %u (%.64s) lies outside the file: read as empty",
+                            image->info.path, i, s->name);
         }
     }
 }
@@ -81,23 +81,24 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
         return HOTFN_OK;
     }
     if (entry_bytes < least_bytes) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_offset,
-                        "section header entries of %u bytes are too small", entry_bytes);
+        return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, table_offset,
+                                "section header entries of %u bytes are too small", entry_bytes);
     }
     if (count > image->bytes.size / entry_bytes ||
         !hfn_span_has(image->bytes, table_offset, count * entry_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_offset,
-                        "%llu section headers lie outside the file: it is truncated or damaged",
-                        (unsigned long long)count);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, image->info.path, table_offset,
+            "%llu section headers lie outside the file: it is truncated or damaged",
+            (unsigned long long)count);
     }
     if (count > MAX_SECTIONS) {
-        return hfn_fail(err, HOTFN_E_LIMIT, image->info.path, table_offset,
-                        "more than 4194304 sections");
+        return hfn_report_error(err, HOTFN_E_LIMIT, image->info.path, table_offset,
+                                "more than 4194304 sections");
     }
     image->sections = hfn_arena_alloc(&image->arena, (size_t)count * sizeof *image->sections);
-    name_offsets = hfn_alloc(&image->env, (size_t)count * sizeof *name_offsets);
+    name_offsets = hfn_allocate_zeroed(&image->env, (size_t)count * sizeof *name_offsets);
     if (!image->sections || !name_offsets) {
-        hfn_free(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
+        hfn_free_memory(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
         return hfn_image_no_memory(image, err);
     }
     image->section_count = (uint32_t)count;
@@ -106,7 +107,7 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
                              &name_offsets[i]);
     }
     name_sections(image, names_index, name_offsets);
-    hfn_free(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
+    hfn_free_memory(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
     warn_of_lies(image);
     return HOTFN_OK;
 }

@@ -19,8 +19,8 @@ enum { MAP_FROM_BYTES = 64 * 1024 };
 static hotfn_status fail_io(hotfn_error *err, const char *path, const char *what,
                             hfn_os_error error)
 {
-    return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot %s it: %s", what,
-                    hfn_os_get_error_text(error));
+    return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot %s it: %s", what,
+                            hfn_os_get_error_text(error));
 }
 
 static hotfn_status read_all(hfn_file *out, hfn_os_file file, const char *path,
@@ -34,13 +34,13 @@ static hotfn_status read_all(hfn_file *out, hfn_os_file file, const char *path,
 
     do {
         if (size >= MAX_STREAM_BYTES) {
-            status = hfn_fail(err, HOTFN_E_LIMIT, path, size,
-                              "more than 1 GiB from a pipe: save it as a file first");
+            status = hfn_report_error(err, HOTFN_E_LIMIT, path, size,
+                                      "more than 1 GiB from a pipe: save it as a file first");
             goto fail;
         }
-        if (!hfn_grow(env, (void **)&data, &capacity, size + 4096, 1)) {
-            status =
-                hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to read it");
+        if (!hfn_grow_array(env, (void **)&data, &capacity, size + 4096, 1)) {
+            status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                      "no memory to read it");
             goto fail;
         }
         error = hfn_os_read_next(file, data + size, capacity - size, &got);
@@ -53,7 +53,7 @@ static hotfn_status read_all(hfn_file *out, hfn_os_file file, const char *path,
     *out = (hfn_file){ data, size, capacity, 0 };
     return HOTFN_OK;
 fail:
-    hfn_free(env, data, capacity);
+    hfn_free_memory(env, data, capacity);
     return status;
 }
 
@@ -97,7 +97,7 @@ void hfn_file_close(hfn_file *file, const hotfn_env *env)
     if (file->mapped_bytes) {
         hfn_os_unmap((uint64_t)(uintptr_t)file->data, file->mapped_bytes);
     } else if (file->owned_bytes) {
-        hfn_free(env, (void *)(uintptr_t)file->data, file->owned_bytes);
+        hfn_free_memory(env, (void *)(uintptr_t)file->data, file->owned_bytes);
     }
     memset(file, 0, sizeof *file);
 }

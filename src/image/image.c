@@ -7,14 +7,14 @@
 
 hotfn_status hfn_image_no_memory(const hotfn_image *image, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, image->info.path, HOTFN_NO_OFFSET,
-                    "no memory to read it");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, image->info.path, HOTFN_NO_OFFSET,
+                            "no memory to read it");
 }
 
 static hotfn_image *new_image(const char *path, const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_image *image = hfn_alloc(&filled, sizeof *image);
+    hotfn_image *image = hfn_allocate_zeroed(&filled, sizeof *image);
 
     if (!image) {
         return NULL;
@@ -51,14 +51,15 @@ hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_e
                               hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_image *image = new_image(path, env);
     hotfn_status status;
 
     if (!image) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to open it");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                "no memory to open it");
     }
     status = hfn_file_open(&image->file, path, &image->env, err);
     if (status != HOTFN_OK) {
@@ -72,13 +73,14 @@ hotfn_status hotfn_image_open_bytes(hotfn_image **out, const void *bytes, uint64
                                     const char *name, const hotfn_env *env, hotfn_error *err)
 {
     if (!out || (!bytes && byte_count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_image *image = new_image(name ? name : "(memory)", env);
 
     if (!image) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory to open it");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET,
+                                "no memory to open it");
     }
     image->file.data = bytes;
     image->file.size = byte_count;
@@ -95,7 +97,7 @@ void hotfn_image_close(hotfn_image *image)
     env = image->env;
     hfn_file_close(&image->file, &env);
     hfn_arena_finish(&image->arena);
-    hfn_free(&env, image, sizeof *image);
+    hfn_free_memory(&env, image, sizeof *image);
 }
 
 hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *out)
@@ -103,7 +105,8 @@ hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *ou
     if (!image) {
         return HOTFN_E_OPTION;
     }
-    return hfn_give(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK
+                                                                         : HOTFN_E_OPTION;
 }
 
 uint32_t hotfn_image_get_section_count(const hotfn_image *image)
@@ -135,7 +138,7 @@ hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, h
     if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->file_bytes)) {
         filled.file_bytes = s->file_bytes;
     }
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 const uint8_t *hotfn_image_get_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)

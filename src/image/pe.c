@@ -16,7 +16,7 @@ enum { FILE_HEADER_BYTES = 20, PE_OFFSET_AT = 0x3c };
 static hotfn_status fail_format(const hotfn_image *image, hotfn_error *err, uint64_t offset,
                                 const char *text)
 {
-    return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, offset, "%s", text);
+    return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, offset, "%s", text);
 }
 
 static uint32_t machine_of(uint16_t machine, uint32_t bits)
@@ -140,8 +140,8 @@ static void fill_info(hotfn_image *image, const hfn_pe_headers *h)
     info->raw_machine = h->machine;
     info->machine = machine_of(h->machine, info->bits);
     if (info->machine != HOTFN_MACHINE_X86 && is_hybrid(image)) {
-        hfn_log(&image->env, HOTFN_LOG_WARNING, "%s: holds code of two machines: not judged",
-                info->path);
+        hfn_log_message(&image->env, HOTFN_LOG_WARNING,
+                        "%s: holds code of two machines: not judged", info->path);
         info->machine = HOTFN_MACHINE_OTHER;
     }
     if (h->entry && h->entry < info->loaded_bytes) {

@@ -99,9 +99,9 @@ void hfn_pe_find_symtab(hotfn_image *image)
     if (!hfn_span_has(image->bytes, begin, bytes) ||
         !hfn_span_u32(image->bytes, begin + bytes, &name_bytes) ||
         !hfn_span_has(image->bytes, begin + bytes, name_bytes)) {
-        hfn_log(&image->env, HOTFN_LOG_WARNING,
-                "%s: its symbol table at byte %llu lies outside the file: read as empty",
-                image->info.path, (unsigned long long)begin);
+        hfn_log_message(&image->env, HOTFN_LOG_WARNING,
+                        "%s: its symbol table at byte %llu lies outside the file: read as empty",
+                        image->info.path, (unsigned long long)begin);
         return;
     }
     image->pe.symbol_entries = hfn_span_sub(image->bytes, begin, bytes);

@@ -78,19 +78,22 @@ static hotfn_status check_header(const hotfn_image *image, const header *h, uint
     const char *path = image->info.path;
 
     if (h->rva < lowest) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, h->at + 12,
-                        "a section at RVA 0x%x overlaps what is before it, which ends at 0x%llx",
-                        h->rva, (unsigned long long)lowest);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, path, h->at + 12,
+            "a section at RVA 0x%x overlaps what is before it, which ends at 0x%llx", h->rva,
+            (unsigned long long)lowest);
     }
     if (h->rva > image->info.loaded_bytes || h->memory_bytes > image->info.loaded_bytes - h->rva) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, h->at + 8,
-                        "a section of 0x%x bytes at RVA 0x%x reaches beyond its SizeOfImage",
-                        h->memory_bytes, h->rva);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, path, h->at + 8,
+            "a section of 0x%x bytes at RVA 0x%x reaches beyond its SizeOfImage", h->memory_bytes,
+            h->rva);
     }
     if (h->file_bytes && !hfn_span_has(image->bytes, h->offset, h->file_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, h->offset,
-                        "truncated: a section needs %u bytes from here, the file ends at %llu",
-                        h->file_bytes, (unsigned long long)image->bytes.size);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, path, h->offset,
+            "truncated: a section needs %u bytes from here, the file ends at %llu", h->file_bytes,
+            (unsigned long long)image->bytes.size);
     }
     return HOTFN_OK;
 }
@@ -157,15 +160,15 @@ hotfn_status hfn_pe_read_sections(hotfn_image *image, const hfn_pe_headers *head
     uint32_t count = headers->section_count;
 
     if (!hfn_span_has(image->bytes, table_at, (uint64_t)count * ENTRY_BYTES)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, table_at,
-                        "%u section headers lie outside the file: it is truncated or damaged",
-                        count);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, image->info.path, table_at,
+            "%u section headers lie outside the file: it is truncated or damaged", count);
     }
     if (headers->header_bytes > image->bytes.size ||
         headers->header_bytes > image->info.loaded_bytes) {
-        return hfn_fail(err, HOTFN_E_FORMAT, image->info.path, headers->optional_at + 60,
-                        "its SizeOfHeaders (%u) is larger than the file or the image",
-                        headers->header_bytes);
+        return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, headers->optional_at + 60,
+                                "its SizeOfHeaders (%u) is larger than the file or the image",
+                                headers->header_bytes);
     }
     image->sections = hfn_arena_alloc(&image->arena, count * sizeof *image->sections);
     image->loads = hfn_arena_alloc(&image->arena, (count + 1u) * sizeof *image->loads);

@@ -13,8 +13,8 @@ static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte
     hotfn_status status;
 
     if (byte_count > room) {
-        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
-                        "the record has no room for more names");
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "the record has no room for more names");
     }
     status = hfn_live_allocate(live, HFN_SECTION_STRINGS, live->string_bytes + byte_count,
                                &live->string_bytes_there, err);
@@ -128,8 +128,8 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
         }
     }
     if (free_one == 0) {
-        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
-                        "the record has no room for more reasons");
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "the record has no room for more reasons");
     }
     status = hotfn_live_set_reason(live, free_one, name, text);
     *number = free_one;
@@ -265,8 +265,8 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
     hotfn_status status;
 
     if (count > capacity - first) {
-        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
-                        "the record has no room for %u more functions", count);
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "the record has no room for %u more functions", count);
     }
     status = hfn_live_allocate(live, HFN_SECTION_FUNCTIONS,
                                (uint64_t)(first + count) * HFN_FUNCTION_BYTES,
@@ -328,13 +328,13 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
     hotfn_status status;
     uint8_t *at;
 
-    if (!hfn_os_is_open(live->file) || !hfn_take_options(&m, sizeof m, module)) {
-        return hfn_fail(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
-                        "only who made a record adds modules to it");
+    if (!hfn_os_is_open(live->file) || !hfn_copy_options(&m, sizeof m, module)) {
+        return hfn_report_error(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
+                                "only who made a record adds modules to it");
     }
     if (live->module_count >= live->layout.sections[HFN_SECTION_MODULES].elements) {
-        return hfn_fail(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
-                        "the record has no room for more modules");
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "the record has no room for more modules");
     }
     status = add_text(live, m.path, &path, err);
     if (status != HOTFN_OK) {
@@ -373,7 +373,7 @@ hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *
                                    hotfn_error *err)
 {
     if (!live || !module || !index || (!functions && module->function_count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };

@@ -64,8 +64,8 @@ static void put_entry(uint8_t *at, const hfn_section *section)
 
 static uint32_t static_crc(const uint8_t *header, uint32_t table_bytes)
 {
-    uint32_t crc = hfn_crc32c(0, header, HFN_AT_STATIC_CRC);
-    return hfn_crc32c(crc, header + HFN_HEADER_BYTES, table_bytes);
+    uint32_t crc = hfn_compute_crc32c(0, header, HFN_AT_STATIC_CRC);
+    return hfn_compute_crc32c(crc, header + HFN_HEADER_BYTES, table_bytes);
 }
 
 void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
@@ -97,7 +97,7 @@ void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uui
 
 static uint32_t mutable_crc(const uint8_t *header)
 {
-    return hfn_crc32c(0, header + HFN_AT_STATE, HFN_AT_MUTABLE_CRC - HFN_AT_STATE);
+    return hfn_compute_crc32c(0, header + HFN_AT_STATE, HFN_AT_MUTABLE_CRC - HFN_AT_STATE);
 }
 
 void hfn_header_seal(uint8_t *header)
@@ -110,26 +110,29 @@ void hfn_header_seal(uint8_t *header)
 static hotfn_status check_identity(hfn_span head, const char *path, hotfn_error *err)
 {
     if (head.size < 8 || memcmp(head.data, HFN_RECORD_MAGIC, 8) != 0) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, 0, "this is no hotfn record (.hfr)%s",
-                        head.size == 0 ? ": the file is empty" : "");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, 0, "this is no hotfn record (.hfr)%s",
+                                head.size == 0 ? ": the file is empty" : "");
     }
     if (head.size < HFN_HEADER_BYTES) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, head.size,
-                        "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, head.size,
+                                "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
     }
     if (hfn_read_le32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN)) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_ENDIAN,
-                        "the record was written with the other byte order, which this version "
-                        "does not read");
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, path, HFN_AT_ENDIAN,
+            "the record was written with the other byte order, which this version "
+            "does not read");
     }
     if (hfn_read_le32(head.data + HFN_AT_ENDIAN) != HFN_RECORD_ENDIAN) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_ENDIAN, "the record's header is damaged");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_ENDIAN,
+                                "the record's header is damaged");
     }
     if (hfn_read_le32(head.data + HFN_AT_MAJOR) != HFN_RECORD_MAJOR) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, path, HFN_AT_MAJOR,
-                        "the record has format version %u, this hotfn reads version %u: use the "
-                        "hotfn that wrote it",
-                        hfn_read_le32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, path, HFN_AT_MAJOR,
+            "the record has format version %u, this hotfn reads version %u: use the "
+            "hotfn that wrote it",
+            hfn_read_le32(head.data + HFN_AT_MAJOR), HFN_RECORD_MAJOR);
     }
     return HOTFN_OK;
 }
@@ -152,14 +155,15 @@ static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t w
 
     if (s->type == 0 || s->type >= HFN_SECTION_TYPES) {
         return s->flags & HFN_SECTION_CRITICAL
-                   ? hfn_fail(err, HOTFN_E_MISMATCH, path, where,
-                              "a newer hotfn wrote section %u, which this one must not ignore",
-                              s->type)
+                   ? hfn_report_error(
+                         err, HOTFN_E_MISMATCH, path, where,
+                         "a newer hotfn wrote section %u, which this one must not ignore", s->type)
                    : HOTFN_OK;
     }
     if (out->sections[s->type].type != 0 || s->element_bytes != size ||
         (size && s->elements > s->bytes / size)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, where, "section %u makes no sense", s->type);
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, where, "section %u makes no sense",
+                                s->type);
     }
     out->sections[s->type] = *s;
     return HOTFN_OK;
@@ -181,13 +185,13 @@ static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *
 {
     if (hfn_read_le32(head.data + HFN_AT_STATIC_CRC) !=
         static_crc(head.data, (uint32_t)table_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
-                        "the record's header is damaged (checksum)");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
+                                "the record's header is damaged (checksum)");
     }
     if (hfn_read_le32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
         hfn_read_le32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
-                        "the record's header is damaged (second checksum)");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
+                                "the record's header is damaged (second checksum)");
     }
     return HOTFN_OK;
 }
@@ -206,10 +210,10 @@ static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_by
             return status;
         }
         if (s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
-            return hfn_fail(err, HOTFN_E_FORMAT, path, file_bytes,
-                            "the record is cut: %" PRIu64 " bytes at %" PRIu64
-                            " are not all there (hotfn repair saves what is left)",
-                            s.bytes, s.offset);
+            return hfn_report_error(err, HOTFN_E_FORMAT, path, file_bytes,
+                                    "the record is cut: %" PRIu64 " bytes at %" PRIu64
+                                    " are not all there (hotfn repair saves what is left)",
+                                    s.bytes, s.offset);
         }
     }
     return HOTFN_OK;
@@ -225,8 +229,8 @@ hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes
         return status;
     }
     if (!table_is_whole(head, &table_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, HFN_AT_SECTION_COUNT,
-                        "the record's table of sections is damaged");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_SECTION_COUNT,
+                                "the record's table of sections is damaged");
     }
     status = tolerant ? HOTFN_OK : check_sums(head, table_bytes, path, err);
     if (status != HOTFN_OK) {

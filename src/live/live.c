@@ -151,9 +151,9 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
         size_t bytes = strlen(o->durable_path) + 1;
 
         live->is_durable = true;
-        live->path = hfn_alloc(&live->env, bytes);
+        live->path = hfn_allocate_zeroed(&live->env, bytes);
         if (!live->path) {
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+            return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
         }
         memcpy(live->path, o->durable_path, bytes);
         status = hfn_live_make_durable(live, err);
@@ -179,7 +179,7 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
 static hotfn_live *new_live(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_live *live = hfn_alloc(&filled, sizeof *live);
+    hotfn_live *live = hfn_allocate_zeroed(&filled, sizeof *live);
 
     if (live) {
         live->env = filled;
@@ -192,23 +192,25 @@ hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *optio
                                const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_live_options o;
     hotfn_status status;
     hotfn_live *live;
 
-    if (!hfn_take_options(&o, sizeof o, options) || o.flags != 0) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown record option");
+    if (!hfn_copy_options(&o, sizeof o, options) || o.flags != 0) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "unknown record option");
     }
     if (o.timing && !HFN_CAN_TIME) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "calls cannot be timed on this CPU yet: count them (--mode count)");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "calls cannot be timed on this CPU yet: count them (--mode count)");
     }
     live = new_live(env);
     if (!live) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a record");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a record");
     }
     status = make(live, &o, err);
     if (status != HOTFN_OK) {
@@ -234,8 +236,8 @@ static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *pa
         error = hfn_os_read_at(file, 0, head, sizeof head, &n);
     }
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                                hfn_os_get_error_text(error));
     }
     status = hfn_header_read(&live->layout, (hfn_span){ head, n, false }, info.byte_count, false,
                              path, err);
@@ -243,8 +245,8 @@ static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *pa
         return status;
     }
     if (!hfn_live_placed_alike(&live->layout)) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
-                        "is no live record of this version of hotfn");
+        return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+                                "is no live record of this version of hotfn");
     }
     return hfn_live_map(live, file, path, err);
 }
@@ -253,7 +255,7 @@ hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env
                              hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_live *live;
@@ -262,12 +264,12 @@ hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env
     hfn_os_error error = hfn_os_open_file(&file, path, HFN_OS_READ | HFN_OS_WRITE);
 
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
+                                hfn_os_get_error_text(error));
     }
     live = new_live(env);
     status = live ? join_file(live, file, path, err)
-                  : hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+                  : hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     hfn_os_close_file(file);
     if (status != HOTFN_OK) {
         hotfn_live_close(live);
@@ -290,9 +292,9 @@ void hotfn_live_close(hotfn_live *live)
         hfn_os_close_file(live->file);
     }
     if (live->path) {
-        hfn_free(&env, live->path, strlen(live->path) + 1);
+        hfn_free_memory(&env, live->path, strlen(live->path) + 1);
     }
-    hfn_free(&env, live, sizeof *live);
+    hfn_free_memory(&env, live, sizeof *live);
 }
 
 int32_t hotfn_live_fd(const hotfn_live *live)

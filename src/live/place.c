@@ -189,14 +189,15 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
 
     if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
         strings > MOST_STRING_BYTES) {
-        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
-                        "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
-                        "names",
-                        MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
+        return hfn_report_error(
+            err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+            "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
+            "names",
+            MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
     }
     if (time.is_timed && slots > HFN_TIME_MOST_SLOTS) {
-        return hfn_fail(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
-                        "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
+        return hfn_report_error(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
+                                "a timed record holds at most %u slots", HFN_TIME_MOST_SLOTS);
     }
     place_all(out, slots, threads, functions, modules, meta_bytes, strings, &time,
               o->budget_ppm > 0);
@@ -210,15 +211,16 @@ hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
     hfn_os_error error = hfn_os_create_shared(&live->file, "hotfn-record", live->layout.file_bytes);
 
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                        "no shared memory for a record of %llu MiB (sparse): %s",
-                        (unsigned long long)(live->layout.file_bytes >> 20),
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no shared memory for a record of %llu MiB (sparse): %s",
+                                (unsigned long long)(live->layout.file_bytes >> 20),
+                                hfn_os_get_error_text(error));
     }
     error = hfn_os_seal_shared(live->file);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-                        "the record's memory cannot be sealed: %s", hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
+                                "the record's memory cannot be sealed: %s",
+                                hfn_os_get_error_text(error));
     }
     return HOTFN_OK;
 }
@@ -235,32 +237,33 @@ static hotfn_status clear_way(const char *path, hotfn_error *err)
         return HOTFN_OK;
     }
     if (info.kind != HFN_OS_REGULAR_FILE && info.kind != HFN_OS_LINK) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "is no regular file: name another one for the record");
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "is no regular file: name another one for the record");
     }
     if (info.kind == HFN_OS_REGULAR_FILE && hfn_os_open_file(&file, path, HFN_OS_READ) == 0) {
         bool is_free = hfn_os_try_lock_file(file, HFN_OS_EXCLUSIVE_LOCK);
 
         hfn_os_close_file(file);
         if (!is_free) {
-            return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                            "another run writes this record now: name another file");
+            return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                    "another run writes this record now: name another file");
         }
     }
     error = hfn_os_remove_file(path);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be replaced: %s",
+                                hfn_os_get_error_text(error));
     }
     return HOTFN_OK;
 }
 
 static hotfn_status no_room(const hotfn_live *live, hfn_os_error error, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
-                    "the durable record cannot be written: %s; free some space, name a file "
-                    "elsewhere (-o), or run without --durable",
-                    hfn_os_get_error_text(error));
+    return hfn_report_error(
+        err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
+        "the durable record cannot be written: %s; free some space, name a file "
+        "elsewhere (-o), or run without --durable",
+        hfn_os_get_error_text(error));
 }
 
 hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
@@ -275,8 +278,8 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
     error =
         hfn_os_open_file(&live->file, live->path, HFN_OS_READ | HFN_OS_WRITE | HFN_OS_CREATE_NEW);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
+                                hfn_os_get_error_text(error));
     }
     /* Held until this process ends, by which readers recognise a live record. */
     hfn_os_try_lock_file(live->file, HFN_OS_EXCLUSIVE_LOCK);
@@ -394,9 +397,10 @@ hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, 
     }
     error = map_in_parts(live, file, share);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                        "the record cannot be mapped: %s%s", hfn_os_get_error_text(error),
-                        share == UINT64_MAX ? "" : "; raise ulimit -v, or select fewer modules");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                "the record cannot be mapped: %s%s", hfn_os_get_error_text(error),
+                                share == UINT64_MAX ? ""
+                                                    : "; raise ulimit -v, or select fewer modules");
     }
     return HOTFN_OK;
 }

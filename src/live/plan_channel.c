@@ -42,7 +42,7 @@ static void ring(hfn_handover_shared *shared)
 hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
@@ -50,19 +50,20 @@ hotfn_status hotfn_handover_create(hotfn_handover **out, const hotfn_env *env, h
     hfn_os_error error = hfn_os_create_shared(&file, HFN_PLAN_MEMORY_NAME, HFN_HANDOVER_BYTES);
 
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                        "no shared memory for plans: %s", hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no shared memory for plans: %s", hfn_os_get_error_text(error));
     }
     hfn_os_seal_shared(file);
     void *header = NULL;
     error = hfn_os_map_file(&header, file, 0, HEADER_BYTES, HFN_OS_MAP_WRITE, 0);
-    hotfn_handover *h = error == 0 ? hfn_alloc(&filled, sizeof *h) : NULL;
+    hotfn_handover *h = error == 0 ? hfn_allocate_zeroed(&filled, sizeof *h) : NULL;
     if (!h) {
         if (header) {
             hfn_os_unmap((uint64_t)(uintptr_t)header, HEADER_BYTES);
         }
         hfn_os_close_file(file);
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for plans");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for plans");
     }
     h->env = filled;
     h->shared = header;
@@ -81,7 +82,7 @@ void hotfn_handover_destroy(hotfn_handover *h)
         hotfn_env env = h->env;
         hfn_os_unmap((uint64_t)(uintptr_t)h->shared, HEADER_BYTES);
         hfn_os_close_file(h->file);
-        hfn_free(&env, h, sizeof *h);
+        hfn_free_memory(&env, h, sizeof *h);
     }
 }
 
@@ -97,16 +98,16 @@ hotfn_status hotfn_handover_add_plan(hotfn_handover *h, uint32_t module, const v
                                      uint64_t plan_bytes, hotfn_error *err)
 {
     if (!h || !plan) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (module >= HFN_HANDOVER_PLANS || plan_bytes > HFN_HANDOVER_BYTES - h->next) {
-        return hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
-                        "no room for one more plan: select fewer modules");
+        return hfn_report_error(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
+                                "no room for one more plan: select fewer modules");
     }
     hfn_os_error error = hfn_os_write_at(h->file, h->next, plan, plan_bytes);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a plan: %s", hfn_os_get_error_text(error));
     }
     h->shared->plans[module] = (hfn_plan_place){ h->next, plan_bytes };
     h->next = (h->next + plan_bytes + 4095u) & ~4095ull;
@@ -146,7 +147,7 @@ hotfn_status hotfn_handover_wait(hotfn_handover *h, uint64_t timeout_ns, hotfn_r
         question.size = sizeof question;
         question.path[sizeof question.path - 1] = 0;
     }
-    return hfn_give(out, &question, sizeof question) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &question, sizeof question) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 void hotfn_handover_ring(hotfn_handover *h)
@@ -183,7 +184,7 @@ hotfn_status hotfn_handover_get_stats(const hotfn_handover *h, hotfn_commit_stat
         return HOTFN_E_STATE;
     }
     hotfn_commit_stats stats = h->shared->stats;
-    return hfn_give(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 uint64_t hfn_handover_start_ns(const hotfn_handover *h, uint32_t pid)
@@ -219,13 +220,14 @@ hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_
     void *mapped;
     hfn_os_error error = map_range(&mapped, path, 0, HEADER_BYTES, true);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the plans cannot be mapped: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "the plans cannot be mapped: %s", hfn_os_get_error_text(error));
     }
     hfn_handover_shared *shared = mapped;
     if (shared->magic != HFN_HANDOVER_MAGIC) {
         hfn_os_unmap((uint64_t)(uintptr_t)shared, HEADER_BYTES);
-        return hfn_fail(err, HOTFN_E_MISMATCH, path, 0, "no handover of this version of hotfn");
+        return hfn_report_error(err, HOTFN_E_MISMATCH, path, 0,
+                                "no handover of this version of hotfn");
     }
     link->shared = shared;
     link->path = path;

@@ -154,7 +154,7 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
     m.note = (const char *)entry + HFN_MODULE_NOTE;
-    return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* ---- From a slot back to its function. */

@@ -219,31 +219,32 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
     uint32_t first = 0;
 
     if (!patching && plan->entry_count > 0) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, PLAN_MACHINE_AT,
-                        "the plan is for a machine that this build does not support");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, PLAN_MACHINE_AT,
+                                "the plan is for a machine that this build does not support");
     }
 
     for (uint32_t i = 0; i < plan->range_count; i++) {
         hfn_plan_range range = hfn_plan_range_at(plan, i);
         if (!check_range(plan, &range, first)) {
-            return hfn_fail(err, HOTFN_E_FORMAT, NULL,
-                            (uint64_t)(plan->ranges - plan->bytes) + i * PLAN_RANGE_BYTES,
-                            "range %u of the plan is invalid: build the plan again", i);
+            return hfn_report_error(err, HOTFN_E_FORMAT, NULL,
+                                    (uint64_t)(plan->ranges - plan->bytes) + i * PLAN_RANGE_BYTES,
+                                    "range %u of the plan is invalid: build the plan again", i);
         }
         for (uint32_t n = 0; n < range.entry_count; n++) {
             if (!check_entry(patching, plan, &range, first + n)) {
-                return hfn_fail(err, HOTFN_E_FORMAT, NULL,
-                                (uint64_t)(plan->entries - plan->bytes) +
-                                    (uint64_t)(first + n) * PLAN_ENTRY_BYTES,
-                                "entry %u of the plan is invalid: build the plan again", first + n);
+                return hfn_report_error(err, HOTFN_E_FORMAT, NULL,
+                                        (uint64_t)(plan->entries - plan->bytes) +
+                                            (uint64_t)(first + n) * PLAN_ENTRY_BYTES,
+                                        "entry %u of the plan is invalid: build the plan again",
+                                        first + n);
             }
         }
         first += range.entry_count;
     }
     return first == plan->entry_count
                ? HOTFN_OK
-               : hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ENTRY_COUNT_AT,
-                          "the plan has entries outside its ranges: build the plan again");
+               : hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_ENTRY_COUNT_AT,
+                                  "the plan has entries outside its ranges: build the plan again");
 }
 
 /* The fields of sites must not overlap, must be in the reach of stubs, and must refer to existing
@@ -269,9 +270,9 @@ static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
     if (i == plan->site_count) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_FORMAT, NULL,
-                    (uint64_t)(plan->sites - plan->bytes) + (uint64_t)i * PLAN_SITE_BYTES,
-                    "call site %u of the plan is invalid: build the plan again", i);
+    return hfn_report_error(err, HOTFN_E_FORMAT, NULL,
+                            (uint64_t)(plan->sites - plan->bytes) + (uint64_t)i * PLAN_SITE_BYTES,
+                            "call site %u of the plan is invalid: build the plan again", i);
 }
 
 /* ---- Opening. */
@@ -280,25 +281,26 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
                                hotfn_error *err)
 {
     if (byte_count < PLAN_HEADER_BYTES || hfn_read_le64(bytes + PLAN_MAGIC_AT) != PLAN_MAGIC) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, 0, "not a hook plan");
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, 0, "not a hook plan");
     }
     if (hfn_read_le32(bytes + PLAN_VERSION_AT) != PLAN_VERSION) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, NULL, PLAN_VERSION_AT,
-                        "the plan has version %u, this library reads %u: build the plan again",
-                        hfn_read_le32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, NULL, PLAN_VERSION_AT,
+            "the plan has version %u, this library reads %u: build the plan again",
+            hfn_read_le32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
     }
     if (hfn_read_le64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
-                        "the plan is truncated: build it again");
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
+                                "the plan is truncated: build it again");
     }
     if (hfn_read_le32(bytes + PLAN_ID_BYTES_AT) > 32) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
-                        "the plan's image id is too long");
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
+                                "the plan's image id is too long");
     }
     if (check_sum &&
         hfn_plan_checksum(bytes, byte_count) != hfn_read_le64(bytes + PLAN_CHECKSUM_AT)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_CHECKSUM_AT,
-                        "the plan's checksum is wrong: build the plan again");
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_CHECKSUM_AT,
+                                "the plan's checksum is wrong: build the plan again");
     }
     return HOTFN_OK;
 }
@@ -326,13 +328,14 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     site_bytes = (uint64_t)plan->site_count * PLAN_SITE_BYTES;
     if (PLAN_HEADER_BYTES + range_bytes + entry_bytes + plan->data_bytes + site_bytes !=
         plan->byte_count) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_FUNCTION_COUNT_AT,
-                        "the sizes of the plan's parts do not add up: build the plan again");
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, NULL, PLAN_FUNCTION_COUNT_AT,
+            "the sizes of the plan's parts do not add up: build the plan again");
     }
     if (plan->reach_begin < -MAX_REACH_BYTES || plan->reach_end > 2 * MAX_REACH_BYTES ||
         plan->reach_begin > plan->reach_end) {
-        return hfn_fail(err, HOTFN_E_FORMAT, NULL, PLAN_REACH_BEGIN_AT,
-                        "the plan's reach is invalid");
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_REACH_BEGIN_AT,
+                                "the plan's reach is invalid");
     }
     plan->ranges = bytes + PLAN_HEADER_BYTES;
     plan->entries = plan->ranges + range_bytes;
@@ -345,7 +348,7 @@ hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_
                              uint32_t check_sum, const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !bytes) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
@@ -355,9 +358,10 @@ hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_
     if (status != HOTFN_OK) {
         return status;
     }
-    plan = hfn_alloc(&filled, sizeof *plan);
+    plan = hfn_allocate_zeroed(&filled, sizeof *plan);
     if (!plan) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a plan");
     }
     plan->env = filled;
     plan->bytes = bytes;
@@ -383,9 +387,9 @@ void hotfn_plan_destroy(hotfn_plan *plan)
         return;
     }
     if (plan->owns_bytes) {
-        hfn_free(&plan->env, (void *)(uintptr_t)plan->bytes, plan->byte_count);
+        hfn_free_memory(&plan->env, (void *)(uintptr_t)plan->bytes, plan->byte_count);
     }
-    hfn_free(&plan->env, plan, sizeof *plan);
+    hfn_free_memory(&plan->env, plan, sizeof *plan);
 }
 
 /* ---- Reading. */
@@ -406,7 +410,7 @@ hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
     memcpy(info.id, plan->bytes + PLAN_ID_AT, sizeof info.id);
     info.bytes = plan->bytes;
     info.byte_count = plan->byte_count;
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out)
@@ -428,7 +432,7 @@ hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_e
     entry.flags = hook.flags;
     entry.patch_offset = hook.patch_offset;
     entry.patch_bytes = hook.patch_bytes;
-    return hfn_give(out, &entry, sizeof entry) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &entry, sizeof entry) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index)

@@ -111,7 +111,7 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
         }
         status = add_entry(writer, verdicts, i);
         if (status == HOTFN_E_NO_MEMORY) {
-            return hfn_fail(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+            return hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
         }
         dropped_count += status != HOTFN_OK;
         if (status == HOTFN_OK) {
@@ -119,8 +119,8 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
         }
     }
     if (dropped_count > 0) {
-        hfn_log(env, HOTFN_LOG_WARNING, "%u hookable functions cannot be stored in the plan",
-                dropped_count);
+        hfn_log_message(env, HOTFN_LOG_WARNING,
+                        "%u hookable functions cannot be stored in the plan", dropped_count);
     }
     return HOTFN_OK;
 }
@@ -134,7 +134,8 @@ static hotfn_status add_sites(hfn_plan_writer *writer, const hotfn_verdicts *ver
     for (size_t i = 0; i < count; i++) {
         if (numbers[sites[i].target] != NO_ENTRY &&
             !hfn_plan_writer_add_site(writer, sites[i].field, numbers[sites[i].target])) {
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+            return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                    "no memory for a plan");
         }
     }
     return HOTFN_OK;
@@ -144,17 +145,18 @@ static hotfn_status add_all(hfn_plan_writer *writer, const hotfn_verdicts *verdi
                             const hotfn_env *env, hotfn_error *err)
 {
     uint32_t count = hotfn_verdicts_get_count(verdicts);
-    uint32_t *numbers = hfn_alloc(env, count * sizeof *numbers);
+    uint32_t *numbers = hfn_allocate_zeroed(env, count * sizeof *numbers);
     hotfn_status status;
 
     if (!numbers) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a plan");
     }
     status = add_entries(writer, verdicts, numbers, env, err);
     if (status == HOTFN_OK) {
         status = add_sites(writer, verdicts, numbers, err);
     }
-    hfn_free(env, numbers, count * sizeof *numbers);
+    hfn_free_memory(env, numbers, count * sizeof *numbers);
     return status;
 }
 
@@ -175,7 +177,7 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
                               const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !image || !functions || !verdicts) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     const hfn_arch *arch = hfn_verdicts_arch(verdicts);
@@ -185,11 +187,12 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
     hotfn_status status;
 
     if (!writer) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a plan");
     }
     if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX) {
-        status =
-            hfn_fail(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET, "the image is larger than 4 GiB");
+        status = hfn_report_error(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,
+                                  "the image is larger than 4 GiB");
     } else {
         status = add_all(writer, verdicts, hfn_image_env(image), err);
     }

@@ -27,7 +27,7 @@ static uint8_t *extend_buffer(const hotfn_env *env, buffer *b, size_t byte_count
 {
     uint8_t *at;
 
-    if (!hfn_grow(env, (void **)&b->bytes, &b->capacity, b->used + byte_count, 1)) {
+    if (!hfn_grow_array(env, (void **)&b->bytes, &b->capacity, b->used + byte_count, 1)) {
         return NULL;
     }
     at = b->bytes + b->used;
@@ -39,7 +39,7 @@ hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
                                         uint32_t function_count)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hfn_plan_writer *writer = hfn_alloc(&filled, sizeof *writer);
+    hfn_plan_writer *writer = hfn_allocate_zeroed(&filled, sizeof *writer);
 
     if (!writer) {
         return NULL;
@@ -73,11 +73,11 @@ void hfn_plan_writer_destroy(hfn_plan_writer *writer)
     if (!writer) {
         return;
     }
-    hfn_free(&writer->env, writer->ranges.bytes, writer->ranges.capacity);
-    hfn_free(&writer->env, writer->entries.bytes, writer->entries.capacity);
-    hfn_free(&writer->env, writer->data.bytes, writer->data.capacity);
-    hfn_free(&writer->env, writer->sites.bytes, writer->sites.capacity);
-    hfn_free(&writer->env, writer, sizeof *writer);
+    hfn_free_memory(&writer->env, writer->ranges.bytes, writer->ranges.capacity);
+    hfn_free_memory(&writer->env, writer->entries.bytes, writer->entries.capacity);
+    hfn_free_memory(&writer->env, writer->data.bytes, writer->data.capacity);
+    hfn_free_memory(&writer->env, writer->sites.bytes, writer->sites.capacity);
+    hfn_free_memory(&writer->env, writer, sizeof *writer);
 }
 
 /* ---- One entry. */
@@ -334,12 +334,13 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
 {
     size_t byte_count = PLAN_HEADER_BYTES + writer->ranges.used + writer->entries.used +
                         writer->data.used + writer->sites.used;
-    uint8_t *bytes = hfn_alloc(&writer->env, byte_count), *at = bytes;
+    uint8_t *bytes = hfn_allocate_zeroed(&writer->env, byte_count), *at = bytes;
     hotfn_plan *plan;
     hotfn_status status;
 
     if (!bytes) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a plan");
     }
     finish_header(writer, byte_count);
     at = append_bytes(at, writer->header, PLAN_HEADER_BYTES);
@@ -354,7 +355,7 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
     hfn_write_le64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, byte_count));
     status = hotfn_plan_open(&plan, bytes, byte_count, 0, &writer->env, err);
     if (status != HOTFN_OK) {
-        hfn_free(&writer->env, bytes, byte_count);
+        hfn_free_memory(&writer->env, bytes, byte_count);
         return status;
     }
     plan->owns_bytes = true;

@@ -24,23 +24,23 @@ static bool comes_before(const void *left, const void *right)
 bool hfn_callers_make(hotfn_record *r, hfn_time_sums *sums)
 {
     size_t count = sums->edge_count, bytes = 2 * count * sizeof(edge_rank);
-    uint32_t *order = hfn_alloc_unset(&r->env, count * sizeof *order);
-    edge_rank *items = hfn_alloc(&r->env, bytes);
+    uint32_t *order = hfn_allocate_unset(&r->env, count * sizeof *order);
+    edge_rank *items = hfn_allocate_zeroed(&r->env, bytes);
     const edge_rank *sorted;
 
     if (!order || !items) {
-        hfn_free(&r->env, order, count * sizeof *order);
-        hfn_free(&r->env, items, bytes);
+        hfn_free_memory(&r->env, order, count * sizeof *order);
+        hfn_free_memory(&r->env, items, bytes);
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         items[i] = (edge_rank){ sums->edges[i].calls, sums->edges[i].callee, i };
     }
-    sorted = hfn_sort(items, items + count, count, sizeof *items, comes_before);
+    sorted = hfn_sort_items(items, items + count, count, sizeof *items, comes_before);
     for (size_t i = 0; i < count; i++) {
         order[i] = sorted[i].edge;
     }
-    hfn_free(&r->env, items, bytes);
+    hfn_free_memory(&r->env, items, bytes);
     hfn_callers_free(r);
     r->edges_by_callee = order;
     r->edge_count = sums->edge_count;
@@ -49,7 +49,7 @@ bool hfn_callers_make(hotfn_record *r, hfn_time_sums *sums)
 
 void hfn_callers_free(hotfn_record *r)
 {
-    hfn_free(&r->env, r->edges_by_callee, r->edge_count * sizeof *r->edges_by_callee);
+    hfn_free_memory(&r->env, r->edges_by_callee, r->edge_count * sizeof *r->edges_by_callee);
     r->edges_by_callee = NULL;
     r->edge_count = 0;
 }
@@ -110,5 +110,5 @@ hotfn_status hotfn_record_get_caller(const hotfn_record *r, uint32_t index, uint
     hotfn_record_get_edge(r, r->edges_by_callee[first + position], &edge);
     caller.function = edge.caller;
     caller.calls = edge.calls;
-    return hfn_give(out, &caller, sizeof caller) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &caller, sizeof caller) ? HOTFN_OK : HOTFN_E_OPTION;
 }

@@ -83,8 +83,9 @@ static uint32_t number_module(merger *g, uint32_t record, uint32_t index,
     if (number == HFN_NAME_NONE || number < before) {
         return number;
     }
-    if (!hfn_grow(&g->m.env, (void **)&g->module_record, &g->module_capacity, number + 1u, 4) ||
-        !hfn_grow(&g->m.env, (void **)&g->module_index, &g->index_capacity, number + 1u, 4)) {
+    if (!hfn_grow_array(&g->m.env, (void **)&g->module_record, &g->module_capacity, number + 1u,
+                        4) ||
+        !hfn_grow_array(&g->m.env, (void **)&g->module_index, &g->index_capacity, number + 1u, 4)) {
         return HFN_NAME_NONE;
     }
     g->module_record[number] = record;
@@ -102,8 +103,8 @@ static bool add_function(merger *g, uint32_t record, uint32_t index, uint32_t mo
     memcpy(key, &module, 4);
     memcpy(key + 4, &f.rva, 8);
     number = hfn_names_intern(g->functions, key, sizeof key);
-    if (number == HFN_NAME_NONE ||
-        !hfn_grow(&g->m.env, (void **)&g->list, &g->list_capacity, number + 1u, sizeof *g->list)) {
+    if (number == HFN_NAME_NONE || !hfn_grow_array(&g->m.env, (void **)&g->list, &g->list_capacity,
+                                                   number + 1u, sizeof *g->list)) {
         return false;
     }
     if (number == before || (f.counted && !g->list[number].counted)) {
@@ -117,7 +118,7 @@ static bool add_record(merger *g, uint32_t record)
 {
     const hotfn_record *r = g->m.records[record];
 
-    g->m.places[record] = hfn_alloc(&g->m.env, r->function_count * sizeof(uint32_t));
+    g->m.places[record] = hfn_allocate_zeroed(&g->m.env, r->function_count * sizeof(uint32_t));
     if (!g->m.places[record]) {
         return false;
     }
@@ -152,7 +153,7 @@ static bool order_functions(merger *g)
     uint32_t count = hfn_names_count(g->functions);
 
     g->m.function_count = count;
-    g->final = hfn_alloc(&g->m.env, count * sizeof *g->final);
+    g->final = hfn_allocate_zeroed(&g->m.env, count * sizeof *g->final);
     if (!g->final || !hfn_sort_array(&g->m.env, (void **)&g->list, g->list_capacity, count,
                                      sizeof *g->list, comes_before)) {
         return false;
@@ -182,7 +183,7 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
         ++*at;
     }
     count = *at - first;
-    functions = hfn_alloc(&g->m.env, count * sizeof *functions);
+    functions = hfn_allocate_zeroed(&g->m.env, count * sizeof *functions);
     if (!functions) {
         return HOTFN_E_NO_MEMORY;
     }
@@ -201,12 +202,12 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     }
     if (status == HOTFN_OK &&
         made.function_count != count) { /* else the indices of later functions would be wrong */
-        status = hfn_fail(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
+        status = hfn_report_error(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
     }
     if (status == HOTFN_OK) {
         status = hotfn_live_set_module(live, index, m.flags, m.load_base, m.note);
     }
-    hfn_free(&g->m.env, functions, count * sizeof *functions);
+    hfn_free_memory(&g->m.env, functions, count * sizeof *functions);
     return status;
 }
 
@@ -298,7 +299,7 @@ static bool put_values(const merger *g, const uint32_t *slots, const hfn_row_mem
 {
     uint64_t *row = (uint64_t *)(void *)memory->rows;
     size_t bytes = (size_t)g->m.function_count * (g->m.record_count * 8 + 4 + 4);
-    uint64_t *values = hfn_alloc(&g->m.env, bytes);
+    uint64_t *values = hfn_allocate_zeroed(&g->m.env, bytes);
     uint32_t *counts, *latest; /* [function]: its values so far, and the record of the last one */
 
     if (!values) {
@@ -326,19 +327,19 @@ static bool put_values(const merger *g, const uint32_t *slots, const hfn_row_mem
                 hfn_merge_values(&g->m, values + (size_t)i * g->m.record_count, counts[i]);
         }
     }
-    hfn_free(&g->m.env, values, bytes);
+    hfn_free_memory(&g->m.env, values, bytes);
     return true;
 }
 
 static hotfn_status put_counts(merger *g, hotfn_live *live)
 {
     hfn_row_memory memory = hfn_live_get_rows(live);
-    uint32_t *slots = hfn_alloc(&g->m.env, g->m.function_count * sizeof *slots);
+    uint32_t *slots = hfn_allocate_zeroed(&g->m.env, g->m.function_count * sizeof *slots);
     uint32_t at = 0, rows = hfn_merge_rows(&g->m);
     bool ok = slots != NULL;
 
     if (!ok) {
-        hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
+        hfn_free_memory(&g->m.env, slots, g->m.function_count * sizeof *slots);
         return HOTFN_E_NO_MEMORY;
     }
     for (uint32_t m = 0; m < hotfn_live_module_count(live); m++) {
@@ -359,7 +360,7 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
     } else {
         ok = put_values(g, slots, &memory);
     }
-    hfn_free(&g->m.env, slots, g->m.function_count * sizeof *slots);
+    hfn_free_memory(&g->m.env, slots, g->m.function_count * sizeof *slots);
     return ok ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
@@ -426,7 +427,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
 {
     hotfn_live *live = NULL;
     size_t name_bytes = strlen(to) + 32;
-    char *counts = hfn_alloc(&g->m.env, name_bytes);
+    char *counts = hfn_allocate_zeroed(&g->m.env, name_bytes);
     hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++) {
@@ -446,10 +447,10 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
         }
         hfn_os_remove_file(counts);
     }
-    hfn_free(&g->m.env, counts, name_bytes);
+    hfn_free_memory(&g->m.env, counts, name_bytes);
     hotfn_live_close(live);
     return status == HOTFN_E_NO_MEMORY
-               ? hfn_fail(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")
+               ? hfn_report_error(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")
                : status;
 }
 
@@ -459,18 +460,19 @@ static void free_merger(merger *g)
 
     for (uint32_t i = 0; i < g->m.record_count; i++) {
         if (g->m.places && g->m.places[i]) {
-            hfn_free(&env, g->m.places[i], g->m.records[i]->function_count * sizeof(uint32_t));
+            hfn_free_memory(&env, g->m.places[i],
+                            g->m.records[i]->function_count * sizeof(uint32_t));
         }
         if (g->m.records) {
             hotfn_record_close(g->m.records[i]);
         }
     }
-    hfn_free(&env, g->m.places, g->m.record_count * sizeof *g->m.places);
-    hfn_free(&env, g->m.records, g->m.record_count * sizeof *g->m.records);
-    hfn_free(&env, g->module_record, g->module_capacity * 4);
-    hfn_free(&env, g->module_index, g->index_capacity * 4);
-    hfn_free(&env, g->list, g->list_capacity * sizeof *g->list);
-    hfn_free(&env, g->final, g->m.function_count * sizeof *g->final);
+    hfn_free_memory(&env, g->m.places, g->m.record_count * sizeof *g->m.places);
+    hfn_free_memory(&env, g->m.records, g->m.record_count * sizeof *g->m.records);
+    hfn_free_memory(&env, g->module_record, g->module_capacity * 4);
+    hfn_free_memory(&env, g->module_index, g->index_capacity * 4);
+    hfn_free_memory(&env, g->list, g->list_capacity * sizeof *g->list);
+    hfn_free_memory(&env, g->final, g->m.function_count * sizeof *g->final);
     hfn_names_destroy(g->modules);
     hfn_names_destroy(g->functions);
 }
@@ -479,23 +481,24 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
                                 uint32_t mode, const hotfn_env *env, hotfn_error *err)
 {
     if (!paths || !to) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
     hotfn_status status = HOTFN_OK;
 
     if (count == 0 || count > MAX_RECORDS || mode > HOTFN_MERGE_MAX) {
-        return hfn_fail(err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
-                        "a merge needs 1 to %u records and one of the modes sum, mean, min and max",
-                        MAX_RECORDS);
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
+            "a merge needs 1 to %u records and one of the modes sum, mean, min and max",
+            MAX_RECORDS);
     }
-    g.m.records = hfn_alloc(&g.m.env, count * sizeof *g.m.records);
-    g.m.places = hfn_alloc(&g.m.env, count * sizeof *g.m.places);
+    g.m.records = hfn_allocate_zeroed(&g.m.env, count * sizeof *g.m.records);
+    g.m.places = hfn_allocate_zeroed(&g.m.env, count * sizeof *g.m.places);
     g.modules = hfn_names_create(&g.m.env);
     g.functions = hfn_names_create(&g.m.env);
     if (!g.m.records || !g.m.places || !g.modules || !g.functions) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
     }
     for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
         status = hotfn_record_open(&g.m.records[i], paths[i], env, err);

@@ -22,7 +22,7 @@ bool hfn_merge_budgets(const hfn_merge *m, hotfn_record *out)
         return true;
     }
     part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
-    part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
+    part->bytes = hfn_allocate_zeroed(&out->env, part->byte_count + 2);
     if (!part->bytes) {
         part->byte_count = 0;
         return false;

@@ -57,7 +57,7 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
         functions += m->records[run]->function_count;
     }
     s->bytes = m->record_count * sizeof(uint64_t) + (slots + functions) * sizeof(uint32_t);
-    s->before = s->bytes <= SIZE_MAX ? hfn_alloc(&m->env, (size_t)s->bytes) : NULL;
+    s->before = s->bytes <= SIZE_MAX ? hfn_allocate_zeroed(&m->env, (size_t)s->bytes) : NULL;
     if (!s->before) {
         return false;
     }
@@ -85,7 +85,7 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
 
 static void sharers_finish(sharers *s)
 {
-    hfn_free(&s->m->env, s->before, (size_t)s->bytes);
+    hfn_free_memory(&s->m->env, s->before, (size_t)s->bytes);
 }
 
 static uint64_t root_of_squares(uint64_t a, uint64_t b)
@@ -202,7 +202,7 @@ static bool add_values(const sharers *s, hotfn_record *out)
     const hfn_merge *m = s->m;
     size_t numbers = (size_t)out->slot_count * NUMBERS * m->record_count;
     size_t bytes = numbers * sizeof(uint64_t) + out->slot_count * sizeof(uint32_t);
-    uint64_t *values = hfn_alloc(&m->env, bytes);
+    uint64_t *values = hfn_allocate_zeroed(&m->env, bytes);
     uint32_t *counts = values ? (uint32_t *)(values + numbers) : NULL;
     bool held = counts != NULL;
 
@@ -229,7 +229,7 @@ static bool add_values(const sharers *s, hotfn_record *out)
         e = entry_of(&t, slot, 0);
         held = hfn_times_add_entry(&out->times, &e);
     }
-    hfn_free(&m->env, values, bytes);
+    hfn_free_memory(&m->env, values, bytes);
     return held;
 }
 
@@ -272,7 +272,7 @@ static bool add_histograms(const sharers *s, hotfn_record *out)
     const hfn_merge *m = s->m;
     const size_t words = HOTFN_HISTOGRAM_BUCKETS;
     size_t bytes = 2 * words * sizeof(uint64_t);
-    uint64_t *counts = hfn_alloc(&m->env, bytes);
+    uint64_t *counts = hfn_allocate_zeroed(&m->env, bytes);
     bool held = counts != NULL;
 
     for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
@@ -287,7 +287,7 @@ static bool add_histograms(const sharers *s, hotfn_record *out)
         held = hfn_packed_append(&out->times.histograms, counts, words) &&
                hfn_packed_end_row(&out->times.histograms);
     }
-    hfn_free(&m->env, counts, bytes);
+    hfn_free_memory(&m->env, counts, bytes);
     out->times.header.histogram_capacity = out->times.header.histograms_used = out->slot_count;
     return held;
 }
@@ -460,7 +460,7 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
     hfn_part *part = &out->parts[HFN_SECTION_TIMING_STATES];
 
     part->byte_count = (uint64_t)out->function_count * sizeof(uint32_t);
-    part->bytes = hfn_alloc(&out->env, part->byte_count + 2);
+    part->bytes = hfn_allocate_zeroed(&out->env, part->byte_count + 2);
     if (!part->bytes) {
         return false;
     }

@@ -15,7 +15,7 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
     if (!r->times.present) {
         return HOTFN_OK;
     }
-    chosen = hfn_alloc(&r->env, r->times.thread_count);
+    chosen = hfn_allocate_zeroed(&r->env, r->times.thread_count);
     if (!chosen) {
         return HOTFN_E_NO_MEMORY;
     }
@@ -24,7 +24,7 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
     }
     in.chosen = chosen;
     ok = hfn_time_sums_make(&made, &in, &r->env);
-    hfn_free(&r->env, chosen, r->times.thread_count);
+    hfn_free_memory(&r->env, chosen, r->times.thread_count);
     if (!ok || !hfn_callers_make(r, &made)) {
         hfn_time_sums_finish(&made);
         return HOTFN_E_NO_MEMORY;
@@ -45,7 +45,7 @@ hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn
                                hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_record *r;
@@ -54,10 +54,11 @@ hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn
     if (status != HOTFN_OK) {
         return status;
     }
-    r->sums = hfn_alloc(&r->env, sizeof *r->sums);
+    r->sums = hfn_allocate_zeroed(&r->env, sizeof *r->sums);
     if (!r->sums || hfn_profile_sum_times(r) != HOTFN_OK) {
         hotfn_record_close(r);
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for times");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                "no memory for times");
     }
     *out = r;
     return HOTFN_OK;
@@ -71,7 +72,7 @@ void hotfn_record_close(hotfn_record *r)
     if (r->sums) {
         hfn_callers_free(r);
         hfn_time_sums_finish(r->sums);
-        hfn_free(&r->env, r->sums, sizeof *r->sums);
+        hfn_free_memory(&r->env, r->sums, sizeof *r->sums);
     }
     hfn_record_free(r);
 }
@@ -98,7 +99,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, row), NULL, r->slot_count);
     memcpy(t.name, cell.name, sizeof t.name - 1);
     t.busy_ns = hfn_record_busy_ns(r, row);
-    return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* Choose both; the former choice stays if no row has both. */

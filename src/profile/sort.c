@@ -93,7 +93,7 @@ hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *ord
     if (!has_key(r, by)) {
         return HOTFN_E_UNSUPPORTED;
     }
-    items = hfn_alloc(&r->env, bytes);
+    items = hfn_allocate_zeroed(&r->env, bytes);
     if (!items) {
         return HOTFN_E_NO_MEMORY;
     }
@@ -103,11 +103,11 @@ hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *ord
     for (uint32_t i = 0; i < count; i++) {
         rank_function(r, i, by, &items[i]);
     }
-    sorted = hfn_sort(items, items + count, count, sizeof *items,
-                      by == HOTFN_BY_NAME ? comes_before_by_name : comes_before);
+    sorted = hfn_sort_items(items, items + count, count, sizeof *items,
+                            by == HOTFN_BY_NAME ? comes_before_by_name : comes_before);
     for (size_t i = 0; i < count; i++) {
         order[i] = sorted[i].index;
     }
-    hfn_free(&r->env, items, bytes);
+    hfn_free_memory(&r->env, items, bytes);
     return HOTFN_OK;
 }

@@ -69,7 +69,7 @@ static void step(search *s)
 bool hfn_time_find_cycles(hfn_time_sums *sums)
 {
     uint32_t count = sums->slot_count;
-    uint32_t *memory = hfn_alloc(&sums->env, 5 * (size_t)count * sizeof *memory);
+    uint32_t *memory = hfn_allocate_zeroed(&sums->env, 5 * (size_t)count * sizeof *memory);
     search s = { .sums = sums };
 
     if (!memory) {
@@ -89,6 +89,6 @@ bool hfn_time_find_cycles(hfn_time_sums *sums)
             step(&s);
         }
     }
-    hfn_free(&sums->env, memory, 5 * (size_t)count * sizeof *memory);
+    hfn_free_memory(&sums->env, memory, 5 * (size_t)count * sizeof *memory);
     return true;
 }

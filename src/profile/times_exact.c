@@ -396,8 +396,8 @@ bool hfn_times_use_exact(hotfn_record *r)
     search s = { .r = r };
     bool held;
 
-    s.tails = hfn_alloc(&r->env, bytes);
-    s.counts = hfn_alloc(&r->env, counts_bytes);
+    s.tails = hfn_allocate_zeroed(&r->env, bytes);
+    s.counts = hfn_allocate_zeroed(&r->env, counts_bytes);
     if (s.tails && s.counts) {
         s.found = s.tails + slots;
         s.made = s.found + slots;
@@ -413,7 +413,7 @@ bool hfn_times_use_exact(hotfn_record *r)
         }
     }
     held = s.tails && s.counts;
-    hfn_free(&r->env, s.tails, bytes);
-    hfn_free(&r->env, s.counts, counts_bytes);
+    hfn_free_memory(&r->env, s.tails, bytes);
+    hfn_free_memory(&r->env, s.counts, counts_bytes);
     return held;
 }

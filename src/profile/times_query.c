@@ -389,7 +389,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
         fill_reason(r, HFN_REASON_OF(word), &t);
         fill_times(r, slot, &t);
     }
-    return hfn_give(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts)

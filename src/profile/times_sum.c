@@ -158,8 +158,8 @@ static bool comes_before(const void *left, const void *right)
 static bool new_edge(hfn_time_sums *out, const keyed *key)
 {
     size_t capacity = out->edge_capacity;
-    bool held = hfn_grow(&out->env, (void **)&out->edges, &capacity, out->edge_count + 1u,
-                         sizeof *out->edges);
+    bool held = hfn_grow_array(&out->env, (void **)&out->edges, &capacity, out->edge_count + 1u,
+                               sizeof *out->edges);
 
     out->edge_capacity = (uint32_t)capacity;
     if (held) {
@@ -188,7 +188,8 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
     size_t bytes = (size_t)t->node_count * sizeof(keyed);
-    keyed *items = hfn_alloc(&out->env, bytes), *room = hfn_alloc(&out->env, bytes);
+    keyed *items = hfn_allocate_zeroed(&out->env, bytes),
+          *room = hfn_allocate_zeroed(&out->env, bytes);
     bool held = items && room;
     uint32_t count = 0;
 
@@ -201,10 +202,11 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
         }
     }
-    held = held &&
-           name_edges(out, t, hfn_sort(items, room, count, sizeof *items, comes_before), count);
-    hfn_free(&out->env, items, bytes);
-    hfn_free(&out->env, room, bytes);
+    held =
+        held &&
+        name_edges(out, t, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
+    hfn_free_memory(&out->env, items, bytes);
+    hfn_free_memory(&out->env, room, bytes);
     return held;
 }
 
@@ -212,7 +214,7 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
 static bool drop_uncalled_edges(hfn_time_sums *out)
 {
     size_t bytes = out->edge_count * sizeof(uint32_t);
-    uint32_t *place = hfn_alloc(&out->env, bytes), kept = 0;
+    uint32_t *place = hfn_allocate_zeroed(&out->env, bytes), kept = 0;
 
     if (!place) {
         return false;
@@ -228,7 +230,7 @@ static bool drop_uncalled_edges(hfn_time_sums *out)
             out->nodes[i].edge = place[out->nodes[i].edge];
         }
     }
-    hfn_free(&out->env, place, bytes);
+    hfn_free_memory(&out->env, place, bytes);
     out->edge_count = kept;
     return true;
 }
@@ -239,7 +241,7 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
     size_t bytes = ((size_t)t->node_count + out->edge_count + in->slot_count) * sizeof(uint32_t);
-    uint32_t *way = hfn_alloc(&out->env, bytes);
+    uint32_t *way = hfn_allocate_zeroed(&out->env, bytes);
     uint32_t *edges, *slots, depth = 0;
 
     if (!way) {
@@ -264,7 +266,7 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
         }
         way[depth++] = i;
     }
-    hfn_free(&out->env, way, bytes);
+    hfn_free_memory(&out->env, way, bytes);
     return true;
 }
 
@@ -355,10 +357,10 @@ bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn
     out->node_count = in->times->node_count;
     out->entry_count = in->times->entry_count;
     out->thread_count = in->times->thread_count;
-    out->threads = hfn_alloc(env, out->thread_count * sizeof *out->threads);
-    out->slots = hfn_alloc(env, in->slot_count * sizeof *out->slots);
-    out->nodes = hfn_alloc(env, out->node_count * sizeof *out->nodes);
-    out->entry_order = hfn_alloc(env, out->entry_count * sizeof *out->entry_order);
+    out->threads = hfn_allocate_zeroed(env, out->thread_count * sizeof *out->threads);
+    out->slots = hfn_allocate_zeroed(env, in->slot_count * sizeof *out->slots);
+    out->nodes = hfn_allocate_zeroed(env, out->node_count * sizeof *out->nodes);
+    out->entry_order = hfn_allocate_zeroed(env, out->entry_count * sizeof *out->entry_order);
     if (out->threads && out->slots && out->nodes && out->entry_order) {
         sum_threads(out, in->times);
         sum_cells(out, in);
@@ -375,11 +377,11 @@ void hfn_time_sums_finish(hfn_time_sums *s)
 {
     hotfn_env env = s->env;
 
-    hfn_free(&env, s->threads, s->thread_count * sizeof *s->threads);
-    hfn_free(&env, s->slots, s->slot_count * sizeof *s->slots);
-    hfn_free(&env, s->nodes, s->node_count * sizeof *s->nodes);
-    hfn_free(&env, s->entry_order, s->entry_count * sizeof *s->entry_order);
-    hfn_free(&env, s->edges, s->edge_capacity * sizeof *s->edges);
+    hfn_free_memory(&env, s->threads, s->thread_count * sizeof *s->threads);
+    hfn_free_memory(&env, s->slots, s->slot_count * sizeof *s->slots);
+    hfn_free_memory(&env, s->nodes, s->node_count * sizeof *s->nodes);
+    hfn_free_memory(&env, s->entry_order, s->entry_count * sizeof *s->entry_order);
+    hfn_free_memory(&env, s->edges, s->edge_capacity * sizeof *s->edges);
     memset(s, 0, sizeof *s);
     s->env = env;
 }

@@ -40,7 +40,7 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     known = (double)ticks + sum->more_ticks - sum->cut_ticks;
     known = known < 0 ? 0 : known < 1.8e19 ? known : 1.8e19;
     e.total_ns = hfn_times_ns(r, hfn_times_cut(r, sum->callee, (uint64_t)known));
-    return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_record_node *out)
@@ -70,7 +70,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
             n.self_alloc = r->times.allocs[index];
         }
     }
-    return hfn_give(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* From the run's start; the clock may have begun a little later than the record. */
@@ -125,7 +125,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     s.node = call->node < node_count(r) ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
     s.duration_ns = hfn_times_one_call_ns(r, &r->sums->slots[call->slot], call->ticks);
-    return hfn_give(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* The thread whose events end behind index. */
@@ -176,7 +176,7 @@ hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn
     e.function = function_of(r, r->times.events[index].slot);
     e.kind = r->times.events[index].kind;
     e.time_ns = since_start(r, r->times.events[index].ticks);
-    return hfn_give(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
@@ -252,7 +252,7 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
     if (r->times.present) {
         fill_info(r, &info);
     }
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)

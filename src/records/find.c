@@ -90,7 +90,7 @@ static void find_linker_name(const hotfn_record *r, const char *name, found_func
 /* The glob that matches exactly name; to be freed with 2 * strlen(name) + 1 bytes. */
 static char *quote_as_glob(const hotfn_env *env, const char *name)
 {
-    char *glob = hfn_alloc(env, 2 * strlen(name) + 1), *at = glob;
+    char *glob = hfn_allocate_zeroed(env, 2 * strlen(name) + 1), *at = glob;
 
     for (; glob && *name; name++) {
         if (strchr("*?[]\\", *name)) {
@@ -120,7 +120,7 @@ static bool find_spelling(const hotfn_record *r, const char *name, found_functio
         }
     }
     hfn_matcher_finish(&matcher);
-    hfn_free(&r->env, glob, 2 * strlen(name) + 1);
+    hfn_free_memory(&r->env, glob, 2 * strlen(name) + 1);
     return !matcher.out_of_memory;
 }
 
@@ -135,17 +135,18 @@ static hotfn_status fail_ambiguous(const hotfn_record *r, const char *name,
         hotfn_record_get_function(r, indices[i], &f[i]);
         hotfn_record_get_module(r, f[i].module, &m[i]);
     }
-    return hfn_fail(err, HOTFN_E_OPTION, r->path, HOTFN_NO_OFFSET,
-                    "the name '%.150s' is ambiguous: %" PRIu32
-                    " functions have it, among them %.60s+0x%" PRIx64 " and %.60s+0x%" PRIx64,
-                    name, found->count, m[0].file, f[0].rva, m[1].file, f[1].rva);
+    return hfn_report_error(err, HOTFN_E_OPTION, r->path, HOTFN_NO_OFFSET,
+                            "the name '%.150s' is ambiguous: %" PRIu32
+                            " functions have it, among them %.60s+0x%" PRIx64
+                            " and %.60s+0x%" PRIx64,
+                            name, found->count, m[0].file, f[0].rva, m[1].file, f[1].rva);
 }
 
 hotfn_status hotfn_record_find_function(const hotfn_record *r, const char *name, uint32_t *out,
                                         hotfn_error *err)
 {
     if (!r || !name || !out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     found_functions found = { 0, 0, 0 };
@@ -154,11 +155,12 @@ hotfn_status hotfn_record_find_function(const hotfn_record *r, const char *name,
         find_linker_name(r, name, &found);
     }
     if (name[0] && found.count == 0 && !find_spelling(r, name, &found)) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for names");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
+                                "no memory for names");
     }
     if (found.count == 0) {
-        return hfn_fail(err, HOTFN_E_NOT_FOUND, r->path, HOTFN_NO_OFFSET,
-                        "the record has no function '%.200s'", name);
+        return hfn_report_error(err, HOTFN_E_NOT_FOUND, r->path, HOTFN_NO_OFFSET,
+                                "the record has no function '%.200s'", name);
     }
     if (found.count > 1) {
         return fail_ambiguous(r, name, &found, err);

@@ -35,19 +35,19 @@ static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_e
 hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
 {
     if (!out || !live) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_snapshot *s;
     hotfn_status status;
 
     if (!hfn_os_is_open(live->file)) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "only the process that created a record can take snapshots of it");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "only the process that created a record can take snapshots of it");
     }
-    s = hfn_alloc(&live->env, sizeof *s);
+    s = hfn_allocate_zeroed(&live->env, sizeof *s);
     if (!s) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     s->env = live->env;
     s->time_ns = hfn_os_wall_ns();
@@ -75,7 +75,7 @@ void hotfn_snapshot_destroy(hotfn_snapshot *s)
     env = s->env;
     hfn_packed_finish(&s->rows);
     hfn_times_finish(&s->times);
-    hfn_free(&env, s, sizeof *s);
+    hfn_free_memory(&env, s, sizeof *s);
 }
 
 uint64_t hotfn_snapshot_get_time_ns(const hotfn_snapshot *s)
@@ -101,7 +101,7 @@ static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const h
     if (status == HOTFN_OK &&
         !hfn_packed_subtract(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
                              live->slot_count)) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
     }
     hfn_packed_finish(&now);
     return status;
@@ -126,7 +126,7 @@ static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out
     }
     hfn_times_finish(&now);
     return status == HOTFN_E_NO_MEMORY
-               ? hfn_fail(err, status, live->path, HOTFN_NO_OFFSET, "no memory for times")
+               ? hfn_report_error(err, status, live->path, HOTFN_NO_OFFSET, "no memory for times")
                : status;
 }
 
@@ -191,17 +191,18 @@ static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *
 {
     uint64_t bytes = parts->byte_counts[HFN_SECTION_STATES];
     bool sync = live->is_durable && strcmp(path, live->path) == 0;
-    uint8_t *states = hfn_alloc(&live->env, bytes);
+    uint8_t *states = hfn_allocate_zeroed(&live->env, bytes);
     hotfn_status status;
 
     if (!states) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for a record");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                "no memory for a record");
     }
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
     hfn_refuse_waiting_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
-    hfn_free(&live->env, states, bytes);
+    hfn_free_memory(&live->env, states, bytes);
     return status;
 }
 
@@ -210,7 +211,7 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
                                const hotfn_snapshot *to, hotfn_error *err)
 {
     if (!live || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_parts parts = { .state = state, .exit_code = exit_code };
@@ -219,13 +220,13 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
     hfn_packed rows;
 
     if (!hfn_os_is_open(live->file)) {
-        return hfn_fail(err, HOTFN_E_STATE, path, HOTFN_NO_OFFSET,
-                        "only the process that created a record can finish it");
+        return hfn_report_error(err, HOTFN_E_STATE, path, HOTFN_NO_OFFSET,
+                                "only the process that created a record can finish it");
     }
     if (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
         state != HOTFN_RECORD_MERGED) {
-        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                        "a record is finished as finished, killed or merged");
+        return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
+                                "a record is finished as finished, killed or merged");
     }
     hfn_live_settle_clock(live);
     hfn_packed_init(&rows, &live->env);

@@ -17,8 +17,8 @@ void hfn_packed_init(hfn_packed *p, const hotfn_env *env)
 
 void hfn_packed_finish(hfn_packed *p)
 {
-    hfn_free(&p->env, p->bytes, p->byte_capacity);
-    hfn_free(&p->env, p->ends, p->row_capacity * sizeof *p->ends);
+    hfn_free_memory(&p->env, p->bytes, p->byte_capacity);
+    hfn_free_memory(&p->env, p->ends, p->row_capacity * sizeof *p->ends);
     p->bytes = NULL;
     p->ends = NULL;
     p->byte_count = p->byte_capacity = p->row_count = p->row_capacity = 0;
@@ -41,8 +41,8 @@ bool hfn_packed_append(hfn_packed *p, const uint64_t *counts, uint64_t slot_coun
             p->zeros++;
             continue;
         }
-        if (!hfn_grow(&p->env, (void **)&p->bytes, &p->byte_capacity,
-                      p->byte_count + 2 * MAX_ULEB_BYTES, 1)) {
+        if (!hfn_grow_array(&p->env, (void **)&p->bytes, &p->byte_capacity,
+                            p->byte_count + 2 * MAX_ULEB_BYTES, 1)) {
             return false;
         }
         put_uleb(p, p->zeros);
@@ -59,8 +59,8 @@ void hfn_packed_skip_slots(hfn_packed *p, uint64_t zero_count)
 
 bool hfn_packed_end_row(hfn_packed *p)
 {
-    if (!hfn_grow(&p->env, (void **)&p->ends, &p->row_capacity, p->row_count + 1,
-                  sizeof *p->ends)) {
+    if (!hfn_grow_array(&p->env, (void **)&p->ends, &p->row_capacity, p->row_count + 1,
+                        sizeof *p->ends)) {
         return false;
     }
     p->ends[p->row_count++] = p->byte_count;
@@ -147,7 +147,8 @@ static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 
 static hotfn_status no_memory(const row_reader *r)
 {
-    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
+    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
+                            "no memory for counts");
 }
 
 /* A count that is being incremented is not torn: the kernel copies aligned words as a whole. */
@@ -163,8 +164,8 @@ static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
         hfn_packed_skip_slots(r->out, (data - at) / sizeof(uint64_t));
         error = hfn_os_read_at(r->file, data, r->chunk, bytes, &done);
         if (error != 0 || done < bytes) {
-            return hfn_fail(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
-                            error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
+            return hfn_report_error(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
+                                    error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
         }
         if (!hfn_packed_append(r->out, r->chunk, bytes / sizeof(uint64_t))) {
             return no_memory(r);
@@ -182,7 +183,7 @@ hotfn_status hfn_packed_read(hfn_packed *out, hfn_os_file file, uint64_t rows_of
     hotfn_status status = HOTFN_OK;
 
     r.has_holes = has_holes(file, (uint64_t)row_count * row_bytes);
-    r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
+    r.chunk = hfn_allocate_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk) {
         return no_memory(&r);
     }
@@ -191,7 +192,7 @@ hotfn_status hfn_packed_read(hfn_packed *out, hfn_os_file file, uint64_t rows_of
 
         status = read_row(&r, begin, begin + (uint64_t)slot_count * sizeof(uint64_t));
     }
-    hfn_free(&out->env, r.chunk, CHUNK_BYTES);
+    hfn_free_memory(&out->env, r.chunk, CHUNK_BYTES);
     return status;
 }
 
@@ -211,7 +212,7 @@ bool hfn_packed_subtract(hfn_packed *out, const hfn_packed *to, const hfn_packed
                          uint32_t slot_count)
 {
     size_t bytes = (size_t)slot_count * sizeof(uint64_t);
-    uint64_t *counts = hfn_alloc(&out->env, bytes);
+    uint64_t *counts = hfn_allocate_zeroed(&out->env, bytes);
     bool ok = counts != NULL;
 
     for (size_t row = 0; ok && row < to->row_count; row++) {
@@ -220,6 +221,6 @@ bool hfn_packed_subtract(hfn_packed *out, const hfn_packed *to, const hfn_packed
         subtract_row(hfn_packed_row(from, row), counts, slot_count);
         ok = hfn_packed_append(out, counts, slot_count) && hfn_packed_end_row(out);
     }
-    hfn_free(&out->env, counts, bytes);
+    hfn_free_memory(&out->env, counts, bytes);
     return ok;
 }

@@ -55,8 +55,8 @@ hotfn_status hfn_record_report_damage(hotfn_record *r, uint64_t offset, hotfn_er
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (!r->tolerant) {
-        return hfn_fail(err, HOTFN_E_FORMAT, r->path, offset,
-                        "%s (hotfn repair saves what can be read)", text);
+        return hfn_report_error(err, HOTFN_E_FORMAT, r->path, offset,
+                                "%s (hotfn repair saves what can be read)", text);
     }
     if (r->lost_used < r->lost_bytes) {
         n = snprintf(r->lost + r->lost_used, r->lost_bytes - r->lost_used, "%s%s",
@@ -136,8 +136,9 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
     if (status != HOTFN_OK) {
         return status;
     }
-    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_alloc_unset(&r->env, wanted + 2))) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for the record");
+    if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_allocate_unset(&r->env, wanted + 2))) {
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, s->offset,
+                                "no memory for the record");
     }
     part->byte_count = wanted;
     got = read_some(in, part->bytes, wanted, s->offset);
@@ -147,7 +148,7 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
                                         section_names[type]);
     }
     if ((s->flags & HFN_SECTION_HAS_CRC) && type != HFN_SECTION_PACKED_ROWS &&
-        hfn_crc32c(0, part->bytes, wanted) != s->crc) {
+        hfn_compute_crc32c(0, part->bytes, wanted) != s->crc) {
         return hfn_record_report_damage(r, s->offset, err, "the %s are damaged (checksum)",
                                         section_names[type]);
     }
@@ -161,8 +162,8 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
     r->slot_count = hfn_read_le32(r->header + HFN_AT_SLOTS);
     if (r->module_count > MAX_MODULES || r->function_count > MAX_FUNCTIONS ||
         r->slot_count > MAX_SLOTS || hfn_read_le64(r->header + HFN_AT_STRINGS) > MAX_STRING_BYTES) {
-        return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
-                        "the counts in the header are larger than any record has");
+        return hfn_report_error(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
+                                "the counts in the header are larger than any record has");
     }
     return HOTFN_OK;
 }
@@ -177,8 +178,8 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
 
     if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
         r->slot_count > row_bytes / sizeof(uint64_t)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
-                        "the record's rows are too short for its slots");
+        return hfn_report_error(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
+                                "the record's rows are too short for its slots");
     }
     if (count > there / row_bytes) {
         hotfn_status status =
@@ -207,10 +208,10 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
     }
     rows->byte_count = rows->byte_capacity = part->byte_count - ends_bytes;
     rows->row_count = rows->row_capacity = r->thread_count;
-    rows->bytes = hfn_alloc(&r->env, rows->byte_count);
-    rows->ends = hfn_alloc(&r->env, ends_bytes);
+    rows->bytes = hfn_allocate_zeroed(&r->env, rows->byte_count);
+    rows->ends = hfn_allocate_zeroed(&r->env, ends_bytes);
     if (!rows->bytes || !rows->ends) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for counts");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for counts");
     }
     memcpy(rows->bytes, part->bytes + ends_bytes, rows->byte_count);
     for (uint32_t i = 0; i < r->thread_count; i++) {
@@ -233,7 +234,7 @@ static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotf
     hotfn_status status = hfn_record_load_section(r, in, HFN_SECTION_PACKED_ROWS, err);
 
     if (status == HOTFN_OK && (s->flags & HFN_SECTION_HAS_CRC) &&
-        hfn_crc32c(0, part->bytes, part->byte_count) != s->crc) {
+        hfn_compute_crc32c(0, part->bytes, part->byte_count) != s->crc) {
         status = hfn_record_report_damage(r, s->offset, err,
                                           "the counts are damaged (checksum): each may "
                                           "be wrong");
@@ -241,7 +242,7 @@ static hotfn_status load_packed_rows(hotfn_record *r, const hfn_source *in, hotf
     if (status == HOTFN_OK) {
         status = split_packed(r, part, err);
     }
-    hfn_free(&r->env, part->bytes, part->byte_count + 2);
+    hfn_free_memory(&r->env, part->bytes, part->byte_count + 2);
     *part = (hfn_part){ NULL, 0 };
     return status;
 }
@@ -322,9 +323,10 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     if (status != HOTFN_OK) {
         return status;
     }
-    r->totals = hfn_alloc(&r->env, (uint64_t)r->slot_count * sizeof *r->totals);
+    r->totals = hfn_allocate_zeroed(&r->env, (uint64_t)r->slot_count * sizeof *r->totals);
     if (!r->totals) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for counts");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
+                                "no memory for counts");
     }
     hfn_record_sum_rows(r);
     status = hfn_record_load_times(r, in, err);
@@ -346,17 +348,19 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
     hfn_os_error error = hfn_os_open_file(&out->file, path, HFN_OS_READ | HFN_OS_NO_WAIT);
 
     if (error != 0 && is_dangling_link(path, error)) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "the link leads to a live record that is gone, since hotfn run was killed "
-                        "(run with --durable where that may happen)");
+        return hfn_report_error(
+            err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+            "the link leads to a live record that is gone, since hotfn run was killed "
+            "(run with --durable where that may happen)");
     }
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record cannot be opened: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "the record cannot be opened: %s", hfn_os_get_error_text(error));
     }
     if (hfn_os_get_file_info(out->file, &info) != 0 || info.kind != HFN_OS_REGULAR_FILE) {
         hfn_os_close_file(out->file);
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "the record is not a regular file");
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "the record is not a regular file");
     }
     out->file_bytes = info.byte_count;
     return HOTFN_OK;
@@ -373,20 +377,20 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
     if (status != HOTFN_OK) {
         return status;
     }
-    r = hfn_alloc(&filled, sizeof *r);
+    r = hfn_allocate_zeroed(&filled, sizeof *r);
     if (r) {
         r->env = filled;
         hfn_times_init(&r->times, &r->env);
         r->tolerant = lost != NULL;
         r->lost = lost;
         r->lost_bytes = lost_bytes;
-        r->path = hfn_alloc(&filled, strlen(path) + 1);
+        r->path = hfn_allocate_zeroed(&filled, strlen(path) + 1);
     }
     if (r && r->path) {
         memcpy(r->path, path, strlen(path) + 1);
         status = load_record(r, &in, err);
     } else {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
     hfn_os_close_file(in.file);
     if (status != HOTFN_OK) {
@@ -406,13 +410,13 @@ void hfn_record_free(hotfn_record *r)
     }
     env = r->env;
     for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++) {
-        hfn_free(&env, r->parts[type].bytes, r->parts[type].byte_count + 2);
+        hfn_free_memory(&env, r->parts[type].bytes, r->parts[type].byte_count + 2);
     }
     hfn_packed_finish(&r->rows);
     hfn_record_drop_times(r);
-    hfn_free(&env, r->totals, (uint64_t)r->slot_count * sizeof *r->totals);
+    hfn_free_memory(&env, r->totals, (uint64_t)r->slot_count * sizeof *r->totals);
     if (r->path) {
-        hfn_free(&env, r->path, strlen(r->path) + 1);
+        hfn_free_memory(&env, r->path, strlen(r->path) + 1);
     }
-    hfn_free(&env, r, sizeof *r);
+    hfn_free_memory(&env, r, sizeof *r);
 }

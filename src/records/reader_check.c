@@ -32,8 +32,8 @@ static hotfn_status check_tables(hotfn_record *r, hotfn_error *err)
 
     for (uint32_t type = HFN_SECTION_MODULES; type <= HFN_SECTION_CELLS; type++) {
         if (r->layout.sections[type].type == 0 && !r->tolerant) {
-            return hfn_fail(err, HOTFN_E_FORMAT, r->path, HFN_HEADER_BYTES,
-                            "the record has no section %u", type);
+            return hfn_report_error(err, HOTFN_E_FORMAT, r->path, HFN_HEADER_BYTES,
+                                    "the record has no section %u", type);
         }
     }
     for (size_t i = 0; i < HFN_COUNT_OF(per_function); i++) {

@@ -73,7 +73,7 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.tool = get_run_text(r, "tool");
     info.path = r->path;
     info.repaired = get_run_text(r, HFN_META_REPAIRED);
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
@@ -107,7 +107,7 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
     m.note = (const char *)at + HFN_MODULE_NOTE;
-    return hfn_give(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* The last module whose first function is not after the function: modules before it may be empty.
@@ -173,7 +173,7 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
     /* counts stay valid if the function was unhooked later */
     f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);
-    return hfn_give(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 /* ---- Threads. */

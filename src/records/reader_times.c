@@ -11,12 +11,13 @@ static const uint32_t packed_types[] = {
 
 static hotfn_status no_memory(const hotfn_record *r, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for times");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
+                            "no memory for times");
 }
 
 static void forget_part(hotfn_record *r, uint32_t type)
 {
-    hfn_free(&r->env, r->parts[type].bytes, r->parts[type].byte_count + 2);
+    hfn_free_memory(&r->env, r->parts[type].bytes, r->parts[type].byte_count + 2);
     r->parts[type] = (hfn_part){ NULL, 0 };
 }
 
@@ -111,7 +112,7 @@ static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 
 static bool make_slot_functions(hotfn_record *r)
 {
-    r->slot_functions = hfn_alloc(&r->env, r->slot_count * sizeof *r->slot_functions);
+    r->slot_functions = hfn_allocate_zeroed(&r->env, r->slot_count * sizeof *r->slot_functions);
     if (!r->slot_functions) {
         return false;
     }
@@ -154,7 +155,7 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
 
 void hfn_record_drop_times(hotfn_record *r)
 {
-    hfn_free(&r->env, r->slot_functions, r->slot_count * sizeof *r->slot_functions);
+    hfn_free_memory(&r->env, r->slot_functions, r->slot_count * sizeof *r->slot_functions);
     r->slot_functions = NULL;
     hfn_times_finish(&r->times);
 }

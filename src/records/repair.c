@@ -88,12 +88,12 @@ static bool pad_states(hotfn_record *r, uint32_t type)
     if (part->byte_count == 0 || part->byte_count >= bytes) {
         return true;
     }
-    whole = hfn_alloc(&r->env, bytes + 2); /* a part has two NULs after it */
+    whole = hfn_allocate_zeroed(&r->env, bytes + 2); /* a part has two NULs after it */
     if (!whole) {
         return false;
     }
     memcpy(whole, part->bytes, part->byte_count);
-    hfn_free(&r->env, part->bytes, part->byte_count + 2);
+    hfn_free_memory(&r->env, part->bytes, part->byte_count + 2);
     part->bytes = whole;
     part->byte_count = bytes;
     return true;
@@ -140,7 +140,8 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
     }
     both = before[0] && lost[0];
     noted.byte_count = kept + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
-    noted.bytes = hfn_alloc(&r->env, noted.byte_count + 2); /* a part has two NULs after it */
+    noted.bytes =
+        hfn_allocate_zeroed(&r->env, noted.byte_count + 2); /* a part has two NULs after it */
     if (!noted.bytes) {
         return false;
     }
@@ -148,7 +149,7 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
     memcpy(noted.bytes + kept, key, sizeof key);
     snprintf((char *)noted.bytes + kept + sizeof key, noted.byte_count - kept - sizeof key,
              "%s%s%s", before, both ? "; " : "", lost);
-    hfn_free(&r->env, texts->bytes, texts->byte_count + 2);
+    hfn_free_memory(&r->env, texts->bytes, texts->byte_count + 2);
     *texts = noted;
     return true;
 }
@@ -173,7 +174,8 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
         hfn_refuse_waiting_functions(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);
     } else {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
+        status =
+            hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
     }
     hfn_packed_finish(&rows);
     hfn_times_sections_finish(&times);
@@ -194,10 +196,10 @@ hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, s
         return status;
     }
     if (r->module_count == 0 && described[0]) {
-        status = hfn_fail(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
-                          "nothing of the record can be saved: %.400s", described);
+        status = hfn_report_error(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
+                                  "nothing of the record can be saved: %.400s", described);
     } else if (!hfn_record_note_repair(r, described[0] ? described : HFN_LOST_NOTHING)) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
     } else {
         status = hfn_record_write(r, to, err);
     }

@@ -7,12 +7,12 @@
 
 static void *make_array(const hotfn_env *env, uint64_t count, size_t element_bytes)
 {
-    return hfn_alloc(env, (size_t)count * element_bytes);
+    return hfn_allocate_zeroed(env, (size_t)count * element_bytes);
 }
 
 static void free_array(const hotfn_env *env, void *array, uint64_t count, size_t element_bytes)
 {
-    hfn_free(env, array, (size_t)count * element_bytes);
+    hfn_free_memory(env, array, (size_t)count * element_bytes);
 }
 
 void hfn_times_init(hfn_times *t, const hotfn_env *env)
@@ -28,13 +28,13 @@ void hfn_times_finish(hfn_times *t)
 
     free_array(&env, t->threads, t->thread_count, sizeof *t->threads);
     free_array(&env, t->event_ends, t->thread_count, sizeof *t->event_ends);
-    hfn_free(&env, t->entries, t->entry_capacity * sizeof *t->entries);
-    hfn_free(&env, t->open, t->open_capacity * sizeof *t->open);
+    hfn_free_memory(&env, t->entries, t->entry_capacity * sizeof *t->entries);
+    hfn_free_memory(&env, t->open, t->open_capacity * sizeof *t->open);
     hfn_packed_finish(&t->histograms);
     free_array(&env, t->nodes, t->node_capacity, sizeof *t->nodes);
     free_array(&env, t->allocs, t->node_capacity, sizeof *t->allocs);
     free_array(&env, t->slow, t->slow_capacity, sizeof *t->slow);
-    hfn_free(&env, t->events, t->event_capacity * sizeof *t->events);
+    hfn_free_memory(&env, t->events, t->event_capacity * sizeof *t->events);
     hfn_times_init(t, &env);
 }
 
@@ -80,8 +80,8 @@ bool hfn_times_copy(hfn_times *t, const hfn_times *from)
             return false;
         }
     }
-    if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, from->open_count,
-                  sizeof *t->open)) {
+    if (!hfn_grow_array(&t->env, (void **)&t->open, &t->open_capacity, from->open_count,
+                        sizeof *t->open)) {
         return false;
     }
     for (size_t i = 0; i < from->open_count; i++) {
@@ -105,8 +105,8 @@ bool hfn_times_copy(hfn_times *t, const hfn_times *from)
 
 bool hfn_times_add_entry(hfn_times *t, const hfn_time_entry *entry)
 {
-    if (!hfn_grow(&t->env, (void **)&t->entries, &t->entry_capacity, t->entry_count + 1,
-                  sizeof *t->entries)) {
+    if (!hfn_grow_array(&t->env, (void **)&t->entries, &t->entry_capacity, t->entry_count + 1,
+                        sizeof *t->entries)) {
         return false;
     }
     t->entries[t->entry_count++] = *entry;
@@ -117,8 +117,8 @@ bool hfn_times_add_events(hfn_times *t, const hfn_time_event *events, uint64_t c
 {
     size_t capacity = (size_t)t->event_capacity;
 
-    if (!hfn_grow(&t->env, (void **)&t->events, &capacity, (size_t)(t->event_count + count),
-                  sizeof *t->events)) {
+    if (!hfn_grow_array(&t->env, (void **)&t->events, &capacity, (size_t)(t->event_count + count),
+                        sizeof *t->events)) {
         return false;
     }
     t->event_capacity = capacity;
@@ -296,7 +296,7 @@ static bool sort_slow_calls(hfn_times *t)
     if (!room) {
         return false;
     }
-    sorted = hfn_sort(t->slow, room, t->slow_count, sizeof *room, is_earlier);
+    sorted = hfn_sort_items(t->slow, room, t->slow_count, sizeof *room, is_earlier);
     free_array(&t->env, sorted == t->slow ? room : t->slow, t->slow_capacity, sizeof *room);
     t->slow = sorted;
     return true;

@@ -30,15 +30,16 @@ static hotfn_status read_all(const live_reader *r, void *out, uint64_t byte_coun
     hfn_os_error error = hfn_os_read_at(r->file, at, out, byte_count, &done);
 
     if (error != 0 || done < byte_count) {
-        return hfn_fail(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
-                        error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
+        return hfn_report_error(r->err, HOTFN_E_IO, r->path, at + done, "times cannot be read: %s",
+                                error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
     }
     return HOTFN_OK;
 }
 
 static hotfn_status no_memory(const live_reader *r)
 {
-    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET, "no memory for times");
+    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
+                            "no memory for times");
 }
 
 /* How many elements of a section lie inside the file. */
@@ -122,9 +123,9 @@ static hotfn_status read_rows(live_reader *r)
 
     if (h->cells_at < LEAST_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
         (h->row_bytes - h->cells_at) / sizeof(hfn_time_cell) < r->slot_count) {
-        return hfn_fail(r->err, HOTFN_E_FORMAT, r->path,
-                        r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
-                        "the header of the times makes no sense");
+        return hfn_report_error(r->err, HOTFN_E_FORMAT, r->path,
+                                r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
+                                "the header of the times makes no sense");
     }
     rows = least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, h->row_bytes));
     if (!hfn_times_make_threads(r->out, r->thread_count)) {
@@ -209,12 +210,12 @@ static hotfn_status read_open_calls(live_reader *r)
         cells > 0 ? cells - 1 : 0); /* its header is as long as a cell */
     size_t owner_bytes = (size_t)rows * sizeof(hfn_thread_cell),
            end_bytes = (size_t)rows * sizeof(uint64_t);
-    hfn_thread_cell *owners = hfn_alloc(&r->out->env, owner_bytes);
-    uint64_t *ends = hfn_alloc(&r->out->env, end_bytes);
+    hfn_thread_cell *owners = hfn_allocate_zeroed(&r->out->env, owner_bytes);
+    uint64_t *ends = hfn_allocate_zeroed(&r->out->env, end_bytes);
     hotfn_status status = owners && ends ? read_logs(r, owners, ends, rows) : no_memory(r);
 
-    hfn_free(&r->out->env, owners, owner_bytes);
-    hfn_free(&r->out->env, ends, end_bytes);
+    hfn_free_memory(&r->out->env, owners, owner_bytes);
+    hfn_free_memory(&r->out->env, ends, end_bytes);
     return status;
 }
 
@@ -250,7 +251,7 @@ static void add_what_is_due(const hfn_times *t, size_t histogram, uint64_t *coun
 static hotfn_status add_latest_calls(live_reader *r)
 {
     hfn_packed *before = &r->out->histograms, all;
-    uint64_t *counts = hfn_alloc(&r->out->env, HFN_HISTOGRAM_BYTES);
+    uint64_t *counts = hfn_allocate_zeroed(&r->out->env, HFN_HISTOGRAM_BYTES);
     bool held = counts != NULL;
 
     hfn_packed_init(&all, &r->out->env);
@@ -260,7 +261,7 @@ static hotfn_status add_latest_calls(live_reader *r)
         add_what_is_due(r->out, row, counts);
         held = hfn_packed_append(&all, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(&all);
     }
-    hfn_free(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
+    hfn_free_memory(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
     hfn_packed_finish(held ? before : &all);
     if (!held) {
         return no_memory(r);
@@ -418,12 +419,12 @@ hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_lay
         return status; /* made, but nobody has timed anything yet */
     }
     r.has_holes = hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < file_bytes;
-    r.chunk = hfn_alloc_unset(&out->env, CHUNK_BYTES);
+    r.chunk = hfn_allocate_unset(&out->env, CHUNK_BYTES);
     if (!r.chunk) {
         return no_memory(&r);
     }
     status = read_everything(&r);
     out->present = status == HOTFN_OK;
-    hfn_free(&out->env, r.chunk, CHUNK_BYTES);
+    hfn_free_memory(&out->env, r.chunk, CHUNK_BYTES);
     return status;
 }

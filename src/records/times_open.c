@@ -45,14 +45,15 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
                          uint32_t pid, uint64_t now, uint64_t *ends)
 {
     size_t bytes = (size_t)rows * sizeof(seen);
-    seen *items = hfn_alloc(&t->env, bytes), *room = hfn_alloc(&t->env, bytes), *sorted;
+    seen *items = hfn_allocate_zeroed(&t->env, bytes), *room = hfn_allocate_zeroed(&t->env, bytes),
+         *sorted;
     uint32_t ended_now = main_process(t, owners, rows, pid);
     bool held = items && room;
 
     for (uint32_t i = 0; held && i < rows; i++) {
         items[i] = (seen){ t->threads[i].last_tick, owners[i].process, i };
     }
-    sorted = held ? hfn_sort(items, room, rows, sizeof *items, comes_before) : NULL;
+    sorted = held ? hfn_sort_items(items, room, rows, sizeof *items, comes_before) : NULL;
     for (uint32_t begin = 0, end; held && begin < rows; begin = end) {
         uint64_t last = sorted[begin].process == ended_now ? now : 0;
 
@@ -63,8 +64,8 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
             ends[sorted[i].row] = last;
         }
     }
-    hfn_free(&t->env, items, bytes);
-    hfn_free(&t->env, room, bytes);
+    hfn_free_memory(&t->env, items, bytes);
+    hfn_free_memory(&t->env, room, bytes);
     return held;
 }
 
@@ -72,8 +73,8 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
 
 static bool add(hfn_times *t, const hfn_unreturned *item)
 {
-    if (!hfn_grow(&t->env, (void **)&t->open, &t->open_capacity, t->open_count + 1,
-                  sizeof *t->open)) {
+    if (!hfn_grow_array(&t->env, (void **)&t->open, &t->open_capacity, t->open_count + 1,
+                        sizeof *t->open)) {
         return false;
     }
     t->open[t->open_count++] = *item;

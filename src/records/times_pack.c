@@ -17,7 +17,7 @@ typedef struct out_bytes {
 
 static bool put_bytes(out_bytes *o, const void *bytes, size_t count)
 {
-    if (!hfn_grow(&o->env, (void **)&o->bytes, &o->capacity, o->count + count, 1)) {
+    if (!hfn_grow_array(&o->env, (void **)&o->bytes, &o->capacity, o->count + count, 1)) {
         return false;
     }
     if (count > 0) {
@@ -46,7 +46,7 @@ static bool put_numbers(out_bytes *o, const uint64_t *numbers, size_t count)
 /* The bytes become the section's, in memory of just their size. */
 static bool give(hfn_times_sections *out, uint32_t type, out_bytes *o)
 {
-    uint8_t *bytes = hfn_alloc(&out->env, o->count);
+    uint8_t *bytes = hfn_allocate_zeroed(&out->env, o->count);
 
     if (bytes) {
         if (o->count > 0) {
@@ -55,7 +55,7 @@ static bool give(hfn_times_sections *out, uint32_t type, out_bytes *o)
         out->bytes[type] = bytes;
         out->byte_counts[type] = o->count;
     }
-    hfn_free(&o->env, o->bytes, o->capacity);
+    hfn_free_memory(&o->env, o->bytes, o->capacity);
     return bytes != NULL;
 }
 
@@ -90,7 +90,7 @@ static bool put_thread(out_bytes *o, const hfn_times *t, uint32_t thread, size_t
 static bool pack_threads(hfn_times_sections *out, const hfn_times *t)
 {
     size_t ends_bytes = t->thread_count * sizeof(uint64_t), entry = 0;
-    uint64_t *ends = hfn_alloc(&out->env, ends_bytes);
+    uint64_t *ends = hfn_allocate_zeroed(&out->env, ends_bytes);
     out_bytes o = { .env = out->env }, whole = { .env = out->env };
     bool held = ends != NULL;
 
@@ -99,12 +99,12 @@ static bool pack_threads(hfn_times_sections *out, const hfn_times *t)
         ends[i] = o.count;
     }
     held = held && put_bytes(&whole, ends, ends_bytes) && put_bytes(&whole, o.bytes, o.count);
-    hfn_free(&o.env, o.bytes, o.capacity);
-    hfn_free(&out->env, ends, ends_bytes);
+    hfn_free_memory(&o.env, o.bytes, o.capacity);
+    hfn_free_memory(&out->env, ends, ends_bytes);
     if (held) {
         return give(out, HFN_SECTION_PACKED_TIMES, &whole);
     }
-    hfn_free(&out->env, whole.bytes, whole.capacity);
+    hfn_free_memory(&out->env, whole.bytes, whole.capacity);
     return false;
 }
 
@@ -116,7 +116,7 @@ static bool pack_two(hfn_times_sections *out, uint32_t type, const void *first, 
     if (put_bytes(&o, first, first_bytes) && put_bytes(&o, second, second_bytes)) {
         return give(out, type, &o);
     }
-    hfn_free(&o.env, o.bytes, o.capacity);
+    hfn_free_memory(&o.env, o.bytes, o.capacity);
     return false;
 }
 
@@ -149,7 +149,7 @@ bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
 void hfn_times_sections_finish(hfn_times_sections *s)
 {
     for (uint32_t type = 0; type < HFN_SECTION_TYPES; type++) {
-        hfn_free(&s->env, s->bytes[type], s->byte_counts[type]);
+        hfn_free_memory(&s->env, s->bytes[type], s->byte_counts[type]);
     }
     memset(s->bytes, 0, sizeof s->bytes);
 }
@@ -237,9 +237,9 @@ static hotfn_status unpack_histograms(hfn_times *t, hfn_span s)
     if (used > s.size / sizeof(uint64_t)) {
         return HOTFN_E_FORMAT;
     }
-    h->ends = hfn_alloc(&h->env, used * sizeof *h->ends);
+    h->ends = hfn_allocate_zeroed(&h->env, used * sizeof *h->ends);
     h->row_capacity = used;
-    h->bytes = hfn_alloc(&h->env, bytes.size);
+    h->bytes = hfn_allocate_zeroed(&h->env, bytes.size);
     h->byte_count = h->byte_capacity = bytes.size;
     if (!h->ends || !h->bytes) {
         return HOTFN_E_NO_MEMORY;
@@ -308,7 +308,7 @@ static hotfn_status unpack_events(hfn_times *t, hfn_span s)
     if (end == 0) {
         return HOTFN_OK;
     }
-    t->events = hfn_alloc(&t->env, (size_t)end * sizeof *t->events);
+    t->events = hfn_allocate_zeroed(&t->env, (size_t)end * sizeof *t->events);
     if (!t->events) {
         return HOTFN_E_NO_MEMORY;
     }

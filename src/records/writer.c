@@ -23,9 +23,10 @@ typedef struct writer {
 
 static hotfn_status write_failed(const writer *w, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_IO, w->path, w->at,
-                    "the record cannot be written: %s; free some space or choose another file (-o)",
-                    hfn_os_get_error_text(w->error));
+    return hfn_report_error(
+        err, HOTFN_E_IO, w->path, w->at,
+        "the record cannot be written: %s; free some space or choose another file (-o)",
+        hfn_os_get_error_text(w->error));
 }
 
 static bool write_at(writer *w, const void *bytes, uint64_t byte_count, uint64_t at)
@@ -54,7 +55,7 @@ static bool append_bytes(writer *w, hfn_section *s, const uint8_t *bytes, uint64
         size_t n = byte_count - done < CHUNK_BYTES ? (size_t)(byte_count - done) : CHUNK_BYTES;
 
         memcpy(w->chunk, bytes + done, n);
-        s->crc = hfn_crc32c(s->crc, w->chunk, n);
+        s->crc = hfn_compute_crc32c(s->crc, w->chunk, n);
         if (!write_at(w, w->chunk, n, w->at)) {
             return false;
         }
@@ -186,9 +187,9 @@ static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *tempor
     hfn_os_error error = hfn_os_create_temporary(&w->file, w->path, 0, temporary, name_bytes);
 
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
-                        "the record cannot be created there: %s; choose another file (-o)",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
+                                "the record cannot be created there: %s; choose another file (-o)",
+                                hfn_os_get_error_text(error));
     }
     if (!write_file(w, parts, sync)) {
         status = write_failed(w, err);
@@ -201,8 +202,9 @@ static hotfn_status replace_file(writer *w, const hfn_parts *parts, char *tempor
     if (status == HOTFN_OK) {
         error = hfn_os_replace_file(temporary, w->path);
         if (error != 0) {
-            status = hfn_fail(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
-                              "the file cannot be replaced: %s", hfn_os_get_error_text(error));
+            status =
+                hfn_report_error(err, HOTFN_E_IO, w->path, HOTFN_NO_OFFSET,
+                                 "the file cannot be replaced: %s", hfn_os_get_error_text(error));
         }
     }
     if (status != HOTFN_OK) {
@@ -224,18 +226,19 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
         info.kind != HFN_OS_LINK) {
         return info.kind == HFN_OS_NULL_DEVICE
                    ? HOTFN_OK
-                   : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                              "the record must be a regular file: choose another file (-o)");
+                   : hfn_report_error(
+                         err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                         "the record must be a regular file: choose another file (-o)");
     }
-    w = hfn_alloc(env, sizeof *w);
-    temporary = hfn_alloc(env, name_bytes);
+    w = hfn_allocate_zeroed(env, sizeof *w);
+    temporary = hfn_allocate_zeroed(env, name_bytes);
     if (w && temporary) {
         w->path = path;
         status = replace_file(w, parts, temporary, name_bytes, sync, err);
     } else {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
-    hfn_free(env, temporary, name_bytes);
-    hfn_free(env, w, sizeof *w);
+    hfn_free_memory(env, temporary, name_bytes);
+    hfn_free_memory(env, w, sizeof *w);
     return status;
 }

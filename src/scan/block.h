@@ -32,7 +32,7 @@ typedef struct hfn_scan_function {
     uint32_t reason_offset, flags, reserved;
 } hfn_scan_function;
 
-/* Scan the file and give its block (owned: hfn_free with *bytes). */
+/* Scan the file and give its block (owned: hfn_free_memory with *bytes). */
 hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
                            const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
                            hotfn_error *err);

@@ -50,8 +50,8 @@ static void select_functions(hfn_scan_choice *choice, hfn_selector *selector, co
 
 static hotfn_status fail_without_memory(const hotfn_scan *scan, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET,
-                    "no memory to choose its functions");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET,
+                            "no memory to choose its functions");
 }
 
 /* Select the functions that the list and the selection both have. */
@@ -71,7 +71,7 @@ static hotfn_status apply_rules(hfn_scan_choice *choice, const hfn_function_rule
         return status;
     }
     if (rules->list) {
-        listed = hfn_alloc(env, bytes);
+        listed = hfn_allocate_zeroed(env, bytes);
         list.rvas = listed;
         status = listed
                      ? hotfn_scan_find_listed(scan, rules->list, listed,
@@ -82,7 +82,7 @@ static hotfn_status apply_rules(hfn_scan_choice *choice, const hfn_function_rule
         select_functions(choice, &selector, &list);
         status = hfn_selector_get_status(&selector, scan->path, err);
     }
-    hfn_free(env, listed, bytes);
+    hfn_free_memory(env, listed, bytes);
     hfn_selector_close(&selector);
     return status;
 }
@@ -125,7 +125,7 @@ hotfn_status hfn_scan_choose(hfn_scan_choice *out, const hotfn_scan *scan, hfn_m
 
     describe_module(&choice.module, scan,
                     lists_functions ? module_flags : module_flags | HOTFN_MODULE_LEFT_OUT);
-    choice.selected = hfn_alloc(&scan->env, scan->header.function_count);
+    choice.selected = hfn_allocate_zeroed(&scan->env, scan->header.function_count);
     if (!choice.selected) {
         return fail_without_memory(scan, err);
     }
@@ -146,7 +146,7 @@ void hfn_scan_choice_finish(hfn_scan_choice *choice)
 {
     const hotfn_scan *scan = choice->scan;
 
-    hfn_free(&scan->env, choice->selected, scan->header.function_count);
+    hfn_free_memory(&scan->env, choice->selected, scan->header.function_count);
     choice->selected = NULL;
 }
 

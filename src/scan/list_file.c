@@ -11,13 +11,13 @@
 
 static hotfn_status no_memory(hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, "", HOTFN_NO_OFFSET, "no memory for a list");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, "", HOTFN_NO_OFFSET, "no memory for a list");
 }
 
 static hotfn_list *new_list(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_list *list = hfn_alloc(&filled, sizeof *list);
+    hotfn_list *list = hfn_allocate_zeroed(&filled, sizeof *list);
 
     if (!list) {
         return NULL;
@@ -33,7 +33,7 @@ hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const
                                hotfn_error *err)
 {
     if (!out || !image) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -62,10 +62,11 @@ hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const
 hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_error *err)
 {
     if (list->info.entry_count == UINT32_MAX - 1) {
-        return hfn_fail(err, HOTFN_E_LIMIT, "", HOTFN_NO_OFFSET, "too many functions in a list");
+        return hfn_report_error(err, HOTFN_E_LIMIT, "", HOTFN_NO_OFFSET,
+                                "too many functions in a list");
     }
-    if (!hfn_grow(&list->env, (void **)&list->items, &list->capacity,
-                  (size_t)list->info.entry_count + 1, sizeof *list->items)) {
+    if (!hfn_grow_array(&list->env, (void **)&list->items, &list->capacity,
+                        (size_t)list->info.entry_count + 1, sizeof *list->items)) {
         return no_memory(err);
     }
     list->items[list->info.entry_count++] = *item;
@@ -75,14 +76,15 @@ hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_
 hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hotfn_error *err)
 {
     if (!list || !entry) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_list_entry e;
     hfn_list_item item;
 
-    if (!hfn_take_options(&e, (uint32_t)sizeof e, entry)) {
-        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET, "unknown fields in an entry");
+    if (!hfn_copy_options(&e, (uint32_t)sizeof e, entry)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
+                                "unknown fields in an entry");
     }
     item = (hfn_list_item){ e.rva, e.byte_count, "", list->info.module, e.index };
     if (e.name && e.name[0]) {
@@ -94,7 +96,7 @@ hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hot
 void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count)
 {
     if (out->failed ||
-        !hfn_grow(out->env, (void **)&out->data, &out->capacity, out->size + count, 1)) {
+        !hfn_grow_array(out->env, (void **)&out->data, &out->capacity, out->size + count, 1)) {
         out->failed = true;
         return;
     }
@@ -109,22 +111,23 @@ static hotfn_status write_file(const hfn_list_bytes *bytes, const char *path, ho
     hfn_os_error error = hfn_os_save_file(path, bytes->data, bytes->size);
 
     return error == 0 ? HOTFN_OK
-                      : hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be written: %s",
-                                 hfn_os_get_error_text(error));
+                      : hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                         "cannot be written: %s", hfn_os_get_error_text(error));
 }
 
 hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t flags,
                              hotfn_error *err)
 {
     if (!list || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_list_bytes bytes = { .env = &list->env };
     hotfn_status status;
 
     if (flags & ~HOTFN_LIST_TEXT) {
-        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown form of a list");
+        return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
+                                "unknown form of a list");
     }
     if (flags & HOTFN_LIST_TEXT) {
         hfn_list_write_text(list, &bytes);
@@ -132,7 +135,7 @@ hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t 
         hfn_list_write_wire(list, &bytes);
     }
     status = bytes.failed ? no_memory(err) : write_file(&bytes, path, err);
-    hfn_free(&list->env, bytes.data, bytes.capacity);
+    hfn_free_memory(&list->env, bytes.data, bytes.capacity);
     return status;
 }
 
@@ -146,7 +149,7 @@ hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t
                                    const char *name, const hotfn_env *env, hotfn_error *err)
 {
     if (!out || (!bytes && byte_count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_span span = { bytes, byte_count, false };
@@ -170,7 +173,7 @@ hotfn_status hotfn_list_open(hotfn_list **out, const char *path, const hotfn_env
                              hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
@@ -194,8 +197,8 @@ void hotfn_list_destroy(hotfn_list *list)
     }
     env = list->env;
     hfn_arena_finish(&list->texts);
-    hfn_free(&env, list->items, list->capacity * sizeof *list->items);
-    hfn_free(&env, list, sizeof *list);
+    hfn_free_memory(&env, list->items, list->capacity * sizeof *list->items);
+    hfn_free_memory(&env, list, sizeof *list);
 }
 
 hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
@@ -203,7 +206,7 @@ hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
     if (!list) {
         return HOTFN_E_OPTION;
     }
-    return hfn_give(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out)
@@ -222,5 +225,5 @@ hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_e
     e.byte_count = list->items[index].byte_count;
     e.name = list->items[index].name;
     e.module = list->items[index].module;
-    return hfn_give(out, &e, (uint32_t)sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &e, (uint32_t)sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }

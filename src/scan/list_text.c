@@ -76,17 +76,17 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
 
     if (!cut || cut == at || cut + 1 == end || memchr(at, 0, (size_t)(end - at)) ||
         (plus && !parse_hex(plus + 1, end, &item.rva))) {
-        return hfn_fail(r->err, HOTFN_E_FORMAT, r->name,
-                        (uint64_t)(at - (const char *)r->whole.data),
-                        "line %u: write module+0xRVA or module!name", r->line);
+        return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name,
+                                (uint64_t)(at - (const char *)r->whole.data),
+                                "line %u: write module+0xRVA or module!name", r->line);
     }
     item.module = hfn_arena_copy(&r->list->texts, at, (size_t)(cut - at));
     if (bang) {
         item.name = hfn_arena_copy(&r->list->texts, bang + 1, (size_t)(end - bang - 1));
     }
     if (!item.module || !item.name) {
-        return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
-                        "no memory for a list");
+        return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
+                                "no memory for a list");
     }
     return hfn_list_append(r->list, &item, r->err);
 }

@@ -103,8 +103,8 @@ typedef struct reader {
 
 static hotfn_status broken(const reader *r, const uint8_t *at, const char *what)
 {
-    return hfn_fail(r->err, HOTFN_E_FORMAT, r->name, (uint64_t)(at - r->whole.data),
-                    "no function list: %s", what);
+    return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name, (uint64_t)(at - r->whole.data),
+                            "no function list: %s", what);
 }
 
 /* False if what stands at *at is no field. */
@@ -149,8 +149,8 @@ static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *stat
     }
     copy = hfn_arena_copy(&r->list->texts, (const char *)bytes.data, bytes.size);
     if (!copy) {
-        *status =
-            hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET, "no memory for a list");
+        *status = hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
+                                   "no memory for a list");
     }
     return copy;
 }
@@ -189,9 +189,9 @@ static hotfn_status read_field(const reader *r, const field *f)
     const char *text;
 
     if (f->number == LIST_VERSION && f->wire == WIRE_VARINT && f->value != VERSION) {
-        return hfn_fail(r->err, HOTFN_E_UNSUPPORTED, r->name, 0,
-                        "a function list of version %llu; this hotfn knows 1",
-                        (unsigned long long)f->value);
+        return hfn_report_error(r->err, HOTFN_E_UNSUPPORTED, r->name, 0,
+                                "a function list of version %llu; this hotfn knows 1",
+                                (unsigned long long)f->value);
     }
     if (f->number == LIST_MACHINE && f->wire == WIRE_VARINT) {
         info->machine = (uint32_t)f->value;

@@ -41,10 +41,11 @@ static hotfn_status belongs(const hotfn_scan_info *scan, const hotfn_list_info *
     *yes = list->id_kind == scan->id_kind && list->id_bytes == scan->id_bytes &&
            memcmp(list->id, scan->id, sizeof list->id) == 0;
     if (!*yes && strcmp(list->module, file_name(scan->path)) == 0) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
-                        "the function list is of another build of %.200s; make a new one with "
-                        "hotfn list -o",
-                        list->module);
+        return hfn_report_error(
+            err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+            "the function list is of another build of %.200s; make a new one with "
+            "hotfn list -o",
+            list->module);
     }
     return HOTFN_OK;
 }
@@ -66,7 +67,7 @@ static bool collect(wanted *w, const hotfn_list *list, const hotfn_list_info *in
 {
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
     w->bytes = ((size_t)info->entry_count * 2 + 1) * sizeof *w->rvas;
-    w->rvas = hfn_alloc(w->env, w->bytes);
+    w->rvas = hfn_allocate_zeroed(w->env, w->bytes);
     if (!w->rvas) {
         return false;
     }
@@ -76,7 +77,7 @@ static bool collect(wanted *w, const hotfn_list *list, const hotfn_list_info *in
             return false;
         }
     }
-    w->sorted = hfn_sort(w->rvas, w->rvas + w->count, w->count, sizeof *w->rvas, is_lower);
+    w->sorted = hfn_sort_items(w->rvas, w->rvas + w->count, w->count, sizeof *w->rvas, is_lower);
     return true;
 }
 
@@ -104,7 +105,7 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
                                     hotfn_error *err)
 {
     if (!scan || !list || !count || (!rvas && capacity > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
@@ -118,7 +119,7 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
     hotfn_list_get_info(list, &list_info);
     hotfn_status status = belongs(&info, &list_info, &yes, err);
     if (status == HOTFN_OK && yes && !collect(&w, list, &list_info, file_name(info.path))) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
     }
     for (uint32_t i = 0; status == HOTFN_OK && yes; i++) {
         if (hotfn_scan_get_function(scan, i, &f) != HOTFN_OK) {
@@ -132,7 +133,7 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
         }
     }
     hfn_names_destroy(w.names);
-    hfn_free(&filled, w.rvas, w.bytes);
+    hfn_free_memory(&filled, w.rvas, w.bytes);
     if (status == HOTFN_OK) {
         *count = found;
     }

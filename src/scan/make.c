@@ -36,8 +36,8 @@ static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, h
     if (info.format == HOTFN_FORMAT_ELF) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
-                    "a Windows image: it can be scanned, but not counted on this host");
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
+                            "a Windows image: it can be scanned, but not counted on this host");
 }
 
 static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_options *options,
@@ -180,11 +180,13 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, u
     h.names_bytes = names_bytes(w->functions);
     h.total_bytes = h.names_offset + h.names_bytes;
     if (h.names_bytes > UINT32_MAX) {
-        return hfn_fail(err, HOTFN_E_LIMIT, path, HOTFN_NO_OFFSET, "more than 4 GiB of names");
+        return hfn_report_error(err, HOTFN_E_LIMIT, path, HOTFN_NO_OFFSET,
+                                "more than 4 GiB of names");
     }
-    uint8_t *block = hfn_alloc(w->env, h.total_bytes);
+    uint8_t *block = hfn_allocate_zeroed(w->env, h.total_bytes);
     if (!block) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory for the scan");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                "no memory for the scan");
     }
     memcpy(block + h.plan_offset, w->plan_info.bytes, h.plan_bytes);
     put_functions(w, &h, block);

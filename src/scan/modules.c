@@ -77,12 +77,12 @@ hotfn_status hfn_modules_check_scan(const hfn_module_facts *facts, const hotfn_s
 
     if (file->device != scan->file_device || file->inode != scan->file_inode ||
         file->stamp != scan->file_stamp) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, facts->path, HOTFN_NO_OFFSET,
-                        "the file was replaced while the program ran");
+        return hfn_report_error(err, HOTFN_E_MISMATCH, facts->path, HOTFN_NO_OFFSET,
+                                "the file was replaced while the program ran");
     }
     if (scan->image_flags & HOTFN_IMAGE_TEXTREL) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, facts->path, HOTFN_NO_OFFSET,
-                        "the loader rewrites its code (text relocations)");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, facts->path, HOTFN_NO_OFFSET,
+                                "the loader rewrites its code (text relocations)");
     }
     return HOTFN_OK;
 }
@@ -97,7 +97,7 @@ void hfn_known_modules_init(hfn_known_modules *known, const hotfn_env *env)
 void hfn_known_modules_finish(hfn_known_modules *known)
 {
     if (known->env) {
-        hfn_free(known->env, known->items, known->capacity * sizeof *known->items);
+        hfn_free_memory(known->env, known->items, known->capacity * sizeof *known->items);
     }
     *known = (hfn_known_modules){ .env = known->env };
 }
@@ -117,10 +117,10 @@ bool hfn_known_modules_add(hfn_known_modules *known, const hfn_module_facts *fac
         module.id_bytes = scan->id_bytes;
         memcpy(module.id, scan->id, sizeof module.id);
         module.plan_bytes = scan->plan_bytes;
-        module.plan_crc = hfn_crc32c(0, scan->plan, scan->plan_bytes);
+        module.plan_crc = hfn_compute_crc32c(0, scan->plan, scan->plan_bytes);
     }
-    if (!hfn_grow(known->env, (void **)&known->items, &known->capacity, known->count + 1,
-                  sizeof *known->items)) {
+    if (!hfn_grow_array(known->env, (void **)&known->items, &known->capacity, known->count + 1,
+                        sizeof *known->items)) {
         return false;
     }
     known->items[known->count++] = module;
@@ -149,7 +149,7 @@ uint32_t hfn_known_modules_find_build(const hfn_known_modules *known, const hotf
             m->file.inode == scan->file_inode && m->id_kind == scan->id_kind &&
             m->id_bytes == scan->id_bytes && memcmp(m->id, scan->id, sizeof m->id) == 0 &&
             m->plan_bytes == scan->plan_bytes &&
-            m->plan_crc == hfn_crc32c(0, scan->plan, scan->plan_bytes)) {
+            m->plan_crc == hfn_compute_crc32c(0, scan->plan, scan->plan_bytes)) {
             return m->number;
         }
     }

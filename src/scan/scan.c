@@ -26,7 +26,8 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
         /* As it was written; whoever opens the plan checks what it says. */
         return true;
     }
-    hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again", folder);
+    hfn_log_message(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again",
+                    folder);
     hfn_scan_cache_unload(block, bytes);
     scan->block = (hfn_span){ 0 };
     scan->is_mapped = false;
@@ -44,14 +45,15 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
     }
     scan->block = (hfn_span){ block, bytes, false };
     if (!hfn_scan_check(scan->block, &scan->header)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
-                        "the scan is inconsistent");
+        return hfn_report_error(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
+                                "the scan is inconsistent");
     }
     if (options->cache_folder && scan->is_settled && !scan->header.lacks_names) {
         hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
         if (error != 0) {
-            hfn_log(&scan->env, HOTFN_LOG_WARNING, "%s: the scan of %s could not be kept (%s)",
-                    options->cache_folder, scan->path, hfn_os_get_error_text(error));
+            hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
+                            "%s: the scan of %s could not be kept (%s)", options->cache_folder,
+                            scan->path, hfn_os_get_error_text(error));
         }
     }
     return HOTFN_OK;
@@ -60,15 +62,15 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
 static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_scan *scan = hfn_alloc(&filled, sizeof *scan);
+    hotfn_scan *scan = hfn_allocate_zeroed(&filled, sizeof *scan);
     if (!scan) {
         return NULL;
     }
     scan->env = filled;
     scan->path_bytes = strlen(path) + 1;
-    scan->path = hfn_alloc(&filled, scan->path_bytes);
+    scan->path = hfn_allocate_zeroed(&filled, scan->path_bytes);
     if (!scan->path) {
-        hfn_free(&filled, scan, sizeof *scan);
+        hfn_free_memory(&filled, scan, sizeof *scan);
         return NULL;
     }
     memcpy(scan->path, path, scan->path_bytes);
@@ -82,12 +84,12 @@ static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_e
     hfn_os_error error = hfn_os_get_path_info(path, file);
 
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
-                        hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
+                                hfn_os_get_error_text(error));
     }
     *out = scan_new(path, env);
     if (!*out) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
     (*out)->device = file->device;
     (*out)->inode = file->inode;
@@ -111,7 +113,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
                              const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_scan_options o;
@@ -119,8 +121,8 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     hfn_os_file_info file;
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
                            HOTFN_SCAN_NO_TAIL_EXIT;
-    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~known) {
-        return hfn_fail(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
+    if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~known) {
+        return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
     hotfn_status status = scan_begin(&scan, path, env, &file, err);
     if (status != HOTFN_OK) {
@@ -142,10 +144,10 @@ void hotfn_scan_close(hotfn_scan *scan)
     if (scan->is_mapped) {
         hfn_scan_cache_unload(scan->block.data, scan->block.size);
     } else if (scan->block.data) {
-        hfn_free(&env, (void *)(uintptr_t)scan->block.data, scan->block.size);
+        hfn_free_memory(&env, (void *)(uintptr_t)scan->block.data, scan->block.size);
     }
-    hfn_free(&env, scan->path, scan->path_bytes);
-    hfn_free(&env, scan, sizeof *scan);
+    hfn_free_memory(&env, scan->path, scan->path_bytes);
+    hfn_free_memory(&env, scan, sizeof *scan);
 }
 
 /* ---- A scan in a file of its own, made on another machine. */
@@ -153,13 +155,13 @@ void hotfn_scan_close(hotfn_scan *scan)
 hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err)
 {
     if (!scan || !scan_path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     hfn_os_error error = hfn_os_save_file(scan_path, scan->block.data, scan->block.size);
 
     return error == 0 ? HOTFN_OK
-                      : hfn_fail(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
-                                 "cannot be written: %s", hfn_os_get_error_text(error));
+                      : hfn_report_error(err, HOTFN_E_IO, scan_path, HOTFN_NO_OFFSET,
+                                         "cannot be written: %s", hfn_os_get_error_text(error));
 }
 
 static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_error *err)
@@ -169,21 +171,22 @@ static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_er
     if (status != HOTFN_OK) {
         return status;
     }
-    uint8_t *copy = hfn_alloc(&scan->env, file.size);
+    uint8_t *copy = hfn_allocate_zeroed(&scan->env, file.size);
     if (copy && file.size) {
         memcpy(copy, file.data, file.size);
     }
     scan->block = (hfn_span){ copy, copy ? file.size : 0, false };
     hfn_file_close(&file, &scan->env);
     if (!copy) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, scan_path, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, scan_path, HOTFN_NO_OFFSET, "no memory");
     }
     return hfn_scan_check(scan->block, &scan->header) &&
                    hfn_plan_is_whole(scan->block.data + scan->header.plan_offset,
                                      scan->header.plan_bytes)
                ? HOTFN_OK
-               : hfn_fail(err, HOTFN_E_FORMAT, scan_path, 0,
-                          "no scan, or one that another version of hotfn made: make it again");
+               : hfn_report_error(
+                     err, HOTFN_E_FORMAT, scan_path, 0,
+                     "no scan, or one that another version of hotfn made: make it again");
 }
 
 /* The file must be the build that was scanned; nothing but its id is looked at. */
@@ -200,15 +203,15 @@ static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
     return info.id_kind == scan->header.id_kind && info.id_bytes == scan->header.id_bytes &&
                    memcmp(info.id, scan->header.id, sizeof info.id) == 0
                ? HOTFN_OK
-               : hfn_fail(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
-                          "another build than the one that was scanned: their ids differ");
+               : hfn_report_error(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+                                  "another build than the one that was scanned: their ids differ");
 }
 
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,
                              const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !path || !scan_path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_scan *scan;
@@ -249,7 +252,7 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
         .path = scan->path,
     };
     memcpy(info.id, h->id, sizeof info.id);
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
@@ -286,7 +289,7 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
         return HOTFN_E_NOT_FOUND;
     }
     fill_function(scan, &f, &row);
-    return hfn_give(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 bool hfn_scan_is_settled(const hotfn_scan *scan)

@@ -25,9 +25,10 @@ hotfn_status hfn_selector_open(hfn_selector *selector, const hotfn_selection *se
     hotfn_selection *s = &selector->selection;
 
     *selector = (hfn_selector){ .include_used = include_used };
-    if (!hfn_take_options(s, (uint32_t)sizeof *s, selection) || s->flags) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "hotfn_selection carries a setting that this version does not know");
+    if (!hfn_copy_options(s, (uint32_t)sizeof *s, selection) || s->flags) {
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+            "hotfn_selection carries a setting that this version does not know");
     }
     hotfn_status status = check_globs(s->include, s->include_count, err);
 
@@ -81,9 +82,10 @@ bool hfn_selector_is_selected(const hfn_selector *selector, uint64_t byte_count)
 hotfn_status hfn_selector_get_status(const hfn_selector *selector, const char *file,
                                      hotfn_error *err)
 {
-    return selector->matcher.out_of_memory ? hfn_fail(err, HOTFN_E_NO_MEMORY, file, HOTFN_NO_OFFSET,
-                                                      "no memory to select its functions")
-                                           : HOTFN_OK;
+    return selector->matcher.out_of_memory
+               ? hfn_report_error(err, HOTFN_E_NO_MEMORY, file, HOTFN_NO_OFFSET,
+                                  "no memory to select its functions")
+               : HOTFN_OK;
 }
 
 /* ---- Functions of an image. */
@@ -124,7 +126,7 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
                                     const char **unmatched, hotfn_error *err)
 {
     if (!functions || (!selected && functions->count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     const hotfn_env *env = &functions->env;
@@ -136,17 +138,17 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
     }
     uint32_t glob_count = selector.selection.include_count;
 
-    selector.include_used = hfn_alloc(env, glob_count);
+    selector.include_used = hfn_allocate_zeroed(env, glob_count);
     if (selector.include_used) {
         status = select_functions(functions, &selector, selected, err);
     } else {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(functions->image), HOTFN_NO_OFFSET,
-                          "no memory to select its functions");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(functions->image),
+                                  HOTFN_NO_OFFSET, "no memory to select its functions");
     }
     if (status == HOTFN_OK && unmatched) {
         *unmatched = find_unused_glob(&selector);
     }
-    hfn_free(env, selector.include_used, glob_count);
+    hfn_free_memory(env, selector.include_used, glob_count);
     hfn_selector_close(&selector);
     return status;
 }

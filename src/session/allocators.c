@@ -48,7 +48,8 @@ static void add_function(const hfn_process *p, const char *name, uint32_t slot, 
         return;
     }
     if (!is_timed || !hfn_alloc_add(&allocator)) {
-        hfn_log(&p->env, HOTFN_LOG_WARNING, "%s cannot be followed: its blocks are not seen", name);
+        hfn_log_message(&p->env, HOTFN_LOG_WARNING,
+                        "%s cannot be followed: its blocks are not seen", name);
     }
 }
 

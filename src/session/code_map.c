@@ -39,8 +39,8 @@ static void add_range(map_builder *m, uint64_t begin, uint64_t end, uint32_t beh
         last->end = end;
         return;
     }
-    m->no_memory |= !hfn_grow(&m->process->env, (void **)&m->ranges, &m->capacity, m->count + 1,
-                              sizeof *m->ranges);
+    m->no_memory |= !hfn_grow_array(&m->process->env, (void **)&m->ranges, &m->capacity,
+                                    m->count + 1, sizeof *m->ranges);
     if (!m->no_memory) {
         m->ranges[m->count++] = (hfn_code_range){ begin, end, m->whole.slot, behind };
     }
@@ -166,8 +166,9 @@ static int compare_begin(const void *a, const void *b)
 static hfn_code_map *build_map(const map_builder *m)
 {
     hfn_code_map *map =
-        m->no_memory ? NULL
-                     : hfn_alloc(&m->process->env, sizeof *map + m->count * sizeof *map->ranges);
+        m->no_memory
+            ? NULL
+            : hfn_allocate_zeroed(&m->process->env, sizeof *map + m->count * sizeof *map->ranges);
 
     if (!map) {
         return NULL;
@@ -201,7 +202,7 @@ void hfn_process_map_code(const hfn_process *p)
         }
     }
     map = build_map(&m);
-    hfn_free(&p->env, m.ranges, m.capacity * sizeof *m.ranges);
+    hfn_free_memory(&p->env, m.ranges, m.capacity * sizeof *m.ranges);
     if (map) { /* without memory, callers in new modules are not found */
         hfn_timing_set_code(map);
     }
@@ -214,6 +215,7 @@ void hfn_process_forget_code(const hfn_process *p)
     hfn_timing_set_code(NULL);
     for (; map; map = older) {
         older = map->older;
-        hfn_free(&p->env, (void *)(uintptr_t)map, sizeof *map + map->count * sizeof *map->ranges);
+        hfn_free_memory(&p->env, (void *)(uintptr_t)map,
+                        sizeof *map + map->count * sizeof *map->ranges);
     }
 }

@@ -84,7 +84,7 @@ static bool resize_frame(hotfn_frame *f, uint32_t slots)
 {
     uint32_t top = slots < f->top_wanted ? slots : f->top_wanted;
     ranked_slot *larger =
-        hfn_resize(&f->env, f->top, f->top_capacity * sizeof *f->top, top * sizeof *f->top);
+        hfn_resize_memory(&f->env, f->top, f->top_capacity * sizeof *f->top, top * sizeof *f->top);
     uint64_t *begin;
 
     if (!larger) {
@@ -92,7 +92,8 @@ static bool resize_frame(hotfn_frame *f, uint32_t slots)
     }
     f->top = larger;
     f->top_capacity = top;
-    begin = hfn_resize(&f->env, f->begin, f->slot_count * sizeof *begin, slots * sizeof *begin);
+    begin =
+        hfn_resize_memory(&f->env, f->begin, f->slot_count * sizeof *begin, slots * sizeof *begin);
     if (!begin) {
         return false;
     }
@@ -131,7 +132,7 @@ static void end_frame(hotfn_frame *f, hotfn_frame_info *info)
 hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error *err)
 {
     if (!f) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
@@ -144,11 +145,12 @@ hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error
     }
     hotfn_counters_resume(paused);
     if (!has_room) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a frame");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a frame");
     }
-    if (out && !hfn_give(out, &info, sizeof info)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "a hotfn_frame_info of unknown size: use HOTFN_FRAME_INFO_INIT");
+    if (out && !hfn_copy_out(out, &info, sizeof info)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "a hotfn_frame_info of unknown size: use HOTFN_FRAME_INFO_INIT");
     }
     return HOTFN_OK;
 }
@@ -157,15 +159,16 @@ hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session,
                                 const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !session) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_frame *f = hfn_alloc(&filled, sizeof *f);
+    hotfn_frame *f = hfn_allocate_zeroed(&filled, sizeof *f);
     hotfn_status status;
 
     if (!f) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a frame");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a frame");
     }
     *f = (hotfn_frame){ .env = filled,
                         .live = session->live,
@@ -194,7 +197,7 @@ hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,
     }
     found.calls = f->top[index].calls;
     found.counted = 1;
-    if (function && !hfn_give(function, &found, sizeof found)) {
+    if (function && !hfn_copy_out(function, &found, sizeof found)) {
         return HOTFN_E_OPTION;
     }
     return module ? hotfn_live_get_module(f->live, found.module, module) : HOTFN_OK;
@@ -208,7 +211,7 @@ void hotfn_frame_destroy(hotfn_frame *f)
         return;
     }
     env = f->env;
-    hfn_free(&env, f->top, f->top_capacity * sizeof *f->top);
-    hfn_free(&env, f->begin, f->slot_count * sizeof *f->begin);
-    hfn_free(&env, f, sizeof *f);
+    hfn_free_memory(&env, f->top, f->top_capacity * sizeof *f->top);
+    hfn_free_memory(&env, f->begin, f->slot_count * sizeof *f->begin);
+    hfn_free_memory(&env, f, sizeof *f);
 }

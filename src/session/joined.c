@@ -93,7 +93,8 @@ static void write_perf_map(hotfn_session *s, const char *path)
 {
     perf_map map = { .session = s };
     if (hfn_os_open_file(&map.file, path, HFN_OS_WRITE | HFN_OS_APPEND | HFN_OS_PRIVATE) != 0) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: the names of stubs cannot be written", path);
+        hfn_log_message(&s->env, HOTFN_LOG_WARNING, "%s: the names of stubs cannot be written",
+                        path);
         return;
     }
     hotfn_hooks_each_stub(s->process.hooks, write_stub_name, &map);
@@ -128,18 +129,18 @@ hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *o
                                 const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_join_options o;
-    if (!hfn_take_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
+    if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
         !o.handover_path) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "unknown or missing join option");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "unknown or missing join option");
     }
     hotfn_session *s = hfn_session_new(env);
     if (!s) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     s->flags = o.flags;
     s->source = (hfn_plan_source){ request_plan, s };
@@ -150,7 +151,7 @@ hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *o
     kept.handover_path = path;
     hotfn_status status =
         path ? join_launcher(s, &kept, err)
-             : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+             : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);
         return status;

@@ -130,11 +130,11 @@ static hfn_scanned *accept_scan(hotfn_session *s, hfn_scanned *scanned,
         return known;
     }
     if (!keep_scan(s, scanned, facts, &info)) {
-        hfn_fail(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
+        hfn_report_error(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
         return NULL;
     }
     if (add_to_record(s, scanned, use, facts->is_main ? HOTFN_MODULE_MAIN : 0, err) != HOTFN_OK) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s", err->text);
+        hfn_log_message(&s->env, HOTFN_LOG_WARNING, "%s", err->text);
         scanned->live_module = UINT32_MAX;
     }
     return scanned;
@@ -146,7 +146,7 @@ static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, h
 {
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
     if (!scanned) {
-        hfn_fail(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
+        hfn_report_error(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
         return NULL;
     }
     if (hotfn_scan_open(&scanned->scan, facts->path, options, &s->env, err) != HOTFN_OK) {
@@ -178,7 +178,7 @@ static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)
     }
     hfn_scanned *scanned = scan_file(s, facts, use, &options, &err);
     if (!scanned) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%s: %s", facts->path, err.text);
+        hfn_log_message(&s->env, HOTFN_LOG_WARNING, "%s: %s", facts->path, err.text);
     }
     return scanned;
 }
@@ -237,12 +237,13 @@ static hotfn_status check_mode(const hotfn_session_options *o, hotfn_error *err)
                                 : o->flags & HOTFN_SESSION_FLAT ? "HOTFN_SESSION_FLAT"
                                                                 : NULL;
     if (o->mode == HOTFN_SESSION_COUNT && timing_option) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "%s: only with HOTFN_SESSION_TIME", timing_option);
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "%s: only with HOTFN_SESSION_TIME", timing_option);
     }
-    return o->sample_mean > MAX_SAMPLE_MEAN ? hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                                       "sample_mean is at most %u", MAX_SAMPLE_MEAN)
-                                            : HOTFN_OK;
+    return o->sample_mean > MAX_SAMPLE_MEAN
+               ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                  "sample_mean is at most %u", MAX_SAMPLE_MEAN)
+               : HOTFN_OK;
 }
 
 /* The same as `hotfn run --mode time` keeps. */
@@ -306,8 +307,8 @@ static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, ho
     hfn_module_facts facts = { .path = path, .is_main = true };
     hfn_os_file_info file;
     if (!hfn_os_get_program_name(path, sizeof path) || hfn_os_get_path_info(own, &file) != 0) {
-        return hfn_fail(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET,
-                        "the program's file cannot be found");
+        return hfn_report_error(err, HOTFN_E_IO, own, HOTFN_NO_OFFSET,
+                                "the program's file cannot be found");
     }
     facts.file = (hfn_file_identity){ file.device, file.inode, hfn_file_stamp(&file) };
     options.map_path = map_path;
@@ -315,7 +316,7 @@ static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, ho
     options.flags = get_scan_flags(s);
     hotfn_error why = HOTFN_ERROR_INIT;
     if (!scan_file(s, &facts, HFN_MODULE_SELECTED, &options, &why)) {
-        return hfn_fail(err, why.status, why.file, why.offset, "%s", why.text);
+        return hfn_report_error(err, why.status, why.file, why.offset, "%s", why.text);
     }
     return HOTFN_OK;
 }
@@ -338,9 +339,9 @@ static hotfn_status refuse_own_code(hotfn_session *s, hotfn_error *err)
 {
     hfn_os_each_module(find_own_code, s);
     return s->holds_own_code
-               ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                          "libhotfn is linked statically into a selected module: link the "
-                          "shared library, or select other modules")
+               ? hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                  "libhotfn is linked statically into a selected module: link the "
+                                  "shared library, or select other modules")
                : HOTFN_OK;
 }
 
@@ -348,20 +349,21 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
                                   const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_session_options o;
     hotfn_selection pick;
-    if (!hfn_take_options(&o, sizeof o, options) ||
+    if (!hfn_copy_options(&o, sizeof o, options) ||
         o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT) || o.mode > HOTFN_SESSION_TIME ||
-        !hfn_take_options(&pick, sizeof pick, o.selection) || pick.flags) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown session option");
+        !hfn_copy_options(&pick, sizeof pick, o.selection) || pick.flags) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "unknown session option");
     }
     hotfn_session *s = hfn_session_new(env);
     if (!s || !copy_options(s, &o, &pick)) {
         hotfn_session_destroy(s);
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     s->source = (hfn_plan_source){ find_by_scan, s };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;

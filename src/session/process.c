@@ -64,7 +64,7 @@ static bool describe_module(const hfn_os_module *m, hotfn_request *out)
 
 static void mark_failed(hfn_process *p, const hfn_loaded_module *m, const char *why)
 {
-    hfn_log(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
+    hfn_log_message(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
     if (m->live_module != UINT32_MAX) {
         hotfn_live_set_module(p->live, m->live_module, HOTFN_MODULE_FAILED, m->base, why);
     }
@@ -117,8 +117,8 @@ static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t en
         p->follows_modules = true;
         m->watched_function = function;
     } else {
-        hfn_log(&p->env, HOTFN_LOG_WARNING, "modules that are loaded later will not be hooked: %s",
-                err.text);
+        hfn_log_message(&p->env, HOTFN_LOG_WARNING,
+                        "modules that are loaded later will not be hooked: %s", err.text);
     }
 }
 
@@ -130,7 +130,7 @@ static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t functio
     uint32_t *changed = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
     if (m->watched_function != UINT32_MAX && slots[m->watched_function] != HOTFN_NO_SLOT) {
-        changed = hfn_alloc(&p->env, bytes);
+        changed = hfn_allocate_zeroed(&p->env, bytes);
         if (!changed) {
             mark_failed(p, m, "no memory");
             return;
@@ -142,7 +142,7 @@ static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t functio
                                &m->hooks_module, &err) != HOTFN_OK) {
         mark_failed(p, m, err.text);
     }
-    hfn_free(&p->env, changed, bytes);
+    hfn_free_memory(&p->env, changed, bytes);
 }
 
 /* Stop timing for good if the module has a system call of its own that may disable the TSC: the clock would
@@ -186,8 +186,8 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
 
 static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_request *request)
 {
-    if (!hfn_grow(&p->env, (void **)&p->loaded, &p->loaded_capacity, p->loaded_count + 1,
-                  sizeof *p->loaded)) {
+    if (!hfn_grow_array(&p->env, (void **)&p->loaded, &p->loaded_capacity, p->loaded_count + 1,
+                        sizeof *p->loaded)) {
         return false;
     }
     hfn_loaded_module *m = &p->loaded[p->loaded_count++];
@@ -313,7 +313,7 @@ hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, 
     p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
     if (hfn_live_time_header(live) && !hfn_process_may_time()) {
-        return hfn_fail(
+        return hfn_report_error(
             err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
             "a thread is still in a timed call's hook of an earlier session: calls of this "
             "process cannot be timed any more");
@@ -362,7 +362,7 @@ hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error
     for (size_t i = 0; i < p->loaded_count; i++) {
         hotfn_plan_destroy(p->loaded[i].plan);
     }
-    hfn_free(&p->env, p->loaded, p->loaded_capacity * sizeof *p->loaded);
+    hfn_free_memory(&p->env, p->loaded, p->loaded_capacity * sizeof *p->loaded);
     *p = (hfn_process){ .env = p->env };
     return s;
 }

@@ -10,7 +10,7 @@ hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live, uint32_
                                hotfn_error *err)
 {
     if (!scan || !live || !module) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_function_rules rules = { selection, include_used, NULL, only, only_count };

@@ -39,8 +39,8 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err)
     hotfn_session *none = NULL;
     if (!__atomic_compare_exchange_n(&the_session, &none, session, 0, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                        "this process has a session already: destroy it first");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "this process has a session already: destroy it first");
     }
     if (!follows_fork) {
         follows_fork = hfn_os_on_fork(before_fork, after_fork_parent, after_fork_child);
@@ -71,7 +71,7 @@ hotfn_live *hfn_session_current_live(void)
 hotfn_session *hfn_session_new(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_session *s = hfn_alloc(&filled, sizeof *s);
+    hotfn_session *s = hfn_allocate_zeroed(&filled, sizeof *s);
     if (s) {
         s->env = filled;
         s->stats.size = sizeof s->stats;
@@ -103,10 +103,11 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
     void *paused;
 
     if (!s) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (s->running) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session runs already");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "the session runs already");
     }
     hook_flags = s->hook_flags;
     hook_flags |= s->flags & HOTFN_SESSION_SINGLE_THREADED ? HOTFN_HOOKS_SINGLE_THREADED : 0;
@@ -133,13 +134,13 @@ hotfn_status hotfn_session_get_stats(const hotfn_session *s, hotfn_session_stats
         return HOTFN_E_OPTION;
     }
     stats = s->running ? stats_of(&s->process) : s->stats;
-    return hfn_give(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, hotfn_error *err)
 {
     if (!s || !out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     char path[64];
@@ -153,7 +154,7 @@ hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, 
 hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error *err)
 {
     if (!s || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     void *paused = hotfn_counters_pause();
@@ -168,17 +169,19 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
     hotfn_error why = HOTFN_ERROR_INIT;
 
     if (!s) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (!s->running) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "the session does not run");
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "the session does not run");
     }
     s->running = false;
     s->stats = stats_of(&s->process);
     s->stats.remaining_status = hfn_process_finish(&s->process, &s->stats.remaining, &why);
     if (s->stats.remaining_status != HOTFN_OK) {
-        hfn_log(&s->env, HOTFN_LOG_WARNING, "%u hooks remain in place and count nowhere: %s",
-                s->stats.remaining, why.text);
+        hfn_log_message(&s->env, HOTFN_LOG_WARNING,
+                        "%u hooks remain in place and count nowhere: %s", s->stats.remaining,
+                        why.text);
     }
     return HOTFN_OK;
 }
@@ -203,5 +206,5 @@ void hotfn_session_destroy(hotfn_session *s)
     hotfn_live_close(s->live);
     hotfn_env env = s->env;
     hfn_arena_finish(&s->texts);
-    hfn_free(&env, s, sizeof *s);
+    hfn_free_memory(&env, s, sizeof *s);
 }

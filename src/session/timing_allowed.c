@@ -72,23 +72,24 @@ hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err)
 {
     search s = { .session = session };
     if (hfn_os_maps_shared(HFN_PLAN_MEMORY_NAME)) {
-        return hfn_fail(
+        return hfn_report_error(
             err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
             "`hotfn run` hooks this process already; its record has what it was asked to count");
     }
     if (!hfn_os_may_read_ticks()) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "this process may not read its clock (prctl PR_SET_TSC): count its calls");
+        return hfn_report_error(
+            err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+            "this process may not read its clock (prctl PR_SET_TSC): count its calls");
     }
     hfn_os_each_module(check_module, &s);
     if (s.own_is_main) {
-        return hfn_fail(
+        return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
             "libhotfn is linked statically into the program: link the shared library to "
             "time calls");
     }
     if (s.found[0] != 0) {
-        return hfn_fail(
+        return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, s.found, HOTFN_NO_OFFSET,
             "this module has an unwinder of its own, so its exceptions cannot pass timed "
             "calls: link it without -static-libgcc, or time it with hotfn run");

@@ -65,8 +65,8 @@ static hotfn_image *try_open(const search *s, const char *path)
     hotfn_image *found = NULL;
 
     if (hotfn_image_open(&found, path, s->env, &err) != HOTFN_OK) {
-        hfn_log(s->env, err.status == HOTFN_E_IO ? HOTFN_LOG_DEBUG : HOTFN_LOG_WARNING,
-                "%s: passed over: %s", path, err.text);
+        hfn_log_message(s->env, err.status == HOTFN_E_IO ? HOTFN_LOG_DEBUG : HOTFN_LOG_WARNING,
+                        "%s: passed over: %s", path, err.text);
     }
     return found;
 }
@@ -101,8 +101,8 @@ static hotfn_image *check(const search *s, hotfn_image *found, const char *path,
     if (!difference) {
         return found;
     }
-    hfn_log(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s than %s", path, difference,
-            s->info.path);
+    hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s than %s", path, difference,
+                    s->info.path);
     hotfn_image_close(found);
     return NULL;
 }

@@ -214,18 +214,18 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
     t->fixed = info.flags & HOTFN_IMAGE_FIXED;
     t->entry_bytes = t->entry_bytes ? t->entry_bytes : t->wide ? 24 : 16;
     if (t->entry_bytes < (t->wide ? 24u : 16u)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), HOTFN_NO_OFFSET,
-                        "symbol entries of %llu bytes", (unsigned long long)t->entry_bytes);
+        return hfn_report_error(err, HOTFN_E_FORMAT, hfn_image_path(holder), HOTFN_NO_OFFSET,
+                                "symbol entries of %llu bytes", (unsigned long long)t->entry_bytes);
     }
     for (; read_entry(t, index, &e); index++) {
         if (!take_entry(t, index, &e)) {
-            return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(holder), HOTFN_NO_OFFSET,
-                            "no memory for its symbols");
+            return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(holder), HOTFN_NO_OFFSET,
+                                    "no memory for its symbols");
         }
     }
     if (t->outside) {
-        hfn_log(&t->reader->table->env, HOTFN_LOG_DEBUG, "%s: %u symbols outside any segment",
-                hfn_image_path(holder), t->outside);
+        hfn_log_message(&t->reader->table->env, HOTFN_LOG_DEBUG,
+                        "%s: %u symbols outside any segment", hfn_image_path(holder), t->outside);
     }
     return HOTFN_OK;
 }
@@ -252,13 +252,14 @@ static hotfn_status table_of_section(symtab *t, const hotfn_image *holder,
         t->names = hfn_span_string_table(hfn_elf_section_bytes(holder, names));
     }
     if (section->size && !t->entries.size) {
-        return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), section->offset,
-                        "its symbol table of %llu bytes lies outside the file",
-                        (unsigned long long)section->size);
+        return hfn_report_error(err, HOTFN_E_FORMAT, hfn_image_path(holder), section->offset,
+                                "its symbol table of %llu bytes lies outside the file",
+                                (unsigned long long)section->size);
     }
     if (t->entries.size && (!names || (names->size && !t->names.size))) {
-        return hfn_fail(err, HOTFN_E_FORMAT, hfn_image_path(holder), names ? names->offset : 0,
-                        "its table of symbol names lies outside the file");
+        return hfn_report_error(err, HOTFN_E_FORMAT, hfn_image_path(holder),
+                                names ? names->offset : 0,
+                                "its table of symbol names lies outside the file");
     }
     return HOTFN_OK;
 }

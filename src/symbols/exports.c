@@ -30,8 +30,8 @@ static bool add(hotfn_exports *exports, const hfn_exports *tables, const hfn_exp
     if (library) {
         row.target_path = hfn_image_path(library->image);
     }
-    if (!hfn_grow(&exports->env, (void **)&exports->items, &exports->capacity, exports->count + 1u,
-                  sizeof row)) {
+    if (!hfn_grow_array(&exports->env, (void **)&exports->items, &exports->capacity,
+                        exports->count + 1u, sizeof row)) {
         return false;
     }
     exports->items[exports->count++] = row;
@@ -79,16 +79,16 @@ static bool read_rows(hotfn_exports *exports, const hfn_exports *tables)
 {
     size_t first_bytes = tables->function_count * sizeof(uint32_t);
     size_t next_bytes = tables->name_count * sizeof(uint32_t);
-    names_of names = { hfn_alloc(&exports->env, first_bytes),
-                       hfn_alloc(&exports->env, next_bytes) };
+    names_of names = { hfn_allocate_zeroed(&exports->env, first_bytes),
+                       hfn_allocate_zeroed(&exports->env, next_bytes) };
     bool good = names.first && names.next;
 
     if (good) {
         chain_names(tables, &names);
         good = add_all(exports, tables, &names);
     }
-    hfn_free(&exports->env, names.first, first_bytes);
-    hfn_free(&exports->env, names.next, next_bytes);
+    hfn_free_memory(&exports->env, names.first, first_bytes);
+    hfn_free_memory(&exports->env, names.next, next_bytes);
     return good;
 }
 
@@ -96,7 +96,7 @@ static hotfn_exports *new_exports(const hotfn_image *image, const hotfn_symbols_
                                   const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_exports *exports = hfn_alloc(&filled, sizeof *exports);
+    hotfn_exports *exports = hfn_allocate_zeroed(&filled, sizeof *exports);
 
     if (!exports) {
         return NULL;
@@ -105,7 +105,7 @@ static hotfn_exports *new_exports(const hotfn_image *image, const hotfn_symbols_
     if (hfn_forwarders_init(&exports->forwarders, image, options, &exports->env)) {
         return exports;
     }
-    hfn_free(&filled, exports, sizeof *exports);
+    hfn_free_memory(&filled, exports, sizeof *exports);
     return NULL;
 }
 
@@ -114,7 +114,7 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
                                 hotfn_error *err)
 {
     if (!out || !image) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_symbols_options taken;
@@ -136,8 +136,8 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
         return HOTFN_OK;
     }
     hotfn_exports_destroy(exports);
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                    "no memory for its exports");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                            "no memory for its exports");
 }
 
 void hotfn_exports_destroy(hotfn_exports *exports)
@@ -149,8 +149,8 @@ void hotfn_exports_destroy(hotfn_exports *exports)
     }
     env = exports->env;
     hfn_forwarders_finish(&exports->forwarders);
-    hfn_free(&env, exports->items, exports->capacity * sizeof *exports->items);
-    hfn_free(&env, exports, sizeof *exports);
+    hfn_free_memory(&env, exports->items, exports->capacity * sizeof *exports->items);
+    hfn_free_memory(&env, exports, sizeof *exports);
 }
 
 uint32_t hotfn_exports_get_count(const hotfn_exports *exports)
@@ -166,6 +166,7 @@ hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index, hot
     if (index >= exports->count) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_give(out, &exports->items[index], (uint32_t)sizeof *exports->items) ? HOTFN_OK
-                                                                                   : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &exports->items[index], (uint32_t)sizeof *exports->items)
+               ? HOTFN_OK
+               : HOTFN_E_OPTION;
 }

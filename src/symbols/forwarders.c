@@ -43,7 +43,7 @@ void hfn_forwarders_finish(hfn_forwarders *f)
     for (uint32_t i = 0; i < f->count; i++) {
         hotfn_image_close(f->libraries[i].image);
     }
-    hfn_free(f->env, f->libraries, f->capacity * sizeof *f->libraries);
+    hfn_free_memory(f->env, f->libraries, f->capacity * sizeof *f->libraries);
     hfn_arena_finish(&f->names);
 }
 
@@ -67,7 +67,7 @@ static hotfn_status try_file(const hfn_forwarders *f, const char *folder, const 
     if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY) {
         return status;
     }
-    hfn_log(f->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
+    hfn_log_message(f->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
     hotfn_image_close(library->image);
     library->image = NULL;
     return status;
@@ -121,8 +121,8 @@ static bool find_library(hfn_forwarders *f, const char *name, size_t length, hfn
         return true;
     }
     made.name = hfn_arena_copy(&f->names, name, length);
-    if (!made.name || !hfn_grow(f->env, (void **)&f->libraries, &f->capacity, f->count + 1u,
-                                sizeof *f->libraries)) {
+    if (!made.name || !hfn_grow_array(f->env, (void **)&f->libraries, &f->capacity, f->count + 1u,
+                                      sizeof *f->libraries)) {
         return false;
     }
     bool good = open_library(f, &made);

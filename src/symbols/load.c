@@ -10,7 +10,8 @@
 
 static void warn(const hotfn_symbols *symbols, const hotfn_error *err)
 {
-    hfn_log(&symbols->table.env, HOTFN_LOG_WARNING, "%s: passed over: %s", err->file, err->text);
+    hfn_log_message(&symbols->table.env, HOTFN_LOG_WARNING, "%s: passed over: %s", err->file,
+                    err->text);
 }
 
 /* A source beside the image: broken is a warning, only no memory is an error. */
@@ -21,7 +22,7 @@ static hotfn_status read_beside(hotfn_symbols *symbols, const hfn_symtab_reader 
     hotfn_status status = hfn_symtab_read(reader, holder, source, &why);
 
     if (status == HOTFN_E_NO_MEMORY) {
-        return hfn_fail(err, status, why.file, why.offset, "%s", why.text);
+        return hfn_report_error(err, status, why.file, why.offset, "%s", why.text);
     }
     if (status != HOTFN_OK) {
         warn(symbols, &why);
@@ -43,8 +44,8 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
     }
     packed = hfn_elf_section_bytes(image, section);
     if (!env->decompress_fn || !packed.size || packed.size > SIZE_MAX) {
-        hfn_log(env, HOTFN_LOG_INFO, "%s: its .gnu_debugdata cannot be unpacked",
-                hfn_image_path(image));
+        hfn_log_message(env, HOTFN_LOG_INFO, "%s: its .gnu_debugdata cannot be unpacked",
+                        hfn_image_path(image));
         return;
     }
     symbols->debugdata_bytes = env->decompress_fn(
@@ -52,7 +53,7 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
         MAX_DEBUGDATA_BYTES, env->realloc_fn, env->realloc_user, &symbols->debugdata_size);
     symbols->lacks_packed = symbols->debugdata_bytes == NULL;
     if (!symbols->debugdata_bytes) {
-        hfn_log(
+        hfn_log_message(
             env, HOTFN_LOG_WARNING,
             "%s: its .gnu_debugdata could not be unpacked: it is damaged, or liblzma is missing",
             hfn_image_path(image));
@@ -90,7 +91,7 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
                                 hotfn_error *err)
 {
     if (!out || !image) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_symbols_options taken;
@@ -107,8 +108,8 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
     }
     symbols = hfn_symbols_new(hfn_image_path(image), env);
     if (!symbols) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                        "no memory for its symbols");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                                "no memory for its symbols");
     }
     reader = (hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 };
     status = read_sources(symbols, &reader, &taken, err);

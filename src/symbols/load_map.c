@@ -139,8 +139,9 @@ static hotfn_status read_map(hfn_map *map, hfn_span bytes)
     }
     reader = hfn_map_recognise(bytes, &symbols->info.format);
     if (!reader) {
-        return hfn_fail(map->err, HOTFN_E_FORMAT, symbols->info.path, 0,
-                        "no linker map of a known kind (MSVC, lld, GNU ld, gold, mold, ld64)");
+        return hfn_report_error(
+            map->err, HOTFN_E_FORMAT, symbols->info.path, 0,
+            "no linker map of a known kind (MSVC, lld, GNU ld, gold, mold, ld64)");
     }
     map->lines.cut_is_fine = map->forced;
     status = reader(map);
@@ -148,9 +149,10 @@ static hotfn_status read_map(hfn_map *map, hfn_span bytes)
         status = hfn_map_finish(map);
     }
     fill_info(map);
-    hfn_free(&symbols->table.env, map->sections, map->section_capacity * sizeof *map->sections);
-    hfn_free(&symbols->table.env, map->pieces.items,
-             map->pieces.capacity * sizeof *map->pieces.items);
+    hfn_free_memory(&symbols->table.env, map->sections,
+                    map->section_capacity * sizeof *map->sections);
+    hfn_free_memory(&symbols->table.env, map->pieces.items,
+                    map->pieces.capacity * sizeof *map->pieces.items);
     if (status == HOTFN_OK && !map->wants_data) {
         drop_data(&symbols->table);
     }
@@ -161,7 +163,7 @@ static hotfn_status read_map(hfn_map *map, hfn_span bytes)
 static hotfn_status load(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span bytes,
                          const hotfn_image *image, uint32_t flags, hotfn_error *err)
 {
-    hfn_map *map = hfn_alloc(&symbols->table.env, sizeof *map);
+    hfn_map *map = hfn_allocate_zeroed(&symbols->table.env, sizeof *map);
     hotfn_env env = symbols->table.env;
     hotfn_status status = HOTFN_E_NO_MEMORY;
 
@@ -173,10 +175,10 @@ static hotfn_status load(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span b
         map->err = err;
         status = read_map(map, bytes);
     } else {
-        hfn_fail(err, status, symbols->info.path, HOTFN_NO_OFFSET, "no memory to read it");
+        hfn_report_error(err, status, symbols->info.path, HOTFN_NO_OFFSET, "no memory to read it");
     }
     hfn_file_close(&symbols->file, &env); /* names are copies */
-    hfn_free(&env, map, sizeof *map);
+    hfn_free_memory(&env, map, sizeof *map);
     return hfn_symbols_finish_load(out, symbols, status, err);
 }
 
@@ -191,9 +193,9 @@ static hotfn_status begin(hotfn_symbols **symbols, hotfn_symbols_options *taken,
         return status;
     }
     *symbols = hfn_symbols_new(path, env);
-    return *symbols
-               ? HOTFN_OK
-               : hfn_fail(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory to read it");
+    return *symbols ? HOTFN_OK
+                    : hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
+                                       "no memory to read it");
 }
 
 hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const hotfn_image *image,
@@ -201,7 +203,7 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
                                     hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_symbols_options taken;
@@ -226,7 +228,7 @@ hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_env *env, hotfn_error *err)
 {
     if (!out || (!bytes && byte_count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_symbols_options taken;

@@ -53,13 +53,15 @@ static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image 
     }
     print_id(ours, symbols->info.id);
     if (force) {
-        hfn_log(&symbols->table.env, HOTFN_LOG_WARNING,
-                "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
-                "wrong",
-                symbols->info.path, info.path, theirs, ours);
+        hfn_log_message(
+            &symbols->table.env, HOTFN_LOG_WARNING,
+            "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
+            "wrong",
+            symbols->info.path, info.path, theirs, ours);
     } else {
-        status = hfn_fail(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
-                          "another build's PDB: %s names %s, this is %s", info.path, theirs, ours);
+        status = hfn_report_error(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
+                                  "another build's PDB: %s names %s, this is %s", info.path, theirs,
+                                  ours);
     }
     return status;
 }
@@ -73,8 +75,8 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     hotfn_status status;
 
     if (!lines) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
-                        "no memory for its lines");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
+                                "no memory for its lines");
     }
     symbols->lines = (hfn_line_source){ hfn_pdb_lines_find, hfn_pdb_lines_destroy, lines };
     status = hfn_pdb_open(&lines->pdb, bytes, symbols->info.path, &table->names, &table->env, err);
@@ -86,10 +88,11 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
         status = check_image(symbols, image, (flags & HOTFN_SYMBOLS_FORCE) != 0, err);
     }
     if (status == HOTFN_OK && lines->pdb.is_fastlink) {
-        hfn_log(&table->env, HOTFN_LOG_WARNING,
-                "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
-                "link with /DEBUG:FULL",
-                symbols->info.path);
+        hfn_log_message(
+            &table->env, HOTFN_LOG_WARNING,
+            "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
+            "link with /DEBUG:FULL",
+            symbols->info.path);
     }
     if (status == HOTFN_OK) {
         status = hfn_pdb_read_symbols(&lines->pdb, table, (flags & HOTFN_SYMBOLS_DATA) != 0, err);
@@ -112,7 +115,8 @@ static hotfn_status load(hotfn_symbols **out, const char *path, hfn_file bytes, 
     }
     symbols = hfn_symbols_new(name, env);
     if (!symbols) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET, "no memory for its symbols");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET,
+                                "no memory for its symbols");
     }
     symbols->file = bytes;
     if (path) {
@@ -131,7 +135,7 @@ hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes
                                           const hotfn_env *env, hotfn_error *err)
 {
     if (!out || (!bytes && byte_count > 0)) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_file file = { bytes, byte_count, 0, 0 };
@@ -144,7 +148,7 @@ hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const
                                     hotfn_error *err)
 {
     if (!out || !path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hfn_file none = { NULL, 0, 0, 0 };

@@ -95,10 +95,10 @@ static hotfn_status read_file(reader *r, hfn_text line)
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!hfn_grow(&r->map->symbols->table.env, (void **)&r->files, &r->capacity, r->count + 1,
-                  sizeof *r->files)) {
-        return hfn_fail(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
-                        "no memory for its files");
+    if (!hfn_grow_array(&r->map->symbols->table.env, (void **)&r->files, &r->capacity, r->count + 1,
+                        sizeof *r->files)) {
+        return hfn_report_error(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
+                                "no memory for its files");
     }
     r->files[r->count++] = r->map->module;
     return HOTFN_OK;
@@ -265,6 +265,6 @@ hotfn_status hfn_map_read_apple(hfn_map *map)
         status = read_line(&r, line);
     }
     find_base(map);
-    hfn_free(&map->symbols->table.env, r.files, r.capacity * sizeof *r.files);
+    hfn_free_memory(&map->symbols->table.env, r.files, r.capacity * sizeof *r.files);
     return status == HOTFN_OK ? map->lines.status : status;
 }

@@ -13,10 +13,10 @@
 static hotfn_status mismatch(const hfn_map *map, const char *what, uint64_t in_map,
                              uint64_t in_image)
 {
-    return hfn_fail(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
-                    "the map of another build: %s is 0x%" PRIx64 " in it, 0x%" PRIx64
-                    " in %.200s; take the map that this very link wrote",
-                    what, in_map, in_image, hfn_image_path(map->image));
+    return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
+                            "the map of another build: %s is 0x%" PRIx64 " in it, 0x%" PRIx64
+                            " in %.200s; take the map that this very link wrote",
+                            what, in_map, in_image, hfn_image_path(map->image));
 }
 
 /* A view of the image's section of that name; false if it has none. */
@@ -131,8 +131,8 @@ static hotfn_status check(const hfn_map *map)
 
     hotfn_image_get_info(map->image, &info);
     if (map->is_macho || (map->image_format && map->image_format != info.format)) {
-        return hfn_fail(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
-                        "the map of another kind of file than %.200s", info.path);
+        return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
+                                "the map of another kind of file than %.200s", info.path);
     }
     if (map->machine != HOTFN_MACHINE_OTHER && map->machine != info.machine) {
         return mismatch(map, "the machine (HOTFN_MACHINE_*)", map->machine, info.machine);
@@ -154,8 +154,8 @@ hotfn_status hfn_map_check(const hfn_map *map)
     forced.err = &kept;
     status = check(&forced);
     if (status != HOTFN_OK) {
-        hfn_log(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: taken all the same: %s",
-                map->lines.path, kept.text);
+        hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: taken all the same: %s",
+                        map->lines.path, kept.text);
     }
     return HOTFN_OK;
 }

@@ -7,8 +7,8 @@
 
 static hotfn_status no_memory(const hfn_map *map)
 {
-    return hfn_fail(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
-                    "no memory for its symbols");
+    return hfn_report_error(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
+                            "no memory for its symbols");
 }
 
 void hfn_map_note(hfn_map *map, hfn_map_fault *fault)
@@ -63,8 +63,8 @@ hotfn_status hfn_map_add_section(hfn_map *map, hfn_text name, uint64_t address, 
                                  uint32_t flags)
 {
     if (map->section_count == UINT32_MAX - 1 ||
-        !hfn_grow(&map->symbols->table.env, (void **)&map->sections, &map->section_capacity,
-                  (size_t)map->section_count + 1, sizeof *map->sections)) {
+        !hfn_grow_array(&map->symbols->table.env, (void **)&map->sections, &map->section_capacity,
+                        (size_t)map->section_count + 1, sizeof *map->sections)) {
         return no_memory(map);
     }
     if (byte_count > UINT64_MAX - address) {
@@ -94,8 +94,9 @@ hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_cou
         return HOTFN_OK; /* one function, put together from pieces of several objects */
     }
     if (map->pieces.count == UINT32_MAX - 1 ||
-        !hfn_grow(&map->symbols->table.env, (void **)&map->pieces.items, &map->pieces.capacity,
-                  (size_t)map->pieces.count + 1, sizeof *map->pieces.items)) {
+        !hfn_grow_array(&map->symbols->table.env, (void **)&map->pieces.items,
+                        &map->pieces.capacity, (size_t)map->pieces.count + 1,
+                        sizeof *map->pieces.items)) {
         return no_memory(map);
     }
     map->pieces.items[map->pieces.count++] =

@@ -14,9 +14,9 @@
 static void tell(const hfn_map *map, const hfn_map_fault *fault, const char *what)
 {
     if (fault->count) {
-        hfn_log(&map->symbols->table.env, HOTFN_LOG_WARNING,
-                "%s: %u lines %s (the first is line %u)", map->lines.path, fault->count, what,
-                fault->first_line);
+        hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING,
+                        "%s: %u lines %s (the first is line %u)", map->lines.path, fault->count,
+                        what, fault->first_line);
     }
 }
 
@@ -123,8 +123,8 @@ static bool sort_sections(hfn_map *map, hfn_map_pieces *out)
         if (s->flags & (HFN_MAP_UNLOADED | HFN_MAP_THREAD) || s->byte_count == 0) {
             continue;
         }
-        if (!hfn_grow(&map->symbols->table.env, (void **)&out->items, &out->capacity,
-                      (size_t)out->count + 1, sizeof *out->items)) {
+        if (!hfn_grow_array(&map->symbols->table.env, (void **)&out->items, &out->capacity,
+                            (size_t)out->count + 1, sizeof *out->items)) {
             return false;
         }
         out->items[out->count++] =
@@ -187,10 +187,11 @@ hotfn_status hfn_map_finish(hfn_map *map)
     if (good) {
         give_sizes(map, &sections);
     }
-    hfn_free(&map->symbols->table.env, sections.items, sections.capacity * sizeof *sections.items);
+    hfn_free_memory(&map->symbols->table.env, sections.items,
+                    sections.capacity * sizeof *sections.items);
     if (good) {
         return HOTFN_OK;
     }
-    return hfn_fail(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
-                    "no memory to sort its symbols");
+    return hfn_report_error(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
+                            "no memory to sort its symbols");
 }

@@ -10,7 +10,7 @@
 
 hfn_map_line_table *hfn_map_lines_new(const hfn_symbol_table *symbols)
 {
-    hfn_map_line_table *table = hfn_alloc(&symbols->env, sizeof *table);
+    hfn_map_line_table *table = hfn_allocate_zeroed(&symbols->env, sizeof *table);
 
     if (table) {
         table->env = symbols->env;
@@ -28,16 +28,16 @@ void hfn_map_lines_destroy(void *state)
         return;
     }
     env = table->env;
-    hfn_free(&env, table->items, table->capacity * sizeof *table->items);
-    hfn_free(&env, table->files, table->file_capacity * sizeof *table->files);
-    hfn_free(&env, table, sizeof *table);
+    hfn_free_memory(&env, table->items, table->capacity * sizeof *table->items);
+    hfn_free_memory(&env, table->files, table->file_capacity * sizeof *table->files);
+    hfn_free_memory(&env, table, sizeof *table);
 }
 
 bool hfn_map_lines_file(hfn_map_line_table *table, const char *name)
 {
     if (table->file_count == UINT32_MAX ||
-        !hfn_grow(&table->env, (void **)&table->files, &table->file_capacity,
-                  (size_t)table->file_count + 1, sizeof *table->files)) {
+        !hfn_grow_array(&table->env, (void **)&table->files, &table->file_capacity,
+                        (size_t)table->file_count + 1, sizeof *table->files)) {
         return false;
     }
     table->files[table->file_count++] = name;
@@ -47,8 +47,8 @@ bool hfn_map_lines_file(hfn_map_line_table *table, const char *name)
 bool hfn_map_lines_add(hfn_map_line_table *table, uint64_t address, uint32_t line)
 {
     if (table->count == UINT32_MAX ||
-        !hfn_grow(&table->env, (void **)&table->items, &table->capacity, (size_t)table->count + 1,
-                  sizeof *table->items)) {
+        !hfn_grow_array(&table->env, (void **)&table->items, &table->capacity,
+                        (size_t)table->count + 1, sizeof *table->items)) {
         return false;
     }
     table->items[table->count++] = (hfn_map_line){ address, line, table->file_count - 1 };

@@ -81,10 +81,10 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!hfn_grow(&r->map->symbols->table.env, (void **)&r->groups, &r->capacity, r->count + 1,
-                  sizeof *r->groups)) {
-        return hfn_fail(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
-                        "no memory for its groups");
+    if (!hfn_grow_array(&r->map->symbols->table.env, (void **)&r->groups, &r->capacity,
+                        r->count + 1, sizeof *r->groups)) {
+        return hfn_report_error(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
+                                "no memory for its groups");
     }
     r->groups[r->count++] = g;
     if (offset + g.byte_count > r->map->sections[number - 1].byte_count) {
@@ -359,6 +359,6 @@ hotfn_status hfn_map_read_msvc(hfn_map *map)
     }
     settle_kinds(&r);
     settle_entry(&r);
-    hfn_free(&map->symbols->table.env, r.groups, r.capacity * sizeof *r.groups);
+    hfn_free_memory(&map->symbols->table.env, r.groups, r.capacity * sizeof *r.groups);
     return status;
 }

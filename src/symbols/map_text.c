@@ -11,8 +11,9 @@
 
 hotfn_status hfn_map_fail(const hfn_map_lines *lines, const char *what)
 {
-    return hfn_fail(lines->err, HOTFN_E_FORMAT, lines->path, (uint64_t)(lines->line - lines->begin),
-                    "line %u %s", lines->number, what);
+    return hfn_report_error(lines->err, HOTFN_E_FORMAT, lines->path,
+                            (uint64_t)(lines->line - lines->begin), "line %u %s", lines->number,
+                            what);
 }
 
 hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const char *path,
@@ -22,13 +23,14 @@ hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const cha
 
     memset(lines, 0, sizeof *lines);
     if (bytes.size == 0) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, 0, "an empty file is no linker map");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, 0, "an empty file is no linker map");
     }
     if (bytes.size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0 ||
                             text[0] == 0 || text[1] == 0)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, 0,
-                        "UTF-16 text, or no text at all: give the map as the linker wrote it "
-                        "(iconv -f UTF-16 -t UTF-8)");
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, path, 0,
+            "UTF-16 text, or no text at all: give the map as the linker wrote it "
+            "(iconv -f UTF-16 -t UTF-8)");
     }
     *lines = (hfn_map_lines){ .begin = text, .at = text, .line = text, .path = path, .err = err };
     lines->end = text + bytes.size;

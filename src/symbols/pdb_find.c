@@ -86,9 +86,10 @@ static bool try_file(search *s, const char *path)
     }
     s->status = hotfn_symbols_load_pdb(&s->found, path, s->image, s->options, s->env, &err);
     if (s->status == HOTFN_OK) {
-        hfn_log(s->env, HOTFN_LOG_INFO, "%s: symbols from %s", hfn_image_path(s->image), path);
+        hfn_log_message(s->env, HOTFN_LOG_INFO, "%s: symbols from %s", hfn_image_path(s->image),
+                        path);
     } else if (s->status != HOTFN_E_NO_MEMORY) {
-        hfn_log(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
+        hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
     }
     return s->status == HOTFN_OK || s->status == HOTFN_E_NO_MEMORY;
 }
@@ -152,8 +153,8 @@ hotfn_status hfn_pdb_find(hotfn_symbols **out, const hotfn_image *image,
         *out = s.found;
     }
     if (s.status == HOTFN_E_NO_MEMORY) {
-        return hfn_fail(err, s.status, hfn_image_path(image), HOTFN_NO_OFFSET,
-                        "no memory for its PDB");
+        return hfn_report_error(err, s.status, hfn_image_path(image), HOTFN_NO_OFFSET,
+                                "no memory for its PDB");
     }
     return HOTFN_OK;
 }

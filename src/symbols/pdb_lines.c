@@ -30,7 +30,7 @@ enum {
 
 hfn_pdb_lines *hfn_pdb_lines_new(const hotfn_env *env)
 {
-    hfn_pdb_lines *lines = hfn_alloc(env, sizeof *lines);
+    hfn_pdb_lines *lines = hfn_allocate_zeroed(env, sizeof *lines);
 
     if (lines) {
         lines->env = *env;
@@ -44,10 +44,10 @@ static void forget(hfn_pdb_lines *lines)
 {
     const hotfn_env *env = &lines->env;
 
-    hfn_free(env, lines->contributions,
-             lines->contribution_capacity * sizeof *lines->contributions);
-    hfn_free(env, lines->files, lines->pdb.module_count * sizeof *lines->files);
-    hfn_free(env, lines->lines, lines->line_capacity * sizeof *lines->lines);
+    hfn_free_memory(env, lines->contributions,
+                    lines->contribution_capacity * sizeof *lines->contributions);
+    hfn_free_memory(env, lines->files, lines->pdb.module_count * sizeof *lines->files);
+    hfn_free_memory(env, lines->lines, lines->line_capacity * sizeof *lines->lines);
     hfn_msf_stream_close(&lines->names_stream);
     lines->contributions = NULL;
     lines->files = NULL;
@@ -70,13 +70,13 @@ void hfn_pdb_lines_destroy(void *state)
     env = lines->env;
     forget(lines);
     hfn_pdb_close(&lines->pdb);
-    hfn_free(&env, lines, sizeof *lines);
+    hfn_free_memory(&env, lines, sizeof *lines);
 }
 
 static void warn(const hfn_pdb_lines *lines, const hotfn_error *why)
 {
-    hfn_log(&lines->env, HOTFN_LOG_WARNING, "%s: offset %llu: lines passed over: %s", why->file,
-            (unsigned long long)why->offset, why->text);
+    hfn_log_message(&lines->env, HOTFN_LOG_WARNING, "%s: offset %llu: lines passed over: %s",
+                    why->file, (unsigned long long)why->offset, why->text);
 }
 
 /* One DEBUG_S_LINES subsection: which code it is about. */
@@ -100,8 +100,8 @@ static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, ui
         return HOTFN_OK; /* of code that the linker left out */
     }
     if (lines->contribution_count == UINT32_MAX - 1 ||
-        !hfn_grow(&lines->env, (void **)&lines->contributions, &lines->contribution_capacity,
-                  (size_t)lines->contribution_count + 1, sizeof *lines->contributions)) {
+        !hfn_grow_array(&lines->env, (void **)&lines->contributions, &lines->contribution_capacity,
+                        (size_t)lines->contribution_count + 1, sizeof *lines->contributions)) {
         return HOTFN_E_NO_MEMORY;
     }
     lines->contributions[lines->contribution_count++] = c;
@@ -203,7 +203,7 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
     if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
         warn(lines, &err);
     }
-    lines->files = hfn_alloc(&lines->env, lines->pdb.module_count * sizeof *lines->files);
+    lines->files = hfn_allocate_zeroed(&lines->env, lines->pdb.module_count * sizeof *lines->files);
     if (!lines->files) {
         status = HOTFN_E_NO_MEMORY;
     }
@@ -269,8 +269,8 @@ static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
             count > (bytes - BLOCK_HEADER_BYTES) / entry_bytes) {
             return HOTFN_E_FORMAT;
         }
-        if (!hfn_grow(&lines->env, (void **)&lines->lines, &lines->line_capacity,
-                      (size_t)lines->line_count + count, sizeof *lines->lines)) {
+        if (!hfn_grow_array(&lines->env, (void **)&lines->lines, &lines->line_capacity,
+                            (size_t)lines->line_count + count, sizeof *lines->lines)) {
             return HOTFN_E_NO_MEMORY;
         }
         for (uint32_t i = 0; i < count; i++) {

@@ -37,11 +37,11 @@ static hotfn_status refuse_other_kind(const hfn_msf *msf, hotfn_error *err)
     for (size_t i = 0; i < HFN_COUNT_OF(others); i++) {
         size_t length = strlen(others[i].magic);
         if (msf->file.size >= length && memcmp(msf->file.data, others[i].magic, length) == 0) {
-            return hfn_fail(err, HOTFN_E_UNSUPPORTED, msf->path, 0, "%s", others[i].why);
+            return hfn_report_error(err, HOTFN_E_UNSUPPORTED, msf->path, 0, "%s", others[i].why);
         }
     }
-    return hfn_fail(err, HOTFN_E_FORMAT, msf->path, 0,
-                    "not a PDB: it does not begin with \"Microsoft C/C++ MSF 7.00\"");
+    return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, 0,
+                            "not a PDB: it does not begin with \"Microsoft C/C++ MSF 7.00\"");
 }
 
 static uint32_t blocks_for(const hfn_msf *msf, uint64_t bytes)
@@ -51,7 +51,8 @@ static uint32_t blocks_for(const hfn_msf *msf, uint64_t bytes)
 
 static hotfn_status no_memory(const hfn_msf *msf, hotfn_error *err)
 {
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, msf->path, HOTFN_NO_OFFSET, "no memory to read it");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, msf->path, HOTFN_NO_OFFSET,
+                            "no memory to read it");
 }
 
 /* Mark block as used; at is where its number stands. The first bytes of it must be there. */
@@ -61,12 +62,12 @@ static hotfn_status claim(hfn_msf *msf, uint32_t block, uint64_t bytes, uint64_t
     uint8_t bit = (uint8_t)(1u << (block & 7));
 
     if (!hfn_span_has(msf->file, (uint64_t)block << msf->block_shift, bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, at,
-                        "block %u lies outside the file: it was cut, or is damaged", block);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, at,
+                                "block %u lies outside the file: it was cut, or is damaged", block);
     }
     if (block == 0 || (msf->claimed_blocks[block >> 3] & bit)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, at,
-                        "block %u is used twice: the file is damaged", block);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, at,
+                                "block %u is used twice: the file is damaged", block);
     }
     msf->claimed_blocks[block >> 3] |= bit;
     return HOTFN_OK;
@@ -85,21 +86,21 @@ static hotfn_status read_superblock(hfn_msf *msf, uint32_t *directory_bytes, uin
     if (!hfn_span_u32(msf->file, AT_BLOCK_BYTES, &block_bytes) ||
         !hfn_span_u32(msf->file, AT_DIRECTORY_BYTES, directory_bytes) ||
         !hfn_span_u32(msf->file, AT_BLOCK_MAP, map_block)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, msf->file.size,
-                        "it ends inside its superblock");
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, msf->file.size,
+                                "it ends inside its superblock");
     }
     if (block_bytes < MIN_BLOCK_BYTES || block_bytes > MAX_BLOCK_BYTES ||
         (block_bytes & (block_bytes - 1))) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_BYTES,
-                        "a block cannot have %u bytes", block_bytes);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_BYTES,
+                                "a block cannot have %u bytes", block_bytes);
     }
     while (1u << msf->block_shift < block_bytes) {
         msf->block_shift++;
     }
     msf->block_count = (msf->file.size + block_bytes - 1) >> msf->block_shift;
     if (*directory_bytes > msf->file.size || *directory_bytes < 4 || *directory_bytes % 4 != 0) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_DIRECTORY_BYTES,
-                        "its stream directory cannot have %u bytes", *directory_bytes);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, AT_DIRECTORY_BYTES,
+                                "its stream directory cannot have %u bytes", *directory_bytes);
     }
     return HOTFN_OK;
 }
@@ -108,7 +109,7 @@ static hotfn_status gather_directory(hfn_msf *msf, uint32_t bytes, hotfn_error *
 {
     uint32_t block_bytes = 1u << msf->block_shift;
 
-    msf->directory_copy = hfn_resize(msf->env, NULL, 0, bytes);
+    msf->directory_copy = hfn_resize_memory(msf->env, NULL, 0, bytes);
     if (!msf->directory_copy) {
         return no_memory(msf, err);
     }
@@ -136,10 +137,11 @@ static hotfn_status read_directory(hfn_msf *msf, uint32_t bytes, uint32_t map_bl
     uint64_t map_at = (uint64_t)map_block << msf->block_shift;
 
     if (map_block == 0 || !hfn_span_has(msf->file, map_at, map_bytes)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_MAP,
-                        "the block map, at block %u, lies outside the file: it was cut, or is "
-                        "damaged",
-                        map_block);
+        return hfn_report_error(
+            err, HOTFN_E_FORMAT, msf->path, AT_BLOCK_MAP,
+            "the block map, at block %u, lies outside the file: it was cut, or is "
+            "damaged",
+            map_block);
     }
     for (uint32_t i = 0; i < blocks_for(msf, map_bytes); i++) {
         hotfn_status status = claim(msf, map_block + i, 1, AT_BLOCK_MAP, err);
@@ -177,12 +179,13 @@ static hotfn_status index_streams(hfn_msf *msf, hotfn_error *err)
     hfn_span_u32(msf->directory, 0, &msf->stream_count);
     numbers = msf->directory.size / 4;
     if (msf->stream_count > numbers - 1) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 0),
-                        "its stream directory is too short for %u streams", msf->stream_count);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 0),
+                                "its stream directory is too short for %u streams",
+                                msf->stream_count);
     }
     msf->first_number =
-        hfn_resize(msf->env, NULL, 0, msf->stream_count * sizeof *msf->first_number);
-    msf->claimed_streams = hfn_alloc(msf->env, msf->stream_count / 8 + 1);
+        hfn_resize_memory(msf->env, NULL, 0, msf->stream_count * sizeof *msf->first_number);
+    msf->claimed_streams = hfn_allocate_zeroed(msf->env, msf->stream_count / 8 + 1);
     if (!msf->first_number || !msf->claimed_streams) {
         return no_memory(msf, err);
     }
@@ -191,9 +194,10 @@ static hotfn_status index_streams(hfn_msf *msf, hotfn_error *err)
         msf->first_number[i] = (uint32_t)next;
         next += blocks_for(msf, stream_size(msf, i));
         if (next > numbers) {
-            return hfn_fail(err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 1 + i),
-                            "stream %u claims %u bytes, more than its directory has blocks for", i,
-                            stream_size(msf, i));
+            return hfn_report_error(
+                err, HOTFN_E_FORMAT, msf->path, directory_offset(msf, 1 + i),
+                "stream %u claims %u bytes, more than its directory has blocks for", i,
+                stream_size(msf, i));
         }
     }
     return HOTFN_OK;
@@ -213,7 +217,7 @@ hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const h
     if (status != HOTFN_OK) {
         return status;
     }
-    msf->claimed_blocks = hfn_alloc(env, (size_t)(msf->block_count / 8 + 1));
+    msf->claimed_blocks = hfn_allocate_zeroed(env, (size_t)(msf->block_count / 8 + 1));
     if (!msf->claimed_blocks) {
         return no_memory(msf, err);
     }
@@ -229,10 +233,10 @@ hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const h
 
 void hfn_msf_close(hfn_msf *msf)
 {
-    hfn_free(msf->env, msf->claimed_blocks, (size_t)(msf->block_count / 8 + 1));
-    hfn_free(msf->env, msf->claimed_streams, msf->stream_count / 8 + 1);
-    hfn_free(msf->env, msf->first_number, msf->stream_count * sizeof *msf->first_number);
-    hfn_free(msf->env, msf->directory_copy, (size_t)msf->directory.size);
+    hfn_free_memory(msf->env, msf->claimed_blocks, (size_t)(msf->block_count / 8 + 1));
+    hfn_free_memory(msf->env, msf->claimed_streams, msf->stream_count / 8 + 1);
+    hfn_free_memory(msf->env, msf->first_number, msf->stream_count * sizeof *msf->first_number);
+    hfn_free_memory(msf->env, msf->directory_copy, (size_t)msf->directory.size);
     memset(msf, 0, sizeof *msf);
 }
 
@@ -270,8 +274,8 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
     uint32_t block_bytes = 1u << msf->block_shift;
 
     if (!hfn_msf_has(msf, number)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, msf->path, hfn_msf_entry_offset(msf, number),
-                        "stream %u is named but does not exist", number);
+        return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, hfn_msf_entry_offset(msf, number),
+                                "stream %u is named but does not exist", number);
     }
     s.size = stream_size(msf, number);
     s.first_number = msf->first_number[number];
@@ -292,7 +296,7 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
 void hfn_msf_stream_close(hfn_msf_stream *stream)
 {
     if (stream->msf) {
-        hfn_free(stream->msf->env, stream->scratch, stream->scratch_bytes);
+        hfn_free_memory(stream->msf->env, stream->scratch, stream->scratch_bytes);
     }
     memset(stream, 0, sizeof *stream);
 }
@@ -316,7 +320,7 @@ static void find_run(hfn_msf_stream *s, uint64_t offset, uint64_t size)
 
 static hotfn_status gather(hfn_msf_stream *s, uint64_t offset, uint64_t size, hfn_span *out)
 {
-    if (!hfn_grow(s->msf->env, (void **)&s->scratch, &s->scratch_bytes, (size_t)size, 1)) {
+    if (!hfn_grow_array(s->msf->env, (void **)&s->scratch, &s->scratch_bytes, (size_t)size, 1)) {
         return HOTFN_E_NO_MEMORY;
     }
     for (uint64_t done = 0; done < size;) {

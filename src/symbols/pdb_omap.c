@@ -67,8 +67,8 @@ hotfn_status hfn_pdb_addresses_open(hfn_pdb_addresses *a, hfn_msf *msf,
         status = open_omap(&a->to_stream, &a->to_source, msf, streams->omap_to_source, err);
     }
     if (status == HOTFN_OK && sections == HFN_MSF_NO_STREAM) {
-        status = hfn_fail(err, HOTFN_E_UNSUPPORTED, msf->path, HOTFN_NO_OFFSET,
-                          "it holds no section headers, so its addresses mean nothing");
+        status = hfn_report_error(err, HOTFN_E_UNSUPPORTED, msf->path, HOTFN_NO_OFFSET,
+                                  "it holds no section headers, so its addresses mean nothing");
     }
     if (status == HOTFN_OK) {
         status =

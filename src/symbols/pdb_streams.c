@@ -34,9 +34,9 @@ static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
 hotfn_status hfn_pdb_lies(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
-    return hfn_fail(err, HOTFN_E_FORMAT, stream->msf->path, place_of(stream, offset),
-                    "%s (stream %u, offset %llu): the file is damaged", what, stream->number,
-                    (unsigned long long)offset);
+    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, place_of(stream, offset),
+                            "%s (stream %u, offset %llu): the file is damaged", what,
+                            stream->number, (unsigned long long)offset);
 }
 
 hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out,
@@ -45,13 +45,13 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
     hotfn_status status = hfn_msf_view(stream, offset, size, out);
 
     if (status == HOTFN_E_NO_MEMORY) {
-        return hfn_fail(err, status, stream->msf->path, HOTFN_NO_OFFSET, "no memory to read its %s",
-                        what);
+        return hfn_report_error(err, status, stream->msf->path, HOTFN_NO_OFFSET,
+                                "no memory to read its %s", what);
     }
     if (status != HOTFN_OK) {
-        return hfn_fail(err, status, stream->msf->path, place_of(stream, offset),
-                        "its %s goes beyond the end of stream %u: the file is damaged", what,
-                        stream->number);
+        return hfn_report_error(err, status, stream->msf->path, place_of(stream, offset),
+                                "its %s goes beyond the end of stream %u: the file is damaged",
+                                what, stream->number);
     }
     return HOTFN_OK;
 }
@@ -115,8 +115,9 @@ static hotfn_status read_info(hfn_pdb *pdb, hotfn_error *err)
         status = hfn_pdb_lies(&stream, 0, err, "the info stream is too short");
     }
     if (status == HOTFN_OK && hfn_span_u32(info, 0, &version) && version < INFO_VC70) {
-        status = hfn_fail(err, HOTFN_E_UNSUPPORTED, pdb->msf.path, hfn_msf_offset(&stream, 0),
-                          "version %u of before 2002, without a GUID", version);
+        status =
+            hfn_report_error(err, HOTFN_E_UNSUPPORTED, pdb->msf.path, hfn_msf_offset(&stream, 0),
+                             "version %u of before 2002, without a GUID", version);
     }
     if (status == HOTFN_OK) {
         memcpy(pdb->guid, info.data + 12, sizeof pdb->guid);
@@ -150,8 +151,8 @@ static uint32_t half(hfn_span s, uint64_t offset)
 
 static bool add_module(hfn_pdb *pdb, const hfn_pdb_module *module)
 {
-    if (!hfn_grow(pdb->msf.env, (void **)&pdb->modules, &pdb->module_capacity,
-                  (size_t)pdb->module_count + 1, sizeof *pdb->modules)) {
+    if (!hfn_grow_array(pdb->msf.env, (void **)&pdb->modules, &pdb->module_capacity,
+                        (size_t)pdb->module_count + 1, sizeof *pdb->modules)) {
         return false;
     }
     pdb->modules[pdb->module_count++] = *module;
@@ -179,8 +180,8 @@ static hotfn_status read_module(hfn_pdb *pdb, hfn_span list, uint64_t *at, hfn_a
     hfn_span_u32(entry, 44, &module.c13_bytes);
     module.name = hfn_arena_copy(names, name, strlen(name));
     if (!module.name || !add_module(pdb, &module)) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, pdb->msf.path, HOTFN_NO_OFFSET,
-                        "no memory for its modules");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, pdb->msf.path, HOTFN_NO_OFFSET,
+                                "no memory for its modules");
     }
     *at += (end + 3) & ~(uint64_t)3;
     return HOTFN_OK;
@@ -286,8 +287,9 @@ hotfn_status hfn_pdb_open(hfn_pdb *pdb, hfn_span file, const char *path, hfn_are
     }
     status = read_info(pdb, err);
     if (status == HOTFN_OK && !has_bytes(&pdb->msf, DBI_STREAM)) {
-        status = hfn_fail(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
-                          "it holds types only (a compiler's PDB, /Zi): give the linker's PDB");
+        status =
+            hfn_report_error(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
+                             "it holds types only (a compiler's PDB, /Zi): give the linker's PDB");
     }
     if (status == HOTFN_OK) {
         status = read_dbi(pdb, names, err);
@@ -302,7 +304,7 @@ void hfn_pdb_close(hfn_pdb *pdb)
 {
     hfn_pdb_addresses_close(&pdb->addresses);
     if (pdb->modules) {
-        hfn_free(pdb->msf.env, pdb->modules, pdb->module_capacity * sizeof *pdb->modules);
+        hfn_free_memory(pdb->msf.env, pdb->modules, pdb->module_capacity * sizeof *pdb->modules);
     }
     hfn_msf_close(&pdb->msf);
     memset(pdb, 0, sizeof *pdb);

@@ -67,8 +67,8 @@ typedef struct located {
 
 static hotfn_status no_memory(const symbol_reader *r)
 {
-    return hfn_fail(r->err, HOTFN_E_NO_MEMORY, r->pdb->msf.path, HOTFN_NO_OFFSET,
-                    "no memory for its symbols");
+    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                            "no memory for its symbols");
 }
 
 /* The name at offset of the record's body, kept in the file or copied. */
@@ -96,8 +96,8 @@ static hotfn_status add(const symbol_reader *r, const located *l, uint64_t rva, 
     symbol.source = HOTFN_SOURCE_PDB;
     symbol.module = r->module;
     if (r->table->count >= UINT32_MAX - 1) {
-        return hfn_fail(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
-                        "more than 4 thousand million symbols");
+        return hfn_report_error(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
+                                "more than 4 thousand million symbols");
     }
     return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
 }
@@ -340,8 +340,9 @@ static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, 
         status = hfn_pdb_lies(&stream, 0, r->err, "a module claims more symbols than it has");
     }
     if (status == HOTFN_OK && hfn_pdb_u32(head, 0) != SIGNATURE_C13) {
-        hfn_log(&r->table->env, HOTFN_LOG_WARNING, "%s: symbols of %s passed over: version %u",
-                r->pdb->msf.path, module->name, hfn_pdb_u32(head, 0));
+        hfn_log_message(&r->table->env, HOTFN_LOG_WARNING,
+                        "%s: symbols of %s passed over: version %u", r->pdb->msf.path, module->name,
+                        hfn_pdb_u32(head, 0));
     } else if (status == HOTFN_OK) {
         status = each_record(r, &stream, 4, module->symbol_bytes, visit);
     }
@@ -357,10 +358,11 @@ static hotfn_status read_modules(symbol_reader *r)
         const hfn_pdb_module *module = &r->pdb->modules[i];
         if (module->stream != HFN_MSF_NO_STREAM &&
             hfn_msf_was_opened(&r->pdb->msf, module->stream)) {
-            return hfn_fail(r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
-                            hfn_msf_entry_offset(&r->pdb->msf, module->stream),
-                            "module %u (%s) has stream %u, which is another's: the file is damaged",
-                            i, module->name, module->stream);
+            return hfn_report_error(
+                r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
+                hfn_msf_entry_offset(&r->pdb->msf, module->stream),
+                "module %u (%s) has stream %u, which is another's: the file is damaged", i,
+                module->name, module->stream);
         }
         r->module = hfn_symbol_table_module(r->table, module->name);
         status = r->module ? read_module(r, module, read_of_module) : no_memory(r);
@@ -437,7 +439,7 @@ static hotfn_status read_common(symbol_reader *r)
         return status;
     }
     live_bytes = stream.size / 32 + 1;
-    live = hfn_alloc(&r->table->env, live_bytes);
+    live = hfn_allocate_zeroed(&r->table->env, live_bytes);
     r->live = live;
     if (!live) {
         status = no_memory(r);
@@ -454,7 +456,7 @@ static hotfn_status read_common(symbol_reader *r)
     if (status == HOTFN_OK && r->live_left) {
         status = hfn_pdb_lies(&stream, 0, r->err, "the index names places inside symbols");
     }
-    hfn_free(&r->table->env, live, live_bytes);
+    hfn_free_memory(&r->table->env, live, live_bytes);
     hfn_msf_stream_close(&stream);
     return status;
 }

@@ -17,8 +17,8 @@ enum { MAX_HOPS = 8, PREFIX_BYTES = 24 };
 bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
                              const hfn_pdb_trampoline *trampoline)
 {
-    if (!hfn_grow(env, (void **)&list->items, &list->capacity, (size_t)list->count + 1,
-                  sizeof *list->items)) {
+    if (!hfn_grow_array(env, (void **)&list->items, &list->capacity, (size_t)list->count + 1,
+                        sizeof *list->items)) {
         return false;
     }
     list->items[list->count++] = *trampoline;
@@ -27,7 +27,7 @@ bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
 
 void hfn_pdb_trampolines_finish(hfn_pdb_trampolines *list, const hotfn_env *env)
 {
-    hfn_free(env, list->items, list->capacity * sizeof *list->items);
+    hfn_free_memory(env, list->items, list->capacity * sizeof *list->items);
 }
 
 static bool comes_before(const void *left, const void *right)

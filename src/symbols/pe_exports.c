@@ -52,18 +52,20 @@ hotfn_status hfn_exports_open(hfn_exports *out, const hotfn_image *image, hotfn_
     if (!hfn_span_u32(directory, 16, &out->ordinal_base) ||
         !hfn_span_u32(directory, 20, &out->function_count) ||
         !hfn_span_u32(directory, 24, &out->name_count) || !hfn_span_has(directory, 0, 40)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory),
-                        "its export directory is cut short");
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, offset_of(image, directory),
+                                "its export directory is cut short");
     }
     if (!find_table(out, directory, 28, (uint64_t)out->function_count * 4, &out->functions)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 20,
-                        "its table of %u exports lies outside the file", out->function_count);
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 20,
+                                "its table of %u exports lies outside the file",
+                                out->function_count);
     }
     if (out->name_count > NAMES_MAX ||
         !find_table(out, directory, 32, (uint64_t)out->name_count * 4, &out->names) ||
         !find_table(out, directory, 36, (uint64_t)out->name_count * 2, &out->name_indices)) {
-        return hfn_fail(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 24,
-                        "its table of %u names of exports lies outside the file", out->name_count);
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 24,
+                                "its table of %u names of exports lies outside the file",
+                                out->name_count);
     }
     return HOTFN_OK;
 }
@@ -208,10 +210,10 @@ hotfn_status hfn_exports_read(hfn_symbol_table *table, const hotfn_image *image,
     if (status != HOTFN_OK || exports.function_count == 0) {
         return status;
     }
-    r.named = hfn_alloc(&table->env, exports.function_count / 8 + 1);
+    r.named = hfn_allocate_zeroed(&table->env, exports.function_count / 8 + 1);
     bool good = r.named && add_named(&r) && add_nameless(&r);
-    hfn_free(&table->env, r.named, exports.function_count / 8 + 1);
+    hfn_free_memory(&table->env, r.named, exports.function_count / 8 + 1);
     return good ? HOTFN_OK
-                : hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                           "no memory for its exports");
+                : hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                                   "no memory for its exports");
 }

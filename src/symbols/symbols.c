@@ -8,7 +8,7 @@
 hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_symbols *symbols = hfn_alloc(&filled, sizeof *symbols);
+    hotfn_symbols *symbols = hfn_allocate_zeroed(&filled, sizeof *symbols);
 
     if (!symbols) {
         return NULL;
@@ -26,10 +26,11 @@ hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env)
 hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_symbols_options *in,
                                       uint32_t known_flags, hotfn_error *err)
 {
-    if (!hfn_take_options(out, (uint32_t)sizeof *out, in) || (out->flags & ~known_flags) ||
+    if (!hfn_copy_options(out, (uint32_t)sizeof *out, in) || (out->flags & ~known_flags) ||
         out->reserved) {
-        return hfn_fail(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-                        "hotfn_symbols_options carries a setting that this version does not know");
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
+            "hotfn_symbols_options carries a setting that this version does not know");
     }
     return HOTFN_OK;
 }
@@ -53,8 +54,8 @@ hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols
                                      hotfn_status status, hotfn_error *err)
 {
     if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table)) {
-        status = hfn_fail(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
-                          "no memory to sort its symbols");
+        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
+                                  "no memory to sort its symbols");
     }
     if (status != HOTFN_OK) {
         hotfn_symbols_destroy(symbols);
@@ -78,10 +79,10 @@ void hotfn_symbols_destroy(hotfn_symbols *symbols)
     hfn_symbol_table_finish(&symbols->table);
     hotfn_image_close(symbols->separate);
     hotfn_image_close(symbols->debugdata);
-    hfn_free(&env, symbols->debugdata_bytes, symbols->debugdata_size);
-    hfn_free(&env, symbols->line_text, sizeof *symbols->line_text);
+    hfn_free_memory(&env, symbols->debugdata_bytes, symbols->debugdata_size);
+    hfn_free_memory(&env, symbols->line_text, sizeof *symbols->line_text);
     hfn_file_close(&symbols->file, &env);
-    hfn_free(&env, symbols, sizeof *symbols);
+    hfn_free_memory(&env, symbols, sizeof *symbols);
 }
 
 uint32_t hotfn_symbols_get_count(const hotfn_symbols *symbols)
@@ -119,7 +120,7 @@ hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hot
     filled.byte_count = s->byte_count;
     filled.name = s->name;
     filled.module = hfn_symbol_table_module_name(&symbols->table, s->module);
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out)
@@ -127,8 +128,8 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
     if (!symbols) {
         return HOTFN_E_OPTION;
     }
-    return hfn_give(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
-                                                                         : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
+                                                                             : HOTFN_E_OPTION;
 }
 
 /* Is there an image that the caller's readers can be asked about?  A format of its own (a PDB, a map)
@@ -139,7 +140,7 @@ static hotfn_status prepare_asking(hotfn_symbols *symbols, bool has_reader)
         return HOTFN_E_NOT_FOUND;
     }
     if (!symbols->line_text) {
-        symbols->line_text = hfn_alloc(&symbols->table.env, sizeof *symbols->line_text);
+        symbols->line_text = hfn_allocate_zeroed(&symbols->table.env, sizeof *symbols->line_text);
     }
     return symbols->line_text ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
@@ -175,8 +176,8 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
         return status;
     }
     if (!env->inlined_fn(env->inlined_user, info->path, info->id, info->id_bytes, rva, depth,
-                       text->function, sizeof text->function, text->file, sizeof text->file,
-                       &out->line)) {
+                         text->function, sizeof text->function, text->file, sizeof text->file,
+                         &out->line)) {
         return HOTFN_E_NOT_FOUND;
     }
     out->function = text->function;
@@ -201,7 +202,7 @@ hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn
     if (status != HOTFN_OK) {
         return status;
     }
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
@@ -224,5 +225,5 @@ hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint
     if (status != HOTFN_OK) {
         return status;
     }
-    return hfn_give(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
 }

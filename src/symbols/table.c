@@ -18,16 +18,16 @@ void hfn_symbol_table_init(hfn_symbol_table *table, const hotfn_env *env)
 
 void hfn_symbol_table_finish(hfn_symbol_table *table)
 {
-    hfn_free(&table->env, table->items, table->capacity * sizeof *table->items);
-    hfn_free(&table->env, table->modules, table->module_capacity * sizeof *table->modules);
+    hfn_free_memory(&table->env, table->items, table->capacity * sizeof *table->items);
+    hfn_free_memory(&table->env, table->modules, table->module_capacity * sizeof *table->modules);
     hfn_arena_finish(&table->names);
 }
 
 uint32_t hfn_symbol_table_module(hfn_symbol_table *table, const char *name)
 {
     if (table->module_count == UINT32_MAX - 1 ||
-        !hfn_grow(&table->env, (void **)&table->modules, &table->module_capacity,
-                  (size_t)table->module_count + 1, sizeof *table->modules)) {
+        !hfn_grow_array(&table->env, (void **)&table->modules, &table->module_capacity,
+                        (size_t)table->module_count + 1, sizeof *table->modules)) {
         return 0;
     }
     table->modules[table->module_count++] = name;
@@ -42,8 +42,8 @@ const char *hfn_symbol_table_module_name(const hfn_symbol_table *table, uint32_t
 bool hfn_symbol_table_add(hfn_symbol_table *table, const hfn_symbol *symbol)
 {
     if (table->count == UINT32_MAX - 1 ||
-        !hfn_grow(&table->env, (void **)&table->items, &table->capacity, (size_t)table->count + 1,
-                  sizeof *table->items)) {
+        !hfn_grow_array(&table->env, (void **)&table->items, &table->capacity,
+                        (size_t)table->count + 1, sizeof *table->items)) {
         return false;
     }
     table->items[table->count++] = *symbol;
@@ -124,11 +124,12 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     if (table->count == 0 || table->sorted) {
         return true;
     }
-    room = hfn_resize(&table->env, NULL, 0, room_bytes); /* not zeroed: all of it is written */
+    room =
+        hfn_resize_memory(&table->env, NULL, 0, room_bytes); /* not zeroed: all of it is written */
     if (!room) {
         return false;
     }
-    sorted = hfn_sort(table->items, room, table->count, sizeof *room, comes_before);
+    sorted = hfn_sort_items(table->items, room, table->count, sizeof *room, comes_before);
     if (sorted == room) {
         room = table->items;
         table->items = sorted;
@@ -136,6 +137,6 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
     drop_doubles(table);
     globals_first(table->items, table->count, room);
     table->sorted = true;
-    hfn_free(&table->env, room, room_bytes);
+    hfn_free_memory(&table->env, room, room_bytes);
     return true;
 }

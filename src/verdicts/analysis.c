@@ -12,7 +12,7 @@ bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *c
                          const void *item, size_t item_bytes)
 {
     hfn_os_lock_mutex(&a->lock);
-    bool fits = hfn_grow(&a->env, items, capacity, *count + 1, item_bytes);
+    bool fits = hfn_grow_array(&a->env, items, capacity, *count + 1, item_bytes);
     if (fits) {
         memcpy((char *)*items + (*count)++ * item_bytes, item, item_bytes);
     } else {
@@ -87,7 +87,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
     if (!hfn_code_init(&a->code, image, &a->env)) {
         return false;
     }
-    a->bodies = hfn_alloc(&a->env, a->count * sizeof *a->bodies);
+    a->bodies = hfn_allocate_zeroed(&a->env, a->count * sizeof *a->bodies);
     if (!a->bodies) {
         goto fail_code;
     }
@@ -101,7 +101,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
     hfn_fixed_prepare(a);
     return true;
 fail_bodies:
-    hfn_free(&a->env, a->bodies, a->count * sizeof *a->bodies);
+    hfn_free_memory(&a->env, a->bodies, a->count * sizeof *a->bodies);
 fail_code:
     hfn_code_finish(&a->code, &a->env);
     return false;
@@ -110,28 +110,28 @@ fail_code:
 bool hfn_analysis_finish(hfn_analysis *a)
 {
     hfn_references_finish(&a->references, &a->env);
-    hfn_free(&a->env, a->bodies, a->count * sizeof *a->bodies);
+    hfn_free_memory(&a->env, a->bodies, a->count * sizeof *a->bodies);
     if (a->dispatchers) {
-        hfn_free(&a->env, a->dispatchers, a->dispatcher_capacity * sizeof *a->dispatchers);
+        hfn_free_memory(&a->env, a->dispatchers, a->dispatcher_capacity * sizeof *a->dispatchers);
     }
     if (a->fixed) {
-        hfn_free(&a->env, a->fixed, a->fixed_capacity * sizeof *a->fixed);
+        hfn_free_memory(&a->env, a->fixed, a->fixed_capacity * sizeof *a->fixed);
     }
     if (a->flags_live_out) {
-        hfn_free(&a->env, a->flags_live_out,
-                 a->flags_live_out_capacity * sizeof *a->flags_live_out);
+        hfn_free_memory(&a->env, a->flags_live_out,
+                        a->flags_live_out_capacity * sizeof *a->flags_live_out);
     }
     if (a->branches) {
-        hfn_free(&a->env, a->branches, a->branch_capacity * sizeof *a->branches);
+        hfn_free_memory(&a->env, a->branches, a->branch_capacity * sizeof *a->branches);
     }
     if (a->cross_jumps) {
-        hfn_free(&a->env, a->cross_jumps, a->cross_jump_capacity * sizeof *a->cross_jumps);
+        hfn_free_memory(&a->env, a->cross_jumps, a->cross_jump_capacity * sizeof *a->cross_jumps);
     }
     if (a->slots) {
-        hfn_free(&a->env, a->slots, a->slot_capacity * sizeof *a->slots);
+        hfn_free_memory(&a->env, a->slots, a->slot_capacity * sizeof *a->slots);
     }
     if (a->unowned) {
-        hfn_free(&a->env, a->unowned, a->unowned_capacity * sizeof *a->unowned);
+        hfn_free_memory(&a->env, a->unowned, a->unowned_capacity * sizeof *a->unowned);
     }
     hfn_code_finish(&a->code, &a->env);
     hfn_os_destroy_mutex(&a->lock);

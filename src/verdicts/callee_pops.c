@@ -103,8 +103,8 @@ void hfn_pops_add_edge(hfn_prover *p, uint64_t to, const hfn_stack_state *state)
     if (!state->uncertain_calls || p->block == UINT64_MAX) {
         return;
     }
-    if (!hfn_grow(&p->analysis->env, (void **)&p->edges, &p->edge_capacity, p->edge_count + 1,
-                  sizeof edge)) {
+    if (!hfn_grow_array(&p->analysis->env, (void **)&p->edges, &p->edge_capacity, p->edge_count + 1,
+                        sizeof edge)) {
         p->no_memory = true;
         return;
     }

@@ -70,7 +70,7 @@ static bool make_marks(hfn_code *code, const hotfn_env *env)
 {
     for (uint32_t i = 0; i < code->count; i++) {
         hfn_region *region = &code->regions[i];
-        region->marks = hfn_alloc(env, mark_bytes(region));
+        region->marks = hfn_allocate_zeroed(env, mark_bytes(region));
         if (!region->marks) {
             return false;
         }
@@ -88,7 +88,8 @@ bool hfn_code_init(hfn_code *code, const hotfn_image *image, const hotfn_env *en
         if (!read_region(image, i, &region)) {
             continue;
         }
-        if (!hfn_grow(env, (void **)&made.regions, &capacity, made.count + 1u, sizeof region)) {
+        if (!hfn_grow_array(env, (void **)&made.regions, &capacity, made.count + 1u,
+                            sizeof region)) {
             goto fail;
         }
         made.regions[made.count++] = region;
@@ -113,11 +114,11 @@ void hfn_code_finish(hfn_code *code, const hotfn_env *env)
 {
     for (uint32_t i = 0; i < code->count; i++) {
         if (code->regions[i].marks) {
-            hfn_free(env, code->regions[i].marks, mark_bytes(&code->regions[i]));
+            hfn_free_memory(env, code->regions[i].marks, mark_bytes(&code->regions[i]));
         }
     }
     if (code->regions) {
-        hfn_free(env, code->regions, code->capacity * sizeof *code->regions);
+        hfn_free_memory(env, code->regions, code->capacity * sizeof *code->regions);
     }
     *code = (hfn_code){ 0 };
 }

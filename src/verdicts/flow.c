@@ -74,8 +74,8 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
     }
     if (item->branch_count == item->branch_capacity) {
         hfn_os_lock_mutex(&a->lock);
-        bool fits = hfn_grow(&a->env, (void **)&item->branches, &item->branch_capacity,
-                             item->branch_count + 1, sizeof *item->branches);
+        bool fits = hfn_grow_array(&a->env, (void **)&item->branches, &item->branch_capacity,
+                                   item->branch_count + 1, sizeof *item->branches);
         a->no_memory |= !fits;
         hfn_os_unlock_mutex(&a->lock);
         if (!fits) {
@@ -245,8 +245,8 @@ static void join_branches(scan *s)
     for (size_t i = 0; i < s->item_count; i++) {
         count += s->items[i].branch_count;
     }
-    if (count > 0 && !hfn_grow(&a->env, (void **)&a->branches, &a->branch_capacity, count,
-                               sizeof *a->branches)) {
+    if (count > 0 && !hfn_grow_array(&a->env, (void **)&a->branches, &a->branch_capacity, count,
+                                     sizeof *a->branches)) {
         a->no_memory = true;
     }
     for (size_t i = 0; i < s->item_count; i++) {
@@ -257,7 +257,8 @@ static void join_branches(scan *s)
         }
         a->branch_count += a->branches ? item->branch_count : 0;
         if (item->branches) {
-            hfn_free(&a->env, item->branches, item->branch_capacity * sizeof *item->branches);
+            hfn_free_memory(&a->env, item->branches,
+                            item->branch_capacity * sizeof *item->branches);
         }
     }
 }
@@ -276,6 +277,6 @@ void hfn_flow_scan(hfn_analysis *a)
     }
     join_branches(&s);
     if (s.items) {
-        hfn_free(&a->env, s.items, s.item_capacity * sizeof *s.items);
+        hfn_free_memory(&a->env, s.items, s.item_capacity * sizeof *s.items);
     }
 }

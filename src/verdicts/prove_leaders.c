@@ -14,7 +14,7 @@ enum { LEADERS_MAX = 1 << 15, FIRST_CAPACITY = 256 };
 
 static bool make_leaders(hfn_prover *p, uint32_t capacity)
 {
-    p->leaders = hfn_alloc(&p->analysis->env, capacity * sizeof *p->leaders);
+    p->leaders = hfn_allocate_zeroed(&p->analysis->env, capacity * sizeof *p->leaders);
     p->capacity = p->leaders ? capacity : 0;
     hfn_prove_clear_leaders(p);
     return p->leaders != NULL;
@@ -38,18 +38,18 @@ void hfn_prover_finish(hfn_prover *p)
 {
     const hotfn_env *env = &p->analysis->env;
 
-    hfn_free(env, p->leaders, p->capacity * sizeof *p->leaders);
-    hfn_free(env, p->queue, p->queue_capacity * sizeof *p->queue);
-    hfn_free(env, p->calls, p->call_capacity * sizeof *p->calls);
-    hfn_free(env, p->tails, p->tail_capacity * sizeof *p->tails);
-    hfn_free(env, p->parts, p->part_capacity * sizeof *p->parts);
-    hfn_free(env, p->edges, p->edge_capacity * sizeof *p->edges);
+    hfn_free_memory(env, p->leaders, p->capacity * sizeof *p->leaders);
+    hfn_free_memory(env, p->queue, p->queue_capacity * sizeof *p->queue);
+    hfn_free_memory(env, p->calls, p->call_capacity * sizeof *p->calls);
+    hfn_free_memory(env, p->tails, p->tail_capacity * sizeof *p->tails);
+    hfn_free_memory(env, p->parts, p->part_capacity * sizeof *p->parts);
+    hfn_free_memory(env, p->edges, p->edge_capacity * sizeof *p->edges);
 }
 
 bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capacity,
                       const void *item, size_t bytes)
 {
-    if (!hfn_grow(&p->analysis->env, items, capacity, *count + 1, bytes)) {
+    if (!hfn_grow_array(&p->analysis->env, items, capacity, *count + 1, bytes)) {
         p->no_memory = true;
         return false;
     }
@@ -108,7 +108,7 @@ static bool grow_table(hfn_prover *p)
             append_to_queue(p, to);
         }
     }
-    hfn_free(&p->analysis->env, old, old_capacity * sizeof *old);
+    hfn_free_memory(&p->analysis->env, old, old_capacity * sizeof *old);
     return !p->no_memory;
 }
 

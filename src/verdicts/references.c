@@ -37,14 +37,14 @@ static void find_extent(hfn_references *r, const hotfn_image *image)
 bool hfn_references_init(hfn_references *r, const hotfn_image *image, const hotfn_env *env)
 {
     find_extent(r, image);
-    r->words = hfn_alloc(env, word_count(r) * sizeof *r->words);
+    r->words = hfn_allocate_zeroed(env, word_count(r) * sizeof *r->words);
     return r->words != NULL;
 }
 
 void hfn_references_finish(hfn_references *r, const hotfn_env *env)
 {
     if (r->words) {
-        hfn_free(env, r->words, word_count(r) * sizeof *r->words);
+        hfn_free_memory(env, r->words, word_count(r) * sizeof *r->words);
     }
     r->words = NULL;
 }

@@ -25,7 +25,7 @@ static bool make_index(hfn_analysis *a, entry_index *index)
         return false;
     }
     index->count = (highest >> BUCKET_BITS) + 1;
-    index->first = hfn_alloc(&a->env, index->count * sizeof *index->first);
+    index->first = hfn_allocate_zeroed(&a->env, index->count * sizeof *index->first);
     if (!index->first) {
         a->no_memory = true;
         return false;
@@ -126,5 +126,5 @@ void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts)
         a->branches[kept++] = (hfn_branch){ branch.field, target };
     }
     a->branch_count = kept;
-    hfn_free(&a->env, index.first, index.count * sizeof *index.first);
+    hfn_free_memory(&a->env, index.first, index.count * sizeof *index.first);
 }

@@ -233,7 +233,7 @@ static void scan_dispatcher(void *user, uint32_t item)
     }
     hfn_os_lock_mutex(&s->analysis->lock);
     if (p.addresses) {
-        hfn_free(&s->analysis->env, p.addresses, p.address_capacity * sizeof *p.addresses);
+        hfn_free_memory(&s->analysis->env, p.addresses, p.address_capacity * sizeof *p.addresses);
     }
     hfn_os_unlock_mutex(&s->analysis->lock);
 }
@@ -397,6 +397,6 @@ void hfn_tables_scan(hfn_analysis *a)
         qsort(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps, compare_cross_jumps);
     }
     if (s.tables) {
-        hfn_free(&a->env, s.tables, s.capacity * sizeof *s.tables);
+        hfn_free_memory(&a->env, s.tables, s.capacity * sizeof *s.tables);
     }
 }

@@ -167,7 +167,8 @@ static bool refuse_unproven(timing *t)
 /* Remove functions whose tail jumps all end; the remaining ones are in a cycle or lead into one. */
 static void refuse_cycles(timing *t)
 {
-    uint32_t *left = hfn_alloc(&t->analysis->env, (t->analysis->count + 1) * sizeof *left);
+    uint32_t *left =
+        hfn_allocate_zeroed(&t->analysis->env, (t->analysis->count + 1) * sizeof *left);
     bool any = true;
 
     if (!left) {
@@ -194,7 +195,7 @@ static void refuse_cycles(timing *t)
             withdraw_proof(t, i, HOTFN_REASON_TAIL_CYCLE);
         }
     }
-    hfn_free(&t->analysis->env, left, (t->analysis->count + 1) * sizeof *left);
+    hfn_free_memory(&t->analysis->env, left, (t->analysis->count + 1) * sizeof *left);
 }
 
 /* ---- Arguments. */
@@ -431,12 +432,12 @@ static void free_timing(timing *t)
 {
     hfn_analysis *a = t->analysis;
 
-    hfn_free(&a->env, a->pops, a->count + 1);
-    hfn_free(&a->env, a->outlined, a->count + 1);
+    hfn_free_memory(&a->env, a->pops, a->count + 1);
+    hfn_free_memory(&a->env, a->outlined, a->count + 1);
     a->pops = a->outlined = NULL;
-    hfn_free(&a->env, t->proven, (a->count + 1) * sizeof *t->proven);
+    hfn_free_memory(&a->env, t->proven, (a->count + 1) * sizeof *t->proven);
     if (t->tails) {
-        hfn_free(&a->env, t->tails, t->tail_capacity * sizeof *t->tails);
+        hfn_free_memory(&a->env, t->tails, t->tail_capacity * sizeof *t->tails);
     }
 }
 
@@ -444,12 +445,12 @@ void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items)
 {
     timing t = { .analysis = a, .items = items, .walks_own_stack = has_own_walker(a) };
 
-    t.proven = hfn_alloc(&a->env, (a->count + 1) * sizeof *t.proven);
+    t.proven = hfn_allocate_zeroed(&a->env, (a->count + 1) * sizeof *t.proven);
     if (a->arch->pc_register) {
-        a->pops = hfn_alloc(&a->env, a->count + 1);
+        a->pops = hfn_allocate_zeroed(&a->env, a->count + 1);
     }
     if (a->arch->is_never_shared) {
-        a->outlined = hfn_alloc(&a->env, a->count + 1);
+        a->outlined = hfn_allocate_zeroed(&a->env, a->count + 1);
     }
     if (!t.proven || (a->arch->pc_register && !a->pops) ||
         (a->arch->is_never_shared && !a->outlined)) {

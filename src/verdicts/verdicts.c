@@ -101,7 +101,7 @@ static hotfn_verdicts *allocate_verdicts(const hotfn_image *image, const hotfn_f
                                          const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_verdicts *v = hfn_alloc(&filled, sizeof *v);
+    hotfn_verdicts *v = hfn_allocate_zeroed(&filled, sizeof *v);
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
     if (!v) {
@@ -113,11 +113,11 @@ static hotfn_verdicts *allocate_verdicts(const hotfn_image *image, const hotfn_f
     v->functions = functions;
     v->arch = hfn_arch_find(info.machine);
     v->count = hotfn_functions_get_count(functions);
-    v->items = hfn_alloc(&filled, v->count * sizeof *v->items);
+    v->items = hfn_allocate_zeroed(&filled, v->count * sizeof *v->items);
     if (v->items) {
         return v;
     }
-    hfn_free(&filled, v, sizeof *v);
+    hfn_free_memory(&filled, v, sizeof *v);
     return NULL;
 }
 
@@ -127,16 +127,17 @@ hotfn_status hotfn_verdicts_create(hotfn_verdicts **out, const hotfn_image *imag
                                    hotfn_error *err)
 {
     if (!out || !image || !functions) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_verdicts_options accepted = HOTFN_VERDICTS_OPTIONS_INIT;
 
-    if (!hfn_take_options(&accepted, (uint32_t)sizeof accepted, options) ||
+    if (!hfn_copy_options(&accepted, (uint32_t)sizeof accepted, options) ||
         (accepted.flags &
          ~(HOTFN_VERDICTS_ALLOW_INT3 | HOTFN_VERDICTS_TIMING | HOTFN_VERDICTS_NO_TAIL_EXIT)) ||
         accepted.reserved) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown option for verdicts");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "unknown option for verdicts");
     }
     hotfn_verdicts *v = allocate_verdicts(image, functions, env);
     if (!v) {
@@ -151,8 +152,8 @@ hotfn_status hotfn_verdicts_create(hotfn_verdicts **out, const hotfn_image *imag
     return HOTFN_OK;
 no_memory:
     hotfn_verdicts_destroy(v);
-    return hfn_fail(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                    "no memory for the analysis of functions");
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
+                            "no memory for the analysis of functions");
 }
 
 void hotfn_verdicts_destroy(hotfn_verdicts *v)
@@ -162,10 +163,10 @@ void hotfn_verdicts_destroy(hotfn_verdicts *v)
     }
     hotfn_env env = v->env;
     if (v->sites) {
-        hfn_free(&env, v->sites, v->site_capacity * sizeof *v->sites);
+        hfn_free_memory(&env, v->sites, v->site_capacity * sizeof *v->sites);
     }
-    hfn_free(&env, v->items, v->count * sizeof *v->items);
-    hfn_free(&env, v, sizeof *v);
+    hfn_free_memory(&env, v->items, v->count * sizeof *v->items);
+    hfn_free_memory(&env, v, sizeof *v);
 }
 
 uint32_t hotfn_verdicts_get_count(const hotfn_verdicts *v)
@@ -181,7 +182,7 @@ hotfn_status hotfn_verdicts_get(const hotfn_verdicts *v, uint32_t index, hotfn_v
     if (index >= v->count) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_give(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)
+    return hfn_copy_out(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)
                ? HOTFN_OK
                : HOTFN_E_OPTION;
 }

@@ -64,23 +64,24 @@ int open(const char *path, int flags, ...)
     va_start(more, flags);
     mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
-    return (int)answer(hfn_raw4(SYS_openat, (uint64_t)(int64_t)AT_FDCWD, hfn_raw_pointer(path),
-                                (uint64_t)(flags | O_LARGEFILE), (uint64_t)mode));
+    return (int)answer(hfn_raw_syscall4(SYS_openat, (uint64_t)(int64_t)AT_FDCWD,
+                                        hfn_raw_pointer(path), (uint64_t)(flags | O_LARGEFILE),
+                                        (uint64_t)mode));
 }
 
 int close(int fd)
 {
-    return (int)answer(hfn_raw3(SYS_close, (uint64_t)fd, 0, 0));
+    return (int)answer(hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0));
 }
 
 ssize_t read(int fd, void *to, size_t count)
 {
-    return answer(hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(to), count));
+    return answer(hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(to), count));
 }
 
 ssize_t write(int fd, const void *from, size_t count)
 {
-    return answer(hfn_raw3(SYS_write, (uint64_t)fd, hfn_raw_pointer(from), count));
+    return answer(hfn_raw_syscall3(SYS_write, (uint64_t)fd, hfn_raw_pointer(from), count));
 }
 
 ssize_t pread(int fd, void *to, size_t count, off_t at)
@@ -88,16 +89,16 @@ ssize_t pread(int fd, void *to, size_t count, off_t at)
     uint64_t place = (uint64_t)at;
 
     if (sizeof(long) == 4) {
-        return answer(hfn_raw6(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count,
-                               (uint32_t)place, place >> 32, 0));
+        return answer(hfn_raw_syscall6(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count,
+                                       (uint32_t)place, place >> 32, 0));
     }
-    return answer(hfn_raw4(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count, place));
+    return answer(hfn_raw_syscall4(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count, place));
 }
 
 ssize_t readlink(const char *path, char *to, size_t count)
 {
-    return answer(hfn_raw4(SYS_readlinkat, (uint64_t)(int64_t)AT_FDCWD, hfn_raw_pointer(path),
-                           hfn_raw_pointer(to), count));
+    return answer(hfn_raw_syscall4(SYS_readlinkat, (uint64_t)(int64_t)AT_FDCWD,
+                                   hfn_raw_pointer(path), hfn_raw_pointer(to), count));
 }
 
 /* Kernel and C library agree on struct stat where file offsets have 64 bits. */
@@ -109,8 +110,8 @@ static int stat_at(int folder, const char *path, struct stat *out, int flags)
     const long number = SYS_fstatat64;
 #endif
 
-    return (int)answer(hfn_raw4(number, (uint64_t)(int64_t)folder, hfn_raw_pointer(path),
-                                hfn_raw_pointer(out), (uint64_t)flags));
+    return (int)answer(hfn_raw_syscall4(number, (uint64_t)(int64_t)folder, hfn_raw_pointer(path),
+                                        hfn_raw_pointer(out), (uint64_t)flags));
 }
 
 int stat(const char *path, struct stat *out)
@@ -155,8 +156,8 @@ void *mmap(void *at, size_t count, int protection, int flags, int fd, off_t offs
     uint64_t place = (uint64_t)offset;
 #endif
     unsigned long got =
-        (unsigned long)hfn_raw6(number, hfn_raw_pointer(at), count, (uint64_t)protection,
-                                (uint64_t)flags, (uint64_t)(int64_t)fd, place);
+        (unsigned long)hfn_raw_syscall6(number, hfn_raw_pointer(at), count, (uint64_t)protection,
+                                        (uint64_t)flags, (uint64_t)(int64_t)fd, place);
 
     if (got >= -4095ul) {
         errno = (int)-got;
@@ -167,12 +168,12 @@ void *mmap(void *at, size_t count, int protection, int flags, int fd, off_t offs
 
 int munmap(void *at, size_t count)
 {
-    return (int)answer(hfn_raw3(SYS_munmap, hfn_raw_pointer(at), count, 0));
+    return (int)answer(hfn_raw_syscall3(SYS_munmap, hfn_raw_pointer(at), count, 0));
 }
 
 int madvise(void *at, size_t count, int advice)
 {
-    return (int)answer(hfn_raw3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
+    return (int)answer(hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
 }
 
 /* The agent's memory is that of hotfn_env_own_memory; these stand behind the library's default. */
@@ -193,7 +194,7 @@ void free(void *memory)
 int getrlimit(__rlimit_resource_t resource, struct rlimit *out)
 {
     uint64_t both[2] = { 0, 0 };
-    long got = hfn_raw4(SYS_prlimit64, 0, (uint64_t)resource, 0, hfn_raw_pointer(both));
+    long got = hfn_raw_syscall4(SYS_prlimit64, 0, (uint64_t)resource, 0, hfn_raw_pointer(both));
 
     *out = (struct rlimit){ both[0], both[1] };
     return (int)answer(got);
@@ -201,12 +202,12 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *out)
 
 pid_t getpid(void)
 {
-    return (pid_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    return (pid_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0);
 }
 
 int kill(pid_t pid, int signal_number)
 {
-    return (int)answer(hfn_raw3(SYS_kill, (uint64_t)pid, (uint64_t)signal_number, 0));
+    return (int)answer(hfn_raw_syscall3(SYS_kill, (uint64_t)pid, (uint64_t)signal_number, 0));
 }
 
 int clock_gettime(clockid_t clock, struct timespec *out)

@@ -39,31 +39,32 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
                                  const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !live || !handover) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
     hotfn_budget *b;
 
     if (!hfn_live_budget(live) || !hfn_os_is_open(live->file)) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "the record was made without a budget");
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "the record was made without a budget");
     }
     if (!hfn_os_can_change_others()) {
         snprintf(hfn_live_budget(live)->note, sizeof b->header->note,
                  "not by a hotfn built for this CPU");
-        return hfn_fail(
+        return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
             "a hotfn built for this CPU keeps no budget; the one for x86-64 does so for 32-bit "
             "programs too");
     }
-    b = hfn_alloc(&filled, sizeof *b);
-    if (b && !(b->pages = hfn_alloc_unset(&filled, sizeof *b->pages))) {
-        hfn_free(&filled, b, sizeof *b);
+    b = hfn_allocate_zeroed(&filled, sizeof *b);
+    if (b && !(b->pages = hfn_allocate_unset(&filled, sizeof *b->pages))) {
+        hfn_free_memory(&filled, b, sizeof *b);
         b = NULL;
     }
     if (!b) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a budget");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a budget");
     }
     b->env = filled;
     b->live = live;
@@ -100,12 +101,12 @@ void hotfn_budget_destroy(hotfn_budget *b)
     for (uint32_t i = 0; i < b->module_count; i++) {
         hfn_cut_module_finish(&b->modules[i], &env);
     }
-    hfn_free(&env, b->books, b->book_capacity * sizeof *b->books);
-    hfn_free(&env, b->chosen, 2 * b->book_capacity * sizeof *b->chosen);
-    hfn_free(&env, b->modules, b->module_capacity * sizeof *b->modules);
-    hfn_free(&env, b->row, 2 * b->row_slots * sizeof *b->row);
-    hfn_free(&env, b->pages, sizeof *b->pages);
-    hfn_free(&env, b, sizeof *b);
+    hfn_free_memory(&env, b->books, b->book_capacity * sizeof *b->books);
+    hfn_free_memory(&env, b->chosen, 2 * b->book_capacity * sizeof *b->chosen);
+    hfn_free_memory(&env, b->modules, b->module_capacity * sizeof *b->modules);
+    hfn_free_memory(&env, b->row, 2 * b->row_slots * sizeof *b->row);
+    hfn_free_memory(&env, b->pages, sizeof *b->pages);
+    hfn_free_memory(&env, b, sizeof *b);
 }
 
 /* ---- What there is: modules that came, slots that were handed out. */
@@ -119,18 +120,18 @@ static bool more_books(hotfn_budget *b, uint32_t count)
     if (count <= b->book_capacity) {
         return true;
     }
-    slots = hfn_alloc_unset(&b->env, 2 * count * sizeof *slots);
-    books =
-        slots ? hfn_resize(&b->env, b->books, old * sizeof *books, count * sizeof *books) : NULL;
+    slots = hfn_allocate_unset(&b->env, 2 * count * sizeof *slots);
+    books = slots ? hfn_resize_memory(&b->env, b->books, old * sizeof *books, count * sizeof *books)
+                  : NULL;
     if (!books) {
-        hfn_free(&b->env, slots, 2 * count * sizeof *slots);
+        hfn_free_memory(&b->env, slots, 2 * count * sizeof *slots);
         return false;
     }
     memset(books + old, 0, (count - old) * sizeof *books);
     if (b->called_count > 0) {
         memcpy(slots + count, b->called, b->called_count * sizeof *slots);
     }
-    hfn_free(&b->env, b->chosen, 2 * old * sizeof *slots);
+    hfn_free_memory(&b->env, b->chosen, 2 * old * sizeof *slots);
     b->books = books;
     b->chosen = slots;
     b->called = slots + count;
@@ -195,8 +196,8 @@ static bool learn(hotfn_budget *b)
     }
     if (count > b->module_capacity) {
         uint32_t capacity = count + 16;
-        hfn_cut_module *more = hfn_resize(&b->env, b->modules, b->module_capacity * sizeof *more,
-                                          capacity * sizeof *more);
+        hfn_cut_module *more = hfn_resize_memory(
+            &b->env, b->modules, b->module_capacity * sizeof *more, capacity * sizeof *more);
         if (!more) {
             return false;
         }
@@ -236,11 +237,11 @@ static bool more_rows(hotfn_budget *b)
     if (b->book_count <= b->row_slots) {
         return true;
     }
-    rows = hfn_alloc_unset(&b->env, 2 * b->book_count * sizeof *rows);
+    rows = hfn_allocate_unset(&b->env, 2 * b->book_count * sizeof *rows);
     if (!rows) {
         return false;
     }
-    hfn_free(&b->env, b->row, 2 * b->row_slots * sizeof *rows);
+    hfn_free_memory(&b->env, b->row, 2 * b->row_slots * sizeof *rows);
     b->row = rows;
     b->sums = rows + b->book_count;
     b->row_slots = b->book_count;

@@ -19,7 +19,7 @@ static bool make_sites(hfn_cut_module *m, const hotfn_env *env)
 {
     hfn_site_walk walk = hfn_site_walk_begin(m->plan);
     uint32_t count = 0, at = 0;
-    uint32_t *ends = hfn_alloc(env, (m->plan->entry_count + 1u) * sizeof *ends);
+    uint32_t *ends = hfn_allocate_zeroed(env, (m->plan->entry_count + 1u) * sizeof *ends);
 
     if (!ends) {
         return false;
@@ -27,9 +27,9 @@ static bool make_sites(hfn_cut_module *m, const hotfn_env *env)
     while (hfn_site_walk_next(&walk)) {
         count++;
     }
-    m->site_fields = hfn_alloc(env, (count + 1u) * sizeof *m->site_fields);
+    m->site_fields = hfn_allocate_zeroed(env, (count + 1u) * sizeof *m->site_fields);
     if (!m->site_fields) {
-        hfn_free(env, ends, (m->plan->entry_count + 1u) * sizeof *ends);
+        hfn_free_memory(env, ends, (m->plan->entry_count + 1u) * sizeof *ends);
         return false;
     }
     m->site_count = count;
@@ -53,8 +53,8 @@ void hfn_cut_module_finish(hfn_cut_module *m, const hotfn_env *env)
     if (!m->plan) {
         return;
     }
-    hfn_free(env, m->site_ends, (m->plan->entry_count + 1u) * sizeof *m->site_ends);
-    hfn_free(env, m->site_fields, (m->site_count + 1u) * sizeof *m->site_fields);
+    hfn_free_memory(env, m->site_ends, (m->plan->entry_count + 1u) * sizeof *m->site_ends);
+    hfn_free_memory(env, m->site_fields, (m->site_count + 1u) * sizeof *m->site_fields);
     hotfn_plan_destroy(m->plan);
     hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
     *m = (hfn_cut_module){ 0 };
@@ -169,7 +169,7 @@ hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, hfn_cut_pages *pages, c
     }
     begin = entry > 0 ? m->site_ends[entry - 1] : 0;
     end = m->site_ends[entry];
-    cut = hfn_alloc(env, sizeof *cut + (end - begin + 1u) * sizeof *cut->writes);
+    cut = hfn_allocate_zeroed(env, sizeof *cut + (end - begin + 1u) * sizeof *cut->writes);
     if (!cut) {
         return NULL;
     }
@@ -188,7 +188,7 @@ hfn_cut *hfn_cut_make(hfn_cut_module *m, uint32_t entry, hfn_cut_pages *pages, c
 void hfn_cut_free(hfn_cut *cut, const hotfn_env *env)
 {
     if (cut) {
-        hfn_free(env, cut, sizeof *cut + cut->write_capacity * sizeof *cut->writes);
+        hfn_free_memory(env, cut, sizeof *cut + cut->write_capacity * sizeof *cut->writes);
     }
 }
 

@@ -46,7 +46,7 @@ void hfn_os_sleep(uint32_t ns)
 {
     long wait[2] = { 0, (long)ns };
 
-    hfn_raw3(SYS_nanosleep, hfn_raw_pointer(wait), 0, 0);
+    hfn_raw_syscall3(SYS_nanosleep, hfn_raw_pointer(wait), 0, 0);
 }
 
 /* Intel SDM vol. 3, 18.17.1: invariant TSC; CPUID leaf 0x80000007, EDX bit 8. */

@@ -246,14 +246,14 @@ uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
 
 static bool protect(uint64_t begin, uint64_t byte_count, int protection)
 {
-    return hfn_raw3(SYS_mprotect, begin, byte_count, (uint64_t)protection) == 0;
+    return hfn_raw_syscall3(SYS_mprotect, begin, byte_count, (uint64_t)protection) == 0;
 }
 
 /* Where a page that was writable may not become executable (prctl PR_SET_MDWE, SELinux execmem), a
  * mapping of a file still may be: put one with the same bytes in its place. */
 static bool replace_by_file(uint64_t address, uint64_t byte_count)
 {
-    long fd = hfn_raw3(SYS_memfd_create, hfn_raw_pointer("hotfn-stubs"), MFD_CLOEXEC, 0);
+    long fd = hfn_raw_syscall3(SYS_memfd_create, hfn_raw_pointer("hotfn-stubs"), MFD_CLOEXEC, 0);
     uint64_t done = 0;
     long got = 1;
     bool replaced;
@@ -262,12 +262,12 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
         return false;
     }
     while (got > 0 && done < byte_count) {
-        got = hfn_raw3(SYS_write, (uint64_t)fd, address + done, byte_count - done);
+        got = hfn_raw_syscall3(SYS_write, (uint64_t)fd, address + done, byte_count - done);
         done += got > 0 ? (uint64_t)got : 0;
     }
     replaced = done == byte_count && hfn_raw_map(address, byte_count, PROT_READ | PROT_EXEC,
                                                  MAP_PRIVATE | MAP_FIXED, (int)fd) == address;
-    hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     return replaced;
 }
 
@@ -280,7 +280,7 @@ bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
 
 void hfn_os_unmap(uint64_t address, uint64_t byte_count)
 {
-    hfn_raw3(SYS_munmap, address, round_up(byte_count), 0);
+    hfn_raw_syscall3(SYS_munmap, address, round_up(byte_count), 0);
 }
 
 /* ---- Text windows. */
@@ -312,8 +312,8 @@ static bool look_at_map(void *user, const hfn_map *map)
 
 static int open_own_memory(void)
 {
-    long fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/mem"),
-                       O_RDWR | O_CLOEXEC);
+    long fd = hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/mem"),
+                               O_RDWR | O_CLOEXEC);
     return fd < 0 ? -1 : (int)fd;
 }
 
@@ -346,8 +346,9 @@ bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end
 void hfn_os_populate_text(const hfn_os_writable_text *window, uint64_t begin, uint64_t end)
 {
     if (window->method == BY_PROTECTION) {
-        hfn_raw3(SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
-                 MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
+        hfn_raw_syscall3(
+            SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
+            MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
     }
 }
 
@@ -362,8 +363,8 @@ void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uin
     volatile uint8_t *to = (volatile uint8_t *)(uintptr_t)address;
 
     if (window->method == BY_PROC_MEM) {
-        hfn_raw6(SYS_pwrite64, (uint64_t)window->handle, hfn_raw_pointer(bytes), byte_count,
-                 address, 0, 0); /* the 0: a 32-bit system takes the place in two words */
+        hfn_raw_syscall6(SYS_pwrite64, (uint64_t)window->handle, hfn_raw_pointer(bytes), byte_count,
+                         address, 0, 0); /* the 0: a 32-bit system takes the place in two words */
     } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
@@ -378,7 +379,7 @@ void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uin
 void hfn_os_close_text(hfn_os_writable_text *window)
 {
     if (window->method == BY_PROC_MEM) {
-        hfn_raw3(SYS_close, (uint64_t)window->handle, 0, 0);
+        hfn_raw_syscall3(SYS_close, (uint64_t)window->handle, 0, 0);
     } else if (!(window->protection & PROT_WRITE)) {
         protect(window->begin, window->end - window->begin, window->protection);
     }

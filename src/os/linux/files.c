@@ -81,9 +81,9 @@ static hfn_os_file_kind get_kind(const struct stat *file)
 static uint64_t get_user_id(void)
 {
 #if defined(SYS_geteuid32)
-    return (uint64_t)hfn_raw3(SYS_geteuid32, 0, 0, 0);
+    return (uint64_t)hfn_raw_syscall3(SYS_geteuid32, 0, 0, 0);
 #else
-    return (uint64_t)hfn_raw3(SYS_geteuid, 0, 0, 0);
+    return (uint64_t)hfn_raw_syscall3(SYS_geteuid, 0, 0, 0);
 #endif
 }
 

@@ -17,27 +17,27 @@ enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1 }; /* CLOCK_REALTIME, CLOCK_MONOTONIC
 
 uint32_t hfn_os_hot_thread_id(void)
 {
-    return (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
+    return (uint32_t)hfn_raw_syscall3(SYS_gettid, 0, 0, 0);
 }
 
 uint32_t hfn_os_hot_process_id(void)
 {
-    return (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    return (uint32_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0);
 }
 
 uint32_t hfn_os_hot_parent_id(void)
 {
-    return (uint32_t)hfn_raw3(SYS_getppid, 0, 0, 0);
+    return (uint32_t)hfn_raw_syscall3(SYS_getppid, 0, 0, 0);
 }
 
 bool hfn_os_hot_thread_is_gone(uint32_t pid, uint32_t tid)
 {
-    return hfn_raw3(SYS_tgkill, pid, tid, 0) == -ESRCH;
+    return hfn_raw_syscall3(SYS_tgkill, pid, tid, 0) == -ESRCH;
 }
 
 bool hfn_os_hot_process_is_gone(uint32_t pid)
 {
-    return hfn_raw3(SYS_kill, pid, 0, 0) == -ESRCH;
+    return hfn_raw_syscall3(SYS_kill, pid, 0, 0) == -ESRCH;
 }
 
 /* The inode number in "pid:[4026531836]"; 0 without /proc. */
@@ -45,8 +45,9 @@ uint32_t hfn_os_hot_process_namespace(void)
 {
     char text[64] = "";
     uint32_t number = 0;
-    long length = hfn_raw4(SYS_readlinkat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/ns/pid"),
-                           hfn_raw_pointer(text), sizeof text);
+    long length =
+        hfn_raw_syscall4(SYS_readlinkat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/ns/pid"),
+                         hfn_raw_pointer(text), sizeof text);
 
     for (long i = 0; i < length; i++) {
         if (text[i] >= '0' && text[i] <= '9') {
@@ -58,7 +59,7 @@ uint32_t hfn_os_hot_process_namespace(void)
 
 void hfn_os_hot_thread_name(char *out)
 {
-    hfn_raw3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(out), 0);
+    hfn_raw_syscall3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(out), 0);
 }
 
 /* ---- The thread's stack. */
@@ -127,24 +128,24 @@ void *hfn_os_hot_map_pages(uint64_t byte_count)
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 
     if (at) {
-        hfn_raw3(SYS_madvise, at, byte_count, MADV_DONTDUMP);
+        hfn_raw_syscall3(SYS_madvise, at, byte_count, MADV_DONTDUMP);
     }
     return (void *)(uintptr_t)at;
 }
 
 void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count)
 {
-    hfn_raw3(SYS_munmap, hfn_raw_pointer(at), byte_count, 0);
+    hfn_raw_syscall3(SYS_munmap, hfn_raw_pointer(at), byte_count, 0);
 }
 
 void hfn_os_hot_clear_pages(void *at, uint64_t byte_count)
 {
-    hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_DONTNEED);
+    hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_DONTNEED);
 }
 
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
 {
-    return hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_WIPEONFORK) == 0;
+    return hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_WIPEONFORK) == 0;
 }
 
 /* The kernel does the access: at an address that is not mapped any more the call fails, where a load
@@ -154,8 +155,8 @@ bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
     struct iovec here = { out, sizeof *out };
     struct iovec there = { (void *)(uintptr_t)address, sizeof *out };
 
-    return hfn_raw6(SYS_process_vm_readv, hfn_os_hot_process_id(), hfn_raw_pointer(&here), 1,
-                    hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
+    return hfn_raw_syscall6(SYS_process_vm_readv, hfn_os_hot_process_id(), hfn_raw_pointer(&here),
+                            1, hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
 }
 
 bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
@@ -163,6 +164,6 @@ bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
     struct iovec here = { &value, sizeof value };
     struct iovec there = { (void *)(uintptr_t)address, sizeof value };
 
-    return hfn_raw6(SYS_process_vm_writev, hfn_os_hot_process_id(), hfn_raw_pointer(&here), 1,
-                    hfn_raw_pointer(&there), 1, 0) == (long)sizeof value;
+    return hfn_raw_syscall6(SYS_process_vm_writev, hfn_os_hot_process_id(), hfn_raw_pointer(&here),
+                            1, hfn_raw_pointer(&there), 1, 0) == (long)sizeof value;
 }

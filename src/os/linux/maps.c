@@ -78,8 +78,8 @@ static size_t visit_lines(const char *text, size_t used, hfn_map_fn visit, void 
 
 static long open_maps(void)
 {
-    return hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/maps"),
-                    O_RDONLY | O_CLOEXEC);
+    return hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/maps"),
+                            O_RDONLY | O_CLOEXEC);
 }
 
 static bool read_text(long fd, hfn_map_fn visit, void *user)
@@ -91,7 +91,8 @@ static bool read_text(long fd, hfn_map_fn visit, void *user)
 
     do {
         size_t done;
-        got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(text + used), sizeof text - used);
+        got = hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(text + used),
+                               sizeof text - used);
         used += got > 0 ? (size_t)got : 0;
         done = visit_lines(text, used, visit, user, &go_on);
         if (done == 0 && used == sizeof text) {
@@ -122,7 +123,7 @@ static bool query_maps(long fd, uint64_t from, hfn_map_fn visit, void *user)
 
     for (;;) {
         hfn_map map = { 0 };
-        got = hfn_raw3(SYS_ioctl, (uint64_t)fd, MAP_QUERY_REQUEST, hfn_raw_pointer(&query));
+        got = hfn_raw_syscall3(SYS_ioctl, (uint64_t)fd, MAP_QUERY_REQUEST, hfn_raw_pointer(&query));
         if (got < 0) {
             return got == -ENOENT;
         }
@@ -144,7 +145,7 @@ bool hfn_linux_each_map(hfn_map_fn visit, void *user)
     bool read = fd >= 0 && read_text(fd, visit, user);
 
     if (fd >= 0) {
-        hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+        hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     }
     return read;
 }
@@ -155,7 +156,7 @@ bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user)
     bool read = fd >= 0 && (query_maps(fd, from, visit, user) || read_text(fd, visit, user));
 
     if (fd >= 0) {
-        hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+        hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     }
     return read;
 }

@@ -31,12 +31,12 @@ bool hfn_os_replace_pages(void *at, uint64_t byte_count)
 
 void hfn_os_prefault_pages(const void *at, uint64_t byte_count)
 {
-    hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_POPULATE_READ);
+    hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_POPULATE_READ);
 }
 
 void hfn_os_exclude_from_dumps(const void *at, uint64_t byte_count)
 {
-    hfn_raw3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_DONTDUMP);
+    hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_DONTDUMP);
 }
 
 hfn_os_error hfn_os_map_file(void **out, hfn_os_file file, uint64_t offset, uint64_t byte_count,

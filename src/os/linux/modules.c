@@ -23,8 +23,9 @@ static bool read_memory(uint64_t address, void *out, size_t byte_count, bool sur
 {
     struct iovec local = { out, byte_count };
     struct iovec remote = { (void *)(uintptr_t)address, byte_count };
-    long got = hfn_raw6(SYS_process_vm_readv, (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0),
-                        hfn_raw_pointer(&local), 1, hfn_raw_pointer(&remote), 1, 0);
+    long got =
+        hfn_raw_syscall6(SYS_process_vm_readv, (uint64_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0),
+                         hfn_raw_pointer(&local), 1, hfn_raw_pointer(&remote), 1, 0);
 
     if ((got == -EPERM || got == -ENOSYS) && sure) {
         memcpy(out, (const void *)(uintptr_t)address, byte_count);

@@ -13,12 +13,12 @@
 
 uint32_t hfn_os_get_process_id(void)
 {
-    return (uint32_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    return (uint32_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0);
 }
 
 bool hfn_os_process_is_gone(uint32_t pid)
 {
-    return hfn_raw3(SYS_kill, pid, 0, 0) == -ESRCH;
+    return hfn_raw_syscall3(SYS_kill, pid, 0, 0) == -ESRCH;
 }
 
 uint64_t hfn_os_get_process_cpu_ns(uint32_t pid)

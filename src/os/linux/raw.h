@@ -33,8 +33,8 @@ static __attribute__((naked, noinline, unused)) long hfn_raw_words(const uint32_
 #endif
 
 /* The kernel's answer: a value, or -errno in [-4095, -1]. */
-static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-                            uint64_t f)
+static inline long hfn_raw_syscall6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                                    uint64_t e, uint64_t f)
 {
 #if defined(__x86_64__)
     register uint64_t r10 __asm__("r10") = d;
@@ -71,7 +71,7 @@ static inline long hfn_raw6(long number, uint64_t a, uint64_t b, uint64_t c, uin
 #endif
 }
 
-static inline long hfn_raw4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static inline long hfn_raw_syscall4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 #if defined(__i386__)
     /* Not by way of the stack, whose pointer unwinders would not know. */
@@ -84,13 +84,13 @@ static inline long hfn_raw4(long number, uint64_t a, uint64_t b, uint64_t c, uin
                      : "memory");
     return result;
 #else
-    return hfn_raw6(number, a, b, c, d, 0, 0);
+    return hfn_raw_syscall6(number, a, b, c, d, 0, 0);
 #endif
 }
 
-static inline long hfn_raw3(long number, uint64_t a, uint64_t b, uint64_t c)
+static inline long hfn_raw_syscall3(long number, uint64_t a, uint64_t b, uint64_t c)
 {
-    return hfn_raw4(number, a, b, c, 0);
+    return hfn_raw_syscall4(number, a, b, c, 0);
 }
 
 /* A mapping of a file's begin, or of nothing (fd -1): its address, 0 if there is none. */
@@ -107,8 +107,8 @@ static inline uint64_t hfn_raw_map(uint64_t address, uint64_t byte_count, int pr
     if (address != (uintptr_t)address || byte_count != (uintptr_t)byte_count) {
         return 0;
     }
-    got = (unsigned long)hfn_raw6(number, address, byte_count, (uint64_t)protection,
-                                  (uint64_t)flags, (uint64_t)(int64_t)fd, 0);
+    got = (unsigned long)hfn_raw_syscall6(number, address, byte_count, (uint64_t)protection,
+                                          (uint64_t)flags, (uint64_t)(int64_t)fd, 0);
     return got >= -4095ul ? 0 : got;
 }
 
@@ -118,14 +118,14 @@ static inline void hfn_raw_clock(int clock, uint64_t now[2])
 #if defined(__i386__)
     uint32_t narrow[2];
 
-    if (hfn_raw3(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0) != -ENOSYS) {
+    if (hfn_raw_syscall3(SYS_clock_gettime64, (uint64_t)clock, (uintptr_t)now, 0) != -ENOSYS) {
         return;
     }
-    hfn_raw3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0); /* before 5.1 */
+    hfn_raw_syscall3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)narrow, 0); /* before 5.1 */
     now[0] = narrow[0];
     now[1] = narrow[1];
 #else
-    hfn_raw3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)now, 0);
+    hfn_raw_syscall3(SYS_clock_gettime, (uint64_t)clock, (uintptr_t)now, 0);
 #endif
 }
 

@@ -123,8 +123,8 @@ static bool has_room(hfn_remote *r)
     if (r->thread_count < r->thread_capacity) {
         return true;
     }
-    more =
-        hfn_resize(&r->env, r->threads, r->thread_capacity * sizeof *more, capacity * sizeof *more);
+    more = hfn_resize_memory(&r->env, r->threads, r->thread_capacity * sizeof *more,
+                             capacity * sizeof *more);
     if (!more) {
         return false;
     }
@@ -289,7 +289,7 @@ bool hfn_os_remote_resume(hfn_remote *r)
 void hfn_os_remote_finish(hfn_remote *r)
 {
     hfn_os_remote_close(r);
-    hfn_free(&r->env, r->threads, r->thread_capacity * sizeof *r->threads);
+    hfn_free_memory(&r->env, r->threads, r->thread_capacity * sizeof *r->threads);
     r->threads = NULL;
     r->thread_count = r->thread_capacity = 0;
 }
@@ -420,7 +420,7 @@ static bool thread_stands_in(stack_look *look, uint32_t tid)
 bool hfn_os_remote_is_inside(const hfn_remote *r, const hfn_remote_range *ranges,
                              uint32_t range_count)
 {
-    stack_look *look = hfn_alloc(&r->env, sizeof *look);
+    stack_look *look = hfn_allocate_zeroed(&r->env, sizeof *look);
     bool stands = false;
 
     if (!look) {
@@ -437,6 +437,6 @@ bool hfn_os_remote_is_inside(const hfn_remote *r, const hfn_remote_range *ranges
     for (uint32_t i = 0; !stands && range_count > 0 && i < r->thread_count; i++) {
         stands = r->threads[i].state == STOPPED && thread_stands_in(look, r->threads[i].tid);
     }
-    hfn_free(&r->env, look, sizeof *look);
+    hfn_free_memory(&r->env, look, sizeof *look);
     return stands;
 }

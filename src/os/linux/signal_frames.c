@@ -88,8 +88,8 @@ void hfn_linux_find_restorers(hfn_restorers *out)
     find_in_vdso(out);
     for (uint64_t number = 1; number <= SIGNALS; number++) {
         hfn_kernel_action action = { 0 };
-        if (hfn_raw4(SYS_rt_sigaction, number, 0, hfn_raw_pointer(&action), sizeof action.mask) ==
-            0) {
+        if (hfn_raw_syscall4(SYS_rt_sigaction, number, 0, hfn_raw_pointer(&action),
+                             sizeof action.mask) == 0) {
             add_restorer(out, (uintptr_t)action.restorer, !(action.flags & SA_SIGINFO));
         }
     }

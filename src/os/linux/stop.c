@@ -54,8 +54,9 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_
     struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
                                 (long)(timeout_ns % 1000000000u) };
 
-    return hfn_raw4(SYS_futex, hfn_raw_pointer(word), (uint64_t)operation | FUTEX_PRIVATE_FLAG,
-                    value, timeout_ns ? hfn_raw_pointer(&timeout) : 0);
+    return hfn_raw_syscall4(SYS_futex, hfn_raw_pointer(word),
+                            (uint64_t)operation | FUTEX_PRIVATE_FLAG, value,
+                            timeout_ns ? hfn_raw_pointer(&timeout) : 0);
 }
 
 /* ---- In the threads that are stopped.  HOT PATH: system calls only. */
@@ -132,7 +133,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
     uint32_t number_in_it = value % MAX_TASKS, attempt;
 
-    if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw3(SYS_getpid, 0, 0, 0)) {
+    if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0)) {
         attempt = atomic_load_explicit(&stop.attempt, memory_order_acquire);
         if ((attempt & 1) && value == ticket(attempt, number_in_it)) {
             park(attempt, number_in_it, context);
@@ -148,8 +149,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 static long set_action(const kernel_action *action, kernel_action *before)
 {
-    return hfn_raw4(SYS_rt_sigaction, STOP_SIGNAL, hfn_raw_pointer(action), hfn_raw_pointer(before),
-                    sizeof action->mask);
+    return hfn_raw_syscall4(SYS_rt_sigaction, STOP_SIGNAL, hfn_raw_pointer(action),
+                            hfn_raw_pointer(before), sizeof action->mask);
 }
 
 static bool install_handler(void)
@@ -191,14 +192,15 @@ static bool map_tasks(void)
 
 static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
 {
-    uint64_t pid = (uint64_t)hfn_raw3(SYS_getpid, 0, 0, 0);
+    uint64_t pid = (uint64_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0);
     siginfo_t info = { 0 };
 
     info.si_signo = STOP_SIGNAL;
     info.si_code = SI_QUEUE;
     info.si_pid = (pid_t)pid;
     info.si_value.sival_ptr = (void *)ticket(attempt, number);
-    return hfn_raw4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) == 0;
+    return hfn_raw_syscall4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) ==
+           0;
 }
 
 static bool is_asked(uint32_t tid)

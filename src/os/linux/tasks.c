@@ -40,16 +40,18 @@ static bool visit_entries(const char *entries, long used, hfn_task_fn visit, voi
 bool hfn_linux_each_task(hfn_task_fn visit, void *user)
 {
     char entries[BUFFER_BYTES];
-    long got, fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/task"),
-                            O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    long got,
+        fd = hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/task"),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (fd < 0) {
         return false;
     }
     do {
-        got = hfn_raw3(SYS_getdents64, (uint64_t)fd, hfn_raw_pointer(entries), sizeof entries);
+        got = hfn_raw_syscall3(SYS_getdents64, (uint64_t)fd, hfn_raw_pointer(entries),
+                               sizeof entries);
     } while (got > 0 && visit_entries(entries, got, visit, user));
-    hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     return got >= 0;
 }
 
@@ -104,12 +106,13 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
     long got, fd;
 
     write_path(path, tid);
-    fd = hfn_raw3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path), O_RDONLY | O_CLOEXEC);
+    fd = hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path),
+                          O_RDONLY | O_CLOEXEC);
     if (fd < 0) { /* else it is there, but this process has no file left to look at it by */
         return fd == -ENOENT || fd == -ESRCH;
     }
-    got = hfn_raw3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
-    hfn_raw3(SYS_close, (uint64_t)fd, 0, 0);
+    got = hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
+    hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     stat[got > 0 ? got : 0] = '\0';
     while (*name && *name++ != '(') {
     }

@@ -14,7 +14,7 @@
 
 uint32_t hfn_os_thread_id(void)
 {
-    return (uint32_t)hfn_raw3(SYS_gettid, 0, 0, 0);
+    return (uint32_t)hfn_raw_syscall3(SYS_gettid, 0, 0, 0);
 }
 
 static bool count_task(void *user, uint32_t tid)
@@ -40,30 +40,30 @@ bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
     uint64_t limit[2] = { MOST, MOST };
 
     *end = getauxval(AT_EXECFN);
-    hfn_raw4(SYS_prlimit64, 0, RLIMIT_STACK, 0, hfn_raw_pointer(limit));
+    hfn_raw_syscall4(SYS_prlimit64, 0, RLIMIT_STACK, 0, hfn_raw_pointer(limit));
     *begin = *end - (limit[0] < MOST ? limit[0] : MOST);
     return *end > MOST;
 }
 
 bool hfn_os_sync_core(void)
 {
-    if (hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) {
+    if (hfn_raw_syscall3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0) {
         return true;
     }
-    hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
-    return hfn_raw3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
+    hfn_raw_syscall3(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+    return hfn_raw_syscall3(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) == 0;
 }
 
 void hfn_os_block_interruptions(hfn_os_interruptions *before)
 {
     uint64_t all = UINT64_MAX;
 
-    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&all),
-             hfn_raw_pointer(&before->state), sizeof all);
+    hfn_raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&all),
+                     hfn_raw_pointer(&before->state), sizeof all);
 }
 
 void hfn_os_restore_interruptions(const hfn_os_interruptions *before)
 {
-    hfn_raw4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&before->state), 0,
-             sizeof before->state);
+    hfn_raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&before->state), 0,
+                     sizeof before->state);
 }

@@ -16,12 +16,13 @@ void hfn_os_wait_word(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_n
 {
     struct timespec t = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
 
-    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAIT, value, hfn_raw_pointer(&t), 0, 0);
+    hfn_raw_syscall6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAIT, value, hfn_raw_pointer(&t), 0,
+                     0);
 }
 
 void hfn_os_wake_waiters(_Atomic uint32_t *word)
 {
-    hfn_raw6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAKE, INT_MAX, 0, 0, 0);
+    hfn_raw_syscall6(SYS_futex, hfn_raw_pointer(word), FUTEX_WAKE, INT_MAX, 0, 0, 0);
 }
 
 /* ---- Workers. */

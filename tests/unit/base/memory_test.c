@@ -8,12 +8,12 @@
 static void a_missing_env_gets_defaults(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
-    void *memory = hfn_alloc(&env, 100);
+    void *memory = hfn_allocate_zeroed(&env, 100);
 
     CHECK(env.realloc_fn != NULL);
     CHECK(env.log_fn == NULL);
     CHECK(memory != NULL);
-    hfn_free(&env, memory, 100);
+    hfn_free_memory(&env, memory, 100);
 }
 
 static void a_shorter_env_of_an_older_caller_is_fine(void)
@@ -32,14 +32,14 @@ static void memory_is_zeroed_and_freed_with_its_size(void)
 {
     counting c;
     hotfn_env env = counting_env(&c);
-    uint8_t *memory = hfn_alloc(&env, 64), zero[64] = { 0 };
-    void *nothing = hfn_alloc(&env, 0);
+    uint8_t *memory = hfn_allocate_zeroed(&env, 64), zero[64] = { 0 };
+    void *nothing = hfn_allocate_zeroed(&env, 0);
 
     CHECK_MEM(memory, zero, 64);
     CHECK(nothing != NULL);
-    hfn_free(&env, memory, 64);
-    hfn_free(&env, nothing, 0);
-    hfn_free(&env, NULL, 5);
+    hfn_free_memory(&env, memory, 64);
+    hfn_free_memory(&env, nothing, 0);
+    hfn_free_memory(&env, NULL, 5);
     CHECK_EQ_U64(c.live_bytes, 0);
     CHECK_EQ_I64(c.size_mismatches, 0);
 }
@@ -52,7 +52,7 @@ static void a_growing_array_keeps_its_items(void)
     size_t capacity = 0;
 
     for (uint32_t i = 0; i < 1000; i++) {
-        if (!CHECK(hfn_grow(&env, (void **)&items, &capacity, i + 1u, sizeof *items))) {
+        if (!CHECK(hfn_grow_array(&env, (void **)&items, &capacity, i + 1u, sizeof *items))) {
             return;
         }
         items[i] = i;
@@ -60,7 +60,7 @@ static void a_growing_array_keeps_its_items(void)
     for (uint32_t i = 0; i < 1000; i++) {
         CHECK_EQ_U64(items[i], i);
     }
-    hfn_free(&env, items, capacity * sizeof *items);
+    hfn_free_memory(&env, items, capacity * sizeof *items);
     CHECK_EQ_U64(c.live_bytes, 0);
     CHECK_EQ_I64(c.size_mismatches, 0);
 }
@@ -72,14 +72,14 @@ static void growth_that_fails_changes_nothing(void)
     uint32_t *items = NULL, *before;
     size_t capacity = 0, capacity_before;
 
-    CHECK(hfn_grow(&env, (void **)&items, &capacity, 1, sizeof *items));
+    CHECK(hfn_grow_array(&env, (void **)&items, &capacity, 1, sizeof *items));
     before = items;
     capacity_before = capacity;
-    CHECK(!hfn_grow(&env, (void **)&items, &capacity, SIZE_MAX / 2, sizeof *items));
+    CHECK(!hfn_grow_array(&env, (void **)&items, &capacity, SIZE_MAX / 2, sizeof *items));
     c.fail_at = c.requests + 1;
-    CHECK(!hfn_grow(&env, (void **)&items, &capacity, capacity + 1, sizeof *items));
+    CHECK(!hfn_grow_array(&env, (void **)&items, &capacity, capacity + 1, sizeof *items));
     CHECK(items == before && capacity == capacity_before);
-    hfn_free(&env, items, capacity * sizeof *items);
+    hfn_free_memory(&env, items, capacity * sizeof *items);
 }
 
 static void an_arena_gives_aligned_zeroed_memory(void)

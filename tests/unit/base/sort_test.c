@@ -16,7 +16,7 @@ static bool key_before(const void *a, const void *b)
 
 static void check_sorted(item *items, size_t count, item *room)
 {
-    item *sorted = hfn_sort(items, room, count, sizeof *items, key_before);
+    item *sorted = hfn_sort_items(items, room, count, sizeof *items, key_before);
 
     for (size_t i = 1; i < count; i++) {
         bool in_order =
@@ -64,7 +64,7 @@ static void an_array_of_an_env_is_sorted_where_it_lies(void)
     item *items = NULL;
 
     CHECK(hfn_sort_array(&env, (void **)&items, 0, 0, sizeof *items, key_before));
-    CHECK(hfn_grow(&env, (void **)&items, &capacity, 3, sizeof *items));
+    CHECK(hfn_grow_array(&env, (void **)&items, &capacity, 3, sizeof *items));
     memcpy(items, (item[]){ { 1, 0 }, { 1, 1 }, { 2, 2 } }, 3 * sizeof *items);
     c.fail_at = c.requests + 1;
     CHECK(hfn_sort_array(&env, (void **)&items, capacity, 3, sizeof *items, key_before));
@@ -75,7 +75,7 @@ static void an_array_of_an_env_is_sorted_where_it_lies(void)
     CHECK(hfn_sort_array(&env, (void **)&items, capacity, 3, sizeof *items, key_before));
     CHECK_EQ_U64(items[0].place, 1);
     CHECK_EQ_U64(items[2].place, 0);
-    hfn_free(&env, items, capacity * sizeof *items);
+    hfn_free_memory(&env, items, capacity * sizeof *items);
     CHECK_EQ_U64(c.live_bytes, 0);
     CHECK_EQ_I64(c.size_mismatches, 0);
 }

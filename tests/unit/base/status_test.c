@@ -41,12 +41,12 @@ static void a_failure_fills_the_error(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    CHECK_EQ_I64(hfn_fail(&err, HOTFN_E_IO, "a/file", 42, "text %d", 7), HOTFN_E_IO);
+    CHECK_EQ_I64(hfn_report_error(&err, HOTFN_E_IO, "a/file", 42, "text %d", 7), HOTFN_E_IO);
     CHECK_EQ_I64(err.status, HOTFN_E_IO);
     CHECK_EQ_U64(err.offset, 42);
     CHECK_STR(err.file, "a/file");
     CHECK_STR(err.text, "text 7");
-    CHECK_EQ_I64(hfn_fail(NULL, HOTFN_E_IO, NULL, 0, "x"), HOTFN_E_IO);
+    CHECK_EQ_I64(hfn_report_error(NULL, HOTFN_E_IO, NULL, 0, "x"), HOTFN_E_IO);
 }
 
 static void a_shorter_error_struct_is_not_overrun(void)
@@ -55,7 +55,7 @@ static void a_shorter_error_struct_is_not_overrun(void)
 
     memset(&err, 0x55, sizeof err);
     err.size = offsetof(hotfn_error, file);
-    hfn_fail(&err, HOTFN_E_FORMAT, "f", 9, "x");
+    hfn_report_error(&err, HOTFN_E_FORMAT, "f", 9, "x");
     CHECK_EQ_I64(err.status, HOTFN_E_FORMAT);
     CHECK_EQ_U64(err.offset, 9);
     CHECK_EQ_U64(err.file[0], 0x55);
@@ -68,7 +68,7 @@ static void a_long_path_is_cut_at_its_front(void)
 
     memset(path, 'd', sizeof path);
     memcpy(path + 390, "/the_end", 9);
-    hfn_fail(&err, HOTFN_E_IO, path, 0, "x");
+    hfn_report_error(&err, HOTFN_E_IO, path, 0, "x");
     CHECK_EQ_U64(strlen(err.file), sizeof err.file - 1);
     CHECK(strncmp(err.file, "...ddd", 6) == 0);
     CHECK_STR(err.file + strlen(err.file) - 8, "/the_end");
@@ -87,9 +87,9 @@ static void options_of_an_older_caller_get_zeros(void)
     small in = { sizeof in, 5 };
     large ours = { 1, 2, 3 };
 
-    CHECK(hfn_take_options(&ours, sizeof ours, &in));
+    CHECK(hfn_copy_options(&ours, sizeof ours, &in));
     CHECK(ours.size == sizeof ours && ours.a == 5 && ours.b == 0);
-    CHECK(hfn_take_options(&ours, sizeof ours, NULL));
+    CHECK(hfn_copy_options(&ours, sizeof ours, NULL));
     CHECK(ours.size == sizeof ours && ours.a == 0);
 }
 
@@ -98,18 +98,18 @@ static void options_of_a_newer_caller_must_be_zero_where_unknown(void)
     large in = { sizeof in, 5, 0 };
     small ours;
 
-    CHECK(hfn_take_options(&ours, sizeof ours, &in) && ours.a == 5);
+    CHECK(hfn_copy_options(&ours, sizeof ours, &in) && ours.a == 5);
     in.b = 1;
-    CHECK(!hfn_take_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
     in.size = 3;
-    CHECK(!hfn_take_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
 }
 
 static void a_size_that_was_never_set_is_refused_unread(void)
 {
     small in = { 0xfffffff0u, 5 }, ours;
 
-    CHECK(!hfn_take_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
 }
 
 static void null_for_what_must_be_given_names_the_call(void)
@@ -117,9 +117,9 @@ static void null_for_what_must_be_given_names_the_call(void)
     hotfn_error err = HOTFN_ERROR_INIT;
     const small ours = { sizeof ours, 5 };
 
-    CHECK_EQ_I64(hfn_fail_null(&err, "hotfn_x"), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hfn_report_null(&err, "hotfn_x"), HOTFN_E_OPTION);
     CHECK_STR(err.text, "hotfn_x: an argument that must be given is NULL");
-    CHECK(!hfn_give(NULL, &ours, sizeof ours));
+    CHECK(!hfn_copy_out(NULL, &ours, sizeof ours));
 }
 
 static void an_out_struct_is_filled_up_to_its_size(void)
@@ -127,12 +127,12 @@ static void an_out_struct_is_filled_up_to_its_size(void)
     const large ours = { sizeof ours, 5, 6 };
     large out = { sizeof(small), 0, 9 };
 
-    CHECK(hfn_give(&out, &ours, sizeof ours));
+    CHECK(hfn_copy_out(&out, &ours, sizeof ours));
     CHECK(out.size == sizeof(small) && out.a == 5 && out.b == 9);
     out.size = 0;
-    CHECK(!hfn_give(&out, &ours, sizeof ours));
+    CHECK(!hfn_copy_out(&out, &ours, sizeof ours));
     out.size = sizeof ours + 4;
-    CHECK(!hfn_give(&out, &ours, sizeof ours));
+    CHECK(!hfn_copy_out(&out, &ours, sizeof ours));
 }
 
 static void the_log_takes_a_level_and_text(void)
@@ -140,10 +140,10 @@ static void the_log_takes_a_level_and_text(void)
     counting c;
     hotfn_env env = counting_env(&c);
 
-    hfn_log(&env, HOTFN_LOG_WARNING, "%s %d", "two", 2);
+    hfn_log_message(&env, HOTFN_LOG_WARNING, "%s %d", "two", 2);
     CHECK_STR(c.last_log, "two 2");
     env.log_fn = NULL;
-    hfn_log(&env, HOTFN_LOG_WARNING, "three");
+    hfn_log_message(&env, HOTFN_LOG_WARNING, "three");
     CHECK_STR(c.last_log, "two 2");
 }
 

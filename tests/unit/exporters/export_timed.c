@@ -111,7 +111,7 @@ static int write_recursive(const char *path)
     r->times.header.flags |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS;
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
-    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }

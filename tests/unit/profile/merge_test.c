@@ -259,7 +259,7 @@ static void write_times(const char *path, const hfn_time_cell cells[3], uint32_t
     timed_fill(&r->times, m, 1);
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
-    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i,
                        HOTFN_TIMING_SAMPLE); /* estimates, or there are no errors */

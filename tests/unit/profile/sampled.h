@@ -128,7 +128,7 @@ static inline hotfn_record *sampled_open(const char *path, const char *const *pa
     r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
-    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }

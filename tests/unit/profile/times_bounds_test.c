@@ -33,7 +33,7 @@ static hotfn_record *open_sample(uint64_t longest)
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     states = &r->parts[HFN_SECTION_TIMING_STATES];
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
-    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }

@@ -260,7 +260,7 @@ static void sampled_times_are_scaled_up_with_an_error(void)
     hotfn_record_timing t;
 
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
-    states->bytes = hfn_alloc(&r->env, states->byte_count + 2);
+    states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }

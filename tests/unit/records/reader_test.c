@@ -157,8 +157,9 @@ static void seal(uint8_t *bytes, size_t count)
     }
     hfn_header_seal(bytes);
     hfn_write_le32(bytes + HFN_AT_STATIC_CRC,
-                   hfn_crc32c(hfn_crc32c(0, bytes, HFN_AT_STATIC_CRC), bytes + HFN_HEADER_BYTES,
-                              (size_t)sections * HFN_ENTRY_BYTES));
+                   hfn_compute_crc32c(hfn_compute_crc32c(0, bytes, HFN_AT_STATIC_CRC),
+                                      bytes + HFN_HEADER_BYTES,
+                                      (size_t)sections * HFN_ENTRY_BYTES));
 }
 
 static void lies_with_right_checksums_do_no_harm(void)

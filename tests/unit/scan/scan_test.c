@@ -189,7 +189,7 @@ static void a_cut_block_is_refused_at_every_length(void)
     for (uint64_t n = 0; n < bytes; n += n < 4096 ? 1 : 997) {
         CHECK(!hfn_scan_check((hfn_span){ block, n, false }, &header));
     }
-    hfn_free(&env, block, bytes);
+    hfn_free_memory(&env, block, bytes);
 }
 
 static void what_is_no_program_is_refused_with_its_name(void)

@@ -123,8 +123,8 @@ static bool make_cuts(void)
         all = all && cuts[i];
     }
     hfn_cut_pages_finish(&pages);
-    hfn_free(&env, module.site_ends, (FUNCTIONS + 1) * sizeof *module.site_ends);
-    hfn_free(&env, module.site_fields, sizeof *module.site_fields);
+    hfn_free_memory(&env, module.site_ends, (FUNCTIONS + 1) * sizeof *module.site_ends);
+    hfn_free_memory(&env, module.site_fields, sizeof *module.site_fields);
     return all;
 }
 
