@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Read by the scripts beside it (`source`): where things are, and how a build folder is configured.
+# Sourced by the other scripts in this folder: where things are, and how a build folder is configured.
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=${HOTFN_BUILD:-$root/build}
-# Debian's own: the one that the packages of scripts/setup belong to, which a fresh machine has after it.
+# Debian's Python: the packages that scripts/setup installs are for it.
 python=/usr/bin/python3
 if ! command -v apt-get >/dev/null && [ ! -x "$python" ]; then
     python=$(command -v python3 || true)
@@ -15,8 +15,8 @@ die() {
     exit 1
 }
 
-# configure FOLDER [meson options]: set up or update a build folder; a broken one is made anew.
-# CC and CXX choose the compiler when the folder is made.
+# configure FOLDER [meson options]: set up or update a build folder; a broken one is recreated.
+# CC and CXX choose the compiler when the folder is created.
 configure() {
     local folder=$1
     shift
@@ -27,7 +27,7 @@ configure() {
     meson setup "$folder" "$root" "$@"
 }
 
-# Real files made by others, which some tests compare with where they are (say 'skipped' elsewhere).
+# Real files from other sources that some tests use for comparison; without them those tests are skipped.
 if [ -z "${HOTFN_SAMPLES:-}" ] && [ -d "$root/../shared/data" ]; then
     HOTFN_SAMPLES=$(readlink -f "$root/../shared/data")
     export HOTFN_SAMPLES

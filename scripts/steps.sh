@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Read by scripts/test and scripts/soak after common.sh: run steps, keep their logs, sum up.
-# A step that fails does not end the run; it is seen in the sum.
+# Sourced by scripts/test and scripts/soak after common.sh: runs steps, keeps their logs, prints the totals.
+# A step that fails does not end the run; the totals include it.
 
-# start_steps FOLDER: where builds, logs and results of this run go.
+# start_steps FOLDER: sets the folder for builds, logs and results of this run.
 start_steps() {
     steps=$1
     mkdir -p "$steps/logs"
@@ -24,7 +24,7 @@ run_logged() {
     shift
     echo "$name: running"
     last_status=0
-    # No `if` or `||` around the command itself: bash would switch `set -e` off inside of it.
+    # No `if` or `||` around the command itself: bash would disable `set -e` inside it.
     set +e
     (set -e; "$@") >"$log" 2>&1 </dev/null
     last_status=$?
@@ -45,9 +45,9 @@ build_folder() {
     meson compile -C "$steps/$folder"
 }
 
-# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.  A limit ends what hangs, it
-# judges nobody: a busy machine has four times as long.  What malloc fills memory with is the same in each
-# run (meson would take another number each time), unless the caller says.
+# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.  Time limits only end tests
+# that hang, so they are four times as long for busy machines.  malloc fills memory with the same byte in each
+# run (meson would choose a random one), unless the caller sets MALLOC_PERTURB_.
 meson_step() {
     local name=$1 folder=$steps/$2 log
     shift 2
@@ -76,7 +76,7 @@ pytest_step() {
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
-# sum_up: the last line, and the status of the whole.
+# sum_up: prints the totals; its status is that of the whole run.
 sum_up() {
     "$python" "$root/scripts/sum_tests.py" "$steps/results.tsv"
 }

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: MIT
 """Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
 
-What each failed test said last stands before it, for whoever sees no more than the end of the output, and
-what good tests passed over ("skipped ...", "# SKIP", unittest's "... skipped"): a part that is never run anywhere is to be seen.
+Before that come the last lines of output of each failed test, so that they are near the end of a log, and the
+parts that passed tests skipped ("skipped ...", "# SKIP", unittest's "... skipped"), so that a part that never
+runs anywhere is noticed.
 
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
-object a line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
-no test of its log did (a build that broke, a run that was cut short) counts as one failed test.
+object per line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
+no test in its log did (a broken build, an interrupted run) counts as one failed test.
 """
 import json
 import os
 import sys
 import xml.etree.ElementTree as ElementTree
 
-SAID_LINES, SAID_CHARACTERS = 12, 2000
+OUTPUT_LINES, OUTPUT_CHARACTERS = 12, 2000
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP", "IGNORED"}
 
@@ -45,20 +46,20 @@ def step_results(name, status, log):
     status, results = int(status), []
     if log != "-" and os.path.exists(log):
         results = list(pytest_results(log) if log.endswith(".xml") else meson_results(log))
-    # pytest ends with 5 where there is no test at all.
+    # pytest exits with 5 if it finds no test.
     nothing_to_do = status == 5 and log.endswith(".xml") and not results
     if status != 0 and not nothing_to_do and all(kind != "failed" for _, kind, _ in results):
         results.append(("(the step itself)", "failed", ""))
-    return [(f"{name}: {test}", kind, said) for test, kind, said in results]
+    return [(f"{name}: {test}", kind, output) for test, kind, output in results]
 
 
-def parts_skipped(said):
-    return [line.strip() for line in said.splitlines()
+def parts_skipped(output):
+    return [line.strip() for line in output.splitlines()
             if line.startswith("skipped") or "# SKIP" in line or "... skipped" in line]
 
 
-def cases_that_failed(lines):
-    """Each `not ok` line with what stands below it, up to the next case, and the `#` lines right above it."""
+def failed_cases(lines):
+    """Each `not ok` line with the lines below it, up to the next case, and the `#` lines directly above it."""
     remarks, inside = [], False
     for line in lines:
         if line.startswith("not ok"):
@@ -71,11 +72,11 @@ def cases_that_failed(lines):
             yield line
 
 
-def end_of(said):
-    """What it said of the cases that failed, if it told them apart, or its last lines; indented, the end kept."""
-    lines = said.splitlines()
-    lines = list(cases_that_failed(lines)) or lines[-SAID_LINES:]
-    return "".join(f"    {line}\n" for line in "\n".join(lines)[-SAID_CHARACTERS:].splitlines())
+def last_output(output):
+    """The output of the failed cases if the test reports cases, or else its last lines; indented, cut at the front."""
+    lines = output.splitlines()
+    lines = list(failed_cases(lines)) or lines[-OUTPUT_LINES:]
+    return "".join(f"    {line}\n" for line in "\n".join(lines)[-OUTPUT_CHARACTERS:].splitlines())
 
 
 def main():
@@ -84,15 +85,15 @@ def main():
         for line in lines:
             name, status, log = line.rstrip("\n").split("\t")
             results += step_results(name, status, log)
-    by_kind = {kind: [(name, said) for name, k, said in results if k == kind]
+    by_kind = {kind: [(name, output) for name, k, output in results if k == kind]
                for kind in ("passed", "failed", "skipped")}
     for name, _ in by_kind["skipped"]:
         print(f"skipped: {name}")
-    for name, said in by_kind["passed"]:
-        for part in parts_skipped(said):
+    for name, output in by_kind["passed"]:
+        for part in parts_skipped(output):
             print(f"passed without a part: {name}: {part}")
-    for name, said in by_kind["failed"]:
-        print(f"failed: {name}\n{end_of(said)}", end="")
+    for name, output in by_kind["failed"]:
+        print(f"failed: {name}\n{last_output(output)}", end="")
     ran, count = len(results) - len(by_kind["skipped"]), len(results)
     print(f"ran {ran} of {count} tests")
     skipped = f", {len(by_kind['skipped'])} skipped" if by_kind["skipped"] else ""

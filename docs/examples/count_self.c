@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that counts its own calls: hook, work, look at the counts, unhook.
+/* A program that counts its own calls: hook, work, read the counts, unhook.
  *
  *     cc -O2 count_self.c $(pkg-config --cflags --libs hotfn) -o count_self && ./count_self
  */
@@ -37,7 +37,7 @@ static void fail(const hotfn_error *err)
     exit(1);
 }
 
-/* The two functions that were called most. */
+/* Prints the two functions with the most calls. */
 static void print_hot(const hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -70,7 +70,7 @@ int main(void)
         hotfn_session_stop(session, &err) != HOTFN_OK) {
         fail(&err);
     }
-    work(); /* counted no more */
+    work(); /* no longer counted */
 
     print_hot(record);
     hotfn_record_close(record);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* An exporter outside of hotfn: all that a record holds, as lines of text.
+/* An exporter built outside of hotfn: it writes all that a record contains as lines of text.
  *
- *   cc -shared -fPIC $(pkg-config --cflags hotfn) -o lines.so exporter_plugin.c
- *   hotfn export -F ./lines.so hotfn.hfr */
+ *     cc -shared -fPIC $(pkg-config --cflags hotfn) -o lines.so exporter_plugin.c
+ *     hotfn export -F ./lines.so hotfn.hfr
+ */
 #include <hotfn.h>
 #include <hotfn/lowlevel/timing.h>
 #include <inttypes.h>

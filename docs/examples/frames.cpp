@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A game that looks at itself: which functions were called most in this frame?  A window costs a few
-// reads per function and thread, and allocates nothing, so it can end with every frame.
+// A game that prints the functions with the most calls in a frame.  A hotfn_frame costs a few reads
+// per function and thread and allocates nothing, so that a game can end one with every frame.
 //
 //     c++ -O2 -pthread frames.cpp $(pkg-config --cflags --libs hotfn) -o frames && ./frames
 #include <hotfn.h>
@@ -25,7 +25,7 @@ __attribute__((noinline)) void collide(uint64_t id)
     checksum = checksum ^ id;
 }
 
-/* Frame n moves 100 things, and lets n of them collide. */
+/* Frame n moves 100 objects and tests n of them for collisions. */
 __attribute__((noinline)) void frame(uint64_t number)
 {
     std::thread mover([] {

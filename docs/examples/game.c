@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The program that docs/pipeline.md counts: five times it fills 20,000 items with random names and sorts
- * them.  It knows nothing of libhotfn.
+/* The program that docs/pipeline.md counts: it fills 20,000 items with random names and sorts them,
+ * five times. It does not use libhotfn.
  *
  *     cc -O2 game.c -o game && hotfn run -- ./game && hotfn report hotfn.hfr
  */

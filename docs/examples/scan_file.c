@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be hooked in a file, station by station: image, symbols, functions, verdicts.  No process
- * is started, and the file may be of any machine.
+/* What can be hooked in a file, by the pipeline's parts in order: image, symbols, functions,
+ * verdicts. No process is started, and the file may be for any machine.
  *
- *     cc scan_file.c $(pkg-config --cflags --libs hotfn) -o scan_file && ./scan_file /usr/bin/git
+ *     cc scan_file.c $(pkg-config --cflags --libs hotfn) -o scan_file
+ *     ./scan_file /usr/bin/git
  */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
@@ -31,7 +32,7 @@ static hotfn_status walk_file(walk *w, const char *path, hotfn_error *err)
     return status;
 }
 
-/* In reverse: each station keeps the one before it. */
+/* In reverse order, because each object uses the one before it. */
 static void walk_end(walk *w)
 {
     hotfn_verdicts_destroy(w->verdicts);
@@ -40,7 +41,7 @@ static void walk_end(walk *w)
     hotfn_image_close(w->image);
 }
 
-/* One line a function that cannot be hooked; the counts of all. */
+/* Prints a line for each function that cannot be hooked, and the totals. */
 static void print_verdicts(const walk *w)
 {
     uint32_t counts[4] = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that times its own calls: which function took how long, and who called it.
+/* A program that times its own calls: how long each function took, and which functions called it.
  *
  *     cc -O2 time_self.c $(pkg-config --cflags --libs hotfn) -o time_self && ./time_self
  */
@@ -45,7 +45,7 @@ static void print_function(const hotfn_record *record, uint32_t function)
     if (f.calls == 0 || f.state != HOTFN_STATE_HOOKED) {
         return;
     }
-    if (t.timing == HOTFN_TIMING_COUNT_ONLY) { /* its time is its callers' */
+    if (t.timing == HOTFN_TIMING_COUNT_ONLY) { /* its time is included in its callers' */
         printf("%s: %llu calls (%s)\n", f.name, (unsigned long long)f.calls, t.reason);
     } else {
         printf("%s: %llu calls, %llu ns, %llu of them its own, the longest %llu\n", f.name,

@@ -4,10 +4,11 @@
 
     arm64_programs.py BUILD NATIVE BUILT CASE ...
 
-lua, sqlite3: from Debian's source packages; same output, and counts as the compiler's own instrumentation of the same
-source has them, function by function.  debian: Debian's own sqlite3:arm64 and lua5.4:arm64.  covered: at least 99.9 %
-of true entries of the libraries and of what the other cases built, by the oracle's own count.  decoder: all words of the
-same files by our decoder and by capstone's.  BUILT keeps sources, packages and binaries.  A case that cannot be had here is skipped, with the reason."""
+lua, sqlite3: built from Debian's source packages; their output is the same as without hooks, and for each function the
+count equals that of the compiler's own instrumentation of the same source.  debian: Debian's own sqlite3:arm64 and
+lua5.4:arm64.  covered: at least 99.9 % of the true entries of the libraries and of the other cases' binaries are hooked,
+counted by the oracle.  decoder: all words of the same files, decoded by hotfn and by capstone.  BUILT keeps sources,
+packages and binaries.  A case whose programs are not available is skipped, with the reason."""
 import os
 import pathlib
 import re
@@ -22,10 +23,10 @@ import apt_source  # noqa: E402  (a sibling folder)
 
 WORK = pathlib.Path(HERE).parent / "programs" / "work"
 GCC = "aarch64-linux-gnu-gcc"
-# Calls that the compiler may leave out, add or turn into jumps would differ in the two builds.
+# Calls that the compiler omits, adds or turns into jumps would differ between the two builds.
 FLAGS = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-pure-const", "-fno-ipa-reference",
          "-fno-ipa-modref", "-fno-builtin", "-w", "-mbranch-protection=standard"]
-# lua remembers strings by their address, which differs: it is left one place to remember them in.
+# lua caches strings by their address, which differs between runs: the cache gets a single entry.
 LUA_FLAGS = ["-std=gnu99", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=((void)(L),20231u)", "-DSTRCACHE_N=1", "-DSTRCACHE_M=1"]
 PACKAGES = ("sqlite3", "libsqlite3-0", "lua5.4", "libreadline8", "libtinfo6", "zlib1g", "libc6", "libgcc-s1",
             "libstdc++6")
@@ -43,8 +44,8 @@ class Programs(Bench):
             partial.rename(folder)
         return folder
 
-    def made(self, name, command):
-        """The binary that command and `-o` make, once."""
+    def built_once(self, name, command):
+        """The binary that command with `-o` builds; built once."""
         binary = self.built / "arm64" / name
         binary.parent.mkdir(parents=True, exist_ok=True)
         if not binary.exists():
@@ -82,7 +83,7 @@ class Programs(Bench):
 
 
 def instrumented_counts(bench, program, arguments, stdin, emulator):
-    """{name: [calls, ...]}, a name may stand for several static functions"""
+    """{name: [calls, ...]}, several static functions may have the same name"""
     counts = bench.path("counts")
     bench.start([*emulator, program, *arguments], stdin, env=dict(os.environ, INSTRUMENT_OUT=counts))
     names = {}
@@ -119,8 +120,8 @@ def check_counts(bench, name, cpu):
     agent = bench.path("instrument.o")
     run([GCC, "-O2", "-c", os.path.join(HERE, "instrument.c"), "-o", agent])
     # Both paths have the same length: lua keeps its own path as a string, whose size decides when it collects.
-    plain = bench.made(f"plain/{name}", command)
-    other = bench.made(f"probe/{name}", [*command[:1], "-finstrument-functions", *command[1:], agent])
+    plain = bench.built_once(f"plain/{name}", command)
+    other = bench.built_once(f"probe/{name}", [*command[:1], "-finstrument-functions", *command[1:], agent])
     emulator = ["qemu-aarch64", *CPUS[cpu], "-L", ROOT]
     expected = bench.start([*emulator, plain, *arguments], stdin)
     want = instrumented_counts(bench, other, arguments, stdin, emulator)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""AArch64 programs under qemu-user, counted by hooks: same output, and counts as the compiler's own
-instrumentation of the same source has them, function by function.  Arguments: the AArch64 build (scripts/cross),
+"""AArch64 programs under qemu-user, counted by hooks: same output, and for each function the same
+count as the compiler's own instrumentation of the same source.  Arguments: the AArch64 build (scripts/cross),
 a native hotfn that reads its records."""
 import json
 import os
@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "..", "programs", "src")
 ROOT = "/usr/aarch64-linux-gnu"
 CXX = ["aarch64-linux-gnu-g++", "-pthread"]
-# What makes calls into something else would count differently in the two builds.
+# Optimisations that replace calls would make the counts of the two builds differ.
 EXACT = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]
 BUILDS = {
     "plain": ["-mbranch-protection=none"],
@@ -234,8 +234,8 @@ def named(report, name):
 
 
 def check_records_travel(bench, build, cpu):
-    """A record made on AArch64 is read, merged and exported by the native tool; what another machine's build
-    of the same program counted stays apart; a foreign byte order and an unknown machine are told."""
+    """A record made on AArch64 is read, merged and exported by the native tool; counts of another machine's
+    build of the same program stay separate; a record of another byte order is refused."""
     name = "_ZN4work3fibEl"
     program = bench.compile("work-travels", *EXACT, *BUILDS[build])
     record, other, merged = bench.path("arm.hfr"), bench.path("native.hfr"), bench.path("merged.hfr")
@@ -265,7 +265,7 @@ def check_records_travel(bench, build, cpu):
 
 
 def check_images_are_refused(bench, _build, _cpu):
-    """Big-endian and ILP32 images: of each function by both builds, with the reason."""
+    """Both builds of hotfn refuse each function of big-endian and ILP32 images, with the reason."""
     source = bench.path("refused.c")
     with open(source, "w", encoding="utf-8") as file:
         file.write("int f(int x) { return x + 1; } int g(int x) { return f(x) * 2; }")
@@ -281,8 +281,8 @@ def check_images_are_refused(bench, _build, _cpu):
 
 
 def check_lists_and_kits_travel(bench, build, cpu):
-    """A list that the native tool makes of an AArch64 program is taken by the one that runs there, and refused for
-    another CPU's build of the program; a kit carries its tool, so it is made on its own CPU only."""
+    """A list that the native tool makes of an AArch64 program is accepted by the AArch64 tool, and refused for another
+    CPU's build of the program; a kit contains its tool, so only the tool of its own CPU makes it."""
     name, listed, kit = "_ZN4work3fibEl", bench.path("fib.flf"), bench.path("kit")
     program = bench.compile("listed", *EXACT, *BUILDS[build])
     run([bench.native, "list", program, "--match", name, "-o", listed])
@@ -298,7 +298,7 @@ def check_lists_and_kits_travel(bench, build, cpu):
     refused = subprocess.run([bench.native, "run", "--list", listed, "--", program], capture_output=True, text=True,
                              check=False)
     if refused.returncode != 125 or "another build" not in refused.stderr:
-        return f"of another CPU: {refused.returncode} {refused.stderr}"
+        return f"another CPU's program: {refused.returncode} {refused.stderr}"
     return None
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn run --mode time` of AArch64 programs under qemu-user: they print what they print bare, with return
-addresses signed and not; exceptions, longjmp and threads' ends close the calls that they pass; times are those
-that the program itself measured.  Arguments: the AArch64 build (scripts/cross), a native hotfn."""
+"""`hotfn run --mode time` of AArch64 programs under qemu-user: their output is the same as without hooks, with
+signed and unsigned return addresses; exceptions, longjmp and the end of a thread close the calls that they leave;
+times agree with those that the program itself measured.  Arguments: the AArch64 build (scripts/cross), a native hotfn."""
 import contextlib
 import os
 import re
@@ -82,21 +82,21 @@ def check_what_is_not_proven_is_counted(bench, build, cpu):
         if f["calls"] != counted[name]:
             return f"{name}: {f['calls']} calls, counted {counted[name]}"
     for name, reason in (("variable", "stack-arguments"), ("whence", "return-address"),
-                         ("doubles", "stack-arguments")):  # a straight line: it might be a piece of others
+                         ("doubles", "stack-arguments")):  # without branches: it might be an outlined function
         if functions[name]["timing"] != "count-only" or functions[name]["timing_reason"] != reason:
             return f"{name} is counted only, for {reason}: {functions[name]}"
     return None
 
 
-def check_who_compares_its_frame_with_an_earlier_calls_has_no_other(bench, build, cpu):
+def check_functions_that_compare_frame_addresses_are_not_moved(bench, build, cpu):
     out, functions, _ = bench.timed(bench.build("timed_own_address.c", "-O2", *BUILDS[build]), CPUS[cpu], "--sample", "2")
     if "10000 kept, 0 elsewhere" not in out or functions["turn"]["timing_reason"] != "own-address":
         return f"{out!r}, {functions['turn']}"
     return None
 
 
-def check_arguments_on_the_stack_do_not_hinder(bench, build, cpu):
-    """Where their places show in the code, they are copied for the call, and for what it jumps on to."""
+def check_functions_with_stack_arguments_are_timed(bench, build, cpu):
+    """If the code shows where they are, stack arguments are copied for the call and for its tail calls."""
     program = bench.build("timed_shapes.c", "-O2", *BUILDS[build])
     for options in ((), ("--sample", "3")):
         _, functions, _ = bench.timed(program, CPUS[cpu], *options)
@@ -107,9 +107,9 @@ def check_arguments_on_the_stack_do_not_hinder(bench, build, cpu):
     return None
 
 
-def check_pieces_find_their_callers_arguments(bench, build, cpu):
-    """What clang's outliner made of several functions works on their stack, their own arguments among it: those
-    are copied for the pieces too, and no piece is timed that has any."""
+def check_outlined_functions_find_their_callers_arguments(bench, build, cpu):
+    """Functions that clang outlined access the frames of their callers, including stack arguments: these are copied
+    for the outlined functions too, and no outlined function that reads stack arguments is timed."""
     if not shutil.which("clang") or not shutil.which("ld.lld"):
         raise Skipped("no clang, or no lld")
     program = bench.path("pieces")
@@ -118,12 +118,12 @@ def check_pieces_find_their_callers_arguments(bench, build, cpu):
     run(["aarch64-linux-gnu-gcc", f"{program}.o", "-o", program])
     expected = bench.plain(program, CPUS[cpu])
     out, functions, _ = bench.timed(program, CPUS[cpu])
-    pieces = [f for name, f in functions.items() if name.startswith("OUTLINED_FUNCTION_")]
-    told = {name: (f["timing"], f["timing_reason"]) for name, f in functions.items()}
-    if out != expected or not any(f["timing_reason"] == "stack-arguments" for f in pieces):
-        return f"output {out!r}, wanted {expected!r}; {told}"
+    outlined = [f for name, f in functions.items() if name.startswith("OUTLINED_FUNCTION_")]
+    reported = {name: (f["timing"], f["timing_reason"]) for name, f in functions.items()}
+    if out != expected or not any(f["timing_reason"] == "stack-arguments" for f in outlined):
+        return f"output {out!r}, wanted {expected!r}; {reported}"
     if any(functions[name]["timed_calls"] != 1000 for name in ("one", "two", "three", "four", "five")):
-        return f"not timed: {told}"
+        return f"not timed: {reported}"
     return None
 
 
@@ -149,8 +149,9 @@ int main(void) { long sum = 0; for (int i = 0; i < 1000; i++)
 
 
 def check_jumps_lead_to_known_functions(bench, build, cpu):
-    """A tail jump by the PLT is trusted where a standard says what is passed, or C++ that there is one definition; any
-    other may lead to another image's function: the program's uses arguments on the stack, the library's does not."""
+    """A tail jump through the PLT is trusted if a standard defines the callee's arguments or C++ guarantees one
+    definition.  Any other may reach another image's function: the program's uses stack arguments, the library's
+    does not."""
     for name, text in (("own.c", LIBRARY), ("uses.c", USER)):
         with open(bench.path(name), "w", encoding="utf-8") as file:
             file.write(text)
@@ -160,10 +161,10 @@ def check_jumps_lead_to_known_functions(bench, build, cpu):
         run([*gcc, bench.path("uses.c"), "-o", bench.path("uses"), f"-L{bench.folder}", "-lown", f"-Wl,-rpath,{bench.folder}"])
         expected = bench.plain(bench.path("uses"), CPUS[cpu])
         out, functions, _ = bench.timed(bench.path("uses"), CPUS[cpu], "--module", "libown*")
-        told = {name: (f["timed_calls"], f["timing_reason"]) for name, f in functions.items()}
-        if out != expected or any(told[name] != (1000, "") for name in ("inside", "_Z5inneri", "outside")) or \
-                any(told[name][1] != "tail-unknown" for name in ("varies", "passes_on")):
-            return f"{plt}: output {out!r}, wanted {expected!r}; {told}"
+        reported = {name: (f["timed_calls"], f["timing_reason"]) for name, f in functions.items()}
+        if out != expected or any(reported[name] != (1000, "") for name in ("inside", "_Z5inneri", "outside")) or \
+                any(reported[name][1] != "tail-unknown" for name in ("varies", "passes_on")):
+            return f"{plt}: output {out!r}, wanted {expected!r}; {reported}"
     return None
 
 
@@ -201,8 +202,8 @@ def values(cell):
     return [cell[key] for key in ("allocated_bytes", "allocated_blocks", "freed_bytes", "freed_blocks")]
 
 
-def check_memory_is_what_the_program_knows(bench, build, cpu):
-    """alloc.cc tells what each function allocates and frees; count_blocks.c counts between it and the C library."""
+def check_allocations_are_those_the_program_counted(bench, build, cpu):
+    """alloc.cc prints what each function allocates and frees; count_blocks.c counts between it and the C library."""
     program, counter, counts = bench.build("alloc.cc", "-O2", *BUILDS[build]), bench.path("counter.so"), bench.path("c")
     run(["aarch64-linux-gnu-gcc", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", counter,
          os.path.join(PROGRAMS, "count_blocks.c"), "-ldl"])
@@ -214,12 +215,12 @@ def check_memory_is_what_the_program_knows(bench, build, cpu):
     finally:
         del bench.environment["LD_PRELOAD"]
     for line in out.splitlines():
-        name, *told = line.split()
-        if values(functions[name]["self_alloc"]) != [int(value) for value in told]:
+        name, *expected = line.split()
+        if values(functions[name]["self_alloc"]) != [int(value) for value in expected]:
             return f"{line}: {functions[name]}"
     with open(counts, "rb") as file:
         counted = list(struct.unpack("<4Q", file.read(32)))
-    # Without what glibc frees when a thread ends: what lies in its cache of freed blocks, once more.
+    # Without the blocks that glibc frees when a thread ends: it frees its cache of freed blocks a second time.
     total = [sum(column) for column in zip(*(values(f["self_alloc"]) for f in report["functions"] if f["name"] != "free"))]
     return None if total == counted and counted[1] > 1000 else f"{total}, counted between: {counted}"
 
@@ -232,7 +233,7 @@ def traced(bench, build):
 
 
 def check_backtraces_lead_through(bench, build, cpu):
-    """backtrace() from inside of timed calls names each caller."""
+    """backtrace() from inside timed calls names each caller."""
     program = traced(bench, build)
     expected = bench.plain(program, CPUS[cpu])
     out, functions, _ = bench.timed(program, CPUS[cpu], "--module", "*")
@@ -261,7 +262,7 @@ delete
 continue
 """
 BACKTRACE = "echo \\n@step\\n\nbt"
-# In the program and in stubs, which lie below it: the handler runs and comes back to this instruction.
+# In the program and in stubs, which lie below it: the handler runs and returns to this instruction.
 SIGNAL = """if (long)$pc < (long)&main + 4096
     set $at = (long)$pc
     queue-signal SIGUSR1
@@ -272,8 +273,8 @@ SIGNAL = """if (long)$pc < (long)&main + 4096
 
 
 def walk_by_gdb(bench, begin, steps, look, command):
-    """(what gdb wrote, what the program wrote) of looking from each of the first instructions that command, emulated,
-    runs from begin on."""
+    """(gdb's output, the program's output) when gdb runs `look` at each of the first `steps` instructions of the
+    emulated command, starting at `begin`."""
     socket, script = bench.path("gdb.socket"), bench.path("walk.gdb")
     with open(script, "w", encoding="utf-8") as file:
         file.write(WALK % {"agent": os.path.join(os.path.dirname(bench.hotfn), "..", "agent"), "begin": begin,
@@ -291,13 +292,13 @@ def walk_by_gdb(bench, begin, steps, look, command):
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            with contextlib.suppress(FileNotFoundError):  # the emulator has done so, if it could
+            with contextlib.suppress(FileNotFoundError):  # the emulator removes it if it can
                 os.unlink(socket)
     return text, out
 
 
 def walk_both(bench, build, emulator, look, runs, frames_in):
-    """None, or what is wrong: in each run (mode, begin, steps, lists of frames at least) what is found is found without hooks too."""
+    """Each run is (mode, begin, steps, minimum number of backtraces): every backtrace is also found without hooks."""
     if not shutil.which("gdb-multiarch"):
         raise Skipped("no gdb-multiarch")
     inner = [*emulator, "-g", "gdb.socket", traced(bench, build), "quiet"]
@@ -305,25 +306,25 @@ def walk_both(bench, build, emulator, look, runs, frames_in):
     if not any(frames[:4] == ("inner", "middle", "outer", "main") for frames in known):
         return f"bare: {known}"
     known |= {frames[1:] for frames in known}  # a stub's caller
-    for mode, begin, steps, least in runs:
+    for mode, begin, steps, found_min in runs:
         found = frames_in(*walk_by_gdb(bench, begin, steps, look, [
             *emulator, bench.hotfn, "run", "-q", "-o", bench.path("r.hfr"), "--mode", mode, "--target", "traced", "--",
             *inner]))
-        wrong = [frames for frames in found if without_ours(frames) not in known]
-        if wrong or len(found) < least:
+        wrong = [frames for frames in found if program_frames(frames) not in known]
+        if wrong or len(found) < found_min:
             return f"{mode}: of {len(found)} {len(wrong)} wrong: {wrong[:5]}"
     return None
 
 
-def without_ours(frames):
-    """What is left where stubs, and the engine that the innermost one called, are left out."""
+def program_frames(frames):
+    """The frames without stubs and without the engine's functions that the innermost stub called."""
     engine = [number for number, name in enumerate(frames) if name.startswith("hfn_")]
     return tuple(name for name in frames[engine[-1] + 1 if engine else 0:] if name != "hotfn:stub")
 
 
 def check_gdb_walks_through(bench, build, cpu):
-    """From each instruction of stubs and engine, slow path and timing included, gdb finds the frames that it finds
-    without hooks.  On a CPU without signed addresses: gdb does not learn of the emulator which of their bits sign."""
+    """At each instruction of stubs and engine, including the slow path and timing, gdb finds the same frames as
+    without hooks.  On a CPU without signed addresses, because the emulator does not report their mask to gdb."""
     def frames_in(text, _out):
         return [tuple(re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", step, re.MULTILINE))
                 for step in text.split("\n@step\n")[1:]]
@@ -332,8 +333,8 @@ def check_gdb_walks_through(bench, build, cpu):
 
 
 def check_handlers_see_callers_of_stubs(bench, build, _cpu):
-    """A signal strikes before each instruction of the program and of its stubs: backtrace() from its handler finds the
-    frames that it finds without hooks, with addresses that are signed.  (gdb cannot read a frame with SVE's state.)"""
+    """A signal arrives before each instruction of the program and of its stubs: backtrace() in its handler finds the
+    same frames as without hooks, with signed addresses.  (gdb cannot read a signal frame with SVE state.)"""
     def frames_in(_text, out):
         return [tuple(line.split()) for line in out.splitlines()[1:]]
     return walk_both(bench, build, ["qemu-aarch64", "-cpu", "max,sve=off", "-L", ROOT], SIGNAL,
@@ -341,11 +342,11 @@ def check_handlers_see_callers_of_stubs(bench, build, _cpu):
 
 
 CHECKS = [(check, b, c) for check in (check_output_is_the_same, check_calls_that_end_early) for b, c in RUNS]
-CHECKS += [(check_arguments_on_the_stack_do_not_hinder, b, c) for b, c in RUNS]
-CHECKS += [(check, *RUNS[1]) for check in (check_pieces_find_their_callers_arguments, check_jumps_lead_to_known_functions)]
-CHECKS += [(check_who_compares_its_frame_with_an_earlier_calls_has_no_other, *RUNS[1])]
+CHECKS += [(check_functions_with_stack_arguments_are_timed, b, c) for b, c in RUNS]
+CHECKS += [(check, *RUNS[1]) for check in (check_outlined_functions_find_their_callers_arguments, check_jumps_lead_to_known_functions)]
+CHECKS += [(check_functions_that_compare_frame_addresses_are_not_moved, *RUNS[1])]
 CHECKS += [(check_what_is_not_proven_is_counted, *RUNS[1]), (check_times_are_those_the_program_measured, *RUNS[1])]
-CHECKS += [(check_memory_is_what_the_program_knows, b, c) for b, c in RUNS]
+CHECKS += [(check_allocations_are_those_the_program_counted, b, c) for b, c in RUNS]
 CHECKS += [(check_backtraces_lead_through, b, c) for b, c in RUNS]
 CHECKS += [(check_gdb_walks_through, "protected", "cortex-a57")]
 CHECKS += [(check_handlers_see_callers_of_stubs, build, "max") for build in ("protected", "other key")]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A function's hook as bytes on AArch64: found, taken out, put in again, and left alone where other bytes stand.
- * This process's own memory stands for another's, as qemu-user has no ptrace: nothing is run here. */
+/* A function's hook as bytes on AArch64: found, unpatched, repatched, and left alone where the
+ * bytes are not the hook's. qemu-user has no ptrace, so this process patches its own memory in
+ * place of another's; no patched code is run. */
 #include "launch/budget/budget.h"
 
 #include "base/memory.h"
@@ -17,7 +18,7 @@ static const uint32_t code[] = { 0xd503201f, 0x2a0103e0, 0xd65f03c0 };
 static const uint32_t breakpoint = 0xd4200000; /* brk #0 */
 static const uint32_t rvas[FUNCTIONS] = { PAGE, 2 * PAGE - 4, 2 * PAGE + 64 };
 static const uint32_t stub_rvas[FUNCTIONS] = { 0, 3 * PAGE - 64,
-                                               128 }; /* behind it and before it */
+                                               128 }; /* behind the plan's code and before it */
 
 static uint8_t *memory;
 static hotfn_plan *plan;
@@ -61,13 +62,13 @@ static void add_to_plan(hfn_plan_writer *writer, uint32_t index)
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
 }
 
-/* Three functions, hooked: the second one's first word is its page's last. */
+/* Three hooked functions; the first word of the second is the last word of its page. */
 static void begin(void)
 {
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_ARM64, FUNCTIONS);
 
     memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    memset(memory, 0x5a, PAGES * PAGE); /* of the stubs, say */
+    memset(memory, 0x5a, PAGES * PAGE); /* a fill for the stubs */
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         memcpy(memory + rvas[i], code, sizeof code);
     }
@@ -116,7 +117,7 @@ static bool put_in(const hfn_cut *cut)
     return done;
 }
 
-static void a_hook_goes_and_comes_back_byte_for_byte(void)
+static void unpatching_and_repatching_restore_each_byte(void)
 {
     begin();
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
@@ -126,42 +127,42 @@ static void a_hook_goes_and_comes_back_byte_for_byte(void)
             break;
         }
         CHECK_EQ_U64(cut->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
-        CHECK_EQ_U64(hfn_cut_range(cut, &range), 0); /* nobody stands inside of an instruction */
+        CHECK_EQ_U64(hfn_cut_range(cut, &range), 0); /* a hook of one instruction has no inside */
         CHECK(take_out(cut));
         CHECK(memcmp(memory + rvas[i], code, sizeof code) == 0);
-        CHECK(!take_out(cut)); /* it is out */
+        CHECK(!take_out(cut)); /* already unpatched */
         CHECK(put_in(cut));
         CHECK_EQ_U64(word_at(rvas[i]), branch(rvas[i], stub_rvas[i]));
         CHECK(memcmp(memory + rvas[i] + 4, code + 1, sizeof code - 4) == 0);
-        CHECK(!put_in(cut)); /* it is in */
+        CHECK(!put_in(cut)); /* already patched */
         hfn_cut_free(cut, &env);
     }
     end();
 }
 
-static void what_is_no_branch_is_no_hook(void)
+static void an_entry_without_a_branch_is_not_a_hook(void)
 {
     begin();
-    put_word(rvas[0], code[0]); /* bare */
+    put_word(rvas[0], code[0]); /* unhooked */
     put_word(rvas[1], breakpoint);
     CHECK(make(0) == NULL);
     CHECK(make(1) == NULL);
     end();
 }
 
-static void what_others_changed_is_left_alone(void)
+static void bytes_that_others_changed_are_left_alone(void)
 {
     hfn_cut *cut;
 
     begin();
     cut = make(0);
     if (CHECK(cut != NULL)) {
-        put_word(rvas[0], breakpoint); /* a debugger's */
+        put_word(rvas[0], breakpoint); /* as a debugger writes */
         CHECK(!take_out(cut));
         CHECK_EQ_U64(word_at(rvas[0]), breakpoint);
         put_word(rvas[0], branch(rvas[0], stub_rvas[0]));
         CHECK(take_out(cut));
-        put_word(stub_rvas[0], breakpoint); /* its stub is another's now */
+        put_word(stub_rvas[0], breakpoint); /* the stub's memory was reused */
         CHECK(!put_in(cut));
         CHECK_EQ_U64(word_at(rvas[0]), code[0]);
         put_word(stub_rvas[0], 0x5a5a5a5a);
@@ -171,7 +172,7 @@ static void what_others_changed_is_left_alone(void)
     end();
 }
 
-/* The parent's probe runs on this CPU's own stubs. */
+/* The launcher's probe runs stubs of this CPU. */
 static void the_cost_of_a_hook_is_measured(void)
 {
     double counted = hfn_budget_measure(false), passed = hfn_budget_measure(true);
@@ -181,9 +182,9 @@ static void the_cost_of_a_hook_is_measured(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_hook_goes_and_comes_back_byte_for_byte),
-    CHECK_TEST(what_is_no_branch_is_no_hook),
-    CHECK_TEST(what_others_changed_is_left_alone),
+    CHECK_TEST(unpatching_and_repatching_restore_each_byte),
+    CHECK_TEST(an_entry_without_a_branch_is_not_a_hook),
+    CHECK_TEST(bytes_that_others_changed_are_left_alone),
     CHECK_TEST(the_cost_of_a_hook_is_measured),
 };
 CHECK_MAIN(tests)

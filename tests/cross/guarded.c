@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Is code guarded (PROT_BTI)?  Built as a library with -DLIBRARY, and without: a program that calls a
- * function of the library by pointer where it has no landing pad, and says what came of it. */
+/* Tests whether code is guarded (PROT_BTI). Built as a library with -DLIBRARY, and without as a
+ * program that calls a function of the library by pointer at an address without a landing pad
+ * and prints the result. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

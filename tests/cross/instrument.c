@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts what -finstrument-functions reports, per function; prints "address count" at the end, the
- * address as in the file. */
+/* Counts the calls that -finstrument-functions reports for each function; prints "address count"
+ * at the end, with addresses as in the file. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdatomic.h>
@@ -48,7 +48,7 @@ OFF static int print_main(struct dl_phdr_info *info, size_t size, void *data)
                     (unsigned long long)counts[i]);
         }
     }
-    return 1; /* the first is the program */
+    return 1; /* the first entry is the program */
 }
 
 __attribute__((destructor, no_instrument_function)) static void print(void)

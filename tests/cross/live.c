@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks itself and unhooks again and again, while its threads run the functions that are patched: their
- * results stay what they are, and each call of the last round is counted.  Besides, functions that patches
- * find hard: four bytes long, a branch to itself, a loop to its entry, an instruction the decoder does not
- * know.  Prints "name calls reason".
+/* Hooks and unhooks itself repeatedly while its threads run the functions that are patched: their
+ * results must not change, and each call of the last round is counted. Some functions are hard to
+ * patch: four bytes long, a branch to itself, a loop to its entry, an instruction that the decoder
+ * does not know. Prints "name calls reason".
  *
- * The emulator has threads of its own, which the kernel lists and which answer no signal of ours.  So the
- * test gives it a folder $LIVE_ROOT to look for files in first (-L), where /proc/self/task holds what the
- * program puts there: its threads. */
+ * The emulator has threads of its own, which the kernel lists and which answer no signal of
+ * hotfn's. The test therefore gives it a folder $LIVE_ROOT to look for files in first (-L), whose
+ * /proc/self/task lists only the program's threads. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -61,7 +61,7 @@ OWN long by_table(long n)
 static _Atomic int stop_now;
 static _Atomic long wrong;
 
-/* state: R runs, Z is gone (proc(5)) */
+/* state: R is running, Z has ended (proc(5)) */
 static void list_this_thread(char state)
 {
     const char *root = getenv("LIVE_ROOT");
@@ -111,7 +111,7 @@ static void need(hotfn_status status, const hotfn_error *err)
     exit(1);
 }
 
-/* A thread that is not given the processor in time is a reason to try again. */
+/* A thread that is not scheduled in time is a reason to try again. */
 static uint32_t hook(hotfn_session *session)
 {
     hotfn_error err = HOTFN_ERROR_INIT;

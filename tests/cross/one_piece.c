@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program of 288 MiB of text in one piece: one_piece.ld puts .middle and .end that far apart. */
+/* A program with 288 MiB of contiguous text: one_piece.ld places .middle and .end that far
+ * apart. */
 #include <stdio.h>
 
 #define AT(section_name) __attribute__((noinline, section(section_name)))

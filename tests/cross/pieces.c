@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions with arguments on the stack and much in common: clang -Oz puts that in functions of its own, which read
- * and write the frames of those that call them, their arguments among it. */
+/* Functions with stack arguments and much code in common: clang -Oz outlines the common code
+ * into functions of its own, which read and write the frames of their callers, including the
+ * arguments. */
 #include <stdio.h>
 
 #define OWN __attribute__((noinline))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who called whom, by backtrace() from inside of three calls and from a signal handler there; with an argument only
- * where a debugger sends that signal. */
+/* Prints the call chain, by backtrace(), from inside three calls and from a signal handler that
+ * interrupts them; with an argument, only where a debugger sends that signal. */
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ OWN int inner(int x)
     return x + 1;
 }
 
-/* i and j stand on the stack. */
+/* i and j are on the stack. */
 OWN int middle(int x, int b, int c, int d, int e, int f, int g, int h, int i, int j)
 {
     return inner(x + b + c + d) * 2 + e + f + g + h + i * j;

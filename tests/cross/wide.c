@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program whose code lies farther apart than a branch reaches (128 MiB): the test's linker puts .far at
- * 300 MiB, with nothing between. */
+/* A program whose code is farther apart than a branch reaches (128 MiB): the test's linker
+ * script places .far at 300 MiB, with nothing in between. */
 #include <stdio.h>
 
 #define OWN __attribute__((noinline, noclone))

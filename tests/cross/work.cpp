@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Exceptions, threads, recursion, jump tables, tail calls, variadic and floating-point arguments: counted by hooks,
-// and by the compiler's own instrumentation of the same source.  Never inlined, so that both see each call.
+// Exceptions, threads, recursion, jump tables, tail calls, variadic and floating-point arguments:
+// counted by hooks, and by the compiler's own instrumentation of the same source.  No function is
+// inlined, so that both count each call.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #define OWN __attribute__((noinline, noclone))
-#define KEPT __asm__ volatile("") // else calls of what does nothing are left out
+#define KEPT __asm__ volatile("") // keeps calls of empty functions
 
 namespace work
 {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""hotfn bisect finds the function that a program takes offence at: bisect_test.py TOUCHY."""
+"""hotfn bisect finds the function whose hook breaks a program: bisect_test.py TOUCHY."""
 import os
 import re
 import subprocess

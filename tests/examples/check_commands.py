@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that README.md and docs/pipeline.md speak of verbs, options and files that there are."""
+"""Check that README.md and docs/pipeline.md name only commands, options and files that exist."""
 import os
 import pathlib
 import re
@@ -14,21 +14,21 @@ COMMAND = re.compile(r"^    (?:\$ )?hotfn ([a-z]+)((?: [^ #]\S*)*)", re.MULTILIN
 FILE = re.compile(r"`((?:docs|src|tests|scripts|bench|bindings|include)/[\w./-]*\w)`")
 
 
-def help_of(verb):
-    done = subprocess.run([os.environ["HOTFN"], verb, "--help"], capture_output=True, text=True)
+def get_help(command):
+    done = subprocess.run([os.environ["HOTFN"], command, "--help"], capture_output=True, text=True)
     return done.stdout
 
 
 def command_problems(name, text):
-    for verb, words in COMMAND.findall(text):
-        known = help_of(verb)
+    for command, words in COMMAND.findall(text):
+        known = get_help(command)
         if not known:
-            yield f"{name}: no verb {verb}"
+            yield f"{name}: no command {command}"
             continue
-        ours = words.split(" -- ")[0]  # behind -- stands the program
-        for option in re.findall(r"(?<=\s)(--[a-z][a-z-]*|-[a-zA-Z])(?=\s|$)", ours):
+        own_words = words.split(" -- ")[0]  # the program follows --
+        for option in re.findall(r"(?<=\s)(--[a-z][a-z-]*|-[a-zA-Z])(?=\s|$)", own_words):
             if not re.search(rf"(?<![\w-]){option}\b", known):
-                yield f"{name}: hotfn {verb} has no {option}"
+                yield f"{name}: hotfn {command} has no {option}"
 
 
 def main():
@@ -37,9 +37,9 @@ def main():
         text = (ROOT / name).read_text(encoding="utf-8")
         if os.environ.get("HOTFN"):
             problems += command_problems(name, text)
-        problems += [f"{name}: {path} is not there" for path in FILE.findall(text)
+        problems += [f"{name}: {path} does not exist" for path in FILE.findall(text)
                      if not (ROOT / path).exists()]
-    print("\n".join(problems) or "texts are well")
+    print("\n".join(problems) or "texts are correct")
     return 1 if problems else 0
 
 

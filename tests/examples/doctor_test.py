@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""hotfn doctor says the same in words and in JSON, and its status is that of its worst finding."""
+"""hotfn doctor reports the same as text and as JSON, and its exit status is that of its worst finding."""
 import json
 import os
 import resource

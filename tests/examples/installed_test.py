@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What `meson install` puts down may be moved as a whole: programs are built with its pkg-config file from
-where it stands now, beside it stands nothing of ours, and its hotfn finds its agent.
+"""The tree that `meson install` creates can be moved as a whole: programs are built with its pkg-config file
+at the new place, no other file of hotfn is used, and its hotfn finds its agent.
 
     installed_test.py BUILD EXAMPLES
 """

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that a hook disturbs: for `hotfn bisect`.  It looks at the first bytes of some of its own
- * functions, and where they are not what the file holds, does what its argument says:
+/* A program that a hook disturbs, for `hotfn bisect`. It reads the first bytes of some of its own
+ * functions, and if they differ from the file it fails as its argument says:
  *
  *     touchy MODE [SECOND]     MODE: exit, output, hang, signal
  *
- * The culprit is touchy_culprit; with SECOND, touchy_other disturbs as well, each alone. */
+ * The culprit is touchy_culprit; with SECOND, touchy_other disturbs the program as well, each
+ * independently. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #define KEPT __attribute__((noinline))
 #define LOOKED_AT 16
 
-static volatile uint64_t sink, one = 1; /* an argument that no copy can be made for */
+static volatile uint64_t sink, one = 1; /* an argument that cannot be copied */
 
 #define BYSTANDER(n)                                                                               \
     KEPT static void bystander_##n(uint64_t x)                                                     \
@@ -43,7 +44,8 @@ KEPT static void touchy_other(uint64_t x)
     sink ^= x << 4;
 }
 
-/* Does memory differ from what the linker wrote?  The bytes are looked for anywhere in the file. */
+/* Whether memory differs from what the linker wrote; the bytes are searched anywhere in the
+ * file. */
 static int was_changed(void (*function)(uint64_t))
 {
     static uint8_t file[1 << 20];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A budget whose memory fails: nothing of the target is changed by halves, what could not be done is done
- * at a later look, and everything is given back. */
+/* A budget whose allocations fail: no change of the target is left half done, a change that
+ * failed is made in a later update, and all memory is freed. */
 #include "each_failure.h"
 #include "launch/budget/budget_scene.h"
 
@@ -8,7 +8,7 @@ enum { LOOKS = 6, SKIPPED = 77 };
 
 static budget_scene s;
 
-/* The first function costs half of the time, until it goes. */
+/* The first function takes half of the time until it is unhooked. */
 static uint32_t look(hotfn_budget *b)
 {
     const hfn_book *first = NULL;
@@ -25,7 +25,7 @@ static uint32_t look(hotfn_budget *b)
     return first ? first->level : 0;
 }
 
-/* Whether the function went; false as well if there was no memory to begin with. */
+/* Whether the function was unhooked; also false if the budget could not be created. */
 static bool went(counting *c, const hotfn_env *env)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -44,7 +44,7 @@ static bool went(counting *c, const hotfn_env *env)
     return gone;
 }
 
-/* While the target stands still, and not where the hook comes: as the budget does it. */
+/* As the budget does it: while the target is stopped, and no thread is inside the patched bytes. */
 static void hook_again(void)
 {
     hfn_remote remote = { .env = hfn_env_fill(NULL),

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The law of this folder: whichever request for memory fails, a call does all of its work or says
- * HOTFN_E_NO_MEMORY, and gives back what it had. */
+/* The rule of this folder: whichever allocation fails, a call completes its work or returns
+ * HOTFN_E_NO_MEMORY, and frees what it allocated. */
 #ifndef HFN_TESTS_EACH_FAILURE_H
 #define HFN_TESTS_EACH_FAILURE_H
 
 #include "base/counting_env.h"
 #include "check.h"
 
-/* Does a piece of work with memory of env, gives all of it back, and answers the first failure. */
+/* Does a piece of work with memory of env, frees all of it, and returns the first failure. */
 typedef hotfn_status (*oom_work)(const void *user, const hotfn_env *env, hotfn_error *err);
 
-/* False if the law was broken where request n failed (it alone, or all from it on). */
+/* False if the rule was violated when request n failed (that request only, or all from it on). */
 static inline bool fail_request(oom_work work, const void *user, size_t n, bool once,
                                 size_t *requests, hotfn_status *status)
 {
@@ -31,8 +31,9 @@ static inline bool fail_request(oom_work work, const void *user, size_t n, bool 
     return false;
 }
 
-/* Each request fails in turn, until the work makes fewer requests than n: then it must go well. */
-static inline void fail_each_request(oom_work work, const void *user, size_t at_least)
+/* Lets each request fail in turn until the work makes fewer than n requests: then it must
+ * succeed. */
+static inline void fail_each_request(oom_work work, const void *user, size_t requests_min)
 {
     for (int once = 0; once < 2; once++) {
         size_t requests = SIZE_MAX;
@@ -43,7 +44,7 @@ static inline void fail_each_request(oom_work work, const void *user, size_t at_
             }
         }
         CHECK_EQ_I64(status, HOTFN_OK);
-        CHECK(requests > at_least);
+        CHECK(requests > requests_min);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks are made and taken away while the n-th request for memory fails: functions go on doing what they
- * did, code is as before where removing went well, and unwinders are told of no table that is gone. */
+/* Hooks are installed and removed while the n-th allocation fails: the functions still return
+ * correct results, their code is restored where removing succeeded, and no unwind table that was
+ * freed stays registered. */
 #include "each_failure.h"
 #include "hooks/row.h"
 #include "hooks/targets.h"
@@ -13,7 +14,7 @@ enum { SUM, PUN, CALLS, FUNCTIONS };
 /* lea eax, [rdi + rsi]; nop; nop; ret */
 static const uint8_t sum[] =
     TARGET_BYTES((0x8d, 0x04, 0x37, 0x90, 0x90, 0xc3), (0x8d, 0x04, 0x11, 0x90, 0x90, 0xc3));
-/* lea eax, [rdi + rsi]; ret; 0: a jump over its first 3 bytes goes 0xc30000..0xc3ffff further */
+/* lea eax, [rdi + rsi]; ret; 0: a jump over its first 3 bytes reaches 0xc30000..0xc3ffff further */
 static const uint8_t pun[] =
     TARGET_BYTES((0x8d, 0x04, 0x37, 0xc3, 0x00), (0x8d, 0x04, 0x11, 0xc3, 0x00));
 /* nop x 5; jmp sum */
@@ -70,7 +71,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     return _URC_NO_REASON;
 }
 
-/* libgcc reads all tables that it was told of, at the next look. */
+/* libgcc reads all registered tables at the next unwinding. */
 static void check_unwinding(void)
 {
     uint32_t frames = 0;
@@ -79,7 +80,8 @@ static void check_unwinding(void)
     CHECK(frames > 0);
 }
 
-/* The pun alone; then all, with slots that do not follow the functions: two batches; and with the same stubs. */
+/* The pun alone; then all functions, with slots in another order than the functions (two
+ * batches); then all again with the same stubs. */
 enum { ROUNDS = 3 };
 static const uint32_t slots_of[ROUNDS][FUNCTIONS] = { { UINT32_MAX, 1, UINT32_MAX },
                                                       { 300, 1, 0 },
@@ -122,7 +124,7 @@ static hotfn_status work(const void *user, const hotfn_env *env, hotfn_error *er
         check_answers(&f);
     }
     hotfn_hooks_destroy(hooks);
-    check_answers(&f); /* also where there was no memory to remove hooks: stubs stay */
+    check_answers(&f); /* if there was no memory to remove hooks, stubs stay */
     hotfn_plan_destroy(f.plan);
     munmap(f.code.bytes, CODE_BYTES);
     return status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open, load, build and select; maps alone and beside their images; lists. */
+/* Open, load, build and select; maps alone and together with their images; lists. */
 #include "each_failure.h"
 #include "functions/sample.h"
 #include "image/pe_sample.h"
@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-/* "Decompresses" what is not compressed, so that .gnu_debugdata takes part. */
+/* "Decompresses" data that are not compressed, so that .gnu_debugdata is read as well. */
 static void *unpack(void *user, int32_t compression, const void *in, size_t in_bytes,
                     size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
 {
@@ -89,7 +89,7 @@ static void debugdata_survives_every_failure(void)
     elf_add(b, ".text", 1, ELF_ALLOC | ELF_CODE, s.b->file.data, TEXT_BYTES);
     elf_add(b, ".gnu_debugdata", 1, 0, s.b->file.data, s.b->file.size);
     elf_finish(b);
-    /* A failure inside of it may only mean fewer symbols: it is one source of several. */
+    /* A failure within it may only mean fewer symbols, because it is one source of several. */
     check_every_failure(b);
     free(b);
     sample_finish(&s);
@@ -108,10 +108,10 @@ static void an_image_without_sections_survives_every_failure(void)
 
 typedef struct map_case {
     const char *text;
-    const hotfn_image *image; /* NULL: alone */
+    const hotfn_image *image; /* NULL: the map alone */
 } map_case;
 
-/* A map with its lines, and the functions that come of it beside an image. */
+/* A map with its lines, and the functions found from it and an image. */
 static hotfn_status walk_map(const void *user, const hotfn_env *env, hotfn_error *err)
 {
     const map_case *m = user;
@@ -165,7 +165,7 @@ static void maps_beside_their_images_survive_every_failure(void)
 
 static char list_path[] = "/tmp/hotfn-oom-list-XXXXXX";
 
-/* Made, saved in the form that user tells, read again from the file and from bytes. */
+/* Created, saved in the form that user selects, and read again from the file and from bytes. */
 static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_error *err)
 {
     const uint32_t *form = user;

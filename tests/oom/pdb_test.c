@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* A PDB and its lines; a question for a line that failed is answered when it is asked again. */
+/* A PDB and its lines; a look-up that failed for lack of memory succeeds when it is repeated. */
 #include "each_failure.h"
 #include "symbols/pdb_builder.h"
 
 #include <hotfn/lowlevel/symbols.h>
 
-/* Symbols whose names cross blocks, lines out of order, trampolines, OMAP or not. */
+/* Symbols whose names cross blocks, lines out of order, trampolines, with or without OMAP. */
 static pdb_builder *build(bool with_omap)
 {
     static const uint32_t mixed[] = { 8, 13, 0, 10, 4, 11 };
@@ -34,7 +34,7 @@ static hotfn_status ask(hotfn_symbols *symbols, uint64_t rva, uint32_t wanted)
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
     hotfn_status status = hotfn_symbols_find_line(symbols, rva, &line);
 
-    if (status == HOTFN_E_NO_MEMORY) { /* once more */
+    if (status == HOTFN_E_NO_MEMORY) { /* the look-up is repeated */
         status = hotfn_symbols_find_line(symbols, rva, &line);
     }
     CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
@@ -62,7 +62,7 @@ static hotfn_status walk(const void *user, const hotfn_env *env, hotfn_error *er
     if (status == HOTFN_OK) {
         status = ask(symbols, 0x1300, 10);
     }
-    err->status = status; /* a question has no error of its own */
+    err->status = status; /* a look-up has no error of its own */
     hotfn_symbols_destroy(symbols);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A PE image: open, load, exports, build, judge. */
+/* A PE image: open, load, read exports, build, analyse. */
 #include "each_failure.h"
 #include "image/pe_sample.h"
 

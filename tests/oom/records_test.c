@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A record's whole life: make, count, finish, open, ask, export, repair; no half-written file stays. */
+/* The life of a record: create, count, finish, open, query, export, repair; no half-written file
+ * stays. */
 #include "each_failure.h"
 #include "profile/timed.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a kit and a cache hold: a file is scanned, saved, loaded again, kept in a cache, and listed
- * functions are found in it. A cache without memory is passed over: only the scan must come. */
+/* The contents of a kit and of a cache: a file is scanned, saved, loaded again, kept in a cache,
+ * and listed functions are found in it. A cache that gets no memory is skipped; only the scan
+ * must succeed. */
 #include "each_failure.h"
 #include "functions/sample.h"
 

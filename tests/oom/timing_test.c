@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* The n-th request for memory fails, for every n, while functions are proven for timing: the judge does
- * all of its work or says HOTFN_E_NO_MEMORY, gives back what it had, and calls nothing proven that is
- * not. */
+/* The n-th allocation fails, for every n, while functions are proven safe for timing: the
+ * analysis completes its work or returns HOTFN_E_NO_MEMORY, frees what it allocated, and reports
+ * no function as proven that is not. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "verdicts/scene.h"
 
 enum { JUMPS = 300, FUNCTIONS = 40 };
 
-/* Many places to jump to, so that the proof's table grows; then ud2. */
+/* Many jump targets, so that the proof's table grows; then ud2. */
 static void add_jumper(scene *s)
 {
     uint64_t at = scene_here(s);
 
     for (int i = 0; i < JUMPS; i++) {
-        SCENE_CODE(s, "\x74\x00"); /* je the next */
+        SCENE_CODE(s, "\x74\x00"); /* je to the next one */
     }
     SCENE_CODE(s, "\x48\x89\xF8\x90\xC3");
     scene_symbol(s, "jumper", at, scene_here(s) - at, FUNC);
     scene_pointer(s, RODATA + 0x80, at);
 }
 
-/* A tail jump to the one before, and a call with a landing pad that reads the caller's frame. */
+/* A tail jump to the previous function, and a call with a landing pad that reads the caller's
+ * frame. */
 static void add_caller(scene *s, uint64_t before, bool with_pad)
 {
     uint64_t at = SCENE_CODE(s, "\x53\x48\x89\xF8\x90"); /* push rbx; mov rax, rdi; nop */

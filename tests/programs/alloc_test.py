@@ -63,7 +63,7 @@ def blocks_are_those_the_program_made(place, mode=()):
         assert values(functions[name]["total_alloc"]) == told, (name, functions[name])
         sums = [a + b for a, b in zip(sums, told)]
     assert sums[1] > 1000 and sums[3] > 1000, sums
-    top = functions["all_of_it"]
+    top = functions["use_everything"]
     assert top["timing"] == "full", top
     assert values(top["self_alloc"]) == [0, 0, 0, 0], top
     assert values(top["total_alloc"]) == sums, (sums, top)

@@ -327,7 +327,7 @@ def jumps_through_the_own_plt_lead_to_known_functions(place):
 def a_call_ends_at_a_jump_to_what_may_not_run_within_it(place):
     """x86-64: what takes variable arguments finds its caller's, and functions that jump to each other are timed,
     however many of the calls are, and also if two threads are in them when the hooks come."""
-    binary = build(place, "comebacks.c", "-O2")
+    binary = build(place, "tail_exits.c", "-O2")
     scan = json.loads(subprocess.run([HOTFN, "scan", "--json", "--timed", binary], capture_output=True, text=True,
                                      check=True).stdout)
     names = {f["rva"]: f["name"] for f in scan["functions"]}
@@ -557,7 +557,7 @@ def recursion_counts_once_in_a_sample(place):
     def measure():
         functions = by_name(run(place, binary, "--mode", "time", "--sample", "8")[2])
         pairs = [(functions[name], functions[outer]["total_ns"]) for name, outer in
-                 (("even", "circles"), ("odd", "circles"), ("doubles", "doubling"))]
+                 (("even", "cycles"), ("odd", "cycles"), ("doubles", "doubling"))]
         assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
         return {f["name"]: (f, most) for f, most in pairs if not 0.4 * most <= f["total_ns"] <= 2 * most}
     cases.holds_in_most_runs(measure)

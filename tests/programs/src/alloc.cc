@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* Each function allocates and frees blocks in known numbers, by every function that can; prints for each
- * by name: allocated bytes and blocks, freed bytes and blocks, as malloc_usable_size tells. */
+/* Each function allocates and frees a known number of blocks, and together they use every
+ * allocation function. Prints for each function: allocated bytes and blocks, freed bytes and
+ * blocks, with sizes from malloc_usable_size. */
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -13,19 +14,19 @@
 
 enum { BLOCKS = 1000 };
 
-struct told {
+struct block_counts {
     std::atomic<uint64_t> values[4];
 };
 static thread_local void *kept[BLOCKS];
-static struct told by_malloc, by_calloc, by_aligned, by_new, by_grow, by_drop, by_delete;
+static struct block_counts by_malloc, by_calloc, by_aligned, by_new, by_grow, by_drop, by_delete;
 
-static void came(struct told *t, void *block)
+static void add_allocated(struct block_counts *t, void *block)
 {
     t->values[0] += malloc_usable_size(block);
     t->values[1]++;
 }
 
-static void goes(struct told *t, void *block)
+static void add_freed(struct block_counts *t, void *block)
 {
     t->values[2] += malloc_usable_size(block);
     t->values[3]++;
@@ -34,13 +35,13 @@ static void goes(struct told *t, void *block)
 CALLED use_malloc(int i)
 {
     kept[i] = malloc(100 + static_cast<size_t>(i));
-    came(&by_malloc, kept[i]);
+    add_allocated(&by_malloc, kept[i]);
 }
 
 CALLED use_calloc(int i)
 {
     kept[i] = calloc(10, static_cast<size_t>(i));
-    came(&by_calloc, kept[i]);
+    add_allocated(&by_calloc, kept[i]);
 }
 
 CALLED use_aligned(int i)
@@ -49,38 +50,38 @@ CALLED use_aligned(int i)
         kept[i] = aligned_alloc(64, 640);
     else if (posix_memalign(&kept[i], 256, 1000) != 0)
         abort();
-    came(&by_aligned, kept[i]);
+    add_allocated(&by_aligned, kept[i]);
 }
 
 CALLED use_new(int i)
 {
-    kept[i] = operator new(static_cast<size_t>(i) * 100); /* above 128 KiB it is mapped */
-    came(&by_new, kept[i]);
+    kept[i] = operator new(static_cast<size_t>(i) * 100); /* blocks above 128 KiB are mapped */
+    add_allocated(&by_new, kept[i]);
 }
 
 CALLED use_delete(int i)
 {
-    goes(&by_delete, kept[i]);
+    add_freed(&by_delete, kept[i]);
     operator delete(kept[i]);
     kept[i] = nullptr;
 }
 
 CALLED use_realloc(int i)
 {
-    goes(&by_grow, kept[i]);
-    kept[i] = realloc(kept[i], 200000u + static_cast<size_t>(i)); /* it moves */
-    came(&by_grow, kept[i]);
+    add_freed(&by_grow, kept[i]);
+    kept[i] = realloc(kept[i], 200000u + static_cast<size_t>(i)); /* the block moves */
+    add_allocated(&by_grow, kept[i]);
 }
 
 CALLED use_free(int i)
 {
     if (kept[i])
-        goes(&by_drop, kept[i]);
-    free(kept[i]); /* of nothing at all, too */
+        add_freed(&by_drop, kept[i]);
+    free(kept[i]); /* also frees NULL */
     kept[i] = nullptr;
 }
 
-static void tell(const char *name, const struct told *t)
+static void print_counts(const char *name, const struct block_counts *t)
 {
     printf("%s", name);
     for (uint64_t value : t->values)
@@ -88,7 +89,7 @@ static void tell(const char *name, const struct told *t)
     printf("\n");
 }
 
-CALLED all_of_it(void)
+CALLED use_everything(void)
 {
     for (int i = 0; i < 200; i++)
         use_malloc(i);
@@ -107,22 +108,22 @@ CALLED all_of_it(void)
             use_free(i);
 }
 
-static void tell_all()
+static void print_all_counts()
 {
-    tell("use_malloc", &by_malloc);
-    tell("use_calloc", &by_calloc);
-    tell("use_aligned", &by_aligned);
-    tell("use_new", &by_new);
-    tell("use_realloc", &by_grow);
-    tell("use_delete", &by_delete);
-    tell("use_free", &by_drop);
+    print_counts("use_malloc", &by_malloc);
+    print_counts("use_calloc", &by_calloc);
+    print_counts("use_aligned", &by_aligned);
+    print_counts("use_new", &by_new);
+    print_counts("use_realloc", &by_grow);
+    print_counts("use_delete", &by_delete);
+    print_counts("use_free", &by_drop);
 }
 
 int main()
 {
-    std::thread other(all_of_it);
+    std::thread other(use_everything);
     other.join();
-    all_of_it();
-    tell_all();
+    use_everything();
+    print_all_counts();
     return 0;
 }

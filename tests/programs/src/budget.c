@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of known number: a tiny function so often that no budget allows to count it, then the same one now and
- * then, then a longer one; all in several threads.  The first and the last phase go on until a line (or the end)
- * was read from the input, and for so many rounds at least.  With a second word the first does work as well, of which
- * counting is a small part.  Prints how often each was called. */
+/* Functions whose calls the program counts itself. In the first phase a tiny function is called
+ * so often that no budget covers counting it; in the second it is called seldom; in the third a
+ * longer function is called. Several threads run all phases. The first and the last phase run
+ * for at least the given number of rounds and until a line (or end of file) has been read from
+ * the input. With a second argument the first phase also does work, so that counting costs only
+ * a small part of it. The program prints the number of calls of each function. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,8 +15,8 @@ enum { THREADS = 2 };
 
 static long rounds;
 static int works;
-static atomic_int lines;                    /* read; many at the end of the input */
-static atomic_long bursts, calms, steps;    /* calls of batch, calm and step      */
+static atomic_int lines;                    /* lines read; a large number at end of file */
+static atomic_long bursts, calms, steps;    /* calls of batch, calm and step */
 
 CALLED void tiny(void)
 {
@@ -35,7 +37,7 @@ CALLED void batch(void)
         work();
 }
 
-/* Too dear to time each call, cheap enough to count them. */
+/* Timing each call costs more than the budget allows; counting each call does not. */
 CALLED void step(void)
 {
     for (volatile int i = 0; i < 400; i++)

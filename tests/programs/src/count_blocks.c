@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* To be preloaded: counts the blocks that a program allocates and frees by itself, with the bytes that
- * malloc_usable_size tells, once the C library's malloc begins with a jump (a hook stands there).
- * COUNT_BLOCKS names the file of four numbers: allocated bytes, blocks, freed bytes, blocks. */
+/* A preloaded library that counts the blocks that a program allocates and frees, with their
+ * sizes from malloc_usable_size. Counting starts when the C library's malloc begins with a jump,
+ * that is, when it is hooked. The counts are written to the file that COUNT_BLOCKS names:
+ * allocated bytes, allocated blocks, freed bytes, freed blocks. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -20,7 +21,7 @@ static void *(*real_malloc)(size_t), *(*real_calloc)(size_t, size_t), *(*real_re
 static void *(*real_aligned)(size_t, size_t);
 static int (*real_posix)(void **, size_t, size_t);
 static void (*real_free)(void *);
-static char first[FIRST_BYTES]; /* dlsym allocates before we know anything */
+static char first[FIRST_BYTES]; /* dlsym allocates before this library is initialised */
 static size_t first_used;
 
 static int is_first(const void *block)
@@ -40,7 +41,7 @@ static void *find(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
-/* Before libc has begun there is no getenv. */
+/* getenv does not work before libc is initialised. */
 static const char *path_of_counts(void)
 {
     static char all[1 << 16];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Exceptions through hooked functions: throw, rethrow, nested, from a destructor's clean-up, by
- * exception_ptr, through a noexcept(false) virtual call, and many frames deep, with arguments on the stack.
- */
+/* Exceptions through hooked functions: throw, rethrow, nested exceptions, from a destructor's
+ * clean-up, by exception_ptr, through a noexcept(false) virtual call, and across many frames,
+ * with stack arguments. */
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -45,7 +44,7 @@ COUNTED void dive(int depth)
     KEEP();
 }
 
-/* The last two come on the stack. */
+/* The last two arguments are on the stack. */
 COUNTED void carry(int b, int c, int d, int e, int f, int g, int value, int depth)
 {
     if (depth == 0)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Loads and unloads a plugin many times, holding memory in between so that it comes back at other
- * addresses.  The plugin stands beside the program.
- */
+/* Loads and unloads a plugin many times, and allocates memory in between so that the plugin is
+ * mapped at a different address each time. The plugin is in the program's folder. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What dlopen_host loads: has a constructor, a destructor, a static and an exported function. */
+/* The plugin of dlopen_host: a constructor, a destructor, a static and an exported function. */
 #include "totals.h"
 
 static long started;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Stacks that are switched by hand, as Boost.Context does, and unwound in all ways: exceptions within a
-// fiber, fibers that go on in another thread, that are never finished, and so many that their stacks
-// are used again; exceptions that are thrown on, nested, and of another language; longjmp out of a
-// handler on a stack of its own.  Prints the same whatever stands between callers and callees.
+// Stacks that are switched by hand, as in Boost.Context, and unwound in all ways: exceptions within
+// a fiber; fibers that continue in another thread, are never finished, or are so many that their
+// stacks are reused; exceptions that are rethrown, nested, or of another language; longjmp out of a
+// handler on an alternate stack.  The output must not depend on frames between callers and callees.
 #include <csetjmp>
 #include <csignal>
 #include <cstdint>
@@ -24,7 +24,8 @@
 enum { STACK_BYTES = 32768, FIBERS = 40 };
 volatile long zero;
 
-// void switch_stack(void **save, void *to): callee-saved registers on the old stack, then the new one.
+// void switch_stack(void **save, void *to): pushes the callee-saved registers on the old stack,
+// saves the stack pointer, and pops them from the new stack.
 extern "C" void switch_stack(void **save, void *to);
 asm(".text\n"
     ".type switch_stack, @function\n"
@@ -61,7 +62,7 @@ OWN void yield(long value)
     f->value = value;
     switch_stack(&f->own, f->back);
 }
-// The last two come on the stack.
+// The last two arguments are on the stack.
 OWN long waits(long value, long b, long c, long d, long e, long f, long g, long h)
 {
     yield(value + b + h);
@@ -85,7 +86,7 @@ OWN long survives(long what)
         return dive(what % 9 + 1, what);
     } catch (const std::runtime_error &error) {
         return static_cast<long>(std::strlen(error.what())) + leaf(1);
-    } catch (long thrown) { // what is being caught belongs to the thread: no yield in here
+    } catch (long thrown) { // the exception being caught belongs to the thread: no yield here
         result = thrown + leaf(2);
     }
     yield(result);
@@ -150,14 +151,14 @@ OWN long migrating()
 OWN long abandoned()
 {
     long sum = 0;
-    for (int i = 0; i < 3000; i++) { // never finished: the stack is used again
+    for (int i = 0; i < 3000; i++) { // never finished: the stack is reused
         prepare(&fibers[i % 3], 100);
         sum += resume(&fibers[i % 3]) + resume(&fibers[i % 3]);
     }
     return sum;
 }
 
-// ---- Exceptions of all sorts.
+// ---- Exceptions.
 
 struct guard {
     long *at;
@@ -219,7 +220,7 @@ OWN long passes_foreign(long n)
 
 static sigjmp_buf out;
 static void on_signal(int) { leaf(1); siglongjmp(out, 3); }
-OWN long strikes(long depth) { return depth == 0 ? std::raise(SIGUSR1) : strikes(depth - 1) + zero; }
+OWN long raises(long depth) { return depth == 0 ? std::raise(SIGUSR1) : raises(depth - 1) + zero; }
 OWN long jumps_off_another_stack()
 {
     static char stack[65536];
@@ -232,7 +233,7 @@ OWN long jumps_off_another_stack()
     action.sa_flags = SA_ONSTACK;
     sigaction(SIGUSR1, &action, nullptr);
     long got = sigsetjmp(out, 1);
-    return got ? got + leaf(1) : strikes(5);
+    return got ? got + leaf(1) : raises(5);
 }
 
 OWN void holds(long *sum)
@@ -267,7 +268,7 @@ int main()
         sum += nested(i) + passes_foreign(i % 7) + jumps_off_another_stack();
     std::printf("thrown %ld\n", sum);
     for (int i = 0; i < 20; i++)
-        cancels(); // one that never began leaves nothing: not printed
+        cancels(); // not printed: a thread cancelled before it starts adds nothing
     std::printf("migrating again %ld\n", migrating());
     void *frames[8];
     std::printf("traced %d\n", backtrace(frames, 8) > 1);

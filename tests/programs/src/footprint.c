@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For kinds_test.py: how much memory a core of this process would hold, how much is locked when it locks all of
- * it, and whether it gets what it asks for: nothing of it may be the hooks'. */
+/* For kinds_test.py: prints how much memory of this process a core file would contain, how much
+ * mlockall() locks, and whether allocations succeed under the limits. The memory of the hooks
+ * must appear in none of these. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ __attribute__((noinline)) void work(void)
         kept = counted(kept & 7);
 }
 
-/* What is left out of cores is marked dd (proc(5), VmFlags). */
+/* Memory that core files omit has the flag dd (proc(5), VmFlags). */
 static long dumped_kb(void)
 {
     char line[4096];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For programs about one hazard: FUNCTION(name, body) writes a function in assembly, exactly these
- * bytes, with type and size, 16 bytes aligned and int3 behind it so that nothing runs on unseen.
- */
+/* For programs about one hazard: FUNCTION(name, body) defines a function in assembly with
+ * exactly these bytes, a type and a size, aligned to 16 bytes. An int3 follows, so that falling
+ * through the end is noticed. */
 #ifndef HAZARD_H
 #define HAZARD_H
 
@@ -16,7 +15,7 @@
 
 #define FUNCTION(name, body) FUNCTION_AT(4, name, body)
 
-/* No padding in front: it follows the one before it directly. */
+/* Without padding: the function follows the previous one directly. */
 #define FUNCTION_CLOSE(name, body) FUNCTION_AT(0, name, body)
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A call or jump in the first five bytes; direct, through memory, and one that reads its own pc. */
+/* A call or jump within the first five bytes: direct, through memory, and a call that reads the
+ * program counter. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };
@@ -39,7 +40,7 @@ FUNCTION(memory_call_at_1, "push %rdi\n"
                            "call *target_pointer(%rip)\n"
                            "pop %rdi\n"
                            "ret");
-/* call next; pop: the 32-bit way to the program counter */
+/* call next; pop: 32-bit code reads the program counter this way */
 FUNCTION(own_pc, "call 1f\n"
                  "1: pop %rax\n"
                  "lea 1b(%rip), %rcx\n"

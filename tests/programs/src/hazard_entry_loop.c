@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loop and jrcxz as first instruction, and branches back to the own first byte. */
+/* loop and jrcxz as the first instruction, and branches back to the function's first byte. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000, TURNS = 6 };
@@ -10,7 +10,7 @@ long zero_test_32(long unused, long unused2, long unused3, long count);
 long back_to_entry(long turns);
 long tail_recursion(long turns);
 
-/* rcx (the fourth argument) counts down; loop goes to itself: its own entry */
+/* rcx (the fourth argument) counts down; loop jumps to its own entry */
 FUNCTION(spin_loop, "loop spin_loop\n"
                     "mov %rcx, %rax\n"
                     "ret");
@@ -33,7 +33,7 @@ FUNCTION(back_to_entry, "lea -1(%rdi), %rdi\n"
                         "mov $5, %eax\n"
                         "ret");
 
-/* As compilers write a tail call of the function itself. */
+/* The code that compilers emit for a tail call of the function to itself. */
 FUNCTION(tail_recursion, "test %rdi, %rdi\n"
                          "je 1f\n"
                          "dec %rdi\n"

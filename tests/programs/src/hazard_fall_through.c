@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Code that is not one function after another: a function that falls through into the next one, two
- * entries of one body, data between functions, a jump over a lock prefix, and aliases of one address.
- */
+/* Code that is not a plain sequence of functions: a function that falls through into the next,
+ * two entries of one body, data between functions, a jump over a lock prefix, and two names for
+ * one address. */
 #include <stdint.h>
 
 #include "hazard.h"
@@ -19,7 +18,7 @@ long (*from_table(int which))(long);
 FUNCTION(falls_through, "add $10, %rdi");
 FUNCTION_CLOSE(fall_target, "lea 1(%rdi), %rax\nret");
 
-/* glibc's way: without threads the jump goes behind the prefix, into the instruction */
+/* As in glibc: without threads the jump skips the prefix and lands inside the instruction */
 FUNCTION(skip_lock, "test %esi, %esi\n"
                     "je 1f\n"
                     "lock\n"
@@ -31,7 +30,7 @@ FUNCTION(skip_lock, "test %esi, %esi\n"
 __asm__(".globl alias_two\n.type alias_two, @function\n.set alias_two, alias_one\n");
 FUNCTION(alias_one, "lea (%rdi,%rdi,2), %rax\nret");
 
-/* Bytes between functions that are no code (an address, read by from_table). */
+/* Bytes between functions that are data: an address that from_table reads. */
 __asm__(".p2align 3, 0xcc\nin_text: .long alias_one - in_text, fall_target - in_text\n"
         ".quad 0xe8e8e8e8e8e8e8e8\n");
 FUNCTION(from_table, "lea in_text(%rip), %rdx\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An ifunc: the resolver runs once, before any constructor; calls reach what it chose. */
+/* An ifunc: its resolver runs once, before any constructor, and calls reach the function that it
+ * selects. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };

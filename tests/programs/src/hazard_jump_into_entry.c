@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps into bytes 1..4 of an entry: from the function itself, from another, through a table. */
+/* Jumps into bytes 1 to 4 of an entry: from the function itself, from another function, and
+ * through a table. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };
@@ -9,14 +10,14 @@ int plus_three(int n);
 int enter_late(int n);
 int by_table(int which);
 
-/* sum of n..1: the loop's target is entry+2 */
+/* returns n + ... + 1: the loop's target is entry+2 */
 FUNCTION(sum_down, "xor %eax, %eax\n"
                    "1: add %edi, %eax\n"
                    "dec %edi\n"
                    "jne 1b\n"
                    "ret");
 
-/* n+3, and n+2 for those that come in at entry+2 */
+/* n+3, or n+2 for callers that jump to entry+2 */
 FUNCTION(plus_three, "inc %edi\n"
                      "1: lea 2(%rdi), %eax\n"
                      "ret");
@@ -24,7 +25,7 @@ FUNCTION(plus_three, "inc %edi\n"
 FUNCTION(enter_late, "test %edi, %edi\n"
                      "jmp plus_three + 2");
 
-/* Each case but the last goes round again through entry+1; the table has four offsets. */
+/* Each case except the last loops through entry+1; the table has four offsets. */
 FUNCTION(by_table, "push %rbx\n"
                    "cmp $3, %edi\n"
                    "ja 9f\n"

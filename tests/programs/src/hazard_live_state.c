@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Flags and registers that are live where a function begins.  gcc's -fipa-ra keeps caller-saved
- * registers over calls of local functions; hand-written code passes flags.
- */
+/* Flags and registers that are live at a function's entry. gcc's -fipa-ra keeps values in
+ * caller-saved registers across calls of local functions, and hand-written code passes flags. */
 #include <stdint.h>
 
 #include "hazard.h"
@@ -21,7 +19,7 @@ FUNCTION(carry_in, "setc %al\n"
                    "movzbl %al, %eax\n"
                    "ret");
 
-FUNCTION(sign_in, "mov $0, %eax\n" /* mov leaves the flags alone: they are live over it */
+FUNCTION(sign_in, "mov $0, %eax\n" /* mov does not change the flags: they stay live across it */
                   "jl 1f\n"
                   "inc %eax\n"
                   "1: ret");
@@ -37,17 +35,18 @@ FUNCTION(ask_sign, "cmp %esi, %edi\n"
                    "call sign_in\n"
                    "ret");
 
-/* Leaves every register and every flag as it is. */
+/* Preserves every register and every flag. */
 FUNCTION(nothing_changed, "nop\nnop\nnop\nnop\nnop\nret");
 
-/* Puts a value in each caller-saved register and in the red zone's place of the callee. */
+/* Writes a value to each caller-saved register and to the part of the red zone that the callee
+ * may use. */
 FUNCTION(check_registers,
          "push %rbx\n"
          "mov $0x101, %rax\n mov $0x102, %rcx\n mov $0x103, %rdx\n mov $0x104, %rsi\n"
          "mov $0x105, %rdi\n mov $0x106, %r8\n mov $0x107, %r9\n mov $0x108, %r10\n"
          "mov $0x109, %r11\n"
          "movq %rax, %xmm0\n movq %rcx, %xmm15\n"
-         "push $0xED7\n popfq\n" /* direction and all that arithmetic writes */
+         "push $0xED7\n popfq\n" /* the direction flag and all arithmetic flags */
          "call nothing_changed\n"
          "pushfq\n pop %rbx\n cld\n"
          "and $0xCD5, %ebx\n"

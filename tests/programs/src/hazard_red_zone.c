@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The red zone: a leaf that keeps its values below rsp, while signals come; and a part of a
- * function, with a symbol of its own, that is jumped to while values lie below rsp.
- */
+/* The red zone: a leaf function that keeps its values below rsp while signals arrive, and a part
+ * of a function, with a symbol of its own, that is jumped to while values lie below rsp. */
 #include <signal.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* First instructions that name memory by distance from themselves: load, store, lea, compare. */
+/* First instructions with RIP-relative operands: load, store, lea, compare. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };

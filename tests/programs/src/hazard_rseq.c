@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A restartable sequence (Linux, include/uapi/linux/rseq.h): while the kernel interrupts it, it sends
- * the thread to the abort address and not back.  Whose code a descriptor in __rseq_cs names must stay
- * where it is; the program counts on each processor without a lock, and nothing is lost.
- */
+/* A restartable sequence (Linux, include/uapi/linux/rseq.h): when the kernel interrupts the
+ * sequence it resumes the thread at the abort address. Code that a descriptor in __rseq_cs names
+ * must therefore stay at its address. The program keeps a counter per processor without a lock
+ * and loses no increment. */
 #include <signal.h>
 #include <sys/rseq.h>
 #include <sys/time.h>
@@ -16,8 +15,8 @@ long add_here(struct rseq *area, long *slot, unsigned cpu, long spin);
 long give_up(long result);
 long beside(long n);
 
-/* From its second instruction to its last store; what the kernel does when it is interrupted shows in
- * the result.  12 bytes of `lea` and `mov` could well be patched. */
+/* The sequence is from the second instruction to the last store; the result shows whether the
+ * kernel aborted it.  The 12 bytes of `lea` and `mov` would be long enough for a patch. */
 FUNCTION(add_here, "lea sequence(%rip), %rax\n"
                    "mov %rax, 8(%rdi)\n" /* rseq_cs */
                    "add_here_start:\n"
@@ -37,12 +36,12 @@ FUNCTION(add_here, "lea sequence(%rip), %rax\n"
                    "ret\n"
                    ".long 0x53053053"); /* RSEQ_SIG: must stand before the abort address */
 
-/* Where the kernel sends it: a function of its own. */
+/* The abort handler is a function of its own. */
 FUNCTION_CLOSE(give_up, "mov $2, %eax\n"
                         "nop\nnop\n"
                         "ret");
 
-/* Right behind it, of no descriptor. */
+/* Directly behind give_up, and not covered by any descriptor. */
 FUNCTION_CLOSE(beside, "lea 1(%rdi), %rax\n"
                        "nop\n"
                        "ret");

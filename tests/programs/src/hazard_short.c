@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of 1 to 4 bytes: some with padding behind them, some with the next one directly. */
+/* Functions of 1 to 4 bytes: some are followed by padding, some directly by the next function. */
 #include "hazard.h"
 
 enum { ROUNDS = 1000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp and longjmp over many frames, nested, and coroutines on stacks of their own (ucontext). */
+/* setjmp and longjmp across many frames, nested, and coroutines with their own stacks
+ * (ucontext). */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>

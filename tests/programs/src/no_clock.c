@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For kinds_test.py: forbids itself to read the clock, in the midst of its work, in one of the ways that there are;
- * "failed": in vain.  With RAW, its own code has the system call: "raw" makes it. */
+/* For kinds_test.py: a program that forbids itself to read the clock in the middle of its work,
+ * by each of the possible calls; for "failed" the call fails. If compiled with RAW, its own code
+ * contains the system call, and "raw" executes it. */
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <string.h>
@@ -38,7 +39,8 @@ __attribute__((noinline)) void *worker_without(void *unused)
 }
 
 #ifdef RAW
-/* Never inlined: what calls it has no constants, but it has them all. */
+/* Never inlined: its caller passes no constants, so all constants of the call are in this
+ * function. */
 __attribute__((noinline)) long forbid_raw(void)
 {
     long answer;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a command where no process may stop another: ptrace() fails with EPERM, as in many containers. */
+/* Runs a command in which ptrace() fails with EPERM, as in many containers, so that no process
+ * can stop another. */
 #include "../../forbid_call.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For kinds_test.py: a program that exports functions by the names of the C library's, as allocators, runtimes and
- * sanitizers do.  Before its constructor ran each of them ends it. */
+/* For kinds_test.py: a program that exports functions with names of the C library's, as
+ * allocators, runtimes and sanitizers do. Each of them ends the process if it is called before
+ * the program's constructor has run. */
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -28,7 +29,8 @@ __attribute__((constructor)) static void begin(void)
     ready = 1;
 }
 
-/* Their answers are wrong on purpose: who gets one instead of the C library's goes wrong too. */
+/* The results are wrong on purpose: code that calls these functions instead of the C library's
+ * fails. */
 #define WRONG(name)                                                                                \
     long name(void);                                                                               \
     long name(void)                                                                                \

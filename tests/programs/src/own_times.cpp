@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program that times itself, and throws through what is timed.  With "noclock" it gives up its clock before.
+// A program that times itself and throws exceptions through timed functions.  With "noclock" it
+// first forbids itself to read the TSC.
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fork, vfork, posix_spawn, _exit, a killed child, signals on an alternate stack, siglongjmp out of
- * SIGSEGV, a timer, and exec at the end.  Totals are those of the first process: what its children
- * call after the fork is not in them, what it called before its own exec is.  With an argument it
- * ends without the exec (callgrind loses what it counted before one).
- */
+/* fork, vfork, posix_spawn, _exit, a killed child, signals on an alternate stack, siglongjmp out
+ * of SIGSEGV, a timer, and exec at the end. The totals are those of the first process: they
+ * exclude calls of its children after the fork and include its own calls before the exec. With
+ * an argument the program exits without the exec, because callgrind loses its counts at an exec. */
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>

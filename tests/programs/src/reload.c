@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Hot reload: reload LIVE ONE TWO [HFR] loads builds of a plugin again and again by one path, LIVE, as engines do:
- * written over in place, replaced while it is loaded, deleted while it is loaded.  Prints what the plugins
- * answer.  With -DSESSION it counts them itself, writes HFR, and says whether their code is as before. */
+/* Hot reload: `reload LIVE ONE TWO [HFR]` repeatedly loads builds of a plugin from one path,
+ * LIVE, as engines do: the file is overwritten in place, replaced while it is loaded, and
+ * deleted while it is loaded. The program prints the plugins' results. With -DSESSION it counts
+ * their calls itself, writes HFR, and prints whether their code is restored. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include <hotfn/lowlevel.h>
 #endif
 
-/* The same inode where there is a file already. */
+/* Keeps the inode if the file exists. */
 static void copy_to(const char *live, const char *build)
 {
     char bytes[1 << 16];
@@ -74,7 +75,8 @@ static void reload(const char *live, const char *one, const char *two, unsigned 
         use(old, 10);
         dlclose(old);
     }
-    /* Replaced while it is loaded: another inode under its path, and a look of ours while it is so. */
+    /* Replaced while it is loaded: the path now names another inode, and the session scans
+     * modules while that is so. */
     old = load(live);
     unlink(live);
     copy_to(live, two);

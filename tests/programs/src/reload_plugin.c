@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A plugin in two builds (-DBUILD=1, 2) whose `spin` has the same first bytes, at the same place: what was
- * proven of the one is wrong of the other, which jumps back into the bytes that a patch overwrites. */
+/* A plugin in two builds (-DBUILD=1, 2) whose `spin` has the same first bytes at the same
+ * address. Facts proven for the first build are false for the second, which jumps back into the
+ * bytes that a patch overwrites. */
 __asm__(".globl spin\n"
         ".type spin, %function\n"
         "spin:\n"

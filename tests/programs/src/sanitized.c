@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* For kinds_test.py: built with each sanitizer.  Bare it prints what it counted; a word makes a mistake on
- * purpose, which the sanitizer has to tell of. */
+/* For kinds_test.py: built with each sanitizer. Without an argument it prints its counts; an
+ * argument selects an error that the sanitizer must report. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ __attribute__((noinline)) void *racer(void *unused)
     return unused;
 }
 
-/* In a thread that ends: nothing of it is left on a stack. */
+/* Runs in a thread that ends, so that no pointer to the block is left on a stack. */
 __attribute__((noinline)) void *leaker(void *unused)
 {
     kept = malloc(123);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program whose own code nobody can make writable, as under a W^X policy: while it is relocated (-z now),
- * before any constructor runs, a resolver in its library (-DLIBRARY) maps the program's text anew, shared, from
- * a file that is open for reading only.  So mprotect is refused, and a write through /proc/self/mem too. */
+/* A program whose own code cannot be made writable, as under a W^X policy. While the program is
+ * relocated (-z now), before any constructor runs, an ifunc resolver in its library (-DLIBRARY)
+ * maps the program's text again, shared, from a file that is open for reading only. Both
+ * mprotect and a write through /proc/self/mem are then refused. */
 #define _GNU_SOURCE
 #include <stdio.h>
 
@@ -35,7 +36,8 @@ static int seal(const ElfW(Phdr) *text, ElfW(Addr) bias)
 static long (*resolve(void))(void)
 {
     const ElfW(Phdr) *headers = (const void *)getauxval(AT_PHDR);
-    ElfW(Addr) bias = (ElfW(Addr))headers - sizeof(ElfW(Ehdr)); /* no program is linked at another place */
+    /* The program headers follow the ELF header, which is at the start of the image. */
+    ElfW(Addr) bias = (ElfW(Addr))headers - sizeof(ElfW(Ehdr));
 
     for (unsigned long i = 0; i < getauxval(AT_PHNUM); i++)
         if (headers[i].p_type == PT_LOAD && headers[i].p_flags & PF_X)

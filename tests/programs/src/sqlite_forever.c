@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libsqlite3 for as many seconds as told, in threads that come and go: a table is made, filled, searched and
- * dropped.  No header of sqlite3 is needed: four calls of its public interface.  Second argument: a pause after
- * each round, in milliseconds. */
+/* Uses libsqlite3 for the given number of seconds in threads that start and end: each creates,
+ * fills, searches and drops a table. Only four calls of the public interface are needed, so
+ * sqlite3's header is not. The second argument is a pause after each round, in milliseconds. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

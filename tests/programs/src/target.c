@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A target with a known number of calls, for the tests of `hotfn run`:
- * target COUNT [exit N | kill SIG | hang | env | cat | forever | exec FILE ARGUMENTS]. */
+ *
+ *     target COUNT [exit N | kill SIG | hang | env | cat | forever | exec FILE ARGUMENTS] */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

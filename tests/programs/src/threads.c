@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Threads of every kind, with totals known from the source: many at once on one function, thousands
- * of short ones, ended by pthread_exit, cancelled, with a TLS destructor, and made by a bare clone
- * with a TLS block of its own that nobody announced to anybody.
- */
+/* Threads of every kind, with totals known from the source: many at once in one function,
+ * thousands of short ones, and threads that end by pthread_exit, are cancelled, have a TLS
+ * destructor, or are created by a plain clone() with a TLS block that libc does not know. */
 #if defined(__i386__)
 #include <asm/ldt.h>
 #endif
@@ -92,7 +90,7 @@ COUNTED void bare_step(void)
     KEEP();
 }
 
-/* Runs on a TLS block full of zeros: calls nothing of libc. */
+/* Runs on a TLS block of zeros and therefore calls no function of libc. */
 COUNTED int bare_thread(void *unused)
 {
     (void)unused;
@@ -127,12 +125,13 @@ static void cancel_one(void)
     pthread_barrier_destroy(&barrier);
 }
 
-/* What clone() takes for a thread pointer. */
+/* The thread pointer in the form that clone() expects. */
 static void *thread_pointer_for_clone(char *thread_pointer)
 {
 #if defined(__i386__)
     static struct user_desc segment;
-    uint32_t selector, kernel_entry; /* what libc calls through, also behind a clone() */
+    /* libc makes system calls through kernel_entry, also in a thread of clone(). */
+    uint32_t selector, kernel_entry;
     __asm__("movl %%gs, %0; movl %%gs:16, %1" : "=r"(selector), "=r"(kernel_entry));
     memcpy(thread_pointer + 16, &kernel_entry, sizeof kernel_entry);
     segment = (struct user_desc){ .entry_number = selector >> 3,

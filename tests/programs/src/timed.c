@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that knows how long its functions take: each waits for a deadline of the processor's counter,
- * and says how many ticks passed in it, whatever else the machine did.  Lines: name calls total self. */
+/* A program that measures its own functions: each waits until a deadline of the processor's
+ * counter and records the ticks that passed, whatever else the machine did. Output lines: name
+ * calls total self. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -14,7 +15,8 @@
 #define OWN __attribute__((noinline, noclone))
 #endif
 
-/* The processor's counter; a wait is some ten thousands of a TSC's ticks, or of a slower one fewer. */
+/* The processor's counter. One wait is some ten thousand ticks of a TSC, fewer of a slower
+ * counter. */
 static inline uint64_t counter(void)
 {
 #if defined(__aarch64__)
@@ -36,7 +38,7 @@ typedef struct tally {
     uint64_t calls, total, self;
 } tally;
 
-static __thread uint64_t below; /* ticks of the calls that the current function made */
+static __thread uint64_t below; /* ticks in calls that the current function made */
 
 #define BEGIN() uint64_t saved_ = below, begin_ = counter(); below = 0
 #define END(t)                                                                                     \
@@ -84,7 +86,7 @@ OWN void top(int rounds)
     END(&t_top);
 }
 
-/* Recursion: only the outermost call's time is its total. */
+/* Recursion: the total counts only the outermost call. */
 OWN void climb(int depth)
 {
     BEGIN();

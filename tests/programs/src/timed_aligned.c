@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* To be built with -mpreferred-stack-boundary=6: every function relies on its caller for a stack that is aligned to
- * 64 bytes, as libx264's do.  Prints how many of a function's objects stood where they must not, and a sum. */
+/* Built with -mpreferred-stack-boundary=6: like libx264, every function relies on its caller for
+ * a stack that is aligned to 64 bytes. Prints how many objects were misaligned, and a sum. */
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ __attribute__((noipa)) long leaf(long value)
     return value + 1;
 }
 
-/* With as many arguments behind six as can stand on the stack. */
+/* Takes the maximum number of stack arguments, after six arguments in registers. */
 #define SIX long a, long b, long c, long d, long e, long f
 #define CALLS(name, sum, ...)                                                                      \
     __attribute__((noipa)) long name(__VA_ARGS__)                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that are counted only stand between those that call them and those that work. */
+/* Functions that are only counted, called by timed functions and calling timed functions. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ OWN void one(unsigned rounds) { WORK(rounds); }
 OWN void two(unsigned rounds) { WORK(rounds); }
 OWN void three(unsigned rounds) { WORK(rounds); }
 
-/* By its address: an argument on the stack that nobody copies. */
+/* Reads its arguments by address, so the stub cannot copy the stack arguments: only counted. */
 OWN unsigned variadic(unsigned count, ...)
 {
     unsigned sum = 0;
@@ -41,7 +41,7 @@ OWN unsigned looks(unsigned rounds)
     return rounds;
 }
 
-/* Two of them in a row, the latter with another frame. */
+/* Two counted functions in a row; this one has a larger frame. */
 OWN unsigned twice(unsigned count, ...)
 {
     unsigned room[40], sum = 0;
@@ -68,7 +68,7 @@ OWN unsigned second(unsigned x)
     return twice(2, x, x) + 1;
 }
 
-/* It calls itself, by one that is counted only. */
+/* A recursive call through a function that is only counted. */
 OWN unsigned deeper(unsigned n, unsigned x);
 OWN unsigned between(unsigned count, ...)
 {
@@ -93,7 +93,7 @@ int main(void)
 {
     unsigned sum = 0;
 
-    for (unsigned i = 0; i < 900; i++) /* a sample times all of them but deeper's */
+    for (unsigned i = 0; i < 900; i++) /* a sample times all of them except deeper's calls */
         sum += first(200) + second(300) + deeper(5, 100);
     printf("%u\n", sum);
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that call from parts which gcc puts elsewhere (.cold): one that is timed, and one that is counted only. */
+/* A timed and a counted function that make calls from their cold parts, which gcc places
+ * elsewhere (.cold). */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 
 static volatile unsigned sink;
 
-/* What leads to them is cold. */
+/* Branches that lead to these calls are cold. */
 OWN __attribute__((cold)) void one(unsigned rounds)
 {
     for (unsigned i = 0; i < rounds; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that runs for as many seconds as it is told and does all that timing keeps: deep recursion along
- * ever new ways, threads that come and go, calls that are left by longjmp, slow calls, memory.  Its second
- * argument is a pause after each round, in milliseconds.  All threads of a round have made a call before one of them
- * goes on, and are gone for the kernel too before the next round begins (a join ends a little earlier): so five rows
- * serve each round, whatever else runs on the machine. */
+/* Runs for the given number of seconds and exercises everything that timing records: deep
+ * recursion along ever new call paths, threads that start and end, calls left by longjmp, slow
+ * calls, memory. The second argument is a pause after each round, in milliseconds. In each round
+ * every thread makes a call before any thread proceeds, and the next round begins only when the
+ * kernel has removed all threads (which may be after a join returns). Five rows therefore
+ * suffice for each round, whatever else runs on the machine. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Short functions called often enough that a sample of their calls tells of all. */
+/* Short functions that are called often enough that a sample represents all calls. */
 #include <stdio.h>
 
 #ifdef __clang__
@@ -29,7 +29,7 @@ OWN void seldom(int i)
     sink += i;
 }
 
-/* In a circle, 60 deep. */
+/* A cycle of two functions, 60 calls deep. */
 OWN void odd(int n);
 OWN void even(int n)
 {
@@ -49,7 +49,7 @@ OWN void odd(int n)
     sink += n;
 }
 
-OWN void circles(void)
+OWN void cycles(void)
 {
     for (int i = 0; i < 300; i++) /* short: a run of it is seldom interrupted */
         even(60);
@@ -74,7 +74,7 @@ OWN void doubling(void)
 int main(void)
 {
     sink = 0;
-    circles();
+    cycles();
     doubling();
     for (int i = 0; i < 100000; i++) {
         often(i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* As Tcl tells coroutines apart: a call keeps the address of its variable, and the next one, made from the same
- * place, wants to find its own there. */
+/* Like Tcl, which recognises coroutines by stack address: a call keeps the address of its local
+ * variable, and the next call, made from the same place, must find its variable at the same
+ * address. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that a frame of somebody else's between caller and callee could break: stack arguments of all
- * sorts, frames that are realigned or grow, return addresses that are read, jumps out of and between
- * stacks, threads that end in the middle.  Prints the same whatever stands between. */
+/* Functions that an additional frame between caller and callee could break: stack arguments of
+ * all sorts, frames that are realigned or grow, return addresses that are read, jumps out of and
+ * between stacks, and threads that end in the middle of a call. The output must not depend on
+ * such a frame. */
 #include <alloca.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ OWN long forwards(long a, long b, long c, long d, long e, long f, long g, long h
     return many(a + 1, b, c, d, e, f, g, h, i);
 }
 OWN long by_value(big b) { return b.a[0] + b.a[8] + leaf(b.a[4]); }
-/* clang reads it at [rsp + 8*i - 16]: far below the argument. */
+/* clang reads it at [rsp + 8*i - 16], far below the argument. */
 OWN long by_index(big b, int i) { return b.a[i - 3]; }
 OWN big gives_big(long x)
 {
@@ -252,7 +253,7 @@ int main(void)
         if (i % 50 == 0)
             printf("%d %ld\n", i, sum);
     }
-#ifdef __OPTIMIZE__ /* else each call takes stack */
+#ifdef __OPTIMIZE__ /* without tail calls each call needs stack */
     printf("far %ld\n", tail_even(3000000));
 #endif
     printf("coroutines %ld\n", coroutines());

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that end with a jump through a table of functions, which take arguments on the stack: the caller's,
- * left where they are.  Built for a fixed address the jump names the table and no bound.  Prints a sum. */
+/* Functions that end with a jump through a table of functions that take stack arguments: the
+ * caller's arguments, left in place. In a program built for a fixed address, the jump names the
+ * table but no bound. Prints a sum. */
 #include <stdio.h>
 
 #define FUNCTION __attribute__((noinline))
@@ -20,7 +21,7 @@ OPERATION(subtract, h - g - k)
 static operation *const by_kind[] = { add, mix, subtract, mix, subtract };
 static operation *const with_holes[] = { NULL, mix, NULL, subtract, add };
 
-/* The loop gives the function places of its own that jumps lead to, as a switch has. */
+/* The loop gives the function jump targets of its own, as a switch does. */
 FUNCTION unsigned long unbounded(long k, long b, long c, long d, long e, long f, long g, long h)
 {
     while (k > 4)

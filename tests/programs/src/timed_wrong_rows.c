@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A function whose unwind data say that its frame is much larger than it is, near the upper end of some stacks.  x86. */
+/* A function whose unwind data describe a frame much larger than the real one, called near the
+ * upper end of some stacks. x86. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +18,7 @@ OWN void work(void)
         sink += i;
 }
 
-/* Counted only: it reads its return address. */
+/* Only counted, because it reads its return address. */
 void claims(void);
 #ifdef __x86_64__
 #define STACK_POINTER "%rsp"
@@ -49,7 +50,7 @@ OWN void claim_often(void)
     }
 }
 
-/* Far down first, where there is enough above. */
+/* The first calls are far from the upper end of the stack, where the described frame fits. */
 OWN void far_down(void)
 {
     char room[1 << 17];
@@ -72,7 +73,7 @@ static void on_another_stack(void)
     claim_often();
 }
 
-/* Nothing can be read behind it. */
+/* The memory above it cannot be read. */
 static char *small_stack(void)
 {
     char *begin = mmap(NULL, 2 * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Functions whose number of calls the source knows.  COUNTED keeps one from being inlined, cloned
- * or left out; say_total() prints `total NAME N`, which the tests compare with hotfn's report.
- */
+/* Functions whose number of calls is known from the source. COUNTED prevents inlining, cloning
+ * and removal; say_total() prints `total NAME N`, which the tests compare with hotfn's report. */
 #ifndef TOTALS_H
 #define TOTALS_H
 
@@ -14,7 +12,7 @@
 #define COUNTED __attribute__((noipa, used))
 #endif
 
-/* Stands in a function that would otherwise have no effect. */
+/* For a function that would otherwise have no effect. */
 #define KEEP() __asm__ volatile("" ::: "memory")
 
 static inline void say_total(const char *function, unsigned long long calls)
@@ -22,19 +20,19 @@ static inline void say_total(const char *function, unsigned long long calls)
     printf("total %s %llu\n", function, calls);
 }
 
-/* `total? NAME N`: hotfn may refuse to hook this one, but if it does hook it, it counts N. */
+/* `total? NAME N`: hotfn may refuse to hook this function, but if it hooks it, it counts N. */
 static inline void say_total_if_hooked(const char *function, unsigned long long calls)
 {
     printf("total? %s %llu\n", function, calls);
 }
 
-/* `refused NAME REASON`: hotfn must refuse to hook this one, and for this reason. */
+/* `refused NAME REASON`: hotfn must refuse to hook this function, for this reason. */
 static inline void say_refused(const char *function, const char *reason)
 {
     printf("refused %s %s\n", function, reason);
 }
 
-/* A loop back to the function's first byte: hotfn counts calls, or says that it counts both. */
+/* A loop back to the function's first byte: hotfn counts calls, or reports that it counts both. */
 static inline void say_total_or(const char *function, unsigned long long calls,
                                 unsigned long long with_loops)
 {

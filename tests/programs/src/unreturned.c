@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that never return: each works until a tick of the processor's own clock, then innermost the program
- * ends as the argument says.  Before that it tells, by name: the ticks since it ran, of its own work, and since
- * it was about to be called, for a thread may wait between any two readings; and CLOCK_MONOTONIC before that moment. */
+/* Functions that never return: each works until a tick of the processor's own clock, and the
+ * innermost ends the program as the argument says.  Before that the program prints for each
+ * function the ticks since it started, the ticks of its own work, and the ticks since just before
+ * its call, because a thread may wait between any two readings.  The first line is CLOCK_MONOTONIC
+ * just before these values were read. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -20,7 +22,7 @@ typedef struct times {
     uint64_t called, entry, own;
 } times;
 static times outer_times, middle_times, inner_times, worker_times;
-static const char *way;
+static const char *ending;
 static sem_t works;
 
 static inline uint64_t ticks(void)
@@ -41,7 +43,7 @@ static inline uint64_t monotonic_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Some milliseconds of a processor of 1 to 5 GHz; of an emulated counter's 62.5 MHz much more. */
+/* Some milliseconds on a processor of 1 to 5 GHz; an emulated counter of 62.5 MHz needs longer. */
 static inline __attribute__((always_inline)) uint64_t work(uint64_t steps)
 {
 #ifdef __aarch64__
@@ -62,7 +64,7 @@ static int line(char *out, size_t room, const char *name, const times *t, uint64
                     (unsigned long long)t->own, (unsigned long long)(now - t->called));
 }
 
-CALLED void tell(int all)
+CALLED void print_times(int all)
 {
     char text[512];
     uint64_t at = monotonic_ns(), now = ticks();
@@ -78,7 +80,7 @@ CALLED void tell(int all)
         abort();
 }
 
-/* The last that is seen of a child. */
+/* The last call before the program ends. */
 CALLED void mark(void)
 {
     __asm__ volatile("");
@@ -88,16 +90,16 @@ CALLED void inner(int depth)
 {
     if (depth == DEPTH)
         inner_times.entry = ticks();
-    if (depth > 0) { /* three calls are open, the total is that of the outermost */
+    if (depth > 0) { /* three calls are open; the outermost call gives the total */
         inner(depth - 1);
         return;
     }
     inner_times.own = work(8);
-    tell(1);
+    print_times(1);
     mark();
-    if (strcmp(way, "exit") == 0)
+    if (strcmp(ending, "exit") == 0)
         exit(3);
-    if (strcmp(way, "_exit") == 0 || strcmp(way, "child") == 0)
+    if (strcmp(ending, "_exit") == 0 || strcmp(ending, "child") == 0)
         _exit(3);
     kill(getpid(), SIGKILL);
     pause();
@@ -138,8 +140,8 @@ static inline __attribute__((always_inline)) void work_for_ever(void)
 int main(int argc, char **argv)
 {
     pthread_t thread;
-    way = argc > 1 ? argv[1] : "";
-    if (strcmp(way, "child") == 0) { /* its parent works on, long after its end */
+    ending = argc > 1 ? argv[1] : "";
+    if (strcmp(ending, "child") == 0) { /* the parent works for a long time after the child's end */
         if (fork() == 0)
             work_for_ever();
         wait(NULL);
@@ -147,14 +149,14 @@ int main(int argc, char **argv)
         work(100);
         return 0;
     }
-    if (strcmp(way, "thread") == 0) {
+    if (strcmp(ending, "thread") == 0) {
         sem_init(&works, 0, 0);
         worker_times.called = ticks();
         if (pthread_create(&thread, NULL, worker, NULL) != 0)
             return 1;
         sem_wait(&works);
         work(8);
-        tell(0);
+        print_times(0);
         return 3;
     }
     work_for_ever();

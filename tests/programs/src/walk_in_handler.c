@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A profiling signal's handler walks the stack from wherever the program stands, stubs included, in a
- * process that loads its unwinder late.  Tells how many walks there were and how many ended too early. */
+/* The handler of a profiling signal walks the stack from wherever the program is, including
+ * stubs, in a process that loads its unwinder late. Prints the number of walks and how many of
+ * them ended early. */
 #define _GNU_SOURCE
 #include <execinfo.h>
 #include <signal.h>
@@ -8,15 +9,15 @@
 #include <string.h>
 #include <sys/time.h>
 
-enum { WALKS = 300, FRAMES_MIN = 6 }; /* on_tick, the signal's frame, middle, main, two of libc's */
+enum { WALKS = 300, FRAMES_MIN = 6 }; /* on_tick, the signal's frame, middle, main, two of libc */
 
-static volatile sig_atomic_t walks, cut;
+static volatile sig_atomic_t walks, short_walks;
 
 static void on_tick(int number)
 {
     void *frames[16];
     (void)number;
-    cut += backtrace(frames, 16) < FRAMES_MIN;
+    short_walks += backtrace(frames, 16) < FRAMES_MIN;
     walks++;
 }
 
@@ -49,6 +50,6 @@ int main(void)
         for (int i = 0; i < 1000; i++)
             sum += middle(i);
     setitimer(ITIMER_PROF, &never, NULL);
-    printf("%d walks, %d cut short\n", (int)walks, (int)cut);
+    printf("%d walks, %d cut short\n", (int)walks, (int)short_walks);
     return 0;
 }

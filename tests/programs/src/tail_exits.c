@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that end with a jump to one that may not run behind a stub's frame: it takes variable arguments,
- * some of them on the stack, or it jumps back.  Two threads make the calls all the time, so that hooks may come
- * in the middle of them.  Prints a sum, and how often each function was called. */
+/* Functions that end in a jump to a function that cannot run behind a stub's frame: it takes
+ * variable arguments, some of them on the stack, or it jumps back to the first. Two threads
+ * make calls all the time, so that hooks may be installed in the middle of one. The program
+ * prints a sum of the results. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,10 +30,10 @@ FUNCTION long some(long x)
 
 FUNCTION long relay(long n, long a, long b, long c, long d, long e, long f, long g)
 {
-    return n & 1 ? n * 3 : sum(8, a, b, c, d, e, f, g, a); /* words 7 and up were its caller's */
+    return n & 1 ? n * 3 : sum(8, a, b, c, d, e, f, g, a); /* arguments 7 and up are its caller's */
 }
 
-/* The seventh argument on lies where sum() looks for its own, and is not touched here. */
+/* The stack arguments lie where sum() expects its own; this function does not touch them. */
 FUNCTION long pass(int count, long a, long b, long c, long d, long e, long f, long g)
 {
     return a & 1 ? b : sum(count, a + 1, b, c, d, e, f, g);
@@ -40,7 +41,7 @@ FUNCTION long pass(int count, long a, long b, long c, long d, long e, long f, lo
 
 FUNCTION long odd(long n);
 
-/* Too far from each other for a short jump. */
+/* Too far apart for a short jump. */
 FUNCTION __attribute__((aligned(256))) long even(long n)
 {
     __asm__ volatile("" : "+r"(n) : : "memory");
