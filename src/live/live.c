@@ -223,6 +223,20 @@ hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *optio
 
 /* ---- Joining. */
 
+/* head has the header of another kind of record, or of a live record with another layout. */
+static hotfn_status refuse_layout(uint32_t kind, const uint8_t *head, const char *path,
+                                  hotfn_error *err)
+{
+    if (kind != HFN_KIND_LIVE) {
+        return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET, "this is not a live record");
+    }
+    return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+                    "the live record (format version %u.%u) has another layout than this hotfn "
+                    "(format version %u.%u) gives it: use the agent of the same hotfn",
+                    hfn_read_le32(head + HFN_AT_MAJOR), hfn_read_le32(head + HFN_AT_MINOR),
+                    HFN_RECORD_MAJOR, HFN_RECORD_MINOR);
+}
+
 static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *path,
                               hotfn_error *err)
 {
@@ -245,8 +259,7 @@ static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *pa
         return status;
     }
     if (!hfn_live_placed_alike(&live->layout)) {
-        return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
-                                "is no live record of this version of hotfn");
+        return refuse_layout(live->layout.kind, head, path, err);
     }
     return hfn_live_map(live, file, path, err);
 }

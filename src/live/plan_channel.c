@@ -215,6 +215,20 @@ static hfn_os_error map_range(void **out, const char *path, uint64_t offset, uin
     return error;
 }
 
+/* The magic number ends with the version of the layout; the bytes before it are those of any version. */
+static hotfn_status refuse_channel(uint64_t magic, const char *path, hotfn_error *err)
+{
+    const uint64_t name = (UINT64_C(1) << 48) - 1;
+
+    if (((magic ^ HFN_HANDOVER_MAGIC) & name) != 0) {
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, 0, "this is not a plan channel of hotfn");
+    }
+    return hfn_report_error(err, HOTFN_E_MISMATCH, path, 0,
+                    "the plan channel has layout version %c, this agent needs version %c: use the "
+                    "agent of the same hotfn",
+                    HFN_HANDOVER_VERSION(magic), HFN_HANDOVER_VERSION(HFN_HANDOVER_MAGIC));
+}
+
 hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err)
 {
     void *mapped;
@@ -225,9 +239,9 @@ hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_
     }
     hfn_handover_shared *shared = mapped;
     if (shared->magic != HFN_HANDOVER_MAGIC) {
+        uint64_t magic = shared->magic;
         hfn_os_unmap((uint64_t)(uintptr_t)shared, HEADER_BYTES);
-        return hfn_report_error(err, HOTFN_E_MISMATCH, path, 0,
-                                "no handover of this version of hotfn");
+        return refuse_channel(magic, path, err);
     }
     link->shared = shared;
     link->path = path;

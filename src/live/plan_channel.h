@@ -10,7 +10,8 @@
 #include <stdatomic.h>
 
 #define HFN_PLAN_MEMORY_NAME "hotfn-handover"
-#define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3" */
+#define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3": 3 is the version of the layout */
+#define HFN_HANDOVER_VERSION(magic) ((char)((magic) >> 48))
 #define HFN_HANDOVER_PLANS 1024u
 #define HFN_HANDOVER_BYTES (4ull << 30) /* sparse; plans begin at HFN_HANDOVER_FIRST */
 #define HFN_HANDOVER_FIRST (1ull << 20)

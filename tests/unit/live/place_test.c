@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory for live records where there is little of it. */
+#include "live/layout.h"
 #include "records/sample.h"
 
 #include <fcntl.h>
@@ -182,6 +183,30 @@ static void what_is_no_live_record_is_not_joined(void)
     hotfn_live_close(live);
 }
 
+static void a_live_record_of_another_layout_is_refused_with_both_versions(void)
+{
+    const char *path = sample_path("layout.hfr");
+    hotfn_live *live = sample_live(path), *joined = NULL;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    uint8_t head[4096], uuid[16] = { 0 };
+    hfn_layout layout;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    CHECK(pread(fd, head, sizeof head, 0) == sizeof head);
+    CHECK_EQ_I64(hfn_header_read(&layout, (hfn_span){ head, sizeof head, false }, UINT64_MAX, false,
+                                 path, &err),
+                 HOTFN_OK);
+    layout.row_bytes *= 2;
+    hfn_header_put(head, &layout, uuid, 0);
+    CHECK(pwrite(fd, head, sizeof head, 0) == sizeof head);
+    CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, &err), HOTFN_E_MISMATCH);
+    CHECK(strstr(err.text, "the live record (format version 1.0)") != NULL);
+    CHECK(strstr(err.text, "this hotfn (format version 1.0)") != NULL);
+    CHECK(joined == NULL);
+    close(fd);
+    hotfn_live_close(live);
+}
+
 /* Puns need one address within 2 GiB of their function, compilers of the program some near memory. */
 static void memory_near_code_is_left_to_others(void)
 {
@@ -210,5 +235,6 @@ static const check_test tests[] = {
     CHECK_TEST(durable_in_a_folder_that_is_not_there_names_the_file),
     CHECK_TEST(durable_file_has_its_blocks),
     CHECK_TEST(what_is_no_live_record_is_not_joined),
+    CHECK_TEST(a_live_record_of_another_layout_is_refused_with_both_versions),
 };
 CHECK_MAIN(tests)

@@ -211,12 +211,29 @@ static void something_else_is_not_joined(void)
     CHECK(link.shared == NULL);
 }
 
+static void another_layout_version_is_refused_with_both_versions(void)
+{
+    ends e = join(make());
+    hfn_handover_link link = { 0 };
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    e.target.shared->magic = HFN_HANDOVER_MAGIC + (UINT64_C(1) << 48);
+    CHECK_EQ_I64(hfn_handover_join(&link, e.path, &err), HOTFN_E_MISMATCH);
+    CHECK(strstr(err.text, "layout version 4, this agent needs version 3") != NULL);
+    e.target.shared->magic = 1;
+    CHECK_EQ_I64(hfn_handover_join(&link, e.path, &err), HOTFN_E_FORMAT);
+    CHECK(link.shared == NULL);
+    e.target.shared->magic = HFN_HANDOVER_MAGIC;
+    part(&e);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(an_asked_question_is_answered),
     CHECK_TEST(a_dead_parent_is_not_waited_for),
     CHECK_TEST(a_plan_arrives_whole),
     CHECK_TEST(a_lying_place_is_not_mapped),
     CHECK_TEST(something_else_is_not_joined),
+    CHECK_TEST(another_layout_version_is_refused_with_both_versions),
     CHECK_TEST(a_ring_ends_a_wait),
     CHECK_TEST(who_dies_while_it_asks_blocks_nobody),
     CHECK_TEST(an_answer_is_for_who_asked),

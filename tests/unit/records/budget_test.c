@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A budget's book in a record: what the parent noted is what the finished and the repaired file tell,
- * and what found no room is counted. */
+/* The budget in a record: changes that the launcher notes are in the live, the finished, the
+ * repaired and the merged record, and changes without room are counted. */
 #include "live/live.h"
 #include "records/sample.h"
 
 #include <hotfn/lowlevel/budget.h>
 #include <unistd.h>
 
-static hotfn_live *live_with_budget(uint32_t ppm)
+static hotfn_live *create_live_with_budget(uint32_t ppm)
 {
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -32,7 +32,8 @@ static hotfn_live *live_with_budget(uint32_t ppm)
     return live;
 }
 
-static void note(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to, uint64_t at_ns)
+static void note_change(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to,
+                        uint64_t at_ns)
 {
     hfn_budget_change change = { .at_ns = at_ns,
                                  .calls_per_second = 1000,
@@ -45,7 +46,7 @@ static void note(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to
     hfn_live_note_change(live, &change);
 }
 
-static void check_told(const char *path)
+static void check_record(const char *path)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_change c = HOTFN_RECORD_CHANGE_INIT;
@@ -67,14 +68,14 @@ static void check_told(const char *path)
     CHECK_EQ_U64(c.why, HOTFN_BUDGET_TOO_DEAR);
     CHECK_EQ_I64(hotfn_record_get_change(r, 3, &c), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 0), 0);
-    /* it came back, and its count is a lower bound all the same */
+    /* it was hooked again; its count stays a lower bound */
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_AT_LEAST);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 2), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_REDUCED);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, UINT32_MAX), 0);
     hotfn_record_close(r);
 }
 
-/* Whose count is a lower bound in one run has one in the sum. */
+/* A count that is a lower bound in one run is one in the sum. */
 static void check_merged(void)
 {
     static const char *const paths[] = { "budget.hfr", "budget2.hfr" };
@@ -93,44 +94,44 @@ static void check_merged(void)
     unlink("budget3.hfr");
 }
 
-static void what_was_noted_is_told(void)
+static void noted_changes_are_in_every_kind_of_record(void)
 {
-    hotfn_live *live = live_with_budget(50000);
+    hotfn_live *live = create_live_with_budget(50000);
     char path[64], text[100];
 
     sample_path(""); /* makes the folder */
     CHECK_EQ_I64(chdir(sample_folder), 0);
 
-    note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 100);
-    note(live, 1, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED, 200);
-    note(live, 2, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_COUNTED, 300);
+    note_change(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 100);
+    note_change(live, 1, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED, 200);
+    note_change(live, 2, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_COUNTED, 300);
     hfn_live_budget(live)->cost_ns = 77;
     strcpy(hfn_live_budget(live)->note, "why");
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    check_told(path);
+    check_record(path);
     CHECK_EQ_I64(hotfn_live_finish(live, "budget.hfr", HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
-    check_told("budget.hfr");
+    check_record("budget.hfr");
     CHECK_EQ_I64(hotfn_record_repair("budget.hfr", "budget2.hfr", text, sizeof text, NULL, NULL),
                  HOTFN_OK);
-    check_told("budget2.hfr");
+    check_record("budget2.hfr");
     check_merged();
     unlink("budget.hfr");
     unlink("budget2.hfr");
     hotfn_live_close(live);
 }
 
-static void changes_beyond_the_room_are_counted_and_marked(void)
+static void changes_without_room_are_counted_and_set_states(void)
 {
-    hotfn_live *live = live_with_budget(1000);
+    hotfn_live *live = create_live_with_budget(1000);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record *r = NULL;
     char path[64];
 
     for (uint32_t i = 0; i < HFN_BUDGET_CHANGES; i++) {
-        note(live, 0, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_SAMPLED, i);
+        note_change(live, 0, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_SAMPLED, i);
     }
-    note(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 1);
+    note_change(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 1);
     snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_budget(r, &b);
@@ -144,7 +145,7 @@ static void changes_beyond_the_room_are_counted_and_marked(void)
 
 static void a_run_without_a_budget_has_none(void)
 {
-    hotfn_live *live = live_with_budget(0);
+    hotfn_live *live = create_live_with_budget(0);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record *r = NULL;
     char path[64];
@@ -161,8 +162,8 @@ static void a_run_without_a_budget_has_none(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(what_was_noted_is_told),
-    CHECK_TEST(changes_beyond_the_room_are_counted_and_marked),
+    CHECK_TEST(noted_changes_are_in_every_kind_of_record),
+    CHECK_TEST(changes_without_room_are_counted_and_set_states),
     CHECK_TEST(a_run_without_a_budget_has_none),
 };
 CHECK_MAIN(tests)

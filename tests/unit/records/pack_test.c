@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed rows give back what went in, whatever the file's holes and whatever the bytes. */
+/* Packed rows unpack to the same counts, also from files with holes; damaged bytes do no harm. */
 #include "records/pack.h"
 
 #include "check.h"
@@ -10,7 +10,7 @@
 
 #define SLOTS 1000u
 
-static hfn_packed new_packed(void)
+static hfn_packed make_packed(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
     hfn_packed p;
@@ -28,10 +28,10 @@ static void check_row(const hfn_packed *p, uint64_t row, const uint64_t *wanted)
     CHECK_MEM(found, wanted, sizeof found);
 }
 
-static void rows_come_back_as_they_went_in(void)
+static void packed_rows_unpack_to_the_same_counts(void)
 {
     static uint64_t rows[4][SLOTS];
-    hfn_packed p = new_packed();
+    hfn_packed p = make_packed();
 
     rows[0][0] = 1;
     rows[0][SLOTS - 1] = UINT64_MAX;
@@ -40,7 +40,7 @@ static void rows_come_back_as_they_went_in(void)
     }
     rows[3][500] = 127;
     rows[3][501] = 128;
-    for (int row = 0; row < 4; row++) { /* in pieces, with the zeros of row 1 only told of */
+    for (int row = 0; row < 4; row++) { /* in two pieces; row 1 is skipped as a whole */
         if (row == 1) {
             hfn_packed_skip_slots(&p, SLOTS);
         } else {
@@ -61,7 +61,7 @@ static void rows_come_back_as_they_went_in(void)
 static void sums_stop_at_the_top(void)
 {
     uint64_t counts[2] = { UINT64_MAX, 5 }, totals[2] = { 1, 1 };
-    hfn_packed p = new_packed();
+    hfn_packed p = make_packed();
 
     CHECK(hfn_packed_append(&p, counts, 2) && hfn_packed_end_row(&p));
     CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&p, 0), totals, 2), UINT64_MAX);
@@ -89,7 +89,7 @@ static void live_rows_are_read_around_holes(void)
 {
     enum { ROW_BYTES = 1 << 20, ROWS = 3 };
     static uint64_t totals[ROW_BYTES / 8];
-    hfn_packed p = new_packed();
+    hfn_packed p = make_packed();
     int fd = memfd_create("rows", MFD_CLOEXEC);
     uint64_t one = 1;
 
@@ -111,10 +111,10 @@ static void live_rows_are_read_around_holes(void)
     close(fd);
 }
 
-static void a_file_that_is_cut_is_an_error(void)
+static void a_truncated_file_is_an_error(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    hfn_packed p = new_packed();
+    hfn_packed p = make_packed();
     int fd = memfd_create("rows", MFD_CLOEXEC);
     uint64_t one = 1;
 
@@ -128,7 +128,7 @@ static void a_file_that_is_cut_is_an_error(void)
 static void difference_is_row_by_row(void)
 {
     uint64_t before[3] = { 5, 0, 9 }, after[3] = { 8, 1, 9 }, shrunk[3] = { 1, 0, 0 }, sums[3];
-    hfn_packed from = new_packed(), to = new_packed(), out = new_packed();
+    hfn_packed from = make_packed(), to = make_packed(), out = make_packed();
 
     memset(sums, 0, sizeof sums);
     CHECK(hfn_packed_append(&from, before, 3) && hfn_packed_end_row(&from));
@@ -142,8 +142,8 @@ static void difference_is_row_by_row(void)
     CHECK_MEM(sums, after, sizeof sums);
     hfn_packed_finish(&to);
     hfn_packed_finish(&out);
-    to = new_packed();
-    out = new_packed();
+    to = make_packed();
+    out = make_packed();
     CHECK(hfn_packed_append(&to, shrunk, 3) && hfn_packed_end_row(&to));
     CHECK(hfn_packed_subtract(&out, &to, &from, 3));
     CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&out, 0), NULL, 3), 0); /* never below zero */
@@ -153,11 +153,11 @@ static void difference_is_row_by_row(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(rows_come_back_as_they_went_in),
+    CHECK_TEST(packed_rows_unpack_to_the_same_counts),
     CHECK_TEST(sums_stop_at_the_top),
     CHECK_TEST(nonsense_ends_a_row),
     CHECK_TEST(live_rows_are_read_around_holes),
-    CHECK_TEST(a_file_that_is_cut_is_an_error),
+    CHECK_TEST(a_truncated_file_is_an_error),
     CHECK_TEST(difference_is_row_by_row),
 };
 CHECK_MAIN(tests)

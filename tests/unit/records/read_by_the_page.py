@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A second reader of records, written after docs/man/hotfn.hfr.5 and nothing else, must find the
-same calls as ours.
+"""A second reader of records, written from docs/man/hotfn.hfr.5 alone, must find the same calls as
+hotfn.
 
     read_by_the_page.py PROGRAM    (export_hostile)
 """
@@ -95,17 +95,17 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         subprocess.run([sys.argv[1], folder], check=True)
-        ours = {function["rva"]: function
+        expected = {function["rva"]: function
                 for function in json.loads((folder / "hostile.json").read_text())["functions"]}
         found = list(functions_of((folder / "hostile.hfr").read_bytes()))
-    assert len(found) == len(ours)
+    assert len(found) == len(expected)
     for rva, symbol, name_count, state, reason, calls in found:
-        function = ours[rva]
+        function = expected[rva]
         assert function["calls"] == calls and function["state"] == state, (function, calls, state)
         assert len(function["names"]) == name_count and function["reason"] == reason, function
         if symbol.isascii():
             assert function["name"] == symbol.decode(), (function, symbol)
-    print(f"{len(found)} functions read by the page alone")
+    print(f"{len(found)} functions read as the manual page describes")
 
 
 if __name__ == "__main__":

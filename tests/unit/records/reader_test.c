@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading records that were cut, overwritten or made up: a clear error, or the same content; and what
- * a repair saves of them. */
+/* Records that were truncated, overwritten or forged: opening gives an error that names the offset,
+ * or the same content; a repair saves the valid part. */
 #include "records/sample.h"
 
 #include "base/crc32c.h"
@@ -50,7 +50,7 @@ static file_bytes finished_sample(void)
     return load_file(path);
 }
 
-/* Everything that can be asked of a record, as one number. */
+/* A number made of everything that the calls return about the record. */
 static uint64_t digest(const hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -137,12 +137,13 @@ static void every_changed_byte_is_an_error_or_changes_nothing(void)
             }
         }
     }
-    CHECK(unnoticed < 3 * 500); /* only the gaps between sections */
+    CHECK(unnoticed < 3 * 500); /* only the padding between sections */
     free(f.bytes);
 }
 
-/* The checksums made right again behind each change, so that the checks behind them are reached. */
-static void seal(uint8_t *bytes, size_t count)
+/* Drop the checksums of sections and compute those of the header again, so that the later checks
+ * are reached. */
+static void seal_header(uint8_t *bytes, size_t count)
 {
     uint32_t sections = hfn_read_le32(bytes + HFN_AT_SECTION_COUNT);
 
@@ -162,7 +163,7 @@ static void seal(uint8_t *bytes, size_t count)
                                       (size_t)sections * HFN_ENTRY_BYTES));
 }
 
-static void lies_with_right_checksums_do_no_harm(void)
+static void forged_values_with_valid_checksums_do_no_harm(void)
 {
     static const uint8_t changes[] = { 0xff, 0x01, 0x80, 0x10 };
     file_bytes f = finished_sample();
@@ -175,7 +176,7 @@ static void lies_with_right_checksums_do_no_harm(void)
 
             memcpy(copy, f.bytes, f.count);
             copy[at] ^= changes[k];
-            seal(copy, f.count);
+            seal_header(copy, f.count);
             store_file(path, copy, f.count);
             if (open_and_digest(path, &err) == 0 && !err.text[0]) {
                 CHECK_EQ_U64(at, SIZE_MAX);
@@ -195,11 +196,11 @@ static uint8_t *section_entry(uint8_t *bytes, uint32_t type)
             return entry;
         }
     }
-    CHECK(!"the section is there");
+    CHECK(!"the section exists");
     exit(1);
 }
 
-static void a_row_that_ends_behind_the_counts_is_refused(void)
+static void a_row_that_ends_past_the_counts_is_refused(void)
 {
     file_bytes f = finished_sample();
     const char *path = sample_path("ends.hfr");
@@ -208,7 +209,7 @@ static void a_row_that_ends_behind_the_counts_is_refused(void)
 
     hfn_write_le64(f.bytes + at + 8,
                    hfn_read_le64(f.bytes + at + 8) + 1); /* the second row of two */
-    seal(f.bytes, f.count);
+    seal_header(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_U64(open_and_digest(path, &err), 0);
     CHECK_EQ_U64(err.offset, at + 8);
@@ -227,7 +228,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
     live = sample_live(path);
     f = load_file(path);
     hfn_write_le32(f.bytes + HFN_AT_ROW_BYTES, 8);
-    seal(f.bytes, f.count);
+    seal_header(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_U64(open_and_digest(path, &err), 0);
     CHECK_EQ_U64(err.offset, HFN_AT_ROW_BYTES);
@@ -236,7 +237,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
     free(f.bytes);
 }
 
-static void repair_saves_what_is_left_of_every_truncation(void)
+static void repair_saves_the_rest_of_every_truncated_file(void)
 {
     file_bytes f = finished_sample();
     char from[128], to[128], lost[4096];
@@ -255,7 +256,8 @@ static void repair_saves_what_is_left_of_every_truncation(void)
         }
         repaired++;
         if (open_and_digest(to, &err) == 0 || (length < f.count - 64 && !lost[0])) {
-            CHECK_EQ_U64(length, SIZE_MAX); /* what it writes is clean, and it says what is not */
+            CHECK_EQ_U64(length,
+                         SIZE_MAX); /* the new record is valid, and lost describes the loss */
         }
     }
     CHECK(repaired > 100);
@@ -283,7 +285,7 @@ static void repair_survives_every_changed_byte(void)
     free(f.bytes);
 }
 
-static void what_is_no_record_is_named(void)
+static void a_file_that_is_not_a_record_is_an_error(void)
 {
     const char *path = sample_path("other");
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -304,14 +306,38 @@ static void what_is_no_record_is_named(void)
     CHECK_EQ_I64(hotfn_record_open(&record, "/dev/zero", NULL, &err), HOTFN_E_IO);
     unlink(path);
     CHECK_EQ_I64(mkfifo(path, 0600), 0);
-    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO); /* and does not wait */
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err),
+                 HOTFN_E_IO); /* without waiting for a writer */
     unlink(path);
     CHECK(record == NULL);
 }
 
-static void a_link_that_leads_in_a_circle_is_no_lost_run(void)
+static void a_record_of_another_version_is_refused_with_both_versions(void)
 {
-    const char *path = sample_path("circle");
+    file_bytes f = finished_sample();
+    char path[128], wanted[64];
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_record *record = NULL;
+
+    snprintf(path, sizeof path, "%s", sample_path("version.hfr"));
+    hfn_write_le32(f.bytes + HFN_AT_MAJOR, HFN_RECORD_MAJOR + 1);
+    seal_header(f.bytes, f.count);
+    store_file(path, f.bytes, f.count);
+    snprintf(wanted, sizeof wanted, "format version %u, this hotfn reads version %u",
+             HFN_RECORD_MAJOR + 1, HFN_RECORD_MAJOR);
+    CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_MISMATCH);
+    CHECK(strstr(err.text, wanted) != NULL);
+    err.text[0] = 0;
+    CHECK_EQ_I64(hotfn_record_repair(path, sample_path("new.hfr"), NULL, 0, NULL, &err),
+                 HOTFN_E_MISMATCH);
+    CHECK(strstr(err.text, wanted) != NULL);
+    CHECK(record == NULL && access(sample_path("new.hfr"), F_OK) != 0);
+    free(f.bytes);
+}
+
+static void a_link_to_itself_is_not_reported_as_a_lost_run(void)
+{
+    const char *path = sample_path("loop");
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record = NULL;
 
@@ -325,7 +351,7 @@ static void a_link_that_leads_in_a_circle_is_no_lost_run(void)
     unlink(path);
 }
 
-static void a_live_record_whose_rows_are_all_taken_opens(void)
+static void a_live_record_without_a_free_row_opens(void)
 {
     char path[128];
     hotfn_record *record = NULL;
@@ -345,14 +371,14 @@ static void a_live_record_whose_rows_are_all_taken_opens(void)
     hotfn_live_close(live);
 }
 
-static void more_slots_than_functions_are_none(void)
+static void slots_beyond_the_functions_are_ignored(void)
 {
     file_bytes f = finished_sample();
     const char *path = sample_path("slots.hfr");
     hotfn_record *record = NULL;
 
     hfn_write_le32(f.bytes + HFN_AT_SLOTS, 1 << 20);
-    seal(f.bytes, f.count);
+    seal_header(f.bytes, f.count);
     store_file(path, f.bytes, f.count);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_U64(record->slot_count, 5);
@@ -361,7 +387,7 @@ static void more_slots_than_functions_are_none(void)
     free(f.bytes);
 }
 
-/* Those that are chosen, numbered from 0 on; 0: no more. */
+/* The chosen threads are numbered from 0; second 0: there is only one. */
 static void check_shown_threads(const hotfn_record *record, uint32_t first, uint32_t second)
 {
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -373,7 +399,7 @@ static void check_shown_threads(const hotfn_record *record, uint32_t first, uint
     CHECK_EQ_I64(hotfn_record_get_thread(record, 2, &t), HOTFN_E_NOT_FOUND);
 }
 
-static void process_is_chosen_and_threads_are_told(void)
+static void choosing_a_process_shows_its_threads_only(void)
 {
     hotfn_live *live = sample_live(NULL);
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -393,13 +419,14 @@ static void process_is_chosen_and_threads_are_told(void)
     check_shown_threads(record, 80, 81);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 99), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(sample_get(record, 0).calls, 7);
-    CHECK_EQ_I64(hotfn_record_choose_thread(record, 70), HOTFN_E_NOT_FOUND); /* it still is 80 */
+    CHECK_EQ_I64(hotfn_record_choose_thread(record, 70),
+                 HOTFN_E_NOT_FOUND); /* process 80 is still chosen */
     CHECK_EQ_I64(hotfn_record_choose_thread(record, 81), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 0).calls, 0);
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);
     check_shown_threads(record, 81, 0);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 70),
-                 HOTFN_E_NOT_FOUND); /* that thread is the other's */
+                 HOTFN_E_NOT_FOUND); /* thread 81 belongs to process 80 */
     CHECK_EQ_U64(sample_get(record, 1).calls, 1);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 0), HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_choose_thread(record, 70), HOTFN_OK);
@@ -414,7 +441,7 @@ static void process_is_chosen_and_threads_are_told(void)
     hotfn_record_close(record);
 }
 
-static void order_is_by_calls_then_by_name(void)
+static void sort_is_by_calls_then_by_name(void)
 {
     hotfn_live *live = sample_live(NULL);
     const char *path = sample_path("order.hfr");
@@ -455,17 +482,18 @@ static void counts_of_a_function_that_lost_its_hook_are_kept(void)
 static const check_test tests[] = {
     CHECK_TEST(every_truncation_is_an_error),
     CHECK_TEST(every_changed_byte_is_an_error_or_changes_nothing),
-    CHECK_TEST(lies_with_right_checksums_do_no_harm),
-    CHECK_TEST(a_row_that_ends_behind_the_counts_is_refused),
+    CHECK_TEST(forged_values_with_valid_checksums_do_no_harm),
+    CHECK_TEST(a_row_that_ends_past_the_counts_is_refused),
     CHECK_TEST(live_rows_too_short_for_their_slots_are_refused),
-    CHECK_TEST(repair_saves_what_is_left_of_every_truncation),
+    CHECK_TEST(repair_saves_the_rest_of_every_truncated_file),
     CHECK_TEST(repair_survives_every_changed_byte),
-    CHECK_TEST(what_is_no_record_is_named),
-    CHECK_TEST(a_link_that_leads_in_a_circle_is_no_lost_run),
-    CHECK_TEST(a_live_record_whose_rows_are_all_taken_opens),
-    CHECK_TEST(more_slots_than_functions_are_none),
-    CHECK_TEST(process_is_chosen_and_threads_are_told),
-    CHECK_TEST(order_is_by_calls_then_by_name),
+    CHECK_TEST(a_file_that_is_not_a_record_is_an_error),
+    CHECK_TEST(a_record_of_another_version_is_refused_with_both_versions),
+    CHECK_TEST(a_link_to_itself_is_not_reported_as_a_lost_run),
+    CHECK_TEST(a_live_record_without_a_free_row_opens),
+    CHECK_TEST(slots_beyond_the_functions_are_ignored),
+    CHECK_TEST(choosing_a_process_shows_its_threads_only),
+    CHECK_TEST(sort_is_by_calls_then_by_name),
     CHECK_TEST(counts_of_a_function_that_lost_its_hook_are_kept),
 };
 CHECK_MAIN(tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A small live record for tests: two modules, three functions with slots, and rows that the test may
- * count into by hand. */
+/* A small live record for tests: two modules and five functions, three of them with slots, and rows
+ * that a test counts calls in. */
 #ifndef HFN_TESTS_RECORDS_SAMPLE_H
 #define HFN_TESTS_RECORDS_SAMPLE_H
 
@@ -79,7 +79,7 @@ static inline hotfn_live *sample_live(const char *durable_path)
     return live;
 }
 
-/* As if thread tid of process pid had called the function in slot so often. */
+/* Count calls of the function in slot, as thread tid of process pid. */
 static inline void sample_count(hotfn_live *live, uint32_t row, uint32_t pid, uint32_t tid,
                                 uint32_t slot, uint64_t calls)
 {
@@ -112,17 +112,17 @@ static inline void sample_clean_up(void)
 
     snprintf(command, sizeof command, "rm -rf '%s'", sample_folder);
     if (system(command) != 0) {
-        printf("# %s stays\n", sample_folder);
+        printf("# %s was not removed\n", sample_folder);
     }
 }
 
-/* A path in a folder of this test's own; good until the next call. */
+/* A path in a new folder of this test program; valid until the next call. */
 static inline const char *sample_path(const char *name)
 {
     static char path[128];
 
     if (!sample_folder[0]) {
-        /* memory where there is some: thousands of files are written */
+        /* in memory if possible: thousands of files are written */
         snprintf(sample_folder, sizeof sample_folder, "%s/hotfn-records-XXXXXX",
                  access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
         if (!mkdtemp(sample_folder)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing finished records where it does not work: an error that names the file, and nothing left. */
+/* Writing a finished record: a failure names the file and leaves nothing behind. */
 #include "records/sample.h"
 
 #include <dirent.h>
@@ -9,12 +9,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static hotfn_status finish(hotfn_live *live, const char *path, hotfn_error *err)
+static hotfn_status finish_record(hotfn_live *live, const char *path, hotfn_error *err)
 {
     return hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
 }
 
-static uint32_t files_beside(const char *path)
+static uint32_t count_files_beside(const char *path)
 {
     char folder[128];
     uint32_t count = 0;
@@ -34,44 +34,44 @@ static void full_disk_is_an_error_and_leaves_nothing(void)
 {
     hotfn_live *live = sample_live(NULL);
     const char *path = sample_path("full.hfr");
-    uint32_t files = files_beside(path);
+    uint32_t files = count_files_beside(path);
     struct rlimit before, small = { 2048, RLIM_INFINITY };
     hotfn_error err = HOTFN_ERROR_INIT;
 
     getrlimit(RLIMIT_FSIZE, &before);
     small.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_FSIZE, &small); /* stands for a disk that ends: EFBIG, and a signal */
-    CHECK_EQ_I64(finish(live, path, &err), HOTFN_E_IO);
+    setrlimit(RLIMIT_FSIZE, &small); /* acts like a full disk: EFBIG, and a signal */
+    CHECK_EQ_I64(finish_record(live, path, &err), HOTFN_E_IO);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_STR(err.file, path);
     CHECK(strstr(err.text, "cannot be written") != NULL);
-    CHECK_EQ_U64(files_beside(path), files);
-    CHECK_EQ_I64(finish(live, path, &err), HOTFN_OK);
-    CHECK_EQ_U64(files_beside(path), files + 1);
+    CHECK_EQ_U64(count_files_beside(path), files);
+    CHECK_EQ_I64(finish_record(live, path, &err), HOTFN_OK);
+    CHECK_EQ_U64(count_files_beside(path), files + 1);
     hotfn_live_close(live);
 }
 
-static void an_older_record_stays_when_writing_fails(void)
+static void a_failed_write_keeps_the_older_record(void)
 {
     hotfn_live *live = sample_live(NULL);
     const char *path = sample_path("older.hfr");
     struct rlimit before, small;
     struct stat was, is;
 
-    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
+    CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
     stat(path, &was);
     getrlimit(RLIMIT_FSIZE, &before);
     small = before;
     small.rlim_cur = 2048;
     setrlimit(RLIMIT_FSIZE, &small);
-    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_E_IO);
+    CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_E_IO);
     setrlimit(RLIMIT_FSIZE, &before);
     stat(path, &is);
     CHECK(was.st_ino == is.st_ino && was.st_size == is.st_size);
     hotfn_live_close(live);
 }
 
-static void places_that_cannot_be_written_are_named(void)
+static void errors_name_the_file_that_cannot_be_written(void)
 {
     static const char *const places[] = { "/none/r.hfr", "/proc/r.hfr", "/dev", "/dev/tty",
                                           "/dev/full" };
@@ -80,25 +80,25 @@ static void places_that_cannot_be_written_are_named(void)
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         hotfn_error err = HOTFN_ERROR_INIT;
 
-        CHECK_EQ_I64(finish(live, places[i], &err), HOTFN_E_IO);
+        CHECK_EQ_I64(finish_record(live, places[i], &err), HOTFN_E_IO);
         CHECK_STR(err.file, places[i]);
         CHECK(err.text[0]);
     }
     hotfn_live_close(live);
 }
 
-static void null_device_takes_any_record_and_stays_a_device(void)
+static void writing_to_dev_null_keeps_the_device(void)
 {
     hotfn_live *live = sample_live(NULL);
     struct stat file;
 
-    CHECK_EQ_I64(finish(live, "/dev/null", NULL), HOTFN_OK);
+    CHECK_EQ_I64(finish_record(live, "/dev/null", NULL), HOTFN_OK);
     CHECK_EQ_I64(stat("/dev/null", &file), 0);
     CHECK(S_ISCHR(file.st_mode));
     hotfn_live_close(live);
 }
 
-static void a_link_to_the_live_record_becomes_the_finished_file(void)
+static void the_finished_file_replaces_a_link_to_the_live_record(void)
 {
     hotfn_live *live = sample_live(NULL);
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -114,7 +114,7 @@ static void a_link_to_the_live_record_becomes_the_finished_file(void)
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.state, HOTFN_RECORD_LIVE);
     hotfn_record_close(record);
-    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
+    CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
     lstat(path, &file);
     CHECK(S_ISREG(file.st_mode));
     hotfn_live_close(live);
@@ -128,7 +128,7 @@ static void a_link_to_the_live_record_becomes_the_finished_file(void)
     CHECK(strstr(err.text, "--durable") != NULL);
 }
 
-static void the_callers_signal_mask_comes_back(void)
+static void the_signal_mask_of_the_caller_is_restored(void)
 {
     hotfn_live *live = sample_live(NULL);
     sigset_t before, after;
@@ -136,37 +136,37 @@ static void the_callers_signal_mask_comes_back(void)
     sigemptyset(&before);
     sigaddset(&before, SIGUSR2);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    CHECK_EQ_I64(finish(live, sample_path("mask.hfr"), NULL), HOTFN_OK);
+    CHECK_EQ_I64(finish_record(live, sample_path("mask.hfr"), NULL), HOTFN_OK);
     sigprocmask(SIG_SETMASK, NULL, &after);
     CHECK(sigismember(&after, SIGUSR2) == 1 && sigismember(&after, SIGXFSZ) == 0);
     hotfn_live_close(live);
 }
 
-/* Who was killed while it wrote leaves a file behind, and may have had our number. */
-static void what_a_killed_process_left_is_no_hindrance(void)
+/* A killed writer leaves its temporary file behind, and its process id may be used again. */
+static void a_temporary_file_of_a_killed_writer_is_skipped(void)
 {
     hotfn_live *live = sample_live(NULL);
     const char *path = sample_path("left.hfr");
-    uint32_t files = files_beside(path);
+    uint32_t files = count_files_beside(path);
     char left[160];
     FILE *file;
 
     snprintf(left, sizeof left, "%s.%lx.0.tmp", path, (unsigned long)getpid());
     file = fopen(left, "w");
     CHECK(file && fclose(file) == 0);
-    CHECK_EQ_I64(finish(live, path, NULL), HOTFN_OK);
-    CHECK_EQ_U64(files_beside(path), files + 2);
+    CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
+    CHECK_EQ_U64(count_files_beside(path), files + 2);
     CHECK_EQ_I64(unlink(left), 0);
     hotfn_live_close(live);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(full_disk_is_an_error_and_leaves_nothing),
-    CHECK_TEST(an_older_record_stays_when_writing_fails),
-    CHECK_TEST(places_that_cannot_be_written_are_named),
-    CHECK_TEST(null_device_takes_any_record_and_stays_a_device),
-    CHECK_TEST(a_link_to_the_live_record_becomes_the_finished_file),
-    CHECK_TEST(the_callers_signal_mask_comes_back),
-    CHECK_TEST(what_a_killed_process_left_is_no_hindrance),
+    CHECK_TEST(a_failed_write_keeps_the_older_record),
+    CHECK_TEST(errors_name_the_file_that_cannot_be_written),
+    CHECK_TEST(writing_to_dev_null_keeps_the_device),
+    CHECK_TEST(the_finished_file_replaces_a_link_to_the_live_record),
+    CHECK_TEST(the_signal_mask_of_the_caller_is_restored),
+    CHECK_TEST(a_temporary_file_of_a_killed_writer_is_skipped),
 };
 CHECK_MAIN(tests)
