@@ -83,16 +83,16 @@ def a_build_is_paired_by_its_id_whatever_its_file_is_called(place):
 
 def the_status_says_what_grew_too_much(place):
     (_, old), (_, new) = recorded(place, "old", OLD), recorded(place, "new", NEW)
-    table = diff("--fail-above", "60%", "--least", "30%", old, new)  # grows has 33 % of the calls, and half as many more
+    table = diff("--fail-above", "60%", "--min-share", "30%", old, new)  # grows has 33 % of the calls, and half as many more
     assert "too much" not in table, table
-    table = diff("--fail-above", "49%", "--least", "30%", old, new, status=3)
+    table = diff("--fail-above", "49%", "--min-share", "30%", old, new, status=3)
     assert [line.split()[3] for line in table.splitlines() if "too much" in line] == ["grows"], table
-    table = diff("--fail-above", "60%", "--least", "20%", old, new, status=3)  # what is new grew without bound
+    table = diff("--fail-above", "60%", "--min-share", "20%", old, new, status=3)  # what is new grew without bound
     assert [line.split()[3] for line in table.splitlines() if "too much" in line] == ["part.part.0"], table
-    table = diff("--fail-above", "12%", "--least", "100%", old, new, status=3)  # the sum: 4051 to 4551, 12.3 %
+    table = diff("--fail-above", "12%", "--min-share", "100%", old, new, status=3)  # the sum: 4051 to 4551, 12.3 %
     assert [line.split()[3:5] for line in table.splitlines() if "too much" in line] == [["all", "functions"]], table
-    diff("--fail-above", "13%", "--least", "100%", old, new)
-    markdown = diff("--fail-above", "49%", "--least", "30%", "--markdown", old, new, status=3)
+    diff("--fail-above", "13%", "--min-share", "100%", old, new)
+    markdown = diff("--fail-above", "49%", "--min-share", "30%", "--markdown", old, new, status=3)
     assert "| grows | 1,000 | 1,500 | +50.0% :x: |" in markdown.splitlines(), markdown
     assert "| part.part.0 | 0 | 1,000 | new |" in markdown.splitlines(), markdown
 

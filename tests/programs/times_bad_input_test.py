@@ -160,7 +160,7 @@ def a_sample_of_an_older_build_is_told_by_all_who_read(place):
     done = hotfn("diff", "--json", now, old)
     assert done.stderr == f"hotfn diff: {told}" and "works" in done.stdout, done
     done = hotfn("merge", "-o", place / "sum.hfr", now, old)
-    assert done.stderr.startswith(f"hotfn merge: {told}") and "calls alone are merged" in done.stderr, done
+    assert done.stderr.startswith(f"hotfn merge: {told}") and "only calls are merged" in done.stderr, done
     assert times_of(place / "sum.hfr")[0]["works"]["calls"] == 20
     old.write_bytes(with_version(now.read_bytes(), 2)[0])
     assert "of a newer hotfn" in hotfn("report", old).stderr

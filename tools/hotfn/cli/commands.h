@@ -34,7 +34,7 @@ int hotfn_command_bisect(int argc, char **argv);
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
 /* Report on stderr why the times of a record cannot be read, if they cannot. */
-void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record);
+void hotfn_tool_warn_unread_times(const char *of, const char *path, const hotfn_record *record);
 
 /* Open a record, and of one process of it if pid is not 0; NULL after a message. */
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid);

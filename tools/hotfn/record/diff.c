@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn diff`: what changed between two records; with --fail-above it answers a build with its exit
+/* `hotfn diff`: what changed between two records.  With --fail-above a build can check the exit
  * status. */
 #include "diff.h"
 #include "cli/cli_options.h"
@@ -8,18 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAIL_ABOVE = 256, LEAST, MARKDOWN, JSON, BY };
+enum { FAIL_ABOVE = 256, MIN_SHARE, MARKDOWN, JSON, BY };
 
 static const char usage[] =
     "usage: hotfn diff [options] OLD NEW\n"
     "      --by ORDER           compare calls, self or total [self if both are timed]\n"
-    "      --fail-above P%      exit with 3 if the sum, or a function that matters, grew by\n"
-    "                           more\n"
-    "      --least P%           a function matters with this share of the new sum [1%]\n"
+    "      --fail-above P%      exit with 3 if the sum, or a function, grew by more than P%\n"
+    "      --min-share P%       ignore functions with a smaller share of the new sum [1%]\n"
     "  -n, --limit N            at most N functions [30 in the table, else all]; 0 is all\n"
     "      --markdown, --json   instead of the table\n";
 
-static const char *percent(const char *text, double *out)
+static const char *read_percentage(const char *text, double *out)
 {
     char *end;
     *out = strtod(text, &end);
@@ -34,13 +33,13 @@ typedef struct choices {
     bool limit_given;
 } choices;
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     choices *c = user;
     diff *d = c->diff;
     switch (word) {
-    case FAIL_ABOVE: return percent(argument, &d->fail_above);
-    case LEAST: return percent(argument, &d->least);
+    case FAIL_ABOVE: return read_percentage(argument, &d->fail_above);
+    case MIN_SHARE: return read_percentage(argument, &d->min_share);
     case MARKDOWN: c->show = diff_show_markdown; return NULL;
     case JSON: c->show = diff_show_json; return NULL;
     case BY:
@@ -50,14 +49,14 @@ static const char *take(void *user, int word, const char *argument)
     }
 }
 
-static uint32_t timing_of(const hotfn_record *record)
+static uint32_t get_timing_flags(const hotfn_record *record)
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &info);
     return info.flags;
 }
 
-static bool any_fails(const diff *d)
+static bool has_failure(const diff *d)
 {
     for (uint32_t i = 0; i < d->row_count; i++) {
         if (diff_row_fails(d, &d->rows[i])) {
@@ -67,50 +66,50 @@ static bool any_fails(const diff *d)
     return diff_sum_fails(d);
 }
 
-static int compare(diff *d, const choices *c)
+static int compare_records(diff *d, const choices *c)
 {
-    uint32_t old = timing_of(d->old), new = timing_of(d->new);
+    uint32_t old = get_timing_flags(d->old), new = get_timing_flags(d->new);
     d->timed = old && new;
     if (d->by == HOTFN_BY_DEFAULT) {
         d->by = d->timed ? HOTFN_BY_SELF : HOTFN_BY_CALLS;
     }
     if (d->by != HOTFN_BY_CALLS && !d->timed) {
         fprintf(stderr,
-                "hotfn diff: %s is not timed, as both must be for that (run with --mode time)\n",
+                "hotfn diff: %s was not timed; this order needs two timed runs (--mode time)\n",
                 old ? d->new_path : d->old_path);
         return TOOL_FAILED;
     }
     if (d->by != HOTFN_BY_CALLS && ((old ^ new) & HOTFN_TIMING_SAMPLED)) {
         fprintf(stderr,
-                "hotfn diff: %s timed a sample of the calls, the other all: how they were "
-                "timed is in the differences too\n",
+                "hotfn diff: %s timed a sample of the calls, the other record all of them: some of "
+                "the differences come from this\n",
                 old & HOTFN_TIMING_SAMPLED ? d->old_path : d->new_path);
     }
     if (!c->limit_given && c->show == diff_show_table) {
         d->limit = 30;
     }
-    if (!diff_match(d)) {
+    if (!diff_match_functions(d)) {
         fputs("hotfn diff: no memory\n", stderr);
         return TOOL_FAILED;
     }
     c->show(d);
-    return any_fails(d) ? TOOL_THRESHOLD : TOOL_OK;
+    return has_failure(d) ? TOOL_THRESHOLD : TOOL_OK;
 }
 
 int hotfn_command_diff(int argc, char **argv)
 {
     static const struct option table[] = {
         { "fail-above", required_argument, NULL, FAIL_ABOVE },
-        { "least", required_argument, NULL, LEAST },
+        { "min-share", required_argument, NULL, MIN_SHARE },
         { "markdown", no_argument, NULL, MARKDOWN },
         { "json", no_argument, NULL, JSON },
         { "by", required_argument, NULL, BY },
         { "limit", required_argument, NULL, 'n' },
         WORDS_END,
     };
-    diff d = { .fail_above = -1, .least = 1 };
+    diff d = { .fail_above = -1, .min_share = 1 };
     choices c = { .diff = &d, .show = diff_show_table };
-    const words w = { usage, "n:", table, take, &c, 2, 2 };
+    const words w = { usage, "n:", table, read_option, &c, 2, 2 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
@@ -121,7 +120,7 @@ int hotfn_command_diff(int argc, char **argv)
     d.old = hotfn_tool_record("diff", d.old_path, 0, 0);
     d.new = d.old ? hotfn_tool_record("diff", d.new_path, 0, 0) : NULL;
     if (d.new) {
-        status = compare(&d, &c);
+        status = compare_records(&d, &c);
     }
     free(d.rows);
     hotfn_record_close(d.old);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two records side by side: diff.c reads the options, diff_match.c says which function is which,
- * diff_show.c writes tables. */
+/* Comparing two records: diff.c reads the options, diff_match.c pairs the functions of both
+ * records, diff_show.c writes the result. */
 #ifndef HOTFN_TOOL_DIFF_H
 #define HOTFN_TOOL_DIFF_H
 
@@ -8,30 +8,32 @@
 
 /* A function in the old record, in the new one, or in both. */
 typedef struct diff_row {
-    const char *name, *module; /* views into either record */
+    const char *name, *module; /* views into one of the records */
     bool in_old, in_new;
     uint64_t old_calls, new_calls;
     uint64_t old_self, new_self, old_total, new_total; /* ns */
-    uint64_t old_value, new_value;                     /* of what is compared */
+    uint64_t old_value, new_value;                     /* what is compared: calls or ns */
 } diff_row;
 
 typedef struct diff {
     hotfn_record *old, *new;
     const char *old_path, *new_path;
-    bool timed;     /* both are                                   */
+    bool timed;     /* both runs were timed                       */
     uint32_t by;    /* HOTFN_BY_*                                 */
-    diff_row *rows; /* the largest change first                   */
+    diff_row *rows; /* in descending order of the change          */
     uint32_t row_count;
     uint64_t old_sum, new_sum;
-    double fail_above; /* percent; < 0: never                      */
-    double least;      /* percent of the sum that a function must have to fail */
+    double fail_above; /* percent; negative: never fail              */
+    double min_share;  /* percent of the new sum: smaller functions do not fail */
     uint32_t limit;
 } diff;
 
-bool diff_match(diff *d); /* false: no memory */
+/* Fill rows and the sums.  False: no memory. */
+bool diff_match_functions(diff *d);
 
-/* By how many percent, HUGE_VAL for what was not there; rows that are too much grown. */
-double diff_growth(uint64_t old_value, uint64_t new_value);
+/* The growth in percent; HUGE_VAL if the old value is 0 and the new one is not. */
+double diff_compute_growth(uint64_t old_value, uint64_t new_value);
+/* Did the function, or the sum of all, grow by more than fail_above? */
 bool diff_row_fails(const diff *d, const diff_row *row);
 bool diff_sum_fails(const diff *d);
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function is which: the same image id and RVA, else the same name in a module of the same file
- * name, else one that only a compiler's copy of the function adds to; namesakes are paired in the order of
- * their addresses. */
+/* Pair the functions of two records: by image id and RVA; else by name and the file name of the
+ * module; else by name without the suffix of a compiler's copy.  Functions with equal names are
+ * paired in the order of their addresses. */
 #include "diff.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A function with what it is known by. */
+/* A function of one record, and the keys that it is paired by. */
 typedef struct side {
     hotfn_record_function f;
     hotfn_record_module m;
     uint32_t index;
-    int name_bytes; /* of the name that are compared */
-    bool taken;
+    int name_bytes; /* compared bytes of the name */
+    bool is_matched;
 } side;
 
-/* gcc and clang name a copy that they made for some callers, or for another unit, after the function.  A part of
- * it (.part, .cold) is something else. */
-static int bytes_without_copy(const char *name)
+/* gcc and clang add a suffix to the name of a copy that they make for some callers or for another
+ * unit.  A part of a function (.part, .cold) is not a copy. */
+static int measure_name_without_copy(const char *name)
 {
     static const char *const copies[] = { ".constprop.", ".isra.", ".lto_priv.", ".llvm." };
     size_t bytes = strlen(name);
@@ -63,29 +63,29 @@ static int compare_ids(const void *left, const void *right)
 static int compare_keys(const side *a, const side *b)
 {
     int order = strcmp(a->m.file, b->m.file);
-    int least = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
-    order = order ? order : memcmp(a->f.name, b->f.name, (size_t)least);
+    int shorter = a->name_bytes < b->name_bytes ? a->name_bytes : b->name_bytes;
+    order = order ? order : memcmp(a->f.name, b->f.name, (size_t)shorter);
     return order ? order : a->name_bytes - b->name_bytes;
 }
 
 static int compare_names(const void *left, const void *right)
 {
     const side *a = left, *b = right;
-    int order = (int)a->taken - (int)b->taken; /* what was matched comes last */
+    int order = (int)a->is_matched - (int)b->is_matched; /* matched functions come last */
     order = order ? order : compare_keys(a, b);
     return order ? order : (a->f.rva > b->f.rva) - (a->f.rva < b->f.rva);
 }
 
-static uint64_t value_of(const diff *d, const hotfn_record_timing *t, uint64_t calls)
+static uint64_t get_value(const diff *d, const hotfn_record_timing *t, uint64_t calls)
 {
     return d->by == HOTFN_BY_CALLS ? calls : d->by == HOTFN_BY_TOTAL ? t->total_ns : t->self_ns;
 }
 
-static void fill(diff *d, diff_row *row, const side *s, bool is_new)
+static void fill_row(diff *d, diff_row *row, const side *s, bool is_new)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     hotfn_record_get_timing(is_new ? d->new : d->old, s->index, &t);
-    uint64_t value = value_of(d, &t, s->f.calls);
+    uint64_t value = get_value(d, &t, s->f.calls);
     row->name = s->f.name;
     row->module = s->m.file;
     if (is_new) {
@@ -109,12 +109,12 @@ static void add_row(diff *d, side *old, side *new)
 {
     diff_row *row = &d->rows[d->row_count++];
     if (old) {
-        old->taken = true;
-        fill(d, row, old, false);
+        old->is_matched = true;
+        fill_row(d, row, old, false);
     }
     if (new) {
-        new->taken = true;
-        fill(d, row, new, true);
+        new->is_matched = true;
+        fill_row(d, row, new, true);
     }
 }
 
@@ -135,27 +135,28 @@ static void match_ids(diff *d, side *old, uint32_t old_count, side *new, uint32_
     }
 }
 
-/* What is not taken yet, by name; answers how many that are. */
-static uint32_t sort_left(side *list, uint32_t count, bool without_copy)
+/* Sort the functions that are not matched by name, to the front.  Returns their number. */
+static uint32_t sort_unmatched(side *list, uint32_t count, bool without_copy)
 {
     for (uint32_t i = 0; i < count; i++) {
         const char *name = list[i].f.name;
-        list[i].name_bytes = without_copy ? bytes_without_copy(name) : (int)strlen(name);
+        list[i].name_bytes = without_copy ? measure_name_without_copy(name) : (int)strlen(name);
     }
     qsort(list, count, sizeof *list, compare_names);
-    while (count > 0 && list[count - 1].taken) {
+    while (count > 0 && list[count - 1].is_matched) {
         count--;
     }
     return count;
 }
 
-/* A step on either side, or on both where the names agree; the last pass leaves nothing. */
+/* Walk both sorted lists and pair equal names; the last pass also adds the functions without a
+ * partner. */
 static void match_names(diff *d, side *old, uint32_t old_count, side *new, uint32_t new_count,
                         bool last)
 {
     uint32_t o = 0, n = 0;
-    old_count = sort_left(old, old_count, last);
-    new_count = sort_left(new, new_count, last);
+    old_count = sort_unmatched(old, old_count, last);
+    new_count = sort_unmatched(new, new_count, last);
     while (o < old_count || n < new_count) {
         int order = o == old_count ? 1 : n == new_count ? -1 : compare_keys(&old[o], &new[n]);
         side *left = order <= 0 ? &old[o++] : NULL;
@@ -166,7 +167,7 @@ static void match_names(diff *d, side *old, uint32_t old_count, side *new, uint3
     }
 }
 
-static uint64_t change(const diff_row *row)
+static uint64_t get_change(const diff_row *row)
 {
     return row->new_value > row->old_value ? row->new_value - row->old_value
                                            : row->old_value - row->new_value;
@@ -175,13 +176,13 @@ static uint64_t change(const diff_row *row)
 static int compare_changes(const void *left, const void *right)
 {
     const diff_row *a = left, *b = right;
-    if (change(a) != change(b)) {
-        return change(a) < change(b) ? 1 : -1;
+    if (get_change(a) != get_change(b)) {
+        return get_change(a) < get_change(b) ? 1 : -1;
     }
     return strcmp(a->name, b->name);
 }
 
-bool diff_match(diff *d)
+bool diff_match_functions(diff *d)
 {
     uint32_t old_count, new_count;
     side *old = load_side(d->old, &old_count), *new = load_side(d->new, &new_count);
@@ -199,7 +200,7 @@ bool diff_match(diff *d)
     return d->rows != NULL;
 }
 
-double diff_growth(uint64_t old_value, uint64_t new_value)
+double diff_compute_growth(uint64_t old_value, uint64_t new_value)
 {
     if (old_value == 0) {
         return new_value ? HUGE_VAL : 0;
@@ -209,12 +210,12 @@ double diff_growth(uint64_t old_value, uint64_t new_value)
 
 bool diff_sum_fails(const diff *d)
 {
-    return d->fail_above >= 0 && diff_growth(d->old_sum, d->new_sum) > d->fail_above;
+    return d->fail_above >= 0 && diff_compute_growth(d->old_sum, d->new_sum) > d->fail_above;
 }
 
 bool diff_row_fails(const diff *d, const diff_row *row)
 {
     return d->fail_above >= 0 && d->new_sum > 0 &&
-           100.0 * (double)row->new_value / (double)d->new_sum >= d->least &&
-           diff_growth(row->old_value, row->new_value) > d->fail_above;
+           100.0 * (double)row->new_value / (double)d->new_sum >= d->min_share &&
+           diff_compute_growth(row->old_value, row->new_value) > d->fail_above;
 }

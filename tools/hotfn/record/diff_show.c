@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A diff as a table for people, Markdown for a pull request, or JSON (hotfn.diff/1). */
+/* Write a comparison as a table, as Markdown for a pull request, or as JSON (hotfn.diff/1). */
 #include "cli/listing.h"
 #include "diff.h"
 
@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *readable(const char *name, char *out, size_t bytes)
+static const char *get_display_name(const char *name, char *out, size_t bytes)
 {
     return hotfn_tool_demangle(NULL, name, out, bytes) > 0 ? out : name[0] ? name : "(no name)";
 }
 
-static const char *value_text(const diff *d, uint64_t value, char out[32])
+static const char *format_value(const diff *d, uint64_t value, char out[32])
 {
     if (d->by == HOTFN_BY_CALLS) {
         return listing_grouped(value, out);
@@ -22,7 +22,7 @@ static const char *value_text(const diff *d, uint64_t value, char out[32])
     return out;
 }
 
-static const char *growth_text(double growth, char out[32])
+static const char *format_growth(double growth, char out[32])
 {
     if (isinf(growth)) {
         snprintf(out, 32, "new");
@@ -32,18 +32,20 @@ static const char *growth_text(double growth, char out[32])
     return out;
 }
 
-static const char *what(const diff *d)
+static const char *get_order_name(const diff *d)
 {
     return d->by == HOTFN_BY_CALLS ? "calls" : d->by == HOTFN_BY_TOTAL ? "total" : "self";
 }
 
-static const char *verdict(const diff_row *row, char out[32])
+static const char *format_change(const diff_row *row, char out[32])
 {
-    return row->in_new ? growth_text(diff_growth(row->old_value, row->new_value), out) : "gone";
+    return row->in_new ? format_growth(diff_compute_growth(row->old_value, row->new_value), out)
+                       : "gone";
 }
 
-/* Names may hold anything: what would reach the terminal as a command is shown as "?". */
-static void put_plain(const char *text, const char *also)
+/* Names may contain any byte: control characters are shown as "?", characters of `also` get a
+ * backslash. */
+static void print_name(const char *text, const char *also)
 {
     for (const char *at = text; *at; at++) {
         unsigned char c = (unsigned char)*at;
@@ -57,8 +59,8 @@ static void put_plain(const char *text, const char *also)
     }
 }
 
-/* Those that differ stand first. */
-static uint32_t differing_rows(const diff *d)
+/* Rows that differ come first. */
+static uint32_t count_differing_rows(const diff *d)
 {
     uint32_t count = 0;
     while (count < d->row_count && d->rows[count].old_value != d->rows[count].new_value) {
@@ -67,16 +69,16 @@ static uint32_t differing_rows(const diff *d)
     return count;
 }
 
-static uint32_t shown_rows(const diff *d)
+static uint32_t count_shown_rows(const diff *d)
 {
-    uint32_t count = differing_rows(d);
+    uint32_t count = count_differing_rows(d);
     return d->limit && d->limit < count ? d->limit : count;
 }
 
-/* Why the status is 3 is told even where it is not shown. */
-static void put_rest(const diff *d)
+/* Functions below the limit may be the reason for the exit status 3, so they are counted. */
+static void print_rest(const diff *d)
 {
-    uint32_t shown = shown_rows(d), end = differing_rows(d), failing = 0;
+    uint32_t shown = count_shown_rows(d), end = count_differing_rows(d), failing = 0;
     for (uint32_t i = shown; i < end; i++) {
         failing += diff_row_fails(d, &d->rows[i]);
     }
@@ -85,7 +87,7 @@ static void put_rest(const diff *d)
     } else if (end > shown) {
         printf("  ... and %" PRIu32 " more that differ", end - shown);
         if (failing > 0) {
-            printf(", %" PRIu32 " of them too much", failing);
+            printf(", %" PRIu32 " of them by too much", failing);
         }
         printf(" (-n 0 shows all)\n");
     }
@@ -94,36 +96,38 @@ static void put_rest(const diff *d)
 void diff_show_table(const diff *d)
 {
     char old[32], new[32], growth[32], name[8192];
-    printf("%s: %s -> %s\n\n%18s  %18s  %9s  %s\n", what(d), d->old_path, d->new_path, "old", "new",
-           "change", "function");
-    for (uint32_t i = 0; i < shown_rows(d); i++) {
+    printf("%s: %s -> %s\n\n%18s  %18s  %9s  %s\n", get_order_name(d), d->old_path, d->new_path,
+           "old", "new", "change", "function");
+    for (uint32_t i = 0; i < count_shown_rows(d); i++) {
         const diff_row *row = &d->rows[i];
-        printf("%18s  %18s  %9s  ", value_text(d, row->old_value, old),
-               value_text(d, row->new_value, new), verdict(row, growth));
-        put_plain(readable(row->name, name, sizeof name), "");
+        printf("%18s  %18s  %9s  ", format_value(d, row->old_value, old),
+               format_value(d, row->new_value, new), format_change(row, growth));
+        print_name(get_display_name(row->name, name, sizeof name), "");
         printf(" (");
-        put_plain(row->module, "");
+        print_name(row->module, "");
         printf(")%s\n", diff_row_fails(d, row) ? "  <- too much" : "");
     }
-    put_rest(d);
-    printf("\n%18s  %18s  %9s  all functions%s\n", value_text(d, d->old_sum, old),
-           value_text(d, d->new_sum, new), growth_text(diff_growth(d->old_sum, d->new_sum), growth),
+    print_rest(d);
+    printf("\n%18s  %18s  %9s  all functions%s\n", format_value(d, d->old_sum, old),
+           format_value(d, d->new_sum, new),
+           format_growth(diff_compute_growth(d->old_sum, d->new_sum), growth),
            diff_sum_fails(d) ? "  <- too much" : "");
 }
 
 void diff_show_markdown(const diff *d)
 {
     char old[32], new[32], growth[32], name[8192];
-    printf("| %s | old | new | change |\n|---|--:|--:|--:|\n", what(d));
-    printf("| **all functions** | %s | %s | %s%s |\n", value_text(d, d->old_sum, old),
-           value_text(d, d->new_sum, new), growth_text(diff_growth(d->old_sum, d->new_sum), growth),
+    printf("| %s | old | new | change |\n|---|--:|--:|--:|\n", get_order_name(d));
+    printf("| **all functions** | %s | %s | %s%s |\n", format_value(d, d->old_sum, old),
+           format_value(d, d->new_sum, new),
+           format_growth(diff_compute_growth(d->old_sum, d->new_sum), growth),
            diff_sum_fails(d) ? " :x:" : "");
-    for (uint32_t i = 0; i < shown_rows(d); i++) {
+    for (uint32_t i = 0; i < count_shown_rows(d); i++) {
         const diff_row *row = &d->rows[i];
         printf("| ");
-        put_plain(readable(row->name, name, sizeof name), "|<>*_`\\[]~&#");
-        printf(" | %s | %s | %s%s |\n", value_text(d, row->old_value, old),
-               value_text(d, row->new_value, new), verdict(row, growth),
+        print_name(get_display_name(row->name, name, sizeof name), "|<>*_`\\[]~&#");
+        printf(" | %s | %s | %s%s |\n", format_value(d, row->old_value, old),
+               format_value(d, row->new_value, new), format_change(row, growth),
                diff_row_fails(d, row) ? " :x:" : "");
     }
 }
@@ -147,7 +151,7 @@ void diff_show_json(const diff *d)
     hotfn_json_writer *out = json_open(stdout);
     hotfn_json_begin_object(out, NULL);
     json_write_text(out, "schema", "hotfn.diff/1");
-    json_write_text(out, "by", what(d));
+    json_write_text(out, "by", get_order_name(d));
     json_write_number(out, "old", d->old_sum);
     json_write_number(out, "new", d->new_sum);
     json_write_bool(out, "fails", diff_sum_fails(d));
@@ -157,7 +161,7 @@ void diff_show_json(const diff *d)
         hotfn_json *o = hotfn_json_create_object();
         char name[8192];
         json_add_text(o, "name", row->name);
-        json_add_text(o, "display", readable(row->name, name, sizeof name));
+        json_add_text(o, "display", get_display_name(row->name, name, sizeof name));
         json_add_text(o, "module", row->module);
         add_half(o, "old", row->in_old, row->old_calls, row->old_self, row->old_total, d->timed);
         add_half(o, "new", row->in_new, row->new_calls, row->new_self, row->new_total, d->timed);

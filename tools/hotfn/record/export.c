@@ -104,7 +104,7 @@ int hotfn_tool_export(const char *of, const hotfn_record *record, const char *fo
                                                                            : TOOL_FAILED;
 }
 
-void hotfn_tool_tell_times(const char *of, const char *path, const hotfn_record *record)
+void hotfn_tool_warn_unread_times(const char *of, const char *path, const hotfn_record *record)
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &info);
@@ -134,7 +134,7 @@ hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, 
         hotfn_record_close(record);
         return NULL;
     }
-    hotfn_tool_tell_times(of, path, record);
+    hotfn_tool_warn_unread_times(of, path, record);
     return record;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn info`: what a record holds: the run, its modules, its rows. */
+/* `hotfn info`: the contents of a record: the run, its modules and its rows. */
 #include "cli/budget_words.h"
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
@@ -16,19 +16,20 @@ static const char usage[] =
     "usage: hotfn info [--json] [RECORD]\n"
     "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     (void)word, (void)argument;
     *(bool *)user = true;
     return NULL;
 }
 
-/* A command line or a path may hold anything: no control character reaches the terminal. */
+/* A command line or a path may contain any byte: control characters are shown as "?". */
 static void print_text(const char *text)
 {
     for (; *text; text++) {
         unsigned char c = (unsigned char)*text;
-        bool c1 = c == 0xc2 && text[1] && (unsigned char)text[1] < 0xa0; /* as UTF-8 */
+        bool c1 = c == 0xc2 && text[1] &&
+                  (unsigned char)text[1] < 0xa0; /* a C1 control character in UTF-8 */
         putchar(c < 0x20 || c == 0x7f || c1 ? '?' : c);
         text += c1;
     }
@@ -92,7 +93,7 @@ static void print_run(const hotfn_record_info *info)
            info->thread_count, words_s(info->thread_count), info->threads_lost);
 }
 
-static const char *clock_word(uint32_t clock)
+static const char *get_clock_name(uint32_t clock)
 {
     return clock == HOTFN_CLOCK_TSC      ? "tsc"
            : clock == HOTFN_CLOCK_ARM    ? "cntvct"
@@ -100,7 +101,7 @@ static const char *clock_word(uint32_t clock)
                                          : "monotonic";
 }
 
-/* What was kept of each call, and what did not fit. */
+/* How calls were timed, and what was lost. */
 static void print_timing(const hotfn_record *record)
 {
     hotfn_record_time_info t = HOTFN_RECORD_TIME_INFO_INIT;
@@ -121,21 +122,21 @@ static void print_timing(const hotfn_record *record)
            t.flags & HOTFN_TIMING_ALLOC ? ", memory" : "");
     if (t.flags & HOTFN_TIMING_SAMPLED) {
         if (t.sample_mean > 1) {
-            printf("; 1 in %" PRIu32 " after the first 1000 of a function and thread",
+            printf("; 1 in %" PRIu32 " calls after the first 1000 of each function and thread",
                    t.sample_mean);
         } else {
-            fputs("; each, but where the budget allowed fewer", stdout);
+            fputs("; every call, except where the budget allowed fewer", stdout);
         }
     }
     if (t.flags & HOTFN_TIMING_SLOW) {
-        printf("; calls from %.3f ms on", (double)t.slow_ns / 1e6);
+        printf("; calls of at least %.3f ms", (double)t.slow_ns / 1e6);
     }
     if (t.clock == HOTFN_CLOCK_MERGED) {
-        printf("\n%-10s nanoseconds of the merged runs' clocks, without the hooks' own cost\n",
+        printf("\n%-10s nanoseconds of the merged runs' clocks, without the cost of the hooks\n",
                "clock");
     } else {
         printf("\n%-10s %s, %.3f MHz; a call costs %.1f ns timed, %.1f ns counted\n", "clock",
-               clock_word(t.clock), (double)t.ticks_per_second / 1e6,
+               get_clock_name(t.clock), (double)t.ticks_per_second / 1e6,
                t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
     }
     printf("%-10s %.3f s busy; %" PRIu32 " place%s in the tree (%" PRIu32 " merged), %" PRIu32
@@ -146,12 +147,12 @@ static void print_timing(const hotfn_record *record)
            (uint64_t)t.slow_lost, t.event_count, words_s(t.event_count), t.events_lost);
     if (t.clock_stopped_ns) {
         printf(
-            "%-10s stopped %.6f s after the start, since the program forbids itself to read it: from then on calls were only counted\n",
+            "%-10s stopped %.6f s after the start, when the program disabled reading it: later calls were only counted\n",
             "clock", (double)t.clock_stopped_ns / 1e9);
     }
     if (t.abandoned_exits || t.clock_went_back) {
-        printf("%-10s %" PRIu32 " call%s left by longjmp or the like; %" PRIu32
-               " time%s the clock went back\n",
+        printf("%-10s %" PRIu32 " call%s left by longjmp or the like; the clock decreased %" PRIu32
+               " time%s\n",
                "", t.abandoned_exits, t.abandoned_exits == 1 ? " was" : "s were", t.clock_went_back,
                words_s(t.clock_went_back));
     }
@@ -164,7 +165,7 @@ static void print_budget(const hotfn_record *record)
     hotfn_record_get_budget(record, &b);
     if (b.share_ppm) {
         printf(
-            "%-10s %.4g%%; hooks took %.2f%% of what the program took itself, %.3f s in all; stopped %" PRIu32
+            "%-10s %.4g%%; the hooks took %.2f%% of the time of the program itself, %.3f s in all; stopped %" PRIu32
             " time%s, %.3f ms in all, %.3f at "
             "most (%" PRIu32 " failed)\n",
             "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
@@ -176,15 +177,15 @@ static void print_budget(const hotfn_record *record)
             putchar('\n');
         }
     }
-    if (b.share_ppm || w.ever) { /* a merged record has marks alone */
+    if (b.share_ppm || w.ever) { /* a merged record has no share, only the states of functions */
         printf("%-10s %" PRIu32 " function%s unhooked for a while, %" PRIu32
                " of them to the end; %" PRIu32
-               " timed less than asked for (hotfn report says when and why)\n",
+               " timed less than requested (hotfn report shows when and why)\n",
                "", w.ever, words_s(w.ever), w.unhooked, w.timed_less);
     }
 }
 
-/* Of all functions: each block belongs to one. */
+/* The sum over all functions: each block belongs to one function. */
 static hotfn_alloc_cell sum_memory(const hotfn_record *record, uint32_t functions)
 {
     hotfn_alloc_cell sum = { 0, 0, 0, 0 };
@@ -217,8 +218,8 @@ static void print_memory(const hotfn_record *record, uint32_t functions)
     }
 }
 
-/* As in hotfn.report/1. */
-static const char *module_word(uint32_t flags)
+/* The same words as in hotfn.report/1. */
+static const char *get_module_state(uint32_t flags)
 {
     if (flags & (HOTFN_MODULE_FAILED | HOTFN_MODULE_LEFT_OUT)) {
         return flags & HOTFN_MODULE_FAILED ? "failed" : "left-out";
@@ -235,7 +236,7 @@ static void print_modules(const hotfn_record *record, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
-        printf("  %-10s %6u functions  %-7s ", module_word(m.flags), m.function_count,
+        printf("  %-10s %6u functions  %-7s ", get_module_state(m.flags), m.function_count,
                m.machine == HOTFN_MACHINE_OTHER ? "-" : hotfn_machine_get_name(m.machine));
         print_text(m.path);
         printf("  ");
@@ -248,7 +249,7 @@ static void print_modules(const hotfn_record *record, uint32_t count)
 
 static void print_threads(const hotfn_record *record, uint32_t count)
 {
-    printf("\nrows (process, thread, threads that counted in it, calls, name)\n");
+    printf("\nrows (process, latest thread, number of threads, calls, name)\n");
     for (uint32_t i = 0; i < count; i++) {
         char calls[32];
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -313,7 +314,7 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
     hotfn_json *o = hotfn_json_create_object();
     bool sampled = t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS);
     json_add_text(o, "timed", sampled ? "sample" : "all");
-    json_add_text(o, "clock", clock_word(t.clock));
+    json_add_text(o, "clock", get_clock_name(t.clock));
     json_add_number(o, "ticks_per_second", t.ticks_per_second);
     json_add_decimal(o, "cost_ns", t.cost_inside_ns + t.cost_outside_ns, 3);
     json_add_decimal(o, "count_cost_ns", t.count_cost_ns, 3);
@@ -387,7 +388,7 @@ static void write_modules(hotfn_json_writer *out, const hotfn_record *record, ui
         json_add_text(o, "path", m.path);
         json_add_text(o, "machine", hotfn_machine_get_name(m.machine));
         json_add_text(o, "image_id", id);
-        json_add_text(o, "state", module_word(m.flags));
+        json_add_text(o, "state", get_module_state(m.flags));
         json_add_text(o, "note", m.note);
         json_add_bool(o, "main", m.flags & HOTFN_MODULE_MAIN);
         json_add_number(o, "load_base", m.load_base);
@@ -436,7 +437,7 @@ int hotfn_command_info(int argc, char **argv)
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     bool json = false, ok = true;
-    const words w = { usage, "", table, take, &json, 0, 1 };
+    const words w = { usage, "", table, read_option, &json, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;

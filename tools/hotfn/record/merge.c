@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn merge`: several runs as one record. */
+/* `hotfn merge`: make one record of several runs. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 
@@ -15,7 +15,7 @@ typedef struct choices {
     uint32_t mode;
 } choices;
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     static const char *const modes[] = { "sum", "mean", "min", "max" };
     choices *c = user;
@@ -27,7 +27,8 @@ static const char *take(void *user, int word, const char *argument)
     return c->mode < 4 ? NULL : "sum, mean, min or max";
 }
 
-/* Before the merge, whose output may be one of them. */
+/* Count the timed and the sampled records; before the merge, since its output may replace one of
+ * them. */
 static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
 {
     uint32_t timed = 0;
@@ -36,7 +37,7 @@ static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
         hotfn_record *record = NULL;
         if (hotfn_record_open(&record, paths[i], NULL, NULL) == HOTFN_OK) {
             hotfn_record_get_time_info(record, &info);
-            hotfn_tool_tell_times("merge", paths[i], record);
+            hotfn_tool_warn_unread_times("merge", paths[i], record);
         }
         hotfn_record_close(record);
         timed += info.flags != 0;
@@ -54,7 +55,7 @@ int hotfn_command_merge(int argc, char **argv)
     };
     hotfn_error err = HOTFN_ERROR_INIT;
     choices c = { NULL, HOTFN_MERGE_SUM };
-    const words w = { usage, "o:", table, take, &c, 1, INT_MAX };
+    const words w = { usage, "o:", table, read_option, &c, 1, INT_MAX };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
@@ -68,16 +69,15 @@ int hotfn_command_merge(int argc, char **argv)
                            &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
     }
-    if (timed > 0 && timed < count) { /* times of some runs only would be no sum */
-        fprintf(stderr, "hotfn merge: only %u of %u records %s timed: calls alone are merged\n",
+    if (timed > 0 && timed < count) { /* the sum needs the times of all runs */
+        fprintf(stderr, "hotfn merge: only %u of %u records %s timed: only calls are merged\n",
                 timed, count, timed == 1 ? "was" : "were");
     }
     if (timed == count && sampled > 0 && sampled < count) {
-        fprintf(
-            stderr,
-            "hotfn merge: %u of %u records timed a sample of the calls: estimates are among the "
-            "merged times\n",
-            sampled, count);
+        fprintf(stderr,
+                "hotfn merge: %u of %u records timed a sample of the calls: the merged times "
+                "include estimates\n",
+                sampled, count);
     }
     return TOOL_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn open`: the record as a page, shown in the desktop's browser where there is one; the page's
- * path is printed either way. */
+/* `hotfn open`: write the record as a page, print its path, and show it in the browser of the
+ * desktop if there is one. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 
@@ -21,7 +21,7 @@ typedef struct choices {
     bool print;
 } choices;
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     choices *c = user;
     if (word == 'o') {
@@ -32,15 +32,15 @@ static const char *take(void *user, int word, const char *argument)
     return NULL;
 }
 
-/* A file of our own that nobody else could have put there. */
-static bool new_page(char *path, size_t bytes)
+/* Create a file with a name that no other user can have prepared. */
+static bool create_page(char *path, size_t bytes)
 {
     const char *folder = getenv("TMPDIR");
     snprintf(path, bytes, "%s/hotfn-XXXXXX.html", folder && folder[0] ? folder : "/tmp");
     int fd = mkstemps(path, 5);
     if (fd < 0) {
-        fprintf(stderr, "hotfn open: %s: cannot be made: %s; name a page with -o\n", path,
-                strerror(errno));
+        fprintf(stderr, "hotfn open: %s: the page cannot be created: %s; choose a file with -o\n",
+                path, strerror(errno));
         return false;
     }
     close(fd);
@@ -53,14 +53,14 @@ static bool has_desktop(void)
     return (x && x[0]) || (wayland && wayland[0]);
 }
 
-/* Not waited for: it stays as long as it likes. */
-static void show(const char *path)
+/* The browser is not waited for: it may outlive hotfn. */
+static void show_page(const char *path)
 {
     fflush(stdout);
     if (fork() == 0) {
         setsid();
         execlp("xdg-open", "xdg-open", path, (char *)NULL);
-        fputs("hotfn open: xdg-open is not there: open the file in a browser\n", stderr);
+        fputs("hotfn open: xdg-open is missing: open the file in a browser\n", stderr);
         _exit(0);
     }
 }
@@ -84,7 +84,7 @@ int hotfn_command_open(int argc, char **argv)
         WORDS_END,
     };
     choices c = { 0 };
-    const words w = { usage, "o:", table, take, &c, 0, 1 };
+    const words w = { usage, "o:", table, read_option, &c, 0, 1 };
     char page[4096];
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
@@ -96,14 +96,14 @@ int hotfn_command_open(int argc, char **argv)
     }
     if (c.output) {
         snprintf(page, sizeof page, "%s", c.output);
-    } else if (!new_page(page, sizeof page)) {
+    } else if (!create_page(page, sizeof page)) {
         return TOOL_FAILED;
     }
     status = write_page(path, page);
     if (status == TOOL_OK) {
         printf("%s\n", page);
         if (!c.print && has_desktop()) {
-            show(page);
+            show_page(page);
         }
     } else if (!c.output) {
         unlink(page);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn repair`: a clean record out of one that was cut, overwritten or never finished. */
+/* `hotfn repair`: make a finished record of a truncated, overwritten or unfinished record. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 
 #include <stdio.h>
 
-static const char usage[] =
-    "usage: hotfn repair RECORD -o NEW\n"
-    "Writes what can still be read of RECORD to NEW and says what could not.\n";
+static const char usage[] = "usage: hotfn repair RECORD -o NEW\n"
+                            "Writes the readable part of RECORD to NEW and prints what was lost.\n";
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     (void)word;
     *(const char **)user = argument;
@@ -20,7 +19,7 @@ int hotfn_command_repair(int argc, char **argv)
 {
     static const struct option table[] = { { "output", required_argument, NULL, 'o' }, WORDS_END };
     const char *output = NULL;
-    const words w = { usage, "o:", table, take, &output, 1, 1 };
+    const words w = { usage, "o:", table, read_option, &output, 1, 1 };
     char lost[4096] = "";
     hotfn_error err = HOTFN_ERROR_INIT;
     int status = words_read(&w, argc, argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn report`: the hot functions of a record, live, finished or killed. */
+/* `hotfn report`: the hot functions of a record. */
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/commands.h"
@@ -58,35 +58,35 @@ static const char usage[] =
     "  -f, --match GLOB   only functions with a name that matches\n"
     "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
     "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
-    "      --refused      list what could not be hooked, with the reasons\n"
+    "      --refused      list the functions that could not be hooked, with the reasons\n"
     "      --mangled      show the linker's names\n"
-    "      --process PID  only what this process called; 'main': not its forked children\n"
-    "      --thread TID   only what this thread called (hotfn info lists them)\n"
+    "      --process PID  only calls of this process; 'main': without its forked children\n"
+    "      --thread TID   only calls of this thread (hotfn info lists threads)\n"
     "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
-    "      --raw          leave the hooks' own cost in the times\n"
-    "      --edges        also list who called whom (table, json)\n"
-    "      --no-lines     do not look for source lines\n"
-    "      --symbol-dir DIR  look for debug files there too (may be repeated)\n"
+    "      --raw          leave the cost of the hooks in the times\n"
+    "      --edges        also list callers with their callees (table, json)\n"
+    "      --no-lines     do not search for source lines\n"
+    "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
     "      --color WHEN   auto, always, never\n"
     "  -o, --output FILE  instead of stdout\n"
     "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
-static const char *take_color(report_options *o, const char *when)
+static const char *read_color(report_options *o, const char *when)
 {
     static const char *const whens[] = { "auto", "always", "never" };
     o->color = when;
     return words_one_of(when, whens, 3) < 3 ? NULL : "auto, always or never";
 }
 
-static const char *take_process(report_options *o, const char *argument)
+static const char *read_process(report_options *o, const char *argument)
 {
     o->main_process = strcmp(argument, "main") == 0;
     return o->main_process || words_u32(argument, 1, UINT32_MAX, &o->process)
                ? NULL
-               : "the number of a process, nor 'main'";
+               : "the number of a process or 'main'";
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     report_options *o = user;
     switch (word) {
@@ -97,20 +97,20 @@ static const char *take(void *user, int word, const char *argument)
     case 'o': o->output = argument; return NULL;
     case REFUSED: o->export.flags |= HOTFN_EXPORT_REFUSED; return NULL;
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
-    case COLOR: return take_color(o, argument);
-    case PROCESS: return take_process(o, argument);
+    case COLOR: return read_color(o, argument);
+    case PROCESS: return read_process(o, argument);
     case THREAD:
         return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
     case 'n': o->limit_given = true; return words_limit(argument, &o->export.limit);
     case BY: return words_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
-    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "kept: there is no memory";
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: there is no memory";
     default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
 }
 
-/* no-color.org: NO_COLOR, not empty, wins; a dumb terminal has none. */
+/* NO_COLOR disables colours unless it is empty (no-color.org), and so does a dumb terminal. */
 static bool wants_color(const report_options *o)
 {
     const char *no = getenv("NO_COLOR");
@@ -121,7 +121,7 @@ static bool wants_color(const report_options *o)
     return !o->output && isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static uint32_t terminal_width(const report_options *o)
+static uint32_t get_terminal_width(const report_options *o)
 {
     return o->output ? 0 : fit_columns();
 }
@@ -129,7 +129,7 @@ static uint32_t terminal_width(const report_options *o)
 int hotfn_command_report(int argc, char **argv)
 {
     report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
-    const words w = { usage, "f:n:F:o:", table, take, &o, 0, 1 };
+    const words w = { usage, "f:n:F:o:", table, read_option, &o, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
@@ -149,7 +149,7 @@ int hotfn_command_report(int argc, char **argv)
     }
     hotfn_record_choose_raw(record, o.raw);
     o.export.flags |= wants_color(&o) ? HOTFN_EXPORT_COLOR : 0;
-    o.export.width = terminal_width(&o);
+    o.export.width = get_terminal_width(&o);
     if (!o.limit_given && strcmp(o.format, "table") == 0) {
         o.export.limit = 30;
     }

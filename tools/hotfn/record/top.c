@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn top`: what a program calls now.  Plain ANSI on any terminal; --once for scripts. */
+/* `hotfn top`: the functions that a program calls now.  Uses plain ANSI sequences; --once is for
+ * scripts. */
 #include "top.h"
 #include "cli/cli_options.h"
 
@@ -15,22 +16,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SHORTEST_S 0.1
-#define LONGEST_S 60.0
+#define MIN_INTERVAL_S 0.1
+#define MAX_INTERVAL_S 60.0
 
 static struct termios terminal_before;
 static bool terminal_changed;
-static volatile sig_atomic_t wants_out;
+static volatile sig_atomic_t must_quit;
 
 static const char usage[] =
     "usage: hotfn top [options] [PID|RECORD]\n"
-    "  -d, --interval S     seconds between looks [1]\n"
+    "  -d, --interval S     seconds between samples [1]\n"
     "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
-    "  -f, --filter TEXT    only functions with this in their name\n"
-    "      --threads        threads instead of functions\n"
-    "      --once           look once (twice if it runs, for the rates) and print\n"
+    "  -f, --filter TEXT    only functions whose name contains TEXT\n"
+    "      --threads        show threads instead of functions\n"
+    "      --once           print one sample (two for the rates, if the program runs)\n"
     "      --json           with --once: hotfn.top/1\n"
-    "Without PID or RECORD: hotfn.hfr in this folder, where hotfn run has it.\n";
+    "Without PID or RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
 
 /* ---- The terminal. */
 
@@ -46,7 +47,7 @@ static void restore_terminal(void)
 
 static void on_signal(int signal)
 {
-    wants_out = signal;
+    must_quit = signal;
 }
 
 static bool prepare_terminal(void)
@@ -54,7 +55,7 @@ static bool prepare_terminal(void)
     struct sigaction action = { .sa_handler = on_signal };
     struct termios raw;
     if (!isatty(0) || !isatty(1) || tcgetattr(0, &terminal_before) != 0) {
-        fputs("hotfn top: this is no terminal: use --once\n", stderr);
+        fputs("hotfn top: stdin or stdout is not a terminal: use --once\n", stderr);
         return false;
     }
     raw = terminal_before;
@@ -70,7 +71,7 @@ static bool prepare_terminal(void)
     return true;
 }
 
-static void get_size(uint32_t *columns, uint32_t *lines)
+static void get_terminal_size(uint32_t *columns, uint32_t *lines)
 {
     struct winsize size;
     bool known = ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
@@ -80,7 +81,7 @@ static void get_size(uint32_t *columns, uint32_t *lines)
 
 /* ---- Keys. */
 
-static void type(top_view *v, int key)
+static void edit_filter(top_view *v, int key)
 {
     size_t length = strlen(v->filter);
     if (key == '\n' || key == '\r' || key == 27) {
@@ -99,14 +100,14 @@ static void type(top_view *v, int key)
 static void change_interval(top_view *v, double factor)
 {
     double s = v->interval_s * factor;
-    v->interval_s = s < SHORTEST_S ? SHORTEST_S : s > LONGEST_S ? LONGEST_S : s;
+    v->interval_s = s < MIN_INTERVAL_S ? MIN_INTERVAL_S : s > MAX_INTERVAL_S ? MAX_INTERVAL_S : s;
 }
 
-/* False: leave. */
-static bool take_key(top_view *v, int key)
+/* Returns false if the key quits. */
+static bool handle_key(top_view *v, int key)
 {
     if (v->typing) {
-        type(v, key);
+        edit_filter(v, key);
         return true;
     }
     switch (key) {
@@ -132,13 +133,13 @@ static bool take_key(top_view *v, int key)
     return true;
 }
 
-/* Wait for a key, at most so long: 1 a key came, 0 time is over, -1 leave. */
+/* Wait for a key for at most `seconds`.  Returns 1 after a key, 0 after the time, -1 to quit. */
 static int wait_for_key(top_view *v, double seconds)
 {
     struct pollfd in = { .fd = 0, .events = POLLIN };
     unsigned char key;
     int ready = poll(&in, 1, (int)(seconds * 1000));
-    if (wants_out || (ready < 0 && errno != EINTR)) {
+    if (must_quit || (ready < 0 && errno != EINTR)) {
         return -1;
     }
     if (ready <= 0) {
@@ -147,24 +148,24 @@ static int wait_for_key(top_view *v, double seconds)
     if (read(0, &key, 1) != 1) {
         return -1; /* the terminal is gone */
     }
-    return take_key(v, key) ? 1 : -1;
+    return handle_key(v, key) ? 1 : -1;
 }
 
-/* ---- Looks. */
+/* ---- Samples. */
 
-typedef struct looks {
+typedef struct two_samples {
     top_sample now, before;
     bool has_before;
-} looks;
+} two_samples;
 
-static bool look_again(looks *l, const char *path)
+static bool sample_again(two_samples *l, const char *path)
 {
     top_sample next;
-    if (!top_look(&next, path, &l->now)) {
+    if (!top_take_sample(&next, path, &l->now)) {
         return false;
     }
     if (l->has_before) {
-        top_forget(&l->before);
+        top_free_sample(&l->before);
     }
     l->before = l->now;
     l->now = next;
@@ -172,64 +173,64 @@ static bool look_again(looks *l, const char *path)
     return true;
 }
 
-static void forget(looks *l)
+static void free_samples(two_samples *l)
 {
-    top_forget(&l->now);
+    top_free_sample(&l->now);
     if (l->has_before) {
-        top_forget(&l->before);
+        top_free_sample(&l->before);
     }
 }
 
-static double clock_s(void)
+static double get_clock_s(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Show, and handle keys until the next look is due; false: leave. */
-static bool show_until_due(looks *l, top_view *v)
+/* Show the samples and handle keys until the next sample is due.  Returns false to quit. */
+static bool show_until_due(two_samples *l, top_view *v)
 {
-    double due = clock_s() + v->interval_s;
+    double due = get_clock_s() + v->interval_s;
     uint32_t columns, lines;
     for (;;) {
-        double left = due - clock_s();
-        get_size(&columns, &lines);
+        double remaining = due - get_clock_s();
+        get_terminal_size(&columns, &lines);
         top_show(&l->now, l->has_before ? &l->before : NULL, v, columns, lines);
-        int came = wait_for_key(v, left > 0 ? left : 0);
+        int came = wait_for_key(v, remaining > 0 ? remaining : 0);
         if (came < 0) {
             return false;
         }
         if (came == 0 && !v->frozen) {
             return true;
         }
-        due = v->frozen && came == 0 ? clock_s() + v->interval_s : due;
+        due = v->frozen && came == 0 ? get_clock_s() + v->interval_s : due;
     }
 }
 
-static int watch(looks *l, top_view *v, const char *path)
+static int watch_record(two_samples *l, top_view *v, const char *path)
 {
-    bool well = true;
+    bool ok = true;
     if (!prepare_terminal()) {
         return TOOL_FAILED;
     }
     while (show_until_due(l, v)) {
-        if (l->now.info.state == HOTFN_RECORD_LIVE && !look_again(l, path)) {
-            well = false; /* said why, below the restored screen too */
+        if (l->now.info.state == HOTFN_RECORD_LIVE && !sample_again(l, path)) {
+            ok = false; /* the message stays visible on the restored screen */
             break;
         }
     }
     restore_terminal();
-    return well ? TOOL_OK : TOOL_FAILED;
+    return ok ? TOOL_OK : TOOL_FAILED;
 }
 
-static int once(looks *l, const top_view *v, const char *path, bool json)
+static int print_once(two_samples *l, const top_view *v, const char *path, bool json)
 {
     struct timespec wait = { (time_t)v->interval_s,
                              (long)((v->interval_s - (double)(time_t)v->interval_s) * 1e9) };
     if (l->now.info.state == HOTFN_RECORD_LIVE) {
         nanosleep(&wait, NULL);
-        if (!look_again(l, path)) {
+        if (!sample_again(l, path)) {
             return TOOL_FAILED;
         }
     }
@@ -250,7 +251,7 @@ typedef struct choices {
     bool once, json;
 } choices;
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
     choices *c = user;
     top_view *v = &c->view;
@@ -258,7 +259,7 @@ static const char *take(void *user, int word, const char *argument)
     switch (word) {
     case 'd':
         v->interval_s = strtod(argument, &end);
-        return *end == 0 && v->interval_s >= SHORTEST_S && v->interval_s <= LONGEST_S
+        return *end == 0 && v->interval_s >= MIN_INTERVAL_S && v->interval_s <= MAX_INTERVAL_S
                    ? NULL
                    : "a number of seconds from 0.1 to 60";
     case 'f': snprintf(v->filter, sizeof v->filter, "%s", argument); return NULL;
@@ -284,25 +285,25 @@ int hotfn_command_top(int argc, char **argv)
     };
     const char *no = getenv("NO_COLOR");
     choices c = { .view = { .interval_s = 1, .color = !(no && no[0]) } };
-    const words w = { usage, "d:f:", table, take, &c, 0, 1 };
+    const words w = { usage, "d:f:", table, read_option, &c, 0, 1 };
     char path[4096];
-    looks l = { 0 };
+    two_samples l = { 0 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
     if (c.json && !c.once) {
-        fputs("hotfn top: --json only with --once\n", stderr);
+        fputs("hotfn top: --json needs --once\n", stderr);
         return TOOL_USAGE;
     }
     const char *named = words_record(argv[0], usage, argc, argv);
     if (!named) {
         return TOOL_USAGE;
     }
-    if (!top_find(named, path, sizeof path) || !top_look(&l.now, path, NULL)) {
+    if (!top_find_record(named, path, sizeof path) || !top_take_sample(&l.now, path, NULL)) {
         return TOOL_FAILED;
     }
-    status = c.once ? once(&l, &c.view, path, c.json) : watch(&l, &c.view, path);
-    forget(&l);
+    status = c.once ? print_once(&l, &c.view, path, c.json) : watch_record(&l, &c.view, path);
+    free_samples(&l);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a record says now, and what changed since: the record is opened anew for each look, since a
- * copy of it is read. */
+/* Samples of a record: its counts now, and the rates since the sample before.  The record is opened
+ * again for each sample, since opening copies it. */
 #include "top.h"
 
 #include <dirent.h>
@@ -13,7 +13,8 @@
 
 #define RECORD_LINK "/memfd:hotfn-record"
 
-/* ---- Of a process: its record is open in `hotfn run`, which is it or one of its parents. */
+/* ---- The record of a process: `hotfn run` has it open, which is the process or one of its
+ * ancestors. */
 
 static bool find_among_files(uint32_t pid, char *path, size_t bytes)
 {
@@ -36,7 +37,7 @@ static bool find_among_files(uint32_t pid, char *path, size_t bytes)
     return found;
 }
 
-static uint32_t parent_of(uint32_t pid)
+static uint32_t get_parent(uint32_t pid)
 {
     char path[64], line[256];
     uint32_t parent = 0;
@@ -53,7 +54,7 @@ static uint32_t parent_of(uint32_t pid)
     return parent;
 }
 
-bool top_find(const char *what, char *path, size_t bytes)
+bool top_find_record(const char *what, char *path, size_t bytes)
 {
     char *end;
     unsigned long pid = strtoul(what, &end, 10);
@@ -65,25 +66,25 @@ bool top_find(const char *what, char *path, size_t bytes)
         if (find_among_files(at, path, bytes)) {
             return true;
         }
-        at = parent_of(at);
+        at = get_parent(at);
     }
     fprintf(stderr,
-            "hotfn top: process %lu does not count into a record that can be seen from here "
-            "(start it with hotfn run, or name the record)\n",
+            "hotfn top: no record of process %lu can be read (start the process with hotfn run, or "
+            "name the record)\n",
             pid);
     return false;
 }
 
-/* ---- A look. */
+/* ---- A sample. */
 
-static uint64_t now_ns(void)
+static uint64_t get_clock_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static bool fill(top_sample *s)
+static bool fill_counts(top_sample *s)
 {
     s->calls = calloc(s->info.function_count + 1u, sizeof *s->calls);
     s->self = calloc(s->info.function_count + 1u, sizeof *s->self);
@@ -111,7 +112,7 @@ static bool fill(top_sample *s)
     return true;
 }
 
-static double seconds_of(const top_sample *s, const top_sample *before)
+static double get_period_s(const top_sample *s, const top_sample *before)
 {
     struct timespec now;
     uint64_t end = s->info.end_ns;
@@ -125,7 +126,7 @@ static double seconds_of(const top_sample *s, const top_sample *before)
     return end > s->info.start_ns ? (double)(end - s->info.start_ns) / 1e9 : 0;
 }
 
-bool top_look(top_sample *out, const char *path, const top_sample *before)
+bool top_take_sample(top_sample *out, const char *path, const top_sample *before)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
@@ -134,26 +135,26 @@ bool top_look(top_sample *out, const char *path, const top_sample *before)
         hotfn_tool_fail("top", &err);
         return false;
     }
-    out->at_ns = now_ns();
+    out->at_ns = get_clock_ns();
     hotfn_record_get_info(out->record, &out->info);
     hotfn_record_get_time_info(out->record, &time);
     hotfn_record_get_budget(out->record, &out->budget);
     out->timed = time.flags != 0;
     out->times_note = time.note;
     if (!before) {
-        hotfn_tool_tell_times("top", path, out->record);
+        hotfn_tool_warn_unread_times("top", path, out->record);
     }
     out->with_memory = time.flags & HOTFN_TIMING_ALLOC;
-    out->seconds = seconds_of(out, before);
-    if (!fill(out)) {
+    out->seconds = get_period_s(out, before);
+    if (!fill_counts(out)) {
         fputs("hotfn top: no memory\n", stderr);
-        top_forget(out);
+        top_free_sample(out);
         return false;
     }
     return true;
 }
 
-void top_forget(top_sample *s)
+void top_free_sample(top_sample *s)
 {
     hotfn_record_close(s->record);
     free(s->calls);
@@ -165,12 +166,12 @@ void top_forget(top_sample *s)
 
 /* ---- Rows. */
 
-static double per_second(const top_sample *s, uint64_t now, uint64_t then)
+static double compute_rate(const top_sample *s, uint64_t now, uint64_t then)
 {
     return s->seconds > 0 && now > then ? (double)(now - then) / s->seconds : 0;
 }
 
-static bool is_wanted(const top_sample *s, const top_view *view, uint32_t function)
+static bool is_shown(const top_sample *s, const top_view *view, uint32_t function)
 {
     char shown[8192];
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -186,7 +187,7 @@ static bool is_wanted(const top_sample *s, const top_view *view, uint32_t functi
             strcasestr(shown, view->filter));
 }
 
-static top_row function_row(const top_sample *s, const top_sample *before, uint32_t i)
+static top_row make_function_row(const top_sample *s, const top_sample *before, uint32_t i)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     bool known = before && i < before->info.function_count;
@@ -199,11 +200,11 @@ static top_row function_row(const top_sample *s, const top_sample *before, uint3
                       .total_ns = t.total_ns,
                       .memory = t.self_alloc,
                       .watched = hotfn_record_get_budget_state(s->record, i),
-                      .rate = per_second(s, s->calls[i], known ? before->calls[i] : 0),
-                      .busy = per_second(s, s->self[i], known ? before->self[i] : 0) / 1e9 };
+                      .rate = compute_rate(s, s->calls[i], known ? before->calls[i] : 0),
+                      .busy = compute_rate(s, s->self[i], known ? before->self[i] : 0) / 1e9 };
 }
 
-static top_row thread_row(const top_sample *s, const top_sample *before, uint32_t i)
+static top_row make_thread_row(const top_sample *s, const top_sample *before, uint32_t i)
 {
     bool known = before && i < before->info.thread_count;
     return (top_row){
@@ -211,12 +212,12 @@ static top_row thread_row(const top_sample *s, const top_sample *before, uint32_
         .calls = s->thread_calls[i],
         .self_ns = s->thread_busy[i],
         .total_ns = s->thread_busy[i],
-        .rate = per_second(s, s->thread_calls[i], known ? before->thread_calls[i] : 0),
-        .busy = per_second(s, s->thread_busy[i], known ? before->thread_busy[i] : 0) / 1e9
+        .rate = compute_rate(s, s->thread_calls[i], known ? before->thread_calls[i] : 0),
+        .busy = compute_rate(s, s->thread_busy[i], known ? before->thread_busy[i] : 0) / 1e9
     };
 }
 
-static int by_rate(const void *left, const void *right)
+static int compare_by_rate(const void *left, const void *right)
 {
     const top_row *a = left, *b = right;
     if (a->rate < b->rate || a->rate > b->rate) {
@@ -230,28 +231,30 @@ static int by_rate(const void *left, const void *right)
     static int name(const void *left, const void *right)                                           \
     {                                                                                              \
         const top_row *a = left, *b = right;                                                       \
-        return a->field != b->field ? (a->field < b->field ? 1 : -1) : by_rate(left, right);       \
+        return a->field != b->field ? (a->field < b->field ? 1 : -1)                               \
+                                    : compare_by_rate(left, right);                                \
     }
-COMPARE(by_calls, calls)
-COMPARE(by_self, self_ns)
-COMPARE(by_total, total_ns)
-COMPARE(by_alloc, memory.allocated_bytes)
+COMPARE(compare_by_calls, calls)
+COMPARE(compare_by_self, self_ns)
+COMPARE(compare_by_total, total_ns)
+COMPARE(compare_by_alloc, memory.allocated_bytes)
 
 const char *const top_orders[TOP_ORDERS] = { "rate", "calls", "self", "total", "alloc" };
 
-top_row *top_rows(const top_sample *s, const top_sample *before, const top_view *view,
-                  uint32_t *count)
+top_row *top_sort_rows(const top_sample *s, const top_sample *before, const top_view *view,
+                       uint32_t *count)
 {
-    static int (*const orders[TOP_ORDERS])(
-        const void *, const void *) = { by_rate, by_calls, by_self, by_total, by_alloc };
-    uint32_t most = view->threads ? s->info.thread_count : s->info.function_count;
-    top_row *rows = calloc(most + 1u, sizeof *rows);
+    static int (*const orders[TOP_ORDERS])(const void *, const void *) = {
+        compare_by_rate, compare_by_calls, compare_by_self, compare_by_total, compare_by_alloc
+    };
+    uint32_t max_rows = view->threads ? s->info.thread_count : s->info.function_count;
+    top_row *rows = calloc(max_rows + 1u, sizeof *rows);
     *count = 0;
-    for (uint32_t i = 0; rows && i < most; i++) {
+    for (uint32_t i = 0; rows && i < max_rows; i++) {
         if (view->threads) {
-            rows[(*count)++] = thread_row(s, before, i);
-        } else if (is_wanted(s, view, i)) {
-            rows[(*count)++] = function_row(s, before, i);
+            rows[(*count)++] = make_thread_row(s, before, i);
+        } else if (is_shown(s, view, i)) {
+            rows[(*count)++] = make_function_row(s, before, i);
         }
     }
     if (rows) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is put together first
- * and written at once, so that it does not flicker. */
+/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is built in memory and
+ * written at once, so that it does not flicker. */
 #include "top.h"
 
 #include "cli/budget_words.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *name_of(const top_sample *s, const top_view *view, uint32_t index, char *out,
-                           size_t bytes)
+static const char *get_name(const top_sample *s, const top_view *view, uint32_t index, char *out,
+                            size_t bytes)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -27,7 +27,7 @@ static const char *name_of(const top_sample *s, const top_view *view, uint32_t i
     return hotfn_tool_demangle(NULL, f.name, out, bytes) > 0 ? out : f.name;
 }
 
-static const char *time_text(uint64_t ns, char out[32])
+static const char *format_time(uint64_t ns, char out[32])
 {
     double s = (double)ns / 1e9;
     snprintf(out, 32,
@@ -42,7 +42,7 @@ static const char *time_text(uint64_t ns, char out[32])
     return out;
 }
 
-static const char *bytes_text(uint64_t bytes, char out[32])
+static const char *format_bytes(uint64_t bytes, char out[32])
 {
     static const char units[] = "kMGT";
     double value = (double)bytes;
@@ -63,8 +63,8 @@ static const char *bytes_text(uint64_t bytes, char out[32])
     return out;
 }
 
-/* How many functions are watched less closely than was asked for, now. */
-static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
+/* The share of the hooks, and how many functions the budget unhooked or times less. */
+static void print_budget(FILE *out, const top_sample *s, uint32_t columns)
 {
     char line[400];
     watched_less w;
@@ -80,7 +80,7 @@ static void put_budget(FILE *out, const top_sample *s, uint32_t columns)
     fit_cut(out, line, columns);
 }
 
-static void put_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
+static void print_head(FILE *out, const top_sample *s, const top_view *view, uint32_t columns)
 {
     char line[600], grouped[32], pid[32];
     uint64_t calls = 0;
@@ -100,25 +100,25 @@ static void put_head(FILE *out, const top_sample *s, const top_view *view, uint3
              view->typing ? "_" : "");
     fit_cut(out, line, columns);
     fputs("\033[K\n", out);
-    put_budget(out, s, columns);
-    fit_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* one line for either */
+    print_budget(out, s, columns);
+    fit_cut(out, s->budget.share_ppm ? "" : s->times_note, columns); /* both share one line */
     fputs("\033[K\n", out);
 }
 
-/* ---- The columns: their widths, 0 where there is none. */
+/* ---- The columns: their widths; a column of width 0 is not shown. */
 
 enum { RATE, CALLS, SELF, TOTAL, MEMORY, BUSY, COLUMNS };
-#define NARROW 13      /* of rate and calls: 999,999,999/s */
-#define NAMES_LEAST 16 /* with less room for them columns go */
+#define NARROW_WIDTH 13     /* of rate and calls: 999,999,999/s */
+#define MIN_NAME_COLUMNS 16 /* columns are dropped until names have this room */
 
 typedef struct layout {
     uint32_t widths[COLUMNS];
     uint32_t room; /* for the name */
 } layout;
 
-static uint32_t room_for_names(const layout *l, uint32_t terminal)
+static uint32_t compute_name_columns(const layout *l, uint32_t terminal)
 {
-    uint32_t taken = 1; /* two blanks before the name, one before each column but the first */
+    uint32_t taken = 1; /* two spaces before the name, one before each column but the first */
     for (uint32_t i = 0; i < COLUMNS; i++) {
         taken += l->widths[i] ? l->widths[i] + 1 : 0;
     }
@@ -127,23 +127,24 @@ static uint32_t room_for_names(const layout *l, uint32_t terminal)
 
 static layout choose_columns(const top_sample *s, const top_view *view, uint32_t terminal)
 {
-    static const uint8_t least_telling[] = { BUSY, TOTAL, MEMORY, SELF, CALLS, RATE };
-    static const uint8_t of_order[] = { RATE, CALLS, SELF, TOTAL, MEMORY };
+    static const uint8_t drop_order[] = { BUSY, TOTAL, MEMORY, SELF, CALLS, RATE };
+    static const uint8_t sort_column[] = { RATE, CALLS, SELF, TOTAL, MEMORY };
     uint32_t time = s->timed ? 11 : 0, memory = s->with_memory && !view->threads ? 9 : 0;
     layout l = { { 16, 16, time, time, memory, s->timed ? 5 : 0 }, 0 };
-    if (room_for_names(&l, terminal) < NAMES_LEAST) {
-        l.widths[RATE] = l.widths[CALLS] = NARROW;
+    if (compute_name_columns(&l, terminal) < MIN_NAME_COLUMNS) {
+        l.widths[RATE] = l.widths[CALLS] = NARROW_WIDTH;
     }
-    for (uint32_t i = 0; i < sizeof least_telling; i++) {
-        if (room_for_names(&l, terminal) < NAMES_LEAST && least_telling[i] != of_order[view->by]) {
-            l.widths[least_telling[i]] = 0;
+    for (uint32_t i = 0; i < sizeof drop_order; i++) {
+        if (compute_name_columns(&l, terminal) < MIN_NAME_COLUMNS &&
+            drop_order[i] != sort_column[view->by]) {
+            l.widths[drop_order[i]] = 0;
         }
     }
-    l.room = room_for_names(&l, terminal);
+    l.room = compute_name_columns(&l, terminal);
     return l;
 }
 
-static void put_cell(FILE *out, const layout *l, uint32_t column, const char *text)
+static void print_cell(FILE *out, const layout *l, uint32_t column, const char *text)
 {
     bool first = true;
     for (uint32_t i = 0; i < column; i++) {
@@ -154,35 +155,35 @@ static void put_cell(FILE *out, const layout *l, uint32_t column, const char *te
     }
 }
 
-static void put_titles(FILE *out, const top_view *view, const layout *l)
+static void print_titles(FILE *out, const top_view *view, const layout *l)
 {
     static const char *const titles[] = {
         "calls/s", "calls", "self", "total", "allocated", "busy"
     };
     for (uint32_t i = 0; i < COLUMNS; i++) {
-        put_cell(out, l, i, titles[i]);
+        print_cell(out, l, i, titles[i]);
     }
     fprintf(out, "  %s", view->threads ? "thread" : "function");
 }
 
-static void put_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
-                    const layout *l)
+static void print_row(FILE *out, const top_sample *s, const top_view *view, const top_row *row,
+                      const layout *l)
 {
     char text[64], grouped[32], name[8192];
     bool counted_only = row->total_ns == 0 && !view->threads;
     snprintf(text, sizeof text, "%s/s", listing_grouped((uint64_t)(row->rate + 0.5), grouped));
-    put_cell(out, l, RATE, text);
-    /* what was called while the function was unhooked is missing: a lower bound */
+    print_cell(out, l, RATE, text);
+    /* a lower bound: calls while the function was unhooked were not counted */
     snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
              listing_grouped(row->calls, grouped));
-    put_cell(out, l, CALLS, text);
-    put_cell(out, l, SELF, counted_only ? "-" : time_text(row->self_ns, grouped));
-    put_cell(out, l, TOTAL, counted_only ? "-" : time_text(row->total_ns, grouped));
-    put_cell(out, l, MEMORY, bytes_text(row->memory.allocated_bytes, grouped));
+    print_cell(out, l, CALLS, text);
+    print_cell(out, l, SELF, counted_only ? "-" : format_time(row->self_ns, grouped));
+    print_cell(out, l, TOTAL, counted_only ? "-" : format_time(row->total_ns, grouped));
+    print_cell(out, l, MEMORY, format_bytes(row->memory.allocated_bytes, grouped));
     snprintf(text, sizeof text, "%.0f%%", row->busy * 100);
-    put_cell(out, l, BUSY, text);
+    print_cell(out, l, BUSY, text);
     fputs("  ", out);
-    fit_name(out, name_of(s, view, row->index, name, sizeof name), l->room);
+    fit_name(out, get_name(s, view, row->index, name, sizeof name), l->room);
 }
 
 void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
@@ -192,23 +193,23 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
     size_t bytes = 0;
     uint32_t count = 0, room = lines > 6 ? lines - 5 : 1;
     FILE *out = open_memstream(&text, &bytes);
-    top_row *rows = out ? top_rows(s, before, view, &count) : NULL;
+    top_row *rows = out ? top_sort_rows(s, before, view, &count) : NULL;
     layout l = choose_columns(s, view, columns);
     if (rows) {
         uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
         fputs("\033[H", out);
-        put_head(out, s, view, columns);
+        print_head(out, s, view, columns);
         fputs(view->color ? "\033[2m" : "", out);
-        put_titles(out, view, &l);
+        print_titles(out, view, &l);
         fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
         for (uint32_t i = first; i < count && i - first < room; i++) {
-            put_row(out, s, view, &rows[i], &l);
+            print_row(out, s, view, &rows[i], &l);
             fputs("\033[K\n", out);
         }
         fputs("\033[J", out);
         fprintf(out, "\033[%" PRIu32 ";1H", lines);
         fit_cut(out,
-                view->typing ? "type a part of a name, Enter ends"
+                view->typing ? "type a part of a name, then Enter"
                 : columns < 66
                     ? "q quit  / filter  T threads  f freeze"
                     : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
@@ -223,17 +224,17 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
     free(text);
 }
 
-/* The same for a script or a pipe: no cursor is moved. */
+/* The same without cursor movement, for a script or a pipe. */
 void top_print(const top_sample *s, const top_sample *before, const top_view *view)
 {
     uint32_t count = 0;
-    top_row *rows = top_rows(s, before, view, &count);
+    top_row *rows = top_sort_rows(s, before, view, &count);
     layout l = choose_columns(s, view, UINT32_MAX);
-    l.widths[BUSY] = 0; /* of the run that is over it would say nothing */
-    put_titles(stdout, view, &l);
+    l.widths[BUSY] = 0; /* it would mean nothing for a finished run */
+    print_titles(stdout, view, &l);
     putchar('\n');
     for (uint32_t i = 0; i < count; i++) {
-        put_row(stdout, s, view, &rows[i], &l);
+        print_row(stdout, s, view, &rows[i], &l);
         putchar('\n');
     }
     free(rows);

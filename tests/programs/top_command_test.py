@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn top` beside a program that runs: found by its process, its calls grow, its rates are those of
-the last look.
+"""`hotfn top` on a running program: the record is found by the process id, calls grow, and rates are
+those since the sample before.
 
 HOTFN names the program.
 """
@@ -41,15 +41,15 @@ def top(what):
 
 
 def wait_for_calls(record):
-    """Until there is a record and all of the program's loop ran; a busy machine takes its time."""
+    """Wait until the record exists and the loop of the program ran once."""
     while not record.exists():
         time.sleep(0.05)
     while not (top(record)[1].get("seldom") or {"calls": 0})["calls"]:
         pass
 
 
-def the_sums_agree_while_it_stands(pid, record):
-    """A running program goes on between two looks at its slots: these are looked at while it is stopped."""
+def check_sums_of_a_stopped_program(pid, record):
+    """A running program calls functions while its slots are read one after the other, so it is stopped."""
     os.kill(pid, signal.SIGSTOP)
     try:
         document, found = top(record)
@@ -61,7 +61,7 @@ def the_sums_agree_while_it_stands(pid, record):
     return often
 
 
-def rates_are_those_of_the_look(record):
+def check_rates_since_the_last_sample(record):
     def measure():
         _, found = top(record)
         often, seldom = (found[name]["calls_per_second"] for name in ("often", "seldom"))
@@ -78,8 +78,8 @@ def top_follows_a_program(folder):
     try:
         wait_for_calls(record)
         pid = top(record)[0]["pid"]
-        before = the_sums_agree_while_it_stands(pid, record)
-        rates_are_those_of_the_look(record)
+        before = check_sums_of_a_stopped_program(pid, record)
+        check_rates_since_the_last_sample(record)
         _, later = top(pid)  # by process: the same record
         assert later["often"]["calls"] > before, (before, later)
     finally:
