@@ -88,7 +88,7 @@ void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change)
     uint8_t *state = hfn_live_budget_state(live, change->function);
     uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
 
-    word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_AT_LEAST : 0);
+    word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_LOWER_BOUND : 0);
     if (change->from == HOTFN_BUDGET_TIMED) {
         word |= HOTFN_BUDGET_REDUCED;
     }

@@ -31,7 +31,7 @@ typedef struct hfn_budget_change {
     uint32_t cost_ppm;         /* share of the processor time, just before         */
     uint32_t function;         /* index in the record                              */
     uint32_t from, to;         /* HOTFN_BUDGET_TIMED ...                           */
-    uint32_t why;              /* HOTFN_BUDGET_TOO_DEAR ...                        */
+    uint32_t why;              /* HOTFN_BUDGET_OVER_BUDGET ...                        */
     uint32_t spare[3];
 } hfn_budget_change;
 

@@ -503,5 +503,5 @@ bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
     }
     add_up_threads(m, out);
     t->present = true;
-    return hfn_times_settle(t, out->slot_count, out->thread_count);
+    return hfn_times_validate(t, out->slot_count, out->thread_count);
 }

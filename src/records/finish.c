@@ -121,7 +121,7 @@ static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out
                 : read_times(live, &now, err);
     if (status == HOTFN_OK) {
         ok = (!from || hfn_times_subtract(&now, &from->times)) &&
-             hfn_times_settle(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
+             hfn_times_validate(&now, live->slot_count, thread_count) && hfn_times_pack(out, &now);
         status = ok ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     }
     hfn_times_finish(&now);

@@ -147,7 +147,7 @@ hotfn_status hfn_record_load_times(hotfn_record *r, const hfn_source *in, hotfn_
     if (status != HOTFN_OK || !r->times.present) {
         return status;
     }
-    if (!make_slot_functions(r) || !hfn_times_settle(&r->times, r->slot_count, r->thread_count)) {
+    if (!make_slot_functions(r) || !hfn_times_validate(&r->times, r->slot_count, r->thread_count)) {
         return no_memory(r, err);
     }
     return HOTFN_OK;

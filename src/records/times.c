@@ -378,7 +378,7 @@ static void settle_events(hfn_times *t, uint32_t slots)
     t->event_count = kept;
 }
 
-bool hfn_times_settle(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
+bool hfn_times_validate(hfn_times *t, uint32_t slot_count, uint32_t thread_count)
 {
     uint32_t threads = thread_count < t->thread_count ? thread_count : t->thread_count;
 

@@ -55,7 +55,7 @@ typedef struct hfn_times {
     hfn_time_event *events; /* a thread's after another's, oldest first */
     uint64_t *event_ends;   /* [thread_count] */
     uint64_t event_count, event_capacity;
-    uint32_t nodes_dropped; /* by hfn_times_settle: they made no sense */
+    uint32_t nodes_dropped; /* by hfn_times_validate: they made no sense */
 } hfn_times;
 
 void hfn_times_init(hfn_times *times, const hotfn_env *env);
@@ -95,7 +95,7 @@ void hfn_times_find_cost(hfn_times *times);
 
 /* Order the nodes, cut off whatever points nowhere; slots and threads beyond the counts are dropped.
  * False: no memory. */
-bool hfn_times_settle(hfn_times *times, uint32_t slot_count, uint32_t thread_count);
+bool hfn_times_validate(hfn_times *times, uint32_t slot_count, uint32_t thread_count);
 
 /* times -= from, which is an earlier state of the same live record; before either is settled.
  * Smallest and largest stay those of the whole run.  False: no memory. */

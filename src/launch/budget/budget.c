@@ -296,11 +296,11 @@ void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns
         .function = f->function,
         .from = f->level,
         .to = level,
-        .why = level > f->level ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY,
+        .why = level > f->level ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY,
     };
 
     hfn_live_note_change(b->live, &change);
-    if (change.why == HOTFN_BUDGET_TOO_DEAR) {
+    if (change.why == HOTFN_BUDGET_OVER_BUDGET) {
         bool again = f->wait_ns > 0 && b->header->cpu_ns - f->came_ns < COOLED_NS;
         f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_BACK_NS;
         f->wait_ns = f->wait_ns < MOST_BACK_NS ? f->wait_ns : MOST_BACK_NS;

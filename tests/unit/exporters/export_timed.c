@@ -58,7 +58,7 @@ static void note(hotfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
                             .function = 0,
                             .from = from,
                             .to = to,
-                            .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+                            .why = to > from ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY };
 
     hfn_live_note_change(live, &c);
 }

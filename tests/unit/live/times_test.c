@@ -211,7 +211,7 @@ static void nodes_that_no_call_has_begun_are_no_places(void)
     CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout,
                                      live->layout.file_bytes, 1, 10, 0, "", NULL),
                  HOTFN_OK);
-    CHECK(hfn_times_settle(&times, 10, 1));
+    CHECK(hfn_times_validate(&times, 10, 1));
     CHECK_EQ_U64(times.node_count, 1);
     CHECK_EQ_U64(times.nodes[0].slot, 5);
     CHECK_EQ_U64(times.nodes[0].calls, 7);

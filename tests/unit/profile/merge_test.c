@@ -269,7 +269,7 @@ static void write_times(const char *path, const hfn_time_cell cells[3], uint32_t
     r->times.header.clock_went_back = 2 * odd;
     r->times.header.nodes_merged = 3 * odd;
     r->times.header.sample_mean = odd == 2 ? 7 : 5;
-    CHECK(hfn_times_settle(&r->times, r->slot_count, r->thread_count));
+    CHECK(hfn_times_validate(&r->times, r->slot_count, r->thread_count));
     CHECK_EQ_I64(hfn_record_write(r, path, NULL), HOTFN_OK);
     hotfn_record_close(r);
     free(m);

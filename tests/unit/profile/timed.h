@@ -231,7 +231,7 @@ static inline void timed_attach(const char *path, const timed_model *m, uint32_t
         exit(1);
     }
     timed_fill(&r->times, m, threads);
-    CHECK(hfn_times_settle(&r->times, r->slot_count, r->thread_count));
+    CHECK(hfn_times_validate(&r->times, r->slot_count, r->thread_count));
     CHECK_EQ_I64(hfn_record_write(r, path, &err), HOTFN_OK);
     hotfn_record_close(r);
 }

@@ -434,7 +434,7 @@ static void trees_that_make_no_sense_are_cut_down(void)
     t.present = true;
     CHECK(hfn_times_make_threads(&t, 1) && hfn_times_make_nodes(&t, 9, false));
     memcpy(t.nodes, nodes, sizeof nodes);
-    CHECK(hfn_times_settle(&t, 3, 1));
+    CHECK(hfn_times_validate(&t, 3, 1));
     CHECK_EQ_U64(t.node_count, 2);
     CHECK_EQ_U64(t.nodes[0].calls, 7);
     CHECK_EQ_U64(t.nodes[1].parent, 0);

@@ -41,7 +41,7 @@ static void note_change(hotfn_live *live, uint32_t function, uint32_t from, uint
                                  .function = function,
                                  .from = from,
                                  .to = to,
-                                 .why = to > from ? HOTFN_BUDGET_TOO_DEAR : HOTFN_BUDGET_TRY };
+                                 .why = to > from ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY };
 
     hfn_live_note_change(live, &change);
 }
@@ -65,11 +65,12 @@ static void check_record(const char *path)
     CHECK_EQ_U64(c.function, 2);
     CHECK_EQ_U64(c.at_ns, 300);
     CHECK_EQ_U64(c.to, HOTFN_BUDGET_COUNTED);
-    CHECK_EQ_U64(c.why, HOTFN_BUDGET_TOO_DEAR);
+    CHECK_EQ_U64(c.why, HOTFN_BUDGET_OVER_BUDGET);
     CHECK_EQ_I64(hotfn_record_get_change(r, 3, &c), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 0), 0);
     /* it was hooked again; its count stays a lower bound */
-    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_AT_LEAST);
+    CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1),
+                 HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_LOWER_BOUND);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 2), HOTFN_BUDGET_COUNTED | HOTFN_BUDGET_REDUCED);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, UINT32_MAX), 0);
     hotfn_record_close(r);
@@ -87,7 +88,7 @@ static void check_merged(void)
     for (uint32_t i = 0; i < 3; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_get_function(r, i, &f);
-        CHECK_EQ_U64(!!(hotfn_record_get_budget_state(r, i) & HOTFN_BUDGET_AT_LEAST),
+        CHECK_EQ_U64(!!(hotfn_record_get_budget_state(r, i) & HOTFN_BUDGET_LOWER_BOUND),
                      strcmp(f.name, "second") == 0);
     }
     hotfn_record_close(r);
@@ -138,7 +139,7 @@ static void changes_without_room_are_counted_and_set_states(void)
     CHECK_EQ_U64(b.change_count, HFN_BUDGET_CHANGES);
     CHECK_EQ_U64(b.changes_lost, 1);
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1),
-                 HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_AT_LEAST);
+                 HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_LOWER_BOUND);
     hotfn_record_close(r);
     hotfn_live_close(live);
 }

@@ -218,7 +218,7 @@ static void those_that_are_slow_by_then_are_slow_calls(void)
     times.slow[0] = (hfn_slow_call){ .sequence = 4, .ticks = 300, .node = 1, .slot = INNER };
     times.nodes[0].parent = times.nodes[1].parent = UINT32_MAX;
     take(s, two, 2);
-    CHECK(hfn_times_settle(&times, 10, 2));
+    CHECK(hfn_times_validate(&times, 10, 2));
     CHECK_EQ_U64(times.slow_count, 2);
     CHECK_EQ_U64(times.header.slow_used, 5);
     CHECK_EQ_U64(times.slow[0].ticks, 300);

@@ -10,7 +10,7 @@ watched_less budget_count_watched(const hotfn_record *record)
     for (uint32_t i = 0; i < info.function_count; i++) {
         uint32_t state = hotfn_record_get_budget_state(record, i);
         w.unhooked += (state & HOTFN_BUDGET_LEVEL) == HOTFN_BUDGET_UNHOOKED;
-        w.ever += (state & HOTFN_BUDGET_AT_LEAST) != 0;
+        w.ever += (state & HOTFN_BUDGET_LOWER_BOUND) != 0;
         w.timed_less += (state & HOTFN_BUDGET_REDUCED) != 0;
     }
     return w;

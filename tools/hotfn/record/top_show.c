@@ -174,7 +174,7 @@ static void print_row(FILE *out, const top_sample *s, const top_view *view, cons
     snprintf(text, sizeof text, "%s/s", listing_grouped((uint64_t)(row->rate + 0.5), grouped));
     print_cell(out, l, RATE, text);
     /* a lower bound: calls while the function was unhooked were not counted */
-    snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_AT_LEAST ? ">" : "",
+    snprintf(text, sizeof text, "%s%s", row->watched & HOTFN_BUDGET_LOWER_BOUND ? ">" : "",
              listing_grouped(row->calls, grouped));
     print_cell(out, l, CALLS, text);
     print_cell(out, l, SELF, counted_only ? "-" : format_time(row->self_ns, grouped));
@@ -251,7 +251,7 @@ static void add_watched(hotfn_json *o, const top_sample *s, const top_row *row)
     }
     if (row->watched) {
         json_add_text(o, "watched", budget_level_name(row->watched));
-        json_add_bool(o, "calls_at_least", row->watched & HOTFN_BUDGET_AT_LEAST);
+        json_add_bool(o, "calls_at_least", row->watched & HOTFN_BUDGET_LOWER_BOUND);
     }
 }
 
@@ -260,11 +260,11 @@ static void write_rows(hotfn_json_writer *out, const top_sample *s, const top_sa
 {
     uint32_t count = 0;
     char name[8192];
-    top_row *rows = top_rows(s, before, view, &count);
+    top_row *rows = top_sort_rows(s, before, view, &count);
     hotfn_json_begin_array(out, key);
     for (uint32_t i = 0; i < count; i++) {
         hotfn_json *o = hotfn_json_create_object();
-        json_add_text(o, "name", name_of(s, view, rows[i].index, name, sizeof name));
+        json_add_text(o, "name", get_name(s, view, rows[i].index, name, sizeof name));
         json_add_number(o, "calls", rows[i].calls);
         json_add_decimal(o, "calls_per_second", rows[i].rate, 3);
         if (s->timed) {
