@@ -6,9 +6,9 @@
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
-#include "run/run.h"
 
 #include <gnu/libc-version.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,9 +239,10 @@ static void look_at_agent(doctor_finding *f)
 {
     char path[PATH_MAX], real[PATH_MAX];
 
-    if (!run_find_agent(path, sizeof path, HOTFN_MACHINE_OTHER)) {
-        doctor_say(f, "hotfn-agent.so is neither beside this program nor at %s",
-                   HOTFN_AGENT_FOLDER);
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    if (hotfn_launch_find_agent(path, sizeof path, HOTFN_MACHINE_OTHER, &err) != HOTFN_OK) {
+        doctor_say(f, "%s", err.text);
         doctor_worsen(f, DOCTOR_PROBLEM, "install libhotfn whole (meson install)");
         return;
     }

@@ -5,8 +5,8 @@
 #include "bisect.h"
 #include "cli/cli_options.h"
 #include "cli/commands.h"
-#include "run.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -358,6 +358,8 @@ static bool parse(bisect_setup *s, int argc, char **argv)
 int hotfn_command_bisect(int argc, char **argv)
 {
     bisection *b = calloc(1, sizeof *b);
+    char agent[PATH_MAX];
+    hotfn_error err = HOTFN_ERROR_INIT;
     int status = TOOL_FAILED;
 
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
@@ -365,7 +367,10 @@ int hotfn_command_bisect(int argc, char **argv)
         status = TOOL_OK;
     } else if (b && !parse(&b->setup, argc, argv)) {
         status = TOOL_USAGE;
-    } else if (b && run_has_proc("hotfn bisect")) {
+    } else if (b && hotfn_launch_find_agent(agent, sizeof agent, HOTFN_MACHINE_OTHER, &err) !=
+                        HOTFN_OK) {
+        hotfn_tool_fail("bisect", &err);
+    } else if (b) {
         if (bisect_begin(&b->setup)) {
             status = bisect(b);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words of `hotfn run`. */
+/* The command line of `hotfn run`, as options of hotfn_launch_start. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 #include "run.h"
@@ -97,30 +97,27 @@ static const char usage[] =
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
-static bool bad(const char *text, const char *argument)
+/* Append to a list that the options own; NULL, or the reason why not. */
+static const char *append(const char ***list, uint32_t *count, const char *item)
 {
-    fprintf(stderr, "hotfn run: %s '%s'\n", text, argument);
-    return false;
-}
+    const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
-static const char *append(run_list *list, const char *item)
-{
-    const char **more = realloc(list->items, (list->count + 1u) * sizeof *more);
     if (!more) {
         return "kept: there is no memory";
     }
-    list->items = more;
-    list->items[list->count++] = item;
+    *list = more;
+    more[(*count)++] = item;
     return NULL;
 }
 
-static const char *append_glob(run_list *list, const char *glob)
+static const char *append_glob(const char ***list, uint32_t *count, const char *glob)
 {
-    const char *wanted = words_glob(glob);
-    return wanted ? wanted : append(list, glob);
+    const char *expected = words_glob(glob);
+
+    return expected ? expected : append(list, count, glob);
 }
 
-/* 5%, 0.5%; a bare number is a share: 0.05. */
+/* 5%, 0.5%; a number without % is a fraction: 0.05. */
 static const char *parse_share(const char *text, uint32_t *out_ppm)
 {
     char *end;
@@ -128,115 +125,111 @@ static const char *parse_share(const char *text, uint32_t *out_ppm)
     bool percent = end != text && strcmp(end, "%") == 0;
     double ppm = value * (percent ? 1e4 : 1e6);
     bool is_share = end != text && (percent || *end == 0) && ppm >= 100 && ppm <= 1e6;
+
     *out_ppm = is_share ? (uint32_t)(ppm + 0.5) : 0;
     return is_share ? NULL : "a share of the time (5%, 0.5%, at most 100%)";
 }
 
-static const char *parse_some_time(const char *text, uint64_t *out_ns)
+static const char *parse_positive_time(const char *text, uint64_t *out_ns)
 {
-    const char *wanted = words_time(text, out_ns);
-    return wanted || *out_ns ? wanted : "a time above 0";
+    const char *expected = words_time(text, out_ns);
+
+    return expected || *out_ns ? expected : "a time above 0";
 }
 
-static const char *take_flag(run_options *o, int word)
+static const char *parse_mode(const char *text, uint32_t *mode)
 {
+    static const char *const modes[] = { "count", "time" }; /* HOTFN_LAUNCH_COUNT, _TIME */
+
+    *mode = words_one_of(text, modes, 2);
+    return *mode < 2 ? NULL : "count or time";
+}
+
+static const char *set_flag(run_options *o, int word)
+{
+    uint32_t *flags = &o->launch.flags;
+
     switch (word) {
-    case FOLLOW: o->follow = true; return NULL;
-    case DURABLE: o->durable = true; return NULL;
-    case PERF_MAP: o->perf_map = true; return NULL;
-    case NO_CACHE: o->no_cache = true; return NULL;
-    case FORCE: o->force = true; return NULL;
-    case FLAT: o->flat = true; return NULL;
-    case EVENTS: o->events = true; return NULL;
-    case 'q': o->quiet = true; return NULL;
+    case FOLLOW: *flags |= HOTFN_LAUNCH_FOLLOW; return NULL;
+    case DURABLE: *flags |= HOTFN_LAUNCH_DURABLE; return NULL;
+    case PERF_MAP: *flags |= HOTFN_LAUNCH_PERF_MAP; return NULL;
+    case NO_CACHE: *flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
+    case FORCE: *flags |= HOTFN_LAUNCH_FORCE_MAP; return NULL;
+    case FLAT: *flags |= HOTFN_LAUNCH_FLAT; return NULL;
+    case EVENTS: *flags |= HOTFN_LAUNCH_EVENTS; return NULL;
+    case 'q':
+        o->quiet = true;
+        *flags |= HOTFN_LAUNCH_QUIET_AGENT;
+        return NULL;
     default: o->verbose = true; return NULL;
     }
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *read_option(void *user, int word, const char *argument)
 {
-    static const char *const modes[] = { "count", "time" };
     run_options *o = user;
+    hotfn_launch_options *launch = &o->launch;
+
     switch (word) {
-    case 'o': o->record_path = argument; return NULL;
-    case 'f': return append_glob(&o->include, argument);
-    case 'x': return append_glob(&o->exclude, argument);
-    case MODULE: return append_glob(&o->modules, argument);
-    case TARGET: o->target_glob = argument; return words_glob(argument);
-    case MIN_SIZE: return words_u64(argument, &o->min_bytes);
-    case MAX_SIZE: return words_u64(argument, &o->max_bytes);
-    case AFTER: return words_time(argument, &o->after_ns);
-    case FOR: return parse_some_time(argument, &o->for_ns);
-    case ONLY: o->only_path = argument; return NULL;
-    case MAP: o->map_path = argument; return NULL;
-    case SYMBOL_DIR: return append(&o->symbol_dirs, argument);
-    case KIT: o->kit_path = argument; return NULL;
-    case SLOWER: return parse_some_time(argument, &o->slow_ns);
+    case 'o': launch->record_path = argument; return NULL;
+    case 'f': return append_glob(&o->includes, &o->selection.include_count, argument);
+    case 'x': return append_glob(&o->excludes, &o->selection.exclude_count, argument);
+    case MODULE: return append_glob(&o->modules, &launch->module_count, argument);
+    case TARGET: launch->target_glob = argument; return words_glob(argument);
+    case MIN_SIZE: return words_u64(argument, &o->selection.min_bytes);
+    case MAX_SIZE: return words_u64(argument, &o->selection.max_bytes);
+    case AFTER: return words_time(argument, &launch->after_ns);
+    case FOR: return parse_positive_time(argument, &launch->for_ns);
+    case ONLY: launch->list_path = argument; return NULL;
+    case MAP: launch->map_path = argument; return NULL;
+    case SYMBOL_DIR: return append(&o->symbol_dirs, &launch->symbol_dir_count, argument);
+    case KIT: launch->kit_path = argument; return NULL;
+    case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
     case SAMPLE:
-        return words_u32(argument, 1, 1000000, &o->sample_mean) ? NULL
-                                                                : "a number from 1 to 1000000";
+        return words_u32(argument, 1, 1000000, &launch->sample_interval)
+                   ? NULL
+                   : "a number from 1 to 1000000";
     case WITH:
-        o->with_alloc = strcmp(argument, "alloc") == 0;
-        return o->with_alloc ? NULL : "alloc, the only thing that can be kept too";
-    case BUDGET: return parse_share(argument, &o->budget_ppm);
-    case MODE:
-        o->timing = words_one_of(argument, modes, 2) == 1 ? HOTFN_TIMING_TIMES : 0;
-        return words_one_of(argument, modes, 2) < 2 ? NULL : "count or time";
-    default: return take_flag(o, word);
+        launch->flags |= HOTFN_LAUNCH_ALLOC;
+        return strcmp(argument, "alloc") == 0 ? NULL : "alloc, the only thing that can be kept too";
+    case BUDGET: return parse_share(argument, &launch->budget_ppm);
+    case MODE: return parse_mode(argument, &launch->mode);
+    default: return set_flag(o, word);
     }
 }
 
-/* What is to be kept of times, once all words are read. */
-static bool choose_timing(run_options *o)
+int run_parse_options(run_options *o, int argc, char **argv)
 {
-    if (!o->timing) {
-        return !(o->flat || o->events || o->slow_ns || o->sample_mean || o->with_alloc) ||
-               bad("only with --mode time:", o->with_alloc    ? "--with"
-                                             : o->flat        ? "--flat"
-                                             : o->events      ? "--events"
-                                             : o->sample_mean ? "--sample"
-                                                              : "--slower-than");
-    }
-    if (o->budget_ppm && !o->sample_mean) {
-        o->sample_mean = 1; /* how many calls are timed can change while it runs only then */
-    }
-    if (o->sample_mean) {
-        o->timing |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_HISTOGRAMS;
-    } else if (!o->flat) {
-        o->timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
-    }
-    if (o->with_alloc && o->sample_mean) {
-        return bad(
-            "who called an allocator is known only where every call is timed: not with --sample "
-            "or --budget, but with --flat:",
-            "--with alloc");
-    }
-    o->timing |= o->with_alloc ? HOTFN_TIMING_ALLOC : 0;
-    o->timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;
-    o->timing |= o->events ? HOTFN_TIMING_EVENTS : 0;
-    return true;
-}
+    const words w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
 
-int run_parse(run_options *o, int argc, char **argv)
-{
-    const words w = { usage, "+o:f:x:qv", table, take, o, 0, INT_MAX };
-    *o = (run_options){ .record_path = WORDS_RECORD };
+    *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
+    o->launch.record_path = WORDS_RECORD;
+    o->launch.flags = HOTFN_LAUNCH_PASS_SIGNALS;
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status == TOOL_OK ? TOOL_OK : RUN_FAILED;
     }
-    if (o->kit_path && (o->map_path || o->target_glob)) {
-        bad("a kit is of one program and has its names:", "--map, --target");
-        return RUN_FAILED;
-    }
-    if (o->max_bytes && o->max_bytes < o->min_bytes) {
-        fputs("hotfn run: --min-size is above --max-size: no function is left\n", stderr);
+    if (o->selection.max_bytes && o->selection.max_bytes < o->selection.min_bytes) {
+        fputs("hotfn run: --min-size is above --max-size: no function has such a size\n", stderr);
         return RUN_FAILED;
     }
     if (optind >= argc) {
         fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");
         return RUN_FAILED;
     }
-    o->command = argv + optind;
-    return choose_timing(o) ? -1 : RUN_FAILED;
+    o->launch.command = (const char *const *)(argv + optind);
+    o->launch.modules = o->modules;
+    o->launch.symbol_dirs = o->symbol_dirs;
+    o->launch.selection = &o->selection;
+    o->selection.include = o->includes;
+    o->selection.exclude = o->excludes;
+    return -1;
+}
+
+void run_free_options(run_options *o)
+{
+    free(o->modules);
+    free(o->includes);
+    free(o->excludes);
+    free(o->symbol_dirs);
 }

@@ -9,8 +9,8 @@
 #include "cli/commands.h"
 #include "cli/file_words.h"
 #include "list_write.h"
-#include "run/run.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,19 +36,15 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
 {
     char agent[PATH_MAX];
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    const char *name;
+    hotfn_error err = HOTFN_ERROR_INIT;
 
     hotfn_image_get_info(image, &info);
-    name = run_agent_name(info.machine);
-    if (!run_has_proc("hotfn kit")) {
+    if (hotfn_launch_find_agent(agent, sizeof agent, info.machine, &err) != HOTFN_OK) {
+        hotfn_tool_fail("kit", &err);
         return false;
     }
-    if (!run_find_agent(agent, sizeof agent, info.machine)) {
-        fprintf(stderr, "hotfn kit: %s was not found; install libhotfn whole\n", name);
-        return false;
-    }
-    return kit_copy("/proc/self/exe", folder, KIT_TOOL) && kit_copy(agent, folder, name) &&
-           kit_copy_libraries(folder);
+    return kit_copy("/proc/self/exe", folder, KIT_TOOL) &&
+           kit_copy(agent, folder, strrchr(agent, '/') + 1) && kit_copy_libraries(folder);
 }
 
 static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
@@ -128,8 +124,11 @@ static bool is_of_this_cpu(const listing *l, const char *file)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
+    char agent[PATH_MAX];
+
     hotfn_image_get_info(l->image, &info);
-    if (info.format != HOTFN_FORMAT_ELF || run_can_run(info.machine)) {
+    if (info.format != HOTFN_FORMAT_ELF ||
+        hotfn_launch_find_agent(agent, sizeof agent, info.machine, NULL) != HOTFN_E_UNSUPPORTED) {
         return true;
     }
     fprintf(stderr,

@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-#define KIT_PLAN "program.scan" /* hotfn_scan_save: plan, functions, names, the id of the image */
-#define KIT_LIST "functions.flf"
+#define KIT_PLAN HOTFN_KIT_PLAN /* plan, functions, names, the id of the image */
+#define KIT_LIST HOTFN_KIT_LIST
 #define KIT_REFUSED "refused.json"
 #define KIT_FACTS "kit.json"
 #define KIT_START "count"

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the agent is: beside the tool or the library that runs, or where it was installed. */
+#include "arch/stub.h"
+#include "base/status.h"
+#include "launch/launch.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t own_machine(void)
+{
+    return hfn_stub_get_patching()->machine;
+}
+
+bool hfn_agent_serves(uint32_t machine)
+{
+    return machine == own_machine() ||
+           (machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64);
+}
+
+static const char *agent_name(uint32_t machine)
+{
+    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
+               ? "hotfn-agent-i386.so"
+               : "hotfn-agent.so";
+}
+
+static bool is_agent(char *path, size_t path_bytes, const char *folder, const char *place,
+                     const char *name)
+{
+    int length = snprintf(path, path_bytes, "%s%s/%s", folder, place, name);
+
+    return length > 0 && (size_t)length < path_bytes && hfn_os_is_readable(path);
+}
+
+/* Relative to the folder of the tool or library: in a kit; in a build folder, from the tool and
+ * from the library; in an installed tree, which may have been moved, from the tool and from the
+ * library. */
+static const char *const places[] = { "", "/../../src/agent", "/agent", HOTFN_AGENT_FROM_TOOL,
+                                      "/hotfn" };
+
+static bool find_beside(char *path, size_t path_bytes, const char *name)
+{
+    char own[HFN_OS_PATH_BYTES];
+
+    if (!hfn_os_own_path(own)) {
+        return false;
+    }
+    char *slash = strrchr(own, '/');
+    if (!slash) {
+        return false;
+    }
+    *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        if (is_agent(path, path_bytes, own, places[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t machine,
+                                     hotfn_error *err)
+{
+    if (!path) {
+        return hfn_fail_null(err, __func__);
+    }
+    if (!hfn_os_can_share_files()) {
+        return hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+                        "/proc is not mounted here: hotfn finds its own parts through it, and the "
+                        "target finds the record through it; mount -t proc proc /proc");
+    }
+    machine = machine == HOTFN_MACHINE_OTHER ? own_machine() : machine;
+    if (!hfn_agent_serves(machine)) {
+        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                        "this build of hotfn has no agent for programs of that CPU");
+    }
+    const char *name = agent_name(machine);
+    if (find_beside(path, (size_t)path_bytes, name) ||
+        is_agent(path, (size_t)path_bytes, HOTFN_AGENT_FOLDER, "", name)) {
+        return HOTFN_OK;
+    }
+    return hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+                    "%s was not found beside this program nor at %s; install libhotfn whole%s",
+                    name, HOTFN_AGENT_FOLDER,
+                    machine == HOTFN_MACHINE_X86
+                        ? " (this agent is built where the compiler accepts -m32)"
+                        : "");
+}
+
+/* Beside the agents are links to them, named by what the loaders of either word size put for
+ * $PLATFORM (ld.so(8), 'Dynamic string tokens'; on some processors glibc puts haswell or xeon_phi).
+ * By them each process finds the agent of its own word size; the path stays as it is if there are
+ * not both. */
+static void choose_either_agent(char *path, size_t path_bytes)
+{
+    char folder[HFN_OS_PATH_BYTES], link[HFN_OS_PATH_BYTES];
+    char *slash = strrchr(path, '/');
+
+    if (!slash || strcmp(hfn_os_platform(), "x86_64") != 0) {
+        return;
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    if (is_agent(link, sizeof link, folder, "", "hotfn-agent-x86_64.so") &&
+        is_agent(link, sizeof link, folder, "", "hotfn-agent-i686.so") &&
+        strlen(folder) + sizeof "/hotfn-agent-$PLATFORM.so" <= path_bytes) {
+        snprintf(path, path_bytes, "%s/hotfn-agent-$PLATFORM.so", folder);
+    }
+}
+
+static hotfn_status find_agent(hotfn_launch *l, hotfn_error *err)
+{
+    const char *given = l->options.agent_path;
+
+    if (!given) {
+        return hotfn_launch_find_agent(l->agent, sizeof l->agent, l->target.machine, err);
+    }
+    if (snprintf(l->agent, sizeof l->agent, "%s", given) >= (int)sizeof l->agent ||
+        !hfn_os_is_readable(given)) {
+        return hfn_fail(err, HOTFN_E_IO, given, HOTFN_NO_OFFSET, "the agent cannot be read");
+    }
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_agent_choose(hotfn_launch *l, hotfn_error *err)
+{
+    hotfn_status status = find_agent(l, err);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (l->options.flags & HOTFN_LAUNCH_FOLLOW || l->options.target_glob) {
+        choose_either_agent(l->agent, sizeof l->agent);
+    }
+    if (strpbrk(l->agent, " :")) {
+        return hfn_fail(err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,
+                        "the loader accepts no agent whose path has a space or a colon; install "
+                        "it elsewhere");
+    }
+    return HOTFN_OK;
+}

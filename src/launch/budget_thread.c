@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* The thread that keeps the budget: it samples the target's counts at intervals, and unhooks
+ * functions that cost too much.  It stops the target by ptrace for moments: a thread that waits for
+ * the child must ignore such stops, and must not reap the child before this thread has ended. */
+#include "base/status.h"
+#include "launch/launch.h"
+
+static void *keep_budget(void *user)
+{
+    hfn_budget_thread *b = user;
+    uint64_t wait_ns = 0;
+
+    while (hfn_watcher_sleep(&b->watcher, wait_ns)) {
+        wait_ns = hotfn_budget_step(b->budget, b->pid);
+    }
+    return NULL;
+}
+
+void hfn_budget_thread_start(hotfn_launch *l)
+{
+    hfn_budget_thread *b = &l->budget;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    if (!l->options.budget_ppm) {
+        return;
+    }
+    b->pid = l->child.pid;
+    if (hotfn_budget_create(&b->budget, l->live, l->handover, &l->env, &err) != HOTFN_OK) {
+        hfn_log(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: %s", err.text);
+    } else if (!hfn_watcher_start(&b->watcher, keep_budget, b)) {
+        hfn_log(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: no thread can be started");
+    }
+}
+
+void hfn_budget_thread_stop(hotfn_launch *l)
+{
+    hfn_watcher_stop(&l->budget.watcher);
+    hotfn_budget_destroy(l->budget.budget);
+    l->budget.budget = NULL;
+}

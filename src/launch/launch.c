@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A launch from start to end.
+ *
+ *     start:   options -> target file -> agent -> inputs -> live record -> child -> threads
+ *     RUNNING: the plan service answers the target; the observation frame and the budget work
+ *     ENDED:   wait saw the end: budget stopped, child reaped, frame and service stopped
+ *     FINISHED: the record is written to its path, or to a fallback place
+ *
+ * The budget's thread holds the child by ptrace for moments, so it ends before the child is reaped.
+ * The observation ends after that, and the service last, as other processes of the target may still
+ * ask.
+ */
+#include "launch/launch.h"
+
+#include "base/status.h"
+#include "live/live.h"
+#include "os/os.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- Start. */
+
+static void choose_cache(hotfn_launch *l)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *folder = l->cache_folder;
+
+    if (l->options.flags & HOTFN_LAUNCH_NO_CACHE) {
+        return;
+    }
+    if (l->options.cache_folder) {
+        snprintf(folder, sizeof l->cache_folder, "%s", l->options.cache_folder);
+    } else if (base && base[0] == '/') {
+        snprintf(folder, sizeof l->cache_folder, "%s/hotfn", base);
+    } else if (home && home[0] == '/' && hfn_os_is_folder(home)) {
+        snprintf(folder, sizeof l->cache_folder, "%s/.cache/hotfn", home);
+    }
+}
+
+static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *options,
+                                  hotfn_error *err)
+{
+    hotfn_status status = hfn_launch_set_options(l, options, err);
+
+    if (status == HOTFN_OK) {
+        status = hfn_target_find(&l->target, &l->options, &l->env, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_agent_choose(l, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_launch_open_inputs(l, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_launch_create_record(l, err);
+    }
+    return status == HOTFN_OK ? hfn_launch_start_child(l, err) : status;
+}
+
+static void free_launch(hotfn_launch *l)
+{
+    hotfn_env env = l->env;
+
+    hfn_launch_unlink_record(l);
+    hotfn_snapshot_destroy(l->observation.from);
+    hotfn_snapshot_destroy(l->observation.to);
+    hotfn_handover_destroy(l->handover);
+    hotfn_live_close(l->live);
+    hotfn_list_destroy(l->list);
+    hotfn_scan_close(l->kit);
+    hfn_arena_finish(&l->texts);
+    hfn_free(&env, l, sizeof *l);
+}
+
+hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *options,
+                                const hotfn_env *env, hotfn_error *err)
+{
+    if (!out) {
+        return hfn_fail_null(err, __func__);
+    }
+
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_launch *l = hfn_alloc(&filled, sizeof *l);
+    if (!l) {
+        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a launch");
+    }
+    l->env = filled;
+    hfn_arena_init(&l->texts, &l->env);
+    hotfn_status status = start_program(l, options, err);
+    if (status != HOTFN_OK) {
+        free_launch(l);
+        return status;
+    }
+    l->options.command = NULL; /* borrowed until here */
+    l->options.selection = NULL;
+    l->begin_ns = hfn_os_monotonic_ns();
+    l->state = HOTFN_LAUNCH_RUNNING;
+    choose_cache(l);
+    if (!hfn_plan_service_start(l)) {
+        hfn_log(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
+    }
+    hfn_observation_start(l);
+    hfn_budget_thread_start(l);
+    *out = l;
+    return HOTFN_OK;
+}
+
+/* ---- While it runs, and its end. */
+
+hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error *err)
+{
+    if (!l) {
+        return hfn_fail_null(err, __func__);
+    }
+    if (l->state != HOTFN_LAUNCH_RUNNING || !hfn_os_child_wait(&l->child, timeout_ns)) {
+        return HOTFN_OK;
+    }
+    l->end_ns = hfn_os_monotonic_ns();
+    hfn_budget_thread_stop(l);
+    hfn_os_child_reap(&l->child);
+    hfn_observation_stop(l);
+    hfn_plan_service_stop(l);
+    l->state = HOTFN_LAUNCH_ENDED;
+    return HOTFN_OK;
+}
+
+static const char *record_file(const hotfn_launch *l)
+{
+    if (l->fallback_path[0]) {
+        return l->fallback_path;
+    }
+    return l->state == HOTFN_LAUNCH_FINISHED && !l->is_kept ? NULL : l->options.record_path;
+}
+
+hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out)
+{
+    if (!l) {
+        return HOTFN_E_OPTION;
+    }
+
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hotfn_launch_info info = {
+        .size = sizeof info,
+        .state = l->state,
+        .pid = l->child.pid,
+        .exit_code = l->child.exit_code,
+        .run_ns = (l->end_ns ? l->end_ns : hfn_os_monotonic_ns()) - l->begin_ns,
+        .record_path = record_file(l),
+    };
+    if (hotfn_handover_get_stats(l->handover, &stats) == HOTFN_OK) {
+        info.is_joined = 1;
+        info.hooked_count = stats.hooked;
+        info.refused_count = stats.refused;
+        info.hook_ns = stats.total_ns;
+    }
+    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l, hotfn_error *err)
+{
+    char live[64];
+
+    if (!out || !l) {
+        return hfn_fail_null(err, __func__);
+    }
+    const char *path = l->is_kept ? record_file(l) : NULL;
+    if (!path) {
+        hfn_launch_live_path(l, live, sizeof live);
+        path = live;
+    }
+    return hotfn_record_open(out, path, &l->env, err);
+}
+
+/* A process is known by the number in its row of the record.  The number may mean another process
+ * by now, as it was given anew or belongs to another namespace: so the process must also map the
+ * live record. */
+uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *l, uint32_t capacity)
+{
+    uint32_t count = 0;
+
+    if (!pids || !l || l->state == HOTFN_LAUNCH_RUNNING) {
+        return 0;
+    }
+    const hfn_thread_cell *cells = hfn_live_cells(l->live);
+    for (uint32_t row = 0; row < hfn_live_rows_used(l->live) && count < capacity; row++) {
+        uint32_t pid = cells[row].pid;
+        bool is_known = pid == 0 || pid == l->child.pid;
+        for (uint32_t i = 0; i < count; i++) {
+            is_known |= pids[i] == pid;
+        }
+        if (!is_known && hfn_os_process_maps_file(pid, hotfn_live_fd(l->live))) {
+            pids[count++] = pid;
+        }
+    }
+    return count;
+}
+
+/* ---- The finished record. */
+
+static hotfn_status write_record(hotfn_launch *l, const char *path, hotfn_error *err)
+{
+    uint32_t state = l->child.exit_code < 0 ? HOTFN_RECORD_KILLED : HOTFN_RECORD_FINISHED;
+
+    return hotfn_live_finish(l->live, path, state, l->child.exit_code, l->observation.from,
+                             l->observation.to, err);
+}
+
+static void write_fallback(hotfn_launch *l)
+{
+    char path[] = "/tmp/hotfn-XXXXXX.hfr";
+    int fd = mkstemps(path, 4);
+
+    if (fd < 0) {
+        return;
+    }
+    close(fd);
+    if (write_record(l, path, NULL) == HOTFN_OK) {
+        memcpy(l->fallback_path, path, sizeof path);
+        l->is_kept = true;
+    } else {
+        unlink(path);
+    }
+}
+
+/* Only where the target started: else no module was loaded, and no glob can have matched. */
+static void warn_of_unmatched_globs(const hotfn_launch *l)
+{
+    const hotfn_selection *selection = &l->selection;
+
+    for (uint32_t i = 0; i < selection->include_count; i++) {
+        if (!l->matched_includes[i]) {
+            hfn_log(&l->env, HOTFN_LOG_WARNING, "'%s' matches no function", selection->include[i]);
+        }
+    }
+    for (uint32_t i = 0; i < l->options.module_count; i++) {
+        if (!l->matched_module_globs[i]) {
+            hfn_log(&l->env, HOTFN_LOG_WARNING, "'%s' matches no module that was loaded",
+                    l->options.modules[i]);
+        }
+    }
+}
+
+hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
+{
+    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+
+    if (!l) {
+        return hfn_fail_null(err, __func__);
+    }
+    if (l->state != HOTFN_LAUNCH_ENDED || !l->options.record_path) {
+        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "%s",
+                        l->state == HOTFN_LAUNCH_RUNNING ? "the program still runs"
+                        : l->options.record_path         ? "the launch is finished already"
+                                                         : "the launch has no path for a record");
+    }
+    l->state = HOTFN_LAUNCH_FINISHED;
+    hotfn_status status = write_record(l, l->options.record_path, err);
+    if (status != HOTFN_OK) {
+        hfn_launch_unlink_record(l);
+        write_fallback(l);
+        return status;
+    }
+    l->is_linked = false; /* the record replaced the link */
+    l->is_kept = true;
+    if (hotfn_handover_get_stats(l->handover, &stats) == HOTFN_OK) {
+        warn_of_unmatched_globs(l);
+    }
+    return HOTFN_OK;
+}
+
+void hotfn_launch_destroy(hotfn_launch *l)
+{
+    if (!l) {
+        return;
+    }
+    if (l->state == HOTFN_LAUNCH_RUNNING) {
+        hfn_budget_thread_stop(l);
+        hfn_watcher_stop(&l->observation.watcher);
+        hfn_plan_service_stop(l);
+    }
+    hfn_os_child_release_signals(&l->child);
+    free_launch(l);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a launch: its options, the target's file, the agent, the child, and the threads that
+ * work while the child runs: the plan service, the observation frame and the budget. */
+#ifndef HFN_LAUNCH_LAUNCH_H
+#define HFN_LAUNCH_LAUNCH_H
+
+#include "base/memory.h"
+#include "os/child.h"
+
+#include <hotfn/launch.h>
+#include <hotfn/lowlevel/target.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* target.c: the file that is executed, and the image that the agent enters. */
+typedef struct hfn_target {
+    char file[HFN_OS_PATH_BYTES];        /* what exec gets                          */
+    char image[HFN_OS_PATH_BYTES];       /* the ELF program: file, or its #! interpreter */
+    char interpreter[HFN_OS_PATH_BYTES]; /* the dynamic loader, resolved            */
+    uint64_t device, inode;              /* of image                                */
+    uint64_t text_bytes;
+    uint32_t machine; /* HOTFN_MACHINE_* of image; OTHER where a descendant is the target */
+} hfn_target;
+
+/* watcher.c: a thread that sleeps and works while the child runs. */
+typedef struct hfn_watcher {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool is_started, has_child_ended;
+} hfn_watcher;
+
+bool hfn_watcher_start(hfn_watcher *watcher, void *(*work)(void *), void *user);
+/* In the watcher's thread: false if the child ended before ns nanoseconds were over. */
+bool hfn_watcher_sleep(hfn_watcher *watcher, uint64_t ns);
+/* The child has ended: wait for the thread.  A watcher that was never started is fine. */
+void hfn_watcher_stop(hfn_watcher *watcher);
+
+/* observation.c: the time between --after and --for, as two snapshots. */
+typedef struct hfn_observation {
+    const hotfn_live *live;
+    uint64_t after_ns, for_ns;
+    hotfn_snapshot *from, *to;
+    hfn_watcher watcher;
+} hfn_observation;
+
+/* budget_thread.c */
+typedef struct hfn_budget_thread {
+    hotfn_budget *budget;
+    uint32_t pid;
+    hfn_watcher watcher;
+} hfn_budget_thread;
+
+/* service.c: a thread that scans what the target loads. */
+typedef struct hfn_plan_service {
+    pthread_t thread;
+    bool is_started;
+    atomic_bool stop;
+} hfn_plan_service;
+
+struct hotfn_launch {
+    hotfn_env env;
+    hfn_arena texts;
+    hotfn_launch_options options; /* copied but for the command, which is borrowed by the start */
+    hotfn_selection selection;    /* copied */
+    uint32_t timing;              /* HOTFN_TIMING_*; 0: calls are counted only */
+    uint32_t state;
+    hfn_target target;
+    char agent[HFN_OS_PATH_BYTES];
+    char cache_folder[HFN_OS_PATH_BYTES]; /* "": none */
+    char kit_list[HFN_OS_PATH_BYTES];
+    char fallback_path[64];        /* the record, where it could not be written to record_path */
+    bool is_linked, is_kept;       /* the record's link stands; the finished record was written */
+    hotfn_list *list;              /* NULL: none */
+    hotfn_scan *kit;               /* of the program; NULL: it is scanned here */
+    uint8_t *matched_includes;     /* for each glob of the selection: 1 if it matched */
+    uint8_t *matched_module_globs; /* for each module glob */
+    hotfn_live *live;
+    hotfn_handover *handover;
+    hfn_plan_service service;
+    hfn_observation observation;
+    hfn_budget_thread budget;
+    hfn_os_child child;
+    uint64_t begin_ns, end_ns; /* of the program's run, by the monotonic clock */
+};
+
+/* options.c: copy and check the options. */
+hotfn_status hfn_launch_set_options(hotfn_launch *launch, const hotfn_launch_options *options,
+                                    hotfn_error *err);
+
+/* target.c: find the target's file; with a target glob only what exec runs. */
+hotfn_status hfn_target_find(hfn_target *target, const hotfn_launch_options *options,
+                             const hotfn_env *env, hotfn_error *err);
+/* agent_path.c: may this build launch programs of that machine? */
+bool hfn_agent_serves(uint32_t machine);
+/* Set launch->agent. */
+hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
+
+/* inputs.c: open the kit and the list, and refuse those of another build, as well as such a map. */
+hotfn_status hfn_launch_open_inputs(hotfn_launch *launch, hotfn_error *err);
+
+/* live_record.c: make the live record and the plan channel, and link the record's path to the
+ * former. */
+hotfn_status hfn_launch_create_record(hotfn_launch *launch, hotfn_error *err);
+/* Remove the link, if there is one. */
+void hfn_launch_unlink_record(hotfn_launch *launch);
+/* The path by which the live record can be opened. */
+void hfn_launch_live_path(const hotfn_launch *launch, char *path, size_t path_bytes);
+
+/* start_child.c */
+hotfn_status hfn_launch_start_child(hotfn_launch *launch, hotfn_error *err);
+
+/* service.c */
+bool hfn_plan_service_start(hotfn_launch *launch);
+void hfn_plan_service_stop(hotfn_launch *launch);
+
+/* observation.c */
+void hfn_observation_start(hotfn_launch *launch);
+/* The child has ended. */
+void hfn_observation_stop(hotfn_launch *launch);
+
+/* budget_thread.c: a failure is logged. */
+void hfn_budget_thread_start(hotfn_launch *launch);
+/* The child has ended, and is not reaped yet. */
+void hfn_budget_thread_stop(hotfn_launch *launch);
+
+#endif

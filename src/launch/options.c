@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of a launch: checked, and copied as far as they are used after the start. */
+#include "base/status.h"
+#include "launch/launch.h"
+
+#include <hotfn/lowlevel/functions.h>
+#include <hotfn/lowlevel/timing.h>
+#include <string.h>
+
+#define ALL_FLAGS 0x3ffu
+#define MAX_SAMPLE_INTERVAL 1000000u
+#define MAX_BUDGET_PPM 1000000u
+
+/* ---- Checks. */
+
+static hotfn_status refuse_option(hotfn_error *err, const char *text)
+{
+    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "%s", text);
+}
+
+static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (!globs || !globs[i] || hotfn_glob_match(globs[i], "") < 0) {
+            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                            "'%s' is not a glob: close its [ or quote it with \\",
+                            globs && globs[i] ? globs[i] : "(NULL)");
+        }
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status check_all_globs(const hotfn_launch_options *o, const hotfn_selection *selection,
+                                    hotfn_error *err)
+{
+    hotfn_status status = check_globs(o->modules, o->module_count, err);
+
+    if (status == HOTFN_OK) {
+        status = check_globs(selection->include, selection->include_count, err);
+    }
+    if (status == HOTFN_OK) {
+        status = check_globs(selection->exclude, selection->exclude_count, err);
+    }
+    return status == HOTFN_OK && o->target_glob ? check_globs(&o->target_glob, 1, err) : status;
+}
+
+static hotfn_status check_combinations(const hotfn_launch_options *o,
+                                       const hotfn_selection *selection, hotfn_error *err)
+{
+    if (o->kit_path && (o->map_path || o->target_glob)) {
+        return refuse_option(err, "a kit belongs to one program and has its names: use it without "
+                                  "a map and without a target");
+    }
+    if (selection->max_bytes && selection->max_bytes < selection->min_bytes) {
+        return refuse_option(err,
+                             "the smallest size is above the largest: no function has such a size");
+    }
+    if (o->flags & HOTFN_LAUNCH_DURABLE && !o->record_path) {
+        return refuse_option(err, "a durable record needs a path");
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
+{
+    const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "allocated memory"
+                              : o->flags & HOTFN_LAUNCH_FLAT   ? "a flat record"
+                              : o->flags & HOTFN_LAUNCH_EVENTS ? "events"
+                              : o->sample_interval             ? "a sample"
+                              : o->slow_ns                     ? "slow calls"
+                                                               : NULL;
+
+    if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
+        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                        "%s: only where calls are timed (mode time)", needs_times);
+    }
+    if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
+        return refuse_option(err, "the callers of an allocator are known only where every call is "
+                                  "timed: record allocated memory without a sample and a budget");
+    }
+    if (o->sample_interval > MAX_SAMPLE_INTERVAL) {
+        return refuse_option(err, "a sampling interval is at most 1000000");
+    }
+    return o->budget_ppm > MAX_BUDGET_PPM
+               ? refuse_option(err, "a budget is at most 100% of the time")
+               : HOTFN_OK;
+}
+
+/* What is kept of the times of calls. */
+static uint32_t choose_timing(const hotfn_launch_options *o)
+{
+    uint32_t timing = HOTFN_TIMING_TIMES;
+
+    if (o->mode == HOTFN_LAUNCH_COUNT) {
+        return 0;
+    }
+    if (o->sample_interval) {
+        timing |= HOTFN_TIMING_SAMPLED | HOTFN_TIMING_HISTOGRAMS;
+    } else if (!(o->flags & HOTFN_LAUNCH_FLAT)) {
+        timing |= HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
+    }
+    timing |= o->flags & HOTFN_LAUNCH_ALLOC ? HOTFN_TIMING_ALLOC : 0;
+    timing |= o->slow_ns ? HOTFN_TIMING_SLOW : 0;
+    return timing | (o->flags & HOTFN_LAUNCH_EVENTS ? HOTFN_TIMING_EVENTS : 0);
+}
+
+/* ---- Copies. */
+
+/* NULL stays NULL. */
+static bool copy_text(hfn_arena *arena, const char **text)
+{
+    if (*text) {
+        *text = hfn_arena_copy(arena, *text, strlen(*text));
+        return *text != NULL;
+    }
+    return true;
+}
+
+static bool copy_list(hfn_arena *arena, const char *const **list, uint32_t count)
+{
+    const char **copy = hfn_arena_alloc(arena, (count + 1u) * sizeof *copy);
+
+    for (uint32_t i = 0; copy && i < count; i++) {
+        copy[i] = hfn_arena_copy(arena, (*list)[i], strlen((*list)[i]));
+        if (!copy[i]) {
+            return false;
+        }
+    }
+    *list = copy;
+    return copy != NULL;
+}
+
+static bool copy_options(hotfn_launch *l)
+{
+    hotfn_launch_options *o = &l->options;
+
+    l->matched_includes = hfn_arena_alloc(&l->texts, l->selection.include_count + 1u);
+    l->matched_module_globs = hfn_arena_alloc(&l->texts, o->module_count + 1u);
+    return l->matched_includes && l->matched_module_globs &&
+           copy_text(&l->texts, &o->record_path) && copy_text(&l->texts, &o->target_glob) &&
+           copy_text(&l->texts, &o->list_path) && copy_text(&l->texts, &o->map_path) &&
+           copy_text(&l->texts, &o->kit_path) && copy_text(&l->texts, &o->cache_folder) &&
+           copy_text(&l->texts, &o->agent_path) &&
+           copy_list(&l->texts, &o->modules, o->module_count) &&
+           copy_list(&l->texts, &o->symbol_dirs, o->symbol_dir_count) &&
+           copy_list(&l->texts, &l->selection.include, l->selection.include_count) &&
+           copy_list(&l->texts, &l->selection.exclude, l->selection.exclude_count);
+}
+
+hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options *options,
+                                    hotfn_error *err)
+{
+    hotfn_launch_options *o = &l->options;
+    hotfn_status status;
+
+    if (!hfn_take_options(o, sizeof *o, options) || o->flags & ~ALL_FLAGS ||
+        o->mode > HOTFN_LAUNCH_TIME || o->reserved ||
+        !hfn_take_options(&l->selection, sizeof l->selection, o->selection) || l->selection.flags) {
+        return refuse_option(err, "unknown launch option");
+    }
+    l->selection.size = sizeof l->selection;
+    if (!o->command || !o->command[0]) {
+        return refuse_option(err, "a launch needs a program: options->command is missing");
+    }
+    status = check_all_globs(o, &l->selection, err);
+    if (status == HOTFN_OK) {
+        status = check_combinations(o, &l->selection, err);
+    }
+    if (status == HOTFN_OK) {
+        status = check_times(o, err);
+    }
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (o->mode == HOTFN_LAUNCH_TIME && o->budget_ppm && !o->sample_interval) {
+        o->sample_interval = 1; /* only a sampling interval can be changed while the program runs */
+    }
+    l->timing = choose_timing(o);
+    return copy_options(l) ? HOTFN_OK
+                           : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* Start the child with the agent in its environment.  The agent reads there which process launched
+ * it, and removes it before the program can see it. */
+#include "base/status.h"
+#include "launch/launch.h"
+#include "live/run_flags.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_SETTINGS = 3 };
+
+typedef struct environment {
+    char preload[2 * HFN_OS_PATH_BYTES], run[256], target[HFN_OS_PATH_BYTES];
+    const char *settings[MAX_SETTINGS];
+    uint32_t count;
+} environment;
+
+static unsigned agent_flags(uint32_t flags)
+{
+    return (flags & HOTFN_LAUNCH_FOLLOW ? AGENT_FOLLOW : 0) |
+           (flags & HOTFN_LAUNCH_PERF_MAP ? AGENT_PERF_MAP : 0) |
+           (flags & HOTFN_LAUNCH_QUIET_AGENT ? AGENT_QUIET : 0);
+}
+
+/* False if a setting is too long. */
+static bool fill_environment(environment *e, const hotfn_launch *l)
+{
+    const char *before = getenv("LD_PRELOAD"), *glob = l->options.target_glob;
+    bool fits =
+        snprintf(e->preload, sizeof e->preload, before ? "LD_PRELOAD=%s:%s" : "LD_PRELOAD=%s",
+                 l->agent, before) < (int)sizeof e->preload;
+
+    snprintf(e->run, sizeof e->run, "HOTFN_RUN=%d:%d:%d:%" PRIu64 ":%" PRIu64 ":%03u",
+             (int)getpid(), hotfn_live_fd(l->live), hotfn_handover_fd(l->handover),
+             l->target.device, l->target.inode, agent_flags(l->options.flags));
+    e->settings[0] = e->preload;
+    e->settings[1] = e->run;
+    e->count = 2;
+    if (glob) {
+        fits = fits && snprintf(e->target, sizeof e->target, "HOTFN_TARGET=%s", glob) <
+                           (int)sizeof e->target;
+        e->settings[e->count++] = e->target;
+    }
+    return fits;
+}
+
+static hotfn_status report_start_error(const hotfn_launch *l, int error, hotfn_error *err)
+{
+    hotfn_status status = error == ENOENT  ? HOTFN_E_NOT_FOUND
+                          : error == EBUSY ? HOTFN_E_STATE
+                                           : HOTFN_E_DENIED;
+
+    return hfn_fail(err, status, l->target.file, HOTFN_NO_OFFSET, "%s",
+                    error == EBUSY ? "another launch passes the signals of this process on"
+                                   : strerror(error));
+}
+
+hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
+{
+    environment e = { .count = 0 };
+    int error = E2BIG;
+
+    if (fill_environment(&e, l)) {
+        const hfn_os_child_options o = {
+            .file = l->target.file,
+            .command = l->options.command,
+            .settings = e.settings,
+            .setting_count = e.count,
+            .passes_signals = (l->options.flags & HOTFN_LAUNCH_PASS_SIGNALS) != 0,
+        };
+        error = hfn_os_child_start(&l->child, &o, &l->env);
+    }
+    if (error != 0) {
+        return report_start_error(l, error, err);
+    }
+    hotfn_live_set_pid(l->live, l->child.pid);
+    return HOTFN_OK;
+}

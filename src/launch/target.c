@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* The target's file: which one an exec would run, and whether the agent can enter it.  A refusal
+ * names the file, the reason and what to do. */
+#include "base/status.h"
+#include "launch/launch.h"
+#include "os/files.h"
+
+#include <errno.h>
+#include <hotfn/lowlevel/image.h>
+#include <stdio.h>
+#include <string.h>
+
+static hotfn_status refuse_file(hotfn_error *err, hotfn_status status, const char *file,
+                                const char *text)
+{
+    return hfn_fail(err, status, file, HOTFN_NO_OFFSET, "%s", text);
+}
+
+/* If file is a script, image becomes its interpreter: behind `env`, the program that env starts. */
+static bool find_image(const char *file, char image[HFN_OS_PATH_BYTES])
+{
+    char line[512] = "", *rest = NULL;
+    FILE *script = fopen(file, "re");
+    size_t count = script ? fread(line, 1, sizeof line - 1, script) : 0;
+
+    if (script) {
+        fclose(script);
+    }
+    line[count] = 0;
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, "#!", 2) != 0) {
+        return snprintf(image, HFN_OS_PATH_BYTES, "%s", file) < (int)HFN_OS_PATH_BYTES;
+    }
+    char *word = strtok_r(line + 2, " \t", &rest);
+    if (word && strlen(word) >= 4 && strcmp(word + strlen(word) - 4, "/env") == 0) {
+        do {
+            word = strtok_r(NULL, " \t", &rest);
+        } while (word && (word[0] == '-' || strchr(word, '=')));
+    }
+    return word && hfn_os_find_program(word, image) == 0;
+}
+
+static uint64_t sum_text_bytes(const hotfn_image *image)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
+        hotfn_section section = HOTFN_SECTION_INIT;
+        hotfn_image_get_section(image, i, &section);
+        total += section.flags & HOTFN_SECTION_EXECUTE ? section.byte_count : 0;
+    }
+    return total;
+}
+
+/* The reason why the agent cannot enter such a program; NULL if it can. */
+static const char *find_refusal(const hotfn_image_info *info)
+{
+    if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
+        return hfn_agent_serves(HOTFN_MACHINE_ARM64)
+                   ? "not an ARM64 ELF program; this build of hotfn counts no others"
+                   : "not an x86-64 or i386 ELF program (x32 is neither); this build of hotfn "
+                     "counts no others";
+    }
+    if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
+        return "a static program has no dynamic loader that could load the agent; count a "
+               "dynamically linked build of it";
+    }
+    const char *slash = strrchr(info->interpreter, '/');
+    if (strncmp(slash ? slash + 1 : info->interpreter, "ld-linux", 8) != 0) {
+        return "its dynamic loader is not glibc's (ld-linux); the agent needs glibc";
+    }
+    return NULL;
+}
+
+static hotfn_status open_image(hotfn_image **image, const char *path, const hotfn_env *env,
+                               hotfn_error *err)
+{
+    hotfn_error why = HOTFN_ERROR_INIT;
+    hotfn_status status = hotfn_image_open(image, path, env, &why);
+
+    /* HOTFN_E_DENIED: a file that may be executed and not read */
+    return status == HOTFN_OK ? HOTFN_OK
+                              : hfn_fail(err, status == HOTFN_E_IO ? HOTFN_E_DENIED : status,
+                                         why.file, why.offset, "%s", why.text);
+}
+
+static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_image *image;
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    if (!hfn_os_identify_file(t->image, &t->device, &t->inode)) {
+        return refuse_file(err, HOTFN_E_NOT_FOUND, t->image, strerror(errno));
+    }
+    if (hfn_os_gains_rights(t->image)) {
+        return refuse_file(err, HOTFN_E_UNSUPPORTED, t->image,
+                           "the loader loads no agent into a setuid, setgid or privileged program; "
+                           "count a copy without these rights");
+    }
+    hotfn_status status = open_image(&image, t->image, env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hotfn_image_get_info(image, &info);
+    const char *refusal = find_refusal(&info);
+    t->machine = info.machine;
+    t->text_bytes = sum_text_bytes(image);
+    if (!refusal && !hfn_os_resolve_path(info.interpreter, t->interpreter, sizeof t->interpreter)) {
+        refusal = "its dynamic loader does not exist";
+    }
+    hotfn_image_close(image);
+    return refusal ? refuse_file(err, HOTFN_E_UNSUPPORTED, t->image, refusal) : HOTFN_OK;
+}
+
+hotfn_status hfn_target_find(hfn_target *t, const hotfn_launch_options *o, const hotfn_env *env,
+                             hotfn_error *err)
+{
+    const char *name = o->command[0];
+
+    switch (hfn_os_find_program(name, t->file)) {
+    case 0: break;
+    case EACCES:
+        return refuse_file(err, HOTFN_E_DENIED, name,
+                           hfn_os_is_folder(name) ? "is a folder: name a program in it"
+                                                  : "is not an executable file (chmod +x it?)");
+    default: return refuse_file(err, HOTFN_E_NOT_FOUND, name, "no such program");
+    }
+    if (!find_image(t->file, t->image)) {
+        return refuse_file(err, HOTFN_E_DENIED, name, "its #! interpreter was not found");
+    }
+    return o->target_glob ? HOTFN_OK : check_image(t, env, err);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The contract for children: start a program, pass signals on to it, wait for its end; and what a
+ * launcher must learn about programs and processes from the system. */
+#ifndef HFN_OS_CHILD_H
+#define HFN_OS_CHILD_H
+
+#include <hotfn/env.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HFN_OS_PATH_BYTES 4096u
+
+/* ---- Programs. */
+
+/* Find the file that an exec of name would run, by PATH if name has no slash.  0, or an errno:
+ * ENOENT, EACCES. */
+int hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES]);
+bool hfn_os_is_folder(const char *path);
+bool hfn_os_is_readable(const char *path);
+/* Does the loader ignore LD_PRELOAD for the program, because it gains rights (setuid, setgid,
+ * capabilities)? */
+bool hfn_os_gains_rights(const char *path);
+/* Identify the file; false if there is none. */
+bool hfn_os_identify_file(const char *path, uint64_t *device, uint64_t *inode);
+/* The file of the program or library that this code is linked into; false if it is not known. */
+bool hfn_os_own_path(char path[HFN_OS_PATH_BYTES]);
+/* Can other processes open the files of this process by path (/proc)? */
+bool hfn_os_can_share_files(void);
+/* The path by which other processes open the file that this process has open as fd. */
+void hfn_os_shared_path(int fd, char *path, size_t path_bytes);
+/* The name of the processor that the loader puts for $PLATFORM; "" if it is not known. */
+const char *hfn_os_platform(void);
+
+/* ---- A child. */
+
+typedef struct hfn_os_child {
+    uint32_t pid;      /* 0: not started */
+    int32_t exit_code; /* 0..255; -signal if it was killed by one */
+    bool passes_signals;
+} hfn_os_child;
+
+typedef struct hfn_os_child_options {
+    const char *file;
+    const char *const *command;
+    const char *const *settings; /* "NAME=VALUE": the only changes to the child's environment */
+    uint32_t setting_count;
+    bool passes_signals; /* as HOTFN_LAUNCH_PASS_SIGNALS of hotfn/launch.h */
+} hfn_os_child_options;
+
+/* Start the child with the signals and the environment of this process.  0, or an errno; EBUSY:
+ * another child gets the signals of this process. */
+int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
+                       const hotfn_env *env);
+/* Wait until the child has ended, at most timeout_ns (UINT64_MAX: without limit).  It is not
+ * reaped. */
+bool hfn_os_child_wait(const hfn_os_child *child, uint64_t timeout_ns);
+/* Reap the child, which has ended, and store its exit code. */
+void hfn_os_child_reap(hfn_os_child *child);
+/* Give this process back the signal actions that it had before the child was started. */
+void hfn_os_child_release_signals(hfn_os_child *child);
+
+/* Is the file open as fd mapped into the process?  A process that has ended maps nothing. */
+bool hfn_os_process_maps_file(uint32_t pid, int fd);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* Program files: which one an exec would run, and whether the loader would let an agent in. */
+#include "os/child.h"
+#include "os/os.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+_Static_assert(HFN_OS_PATH_BYTES == PATH_MAX, "realpath writes PATH_MAX bytes");
+
+static int check_program(const char *path)
+{
+    struct stat file;
+
+    if (stat(path, &file) != 0) {
+        return ENOENT;
+    }
+    return S_ISREG(file.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
+}
+
+int hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
+{
+    const char *folders = getenv("PATH");
+    struct stat file;
+    int result = ENOENT;
+
+    if (strchr(name, '/')) {
+        return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX ? check_program(path) : ENOENT;
+    }
+    for (const char *at = folders ? folders : "/usr/bin:/bin"; *at;) {
+        size_t length = strcspn(at, ":");
+        int bytes = snprintf(path, PATH_MAX, "%.*s/%s", (int)(length ? length : 1),
+                             length ? at : ".", name);
+        at += length + (at[length] == ':');
+        if (bytes >= PATH_MAX || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) {
+            continue;
+        }
+        if (access(path, X_OK) == 0) {
+            return 0;
+        }
+        result = EACCES;
+    }
+    return result;
+}
+
+bool hfn_os_is_folder(const char *path)
+{
+    struct stat file;
+
+    return stat(path, &file) == 0 && S_ISDIR(file.st_mode);
+}
+
+bool hfn_os_is_readable(const char *path)
+{
+    return access(path, R_OK) == 0;
+}
+
+/* ld.so(8), 'secure-execution mode'. */
+bool hfn_os_gains_rights(const char *path)
+{
+    char capability[64];
+    struct stat file;
+
+    if (stat(path, &file) != 0) {
+        return false;
+    }
+    bool set_user = (file.st_mode & S_ISUID) && file.st_uid != getuid();
+    bool set_group = (file.st_mode & S_ISGID) && file.st_gid != getgid();
+    bool capable =
+        getuid() != 0 && getxattr(path, "security.capability", capability, sizeof capability) > 0;
+    return set_user || set_group || capable || getuid() != geteuid();
+}
+
+bool hfn_os_identify_file(const char *path, uint64_t *device, uint64_t *inode)
+{
+    struct stat file;
+
+    if (stat(path, &file) != 0) {
+        return false;
+    }
+    *device = (uint64_t)file.st_dev;
+    *inode = (uint64_t)file.st_ino;
+    return true;
+}
+
+/* ---- This program. */
+
+typedef struct own_module {
+    uint64_t address;
+    char *path;
+    bool found, is_main;
+} own_module;
+
+static bool is_own_module(void *user, const hfn_os_module *module)
+{
+    own_module *own = user;
+
+    if (own->address < module->base || own->address >= module->end) {
+        return true;
+    }
+    own->found = snprintf(own->path, PATH_MAX, "%s", module->path) < PATH_MAX;
+    own->is_main = module->is_main;
+    return false;
+}
+
+bool hfn_os_own_path(char path[HFN_OS_PATH_BYTES])
+{
+    own_module own = { (uint64_t)(uintptr_t)&hfn_os_own_path, path, false, false };
+
+    hfn_os_each_module(is_own_module, &own);
+    if (own.found && !own.is_main) {
+        return true;
+    }
+    ssize_t bytes = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[bytes > 0 ? bytes : 0] = 0;
+    return bytes > 0;
+}
+
+bool hfn_os_can_share_files(void)
+{
+    return access("/proc/self/exe", F_OK) == 0;
+}
+
+void hfn_os_shared_path(int fd, char *path, size_t path_bytes)
+{
+    snprintf(path, path_bytes, "/proc/%d/fd/%d", (int)getpid(), fd);
+}
+
+const char *hfn_os_platform(void)
+{
+    const char *platform = (const char *)(uintptr_t)getauxval(AT_PLATFORM);
+
+    return platform ? platform : "";
+}
