@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "launch/launch.h"
 
-static void *keep_budget(void *user)
+static void keep_budget(void *user)
 {
     hfn_budget_thread *b = user;
     uint64_t wait_ns = 0;
@@ -13,7 +13,6 @@ static void *keep_budget(void *user)
     while (hfn_watcher_sleep(&b->watcher, wait_ns)) {
         wait_ns = hotfn_budget_step(b->budget, b->pid);
     }
-    return NULL;
 }
 
 void hfn_budget_thread_start(hotfn_launch *l)

@@ -17,10 +17,10 @@
 #include "live/live.h"
 #include "os/os.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* ---- Start. */
 
@@ -209,20 +209,35 @@ static hotfn_status write_record(hotfn_launch *l, const char *path, hotfn_error 
                              l->observation.to, err);
 }
 
+/* Create an empty file of its own for the record, so that no link that another user made there is
+ * followed. */
+static bool create_fallback(hotfn_launch *l)
+{
+    enum { MAX_TRIES = 16 };
+    hfn_os_file file;
+    uint64_t number;
+
+    for (uint32_t i = 0; i < MAX_TRIES && hfn_os_get_random(&number, sizeof number); i++) {
+        snprintf(l->fallback_path, sizeof l->fallback_path, "/tmp/hotfn-%016" PRIx64 ".hfr",
+                 number);
+        if (hfn_os_open_file(&file, l->fallback_path,
+                             HFN_OS_WRITE | HFN_OS_CREATE_NEW | HFN_OS_PRIVATE) == 0) {
+            hfn_os_close_file(file);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void write_fallback(hotfn_launch *l)
 {
-    char path[] = "/tmp/hotfn-XXXXXX.hfr";
-    int fd = mkstemps(path, 4);
-
-    if (fd < 0) {
-        return;
-    }
-    close(fd);
-    if (write_record(l, path, NULL) == HOTFN_OK) {
-        memcpy(l->fallback_path, path, sizeof path);
+    if (!create_fallback(l)) {
+        l->fallback_path[0] = 0;
+    } else if (write_record(l, l->fallback_path, NULL) == HOTFN_OK) {
         l->is_kept = true;
     } else {
-        unlink(path);
+        hfn_os_remove_file(l->fallback_path);
+        l->fallback_path[0] = 0;
     }
 }
 

@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "os/child.h"
+#include "os/threads.h"
 
 #include <hotfn/launch.h>
 #include <hotfn/lowlevel/target.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 /* target.c: the file that is executed, and the image that the agent enters. */
@@ -24,13 +24,12 @@ typedef struct hfn_target {
 
 /* watcher.c: a thread that sleeps and works while the child runs. */
 typedef struct hfn_watcher {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool is_started, has_child_ended;
+    hfn_os_thread thread;
+    _Atomic uint32_t has_child_ended; /* 0 or 1; the sleeper waits on this word */
+    bool is_started;
 } hfn_watcher;
 
-bool hfn_watcher_start(hfn_watcher *watcher, void *(*work)(void *), void *user);
+bool hfn_watcher_start(hfn_watcher *watcher, hfn_os_thread_fn work, void *user);
 /* In the watcher's thread: false if the child ended before ns nanoseconds were over. */
 bool hfn_watcher_sleep(hfn_watcher *watcher, uint64_t ns);
 /* The child has ended: wait for the thread.  A watcher that was never started is fine. */
@@ -53,7 +52,7 @@ typedef struct hfn_budget_thread {
 
 /* service.c: a thread that scans what the target loads. */
 typedef struct hfn_plan_service {
-    pthread_t thread;
+    hfn_os_thread thread;
     bool is_started;
     atomic_bool stop;
 } hfn_plan_service;

@@ -3,13 +3,11 @@
  * by which it can be read at any time. */
 #include "base/status.h"
 #include "launch/launch.h"
+#include "os/process.h"
 
-#include <errno.h>
 #include <hotfn/lowlevel/verdicts.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* A 32-bit target has no room for a record of many gigabytes, although it is sparse. */
 enum {
@@ -95,7 +93,8 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
         set_narrow_limits(&o, l->timing);
     }
     o.command = quote_command(l);
-    o.directory = getcwd(folder, sizeof folder) ? folder : "";
+    hfn_os_get_working_folder(folder, sizeof folder);
+    o.directory = folder;
     o.durable_path = l->options.flags & HOTFN_LAUNCH_DURABLE ? l->options.record_path : NULL;
     o.timing = l->timing;
     o.sample_mean = l->options.sample_interval;
@@ -126,20 +125,22 @@ static hotfn_status link_record(hotfn_launch *l, hotfn_error *err)
 {
     const char *path = l->options.record_path;
     char live[64];
-    struct stat old;
+    hfn_os_file_info old;
 
     if (!path || l->options.flags & HOTFN_LAUNCH_DURABLE) {
         return HOTFN_OK;
     }
-    if (lstat(path, &old) == 0 && !S_ISREG(old.st_mode) && !S_ISLNK(old.st_mode)) {
+    if (hfn_os_get_link_info(path, &old) == 0 && old.kind != HFN_OS_REGULAR_FILE &&
+        old.kind != HFN_OS_LINK) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
                         "is neither a file nor a link, and is not replaced by a record");
     }
     hfn_launch_live_path(l, live, sizeof live);
-    unlink(path);
-    if (symlink(live, path) != 0) {
+    hfn_os_remove_file(path);
+    hfn_os_error error = hfn_os_create_link(live, path);
+    if (error != 0) {
         return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "the record cannot be written there (%s)", strerror(errno));
+                        "the record cannot be written there (%s)", hfn_os_get_error_text(error));
     }
     l->is_linked = true;
     return HOTFN_OK;
@@ -148,7 +149,7 @@ static hotfn_status link_record(hotfn_launch *l, hotfn_error *err)
 void hfn_launch_unlink_record(hotfn_launch *l)
 {
     if (l->is_linked) {
-        unlink(l->options.record_path);
+        hfn_os_remove_file(l->options.record_path);
         l->is_linked = false;
     }
 }

@@ -4,18 +4,17 @@
 #include "base/status.h"
 #include "launch/launch.h"
 
-static void *take_snapshots(void *user)
+static void take_snapshots(void *user)
 {
     hfn_observation *o = user;
 
     if (!hfn_watcher_sleep(&o->watcher, o->after_ns)) {
-        return NULL;
+        return;
     }
     hotfn_live_snapshot(&o->from, o->live, NULL);
     if (o->for_ns && hfn_watcher_sleep(&o->watcher, o->for_ns)) {
         hotfn_live_snapshot(&o->to, o->live, NULL);
     }
-    return NULL;
 }
 
 void hfn_observation_start(hotfn_launch *l)

@@ -269,7 +269,7 @@ static uint32_t resolve_request(hotfn_launch *l, const hotfn_request *request)
     return add_without_functions(l, request, HOTFN_MODULE_LEFT_OUT, NULL);
 }
 
-static void *serve_requests(void *user)
+static void serve_requests(void *user)
 {
     hotfn_launch *l = user;
 
@@ -280,7 +280,6 @@ static void *serve_requests(void *user)
             hotfn_handover_answer(l->handover, resolve_request(l, &request));
         }
     }
-    return NULL;
 }
 
 bool hfn_plan_service_start(hotfn_launch *l)
@@ -288,7 +287,7 @@ bool hfn_plan_service_start(hotfn_launch *l)
     hfn_plan_service *s = &l->service;
 
     atomic_store(&s->stop, false);
-    s->is_started = pthread_create(&s->thread, NULL, serve_requests, l) == 0;
+    s->is_started = hfn_os_start_thread(&s->thread, serve_requests, l);
     return s->is_started;
 }
 
@@ -299,7 +298,7 @@ void hfn_plan_service_stop(hotfn_launch *l)
     if (s->is_started) {
         atomic_store(&s->stop, true);
         hotfn_handover_ring(l->handover);
-        pthread_join(s->thread, NULL);
+        hfn_os_join_thread(&s->thread);
         s->is_started = false;
     }
 }

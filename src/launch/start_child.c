@@ -4,13 +4,13 @@
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"
+#include "os/process.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { MAX_SETTINGS = 3 };
 
@@ -35,8 +35,8 @@ static bool fill_environment(environment *e, const hotfn_launch *l)
         snprintf(e->preload, sizeof e->preload, before ? "LD_PRELOAD=%s:%s" : "LD_PRELOAD=%s",
                  l->agent, before) < (int)sizeof e->preload;
 
-    snprintf(e->run, sizeof e->run, "HOTFN_RUN=%d:%d:%d:%" PRIu64 ":%" PRIu64 ":%03u",
-             (int)getpid(), hotfn_live_fd(l->live), hotfn_handover_fd(l->handover),
+    snprintf(e->run, sizeof e->run, "HOTFN_RUN=%" PRIu32 ":%d:%d:%" PRIu64 ":%" PRIu64 ":%03u",
+             hfn_os_get_process_id(), hotfn_live_fd(l->live), hotfn_handover_fd(l->handover),
              l->target.device, l->target.inode, agent_flags(l->options.flags));
     e->settings[0] = e->preload;
     e->settings[1] = e->run;

@@ -1,53 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /* A thread that sleeps and works while the child runs; its sleep ends when the child has ended. */
 #include "launch/launch.h"
+#include "os/clock.h"
 
-#include <errno.h>
-#include <time.h>
-
-bool hfn_watcher_start(hfn_watcher *w, void *(*work)(void *), void *user)
+bool hfn_watcher_start(hfn_watcher *w, hfn_os_thread_fn work, void *user)
 {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->ended, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    w->has_child_ended = false;
-    w->is_started = pthread_create(&w->thread, NULL, work, user) == 0;
+    atomic_init(&w->has_child_ended, 0);
+    w->is_started = hfn_os_start_thread(&w->thread, work, user);
     return w->is_started;
 }
 
 bool hfn_watcher_sleep(hfn_watcher *w, uint64_t ns)
 {
-    struct timespec until;
-    int waited = 0;
+    uint64_t begin_ns = hfn_os_monotonic_ns(), passed_ns = 0;
 
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec += (long)(ns % 1000000000u);
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
+    /* Pairs with the release store in hfn_watcher_stop. */
+    while (!atomic_load_explicit(&w->has_child_ended, memory_order_acquire)) {
+        if (passed_ns >= ns) {
+            return true;
+        }
+        hfn_os_wait_word(&w->has_child_ended, 0, ns - passed_ns);
+        passed_ns = hfn_os_monotonic_ns() - begin_ns;
     }
-    pthread_mutex_lock(&w->lock);
-    while (!w->has_child_ended && waited != ETIMEDOUT) {
-        waited = pthread_cond_timedwait(&w->ended, &w->lock, &until);
-    }
-    bool ended = w->has_child_ended;
-    pthread_mutex_unlock(&w->lock);
-    return !ended;
+    return false;
 }
 
 void hfn_watcher_stop(hfn_watcher *w)
 {
     if (w->is_started) {
-        pthread_mutex_lock(&w->lock);
-        w->has_child_ended = true;
-        pthread_cond_signal(&w->ended);
-        pthread_mutex_unlock(&w->lock);
-        pthread_join(w->thread, NULL);
+        /* Pairs with the acquire load in hfn_watcher_sleep. */
+        atomic_store_explicit(&w->has_child_ended, 1, memory_order_release);
+        hfn_os_wake_waiters(&w->has_child_ended);
+        hfn_os_join_thread(&w->thread);
         w->is_started = false;
     }
 }

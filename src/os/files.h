@@ -109,6 +109,8 @@ void hfn_os_unlock_file(hfn_os_file file);
 
 /* ---- Names. */
 
+/* A new symbolic link at path that leads to target. */
+hfn_os_error hfn_os_create_link(const char *target, const char *path);
 hfn_os_error hfn_os_remove_file(const char *path);
 /* Whoever opens `to` meanwhile gets the old file or the new one, whole. */
 hfn_os_error hfn_os_replace_file(const char *from, const char *to);

@@ -341,6 +341,11 @@ void hfn_os_unlock_file(hfn_os_file file)
 
 /* ---- Names. */
 
+hfn_os_error hfn_os_create_link(const char *target, const char *path)
+{
+    return symlink(target, path) == 0 ? 0 : errno;
+}
+
 hfn_os_error hfn_os_remove_file(const char *path)
 {
     return unlink(path) == 0 ? 0 : errno;
