@@ -63,29 +63,30 @@ hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t m
                                      hotfn_error *err)
 {
     if (!path) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (!hfn_os_can_share_files()) {
-        return hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-                        "/proc is not mounted here: hotfn finds its own parts through it, and the "
-                        "target finds the record through it; mount -t proc proc /proc");
+        return hfn_report_error(
+            err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+            "/proc is not mounted here: hotfn finds its own parts through it, and the "
+            "target finds the record through it; mount -t proc proc /proc");
     }
     machine = machine == HOTFN_MACHINE_OTHER ? own_machine() : machine;
     if (!hfn_agent_serves(machine)) {
-        return hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                        "this build of hotfn has no agent for programs of that CPU");
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "this build of hotfn has no agent for programs of that CPU");
     }
     const char *name = agent_name(machine);
     if (find_beside(path, (size_t)path_bytes, name) ||
         is_agent(path, (size_t)path_bytes, HOTFN_AGENT_FOLDER, "", name)) {
         return HOTFN_OK;
     }
-    return hfn_fail(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-                    "%s was not found beside this program nor at %s; install libhotfn whole%s",
-                    name, HOTFN_AGENT_FOLDER,
-                    machine == HOTFN_MACHINE_X86
-                        ? " (this agent is built where the compiler accepts -m32)"
-                        : "");
+    return hfn_report_error(
+        err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
+        "%s was not found beside this program nor at %s; install libhotfn whole%s", name,
+        HOTFN_AGENT_FOLDER,
+        machine == HOTFN_MACHINE_X86 ? " (this agent is built where the compiler accepts -m32)"
+                                     : "");
 }
 
 /* Beside the agents are links to them, named by what the loaders of either word size put for
@@ -117,7 +118,8 @@ static hotfn_status find_agent(hotfn_launch *l, hotfn_error *err)
     }
     if (snprintf(l->agent, sizeof l->agent, "%s", given) >= (int)sizeof l->agent ||
         !hfn_os_is_readable(given)) {
-        return hfn_fail(err, HOTFN_E_IO, given, HOTFN_NO_OFFSET, "the agent cannot be read");
+        return hfn_report_error(err, HOTFN_E_IO, given, HOTFN_NO_OFFSET,
+                                "the agent cannot be read");
     }
     return HOTFN_OK;
 }
@@ -133,9 +135,10 @@ hotfn_status hfn_agent_choose(hotfn_launch *l, hotfn_error *err)
         choose_either_agent(l->agent, sizeof l->agent);
     }
     if (strpbrk(l->agent, " :")) {
-        return hfn_fail(err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,
-                        "the loader accepts no agent whose path has a space or a colon; install "
-                        "it elsewhere");
+        return hfn_report_error(
+            err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,
+            "the loader accepts no agent whose path has a space or a colon; install "
+            "it elsewhere");
     }
     return HOTFN_OK;
 }

@@ -25,9 +25,10 @@ void hfn_budget_thread_start(hotfn_launch *l)
     }
     b->pid = l->child.pid;
     if (hotfn_budget_create(&b->budget, l->live, l->handover, &l->env, &err) != HOTFN_OK) {
-        hfn_log(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: %s", err.text);
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: %s", err.text);
     } else if (!hfn_watcher_start(&b->watcher, keep_budget, b)) {
-        hfn_log(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: no thread can be started");
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR,
+                        "the budget is not kept: no thread can be started");
     }
 }
 

@@ -35,10 +35,11 @@ static hotfn_status check_list(const hotfn_launch *l, const hotfn_list_info *lis
     hotfn_image_get_info(image, &info);
     bool is_same = has_id(list, &info);
     hotfn_image_close(image);
-    return is_same ? HOTFN_OK
-                   : hfn_fail(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
-                              "the function list belongs to another build; make a new one with "
-                              "hotfn list -o");
+    return is_same
+               ? HOTFN_OK
+               : hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+                                  "the function list belongs to another build; make a new one with "
+                                  "hotfn list -o");
 }
 
 static hotfn_status open_list(hotfn_launch *l, const char *path, hotfn_error *err)
@@ -51,7 +52,8 @@ static hotfn_status open_list(hotfn_launch *l, const char *path, hotfn_error *er
     }
     hotfn_list_get_info(l->list, &info);
     if (info.entry_count == 0) {
-        hfn_log(&l->env, HOTFN_LOG_WARNING, "%s: names no function: nothing will be counted", path);
+        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
+                        "%s: names no function: nothing will be counted", path);
     }
     return l->options.target_glob ? HOTFN_OK : check_list(l, &info, err);
 }
@@ -90,7 +92,8 @@ static hotfn_status open_kit(hotfn_launch *l, hotfn_error *err)
     if (snprintf(l->kit_list, sizeof l->kit_list, "%s/" HOTFN_KIT_LIST, folder) >=
             (int)sizeof l->kit_list ||
         snprintf(plan, sizeof plan, "%s/" HOTFN_KIT_PLAN, folder) >= (int)sizeof plan) {
-        return hfn_fail(err, HOTFN_E_LIMIT, folder, HOTFN_NO_OFFSET, "the kit's path is too long");
+        return hfn_report_error(err, HOTFN_E_LIMIT, folder, HOTFN_NO_OFFSET,
+                                "the kit's path is too long");
     }
     return hotfn_scan_load(&l->kit, l->target.image, plan, &l->env, err);
 }

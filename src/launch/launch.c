@@ -73,20 +73,21 @@ static void free_launch(hotfn_launch *l)
     hotfn_list_destroy(l->list);
     hotfn_scan_close(l->kit);
     hfn_arena_finish(&l->texts);
-    hfn_free(&env, l, sizeof *l);
+    hfn_free_memory(&env, l, sizeof *l);
 }
 
 hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *options,
                                 const hotfn_env *env, hotfn_error *err)
 {
     if (!out) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_launch *l = hfn_alloc(&filled, sizeof *l);
+    hotfn_launch *l = hfn_allocate_zeroed(&filled, sizeof *l);
     if (!l) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for a launch");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for a launch");
     }
     l->env = filled;
     hfn_arena_init(&l->texts, &l->env);
@@ -101,7 +102,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     l->state = HOTFN_LAUNCH_RUNNING;
     choose_cache(l);
     if (!hfn_plan_service_start(l)) {
-        hfn_log(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
     }
     hfn_observation_start(l);
     hfn_budget_thread_start(l);
@@ -114,7 +115,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
 hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error *err)
 {
     if (!l) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (l->state != HOTFN_LAUNCH_RUNNING || !hfn_os_child_wait(&l->child, timeout_ns)) {
         return HOTFN_OK;
@@ -157,7 +158,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         info.refused_count = stats.refused;
         info.hook_ns = stats.total_ns;
     }
-    return hfn_give(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l, hotfn_error *err)
@@ -165,7 +166,7 @@ hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l,
     char live[64];
 
     if (!out || !l) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     const char *path = l->is_kept ? record_file(l) : NULL;
     if (!path) {
@@ -248,13 +249,14 @@ static void warn_of_unmatched_globs(const hotfn_launch *l)
 
     for (uint32_t i = 0; i < selection->include_count; i++) {
         if (!l->matched_includes[i]) {
-            hfn_log(&l->env, HOTFN_LOG_WARNING, "'%s' matches no function", selection->include[i]);
+            hfn_log_message(&l->env, HOTFN_LOG_WARNING, "'%s' matches no function",
+                            selection->include[i]);
         }
     }
     for (uint32_t i = 0; i < l->options.module_count; i++) {
         if (!l->matched_module_globs[i]) {
-            hfn_log(&l->env, HOTFN_LOG_WARNING, "'%s' matches no module that was loaded",
-                    l->options.modules[i]);
+            hfn_log_message(&l->env, HOTFN_LOG_WARNING, "'%s' matches no module that was loaded",
+                            l->options.modules[i]);
         }
     }
 }
@@ -264,12 +266,12 @@ hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
 
     if (!l) {
-        return hfn_fail_null(err, __func__);
+        return hfn_report_null(err, __func__);
     }
     if (l->state != HOTFN_LAUNCH_ENDED || !l->options.record_path) {
-        return hfn_fail(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "%s",
-                        l->state == HOTFN_LAUNCH_RUNNING ? "the program still runs"
-                        : l->options.record_path         ? "the launch is finished already"
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET, "%s",
+                                l->state == HOTFN_LAUNCH_RUNNING ? "the program still runs"
+                                : l->options.record_path         ? "the launch is finished already"
                                                          : "the launch has no path for a record");
     }
     l->state = HOTFN_LAUNCH_FINISHED;

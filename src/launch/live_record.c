@@ -101,13 +101,13 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     o.slow_ns = l->options.slow_ns;
     o.budget_ppm = l->options.budget_ppm;
     if (!o.command) {
-        return hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hotfn_live_create(&l->live, &o, &l->env, &why);
     if (status != HOTFN_OK) { /* HOTFN_E_DENIED from a launch is about the program */
         status = status == HOTFN_E_DENIED ? HOTFN_E_UNSUPPORTED : status;
-        return hfn_fail(err, status, why.file, why.offset, "%s", why.text);
+        return hfn_report_error(err, status, why.file, why.offset, "%s", why.text);
     }
     for (uint32_t reason = 1; reason < REASONS; reason++) {
         hotfn_live_set_reason(l->live, reason, hotfn_reason_get_name(reason),
@@ -132,15 +132,16 @@ static hotfn_status link_record(hotfn_launch *l, hotfn_error *err)
     }
     if (hfn_os_get_link_info(path, &old) == 0 && old.kind != HFN_OS_REGULAR_FILE &&
         old.kind != HFN_OS_LINK) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "is neither a file nor a link, and is not replaced by a record");
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "is neither a file nor a link, and is not replaced by a record");
     }
     hfn_launch_live_path(l, live, sizeof live);
     hfn_os_remove_file(path);
     hfn_os_error error = hfn_os_create_link(live, path);
     if (error != 0) {
-        return hfn_fail(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                        "the record cannot be written there (%s)", hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
+                                "the record cannot be written there (%s)",
+                                hfn_os_get_error_text(error));
     }
     l->is_linked = true;
     return HOTFN_OK;

@@ -25,8 +25,8 @@ void hfn_observation_start(hotfn_launch *l)
     o->after_ns = l->options.after_ns;
     o->for_ns = l->options.for_ns;
     if ((o->after_ns > 0 || o->for_ns > 0) && !hfn_watcher_start(&o->watcher, take_snapshots, o)) {
-        hfn_log(&l->env, HOTFN_LOG_ERROR,
-                "no thread can be started: calls are counted from the start to the end");
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR,
+                        "no thread can be started: calls are counted from the start to the end");
     }
 }
 
@@ -38,8 +38,9 @@ void hfn_observation_stop(hotfn_launch *l)
 
     hfn_watcher_stop(&o->watcher);
     if (was_started && !o->from) {
-        hfn_log(&l->env, HOTFN_LOG_ERROR,
-                "the program ended before the time to observe began: the record has no calls");
+        hfn_log_message(
+            &l->env, HOTFN_LOG_ERROR,
+            "the program ended before the time to observe began: the record has no calls");
         hotfn_live_snapshot(&o->from, o->live, NULL);
     }
 }

@@ -15,16 +15,16 @@
 
 static hotfn_status refuse_option(hotfn_error *err, const char *text)
 {
-    return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "%s", text);
+    return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "%s", text);
 }
 
 static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!globs || !globs[i] || hotfn_glob_match(globs[i], "") < 0) {
-            return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "'%s' is not a glob: close its [ or quote it with \\",
-                            globs && globs[i] ? globs[i] : "(NULL)");
+            return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                    "'%s' is not a glob: close its [ or quote it with \\",
+                                    globs && globs[i] ? globs[i] : "(NULL)");
         }
     }
     return HOTFN_OK;
@@ -71,8 +71,8 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                                                                : NULL;
 
     if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
-        return hfn_fail(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                        "%s: only where calls are timed (mode time)", needs_times);
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "%s: only where calls are timed (mode time)", needs_times);
     }
     if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
         return refuse_option(err, "the callers of an allocator are known only where every call is "
@@ -153,9 +153,9 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
     hotfn_launch_options *o = &l->options;
     hotfn_status status;
 
-    if (!hfn_take_options(o, sizeof *o, options) || o->flags & ~ALL_FLAGS ||
+    if (!hfn_copy_options(o, sizeof *o, options) || o->flags & ~ALL_FLAGS ||
         o->mode > HOTFN_LAUNCH_TIME || o->reserved ||
-        !hfn_take_options(&l->selection, sizeof l->selection, o->selection) || l->selection.flags) {
+        !hfn_copy_options(&l->selection, sizeof l->selection, o->selection) || l->selection.flags) {
         return refuse_option(err, "unknown launch option");
     }
     l->selection.size = sizeof l->selection;
@@ -176,6 +176,7 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
         o->sample_interval = 1; /* only a sampling interval can be changed while the program runs */
     }
     l->timing = choose_timing(o);
-    return copy_options(l) ? HOTFN_OK
-                           : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    return copy_options(l)
+               ? HOTFN_OK
+               : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
 }

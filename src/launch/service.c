@@ -118,7 +118,7 @@ static uint32_t add_without_functions(hotfn_launch *l, const hotfn_request *requ
 
 static uint32_t refuse_module(hotfn_launch *l, const hotfn_request *request, const hotfn_error *err)
 {
-    hfn_log(&l->env, HOTFN_LOG_WARNING, "%s is not counted: %s", request->path, err->text);
+    hfn_log_message(&l->env, HOTFN_LOG_WARNING, "%s is not counted: %s", request->path, err->text);
     return add_without_functions(l, request, main_flag(request) | HOTFN_MODULE_FAILED, err->text);
 }
 
@@ -162,16 +162,17 @@ static hotfn_status add_functions(hotfn_launch *l, const hotfn_scan *scan, uint3
     hotfn_scan_get_info(scan, &info);
     size_t bytes = (info.function_count + 1u) * sizeof *listed;
     if (l->list) {
-        listed = hfn_alloc(&l->env, bytes);
-        status = listed ? hotfn_scan_find_listed(scan, l->list, listed, info.function_count, &count,
-                                                 &l->env, err)
-                        : hfn_fail(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        listed = hfn_allocate_zeroed(&l->env, bytes);
+        status = listed
+                     ? hotfn_scan_find_listed(scan, l->list, listed, info.function_count, &count,
+                                              &l->env, err)
+                     : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     if (status == HOTFN_OK) {
         status = hotfn_scan_add_to(scan, l->live, flags, &l->selection, listed, count,
                                    l->matched_includes, module, err);
     }
-    hfn_free(&l->env, listed, bytes);
+    hfn_free_memory(&l->env, listed, bytes);
     return status;
 }
 
@@ -216,12 +217,12 @@ static hotfn_status check_scan(const hotfn_request *request, const hotfn_scan_in
                                hotfn_error *err)
 {
     if (!is_file(request, info->file_device, info->file_inode, info->file_stamp)) {
-        return hfn_fail(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
-                        "the file was replaced while the program ran");
+        return hfn_report_error(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
+                                "the file was replaced while the program ran");
     }
     return info->image_flags & HOTFN_IMAGE_TEXTREL
-               ? hfn_fail(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                          "the loader rewrites its code (text relocations)")
+               ? hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                  "the loader rewrites its code (text relocations)")
                : HOTFN_OK;
 }
 

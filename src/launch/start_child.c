@@ -55,9 +55,9 @@ static hotfn_status report_start_error(const hotfn_launch *l, int error, hotfn_e
                           : error == EBUSY ? HOTFN_E_STATE
                                            : HOTFN_E_DENIED;
 
-    return hfn_fail(err, status, l->target.file, HOTFN_NO_OFFSET, "%s",
-                    error == EBUSY ? "another launch passes the signals of this process on"
-                                   : strerror(error));
+    return hfn_report_error(err, status, l->target.file, HOTFN_NO_OFFSET, "%s",
+                            error == EBUSY ? "another launch passes the signals of this process on"
+                                           : strerror(error));
 }
 
 hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)

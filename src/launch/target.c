@@ -13,7 +13,7 @@
 static hotfn_status refuse_file(hotfn_error *err, hotfn_status status, const char *file,
                                 const char *text)
 {
-    return hfn_fail(err, status, file, HOTFN_NO_OFFSET, "%s", text);
+    return hfn_report_error(err, status, file, HOTFN_NO_OFFSET, "%s", text);
 }
 
 /* If file is a script, image becomes its interpreter: behind `env`, the program that env starts. */
@@ -79,9 +79,10 @@ static hotfn_status open_image(hotfn_image **image, const char *path, const hotf
     hotfn_status status = hotfn_image_open(image, path, env, &why);
 
     /* HOTFN_E_DENIED: a file that may be executed and not read */
-    return status == HOTFN_OK ? HOTFN_OK
-                              : hfn_fail(err, status == HOTFN_E_IO ? HOTFN_E_DENIED : status,
-                                         why.file, why.offset, "%s", why.text);
+    return status == HOTFN_OK
+               ? HOTFN_OK
+               : hfn_report_error(err, status == HOTFN_E_IO ? HOTFN_E_DENIED : status, why.file,
+                                  why.offset, "%s", why.text);
 }
 
 static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error *err)

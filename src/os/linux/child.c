@@ -99,7 +99,7 @@ static const char **make_environment(const hfn_os_child_options *o, size_t *capa
         count++;
     }
     *capacity = count + o->setting_count + 1;
-    variables = hfn_alloc(env, *capacity * sizeof *variables);
+    variables = hfn_allocate_zeroed(env, *capacity * sizeof *variables);
     for (size_t i = 0; variables && i < count; i++) {
         if (!is_replaced(environ[i], o)) {
             variables[used++] = environ[i];
@@ -164,7 +164,7 @@ int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *o, const
     }
     environment = make_environment(o, &capacity, env);
     int error = environment ? spawn_with_signals(child, o, environment) : ENOMEM;
-    hfn_free(env, environment, capacity * sizeof *environment);
+    hfn_free_memory(env, environment, capacity * sizeof *environment);
     if (error != 0 && o->passes_signals) {
         atomic_store(&are_passed, false);
     }
