@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* HOT PATH: no row can be mapped, so no thread is ever counted. */
+#include "os/hot_path.h"
+
+uint32_t hfn_os_hot_thread_id(void)
+{
+    return 0;
+}
+
+uint32_t hfn_os_hot_process_id(void)
+{
+    return 0;
+}
+
+uint32_t hfn_os_hot_parent_id(void)
+{
+    return 0;
+}
+
+bool hfn_os_hot_thread_is_gone(uint32_t pid, uint32_t tid)
+{
+    (void)pid;
+    (void)tid;
+    return false;
+}
+
+bool hfn_os_hot_process_is_gone(uint32_t pid)
+{
+    (void)pid;
+    return false;
+}
+
+uint32_t hfn_os_hot_process_namespace(void)
+{
+    return 0;
+}
+
+void hfn_os_hot_thread_name(char *out)
+{
+    out[0] = 0;
+}
+
+void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
+{
+    *begin = *end = 0;
+}
+
+uint64_t hfn_os_hot_wall_ns(void)
+{
+    return 0;
+}
+
+uint64_t hfn_os_hot_monotonic_ns(void)
+{
+    return 0;
+}
+
+void *hfn_os_hot_map_pages(uint64_t byte_count)
+{
+    (void)byte_count;
+    return NULL;
+}
+
+void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
+}
+
+void hfn_os_hot_clear_pages(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
+}
+
+bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
+    return false;
+}
+
+bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
+{
+    (void)address;
+    (void)out;
+    return false;
+}
+
+bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
+{
+    (void)address;
+    (void)value;
+    return false;
+}

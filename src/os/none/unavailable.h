@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The errors of a system that can do nothing. */
+#ifndef HFN_OS_NONE_UNAVAILABLE_H
+#define HFN_OS_NONE_UNAVAILABLE_H
+
+enum { UNAVAILABLE = 1, OUT_OF_MEMORY = 2 };
+
+#endif
