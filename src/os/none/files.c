@@ -150,6 +150,13 @@ void hfn_os_unlock_file(hfn_os_file file)
     (void)file;
 }
 
+hfn_os_error hfn_os_create_link(const char *target, const char *path)
+{
+    (void)target;
+    (void)path;
+    return UNAVAILABLE;
+}
+
 hfn_os_error hfn_os_remove_file(const char *path)
 {
     (void)path;
