@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`hotfn run --mode time --with alloc`: each function's blocks and bytes are those that the program knows
-of, and a real program's sums are those of a counter that stands between it and the C library."""
+"""`hotfn run --mode time --with alloc`: the blocks and bytes of each function equal those that the program
+counted, and the sums of a real program equal those of a counter between it and the C library."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ import sys
 import cases
 
 HOTFN = os.environ["HOTFN"]
-FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 KEYS = ["allocated_bytes", "allocated_blocks", "freed_bytes", "freed_blocks"]
 SQL = """create table t(a integer primary key, b text);
@@ -27,7 +27,7 @@ def values(cell):
     return [cell[key] for key in KEYS]
 
 
-def report_of(record):
+def read_report(record):
     done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True,
                           capture_output=True, text=True)
     return json.loads(done.stdout)
@@ -39,29 +39,29 @@ def run(place, *command, env=None, mode=(), **options):
                            "-o", record, *command], capture_output=True, text=True, timeout=300,
                           env={**os.environ, **(env or {})}, **options)
     assert done.returncode == 0, done
-    return done.stdout, report_of(record)
+    return done.stdout, read_report(record)
 
 
 def by_name(report):
     return {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
 
 
-def built(place):
+def build(place):
     subprocess.run(["g++", *FLAGS, "-O2", "-pthread", "-fno-optimize-sibling-calls", "-o", place / "alloc",
                     SRC / "alloc.cc"], check=True)
     return place / "alloc"
 
 
-def blocks_are_those_the_program_made(place, mode=()):
-    output, report = run(place, "--", built(place), mode=mode)
+def blocks_are_those_that_the_program_counted(place, mode=()):
+    output, report = run(place, "--", build(place), mode=mode)
     functions = by_name(report)
     sums = [0, 0, 0, 0]
     for line in output.splitlines():
-        name, *told = line.split()
-        told = [int(value) for value in told]
-        assert values(functions[name]["self_alloc"]) == told, (name, told, functions[name])
-        assert values(functions[name]["total_alloc"]) == told, (name, functions[name])
-        sums = [a + b for a, b in zip(sums, told)]
+        name, *numbers = line.split()
+        expected = [int(number) for number in numbers]
+        assert values(functions[name]["self_alloc"]) == expected, (name, expected, functions[name])
+        assert values(functions[name]["total_alloc"]) == expected, (name, functions[name])
+        sums = [a + b for a, b in zip(sums, expected)]
     assert sums[1] > 1000 and sums[3] > 1000, sums
     top = functions["use_everything"]
     assert top["timing"] == "full", top
@@ -69,16 +69,16 @@ def blocks_are_those_the_program_made(place, mode=()):
     assert values(top["total_alloc"]) == sums, (sums, top)
 
 
-def without_a_tree_too(place):
-    blocks_are_those_the_program_made(place, ["--flat"])
+def flat_runs_have_the_same_blocks(place):
+    blocks_are_those_that_the_program_counted(place, ["--flat"])
 
 
 def total(report):
-    """Over the whole tree: each block belongs to one function."""
+    """The sums over all functions: each block belongs to one function."""
     return [sum(column) for column in zip(*(values(f["self_alloc"]) for f in report["functions"]))]
 
 
-def sums_and_those_of_a_counter(place, *command, further=(), **options):
+def measure_with_counter(place, *command, further=(), **options):
     counter, counts = place / "count_blocks.so", place / "counts"
     subprocess.run(["gcc", *FLAGS, "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", counter,
                     SRC / "count_blocks.c", "-ldl"], check=True)
@@ -96,50 +96,50 @@ def memory_by_function(report):
             for f in report["functions"] if any(values(f["total_alloc"]))}
 
 
-def sums_are_those_of_a_counter(place, *command, more=(), **options):
-    """With a tree and without; what one function allocated, by itself and in all, is the same in both."""
+def check_sums_equal_the_counters(place, *command, more=(), **options):
+    """With and without a tree; own and total allocations of each function, for comparison of both."""
     by_function = []
     for mode in ((), ["--flat"]):
-        report, got, counted = sums_and_those_of_a_counter(place, *command, mode=(*mode, *more), **options)
+        report, got, counted = measure_with_counter(place, *command, mode=(*mode, *more), **options)
         assert got == counted, (command, mode, got, counted)
         print("#", got, *mode)
         by_function.append(memory_by_function(report))
     return by_function
 
 
-def it_makes_as_many_blocks_as_are_counted(place):
-    """When a thread ends, glibc frees what lies in its cache of freed blocks, once more."""
-    report, got, counted = sums_and_those_of_a_counter(place, built(place))
+def the_test_programs_blocks_equal_the_counters(place):
+    """When a thread ends, glibc frees the blocks in its cache of freed blocks a second time."""
+    report, got, counted = measure_with_counter(place, build(place))
     by_itself = values(by_name(report)["free"]["self_alloc"])
     assert [a - b for a, b in zip(got, by_itself)] == counted, (got, by_itself, counted)
 
 
-def sqlite3_makes_as_many_blocks_as_are_counted(place):
+def sqlite3s_blocks_equal_the_counters(place):
     if not shutil.which("sqlite3"):
         raise cases.Skipped("no sqlite3 on this system")
-    tree, flat = sums_are_those_of_a_counter(place, shutil.which("sqlite3"), ":memory:", input=SQL,
+    tree, flat = check_sums_equal_the_counters(place, shutil.which("sqlite3"), ":memory:", input=SQL,
                                              more=["--module", "sqlite3*", "--module", "libsqlite3*"])
     differ = {name: (tree.get(name), flat.get(name)) for name in tree | flat
               if tree.get(name) != flat.get(name)}
     assert not differ and len(tree) > 20, (len(tree), list(differ.items())[:10])
 
 
-def python_makes_as_many_blocks_as_are_counted(place):
+def pythons_blocks_equal_the_counters(place):
     code = "import json; print(len(json.dumps([{'a': [str(i)] * 20} for i in range(3000)])))"
-    sums_are_those_of_a_counter(place, "/usr/bin/python3", "-S", "-c", code)
+    check_sums_equal_the_counters(place, "/usr/bin/python3", "-S", "-c", code)
 
 
-def another_allocator_is_followed_too(place):
+def another_allocator_is_counted_too(place):
     code = "print(len([str(i) * 3 for i in range(20000)]))"
     jemalloc = pathlib.Path("/usr/lib/x86_64-linux-gnu/libjemalloc.so.2")
     if jemalloc.exists():
-        sums_are_those_of_a_counter(place, "/usr/bin/python3", "-S", "-c", code, further=[str(jemalloc)])
-        report = report_of(place / "run.hfr")
+        check_sums_equal_the_counters(place, "/usr/bin/python3", "-S", "-c", code, further=[str(jemalloc)])
+        report = read_report(place / "run.hfr")
         assert [f for f in report["functions"] if f["name"] == "malloc" and f["calls"] and
-                f["module"] == jemalloc.name], "not by jemalloc"
+                f["module"] == jemalloc.name], "jemalloc was not used"
 
 
-def it_needs_every_call(place):
+def modes_that_skip_calls_are_refused(place):
     for words in (("--mode", "count"), ("--mode", "time", "--sample", "9"),
                   ("--mode", "time", "--budget", "5%")):
         done = subprocess.run([HOTFN, "run", "-o", place / "x.hfr", *words, "--with", "alloc", "--",
@@ -148,16 +148,16 @@ def it_needs_every_call(place):
 
 
 CASES = [
-    blocks_are_those_the_program_made,
-    without_a_tree_too,
-    it_makes_as_many_blocks_as_are_counted,
+    blocks_are_those_that_the_program_counted,
+    flat_runs_have_the_same_blocks,
+    the_test_programs_blocks_equal_the_counters,
 ]
-OF_THE_SYSTEM = [
-    sqlite3_makes_as_many_blocks_as_are_counted,
-    python_makes_as_many_blocks_as_are_counted,
-    another_allocator_is_followed_too,
-    it_needs_every_call,
+SYSTEM_PROGRAM_CASES = [
+    sqlite3s_blocks_equal_the_counters,
+    pythons_blocks_equal_the_counters,
+    another_allocator_is_counted_too,
+    modes_that_skip_calls_are_refused,
 ]
 
 if __name__ == "__main__":
-    sys.exit(cases.run(CASES + (OF_THE_SYSTEM if not FLAGS else []), needs=["g++"]) if platform.machine() == "x86_64" else cases.SKIPPED)
+    sys.exit(cases.run(CASES + (SYSTEM_PROGRAM_CASES if not FLAGS else []), needs=["g++"]) if platform.machine() == "x86_64" else cases.SKIPPED)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Fetch and unpack the upstream tarball of a Debian source package.
 
-apt runs with its own list of sources, index and cache below OUT/apt; the archive's address is the
-one that the system's own apt uses.  Does not apply Debian's patches: the tests want upstream code.
+apt runs with its own list of sources, index and cache below OUT/apt; the archive is the same
+as that of the system's own apt.  Does not apply Debian's patches: the tests want upstream code.
 """
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ KEYRING = pathlib.Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
 class Unavailable(Exception):
-    """The source cannot be had here; the text says why."""
+    """The source cannot be fetched; the text gives the reason."""
 
 
 def apt(out, *arguments, cwd=None):
@@ -36,7 +36,7 @@ def source_lines():
 
 
 def prepare(out):
-    """Make the private apt folder with its index, once."""
+    """Create the private apt folder with its index, once."""
     folder = out / "apt"
     done = folder / "ready"
     if done.exists():
@@ -45,14 +45,14 @@ def prepare(out):
         (folder / name).mkdir(parents=True, exist_ok=True)
     lines = source_lines()
     if not lines:
-        raise Unavailable("apt knows no Debian archive (run 'apt-get update')")
+        raise Unavailable("apt has no Debian archive (run 'apt-get update')")
     (folder / "sources.list").write_text("\n".join(lines) + "\n")
     apt(out, "update")
     done.touch()
 
 
 def tarball(out, package):
-    """The upstream tarball of a source package, downloaded if it is not there."""
+    """The upstream tarball of a source package, downloaded if it is missing."""
     folder = out / "apt" / "tarballs" / package
     pattern = "*.orig.tar.*z"
     if not folder.exists():

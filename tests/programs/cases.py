@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What the tests of one program share: each case runs in a folder of its own, `NAME_test.py CASE ...` runs
-these alone, and a measurement is judged by a quorum of runs."""
+"""Shared by the tests of this folder: each case runs in its own folder, `NAME_test.py CASE ...` runs only
+the named cases, and a measurement must hold in a quorum of runs."""
 import pathlib
 import shutil
 import sys
@@ -11,11 +11,11 @@ SKIPPED = 77
 
 
 class Skipped(Exception):
-    """What a case needs is not here; the text says what."""
+    """A requirement of a case is missing; the text names it."""
 
 
 def run(cases, needs=(), make=pathlib.Path):
-    """Each case, given what `make` makes of its folder.  Status: 0, 1: one failed, 77: all were skipped."""
+    """Run each case with make(its folder).  Returns the exit status: 0, 1 if a case failed, 77 if all were skipped."""
     missing = [tool for tool in needs if not shutil.which(tool)]
     if missing:
         print(f"skipped: no {missing[0]} on this system")
@@ -38,8 +38,8 @@ def run(cases, needs=(), make=pathlib.Path):
 
 
 def holds_in_most_runs(measure, right=7, of=10):
-    """Each claim must hold in `right` of `of` runs.  `measure` makes one run and returns {claim: what was found}
-    for the claims that did not hold.  Other programs on the machine disturb single runs; a defect shows in most."""
+    """Each claim must hold in `right` of `of` runs.  `measure` makes one run and returns {claim: values found}
+    for the claims that did not hold.  Other programs may disturb single runs; a defect shows in most runs."""
     failures, last = {}, {}
     for done in range(1, of + 1):
         off = measure()
@@ -54,8 +54,9 @@ def holds_in_most_runs(measure, right=7, of=10):
 
 
 def own_sums_to_busy(raw, left=0):
-    """What `hotfn report --json --raw` says, as measured: each time is rounded to a nanosecond.  `left`: the share
-    that may lack where calls were left, as no own time is shown larger than a total that ends when last seen."""
+    """`raw` is the output of `hotfn report --json --raw`, whose times are rounded to a nanosecond.  `left` is the
+    share that may be missing if calls were left by a jump: an own time never exceeds a total, which ends at the
+    call's last event."""
     own = [f["self_ns"] or 0 for f in raw["functions"]]
     busy = [t["busy_ns"] for t in raw["threads"]]
     off = abs(sum(own) - sum(busy))

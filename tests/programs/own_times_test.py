@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program that times its own functions by a session: what it may, and what is refused because it would not hold."""
+"""A program that times its own functions with a session: the record, and the cases that are refused."""
 import json
 import os
 import pathlib
@@ -28,7 +28,7 @@ def build(place, *flags):
     return place / "own", place / "own.hfr"
 
 
-def check_record_is_an_ordinary_one(place):
+def check_record_is_like_that_of_hotfn_run(place):
     program, record = build(place)
     assert run(program, record) == "20 caught\n"
     text = json.loads(run(HOTFN, "report", "--json", "-n", "0", record))
@@ -39,28 +39,28 @@ def check_record_is_an_ordinary_one(place):
 
 
 def check_own_unwinder_is_refused(place):
-    """Its exceptions would end the program: libgcc_s alone is told of our frames."""
+    """Its exceptions would end the program: hotfn registers its frames only with libgcc_s."""
     program, record = build(place, "-static-libgcc")
-    said = run(program, record)
-    assert said.startswith("HOTFN_E_UNSUPPORTED: ") and "-static-libgcc" in said, said
+    output = run(program, record)
+    assert output.startswith("HOTFN_E_UNSUPPORTED: ") and "-static-libgcc" in output, output
 
 
-def check_run_is_not_doubled(place):
+def check_session_inside_hotfn_run_is_refused(place):
     program, record = build(place)
     for mode in "count", "time":
-        said = run(HOTFN, "run", "-q", "--mode", mode, "-o", place / "run.hfr", "--", program, record)
-        assert said.startswith("HOTFN_E_STATE: `hotfn run` hooks this process already"), said
+        output = run(HOTFN, "run", "-q", "--mode", mode, "-o", place / "run.hfr", "--", program, record)
+        assert output.startswith("HOTFN_E_STATE: `hotfn run` hooks this process already"), output
         assert not record.exists()
 
 
-def check_forbidden_clock_is_not_read(place):
+def check_disabled_tsc_is_not_read(place):
     program, record = build(place)
     assert run(program, record, "noclock").startswith("HOTFN_E_UNSUPPORTED: this process may not read its clock")
 
 
 if __name__ == "__main__":
     if platform.machine() != "x86_64":
-        print("skipped: the clock is x86's")
+        print("skipped: the clock is the TSC of x86")
         sys.exit(cases.SKIPPED)
-    sys.exit(cases.run([check_record_is_an_ordinary_one, check_own_unwinder_is_refused, check_run_is_not_doubled,
-                        check_forbidden_clock_is_not_read], needs=["g++"]))
+    sys.exit(cases.run([check_record_is_like_that_of_hotfn_run, check_own_unwinder_is_refused, check_session_inside_hotfn_run_is_refused,
+                        check_disabled_tsc_is_not_read], needs=["g++"]))

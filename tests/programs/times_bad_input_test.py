@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong around a timed run is said, the program is unharmed, and the exit status is as designed: a
-thread that never returns, stacks switched under us, a record cut in mid-write, a flat record for a
-format of stacks, an output that cannot be written, a processor's clock that the system does not trust, as it
-differs between CPUs.  (A clock that goes back meanwhile: call_stack_test.c.)"""
+"""Failures around a timed run are reported, do not disturb the program, and give the documented exit
+status: a thread that never returns, stacks that the program switches, a truncated record, a flat record
+exported to a format of stacks, an output that cannot be written, and a processor clock that the system does
+not trust because it differs between CPUs.  (call_stack_test.c tests a non-monotonic clock.)"""
 import json
 import os
 import pathlib
@@ -82,15 +82,15 @@ def times_of(record, *options):
 CLOCKSOURCE = pathlib.Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
-def a_clock_that_the_system_gave_up_is_not_used(place):
-    """Linux watches whether the CPUs' counters go alike and leaves them if not; here a mount says that it did."""
-    binary, record, given_up = build(place, "never", NEVER), place / "r.hfr", place / "clocksource"
-    given_up.write_text("hpet\n")
+def a_clock_that_the_system_rejected_is_not_used(place):
+    """Linux rejects the CPUs' counters if they differ; here a mounted file reports that it did."""
+    binary, record, rejected = build(place, "never", NEVER), place / "r.hfr", place / "clocksource"
+    rejected.write_text("hpet\n")
     script = 'mount --bind "$1" "$2" || exit 77; shift 2; exec "$@"'
-    alone = ["unshare", "-m", "sh", "-c", script, "sh", given_up, CLOCKSOURCE]
+    alone = ["unshare", "-m", "sh", "-c", script, "sh", rejected, CLOCKSOURCE]
     if not CLOCKSOURCE.exists() or not shutil.which("unshare") or subprocess.run(
             [*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:
-        raise cases.Skipped("nobody here may mount a file over the system's word")
+        raise cases.Skipped("this test is not allowed to mount a file over the clock source")
     for options in ([], ["--flat"], ["--sample", "4"]):
         done = subprocess.run([*alone, HOTFN, "run", "-q", "--no-cache", "--mode", "time", *options, "-o",
                                record, "--", binary], capture_output=True, text=True, timeout=120)
@@ -112,7 +112,7 @@ def a_thread_that_never_returns_is_timed_until_the_end(place):
     assert (works["calls"], works["timed_calls"]) == (10, 10) and works["total_ns"] >= 20e6, works
 
 
-def a_stack_switched_under_us_does_no_harm(place):
+def stacks_that_the_program_switches_keep_the_times_consistent(place):
     binary, record = build(place, "switches", SWITCHES), place / "r.hfr"
     for options in ([], ["--flat"], ["--sample", "4"]):
         done = hotfn("run", "-q", "--mode", "time", *options, "-o", record, "--", binary, status=3)
@@ -123,50 +123,50 @@ def a_stack_switched_under_us_does_no_harm(place):
             cases.own_sums_to_busy(raw, left=0.002)
 
 
-def a_record_cut_in_mid_write_is_refused_and_mended(place):
+def a_truncated_record_is_refused_and_can_be_repaired(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
     hotfn("run", "-q", "--mode", "time", "--events", "--slower-than", "1us", "-o", record, "--",
           binary, status=7)
     whole = record.read_bytes()
     for size in (len(whole) - 1, len(whole) // 2, len(whole) // 4, 600, 100, 1):
-        cut, mended = place / "cut.hfr", place / "mended.hfr"
-        cut.write_bytes(whole[:size])
-        mended.unlink(missing_ok=True)
-        problem = hotfn("report", cut, status=1).stderr
-        assert str(cut) in problem and len(problem.splitlines()) <= 2, problem
-        done = subprocess.run([HOTFN, "repair", cut, "-o", mended], capture_output=True, text=True)
+        truncated, repaired = place / "truncated.hfr", place / "repaired.hfr"
+        truncated.write_bytes(whole[:size])
+        repaired.unlink(missing_ok=True)
+        problem = hotfn("report", truncated, status=1).stderr
+        assert str(truncated) in problem and len(problem.splitlines()) <= 2, problem
+        done = subprocess.run([HOTFN, "repair", truncated, "-o", repaired], capture_output=True, text=True)
         assert done.returncode in (0, 1) and (done.stderr or done.stdout), (size, done)
         if done.returncode == 0:
-            hotfn("report", mended)
-            hotfn("export", "-F", "html", mended, "-o", place / "page.html")
+            hotfn("report", repaired)
+            hotfn("export", "-F", "html", repaired, "-o", place / "page.html")
 
 
-def a_sample_of_an_older_build_is_told_by_all_who_read(place):
+def every_command_reports_a_sample_of_an_older_hotfn(place):
     binary, now, old = build(place, "never", NEVER), place / "now.hfr", place / "old.hfr"
     hotfn("run", "-q", "--mode", "time", "--sample", "4", "-o", now, "--", binary, status=7)
     data, at = with_version(now.read_bytes(), 0)
     old.write_bytes(data)
-    told = f"{old}: offset {at}: the sampled times are of an older hotfn, and are not read: record again\n"
+    message = f"{old}: offset {at}: the sampled times are of an older hotfn, and are not read: record again\n"
     for words in (("report",), ("report", "--json"), ("info",), ("info", "--json"), ("top", "--once"),
                   ("top", "--once", "--json"), ("export", "-F", "json"), ("export", "-F", "html")):
         done = hotfn(*words, old, *(("-o", place / "out.html") if "html" in words else ()))
-        assert done.stderr == f"hotfn {words[0]}: {told}", (words, done.stderr)
+        assert done.stderr == f"hotfn {words[0]}: {message}", (words, done.stderr)
     functions, report = times_of(old)
     assert functions["works"]["calls"] == 10 and "total_ns" not in functions["works"], functions["works"]
     assert "older hotfn" in report["record"]["times_note"] and "time" not in report, report["record"]
     for words in (("export", "-F", "folded", old), ("export", "-F", "chrome", old),
                   ("report", "--by", "self", old)):
-        assert hotfn(*words, status=1).stderr.count(told) == 2, words
+        assert hotfn(*words, status=1).stderr.count(message) == 2, words
     done = hotfn("diff", "--json", now, old)
-    assert done.stderr == f"hotfn diff: {told}" and "works" in done.stdout, done
+    assert done.stderr == f"hotfn diff: {message}" and "works" in done.stdout, done
     done = hotfn("merge", "-o", place / "sum.hfr", now, old)
-    assert done.stderr.startswith(f"hotfn merge: {told}") and "only calls are merged" in done.stderr, done
+    assert done.stderr.startswith(f"hotfn merge: {message}") and "only calls are merged" in done.stderr, done
     assert times_of(place / "sum.hfr")[0]["works"]["calls"] == 20
     old.write_bytes(with_version(now.read_bytes(), 2)[0])
     assert "of a newer hotfn" in hotfn("report", old).stderr
 
 
-def a_flat_record_makes_no_stacks(place):
+def a_flat_record_is_not_exported_as_stacks(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
     hotfn("run", "-q", "--mode", "time", "--flat", "-o", record, "--", binary, status=7)
     for name, need in (("folded", "--flat"), ("speedscope", "--flat"), ("firefox", "--flat"),
@@ -180,7 +180,7 @@ def a_flat_record_makes_no_stacks(place):
     assert not json.loads(hotfn("report", "--json", "--edges", record).stdout).get("edges")
 
 
-def an_output_that_cannot_be_written_is_said(place):
+def an_output_that_cannot_be_written_is_reported(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
     hotfn("run", "-q", "--mode", "time", "-o", record, "--", binary, status=7)
     assert "none" in hotfn("export", "-F", "html", record, "-o", place / "none/x", status=1).stderr
@@ -191,19 +191,19 @@ def an_output_that_cannot_be_written_is_said(place):
         with open(full, "wb"):
             pass
     except OSError:
-        return      # only root makes devices, and not on every file system
+        return      # only root can create devices, and not on every file system
     assert "written" in hotfn("export", "-F", "html", record, "-o", full, status=1).stderr
-    assert stat.S_ISCHR(full.lstat().st_mode), "a device in the place of the output was removed"
+    assert stat.S_ISCHR(full.lstat().st_mode), "the device that is the output was removed"
 
 
 CASES = [
-    a_clock_that_the_system_gave_up_is_not_used,
+    a_clock_that_the_system_rejected_is_not_used,
     a_thread_that_never_returns_is_timed_until_the_end,
-    a_stack_switched_under_us_does_no_harm,
-    a_record_cut_in_mid_write_is_refused_and_mended,
-    a_sample_of_an_older_build_is_told_by_all_who_read,
-    a_flat_record_makes_no_stacks,
-    an_output_that_cannot_be_written_is_said,
+    stacks_that_the_program_switches_keep_the_times_consistent,
+    a_truncated_record_is_refused_and_can_be_repaired,
+    every_command_reports_a_sample_of_an_older_hotfn,
+    a_flat_record_is_not_exported_as_stacks,
+    an_output_that_cannot_be_written_is_reported,
 ]
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`hotfn run --mode time`: times are those that the program itself measured, counts are those of count
-mode, and a program that reads its stack, throws, jumps and switches stacks does what it did bare."""
+"""`hotfn run --mode time`: times agree with those that the program itself measured, counts with those
+of count mode, and programs that read their stack, throw, jump and switch stacks behave as without
+hooks."""
 import json
 import os
 import pathlib
@@ -13,11 +14,11 @@ import cases
 import generated
 
 HOTFN = os.environ["HOTFN"]
-FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
 SRC = pathlib.Path(__file__).resolve().parent / "src"
-# A machine shared with others: what the hooks cost is measured at the start, and may be more later.
+# The hooks' cost is measured at the start; on a shared machine it may be higher later.
 WITHIN = 0.02
-# From the timestamp that the program takes at a function's begin to the hook's own, and back.
+# Time between the program's timestamp at a function's begin and the hook's own, and likewise at the end.
 SLACK_NS_A_CALL = 150
 CALLEES = {"middle": 180, "top": 60, "climb": 180, "work": 100}     # calls that timed.c's functions make
 
@@ -36,7 +37,7 @@ def run_bare(binary):
 
 
 def run(place, binary, *options):
-    """(status, stdout, what `hotfn report --json --edges` says) of a hooked run."""
+    """(status, stdout, output of `hotfn report --json --edges`) of a hooked run."""
     record = place / "run.hfr"
     done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "-o", record, *options, "--", binary],
                           capture_output=True, text=True, timeout=300)
@@ -52,14 +53,14 @@ def by_name(report):
     return {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
 
 
-def told_times(output, report):
-    """What the program measured: name -> (calls, total_ns, self_ns)."""
+def measured_times(output, report):
+    """The times that the program measured: name -> (calls, total_ns, self_ns)."""
     to_ns = 1e9 / report["time"]["ticks_per_second"]
-    told = {}
+    measured = {}
     for line in output.splitlines():
         name, calls, total, own = line.split()
-        told[name] = (int(calls), int(total) * to_ns, int(own) * to_ns)
-    return told
+        measured[name] = (int(calls), int(total) * to_ns, int(own) * to_ns)
+    return measured
 
 
 def near(got, wanted, calls):
@@ -67,9 +68,9 @@ def near(got, wanted, calls):
 
 
 def times_that_differ(output, report):
-    """{name: (what the program measured, function)}; how often each was called must be right in any case."""
+    """{name: (times that the program measured, function)}; asserts that all call counts are exact."""
     functions, off = by_name(report), {}
-    for name, (calls, total, own) in told_times(output, report).items():
+    for name, (calls, total, own) in measured_times(output, report).items():
         f = functions[name]
         assert f["timing"] == "full", f
         assert f["calls"] == f["timed_calls"] == calls, (calls, f)
@@ -90,17 +91,16 @@ def times_are_those_the_program_measured(place):
         cases.holds_in_most_runs(measure)
 
 
-# Between our reading of the clock and the program's own, a function's first call in a thread finds its pages missing: of
-# two calls of 0.14 ms each 7 to 23 us.
+# The first call of a function in a thread has page faults between the hook's and the program's reading of the clock.
 FIRST_CALL_NS, THREADS = 15_000, 3
 
 
-def what_differs(output, report, calls):
-    """Of a generated program: each time within 2 %, with nothing left over for hooks but for first calls."""
-    told, functions = told_times(output, report), by_name(report)
-    assert {name: times[0] for name, times in told.items()} == calls, (told, calls)
+def differing_times(output, report, calls):
+    """The functions of a generated program whose times differ by more than 2 % and the cost of first calls."""
+    measured, functions = measured_times(output, report), by_name(report)
+    assert {name: times[0] for name, times in measured.items()} == calls, (measured, calls)
     off = {}
-    for name, (number, total, own) in told.items():
+    for name, (number, total, own) in measured.items():
         f = functions[name]
         assert f["calls"] == number, (number, f)
         assert FLAGS or f["timing"] == "full" and f["timed_calls"] == number, f
@@ -123,18 +123,18 @@ def generated_programs_show_their_times(place):
             def measure():
                 status, output, report = run(place, binary, "--mode", "time", *options)
                 assert status == 0, status
-                return what_differs(output, report, calls)
+                return differing_times(output, report, calls)
             cases.holds_in_most_runs(measure)
 
 
 def raw_report(place, *options):
-    """Of the last run, with nothing taken out for what hooks cost."""
+    """The report of the last run, without subtracting the hooks' cost."""
     return json.loads(subprocess.run([HOTFN, "report", "--json", "--raw", "-n", "0", *options, place / "run.hfr"],
                                      capture_output=True, text=True, check=True).stdout)
 
 
 def own_times_sum_to_busy(place):
-    """Exactly: the intervals between events are shared out, none twice.  And so do the outermost calls."""
+    """Exactly, because each interval between events is attributed once.  So do the outermost calls' totals."""
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time")
     raw = raw_report(place, "--edges")
@@ -142,10 +142,10 @@ def own_times_sum_to_busy(place):
     outermost = [edge["total_ns"] for edge in raw["edges"] if edge["caller"] is None]
     busy = [t["busy_ns"] for t in raw["threads"]]
     assert outermost and abs(sum(outermost) - sum(busy)) <= len(outermost) + len(busy), (outermost, busy)
-    assert len(report["threads"]) >= 2, report["threads"]     # a row may serve again
+    assert len(report["threads"]) >= 2, report["threads"]     # rows may be reused
 
 
-def percentiles_lie_between_least_and_most(place):
+def percentiles_lie_between_minimum_and_maximum(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time")
     for f in by_name(report).values():
@@ -154,7 +154,7 @@ def percentiles_lie_between_least_and_most(place):
             assert f["p99_ns"] <= f["max_ns"] * 1.03 + 2, f
 
 
-def edges_are_the_calls(place):
+def edges_have_the_exact_calls(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time")
     names = [f["name"] for f in report["functions"]]
@@ -169,9 +169,9 @@ def edges_are_the_calls(place):
         assert calls.get(edge) == number, (edge, number, calls)
 
 
-def a_sample_counts_exactly_and_knows_callers(place):
-    """Every call is counted; a thousand of each function are timed, then one in 128 of the shortest and more of
-    the others; and who called is known though the caller's own call went by untimed."""
+def a_sample_counts_exactly_and_finds_callers(place):
+    """Every call is counted.  The first thousand calls of each function are timed, then 1 in 128 of the
+    shortest and more of the others.  The caller is found even if its own call was not sampled."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
     status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
@@ -184,11 +184,11 @@ def a_sample_counts_exactly_and_knows_callers(place):
         assert 0.85 * wanted <= f["timed_calls"] <= calls, (wanted, f)
     assert functions["small"]["timed_calls"] < 425000, functions["small"]
     names = [f["name"] for f in report["functions"]]
-    told = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"]
-            if e["caller"] is not None}
+    edges = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"]
+             if e["caller"] is not None}
     for edge, calls in ((("often", "small"), 400000), (("seldom", "small"), 25000),
                         (("main", "often"), 100000)):
-        assert 0.85 * calls <= told.get(edge, 0) <= 1.15 * calls, (edge, told)
+        assert 0.85 * calls <= edges.get(edge, 0) <= 1.15 * calls, (edge, edges)
 
 
 def counts_are_those_of_count_mode(place):
@@ -200,10 +200,10 @@ def counts_are_those_of_count_mode(place):
         assert timed[name]["calls"] == f["calls"], (name, f["calls"], timed[name]["calls"])
 
 
-def what_the_program_prints_is_the_same(place):
+def output_is_the_same_as_without_hooks(place):
     compilers = [c for c in ("gcc", "clang") if shutil.which(c)]
     if FLAGS:
-        compilers = ["gcc"]     # clang's program of 32 bits faults bare: its jumps spoil an aligned stack
+        compilers = ["gcc"]     # clang's 32-bit program faults without hooks: its tail calls misalign the stack
     for compiler in compilers:
         for level in ("-O0", "-O2", "-O3"):
             binary = build(place, "timed_shapes.c", level, compiler=compiler)
@@ -218,16 +218,16 @@ def what_the_program_prints_is_the_same(place):
                 assert any(f["timed_calls"] for f in report["functions"]), "nothing was timed"
 
 
-def arguments_on_the_stack_do_not_hinder(place):
-    """Where their places show in the code, they are copied for the call, and for what it jumps on to."""
+def functions_with_stack_arguments_are_timed(place):
+    """If the code shows where they are, stack arguments are copied for the call and for its tail calls."""
     functions = by_name(run(place, build(place, "timed_shapes.c", "-O2"), "--mode", "time")[2])
     for name in ("many", "forwards", "by_value", "doubles", "long_doubles"):
         f = functions[name]
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, f
 
 
-def functions_of_a_table_find_their_callers_arguments(place):
-    """`return table[k](...)`: who is jumped on to takes what was passed to its caller, where that stood."""
+def functions_called_through_a_table_find_their_callers_arguments(place):
+    """`return table[k](...)`: the target of the jump reads its caller's arguments in place."""
     for compiler in [c for c in ("gcc", "clang") if shutil.which(c) and not (FLAGS and c == "clang")]:
         binary = build(place, "timed_tables.c", "-O2", "-fno-pie", "-no-pie", compiler=compiler)
         bare = run_bare(binary)
@@ -240,7 +240,7 @@ def functions_of_a_table_find_their_callers_arguments(place):
             assert functions["unbounded"]["calls"] == 20000, functions["unbounded"]
 
 
-def the_stack_stays_aligned_for_vectors(place):
+def the_stack_stays_aligned_to_64_bytes(place):
     binary = build(place, "timed_aligned.c", "-O2", "-mpreferred-stack-boundary=6")
     bare = run_bare(binary)
     assert bare[1].startswith("0 misplaced"), bare
@@ -251,8 +251,8 @@ def the_stack_stays_aligned_for_vectors(place):
         assert len(timed) == 7, (more, timed)
 
 
-def calls_that_end_early_are_accounted(place):
-    """By longjmp, pthread_exit and pthread_cancel: each call of these ended, and none twice."""
+def calls_left_by_a_jump_or_thread_end_are_closed(place):
+    """Calls left by longjmp, pthread_exit and pthread_cancel: each is closed exactly once."""
     binary = build(place, "timed_shapes.c", "-O2")
     functions = by_name(run(place, binary, "--mode", "time")[2])
     for name in ("deep", "jumps", "faults", "touches", "ends_thread", "ending", "sleeps"):
@@ -260,7 +260,7 @@ def calls_that_end_early_are_accounted(place):
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"], f
 
 
-def what_is_not_proven_is_counted_with_a_reason(place):
+def functions_not_proven_for_timing_are_counted_with_a_reason(place):
     binary = build(place, "timed_shapes.c", "-O2")
     functions = by_name(run(place, binary, "--mode", "time")[2])
     for name, reason in (("by_index", "stack-arguments"), ("variable", "stack-arguments"),
@@ -270,7 +270,7 @@ def what_is_not_proven_is_counted_with_a_reason(place):
         assert reason in (None, f["timing_reason"]) and f["timing_reason"], f
 
 
-def who_compares_its_frame_with_an_earlier_calls_has_no_other(place):
+def functions_that_compare_frame_addresses_are_not_moved(place):
     for compiler in [c for c in ("gcc", "clang") if shutil.which(c)]:
         for flag in ("-O0", "-O2"):
             binary = build(place, "timed_own_address.c", flag, compiler=compiler)
@@ -280,12 +280,12 @@ def who_compares_its_frame_with_an_earlier_calls_has_no_other(place):
             assert f["calls"] == 20000 and f["timing_reason"] == "own-address", (compiler, flag, f)
 
 
-def jumps_through_the_own_plt_lead_to_known_functions(place):
-    """A tail jump by the PLT is trusted where a standard says what is passed, or C++ that there is one
-    definition.  Any other function of a library may be another image's, even one that it has itself: the
-    program's uses the argument on the stack, the library's does not."""
+def tail_jumps_through_the_plt_are_timed_if_the_target_is_certain(place):
+    """A tail jump through the PLT is trusted if a standard defines the callee's arguments or C++
+    guarantees one definition.  Any other target may be another image's function, even if the library
+    defines it as well: the program's uses stack arguments, the library's does not."""
     if FLAGS:
-        raise cases.Skipped("the PLT of 32-bit code wants a register that a tail jump has given back")
+        raise cases.Skipped("the PLT of 32-bit code needs a register that a tail jump has already restored")
     (place / "own.c").write_text(
         "#define _GNU_SOURCE\n#include <unistd.h>\n"
         "#define MANY int a, int b, int c, int d, int e, int f, int g, int h\n"
@@ -324,9 +324,9 @@ def jumps_through_the_own_plt_lead_to_known_functions(place):
             assert functions[name]["timing_reason"] == "tail-unknown", functions[name]
 
 
-def a_call_ends_at_a_jump_to_what_may_not_run_within_it(place):
-    """x86-64: what takes variable arguments finds its caller's, and functions that jump to each other are timed,
-    however many of the calls are, and also if two threads are in them when the hooks come."""
+def a_call_ends_at_a_tail_jump_out_of_its_frame(place):
+    """x86-64: a variadic tail target finds its caller's stack arguments, and functions that jump to each
+    other are timed in every mode, also if two threads run them when the hooks are installed."""
     binary = build(place, "tail_exits.c", "-O2")
     scan = json.loads(subprocess.run([HOTFN, "scan", "--json", "--timed", binary], capture_output=True, text=True,
                                      check=True).stdout)
@@ -346,13 +346,13 @@ def a_call_ends_at_a_jump_to_what_may_not_run_within_it(place):
             assert f["calls"] == counts[name]["calls"], (options, f, counts[name])
             assert FLAGS or (f["timing"] == "count-only") == (name == "sum"), (options, f)
         if not options:
-            functions = by_name(raw_report(place)).values()     # hooks take most of such calls: what is left may be nothing
+            functions = by_name(raw_report(place)).values()     # raw: these calls are so short that subtracting the cost may leave 0
             whole = {f["name"]: f["total_ns"] for f in functions if f["total_ns"] is not None}
             assert FLAGS or whole["some"] + whole["pass"] + whole["even"] <= whole["work"], whole
 
 
-def exceptions_end_the_calls_they_pass(place):
-    """Each function that throws or is passed ended as often as it began."""
+def exceptions_close_the_calls_they_leave(place):
+    """Each call of a function that throws or that an exception leaves is closed."""
     if not shutil.which("g++"):
         raise cases.Skipped("no g++ on this system")
     for flags in ((), ("-static-libgcc", "-static-libstdc++")):
@@ -367,9 +367,9 @@ def exceptions_end_the_calls_they_pass(place):
         assert report["time"]["nodes"] < 5000, report["time"]
 
 
-def no_call_ends_twice_whatever_stacks_it_ran_on(place):
-    """Fibers that throw, migrate and are left; exceptions rethrown, nested and foreign; a cancelled thread:
-    each call of these ended once."""
+def calls_on_switched_stacks_are_closed_once(place):
+    """Fibers that throw, migrate and are abandoned; exceptions rethrown, nested and foreign; a cancelled
+    thread: each of their calls is closed once."""
     if not shutil.which("g++"):
         raise cases.Skipped("no g++ on this system")
     binary = build(place, "fibers.cc", "-O2", compiler="g++")
@@ -383,7 +383,7 @@ def no_call_ends_twice_whatever_stacks_it_ran_on(place):
                      "passes_foreign", "cancels", "holds", "guard::~guard"):
             f = functions[name]
             if FLAGS and f["timing_reason"] in ("stack-unknown", "patch-inside"):
-                # nobody knows what its callees pop; a call is all that it begins with
+                # how much its callees pop is unknown, or it begins with a call
                 assert name in ("nested", "passes_foreign", "holds", "cancels", "guard::~guard"), f
                 continue
             assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, (options, f)
@@ -391,8 +391,8 @@ def no_call_ends_twice_whatever_stacks_it_ran_on(place):
         cases.own_sums_to_busy(raw_report(place), left=0.002)
 
 
-def perf_goes_through_timed_stubs(place):
-    """By frame pointers, with a name for each stub; where there is perf and it may be used."""
+def perf_unwinds_through_timed_stubs(place):
+    """With frame pointers, and with a name for each stub; needs a perf that is allowed to record."""
     perf, source = shutil.which("perf"), place / "chain.c"
     source.write_text("#include <stdio.h>\n#define OWN __attribute__((noinline, noclone))\n"
                       "volatile long z;\n"
@@ -406,7 +406,7 @@ def perf_goes_through_timed_stubs(place):
     bare, data = run_bare(binary), place / "perf.data"
     if not perf or subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-o", data, "/bin/true"],
                                   capture_output=True).returncode:
-        raise cases.Skipped("no perf that may be used here")
+        raise cases.Skipped("no perf that is allowed to record")
     done = subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-o", data, "--",
                            HOTFN, "run", "-q", "--perf-map", "--mode", "time", "-o", place / "p.hfr",
                            "--", binary], capture_output=True, text=True)
@@ -421,7 +421,7 @@ def perf_goes_through_timed_stubs(place):
     assert any([name for name in chain if name in stubs] == stubs for chain in chains), script[:2000]
 
 
-def a_killed_program_leaves_its_times(place):
+def times_of_a_killed_program_are_kept(place):
     source = place / "dies.c"
     source.write_text("#include <signal.h>\n#include <x86intrin.h>\n"
                       "__attribute__((noinline)) void spend(void) { unsigned long long end ="
@@ -435,30 +435,30 @@ def a_killed_program_leaves_its_times(place):
     wanted = 5 * 10000000 * 1e9 / report["time"]["ticks_per_second"]
     assert wanted * (1 - WITHIN) <= spend["total_ns"], (wanted, spend)
     slow = [(report["functions"][s["function"]]["name"], s["callers"]) for s in report["slow_calls"]]
-    own = sorted(s for s in slow if s[0] in ("main", "spend"))       # what starts a program may have waited for a processor
+    own = sorted(s for s in slow if s[0] in ("main", "spend"))       # start-up functions may have waited for a CPU
     assert own == [("main", [])] + 5 * [("spend", ["main"])], slow   # main was killed in its call
 
 
-def what_calls_cost_is_learnt_as_the_program_runs(place):
-    """Of two million calls, in full runs; of 20 nothing is learnt, and a sample learns otherwise."""
+def the_cost_of_a_call_is_measured_while_the_program_runs(place):
+    """In full runs of two million calls; 20 calls are too few, and a sample measures in another way."""
     source = place / "many.c"
     source.write_text("#include <stdlib.h>\nvolatile long x;\n"
                       "__attribute__((noinline)) void tiny(void) { x++; }\n"
                       "int main(int argc, char **argv) { long n = getenv(\"MANY\") ? 2000000 : 20;"
                       " for (long i = 0; i < n; i++) tiny(); return argc < 1; }\n")
     binary = build(place, source, "-O2")
-    for many, options, learns in (("", (), False), ("1", (), True), ("1", ("--flat",), True), ("1", ("--sample", "4"), False)):
+    for many, options, measures in (("", (), False), ("1", (), True), ("1", ("--flat",), True), ("1", ("--sample", "4"), False)):
         os.environ.pop("MANY", None)
         os.environ.update({"MANY": many} if many else {})
         status, _, report = run(place, binary, "--mode", "time", *options)
         assert status == 0, status
-        assert (report["time"]["cost_tries"] > 10) == learns, (options, many, report["time"])
+        assert (report["time"]["cost_tries"] > 10) == measures, (options, many, report["time"])
         assert report["time"]["cost_outside_ns"] > 0, report["time"]
         assert by_name(report)["tiny"]["calls"] == (2000000 if many else 20), report["functions"]
-        for raw in ((), ("--raw",)):    # where more was taken out than is left the report says so; 31 ns of 31 are raw, too
-            table, told = (subprocess.run([HOTFN, "report", *words, *raw, place / "run.hfr"], capture_output=True,
+        for raw in ((), ("--raw",)):    # the report warns if the subtracted cost exceeds the remaining time
+            table, text = (subprocess.run([HOTFN, "report", *words, *raw, place / "run.hfr"], capture_output=True,
                                           text=True, check=True).stdout for words in ((), ("--json", "-n", "0")))
-            time, functions = (json.loads(told)[key] for key in ("time", "functions"))
+            time, functions = (json.loads(text)[key] for key in ("time", "functions"))
             calls, own = (sum(f[key] or 0 for f in functions) for key in ("timed_calls", "self_ns"))
             took = (time["cost_inside_ns"] + time["cost_outside_ns"]) * calls
             noted = options[:1] != ("--sample",) and took > own
@@ -467,8 +467,8 @@ def what_calls_cost_is_learnt_as_the_program_runs(place):
     os.environ.pop("MANY", None)
 
 
-def one_process_alone_can_be_shown(place):
-    """Threads, slow calls, events and the run's busy time are the parent's or the child's, as asked."""
+def the_report_can_show_a_single_process(place):
+    """Threads, slow calls, events and busy time are those of the requested process."""
     source = place / "two.c"
     source.write_text("#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
                       "volatile int x; __attribute__((noinline)) void parents(void) { usleep(3000); x++; }\n"
@@ -479,12 +479,12 @@ def one_process_alone_can_be_shown(place):
     binary = build(place, source, "-O2")
     _, _, both = run(place, binary, "--mode", "time", "--slower-than", "1ms", "--events")
     record = place / "run.hfr"
-    told = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
+    info = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
                                      check=True).stdout)
-    assert len(told["threads"]) == 2 and told["time"]["slow_calls"] >= 10, told
-    assert told["time"]["count_cost_ns"] < told["time"]["cost_ns"], told["time"]
-    for pid in {t["pid"] for t in told["threads"]}:
-        main = pid == told["pid"]
+    assert len(info["threads"]) == 2 and info["time"]["slow_calls"] >= 10, info
+    assert info["time"]["count_cost_ns"] < info["time"]["cost_ns"], info["time"]
+    for pid in {t["pid"] for t in info["threads"]}:
+        main = pid == info["pid"]
         one = json.loads(subprocess.run(
             [HOTFN, "report", "--json", "-n", "0", "--process", str(pid), record],
             capture_output=True, check=True).stdout)
@@ -499,7 +499,7 @@ def one_process_alone_can_be_shown(place):
         assert ("parents" in chrome) == main and ("childs" in chrome) != main, chrome
 
 
-def one_thread_alone_can_be_shown(place):
+def the_report_can_show_a_single_thread(place):
     """Calls and percentiles of a function that one thread calls 20 times for 1 ms, and another 40 times for 10 us."""
     source = place / "apart.c"
     source.write_text("#include <pthread.h>\n#include <time.h>\nvolatile long x;\n"
@@ -524,8 +524,8 @@ def one_thread_alone_can_be_shown(place):
     assert refused.returncode == 1 and "no thread 1 there" in refused.stderr, refused
 
 
-def a_child_is_busy_no_longer_than_the_run_took(place):
-    """With the C library hooked, a forked child's first events end calls that began in the parent."""
+def a_childs_busy_time_is_at_most_the_runs(place):
+    """With the C library hooked, the first events of a forked child close calls that began in the parent."""
     source = place / "forks.c"
     source.write_text("#include <sys/wait.h>\n#include <unistd.h>\n"
                       "int main(void) { for (int i = 0; i < 3; i++) if (!fork()) _exit(0);"
@@ -543,15 +543,15 @@ def a_child_is_busy_no_longer_than_the_run_took(place):
             assert report["time"]["abandoned_exits"] == 0, report["time"]
 
 
-def nobody_is_called_by_a_place_that_nobody_called(place):
-    """A sample's tree has places of callers that went by untimed: they are no edges."""
+def edges_of_a_sample_have_calls(place):
+    """A sample's tree contains nodes of callers without sampled calls; these are not edges."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time", "--sample", "16")
     assert report["edges"] and all(e["calls"] > 0 for e in report["edges"]), report["edges"]
 
 
 def recursion_counts_once_in_a_sample(place):
-    """A function of a circle 60 deep took about what called it from outside, not 60 times that."""
+    """The total of a function in a cycle 60 calls deep is about that of its outer caller, not 60 times that."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
 
     def measure():
@@ -559,35 +559,35 @@ def recursion_counts_once_in_a_sample(place):
         pairs = [(functions[name], functions[outer]["total_ns"]) for name, outer in
                  (("even", "cycles"), ("odd", "cycles"), ("doubles", "doubling"))]
         assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
-        return {f["name"]: (f, most) for f, most in pairs if not 0.4 * most <= f["total_ns"] <= 2 * most}
+        return {f["name"]: (f, outer) for f, outer in pairs if not 0.4 * outer <= f["total_ns"] <= 2 * outer}
     cases.holds_in_most_runs(measure)
 
 
-def what_counted_only_functions_call_is_not_their_callers_own(place):
-    """A sample finds the callers of such functions, and takes what was called out of their own time."""
+def callees_of_counted_functions_are_not_in_the_callers_own_time(place):
+    """A sample finds the timed caller behind functions that are only counted, and subtracts the callee from its own time."""
     binary = build(place, "timed_between.c", "-O1")
     for sample in ("2", "32"):
         functions = by_name(run(place, binary, "--mode", "time", "--sample", sample)[2])
-        ways = [(way, functions[way[0]], functions[way[-1]]) for way in
+        chains = [(chain, functions[chain[0]], functions[chain[-1]]) for chain in
                 (["first", "variadic", "one"], ["second", "twice", "looks", "two"], ["deeper", "between", "deeper"])
-                if all(functions[name]["timing"] == "count-only" for name in way[1:-1])]
-        assert len(ways) == 3 or (FLAGS and ways), functions
+                if all(functions[name]["timing"] == "count-only" for name in chain[1:-1])]
+        assert len(chains) == 3 or (FLAGS and chains), functions
         folded = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "-", place / "run.hfr"],
                                 capture_output=True, text=True, check=True).stdout
         stacks = [line.rsplit(" ", 1)[0].split(";")[1:] for line in folded.splitlines()]
-        for way, caller, callee in ways:
-            assert [s for s in stacks if s[-1] == way[-1] and s[-2] in way] == [way], (way, folded)
+        for chain, caller, callee in chains:
+            assert [s for s in stacks if s[-1] == chain[-1] and s[-2] in chain] == [chain], (chain, folded)
             if caller != callee:
                 assert abs(caller["total_ns"] - caller["self_ns"] - callee["total_ns"]) < 10, (caller, callee)
 
 
-def calls_from_parts_that_stand_elsewhere_are_their_functions(place):
-    """What gcc puts aside (.cold) calls in the name of the function whose part it is."""
+def calls_from_cold_parts_belong_to_their_function(place):
+    """The caller of a call in a .cold part is the function that the part belongs to."""
     binary = build(place, "timed_cold.c", "-O2", "-fno-optimize-sibling-calls")
     report = run(place, binary, "--mode", "time", "--sample", "2")[2]
     names = [f["name"] for f in report["functions"]]
     if not {"timed.cold", "counted.cold"} <= set(names):
-        raise cases.Skipped("this gcc puts nothing aside")
+        raise cases.Skipped("this gcc makes no .cold parts")
     calls = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"] if e["caller"] is not None}
     assert calls["timed", "one"] == calls["counted", "two"] == 2000, calls
     if by_name(report)["counted"]["timing"] == "count-only":
@@ -596,8 +596,8 @@ def calls_from_parts_that_stand_elsewhere_are_their_functions(place):
         assert ";calls_it;counted;two " in folded, folded
 
 
-def wrong_unwind_data_do_no_harm(place):
-    """A sample finds callers by them; what they say of a frame's size may lead out of the stack."""
+def wrong_unwind_data_do_not_change_the_program(place):
+    """A sample finds callers with unwind data; a wrong frame size may point outside of the stack."""
     binary = build(place, "timed_wrong_rows.c", "-O1", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
     status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
@@ -606,8 +606,8 @@ def wrong_unwind_data_do_no_harm(place):
     assert functions["claims"]["timing"] == "count-only" and functions["work"]["timed_calls"] > 2000, functions
 
 
-def outlined_pieces_find_their_callers_arguments(place):
-    """What clang's outliner made of several functions works by their frame pointer, and none of it shows in them."""
+def outlined_functions_find_their_callers_arguments(place):
+    """Functions that clang outlined use their callers' frame pointer, and the callers' code does not show that."""
     if not shutil.which("clang"):
         raise cases.Skipped("no clang")
     binary = build(place, SRC.parent.parent / "cross" / "pieces.c", "-Oz", "-fno-omit-frame-pointer", "-fno-pic",
@@ -621,7 +621,7 @@ def outlined_pieces_find_their_callers_arguments(place):
         assert functions[name]["calls"] == functions[name]["timed_calls"] == 1000, functions[name]
 
 
-def wrong_words_are_refused(place):
+def wrong_options_are_refused(place):
     for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"],
                   ["--sample", "8"], ["--mode", "time", "--sample", "0"]):
         done = subprocess.run([HOTFN, "run", *words, "--", "/bin/true"], cwd=place,
@@ -633,34 +633,34 @@ CASES = [
     times_are_those_the_program_measured,
     generated_programs_show_their_times,
     own_times_sum_to_busy,
-    percentiles_lie_between_least_and_most,
-    edges_are_the_calls,
-    a_sample_counts_exactly_and_knows_callers,
+    percentiles_lie_between_minimum_and_maximum,
+    edges_have_the_exact_calls,
+    a_sample_counts_exactly_and_finds_callers,
     counts_are_those_of_count_mode,
-    what_the_program_prints_is_the_same,
-    arguments_on_the_stack_do_not_hinder,
-    the_stack_stays_aligned_for_vectors,
-    calls_that_end_early_are_accounted,
-    what_is_not_proven_is_counted_with_a_reason,
-    who_compares_its_frame_with_an_earlier_calls_has_no_other,
-    jumps_through_the_own_plt_lead_to_known_functions,
-    functions_of_a_table_find_their_callers_arguments,
-    what_calls_cost_is_learnt_as_the_program_runs,
-    one_process_alone_can_be_shown,
-    one_thread_alone_can_be_shown,
-    a_child_is_busy_no_longer_than_the_run_took,
-    nobody_is_called_by_a_place_that_nobody_called,
+    output_is_the_same_as_without_hooks,
+    functions_with_stack_arguments_are_timed,
+    the_stack_stays_aligned_to_64_bytes,
+    calls_left_by_a_jump_or_thread_end_are_closed,
+    functions_not_proven_for_timing_are_counted_with_a_reason,
+    functions_that_compare_frame_addresses_are_not_moved,
+    tail_jumps_through_the_plt_are_timed_if_the_target_is_certain,
+    functions_called_through_a_table_find_their_callers_arguments,
+    the_cost_of_a_call_is_measured_while_the_program_runs,
+    the_report_can_show_a_single_process,
+    the_report_can_show_a_single_thread,
+    a_childs_busy_time_is_at_most_the_runs,
+    edges_of_a_sample_have_calls,
     recursion_counts_once_in_a_sample,
-    what_counted_only_functions_call_is_not_their_callers_own,
-    a_call_ends_at_a_jump_to_what_may_not_run_within_it,
-    exceptions_end_the_calls_they_pass,
-    no_call_ends_twice_whatever_stacks_it_ran_on,
-    perf_goes_through_timed_stubs,
-    a_killed_program_leaves_its_times,
-    outlined_pieces_find_their_callers_arguments,
-    calls_from_parts_that_stand_elsewhere_are_their_functions,
-    wrong_unwind_data_do_no_harm,
-    wrong_words_are_refused,
+    callees_of_counted_functions_are_not_in_the_callers_own_time,
+    a_call_ends_at_a_tail_jump_out_of_its_frame,
+    exceptions_close_the_calls_they_leave,
+    calls_on_switched_stacks_are_closed_once,
+    perf_unwinds_through_timed_stubs,
+    times_of_a_killed_program_are_kept,
+    outlined_functions_find_their_callers_arguments,
+    calls_from_cold_parts_belong_to_their_function,
+    wrong_unwind_data_do_not_change_the_program,
+    wrong_options_are_refused,
 ]
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Functions that never return, since the program ends in them: by exit, _exit, a kill, in another thread, in a forked
-child.  They have the time until then, and the report marks them.  The program (unreturned.c) tells how long each
-had run at its last look at the clock: no time may be less, and none more than what passed from just before its call
-until somebody saw it gone."""
+"""Functions that never return because the program ends in them: by exit, _exit, a kill, in another thread, in a
+forked child.  Their calls last until that end, and the report marks them.  The program (unreturned.c) prints how
+long each call had lasted at its last reading of the clock: no reported time may be shorter, and none longer than
+the time from just before the call until the test saw that the program had ended."""
 import csv
 import json
 import os
@@ -17,55 +17,55 @@ import time
 import cases
 
 HOTFN = os.environ["HOTFN"]
-FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
 SRC = pathlib.Path(__file__).resolve().parent / "src"
-RUN_BY_EXIT = ("__do_global_dtors_aux", "deregister_tm_clones", "_fini")  # each may wait for a processor
+RUN_BY_EXIT = ("__do_global_dtors_aux", "deregister_tm_clones", "_fini")  # each may wait for a CPU
 CALLS = {"outer": 1, "middle": 1, "inner": 3, "worker": 1}
-RATE, SLACK_NS = 0.01, 20000  # of one clock against the other; what hooks cost, taken out of all that is within
+RATE, SLACK_NS = 0.01, 20000  # deviation of the two clocks; error of the hooks' cost that is subtracted
 
 
-def built(place):
+def build(place):
     subprocess.run(["gcc", *FLAGS, "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", place / "unreturned",
                     SRC / "unreturned.c"], check=True)
     return place / "unreturned"
 
 
-def ran(place, way, *mode):
-    """(what the program told: {name: (least ns, own ns, most ns until then)}, most that may have passed since,
+def run(place, ending, *mode):
+    """({name: (minimum ns, own ns, maximum ns) that the program measured}, maximum ns that passed since,
     {name: function})"""
     record = place / "run.hfr"
-    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", *mode, "-o", record, "--", built(place), way],
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", *mode, "-o", record, "--", build(place), ending],
                           capture_output=True, text=True, timeout=300)
     after = time.monotonic_ns()
-    assert done.returncode == {"kill": -9, "child": 0}.get(way, 3), done
+    assert done.returncode == {"kill": -9, "child": 0}.get(ending, 3), done
     report = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True,
                                        text=True).stdout)
-    told = {name: [int(n) for n in numbers] for name, *numbers in map(str.split, done.stdout.splitlines())}
-    left = told.pop("gone", [after])[0] - told.pop("at")[0]
+    measured = {name: [int(n) for n in numbers] for name, *numbers in map(str.split, done.stdout.splitlines())}
+    since = measured.pop("gone", [after])[0] - measured.pop("at")[0]
     to_ns = 1e9 / report["time"]["ticks_per_second"]
     functions = {f["name"]: f for f in report["functions"] if f["state"] == "hooked"}
-    return {name: [n * to_ns for n in numbers] for name, numbers in told.items()}, left, functions
+    return {name: [n * to_ns for n in numbers] for name, numbers in measured.items()}, since, functions
 
 
-def no_less_and_no_more(got, told, left, what):
-    least, _, most = told
-    assert least * (1 - RATE) - SLACK_NS <= got <= (most + left) * (1 + RATE) + SLACK_NS, (what, got, told, left)
+def check_bounds(got, measured, since, what):
+    minimum, _, maximum = measured
+    assert minimum * (1 - RATE) - SLACK_NS <= got <= (maximum + since) * (1 + RATE) + SLACK_NS, (what, got, measured, since)
 
 
-def check(place, way, *mode):
-    told, left, functions = ran(place, way, *mode)
-    assert told, (way, mode)
-    for name, (_, own_ns, _) in told.items():
+def check(place, ending, *mode):
+    measured, since, functions = run(place, ending, *mode)
+    assert measured, (ending, mode)
+    for name, (_, own_ns, _) in measured.items():
         f = functions[name]
-        assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (way, mode, f)
-        if "--sample" not in mode:  # its own times are differences, and totals of what recurses are bounds
-            assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (way, mode, own_ns, f)
+        assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (ending, mode, f)
+        if "--sample" not in mode:  # a sample's own times are differences, and totals of recursive functions are bounds
+            assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (ending, mode, own_ns, f)
         if "--sample" not in mode or name != "inner":
-            no_less_and_no_more(f["total_ns"], told[name], left, (way, mode, f))
-    if "outer" in told and "--sample" not in mode:
-        within = (*told, "mark", *(RUN_BY_EXIT if way == "exit" else ()))  # else they ran in main, or not at all
+            check_bounds(f["total_ns"], measured[name], since, (ending, mode, f))
+    if "outer" in measured and "--sample" not in mode:
+        within = (*measured, "mark", *(RUN_BY_EXIT if ending == "exit" else ()))  # otherwise they ran in main, or not at all
         own = sum(functions[name]["self_ns"] or 0 for name in within if name in functions)
-        assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (way, mode, own, functions["outer"])
+        assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (ending, mode, own, functions["outer"])
     return functions
 
 
@@ -92,8 +92,8 @@ def in_a_child_whose_parent_works_on(place):
     check(place, "child")
 
 
-def the_report_and_callgrind_tell(place):
-    told, left, _ = ran(place, "exit")
+def the_report_and_callgrind_show_open_calls(place):
+    measured, since, _ = run(place, "exit")
     record = place / "run.hfr"
     table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
     assert re.search(r"outer \(did not return\)$", table, re.MULTILINE), table
@@ -114,11 +114,11 @@ def the_report_and_callgrind_tell(place):
     for name in ("outer", "middle"):
         line = re.search(rf"^ *([0-9,]+) .*:{name} \[", shown, re.MULTILINE)
         assert line, (name, shown)
-        no_less_and_no_more(int(line.group(1).replace(",", "")), told[name], left, (name, shown))
+        check_bounds(int(line.group(1).replace(",", "")), measured[name], since, (name, shown))
 
 
 CASES = [with_exit, with_exit_at_once, by_a_kill, in_another_thread, in_a_child_whose_parent_works_on,
-         the_report_and_callgrind_tell]
+         the_report_and_callgrind_show_open_calls]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gcc"]) if platform.machine() == "x86_64" else cases.SKIPPED)
