@@ -317,8 +317,8 @@ static void check_closed(uint32_t mask, const char *told)
 
 static void calls_that_cannot_be_written_are_told_and_put_back_later(void)
 {
-    check_closed(15, "2 hooks and 2 calls");
-    check_closed(1 << SUM, "0 hooks and 2 calls");
+    check_closed(15, "2 hooks and 2 redirected calls");
+    check_closed(1 << SUM, "0 hooks and 2 redirected calls");
 }
 
 static void a_call_of_a_refused_function_stays(void)
