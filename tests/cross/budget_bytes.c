@@ -24,8 +24,8 @@ static uint8_t *memory;
 static hotfn_plan *plan;
 static hotfn_env env;
 static hfn_remote remote;
-static hfn_cut_pages pages = { .remote = &remote };
-static hfn_cut_module module;
+static hfn_target_pages pages = { .remote = &remote };
+static hfn_patched_module module;
 
 static void put_word(uint32_t rva, uint32_t word)
 {
@@ -50,11 +50,11 @@ static void add_to_plan(hfn_plan_writer *writer, uint32_t index)
     hfn_moved moved;
     uint32_t offset = 0;
     hfn_plan_new_entry source = { .function_index = index,
-                               .rva = rvas[index],
-                               .strategy = HOTFN_STRATEGY_JUMP,
-                               .patch_bytes = sizeof *code,
-                               .original = memory + rvas[index],
-                               .moved = &moved };
+                                  .rva = rvas[index],
+                                  .strategy = HOTFN_STRATEGY_JUMP,
+                                  .patch_bytes = sizeof *code,
+                                  .original = memory + rvas[index],
+                                  .moved = &moved };
 
     CHECK(hfn_arch_arm64.move(memory + rvas[index], sizeof code, rvas[index], sizeof *code,
                               HFN_NO_REGISTER, &moved, &offset) == HFN_MOVED);
@@ -81,7 +81,7 @@ static void begin(void)
         put_word(rvas[i], branch(rvas[i], stub_rvas[i]));
     }
     env = hfn_env_fill(NULL);
-    module = (hfn_cut_module){ .plan = plan, .base = (uint64_t)(uintptr_t)memory };
+    module = (hfn_patched_module){ .plan = plan, .base = (uint64_t)(uintptr_t)memory };
     remote = (hfn_remote){ .env = env, .pid = (uint32_t)getpid(), .memory = -1 };
     CHECK_EQ_I64(hfn_os_remote_open(&remote), 0);
 }
@@ -93,27 +93,27 @@ static void end(void)
     munmap(memory, PAGES * PAGE);
 }
 
-static hfn_cut *make(uint32_t entry)
+static hfn_unpatch_record *make(uint32_t entry)
 {
-    hfn_cut *cut = hfn_cut_make(&module, entry, &pages, &env);
+    hfn_unpatch_record *cut = hfn_unpatch_create_record(&module, entry, &pages, &env);
 
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     return cut;
 }
 
-static bool take_out(const hfn_cut *cut)
+static bool take_out(const hfn_unpatch_record *cut)
 {
-    bool done = hfn_cut_take_out(cut, &pages);
+    bool done = hfn_unpatch_function(cut, &pages);
 
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     return done;
 }
 
-static bool put_in(const hfn_cut *cut)
+static bool put_in(const hfn_unpatch_record *cut)
 {
-    bool done = hfn_cut_put_in(cut, &pages);
+    bool done = hfn_repatch_function(cut, &pages);
 
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     return done;
 }
 
@@ -121,13 +121,14 @@ static void unpatching_and_repatching_restore_each_byte(void)
 {
     begin();
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        hfn_cut *cut = make(i);
+        hfn_unpatch_record *cut = make(i);
         hfn_remote_range range;
         if (!CHECK(cut != NULL)) {
             break;
         }
         CHECK_EQ_U64(cut->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
-        CHECK_EQ_U64(hfn_cut_range(cut, &range), 0); /* a hook of one instruction has no inside */
+        CHECK_EQ_U64(hfn_unpatch_get_range(cut, &range),
+                     0); /* a hook of one instruction has no inside */
         CHECK(take_out(cut));
         CHECK(memcmp(memory + rvas[i], code, sizeof code) == 0);
         CHECK(!take_out(cut)); /* already unpatched */
@@ -135,7 +136,7 @@ static void unpatching_and_repatching_restore_each_byte(void)
         CHECK_EQ_U64(word_at(rvas[i]), branch(rvas[i], stub_rvas[i]));
         CHECK(memcmp(memory + rvas[i] + 4, code + 1, sizeof code - 4) == 0);
         CHECK(!put_in(cut)); /* already patched */
-        hfn_cut_free(cut, &env);
+        hfn_unpatch_free_record(cut, &env);
     }
     end();
 }
@@ -152,7 +153,7 @@ static void an_entry_without_a_branch_is_not_a_hook(void)
 
 static void bytes_that_others_changed_are_left_alone(void)
 {
-    hfn_cut *cut;
+    hfn_unpatch_record *cut;
 
     begin();
     cut = make(0);
@@ -167,7 +168,7 @@ static void bytes_that_others_changed_are_left_alone(void)
         CHECK_EQ_U64(word_at(rvas[0]), code[0]);
         put_word(stub_rvas[0], 0x5a5a5a5a);
         CHECK(put_in(cut));
-        hfn_cut_free(cut, &env);
+        hfn_unpatch_free_record(cut, &env);
     }
     end();
 }

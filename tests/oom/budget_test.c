@@ -11,13 +11,13 @@ static budget_scene s;
 /* The first function takes half of the time until it is unhooked. */
 static uint32_t look(hotfn_budget *b)
 {
-    const hfn_book *first = NULL;
+    const hfn_function_budget *first = NULL;
 
-    for (int i = 0; i < LOOKS && scene_use(&s, 5 * SCENE_MS); i++) {
+    for (int i = 0; i < LOOKS && scene_use_cpu(&s, 5 * SCENE_MS); i++) {
         uint64_t used = hfn_os_get_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
         scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->count_ns));
-        scene_look(&s, b);
-        first = b->book_count > 0 ? &b->books[hotfn_live_slots(s.live, 0)[0]] : NULL;
+        scene_step(&s, b);
+        first = b->function_count > 0 ? &b->functions[hotfn_live_slots(s.live, 0)[0]] : NULL;
         if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed)) {
             break;
         }
@@ -36,8 +36,8 @@ static bool went(counting *c, const hotfn_env *env)
     CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
     CHECK((b != NULL) == (status == HOTFN_OK));
     gone = b && look(b) == HOTFN_BUDGET_UNHOOKED;
-    CHECK(scene_stands(&s, 0, gone ? s.bare[0] : s.hooked[0]));
-    CHECK(scene_stands(&s, 1, s.hooked[1]));
+    CHECK(scene_has_bytes(&s, 0, gone ? s.unhooked[0] : s.hooked[0]));
+    CHECK(scene_has_bytes(&s, 1, s.hooked[1]));
     hotfn_budget_destroy(b);
     CHECK_EQ_U64(c->live_bytes, 0);
     CHECK_EQ_I64(c->size_mismatches, 0);
@@ -108,12 +108,12 @@ int main(int argc, char **argv)
 {
     int failed;
 
-    if (!scene_may_change()) {
+    if (!scene_can_change_others()) {
         printf("1..0 # SKIP this system lets no process change another\n");
         return SKIPPED;
     }
     s = scene_begin(50000, 0);
-    scene_counts(&s);
+    scene_start_counting(&s);
     failed = check_run(tests, sizeof tests / sizeof *tests, argc > 1 ? argv[1] : NULL);
     scene_end(&s);
     return failed || check_failures;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A budget for hooks, kept from outside (docs/design/budget.md).  Each look sums up what the calls since
- * the last one cost by the measured cost of a call, and compares that with the target's processor time.
- * How many calls are timed follows at each look (budget_times.c).  If counts alone take more than the share,
- * hooks of the most called functions go; they come back for a try after a while, ever later if they are still
- * too dear. */
+/* Keeps the hooks' cost within a share of the target's processor time, from outside the target
+ * (docs/design/budget.md).  Each step multiplies the calls since the last one by the measured cost
+ * of a call, compares the sum with the target's processor time, and sets the sampling intervals
+ * (times.c). If counting alone exceeds the share, the most called functions are unhooked.  Each is
+ * rehooked for a trial later; the wait doubles if the function is still over budget. */
 #include "launch/budget/budget.h"
 
 #include "arch/stub.h"
@@ -18,22 +18,22 @@
 #include <string.h>
 
 #define MS HFN_BUDGET_MS
-#define LOOK_NS (10 * MS) /* from one look to the next              */
-#define SOON_UNTIL_NS (50 * MS)
-#define JUDGED_NS (2 * MS) /* of processor time: less says nothing    */
+#define STEP_NS (10 * MS) /* between two steps                         */
+#define SHORT_STEPS_UNTIL_NS (50 * MS)
+#define MIN_INTERVAL_NS (2 * MS) /* of processor time; shorter is too noisy */
 #define STOP_TIMEOUT_NS (100 * MS)
 #define HELD_NS MS
-#define MOST_BACK_NS (30000 * MS)
-#define COOLED_NS (1000 * MS) /* who stays that long has cooled down     */
-#define LOOK_SHARE 20         /* a look takes at most 1/20 of the time   */
-#define STOP_NS MS            /* what a stop takes, as long as none was */
-#define COUNTS_PART 0.7       /* of the share, where calls are timed too */
-#define TIMED_PART 0.9        /* of the share, with the counts: a word changes it */
-#define MOST_PART 0.95        /* of the time: more is a wrong reckoning */
-#define MEASURED_NS (50 * MS) /* what a call costs is measured again */
-#define STILL_HOOKED 64u      /* calls of a function that is said to be unhooked */
+#define MAX_WAIT_NS (30000 * MS)
+#define RESET_WAIT_NS (1000 * MS)     /* hooked for so long: the wait starts anew */
+#define STEP_TIME_DIVISOR 20          /* steps take at most 1/20 of the time     */
+#define DEFAULT_STOP_NS MS            /* assumed duration of the first stop      */
+#define COUNTS_PART 0.7               /* of the share for counting, if calls are timed too */
+#define TIMED_PART 0.9                /* of the share for counting and timing together */
+#define MAX_COST_PART 0.95            /* of the time; a higher estimate must be wrong */
+#define MEASURE_INTERVAL_NS (50 * MS) /* between measurements of a call's cost */
+#define MIN_REHOOKED_CALLS 64u /* so many calls prove that an unhooked function is hooked again */
 
-/* ---- Begin and end. */
+/* ---- Creating and destroying. */
 
 hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
                                  const hotfn_env *env, hotfn_error *err)
@@ -72,7 +72,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     b->header = hfn_live_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
     b->remote = (hfn_remote){ .env = filled, .memory = HFN_OS_NO_FILE };
-    memset(b->pages, 0, offsetof(hfn_cut_pages, bytes));
+    memset(b->pages, 0, offsetof(hfn_target_pages, bytes));
     b->pages->remote = &b->remote;
     b->means = hfn_live_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
@@ -95,51 +95,53 @@ void hotfn_budget_destroy(hotfn_budget *b)
     env = b->env;
     hfn_os_remote_resume(&b->remote);
     hfn_os_remote_finish(&b->remote);
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        hfn_cut_free(b->books[i].cut, &env);
+    for (uint32_t i = 0; i < b->function_count; i++) {
+        hfn_unpatch_free_record(b->functions[i].unpatch, &env);
     }
     for (uint32_t i = 0; i < b->module_count; i++) {
-        hfn_cut_module_finish(&b->modules[i], &env);
+        hfn_patched_module_finish(&b->modules[i], &env);
     }
-    hfn_free_memory(&env, b->books, b->book_capacity * sizeof *b->books);
-    hfn_free_memory(&env, b->chosen, 2 * b->book_capacity * sizeof *b->chosen);
+    hfn_free_memory(&env, b->functions, b->function_capacity * sizeof *b->functions);
+    hfn_free_memory(&env, b->chosen, 2 * b->function_capacity * sizeof *b->chosen);
     hfn_free_memory(&env, b->modules, b->module_capacity * sizeof *b->modules);
     hfn_free_memory(&env, b->row, 2 * b->row_slots * sizeof *b->row);
     hfn_free_memory(&env, b->pages, sizeof *b->pages);
     hfn_free_memory(&env, b, sizeof *b);
 }
 
-/* ---- What there is: modules that came, slots that were handed out. */
+/* ---- New modules and slots of the live record. */
 
-static bool more_books(hotfn_budget *b, uint32_t count)
+static bool grow_functions(hotfn_budget *b, uint32_t count)
 {
-    size_t old = b->book_capacity;
-    hfn_book *books;
+    size_t old = b->function_capacity;
+    hfn_function_budget *functions;
     uint32_t *slots;
 
-    if (count <= b->book_capacity) {
+    if (count <= b->function_capacity) {
         return true;
     }
     slots = hfn_allocate_unset(&b->env, 2 * count * sizeof *slots);
-    books = slots ? hfn_resize_memory(&b->env, b->books, old * sizeof *books, count * sizeof *books)
-                  : NULL;
-    if (!books) {
+    functions = slots ? hfn_resize_memory(&b->env, b->functions, old * sizeof *functions,
+                                          count * sizeof *functions)
+                      : NULL;
+    if (!functions) {
         hfn_free_memory(&b->env, slots, 2 * count * sizeof *slots);
         return false;
     }
-    memset(books + old, 0, (count - old) * sizeof *books);
+    memset(functions + old, 0, (count - old) * sizeof *functions);
     if (b->called_count > 0) {
         memcpy(slots + count, b->called, b->called_count * sizeof *slots);
     }
     hfn_free_memory(&b->env, b->chosen, 2 * old * sizeof *slots);
-    b->books = books;
+    b->functions = functions;
     b->chosen = slots;
     b->called = slots + count;
-    b->book_capacity = count;
+    b->function_capacity = count;
     return true;
 }
 
-static void begin_book(const hotfn_budget *b, hfn_book *f, uint32_t module, uint32_t function)
+static void init_function(const hotfn_budget *b, hfn_function_budget *f, uint32_t module,
+                          uint32_t function)
 {
     f->function = function;
     f->module = module;
@@ -148,11 +150,11 @@ static void begin_book(const hotfn_budget *b, hfn_book *f, uint32_t module, uint
     f->level = f->closest;
 }
 
-/* False: try again later. */
-static bool learn_module(hotfn_budget *b, uint32_t index)
+/* False: the plan is not available yet; the next step tries again. */
+static bool load_module_plan(hotfn_budget *b, uint32_t index)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
-    hfn_cut_module *m = &b->modules[index];
+    hfn_patched_module *m = &b->modules[index];
     const uint32_t *slots = hotfn_live_slots(b->live, index);
 
     if (hotfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots) {
@@ -169,34 +171,34 @@ static bool learn_module(hotfn_budget *b, uint32_t index)
         hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
         return false;
     }
-    /* where a 32-bit thread stands nobody looks (os/remote.h) */
-    b->only_go |= m->plan->machine != hfn_stub_get_patching()->machine;
+    /* the position of a 32-bit thread cannot be read (os/remote.h) */
+    b->never_rehooks |= m->plan->machine != hfn_stub_get_patching()->machine;
     m->base = known.load_base;
     m->first_function = known.first_function;
     m->function_count = known.function_count;
     for (uint32_t i = 0; i < known.function_count; i++) {
-        if (slots[i] < b->book_count) {
-            begin_book(b, &b->books[slots[i]], index, known.first_function + i);
+        if (slots[i] < b->function_count) {
+            init_function(b, &b->functions[slots[i]], index, known.first_function + i);
         }
     }
     return true;
 }
 
-static bool learn(hotfn_budget *b)
+static bool update_known_slots(hotfn_budget *b)
 {
-    /* as published: another thread of this process adds modules meanwhile */
+    /* the shared counts: another thread of this process adds modules concurrently */
     uint32_t count = hfn_shared_get32(b->live->base + HFN_AT_MODULES);
     uint32_t slots = hfn_shared_get32(b->live->base + HFN_AT_SLOTS);
 
-    if (slots > b->book_count) {
-        if (!more_books(b, slots)) {
+    if (slots > b->function_count) {
+        if (!grow_functions(b, slots)) {
             return false;
         }
-        b->book_count = slots;
+        b->function_count = slots;
     }
     if (count > b->module_capacity) {
         uint32_t capacity = count + 16;
-        hfn_cut_module *more = hfn_resize_memory(
+        hfn_patched_module *more = hfn_resize_memory(
             &b->env, b->modules, b->module_capacity * sizeof *more, capacity * sizeof *more);
         if (!more) {
             return false;
@@ -208,88 +210,90 @@ static bool learn(hotfn_budget *b)
     b->module_count = count;
     for (uint32_t i = 0; i < count; i++) {
         if (!b->modules[i].plan) {
-            learn_module(b, i);
+            load_module_plan(b, i);
         }
     }
     return true;
 }
 
-/* ---- What was called.  By pread: reading holes through a mapping would fill them. */
+/* ---- Call counts.  Read by pread: a read through a mapping would fill the file's holes. */
 
 static bool add_row(hotfn_budget *b, uint32_t row)
 {
     uint64_t at = b->live->layout.sections[HFN_SECTION_ROWS].offset +
                   (uint64_t)row * b->live->layout.row_bytes;
-    uint64_t bytes = b->book_count * sizeof *b->row, done;
+    uint64_t bytes = b->function_count * sizeof *b->row, done;
     if (hfn_os_read_at(b->live->file, at, b->row, bytes, &done) != 0 || done != bytes) {
         return false;
     }
-    for (uint32_t i = 0; i < b->book_count; i++) {
+    for (uint32_t i = 0; i < b->function_count; i++) {
         b->sums[i] += b->row[i];
     }
     return true;
 }
 
-static bool more_rows(hotfn_budget *b)
+static bool grow_row_buffers(hotfn_budget *b)
 {
     uint64_t *rows;
 
-    if (b->book_count <= b->row_slots) {
+    if (b->function_count <= b->row_slots) {
         return true;
     }
-    rows = hfn_allocate_unset(&b->env, 2 * b->book_count * sizeof *rows);
+    rows = hfn_allocate_unset(&b->env, 2 * b->function_count * sizeof *rows);
     if (!rows) {
         return false;
     }
     hfn_free_memory(&b->env, b->row, 2 * b->row_slots * sizeof *rows);
     b->row = rows;
-    b->sums = rows + b->book_count;
-    b->row_slots = b->book_count;
+    b->sums = rows + b->function_count;
+    b->row_slots = b->function_count;
     return true;
 }
 
-/* calls become those since the last judged look.  Most functions are never called: later steps pass over them. */
+/* Set each function's calls since the last complete step.  Later code visits only the functions in
+ * `called`, since most functions are never called. */
 static bool read_counts(hotfn_budget *b, uint32_t pid)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live);
-    bool held = true;
+    bool ok = true;
 
-    if (!more_rows(b)) {
+    if (!grow_row_buffers(b)) {
         return false;
     }
-    memset(b->sums, 0, b->book_count * sizeof *b->sums);
-    for (uint32_t i = 0; held && i < rows; i++) {
+    memset(b->sums, 0, b->function_count * sizeof *b->sums);
+    for (uint32_t i = 0; ok && i < rows; i++) {
         if (cells[i].pid == pid) {
-            held = add_row(b, i);
+            ok = add_row(b, i);
         }
     }
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        if (b->sums[i] > 0 && !b->books[i].was_called) {
-            b->books[i].was_called = true;
+    for (uint32_t i = 0; i < b->function_count; i++) {
+        if (b->sums[i] > 0 && !b->functions[i].was_called) {
+            b->functions[i].was_called = true;
             b->called[b->called_count++] = i;
         }
     }
     for (uint32_t i = 0; i < b->called_count; i++) {
-        hfn_book *f = &b->books[b->called[i]];
+        hfn_function_budget *f = &b->functions[b->called[i]];
         uint64_t sum = b->sums[b->called[i]];
         f->calls = sum > f->last ? sum - f->last : 0;
     }
-    return held;
+    return ok;
 }
 
-/* ---- Changing. */
+/* ---- Changing the target. */
 
-static void set_note(hotfn_budget *b, const char *what, hfn_os_error error)
+static void set_note(hotfn_budget *b, const char *problem, hfn_os_error error)
 {
     b->is_stuck = true;
-    snprintf(b->header->note, sizeof b->header->note, "%s: %s", what, hfn_os_get_error_text(error));
+    snprintf(b->header->note, sizeof b->header->note, "%s: %s", problem,
+             hfn_os_get_error_text(error));
 }
 
-void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns)
+void hfn_budget_set_level(hotfn_budget *b, hfn_function_budget *f, uint32_t level, double run_ns)
 {
     double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
-    hfn_budget_change change = {
+    hfn_budget_change apply_changes = {
         .at_ns = hfn_os_wall_ns() - b->start_ns,
         .calls_per_second = (uint64_t)((double)f->calls * 1e9 / run_ns),
         .cost_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX,
@@ -299,79 +303,79 @@ void hfn_budget_note(hotfn_budget *b, hfn_book *f, uint32_t level, double run_ns
         .why = level > f->level ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY,
     };
 
-    hfn_live_note_change(b->live, &change);
-    if (change.why == HOTFN_BUDGET_OVER_BUDGET) {
-        bool again = f->wait_ns > 0 && b->header->cpu_ns - f->came_ns < COOLED_NS;
-        f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_BACK_NS;
-        f->wait_ns = f->wait_ns < MOST_BACK_NS ? f->wait_ns : MOST_BACK_NS;
-        f->back_ns = b->header->cpu_ns + f->wait_ns;
+    hfn_live_note_change(b->live, &apply_changes);
+    if (apply_changes.why == HOTFN_BUDGET_OVER_BUDGET) {
+        bool again = f->wait_ns > 0 && b->header->cpu_ns - f->rehooked_ns < RESET_WAIT_NS;
+        f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_MIN_WAIT_NS;
+        f->wait_ns = f->wait_ns < MAX_WAIT_NS ? f->wait_ns : MAX_WAIT_NS;
+        f->retry_ns = b->header->cpu_ns + f->wait_ns;
     } else {
-        f->came_ns = b->header->cpu_ns;
-        f->back_ns = f->came_ns + HFN_BUDGET_BACK_NS;
+        f->rehooked_ns = b->header->cpu_ns;
+        f->retry_ns = f->rehooked_ns + HFN_BUDGET_MIN_WAIT_NS;
     }
     f->level = level;
 }
 
-/* What stands in the target for those that go; who stands otherwise than it was made stays. */
-static void prepare_cuts(hotfn_budget *b)
+/* Record the hooks of the functions to unhook; a hook with unexpected bytes stays as it is. */
+static void create_unpatch_records(hotfn_budget *b)
 {
     uint32_t kept = 0;
 
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        hfn_book *f = &b->books[b->chosen[i]];
-        hfn_cut_module *m = &b->modules[f->module];
+        hfn_function_budget *f = &b->functions[b->chosen[i]];
+        hfn_patched_module *m = &b->modules[f->module];
         uint32_t entry;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             entry = hfn_plan_find_function(m->plan, f->function - m->first_function);
             if (entry != UINT32_MAX) {
-                f->cut = hfn_cut_make(m, entry, b->pages, &b->env);
+                f->unpatch = hfn_unpatch_create_record(m, entry, b->pages, &b->env);
             }
-            f->is_fixed = !f->cut;
+            f->is_fixed = !f->unpatch;
         }
         if (!f->is_fixed) {
             b->chosen[kept++] = b->chosen[i];
         }
     }
     b->chosen_count = kept;
-    hfn_cut_pages_finish(b->pages);
+    hfn_target_pages_write_back(b->pages);
 }
 
-/* Is any thread where a hook would come? */
-static bool way_is_free(hotfn_budget *b)
+/* Is no thread inside the bytes that repatching would change? */
+static bool are_ranges_free(hotfn_budget *b)
 {
-    hfn_remote_range ranges[HFN_BUDGET_TRIES];
+    hfn_remote_range ranges[HFN_BUDGET_MAX_TRIES];
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        const hfn_book *f = &b->books[b->chosen[i]];
-        if (f->wanted < f->level && f->cut && count < HFN_BUDGET_TRIES) {
-            count += hfn_cut_range(f->cut, &ranges[count]);
+        const hfn_function_budget *f = &b->functions[b->chosen[i]];
+        if (f->wanted < f->level && f->unpatch && count < HFN_BUDGET_MAX_TRIES) {
+            count += hfn_unpatch_get_range(f->unpatch, &ranges[count]);
         }
     }
     return count == 0 || !hfn_os_remote_is_inside(&b->remote, ranges, count);
 }
 
-static void drop_cut(hotfn_budget *b, hfn_book *f)
+static void drop_unpatch_record(hotfn_budget *b, hfn_function_budget *f)
 {
-    hfn_cut_free(f->cut, &b->env);
-    f->cut = NULL;
+    hfn_unpatch_free_record(f->unpatch, &b->env);
+    f->unpatch = NULL;
 }
 
-/* The target is stopped. */
-static void change_all(hotfn_budget *b, double run_ns)
+/* Unpatch and repatch the chosen functions; the target is stopped. */
+static void patch_chosen(hotfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        hfn_book *f = &b->books[b->chosen[i]];
+        hfn_function_budget *f = &b->functions[b->chosen[i]];
         bool done = true;
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
-            done = hfn_cut_take_out(f->cut, b->pages);
+            done = hfn_unpatch_function(f->unpatch, b->pages);
             if (!done) {
-                drop_cut(b, f);
+                drop_unpatch_record(b, f);
             }
         } else if (f->level == HOTFN_BUDGET_UNHOOKED) {
-            done = hfn_cut_put_in(f->cut, b->pages);
-            f->is_fixed = !done; /* its module went */
-            drop_cut(b, f);
+            done = hfn_repatch_function(f->unpatch, b->pages);
+            f->is_fixed = !done; /* its module was unloaded */
+            drop_unpatch_record(b, f);
         }
         if (!done) {
             continue;
@@ -379,29 +383,30 @@ static void change_all(hotfn_budget *b, double run_ns)
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             f->rate = (double)f->calls * b->count_ns / run_ns;
             f->is_just_out = true;
-            hfn_budget_time_none(b, b->chosen[i]);
+            hfn_budget_stop_timing(b, b->chosen[i]);
         }
-        hfn_budget_note(b, f, f->wanted, run_ns);
-        if (f->wanted == HOTFN_BUDGET_UNHOOKED && b->only_go) {
-            f->back_ns = UINT64_MAX;
+        hfn_budget_set_level(b, f, f->wanted, run_ns);
+        if (f->wanted == HOTFN_BUDGET_UNHOOKED && b->never_rehooks) {
+            f->retry_ns = UINT64_MAX;
         }
     }
-    hfn_cut_pages_finish(b->pages);
+    hfn_target_pages_write_back(b->pages);
 }
 
-static void give_up(hotfn_budget *b)
+static void abandon_changes(hotfn_budget *b)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
-        hfn_book *f = &b->books[b->chosen[i]];
+        hfn_function_budget *f = &b->functions[b->chosen[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED) {
-            drop_cut(b, f);
+            drop_unpatch_record(b, f);
         } else {
-            f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+            f->retry_ns = b->header->cpu_ns + HFN_BUDGET_MIN_WAIT_NS;
         }
     }
 }
 
-/* From when the first thread stood.  What a busy machine takes to let it, or us, run again is no work of ours. */
+/* A stop is counted from when the first thread stopped; delays of the scheduler on a busy machine
+ * are not part of the cost. */
 static void count_stop(hotfn_budget *b, uint64_t begin_ns, hfn_os_error error)
 {
     hfn_budget_header *h = b->header;
@@ -420,7 +425,7 @@ static void count_stop(hotfn_budget *b, uint64_t begin_ns, hfn_os_error error)
     }
 }
 
-static void change(hotfn_budget *b, double run_ns)
+static void apply_changes(hotfn_budget *b, double run_ns)
 {
     uint64_t begin_ns;
     hfn_os_error error = hfn_os_remote_open(&b->remote);
@@ -429,14 +434,14 @@ static void change(hotfn_budget *b, double run_ns)
         set_note(b, "the target's memory cannot be changed", error);
         return;
     }
-    prepare_cuts(b);
+    create_unpatch_records(b);
     if (b->chosen_count > 0) {
         begin_ns = hfn_os_monotonic_ns();
         error = hfn_os_remote_stop(&b->remote, STOP_TIMEOUT_NS);
-        if (error == 0 && way_is_free(b)) {
-            change_all(b, run_ns);
+        if (error == 0 && are_ranges_free(b)) {
+            patch_chosen(b, run_ns);
         } else {
-            give_up(b);
+            abandon_changes(b);
         }
         count_stop(b, begin_ns, error);
         b->is_held = !hfn_os_remote_resume(&b->remote);
@@ -444,30 +449,32 @@ static void change(hotfn_budget *b, double run_ns)
     hfn_os_remote_close(&b->remote);
 }
 
-/* ---- A look. */
+/* ---- A step. */
 
-/* Calls of what is said to be unhooked: its module was loaded again, and hooked. */
-static void see_hooked_again(hotfn_budget *b, double run_ns)
+/* An unhooked function that is counted again: its module was reloaded and hooked anew. */
+static void detect_rehooked(hotfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->called_count; i++) {
-        hfn_book *f = &b->books[b->called[i]];
-        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < STILL_HOOKED || f->is_just_out) {
+        hfn_function_budget *f = &b->functions[b->called[i]];
+        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < MIN_REHOOKED_CALLS || f->is_just_out) {
             f->is_just_out = false;
             continue;
         }
-        drop_cut(b, f);
-        hfn_budget_note(b, f, HOTFN_BUDGET_COUNTED, run_ns);
+        drop_unpatch_record(b, f);
+        hfn_budget_set_level(b, f, HOTFN_BUDGET_COUNTED, run_ns);
     }
 }
 
-static double stop_price(const hotfn_budget *b)
+static double get_mean_stop_ns(const hotfn_budget *b)
 {
-    return b->header->stops ? (double)b->header->stopped_ns / b->header->stops : (double)STOP_NS;
+    return b->header->stops ? (double)b->header->stopped_ns / b->header->stops
+                            : (double)DEFAULT_STOP_NS;
 }
 
-/* Whose hooks go or come, once what is saved by it pays for the stop: who has paid too much for as long as
- * the stop takes may expect to pay it again. */
-static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
+/* Choose the functions to unhook or rehook.  Unhooking waits until the excess since the last stop
+ * is as large as the cost of a stop: the excess will probably recur, and the saving then pays for
+ * the stop. */
+static void choose_changes(hotfn_budget *b, double counts, double allowed, bool is_over)
 {
     bool too_many = counts > allowed;
 
@@ -476,21 +483,21 @@ static void choose(hotfn_budget *b, double counts, double allowed, bool is_over)
     if (b->is_stuck || hfn_os_monotonic_ns() < b->next_stop_ns) {
         return;
     }
-    if (too_many && b->excess_ns > stop_price(b)) {
-        hfn_budget_reduce(b, counts, allowed);
+    if (too_many && b->excess_ns > get_mean_stop_ns(b)) {
+        hfn_budget_choose_unhooked(b, counts, allowed);
     } else if (!is_over) {
-        hfn_budget_raise(b, stop_price(b));
+        hfn_budget_choose_retried(b, get_mean_stop_ns(b));
     }
 }
 
-/* The header tells the mean of all calls. */
-static double counts_took(hotfn_budget *b)
+/* The header shows the mean cost of all calls counted so far. */
+static double compute_count_cost(hotfn_budget *b)
 {
     double calls = 0, counts;
 
     for (uint32_t i = 0; i < b->called_count; i++) {
-        if (b->books[b->called[i]].level < HOTFN_BUDGET_UNHOOKED) {
-            calls += (double)b->books[b->called[i]].calls;
+        if (b->functions[b->called[i]].level < HOTFN_BUDGET_UNHOOKED) {
+            calls += (double)b->functions[b->called[i]].calls;
         }
     }
     counts = calls * b->count_ns;
@@ -504,15 +511,16 @@ static double counts_took(hotfn_budget *b)
 
 static void measure_again(hotfn_budget *b, uint64_t now_ns)
 {
-    if (now_ns - b->measured_ns < MEASURED_NS) {
+    if (now_ns - b->measured_ns < MEASURE_INTERVAL_NS) {
         return;
     }
     b->measured_ns = now_ns;
     b->count_ns = hfn_budget_measure_again(b->means != NULL, b->count_ns);
 }
 
-/* What the target said of its start since the last look: once, but for exec(). */
-static double start_took(hotfn_budget *b)
+/* The duration of the target's start, if it was reported since the last step; it is reported once,
+ * and again after exec(). */
+static double take_new_start_ns(hotfn_budget *b)
 {
     uint64_t took_ns = hfn_handover_start_ns(b->handover, b->remote.pid);
 
@@ -523,12 +531,12 @@ static double start_took(hotfn_budget *b)
     return (double)took_ns;
 }
 
-/* What hooks took since the last look, noted; in all. */
-static double note_cost(hotfn_budget *b, double counts, double run_ns)
+/* Add the hooks' cost since the last step to the header; returns the sum. */
+static double record_cost(hotfn_budget *b, double counts, double run_ns)
 {
-    double timing = hfn_budget_timing(b, b->remote.pid), start = start_took(b);
-    double cost = counts + timing + start, most = MOST_PART * run_ns;
-    double part = cost > most ? most / cost : 1;
+    double timing = hfn_budget_timing(b, b->remote.pid), start = take_new_start_ns(b);
+    double cost = counts + timing + start, max_cost = MAX_COST_PART * run_ns;
+    double part = cost > max_cost ? max_cost / cost : 1;
 
     b->header->cost_ns += (uint64_t)(part * cost);
     b->header->timing_ns += (uint64_t)(part * timing);
@@ -537,29 +545,29 @@ static double note_cost(hotfn_budget *b, double counts, double run_ns)
     return part * cost;
 }
 
-static void judge(hotfn_budget *b, uint64_t passed_ns)
+static void account_interval(hotfn_budget *b, uint64_t passed_ns)
 {
     double run_ns = (double)passed_ns, counts, cost, share_ns, counts_ns;
     bool is_over;
 
-    see_hooked_again(b, run_ns);
-    counts = counts_took(b);
-    cost = note_cost(b, counts, run_ns);
+    detect_rehooked(b, run_ns);
+    counts = compute_count_cost(b);
+    cost = record_cost(b, counts, run_ns);
     share_ns = hfn_budget_allowed(b, run_ns - cost);
     counts_ns = b->means ? COUNTS_PART * share_ns : share_ns;
     is_over = cost > share_ns;
-    choose(b, counts, counts_ns, is_over);
+    choose_changes(b, counts, counts_ns, is_over);
     if (b->means) {
         double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
         hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
     }
     for (uint32_t i = 0; i < b->called_count; i++) {
-        b->books[b->called[i]].last += b->books[b->called[i]].calls;
+        b->functions[b->called[i]].last += b->functions[b->called[i]].calls;
     }
 }
 
-/* The child itself if it counts, else the first process below it that does (--target). */
-static void watch(hotfn_budget *b, uint32_t child)
+/* Follow the child itself if it has a row, else its first descendant that has one (--target). */
+static void select_process(hotfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live), found = 0;
@@ -575,8 +583,8 @@ static void watch(hotfn_budget *b, uint32_t child)
     b->remote.pid = found;
     b->remote.is_child = found == child;
     b->cpu_ns = b->timed_ticks = b->timed_ends = b->started_ns = 0;
-    for (uint32_t i = 0; i < b->book_count; i++) {
-        b->books[i].last = 0;
+    for (uint32_t i = 0; i < b->function_count; i++) {
+        b->functions[i].last = 0;
     }
 }
 
@@ -586,35 +594,36 @@ uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
         return UINT64_MAX;
     }
 
-    uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = LOOK_NS, took_ns;
+    uint64_t begin_ns = hfn_os_thread_cpu_ns(), cpu_ns, passed_ns, wait_ns = STEP_NS, took_ns;
 
     if (b->is_held && !hfn_os_remote_resume(&b->remote)) {
         return HELD_NS;
     }
     b->is_held = false;
-    watch(b, pid);
+    select_process(b, pid);
     pid = b->remote.pid;
     if (pid == 0) {
-        return HFN_BUDGET_SOON_NS; /* nobody counts yet */
+        return HFN_BUDGET_SHORT_STEP_NS; /* no process counts yet */
     }
     cpu_ns = hfn_os_get_process_cpu_ns(pid);
-    if (cpu_ns < b->cpu_ns + JUDGED_NS || !learn(b) || b->book_count == 0 || !read_counts(b, pid)) {
-        return HFN_BUDGET_SOON_NS;
+    if (cpu_ns < b->cpu_ns + MIN_INTERVAL_NS || !update_known_slots(b) || b->function_count == 0 ||
+        !read_counts(b, pid)) {
+        return HFN_BUDGET_SHORT_STEP_NS;
     }
     passed_ns = cpu_ns - b->cpu_ns;
     b->cpu_ns = cpu_ns;
     measure_again(b, hfn_os_monotonic_ns());
-    judge(b, passed_ns);
+    account_interval(b, passed_ns);
     took_ns = hfn_os_thread_cpu_ns() - begin_ns;
     if (b->chosen_count > 0) {
-        change(b, (double)passed_ns);
-        wait_ns = HFN_BUDGET_SOON_NS;
+        apply_changes(b, (double)passed_ns);
+        wait_ns = HFN_BUDGET_SHORT_STEP_NS;
     }
     if (b->is_held) {
         return HELD_NS;
     }
-    if (b->header->cpu_ns < SOON_UNTIL_NS) {
-        wait_ns = HFN_BUDGET_SOON_NS;
+    if (b->header->cpu_ns < SHORT_STEPS_UNTIL_NS) {
+        wait_ns = HFN_BUDGET_SHORT_STEP_NS;
     }
-    return wait_ns > LOOK_SHARE * took_ns ? wait_ns : LOOK_SHARE * took_ns;
+    return wait_ns > STEP_TIME_DIVISOR * took_ns ? wait_ns : STEP_TIME_DIVISOR * took_ns;
 }

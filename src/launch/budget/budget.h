@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of a budget: what stands in the target because of a function's hook, as bytes that can be
- * taken out and put in again from outside (budget_cut.c), for who decides about it (budget.c). */
+/* Internals of the budget: the state of each function and of the target (budget.c), the choice of
+ * functions (choose.c), and unpatching and repatching hooks from outside the target (unpatch.c). */
 #ifndef HFN_BUDGET_H
 #define HFN_BUDGET_H
 
@@ -13,90 +13,91 @@
 #include <hotfn/session.h>
 
 /* A module of the target. */
-typedef struct hfn_cut_module {
-    hotfn_plan *plan;  /* NULL: it has none */
+typedef struct hfn_patched_module {
+    hotfn_plan *plan;  /* NULL: the module has none, or it was not read yet */
     const void *bytes; /* of the plan, mapped */
     uint64_t byte_count;
     uint64_t base;
     uint32_t first_function; /* in the record */
     uint32_t function_count;
-    uint32_t *
-        site_ends; /* by the plan's entry: where its sites end in site_fields; NULL: not yet made */
-    uint32_t *site_fields; /* their fields' RVAs, by entry */
+    uint32_t *site_ends;   /* by plan entry: end of its sites in site_fields; NULL: not indexed */
+    uint32_t *site_fields; /* RVAs of the call operands, grouped by plan entry */
     uint32_t site_count;
-} hfn_cut_module;
+} hfn_patched_module;
 
-enum { HFN_CUT_BYTES_MAX = 8, HFN_CUT_STUB_BYTES = 16 };
+enum { HFN_MAX_PATCH_WRITE_BYTES = 8, HFN_RECORDED_STUB_BYTES = 16 };
 
-typedef struct hfn_cut_write {
+typedef struct hfn_patch_write {
     uint64_t address;
     uint8_t byte_count;
-    uint8_t is_entry; /* whole instructions change: nobody may stand between them */
-    uint8_t bare[HFN_CUT_BYTES_MAX], hooked[HFN_CUT_BYTES_MAX];
-} hfn_cut_write;
+    uint8_t is_entry; /* whole instructions change: no thread may be inside */
+    uint8_t unhooked[HFN_MAX_PATCH_WRITE_BYTES], hooked[HFN_MAX_PATCH_WRITE_BYTES];
+} hfn_patch_write;
 
-typedef struct hfn_cut {
+typedef struct hfn_unpatch_record {
     uint64_t stub;
-    uint8_t stub_bytes[HFN_CUT_STUB_BYTES];
+    uint8_t stub_bytes[HFN_RECORDED_STUB_BYTES];
     uint32_t write_count, write_capacity;
-    hfn_cut_write writes[];
-} hfn_cut;
+    hfn_patch_write writes[];
+} hfn_unpatch_record;
 
-/* The target's text by pages, each read once and written once; forgotten by hfn_cut_pages_finish, as others may
- * change what stands there.  Zeroed but for the remote, up to the bytes. */
-enum { HFN_CUT_PAGE_BYTES = 4096, HFN_CUT_PAGES = 256 };
-typedef struct hfn_cut_page {
-    uint64_t address;    /* 0: none */
-    uint32_t begin, end; /* what was changed of it */
-} hfn_cut_page;
-typedef struct hfn_cut_pages {
+/* A cache of the target's code pages: each page is read once and written once per step.
+ * hfn_target_pages_write_back empties it, since other processes may change the code in between.
+ * Everything in front of `bytes` must be zeroed, except for `remote`. */
+enum { HFN_TARGET_PAGE_BYTES = 4096, HFN_TARGET_PAGES = 256 };
+typedef struct hfn_target_page {
+    uint64_t address;    /* 0: empty */
+    uint32_t begin, end; /* the bytes to write back */
+} hfn_target_page;
+typedef struct hfn_target_pages {
     const hfn_remote *remote;
-    hfn_cut_page pages[HFN_CUT_PAGES];
-    uint8_t bytes[HFN_CUT_PAGES][HFN_CUT_PAGE_BYTES];
-} hfn_cut_pages;
+    hfn_target_page pages[HFN_TARGET_PAGES];
+    uint8_t bytes[HFN_TARGET_PAGES][HFN_TARGET_PAGE_BYTES];
+} hfn_target_pages;
 
-/* The hook of the plan's entry as it stands now in the target, whose memory is open; NULL if it does
- * not stand as it was made, or there is no memory.  Free by hfn_cut_free. */
-hfn_cut *hfn_cut_make(hfn_cut_module *module, uint32_t entry, hfn_cut_pages *pages,
-                      const hotfn_env *env);
-void hfn_cut_free(hfn_cut *cut, const hotfn_env *env);
-void hfn_cut_module_finish(hfn_cut_module *module, const hotfn_env *env);
+/* Record the hook of a plan entry as it is in the target now; the target's memory is open.  NULL if
+ * its bytes differ from what the plan installs, or without memory.  The caller owns the record. */
+hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32_t entry,
+                                              hfn_target_pages *pages, const hotfn_env *env);
+void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);
+void hfn_patched_module_finish(hfn_patched_module *module, const hotfn_env *env);
 
-/* The target is stopped.  Take the hook out; false: nothing of it stands any more. */
-bool hfn_cut_take_out(const hfn_cut *cut, hfn_cut_pages *pages);
-/* Put it in again; false: its stub is gone, or other bytes stand there.  The caller saw to it that no
- * thread stands in its ranges. */
-bool hfn_cut_put_in(const hfn_cut *cut, hfn_cut_pages *pages);
-/* All that is changed is in the target, and what was read is forgotten; before it stops, and before it goes on. */
-void hfn_cut_pages_finish(hfn_cut_pages *pages);
-/* Where no thread may stand meanwhile: at most one range a cut; 0: anywhere is fine. */
-uint32_t hfn_cut_range(const hfn_cut *cut, hfn_remote_range *out);
+/* Restore the original bytes in the stopped target; false: the hook is no longer there. */
+bool hfn_unpatch_function(const hfn_unpatch_record *unpatch, hfn_target_pages *pages);
+/* Install the hook again; false: its stub is gone, or its entry holds other bytes.  The caller has
+ * checked that no thread is inside the record's range. */
+bool hfn_repatch_function(const hfn_unpatch_record *unpatch, hfn_target_pages *pages);
+/* Write all changes to the target and empty the cache.  Called before the target stops, and before
+ * it resumes. */
+void hfn_target_pages_write_back(hfn_target_pages *pages);
+/* The range that no thread may be inside while the record is repatched; returns the number of
+ * ranges, 0 or 1. */
+uint32_t hfn_unpatch_get_range(const hfn_unpatch_record *unpatch, hfn_remote_range *out);
 
-/* ---- Who decides. */
+/* ---- The decisions. */
 
 #define HFN_BUDGET_MS UINT64_C(1000000)
-#define HFN_BUDGET_SOON_NS (5 * HFN_BUDGET_MS) /* from one look to the next after a try */
-#define HFN_BUDGET_TRIES 32u                   /* in one stop */
-#define HFN_BUDGET_BACK_NS                                                                         \
-    (200 * HFN_BUDGET_MS) /* until more is known of a function, after a change */
+#define HFN_BUDGET_SHORT_STEP_NS (5 * HFN_BUDGET_MS) /* between steps after a change */
+#define HFN_BUDGET_MAX_TRIES 32u                     /* in one stop */
+#define HFN_BUDGET_MIN_WAIT_NS (200 * HFN_BUDGET_MS) /* between two changes of a function */
 
-/* What is known of a slot. */
-typedef struct hfn_book {
-    uint64_t last, calls;      /* until the last look, and since        */
-    uint64_t back_ns, wait_ns; /* when it may come back; the last wait  */
-    uint64_t came_ns;          /* when it came back last                */
-    uint64_t seen_ns;          /* when it was called last               */
-    double rate;               /* what its count cost, of the time, when it was unhooked */
-    hfn_cut *cut;              /* while it is out                       */
+/* The budget's state of one function, by slot. */
+typedef struct hfn_function_budget {
+    uint64_t last, calls;        /* up to the last step, and since        */
+    uint64_t retry_ns, wait_ns;  /* when to retry it; the last wait       */
+    uint64_t rehooked_ns;        /* when it was rehooked last             */
+    uint64_t seen_ns;            /* when it was called last               */
+    double rate;                 /* share of the time that counting it took when it was unhooked */
+    hfn_unpatch_record *unpatch; /* while it is unhooked                  */
     uint32_t function, module;
     uint32_t level;   /* HOTFN_BUDGET_*; 0: not hooked yet     */
-    uint32_t closest; /* the level that was asked for          */
-    uint32_t wanted;  /* the level to change to now            */
-    uint32_t mean;    /* one call in so many is timed, at most; 0: few, it begins slowly */
-    bool was_called;  /* ever                                  */
+    uint32_t closest; /* the requested level                   */
+    uint32_t wanted;  /* the level that this step changes to   */
+    uint32_t mean;    /* min sampling interval of timed calls; 0: still in the slow start */
+    bool was_called;  /* at least once                         */
     bool is_fixed;    /* it cannot be changed                  */
-    bool is_just_out; /* since the last look: it was called until then */
-} hfn_book;
+    bool is_just_out; /* unhooked since the last step: late calls are normal */
+} hfn_function_budget;
 
 struct hotfn_budget {
     hotfn_env env;
@@ -104,56 +105,59 @@ struct hotfn_budget {
     hotfn_handover *handover;
     hfn_budget_header *header;
     double share;
-    double count_ns, timed_ns;        /* of a call that is counted, and of timing one in addition */
+    double count_ns, timed_ns;        /* cost of counting a call, and extra cost of timing it */
     uint64_t measured_ns;             /* when count_ns was measured last */
-    double counted_calls, counts_ns;  /* until now */
-    uint64_t timed_ticks, timed_ends; /* until the last look, of the target's timed calls */
-    double seen_ticks, seen_ends;     /* of late: what timed_ns is made of */
-    uint64_t start_ns, started_ns;    /* the record's; what the target's start took */
-    double excess_ns;                 /* what counts took too much since the last stop */
-    uint32_t *means;                  /* shared, by slot, as hfn_book's; NULL: none is timed */
-    uint32_t mean;                    /* as asked */
-    hfn_book *books;
-    uint32_t book_count, book_capacity;
-    hfn_cut_module *modules;
+    double counted_calls, counts_ns;  /* totals so far */
+    uint64_t timed_ticks, timed_ends; /* totals of timed calls at the last step */
+    double seen_ticks, seen_ends;     /* decaying sums that timed_ns is computed from */
+    uint64_t start_ns, started_ns;    /* start of the record; duration of the target's start */
+    double excess_ns;                 /* cost of counting above the budget since the last stop */
+    uint32_t *means; /* shared, by slot: sampling intervals; NULL: no calls are timed */
+    uint32_t mean;   /* requested sampling interval */
+    hfn_function_budget *functions;
+    uint32_t function_count, function_capacity;
+    hfn_patched_module *modules;
     uint32_t module_count, module_capacity;
-    uint64_t *row, *sums; /* a thread's counts; of all threads, behind it, [row_slots] */
+    uint64_t *row, *sums; /* [row_slots] each: counts of one thread; sums of all threads */
     uint32_t row_slots;
-    uint32_t *chosen; /* slots, [book_capacity] */
+    uint32_t *chosen; /* slots, [function_capacity] */
     uint32_t chosen_count;
-    uint32_t *called; /* slots that were ever called, behind chosen */
+    uint32_t *called; /* slots called at least once; same allocation as chosen */
     uint32_t called_count;
     hfn_remote remote;
-    hfn_cut_pages *pages;
-    bool only_go;  /* no hook of this target ever comes back              */
-    bool is_held;  /* a thread of the target is still held               */
-    bool is_stuck; /* the target cannot be changed: header->note says why */
+    hfn_target_pages *pages;
+    bool never_rehooks; /* thread positions of this target cannot be read */
+    bool is_held;       /* a thread of the target is still stopped        */
+    bool is_stuck;      /* the target cannot be changed: header->note has the reason */
     uint64_t cpu_ns, next_stop_ns;
 };
 
-/* budget_measure.c: what the hook of a call costs that is not timed, in nanoseconds, by whether the run
- * times some; measured now, takes two milliseconds.  0 where no budget can be kept. */
+/* measure.c: measure the cost of counting a call, in nanoseconds; is_sampled: the run also times
+ * calls, and this one is skipped.  Takes about 2 ms.  0 if this CPU has no budget. */
 double hfn_budget_measure(bool is_sampled);
-/* The same while the target runs, in 0.1 ms: what was known, moved towards what is so now. */
+/* A shorter measurement for the running target, about 0.1 ms: the moving mean of known_ns and
+ * it. */
 double hfn_budget_measure_again(bool is_sampled, double known_ns);
-/* budget_choose.c: what the calls since the last look cost, counted and timed as they were. */
-double hfn_budget_cost(const hotfn_budget *budget, const hfn_book *function);
-/* What hooks may take in so much of the program's own time: its share, less what they took too much before. */
+/* choose.c: the cost of counting and timing the function's calls since the last step. */
+double hfn_budget_cost(const hotfn_budget *budget, const hfn_function_budget *function);
+/* The hooks' budget for bare_ns of the program's own time: its share, less a part of what earlier
+ * steps exceeded. */
 double hfn_budget_allowed(const hotfn_budget *budget, double bare_ns);
-/* Counts took so much, which is more than is allowed: choose who is unhooked. */
-void hfn_budget_reduce(hotfn_budget *budget, double counts, double allowed);
-/* They do not: choose who is tried again; a stop takes stop_ns. */
-void hfn_budget_raise(hotfn_budget *budget, double stop_ns);
+/* Counting cost `counts`, which is above `allowed`: choose the functions to unhook. */
+void hfn_budget_choose_unhooked(hotfn_budget *budget, double counts, double allowed);
+/* Counting is within the budget: choose the functions to rehook; a stop takes stop_ns. */
+void hfn_budget_choose_retried(hotfn_budget *budget, double stop_ns);
 
-/* budget_times.c: what timed calls took in the process since the last look, in nanoseconds. */
+/* times.c: the cost of timed calls in the process since the last step, in nanoseconds. */
 double hfn_budget_timing(hotfn_budget *budget, uint32_t pid);
-/* Let timing take what is allowed, by functions that are hooked; the target goes on.
- * is_over: hooks cost too much now.  run_ns: of processor time since the last look. */
+/* Set the sampling intervals of hooked functions so that timing costs `allowed`; the target is not
+ * stopped.  is_over: hooks are over budget now; run_ns: processor time since the last step. */
 void hfn_budget_time(hotfn_budget *budget, double allowed, bool is_over, double run_ns);
-/* Its calls are counted only, when it comes back. */
-void hfn_budget_time_none(hotfn_budget *budget, uint32_t slot);
+/* Once rehooked, the function's calls are counted but not timed. */
+void hfn_budget_stop_timing(hotfn_budget *budget, uint32_t slot);
 
-/* budget.c: the function's level changes. */
-void hfn_budget_note(hotfn_budget *budget, hfn_book *function, uint32_t level, double run_ns);
+/* budget.c: change the function's level and add the change to the live record. */
+void hfn_budget_set_level(hotfn_budget *budget, hfn_function_budget *function, uint32_t level,
+                          double run_ns);
 
 #endif

@@ -1,70 +1,72 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose hook goes, and whose is tried again: by what each function's calls since the last look cost.
+/* Chooses the functions to unhook and to rehook by the cost of their calls since the last step.
  * Nothing here touches the target. */
 #include "launch/budget/budget.h"
 
 #include <stdlib.h>
 
-#define KEEP_SHARE 0.75   /* of the share is left to those that stay */
-#define PAID_PART 0.8     /* of the share goes for what was too much, at most */
-#define PAID_FOR_EVER 0.5 /* the same where hooks only go */
-#define MOST_CHANGES 512u /* in one stop                             */
-#define FAR_BELOW 256u    /* called so much less than the first: judged when that one is gone */
+#define KEEP_SHARE 0.75               /* of the budget is left to the functions that stay hooked */
+#define MAX_REPAID_PART 0.8           /* of the share repays earlier excess, at most */
+#define MAX_REPAID_PART_NO_REHOOK 0.5 /* the same if functions are never rehooked */
+#define MAX_CHANGES 512u              /* in one stop                             */
+#define MIN_CALLS_DIVISOR                                                                          \
+    256u /* rarer than the top function by this factor: left for a later step */
 
-static double count_cost(const hotfn_budget *b, const hfn_book *f)
+static double count_cost(const hotfn_budget *b, const hfn_function_budget *f)
 {
     return f->level < HOTFN_BUDGET_UNHOOKED ? (double)f->calls * b->count_ns : 0;
 }
 
-double hfn_budget_cost(const hotfn_budget *b, const hfn_book *f)
+double hfn_budget_cost(const hotfn_budget *b, const hfn_function_budget *f)
 {
     uint32_t mean = f->mean > b->mean ? f->mean : b->mean;
     bool is_timed = f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_COUNTED &&
-                    f->mean != 0; /* the first ones are few */
+                    f->mean != 0; /* 0: timed calls of the slow start are too few to count */
 
     return count_cost(b, f) + (is_timed ? (double)f->calls * b->timed_ns / mean : 0);
 }
 
-/* So the start, the first looks and the stops of a short run are paid for by what comes behind them. */
+/* Earlier excess reduces the budget of later steps: the start, the first steps and the stops of a
+ * short run are thereby compensated. */
 double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
 {
     const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks);
     double share_ns = b->share * bare_ns;
-    double most = (b->only_go ? PAID_FOR_EVER : PAID_PART) * share_ns;
+    double max_repaid = (b->never_rehooks ? MAX_REPAID_PART_NO_REHOOK : MAX_REPAID_PART) * share_ns;
 
-    return share_ns - (owed < 0 ? 0 : owed < most ? owed : most);
+    return share_ns - (owed < 0 ? 0 : owed < max_repaid ? owed : max_repaid);
 }
 
-/* ---- Out. */
+/* ---- Functions to unhook. */
 
-static const hotfn_budget *compared; /* qsort has no word for it; steps come from one thread */
+static const hotfn_budget *compared; /* qsort passes no context; one thread runs all steps */
 
-static int by_calls(const void *left, const void *right)
+static int compare_calls(const void *left, const void *right)
 {
-    uint64_t a = compared->books[*(const uint32_t *)left].calls;
-    uint64_t c = compared->books[*(const uint32_t *)right].calls;
+    uint64_t a = compared->functions[*(const uint32_t *)left].calls;
+    uint64_t c = compared->functions[*(const uint32_t *)right].calls;
 
     return (a < c) - (a > c);
 }
 
-void hfn_budget_reduce(hotfn_budget *b, double counts, double allowed)
+void hfn_budget_choose_unhooked(hotfn_budget *b, double counts, double allowed)
 {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < b->called_count; i++) {
-        const hfn_book *f = &b->books[b->called[i]];
+        const hfn_function_budget *f = &b->functions[b->called[i]];
         if (!f->is_fixed && f->calls > 0 && f->level > 0 && f->level < HOTFN_BUDGET_UNHOOKED) {
             b->chosen[count++] = b->called[i];
         }
     }
     compared = b;
-    qsort(b->chosen, count, sizeof *b->chosen, by_calls);
-    for (uint32_t i = 0; i < count && i < MOST_CHANGES && counts > KEEP_SHARE * allowed; i++) {
-        hfn_book *f = &b->books[b->chosen[i]];
-        if (f->calls < b->books[b->chosen[0]].calls / FAR_BELOW) {
-            break; /* while a hook takes most of the time, what the rest may take is hardly known */
+    qsort(b->chosen, count, sizeof *b->chosen, compare_calls);
+    for (uint32_t i = 0; i < count && i < MAX_CHANGES && counts > KEEP_SHARE * allowed; i++) {
+        hfn_function_budget *f = &b->functions[b->chosen[i]];
+        if (f->calls < b->functions[b->chosen[0]].calls / MIN_CALLS_DIVISOR) {
+            break; /* the top hook's cost dominates and hides what the others cost */
         }
         f->wanted = HOTFN_BUDGET_UNHOOKED;
         counts -= count_cost(b, f);
@@ -72,30 +74,33 @@ void hfn_budget_reduce(hotfn_budget *b, double counts, double allowed)
     }
 }
 
-/* ---- In again. */
+/* ---- Functions to rehook. */
 
-/* It is tried as far as what is left of the whole budget pays for that. */
-static bool pays_try(const hotfn_budget *b, const hfn_book *f, double stop_ns, double *left)
+/* Subtract the price of a trial from the remaining budget of the whole run; false if it is
+ * higher. */
+static bool can_afford_try(const hotfn_budget *b, const hfn_function_budget *f, double stop_ns,
+                           double *left)
 {
-    double price = f->rate * 2 * (double)HFN_BUDGET_SOON_NS + (b->chosen_count == 0 ? stop_ns : 0);
+    double price =
+        f->rate * 2 * (double)HFN_BUDGET_SHORT_STEP_NS + (b->chosen_count == 0 ? stop_ns : 0);
 
-    if (!f->cut || price > *left) {
+    if (!f->unpatch || price > *left) {
         return false;
     }
     *left -= price;
     return true;
 }
 
-void hfn_budget_raise(hotfn_budget *b, double stop_ns)
+void hfn_budget_choose_retried(hotfn_budget *b, double stop_ns)
 {
     const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
     double left = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
 
-    for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_TRIES; i++) {
-        hfn_book *f = &b->books[b->called[i]];
-        if (f->level != HOTFN_BUDGET_UNHOOKED || f->is_fixed || f->back_ns > h->cpu_ns ||
-            !pays_try(b, f, stop_ns, &left)) {
+    for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_MAX_TRIES; i++) {
+        hfn_function_budget *f = &b->functions[b->called[i]];
+        if (f->level != HOTFN_BUDGET_UNHOOKED || f->is_fixed || f->retry_ns > h->cpu_ns ||
+            !can_afford_try(b, f, stop_ns, &left)) {
             continue;
         }
         f->wanted = HOTFN_BUDGET_COUNTED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What a hook costs here: measured by the parent, in code like a program's (busy_probe.S), where a loop
- * around a single function would hide half of it.  What else runs on the machine may double it, for seconds
- * (another guest on the same core): so it is measured again now and then, and the book is kept by a moving mean. */
+/* Measures the cost of a hook in the parent, in code that resembles a program (busy_probe.S): a
+ * loop around a single function would hide half of the cost.  Other load on the machine can double
+ * it for seconds, so the measurement is repeated and enters a moving mean. */
 #include "launch/budget/budget.h"
 
 #include "base/compiler.h"
@@ -13,16 +13,16 @@
 
 void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
 
-enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4, BARE = 0, COUNTED = 1, PASSED = 2 };
+enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4, BARE = 0, COUNTED = 1, SKIPPED = 2 };
 
-/* The least of some tries is without interruptions. */
+/* The minimum of several tries excludes interruptions. */
 static double try_calls(bool is_sampled, uint32_t tries)
 {
     uint64_t slots[FUNCTIONS + FUNCTIONS / 2], *row = slots;
-    const uint32_t kinds[2] = { BARE, is_sampled ? PASSED : COUNTED };
+    const uint32_t kinds[2] = { BARE, is_sampled ? SKIPPED : COUNTED };
     double best[2] = { 1e9, 1e9 };
 
-    memset(slots, 0x7f, sizeof slots); /* so many calls are passed over */
+    memset(slots, 0x7f, sizeof slots); /* a count of calls to skip that is never used up */
     for (uint32_t i = 0; i < 2 * tries; i++) {
         uint64_t begin = hfn_os_raw_ns();
         double each;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How many of a function's calls are timed: as many as was asked, if that takes no more than a fair share of
- * what is left for timing; else so many that it takes just that.  A word for each slot says it, in the live
- * record; the target reads it with each call that it times, and is not stopped for it. */
+/* How many of a function's calls are timed: as many as was asked, if that takes no more than a fair
+ * share of what is left for timing; else so many that it takes just that.  A word for each slot
+ * says it, in the live record; the target reads it with each call that it times, and is not stopped
+ * for it. */
 #include "launch/budget/budget.h"
 
 #include "counters/timing/timing.h"
@@ -15,9 +16,9 @@
 #define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
 #define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
 
-/* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a call's two ends
- * says in the target what it took (counters/call_stack.c).  Before there are some, a probe's calls one after
- * another stand for them. */
+/* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a
+ * call's two ends says in the target what it took (counters/call_stack.c).  Before there are some,
+ * a probe's calls one after another stand for them. */
 
 static double ns_of_ticks(const hfn_time_header *h, double ticks)
 {
@@ -74,19 +75,19 @@ double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
 
 /* ---- How many. */
 
-static bool is_timed(const hfn_book *f)
+static bool is_timed(const hfn_function_budget *f)
 {
     return f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_UNHOOKED;
 }
 
 /* What its calls would have taken, timed as closely as was asked. */
-static double asked_cost(const hotfn_budget *b, const hfn_book *f)
+static double asked_cost(const hotfn_budget *b, const hfn_function_budget *f)
 {
     return (double)f->calls * b->timed_ns / b->mean;
 }
 
-/* What each may take, so that all that are timed take what is allowed: nobody more than he asks for, and who
- * asks for more as much as any other.  It grows from round to round. */
+/* What each may take, so that all that are timed take what is allowed: nobody more than he asks
+ * for, and who asks for more as much as any other.  It grows from round to round. */
 static double fair_share(const hotfn_budget *b, double allowed)
 {
     double share = 0;
@@ -96,7 +97,7 @@ static double fair_share(const hotfn_budget *b, double allowed)
         uint32_t dear = 0;
 
         for (uint32_t i = 0; i < b->called_count; i++) {
-            const hfn_book *f = &b->books[b->called[i]];
+            const hfn_function_budget *f = &b->functions[b->called[i]];
             if (!is_timed(f) || f->calls == 0) {
                 continue;
             }
@@ -115,7 +116,7 @@ static double fair_share(const hotfn_budget *b, double allowed)
 }
 
 /* One call in so many at least is passed over; 1: as the target would do it. */
-static uint32_t mean_for(const hotfn_budget *b, const hfn_book *f, double share)
+static uint32_t mean_for(const hotfn_budget *b, const hfn_function_budget *f, double share)
 {
     double mean;
 
@@ -128,11 +129,11 @@ static uint32_t mean_for(const hotfn_budget *b, const hfn_book *f, double share)
 
 /* ---- Saying so. */
 
-/* To be timed sooner, the calls to be passed over become none, and what was passed over stands for nothing.
- * That store and the target's count-down may cross: then it takes longer. */
+/* To be timed sooner, the calls to be passed over become none, and what was passed over stands for
+ * nothing. That store and the target's count-down may cross: then it takes longer. */
 static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
 {
-    hfn_book *f = &b->books[slot];
+    hfn_function_budget *f = &b->functions[slot];
     bool is_closer = mean != 0 && (f->mean == 0 || mean < f->mean);
 
     f->mean = mean;
@@ -143,16 +144,16 @@ static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
     }
 }
 
-void hfn_budget_time_none(hotfn_budget *b, uint32_t slot)
+void hfn_budget_stop_timing(hotfn_budget *b, uint32_t slot)
 {
-    if (b->means && b->books[slot].closest == HOTFN_BUDGET_TIMED) {
+    if (b->means && b->functions[slot].closest == HOTFN_BUDGET_TIMED) {
         set_mean(b, slot, COUNTED_MEAN);
     }
 }
 
 static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
 {
-    hfn_book *f = &b->books[slot];
+    hfn_function_budget *f = &b->functions[slot];
     uint32_t level = mean <= b->mean        ? HOTFN_BUDGET_TIMED
                      : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
                                             : HOTFN_BUDGET_SAMPLED;
@@ -161,15 +162,15 @@ static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double ru
         f->mean = 1;
     }
     if (level != f->level) {
-        hfn_budget_note(b, f, level, run_ns);
+        hfn_budget_set_level(b, f, level, run_ns);
     } else {
-        f->back_ns = b->header->cpu_ns + HFN_BUDGET_BACK_NS;
+        f->retry_ns = b->header->cpu_ns + HFN_BUDGET_MIN_WAIT_NS;
     }
     set_mean(b, slot, mean);
 }
 
 /* Is this to be done now?  More calls are timed only after a while. */
-static bool is_due(const hotfn_budget *b, const hfn_book *f, uint32_t mean, bool is_over)
+static bool is_due(const hotfn_budget *b, const hfn_function_budget *f, uint32_t mean, bool is_over)
 {
     if (f->mean == 0) {
         return f->calls > 0 && f->last + f->calls >= BEGUN_CALLS;
@@ -177,7 +178,7 @@ static bool is_due(const hotfn_budget *b, const hfn_book *f, uint32_t mean, bool
     if (mean >= f->mean) {
         return is_over && mean > f->mean;
     }
-    return !is_over && f->back_ns <= b->header->cpu_ns && mean <= f->mean / 2;
+    return !is_over && f->retry_ns <= b->header->cpu_ns && mean <= f->mean / 2;
 }
 
 void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_ns)
@@ -187,7 +188,7 @@ void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_n
     share = fair_share(b, allowed);
     for (uint32_t i = 0; i < b->called_count; i++) {
         uint32_t slot = b->called[i], mean;
-        hfn_book *f = &b->books[slot];
+        hfn_function_budget *f = &b->functions[slot];
         if (!is_timed(f)) {
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A target for a budget: a child of this process whose two functions are hooked and that calls them until
- * it is told to end, a live record in which the test says how often they were called, and a plan in a
- * handover.  So what a budget decides does not hang on how fast the machine is. */
+/* A target for the budget: a child process that calls its two hooked functions until the test stops
+ * it, a live record whose counts the test writes, and a plan in the plan channel.  The budget's
+ * decisions thereby do not depend on the speed of the machine. */
 #ifndef HFN_TESTS_BUDGET_SCENE_H
 #define HFN_TESTS_BUDGET_SCENE_H
 
@@ -33,7 +33,7 @@ typedef struct budget_scene {
     scene_shared *shared;
     target_code code;
     uint32_t rva[SCENE_FUNCTIONS];
-    uint8_t bare[SCENE_FUNCTIONS][SCENE_BYTES], hooked[SCENE_FUNCTIONS][SCENE_BYTES];
+    uint8_t unhooked[SCENE_FUNCTIONS][SCENE_BYTES], hooked[SCENE_FUNCTIONS][SCENE_BYTES];
     hotfn_plan *plan;
     hotfn_hooks *hooks;
     hotfn_live *live;
@@ -75,7 +75,7 @@ static inline void scene_make_code(budget_scene *s)
         s->rva[i] = target_add(&s->code, target_nops, sizeof target_nops);
         hfn_plan_new_entry source = target_source(&s->code, i, s->rva[i], &moved, SCENE_BYTES);
         CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
-        memcpy(s->bare[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
+        memcpy(s->unhooked[i], target_at(&s->code, s->rva[i]), SCENE_BYTES);
     }
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &s->plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
@@ -90,7 +90,7 @@ static inline void scene_make_code(budget_scene *s)
     }
 }
 
-/* timing: HOTFN_TIMING_*; both functions are timed then. */
+/* timing: HOTFN_TIMING_*; if it is not 0, both functions are timed. */
 static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t timing)
 {
     hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
@@ -122,7 +122,7 @@ static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t tim
         HOTFN_OK);
 }
 
-/* The target runs, and does not count yet. */
+/* The target runs, but no row counts its calls yet. */
 static inline budget_scene scene_begin(uint32_t ppm, uint32_t timing)
 {
     budget_scene s = { .pid = -1 };
@@ -138,7 +138,7 @@ static inline budget_scene scene_begin(uint32_t ppm, uint32_t timing)
     return s;
 }
 
-static inline void scene_counts(budget_scene *s)
+static inline void scene_start_counting(budget_scene *s)
 {
     hfn_live_cells(s->live)[0].pid = (uint32_t)s->pid;
     hfn_live_cells(s->live)[0].tid = (uint32_t)s->pid;
@@ -150,8 +150,8 @@ static inline void scene_add_calls(budget_scene *s, uint32_t index, uint64_t cal
     ((uint64_t *)(void *)s->live->rows)[hotfn_live_slots(s->live, 0)[index]] += calls;
 }
 
-/* Wait until the target has used so much more processor time; false: it never does. */
-static inline bool scene_use(const budget_scene *s, uint64_t cpu_ns)
+/* Wait until the target has used cpu_ns more processor time; false after a minute. */
+static inline bool scene_use_cpu(const budget_scene *s, uint64_t cpu_ns)
 {
     uint64_t until = hfn_os_get_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
     uint64_t last = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
@@ -162,16 +162,16 @@ static inline bool scene_use(const budget_scene *s, uint64_t cpu_ns)
     return CHECK(hfn_os_get_process_cpu_ns((uint32_t)s->pid) >= until);
 }
 
-/* A step, and more as long as a thread that did not stop in time is still held: it stands still. */
-static inline void scene_look(const budget_scene *s, hotfn_budget *b)
+/* Run a step, and more while a thread that did not stop in time is still held. */
+static inline void scene_step(const budget_scene *s, hotfn_budget *b)
 {
     do {
         hotfn_budget_step(b, (uint32_t)s->pid);
     } while (b->is_held && sched_yield() == 0);
 }
 
-/* What stands at a function's entry in the target, which is read without its leave. */
-static inline bool scene_stands(const budget_scene *s, uint32_t index, const uint8_t *bytes)
+/* Compare the bytes at a function's entry in the target, read through /proc. */
+static inline bool scene_has_bytes(const budget_scene *s, uint32_t index, const uint8_t *bytes)
 {
     hfn_remote remote = { .pid = (uint32_t)s->pid, .memory = HFN_OS_NO_FILE };
     uint8_t now[SCENE_BYTES] = { 0 };
@@ -211,8 +211,8 @@ static inline void scene_end(budget_scene *s)
     munmap(s->code.bytes, s->code.byte_count);
 }
 
-/* May this process change another?  A test that needs it is skipped else. */
-static inline bool scene_may_change(void)
+/* May this process change another one?  If not, the tests that need it are skipped. */
+static inline bool scene_can_change_others(void)
 {
     pid_t pid = fork();
     hfn_remote remote = { .env = hfn_env_fill(NULL),

@@ -13,7 +13,7 @@ enum { COUNT = 6, OFTEN = 100000, MEAN_OF_NONE = 1000000 };
 typedef struct scene {
     hotfn_live *live;
     hfn_budget_header *header;
-    hfn_book books[COUNT];
+    hfn_function_budget functions[COUNT];
     uint32_t called[COUNT];
     hotfn_budget budget;
 } scene;
@@ -41,13 +41,13 @@ static void begin(scene *s, uint32_t asked)
                                 .timed_ns = 50,
                                 .means = hfn_live_means(s->live),
                                 .mean = asked,
-                                .books = s->books,
-                                .book_count = COUNT,
+                                .functions = s->functions,
+                                .function_count = COUNT,
                                 .called = s->called,
                                 .called_count = COUNT };
     for (uint32_t i = 0; i < COUNT; i++) {
-        s->books[i].level = s->books[i].closest = HOTFN_BUDGET_TIMED;
-        s->books[i].function = i;
+        s->functions[i].level = s->functions[i].closest = HOTFN_BUDGET_TIMED;
+        s->functions[i].function = i;
         s->called[i] = i;
     }
 }
@@ -63,7 +63,7 @@ static void look(scene *s, double allowed, bool is_over)
     s->header->cpu_ns += 10 * HFN_BUDGET_MS;
     hfn_budget_time(&s->budget, allowed, is_over, LOOK);
     for (uint32_t i = 0; i < COUNT; i++) {
-        s->books[i].last += s->books[i].calls;
+        s->functions[i].last += s->functions[i].calls;
     }
 }
 
@@ -72,7 +72,7 @@ static double timing_cost(const scene *s)
     double sum = 0;
 
     for (uint32_t i = 0; i < COUNT; i++) {
-        sum += hfn_budget_cost(&s->budget, &s->books[i]) - (double)s->books[i].calls;
+        sum += hfn_budget_cost(&s->budget, &s->functions[i]) - (double)s->functions[i].calls;
     }
     return sum;
 }
@@ -91,7 +91,8 @@ static void timed(const scene *s, uint32_t row, uint64_t ticks, uint64_t calls)
     state_of(s, row)->ends += 2 * calls;
 }
 
-/* As the process's own threads say it; the probe's calls stand for them as long as there are none. */
+/* As the process's own threads say it; the probe's calls stand for them as long as there are
+ * none. */
 static void a_timed_call_costs_what_its_two_ends_took(void)
 {
     enum { OURS = 77, TICKS = 2 }; /* a nanosecond */
@@ -130,12 +131,12 @@ static void all_are_timed_if_that_is_allowed(void)
 
     begin(&s, 1);
     for (uint32_t i = 0; i < COUNT; i++) {
-        s.books[i].calls = 2000; /* 100 us each */
+        s.functions[i].calls = 2000; /* 100 us each */
     }
     look(&s, 0.6 * MS, false);
     for (uint32_t i = 0; i < COUNT; i++) {
         CHECK_EQ_U64(s.budget.means[i], 1);
-        CHECK_EQ_U64(s.books[i].level, HOTFN_BUDGET_TIMED);
+        CHECK_EQ_U64(s.functions[i].level, HOTFN_BUDGET_TIMED);
     }
     CHECK_EQ_U64(s.header->change_count, 0);
     end(&s);
@@ -148,12 +149,12 @@ static void what_is_allowed_is_shared_fairly_and_used(void)
 
     begin(&s, 1);
     for (uint32_t i = 0; i < COUNT; i++) {
-        s.books[i].calls = i < 3 ? 2000 : OFTEN << i; /* 100 us; 40 ms and more */
+        s.functions[i].calls = i < 3 ? 2000 : OFTEN << i; /* 100 us; 40 ms and more */
     }
     look(&s, 3.3 * MS, false);
     for (uint32_t i = 0; i < COUNT; i++) {
-        double takes = hfn_budget_cost(&s.budget, &s.books[i]) - (double)s.books[i].calls;
-        CHECK_EQ_U64(s.books[i].level, i < 3 ? HOTFN_BUDGET_TIMED : HOTFN_BUDGET_SAMPLED);
+        double takes = hfn_budget_cost(&s.budget, &s.functions[i]) - (double)s.functions[i].calls;
+        CHECK_EQ_U64(s.functions[i].level, i < 3 ? HOTFN_BUDGET_TIMED : HOTFN_BUDGET_SAMPLED);
         CHECK(i < 3 ? s.budget.means[i] == 1 : takes > 0.95 * MS && takes <= MS);
     }
     CHECK(timing_cost(&s) > 3.1 * MS && timing_cost(&s) <= 3.3 * MS);
@@ -166,10 +167,10 @@ static void where_nothing_is_allowed_calls_are_counted(void)
     scene s;
 
     begin(&s, 1);
-    s.books[0].calls = OFTEN;
+    s.functions[0].calls = OFTEN;
     look(&s, -MS, true);
     CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE);
-    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_COUNTED);
+    CHECK_EQ_U64(s.functions[0].level, HOTFN_BUDGET_COUNTED);
     end(&s);
 }
 
@@ -179,7 +180,7 @@ static void who_begins_is_let_be(void)
     scene s;
 
     begin(&s, 1);
-    s.books[0].calls = 1000;
+    s.functions[0].calls = 1000;
     look(&s, 0.001 * MS, true);
     CHECK_EQ_U64(s.budget.means[0], 0);
     CHECK_EQ_U64(s.header->change_count, 0);
@@ -195,26 +196,26 @@ static void fewer_are_timed_at_once_and_more_after_a_while(void)
     uint32_t first;
 
     begin(&s, 1);
-    s.books[0].calls = OFTEN; /* 5 ms */
+    s.functions[0].calls = OFTEN; /* 5 ms */
     look(&s, MS, false);
     first = s.budget.means[0];
     CHECK_EQ_U64(first, 6);
-    s.books[0].calls = 10 * OFTEN;
+    s.functions[0].calls = 10 * OFTEN;
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], first); /* all in all it is not too much */
     look(&s, MS, true);
     CHECK_EQ_U64(s.budget.means[0], 51);
-    s.books[0].calls = 1000;
+    s.functions[0].calls = 1000;
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], 51);
     *hfn_live_skip(s.live, 0, 0) = 12345; /* the target passes over so many */
-    s.header->cpu_ns += HFN_BUDGET_BACK_NS;
+    s.header->cpu_ns += HFN_BUDGET_MIN_WAIT_NS;
     look(&s, MS, true);
     CHECK_EQ_U64(s.budget.means[0], 51);
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], 1);
     CHECK_EQ_U64(*hfn_live_skip(s.live, 0, 0), 0);
-    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_TIMED);
+    CHECK_EQ_U64(s.functions[0].level, HOTFN_BUDGET_TIMED);
     end(&s);
 }
 
@@ -224,10 +225,10 @@ static void who_is_not_called_begins_slowly_again(void)
     scene s;
 
     begin(&s, 1);
-    s.books[0].calls = 2000;
+    s.functions[0].calls = 2000;
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], 1);
-    s.books[0].calls = 0;
+    s.functions[0].calls = 0;
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], 1);
     s.header->cpu_ns += 1000 * HFN_BUDGET_MS;
@@ -242,13 +243,13 @@ static void no_more_is_timed_than_was_asked(void)
     scene s;
 
     begin(&s, 32);
-    s.books[0].calls = 32 * 2000; /* 100 us, as asked */
-    s.books[1].calls = 32 * 40000;
+    s.functions[0].calls = 32 * 2000; /* 100 us, as asked */
+    s.functions[1].calls = 32 * 40000;
     look(&s, MS, false);
     CHECK_EQ_U64(s.budget.means[0], 1); /* as it would be without a budget */
-    CHECK_EQ_U64(s.books[0].level, HOTFN_BUDGET_TIMED);
+    CHECK_EQ_U64(s.functions[0].level, HOTFN_BUDGET_TIMED);
     CHECK_EQ_U64(s.budget.means[1], 72);
-    CHECK_EQ_U64(s.books[1].level, HOTFN_BUDGET_SAMPLED);
+    CHECK_EQ_U64(s.functions[1].level, HOTFN_BUDGET_SAMPLED);
     end(&s);
 }
 
@@ -258,14 +259,14 @@ static void who_is_not_timed_has_no_word(void)
     scene s;
 
     begin(&s, 1);
-    s.books[0].level = HOTFN_BUDGET_UNHOOKED;
-    s.books[1].level = s.books[1].closest = HOTFN_BUDGET_COUNTED;
-    s.books[0].calls = s.books[1].calls = OFTEN;
+    s.functions[0].level = HOTFN_BUDGET_UNHOOKED;
+    s.functions[1].level = s.functions[1].closest = HOTFN_BUDGET_COUNTED;
+    s.functions[0].calls = s.functions[1].calls = OFTEN;
     look(&s, 0.001 * MS, true);
     CHECK_EQ_U64(s.budget.means[0], 0);
     CHECK_EQ_U64(s.budget.means[1], 0);
-    hfn_budget_time_none(&s.budget, 0);
-    hfn_budget_time_none(&s.budget, 1);
+    hfn_budget_stop_timing(&s.budget, 0);
+    hfn_budget_stop_timing(&s.budget, 1);
     CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* when it comes back */
     CHECK_EQ_U64(s.budget.means[1], 0);
     end(&s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks taken out of another process that runs, and put in again, thousands of times: no call of its
- * threads is wrong, and no hook comes where a thread will go on, be it in a signal handler. */
+/* Hooks of a running process are unpatched and repatched thousands of times: each call of its
+ * threads returns the right result, and no hook is installed where a thread, or the code that its
+ * signal handler interrupted, will resume. */
 #include "base/memory.h"
 #include "launch/budget/budget.h"
 
@@ -17,10 +18,10 @@
 #include <unistd.h>
 
 enum { THREADS = 2, FUNCTIONS = 3, CODE_BYTES = 4096, SKIPPED = 77 };
-enum { ROUNDS = 600, MOST_ROUNDS = 100 * ROUNDS, CALLS_A_ROUND = 256 };
+enum { ROUNDS = 600, MAX_ROUNDS = 100 * ROUNDS, CALLS_A_ROUND = 256 };
 #define TIMEOUT_NS UINT64_C(5000000000)
 
-/* What both processes see. */
+/* Memory shared by both processes. */
 typedef struct shared {
     _Atomic bool stopping, in_handler, may_return;
     _Atomic uint64_t rounds, wrong_answers;
@@ -32,9 +33,9 @@ static target_code code;
 static uint32_t rva[FUNCTIONS];
 static hotfn_plan *plan;
 static hotfn_hooks *hooks;
-static hfn_cut *cuts[FUNCTIONS];
+static hfn_unpatch_record *records[FUNCTIONS];
 static hfn_remote remote;
-static hfn_cut_pages pages = { .remote = &remote };
+static hfn_target_pages pages = { .remote = &remote };
 static hotfn_env env;
 
 static void make_hooks(void)
@@ -76,7 +77,8 @@ static int call(uint32_t index, int x, int y)
     return function(x, y);
 }
 
-/* A thread stands mostly behind what took long, so what both of them write to is written seldom. */
+/* A sampled thread is mostly behind a slow instruction, so the shared counters are written
+ * rarely. */
 static void *call_for_ever(void *own_slots)
 {
     uint64_t wrong = 0;
@@ -113,16 +115,16 @@ static pid_t start_callers(void)
 
 /* ---- This one. */
 
-static bool make_cuts(void)
+static bool make_records(void)
 {
-    hfn_cut_module module = { .plan = plan, .base = (uint64_t)(uintptr_t)code.bytes };
+    hfn_patched_module module = { .plan = plan, .base = (uint64_t)(uintptr_t)code.bytes };
     bool all = true;
 
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        cuts[i] = hfn_cut_make(&module, i, &pages, &env);
-        all = all && cuts[i];
+        records[i] = hfn_unpatch_create_record(&module, i, &pages, &env);
+        all = all && records[i];
     }
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     hfn_free_memory(&env, module.site_ends, (FUNCTIONS + 1) * sizeof *module.site_ends);
     hfn_free_memory(&env, module.site_fields, sizeof *module.site_fields);
     return all;
@@ -137,7 +139,7 @@ static bool begin(pid_t pid)
         exit(SKIPPED);
     }
     hfn_os_remote_resume(&remote);
-    return CHECK(make_cuts());
+    return CHECK(make_records());
 }
 
 static void end(pid_t pid)
@@ -148,7 +150,7 @@ static void end(pid_t pid)
     waitpid(pid, &status, 0);
     CHECK_EQ_I64(status, 0);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        hfn_cut_free(cuts[i], &env);
+        hfn_unpatch_free_record(records[i], &env);
     }
     hotfn_hooks_destroy(hooks);
     hotfn_plan_destroy(plan);
@@ -159,27 +161,27 @@ static bool stop(void)
     return CHECK_EQ_I64(hfn_os_remote_stop(&remote, TIMEOUT_NS), 0);
 }
 
-/* All at once, as a budget does it. */
-static void go_on(void)
+/* Write back all pages and resume, as the budget does. */
+static void resume_target(void)
 {
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     while (!hfn_os_remote_resume(&remote)) {
         sched_yield();
     }
 }
 
-static bool stands(void)
+static bool is_thread_in_range(void)
 {
     hfn_remote_range ranges[FUNCTIONS];
 
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        CHECK_EQ_U64(hfn_cut_range(cuts[i], &ranges[i]), 1);
+        CHECK_EQ_U64(hfn_unpatch_get_range(records[i], &ranges[i]), 1);
     }
     return hfn_os_remote_is_inside(&remote, ranges, FUNCTIONS);
 }
 
-/* Wait until the callers have run on. */
-static bool they_run(pid_t pid)
+/* Wait until the calling threads have made progress. */
+static bool wait_for_progress(pid_t pid)
 {
     uint64_t seen = atomic_load(&s->rounds);
 
@@ -192,7 +194,7 @@ static bool they_run(pid_t pid)
     return true;
 }
 
-static void hooks_come_and_go_under_running_threads(void)
+static void hooks_change_under_running_threads(void)
 {
     uint64_t occupied = 0;
     pid_t pid;
@@ -200,28 +202,29 @@ static void hooks_come_and_go_under_running_threads(void)
     make_hooks();
     pid = start_callers();
     begin(pid);
-    /* On a busy machine the threads seldom run: on, until one of them has been met where a hook comes. */
-    for (uint32_t i = 0; i < (occupied ? ROUNDS : MOST_ROUNDS) && !check_failures; i++) {
+    /* On a busy machine the threads rarely run: continue until one was found inside a hook's
+     * range. */
+    for (uint32_t i = 0; i < (occupied ? ROUNDS : MAX_ROUNDS) && !check_failures; i++) {
         bool is_in = false;
         if (!stop()) {
             break;
         }
         for (uint32_t n = 0; n < FUNCTIONS; n++) {
-            CHECK(hfn_cut_take_out(cuts[n], &pages));
+            CHECK(hfn_unpatch_function(records[n], &pages));
         }
-        go_on();
-        if (occupied == 0 && !they_run(pid)) {
+        resume_target();
+        if (occupied == 0 && !wait_for_progress(pid)) {
             break;
         }
         while (!is_in && stop()) {
-            is_in = !stands();
+            is_in = !is_thread_in_range();
             for (uint32_t n = 0; is_in && n < FUNCTIONS; n++) {
-                CHECK(hfn_cut_put_in(cuts[n], &pages));
+                CHECK(hfn_repatch_function(records[n], &pages));
             }
             occupied += !is_in;
-            go_on();
+            resume_target();
         }
-        if ((i % 64 == 0 || i > ROUNDS) && !they_run(pid)) {
+        if ((i % 64 == 0 || i > ROUNDS) && !wait_for_progress(pid)) {
             break;
         }
     }
@@ -232,22 +235,22 @@ static void hooks_come_and_go_under_running_threads(void)
     CHECK(s->slots[0][0] > 0 && s->slots[1][1] > 0);
 }
 
-/* ---- A thread in a handler that has interrupted the bytes in question. */
+/* ---- A signal handler that interrupted the bytes of a hook. */
 
-/* One by one. */
-static bool take_out(uint32_t index)
+/* Unpatch one function and write it back. */
+static bool unpatch_one(uint32_t index)
 {
-    bool done = hfn_cut_take_out(cuts[index], &pages);
+    bool done = hfn_unpatch_function(records[index], &pages);
 
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     return done;
 }
 
-static bool put_in(uint32_t index)
+static bool repatch_one(uint32_t index)
 {
-    bool done = hfn_cut_put_in(cuts[index], &pages);
+    bool done = hfn_repatch_function(records[index], &pages);
 
-    hfn_cut_pages_finish(&pages);
+    hfn_target_pages_write_back(&pages);
     return done;
 }
 
@@ -281,7 +284,7 @@ static pid_t start_faulting(bool uses_other_stack)
     sigaltstack(&other, NULL);
     sigaction(SIGSEGV, &action, NULL);
     memcpy(&function, &at, sizeof function);
-    while (!atomic_load(&s->stopping)) { /* until the hook is out */
+    while (!atomic_load(&s->stopping)) { /* until the function is unhooked */
         sched_yield();
     }
     _exit(function(faulty) == 42 ? 0 : 1);
@@ -295,35 +298,35 @@ static void no_hook_comes_under_a_handler(bool uses_other_stack)
     faulty = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pid = start_faulting(uses_other_stack);
     if (begin(pid) && stop()) {
-        CHECK(!stands());
-        CHECK(take_out(2));
-        go_on();
+        CHECK(!is_thread_in_range());
+        CHECK(unpatch_one(2));
+        resume_target();
         atomic_store(&s->stopping, true);
         while (!atomic_load(&s->in_handler)) {
             sched_yield();
         }
         if (stop()) {
-            CHECK(stands());
+            CHECK(is_thread_in_range());
         }
-        go_on();
+        resume_target();
         atomic_store(&s->may_return, true);
     }
     end(pid);
 }
 
-static void no_hook_comes_where_a_handler_returns_to(void)
+static void no_hook_is_installed_where_a_handler_returns(void)
 {
     no_hook_comes_under_a_handler(false);
 }
 
-static void nor_where_one_on_a_stack_of_its_own_does(void)
+static void no_hook_is_installed_where_an_alternate_stack_handler_returns(void)
 {
     no_hook_comes_under_a_handler(true);
 }
 
-/* ---- What is not as it was. */
+/* ---- Bytes changed by others. */
 
-static void what_others_changed_is_left_alone(void)
+static void bytes_changed_by_others_are_left_alone(void)
 {
     uint8_t now, int3 = 0xcc;
     pid_t pid;
@@ -333,21 +336,21 @@ static void what_others_changed_is_left_alone(void)
     if (begin(pid) && stop()) {
         uint64_t at = (uint64_t)(uintptr_t)code.bytes + rva[2];
         CHECK(hfn_os_remote_write(&remote, at, &int3, 1)); /* a debugger's breakpoint */
-        CHECK(!take_out(2));
+        CHECK(!unpatch_one(2));
         CHECK(hfn_os_remote_read(&remote, at, &now, 1) && now == int3);
-        CHECK(take_out(0));
-        CHECK(
-            hfn_os_remote_write(&remote, cuts[0]->stub, &int3, 1)); /* its stub is another's now */
-        CHECK(!put_in(0));
-        CHECK(hfn_os_remote_write(&remote, cuts[0]->stub, cuts[0]->stub_bytes, 1));
-        CHECK(put_in(0));
+        CHECK(unpatch_one(0));
+        CHECK(hfn_os_remote_write(&remote, records[0]->stub, &int3,
+                                  1)); /* the stub's bytes differ now */
+        CHECK(!repatch_one(0));
+        CHECK(hfn_os_remote_write(&remote, records[0]->stub, records[0]->stub_bytes, 1));
+        CHECK(repatch_one(0));
     }
-    go_on();
+    resume_target();
     atomic_store(&s->stopping, true);
     end(pid);
 }
 
-static void a_process_that_ended_is_told_by_an_error(void)
+static void ended_process_is_an_error(void)
 {
     hfn_remote gone = { .pid = 0x0fffffff, .memory = HFN_OS_NO_FILE };
 
@@ -360,10 +363,10 @@ static void a_process_that_ended_is_told_by_an_error(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(hooks_come_and_go_under_running_threads),
-    CHECK_TEST(no_hook_comes_where_a_handler_returns_to),
-    CHECK_TEST(nor_where_one_on_a_stack_of_its_own_does),
-    CHECK_TEST(what_others_changed_is_left_alone),
-    CHECK_TEST(a_process_that_ended_is_told_by_an_error),
+    CHECK_TEST(hooks_change_under_running_threads),
+    CHECK_TEST(no_hook_is_installed_where_a_handler_returns),
+    CHECK_TEST(no_hook_is_installed_where_an_alternate_stack_handler_returns),
+    CHECK_TEST(bytes_changed_by_others_are_left_alone),
+    CHECK_TEST(ended_process_is_an_error),
 };
 CHECK_MAIN(tests)
