@@ -14,23 +14,34 @@ extern char *__cxa_demangle(const char *mangled, char *out, size_t *length, int 
 /* The demangler recurses, so the length of a name bounds the stack that it needs. */
 enum { MAX_MANGLED_BYTES = 64 * 1024 };
 
-static size_t demangle_cxx(void *user, const char *mangled, char *out, size_t out_bytes)
+/* NULL if there is no demangler or it does not know the name; the caller frees the text. */
+static char *allocate_readable(const char *mangled)
 {
-    size_t length = 0;
     int status = 0;
 
-    (void)user;
     if (!__cxa_demangle || strncmp(mangled, "_Z", 2) != 0 || strlen(mangled) > MAX_MANGLED_BYTES) {
+        return NULL;
+    }
+    return __cxa_demangle(mangled, NULL, NULL, &status);
+}
+
+static size_t copy_if_it_fits(char *out, size_t out_bytes, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length >= out_bytes) {
         return 0;
     }
-    char *text = __cxa_demangle(mangled, NULL, NULL, &status);
-    if (!text) {
-        return 0;
-    }
-    if (status == 0 && strlen(text) < out_bytes) {
-        length = strlen(text);
-        memcpy(out, text, length + 1);
-    }
+    memcpy(out, text, length + 1);
+    return length;
+}
+
+static size_t demangle_cxx(void *user, const char *mangled, char *out, size_t out_bytes)
+{
+    char *text = allocate_readable(mangled);
+
+    (void)user;
+    size_t length = text ? copy_if_it_fits(out, out_bytes, text) : 0;
     free(text); /* __cxa_demangle allocates with malloc */
     return length;
 }
@@ -45,10 +56,8 @@ size_t hotfn_demangle(const char *mangled, char *out, size_t out_bytes)
     if (!mangled || !out) {
         return 0;
     }
-    size_t length = demangle_cxx(NULL, mangled, out, out_bytes);
-    if (length == 0 && strlen(mangled) < out_bytes) {
-        length = strlen(mangled);
-        memcpy(out, mangled, length + 1);
-    }
+    char *text = allocate_readable(mangled);
+    size_t length = copy_if_it_fits(out, out_bytes, text ? text : mangled);
+    free(text); /* __cxa_demangle allocates with malloc */
     return length;
 }
