@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Which functions of a program are hot, counted call by call, without rebuilding it.
+"""Find the hot functions of a program by counting every call, without rebuilding it.
 
-    record = hotfn.open("run.hfr")                what `hotfn run` left behind
-    scan = hotfn.scan("/usr/bin/sqlite3")         what can be hooked, and why not
-    with hotfn.Session(modules="libm.so*") as s:  count in this very process
+    run = hotfn.run(["sqlite3", "a.db", ".dump"])  count the calls of a program
+    record = hotfn.open("run.hfr")                 open the record of a run
+    scan = hotfn.scan("/usr/bin/sqlite3")          which functions can be hooked, and why others cannot
+    with hotfn.Session(modules="libm.so*") as s:   count the calls of this process
 
 The package talks to libhotfn through ctypes; it has no compiled part.
 """
@@ -23,7 +24,9 @@ from ._errors import (
 from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
+from .launch import LaunchInfo, Run, run
 from .records import (
+    Caller,
     Counter,
     Format,
     Function,
@@ -36,16 +39,16 @@ from .records import (
     register_exporter,
     repair,
 )
-from .session import Session, Stats, Frame
+from .session import Frame, Session, Stats
 from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
 from .verdicts import Scan, Verdict, scan
 
 __version__: str = _lib.hotfn_get_version().decode()
 
 __all__ = [
-    "Budget", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Function", "HotfnError",
-    "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError", "Node", "NotFoundError",
-    "OptionError",
-    "Record", "RecordInfo", "Scan", "Session", "SlowCall", "StateError", "Stats", "Thread", "TimeInfo", "Times",
-    "UnsupportedError", "Verdict", "Frame", "demangle", "formats", "open", "register_exporter", "repair", "scan",
+    "Budget", "Caller", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Frame",
+    "Function", "HotfnError", "LaunchInfo", "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError",
+    "Node", "NotFoundError", "OptionError", "Record", "RecordInfo", "Run", "Scan", "Session", "SlowCall",
+    "StateError", "Stats", "Thread", "TimeInfo", "Times", "UnsupportedError", "Verdict", "demangle", "formats",
+    "open", "register_exporter", "repair", "run", "scan",
 ]

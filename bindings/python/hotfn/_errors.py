@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One exception a status, with the file, the offset and the text that the library gave."""
+"""An exception class for each status, with the file, the offset and the text of the error."""
 from __future__ import annotations
 
 from typing import Dict, Optional, Type
@@ -11,10 +11,11 @@ from ._native import lib
 class HotfnError(Exception):
     """A call of libhotfn failed.
 
-    status  the number (negative); status_name its name
-    file    the file it is about, or None
-    offset  the file offset in bytes, or None
-    text    what is wrong and what to do, one line
+    status       the number of the status, negative
+    status_name  its name, for example "HOTFN_E_IO"
+    file         the file that caused the error, or None
+    offset       the offset of the cause in the file in bytes, or None
+    text         one line: what is wrong and what to do
     """
 
     def __init__(self, status: int, text: str = "", file: Optional[str] = None,
@@ -33,19 +34,19 @@ class NoMemoryError(HotfnError, MemoryError):
 
 
 class OptionError(HotfnError, ValueError):
-    """HOTFN_E_OPTION: an option this version does not know, or a bad value."""
+    """HOTFN_E_OPTION: an unknown option or an invalid value."""
 
 
 class FileError(HotfnError):
-    """HOTFN_E_IO: open, read, write or map of a file failed."""
+    """HOTFN_E_IO: a file could not be opened, read, written or mapped."""
 
 
 class FormatError(HotfnError, ValueError):
-    """HOTFN_E_FORMAT: the bytes are not what they should be."""
+    """HOTFN_E_FORMAT: the bytes are malformed."""
 
 
 class UnsupportedError(HotfnError):
-    """HOTFN_E_UNSUPPORTED: well-formed, but not served by this version."""
+    """HOTFN_E_UNSUPPORTED: well-formed, but not supported by this version."""
 
 
 class NotFoundError(HotfnError, LookupError):
@@ -53,19 +54,19 @@ class NotFoundError(HotfnError, LookupError):
 
 
 class MismatchError(HotfnError):
-    """HOTFN_E_MISMATCH: another build: ids, versions or bytes differ."""
+    """HOTFN_E_MISMATCH: ids, versions or bytes of another build."""
 
 
 class StateError(HotfnError, RuntimeError):
-    """HOTFN_E_STATE: the call does not fit the object's state."""
+    """HOTFN_E_STATE: the call is not allowed in the object's current state."""
 
 
 class DeniedError(HotfnError):
-    """HOTFN_E_DENIED: the system does not allow it."""
+    """HOTFN_E_DENIED: the system denied the operation."""
 
 
 class LimitError(HotfnError):
-    """HOTFN_E_LIMIT: a bound of the library is exceeded."""
+    """HOTFN_E_LIMIT: a limit of the library was exceeded."""
 
 
 BY_STATUS: Dict[int, Type[HotfnError]] = {
@@ -75,12 +76,12 @@ BY_STATUS: Dict[int, Type[HotfnError]] = {
 
 
 def decode(text: Optional[bytes]) -> str:
-    """Names and paths are bytes to the library; odd ones survive the way back."""
+    """Text of the library; bytes that are not UTF-8 are kept as surrogates, which encode() restores."""
     return (text or b"").decode("utf-8", "surrogateescape")
 
 
 def check(status: int, error: Optional[s.Error] = None) -> None:
-    """Raise what status means; 0 passes."""
+    """Raise the exception of a status; HOTFN_OK (0) raises nothing."""
     if status == 0:
         return
     kind = BY_STATUS.get(status, HotfnError)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a function of a record and one of a scan have in common, as the library gives both."""
+"""The fields that functions of a record and of a scan have in common."""
 from __future__ import annotations
 
 import dataclasses
@@ -10,11 +10,11 @@ from ._errors import decode
 from ._text import demangle, split_names
 
 
-FRAGMENT = 3  # HOTFN_STATE_FRAGMENT: its reason_offset tells whose part it is
+FRAGMENT = 3  # HOTFN_STATE_FRAGMENT: reason_offset then identifies the function that it is part of
 
 
 class Named:
-    """Of a dataclass with the linker's `name` and all `names`."""
+    """Base of dataclasses that have the linker's `name` and all `names` of a function."""
     name: str
     names: Tuple[str, ...]
 
@@ -24,8 +24,10 @@ class Named:
         return demangle(self.name)
 
     def to_dict(self) -> Dict[str, Any]:
-        """The fields and `display`, as the JSON of `hotfn report` and `hotfn scan` names them."""
-        fields: Dict[str, Any] = dataclasses.asdict(self)  # type: ignore[call-overload]
+        """The fields and `display`, with the keys that `hotfn report` and `hotfn scan` use in JSON."""
+        fields = {field.name: getattr(self, field.name)
+                  for field in dataclasses.fields(self)  # type: ignore[arg-type]
+                  if not field.name.startswith("_")}
         return {**fields, "names": list(self.names), "display": self.display}
 
 
@@ -33,8 +35,8 @@ def text_or_none(text: Optional[bytes]) -> Optional[str]:
     return decode(text) or None
 
 
-def fields_of(raw: s.RecordFunction) -> Dict[str, Any]:
-    """Where it is, how it is called, by what it is hooked or why not."""
+def read_fields(raw: s.RecordFunction) -> Dict[str, Any]:
+    """The address, names, strategy and reason of a function, as arguments of its dataclass."""
     others = max(int(raw.name_count), 1) - 1
     reason = text_or_none(raw.reason)
     return {"rva": raw.rva, "size": raw.byte_count, "name": decode(raw.name),

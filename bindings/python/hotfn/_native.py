@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Finds libhotfn, checks that it fits, and declares every function that it exports.
+"""Find libhotfn, check its version, and declare every function that it exports.
 
-`lib` is the loaded library with argtypes and restype set; nothing here turns a status into an
-exception (_errors.py does) or knows what a record is.
+`lib` is the loaded library with argtypes and restype set.  _errors.py turns statuses into exceptions.
 """
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import ctypes
 import ctypes.util
 import os
 import sys
-from ctypes import POINTER, c_char_p, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from typing import Any, Dict, Iterator, List, Tuple
 
 from . import _structs as s
@@ -22,7 +21,7 @@ def _ref(struct: Any) -> Any:
     return POINTER(struct)
 
 
-# Shorthand for the table below.  Opaque objects are c_void_p; OUT receives one.
+# Short names for the table below.  Opaque objects are c_void_p; OUT receives one.
 OUT = POINTER(c_void_p)
 ERR = _ref(s.Error)
 ENV = _ref(s.Env)
@@ -33,8 +32,7 @@ U32S = POINTER(c_uint32)
 U64S = POINTER(c_uint64)
 U8S = POINTER(c_uint8)
 
-# name: (restype, argtypes), in the order of the headers; tests/test_native.py compares them
-# with the headers and with src/api.list.
+# name: (restype, argtypes).  tests/test_native.py compares them with the headers and with src/api.list.
 PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/status.h
     "hotfn_status_get_name": (c_char_p, [c_int32]),
@@ -44,7 +42,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/env.h
     "hotfn_env_own_memory": (None, [ENV]),
     "hotfn_demangle": (ctypes.c_size_t, [c_char_p, POINTER(ctypes.c_char), ctypes.c_size_t]),
-    # hotfn/image.h
+    # hotfn/lowlevel/image.h
     "hotfn_image_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_image_open_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, ENV, ERR]),
     "hotfn_image_close": (None, [OBJECT]),
@@ -52,7 +50,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_image_get_section_count": (c_uint32, [OBJECT]),
     "hotfn_image_get_section": (STATUS, [OBJECT, c_uint32, _ref(s.Section)]),
     "hotfn_image_get_bytes": (c_void_p, [OBJECT, c_uint64, U64S]),
-    # hotfn/symbols.h
+    # hotfn/lowlevel/symbols.h
     "hotfn_symbols_load": (STATUS, [OUT, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_symbols_load_pdb": (STATUS, [OUT, c_char_p, OBJECT, _ref(s.SymbolsOptions), ENV, ERR]),
     "hotfn_symbols_pdb_from_bytes": (STATUS, [OUT, c_void_p, c_uint64, c_char_p, OBJECT,
@@ -70,7 +68,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_exports_destroy": (None, [OBJECT]),
     "hotfn_exports_get_count": (c_uint32, [OBJECT]),
     "hotfn_exports_get": (STATUS, [OBJECT, c_uint32, _ref(s.Exported)]),
-    # hotfn/functions.h
+    # hotfn/lowlevel/functions.h
     "hotfn_functions_build": (STATUS, [OUT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_functions_destroy": (None, [OBJECT]),
     "hotfn_functions_get_count": (c_uint32, [OBJECT]),
@@ -79,7 +77,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_functions_find": (c_uint32, [OBJECT, c_uint64]),
     "hotfn_functions_select": (STATUS, [OBJECT, _ref(s.Selection), U8S, TEXTS, ERR]),
     "hotfn_glob_match": (c_int32, [c_char_p, c_char_p]),
-    # hotfn/lists.h
+    # hotfn/lowlevel/lists.h
     "hotfn_list_create": (STATUS, [OUT, OBJECT, ENV, ERR]),
     "hotfn_list_add": (STATUS, [OBJECT, _ref(s.ListEntry), ERR]),
     "hotfn_list_save": (STATUS, [OBJECT, c_char_p, c_uint32, ERR]),
@@ -88,7 +86,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_list_destroy": (None, [OBJECT]),
     "hotfn_list_get_info": (STATUS, [OBJECT, _ref(s.ListInfo)]),
     "hotfn_list_get": (STATUS, [OBJECT, c_uint32, _ref(s.ListEntry)]),
-    # hotfn/verdicts.h
+    # hotfn/lowlevel/verdicts.h
     "hotfn_verdicts_create": (STATUS, [OUT, OBJECT, OBJECT, _ref(s.VerdictsOptions), ENV, ERR]),
     "hotfn_verdicts_destroy": (None, [OBJECT]),
     "hotfn_verdicts_get_count": (c_uint32, [OBJECT]),
@@ -96,7 +94,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_strategy_get_name": (c_char_p, [c_uint32]),
     "hotfn_reason_get_name": (c_char_p, [c_uint32]),
     "hotfn_reason_get_text": (c_char_p, [c_uint32]),
-    # hotfn/hooks.h
+    # hotfn/lowlevel/hooks.h
     "hotfn_plan_build": (STATUS, [OUT, OBJECT, OBJECT, OBJECT, ENV, ERR]),
     "hotfn_plan_open": (STATUS, [OUT, c_void_p, c_uint64, c_uint32, ENV, ERR]),
     "hotfn_plan_destroy": (None, [OBJECT]),
@@ -117,7 +115,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_hooks_get_region": (STATUS, [OBJECT, c_uint32, _ref(s.StubRegion)]),
     "hotfn_hooks_debug_objects": (c_uint32, [OBJECT, POINTER(c_void_p), U64S, c_uint32]),
     "hotfn_hooks_each_stub": (None, [OBJECT, s.StubFn, c_void_p]),
-    # hotfn/counters.h
+    # hotfn/lowlevel/counters.h
     "hotfn_counters_create": (STATUS, [OUT, c_uint32, c_uint32, ENV, ERR]),
     "hotfn_counters_destroy": (None, [OBJECT]),
     "hotfn_counters_get_access": (STATUS, [OBJECT, _ref(s.RowAccess)]),
@@ -127,7 +125,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_counters_fork_prepare": (None, [OBJECT]),
     "hotfn_counters_fork_parent": (None, [OBJECT]),
     "hotfn_counters_fork_child": (None, [OBJECT]),
-    # hotfn/records.h
+    # hotfn/record.h, hotfn/lowlevel/timing.h, hotfn/lowlevel/budget.h
     "hotfn_live_create": (STATUS, [OUT, _ref(s.LiveOptions), ENV, ERR]),
     "hotfn_live_join": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_live_close": (None, [OBJECT]),
@@ -155,7 +153,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_get_slow_call": (STATUS, [OBJECT, c_uint32, _ref(s.RecordSlowCall)]),
     "hotfn_record_get_event": (STATUS, [OBJECT, c_uint64, _ref(s.RecordEvent)]),
     "hotfn_record_get_histogram": (STATUS, [OBJECT, c_uint32, POINTER(c_uint64)]),
-    "hotfn_record_get_bucket_ns": (ctypes.c_double, [OBJECT, c_uint32]),
+    "hotfn_record_get_bucket_ns": (c_double, [OBJECT, c_uint32]),
     "hotfn_record_get_budget": (STATUS, [OBJECT, _ref(s.RecordBudget)]),
     "hotfn_record_get_change": (STATUS, [OBJECT, c_uint32, _ref(s.RecordChange)]),
     "hotfn_record_get_budget_state": (c_uint32, [OBJECT, c_uint32]),
@@ -168,20 +166,25 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_get_thread": (STATUS, [OBJECT, c_uint32, _ref(s.RecordThread)]),
     "hotfn_record_choose_process": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_choose_thread": (STATUS, [OBJECT, c_uint32]),
+    "hotfn_record_get_display_name": (STATUS, [OBJECT, c_uint32, POINTER(ctypes.c_char), ctypes.c_size_t]),
+    "hotfn_record_find_function": (STATUS, [OBJECT, c_char_p, U32S, ERR]),
+    "hotfn_record_find_function_at": (STATUS, [OBJECT, c_uint32, c_uint64, U32S]),
+    "hotfn_record_get_caller_count": (c_uint32, [OBJECT, c_uint32]),
+    "hotfn_record_get_caller": (STATUS, [OBJECT, c_uint32, c_uint32, _ref(s.RecordCaller)]),
     "hotfn_record_sort": (STATUS, [OBJECT, c_uint32, U32S]),
     "hotfn_machine_get_name": (c_char_p, [c_uint32]),
     "hotfn_record_get_state_name": (c_char_p, [c_uint32]),
     "hotfn_record_repair": (STATUS, [c_char_p, c_char_p, POINTER(ctypes.c_char), ctypes.c_size_t,
                                      ENV, ERR]),
     "hotfn_record_merge": (STATUS, [TEXTS, c_uint32, c_char_p, c_uint32, ENV, ERR]),
-    # hotfn/exporters.h
+    # hotfn/export.h
     "hotfn_exporter_get_count": (c_uint32, []),
     "hotfn_exporter_get": (STATUS, [c_uint32, _ref(s.ExporterInfo)]),
     "hotfn_exporter_register": (STATUS, [_ref(s.Exporter), ERR]),
     "hotfn_export": (STATUS, [OBJECT, c_char_p, _ref(s.ExportOptions), s.WriteFn, c_void_p, ENV,
                               ERR]),
     "hotfn_fold_name": (None, [c_char_p, c_uint32]),
-    # hotfn/scan.h
+    # hotfn/lowlevel/scan.h
     "hotfn_scan_open": (STATUS, [OUT, c_char_p, _ref(s.ScanOptions), ENV, ERR]),
     "hotfn_scan_close": (None, [OBJECT]),
     "hotfn_scan_save": (STATUS, [OBJECT, c_char_p, ERR]),
@@ -218,18 +221,44 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_frame_next": (STATUS, [OBJECT, _ref(s.FrameInfo), ERR]),
     "hotfn_frame_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction), _ref(s.RecordModule)]),
     "hotfn_frame_destroy": (None, [OBJECT]),
+    # hotfn/launch.h
+    "hotfn_launch_start": (STATUS, [OUT, _ref(s.LaunchOptions), ENV, ERR]),
+    "hotfn_launch_wait": (STATUS, [OBJECT, c_uint64, ERR]),
+    "hotfn_launch_get_info": (STATUS, [OBJECT, _ref(s.LaunchInfo)]),
+    "hotfn_launch_finish": (STATUS, [OBJECT, ERR]),
+    "hotfn_launch_open_record": (STATUS, [OUT, OBJECT, ERR]),
+    "hotfn_launch_find_remaining": (c_uint32, [U32S, OBJECT, c_uint32]),
+    "hotfn_launch_destroy": (None, [OBJECT]),
+    "hotfn_launch_find_agent": (STATUS, [POINTER(ctypes.c_char), c_uint64, c_uint32, ERR]),
+    # hotfn/lowlevel/json.h
+    "hotfn_json_create_object": (OBJECT, []),
+    "hotfn_json_create_array": (OBJECT, []),
+    "hotfn_json_create_text": (OBJECT, [c_char_p]),
+    "hotfn_json_create_number": (OBJECT, [c_uint64]),
+    "hotfn_json_create_signed": (OBJECT, [c_int64]),
+    "hotfn_json_create_decimal": (OBJECT, [c_double, c_uint32]),
+    "hotfn_json_create_bool": (OBJECT, [c_int32]),
+    "hotfn_json_create_raw": (OBJECT, [c_char_p]),
+    "hotfn_json_add": (None, [OBJECT, c_char_p, OBJECT]),
+    "hotfn_json_destroy": (None, [OBJECT]),
+    "hotfn_json_writer_create": (STATUS, [OUT, c_uint32, s.WriteFn, c_void_p]),
+    "hotfn_json_writer_destroy": (STATUS, [OBJECT]),
+    "hotfn_json_begin_object": (None, [OBJECT, c_char_p]),
+    "hotfn_json_begin_array": (None, [OBJECT, c_char_p]),
+    "hotfn_json_end": (None, [OBJECT]),
+    "hotfn_json_write": (None, [OBJECT, c_char_p, OBJECT]),
 }
 
 
 def library_names() -> Tuple[str, ...]:
-    """What the library's file may be called on this system, the exact name first."""
+    """File names of the library on this system, the most specific one first."""
     if sys.platform == "win32":
         return ("hotfn.dll",)
     return ("libhotfn.so.0", "libhotfn.so")
 
 
 def candidates() -> Iterator[str]:
-    """Where to look, in order.  HOTFN_LIBRARY alone counts if it is set."""
+    """Paths to try, in order; only HOTFN_LIBRARY if it is set."""
     chosen = os.environ.get("HOTFN_LIBRARY")
     if chosen:
         yield chosen
@@ -244,7 +273,7 @@ def candidates() -> Iterator[str]:
 
 
 def check_version(library: ctypes.CDLL) -> None:
-    """Raise ImportError unless the library's ABI is the one that these bindings were written for."""
+    """Raise ImportError unless the library has the ABI version of this package."""
     try:
         version = library.hotfn_get_abi_version()
     except AttributeError:
@@ -254,7 +283,7 @@ def check_version(library: ctypes.CDLL) -> None:
 
 
 def declare(library: ctypes.CDLL) -> None:
-    """Set argtypes and restype of every function; ImportError names one that is not there."""
+    """Set argtypes and restype of every function; raise ImportError if a function is missing."""
     for name, (result, arguments) in PROTOTYPES.items():
         try:
             function = getattr(library, name)
@@ -265,15 +294,28 @@ def declare(library: ctypes.CDLL) -> None:
 
 
 def check_sizes(library: ctypes.CDLL) -> None:
-    """Raise ImportError where the library lays a struct out in another way.
+    """Raise ImportError if a struct has another size in the library.
 
-    A struct that carries its size may have grown: fields are only appended.
+    A struct that begins with its size may be larger there, because fields are only appended.
     """
     for name, struct in s.all_structs().items():
-        theirs, ours = library.hotfn_get_struct_bytes(name.encode()), ctypes.sizeof(struct)
+        found, expected = library.hotfn_get_struct_bytes(name.encode()), ctypes.sizeof(struct)
         may_grow = issubclass(struct, s.Sized)
-        if theirs != ours and not (may_grow and theirs > ours):
-            raise ImportError(f"its {name} has {theirs} bytes, this package's {ours}")
+        if found != expected and not (may_grow and found > expected):
+            raise ImportError(f"its {name} has {found} bytes, this package expects {expected}")
+
+
+def _load_demangler() -> None:
+    """Load the C++ library, so that libhotfn finds its demangler; without it names stay mangled.
+
+    libhotfn refers to __cxa_demangle by a weak symbol, which is bound when libhotfn is loaded.
+    """
+    if sys.platform == "win32":
+        return
+    try:
+        ctypes.CDLL("libstdc++.so.6", mode=ctypes.RTLD_GLOBAL)
+    except OSError:
+        pass
 
 
 def _open(path: str) -> ctypes.CDLL:
@@ -285,7 +327,8 @@ def _open(path: str) -> ctypes.CDLL:
 
 
 def load() -> ctypes.CDLL:
-    """The first candidate that loads and fits; ImportError lists what was tried and why not."""
+    """Load the first candidate that fits; otherwise raise ImportError with all paths and reasons."""
+    _load_demangler()
     tried = []
     for path in candidates():
         try:

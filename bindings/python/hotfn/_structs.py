@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The public structs of include/hotfn/*.h, field by field, in the order of the headers.
 
-Checked twice: against hotfn_get_struct_bytes() when the library is loaded, and field by field against a C
-program in tests/abi/layout.py.  Nothing else of the library is written down here.
+They are checked twice: their sizes by hotfn_get_struct_bytes() when the library is loaded, and each field by
+tests/test_structs.py, which compiles a C program.
 """
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from typing import Any, Dict, List, Type
 NO_OFFSET = 2**64 - 1
 NO_INDEX = 2**32 - 1
 
-# Callbacks.  c_void_p stands for pointers that are only passed on.
+# Callbacks.  A pointer that Python only passes on is a c_void_p.
 ReallocFn = CFUNCTYPE(c_void_p, c_void_p, c_void_p, c_size_t, c_size_t)
 LogFn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 DemangleFn = CFUNCTYPE(c_size_t, c_void_p, c_char_p, POINTER(c_char), c_size_t)
@@ -46,7 +46,7 @@ Id = c_uint8 * 32
 
 
 class Sized(ctypes.Structure):
-    """A struct that begins with its own size in bytes; the rest is 0 unless given."""
+    """A struct that begins with its size in bytes; all other fields are 0 unless given."""
 
     def __init__(self, **fields: Any) -> None:
         super().__init__(size=ctypes.sizeof(self), **fields)
@@ -72,7 +72,7 @@ class Env(Sized):
                 ("inlined_fn", InlinedFn), ("inlined_user", c_void_p)]
 
 
-# hotfn/image.h
+# hotfn/lowlevel/image.h
 class ImageInfo(Sized):
     _fields_ = [("size", c_uint32), ("format", c_uint32), ("machine", c_uint32),
                 ("raw_machine", c_uint32), ("bits", c_uint32), ("flags", c_uint32),
@@ -86,7 +86,7 @@ class Section(Sized):
                 ("byte_count", c_uint64), ("file_offset", c_uint64), ("file_bytes", c_uint64)]
 
 
-# hotfn/symbols.h
+# hotfn/lowlevel/symbols.h
 class Symbol(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("source", c_uint32), ("flags", c_uint32),
                 ("rva", c_uint64), ("byte_count", c_uint64), ("name", c_char_p), ("module", c_char_p)]
@@ -117,7 +117,7 @@ class Exported(Sized):
                 ("forward", c_char_p), ("target_path", c_char_p), ("target_rva", c_uint64)]
 
 
-# hotfn/functions.h
+# hotfn/lowlevel/functions.h
 class Function(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("flags", c_uint32),
                 ("name_count", c_uint32), ("rva", c_uint64), ("byte_count", c_uint64),
@@ -130,7 +130,7 @@ class Selection(Sized):
                 ("exclude_count", c_uint32), ("min_bytes", c_uint64), ("max_bytes", c_uint64)]
 
 
-# hotfn/lists.h
+# hotfn/lowlevel/lists.h
 class ListEntry(Sized):
     _fields_ = [("size", c_uint32), ("index", c_uint32), ("rva", c_uint64),
                 ("byte_count", c_uint64), ("name", c_char_p), ("module", c_char_p)]
@@ -142,7 +142,7 @@ class ListInfo(Sized):
                 ("id", Id), ("module", c_char_p)]
 
 
-# hotfn/verdicts.h
+# hotfn/lowlevel/verdicts.h
 class Verdict(Sized):
     _fields_ = [("size", c_uint32), ("verdict", c_uint32), ("strategy", c_uint32),
                 ("reason", c_uint32), ("offset", c_uint32), ("flags", c_uint32),
@@ -155,7 +155,7 @@ class VerdictsOptions(Sized):
                 ("reserved", c_uint32)]
 
 
-# hotfn/hooks.h
+# hotfn/lowlevel/hooks.h
 class PlanInfo(Sized):
     _fields_ = [("size", c_uint32), ("machine", c_uint32), ("function_count", c_uint32),
                 ("entry_count", c_uint32), ("id_kind", c_uint32), ("id_bytes", c_uint32),
@@ -198,7 +198,7 @@ class StubRegion(Sized):
                 ("end", c_uint64), ("eh_frame", c_void_p), ("eh_frame_hdr", c_void_p)]
 
 
-# hotfn/timing.h
+# hotfn/lowlevel/timing.h
 class AllocCell(ctypes.Structure):
     _fields_ = [("allocated_bytes", c_uint64), ("allocated_blocks", c_uint64),
                 ("freed_bytes", c_uint64), ("freed_blocks", c_uint64)]
@@ -248,9 +248,9 @@ class RecordEvent(Sized):
     _fields_ = [("size", c_uint32), ("thread", c_uint32), ("function", c_uint32),
                 ("kind", c_uint32), ("time_ns", c_uint64)]
 
-# hotfn/records.h
+# hotfn/record.h
 class RecordFunction(Sized):
-    # names is c_void_p: it holds several strings, one behind the other.
+    # names is a c_void_p because several strings follow each other there.
     _fields_ = [("size", c_uint32), ("module", c_uint32), ("slot", c_uint32),
                 ("state", c_uint32), ("rva", c_uint64), ("byte_count", c_uint64),
                 ("calls", c_uint64), ("counted", c_uint32), ("flags", c_uint32),
@@ -295,7 +295,11 @@ class LiveOptions(Sized):
                 ("budget_ppm", c_uint32), ("reserved", c_uint32)]
 
 
-# hotfn/budget.h
+class RecordCaller(Sized):
+    _fields_ = [("size", c_uint32), ("function", c_uint32), ("calls", c_uint64)]
+
+
+# hotfn/lowlevel/budget.h
 class RecordBudget(Sized):
     _fields_ = [("size", c_uint32), ("share_ppm", c_uint32), ("change_count", c_uint32),
                 ("stops", c_uint32), ("failed_stops", c_uint32), ("reserved", c_uint32),
@@ -312,7 +316,7 @@ class RecordChange(Sized):
                 ("calls_per_second", c_uint64)]
 
 
-# hotfn/exporters.h
+# hotfn/export.h
 class ExportOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("limit", c_uint32),
                 ("width", c_uint32), ("match", c_char_p),
@@ -333,7 +337,7 @@ class Exporter(Sized):
                 ("write", ExporterWriteFn), ("user", c_void_p)]
 
 
-# hotfn/scan.h
+# hotfn/lowlevel/scan.h
 class ScanOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("threads", c_uint32),
                 ("symbol_dir_count", c_uint32), ("symbol_dirs", POINTER(c_char_p)),
@@ -383,6 +387,26 @@ class FrameInfo(Sized):
                 ("reserved", c_uint32), ("calls", c_uint64)]
 
 
+# hotfn/launch.h
+class LaunchOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("command", POINTER(c_char_p)),
+                ("record_path", c_char_p), ("modules", POINTER(c_char_p)),
+                ("module_count", c_uint32), ("mode", c_uint32),
+                ("selection", POINTER(Selection)), ("target_glob", c_char_p),
+                ("list_path", c_char_p), ("map_path", c_char_p), ("kit_path", c_char_p),
+                ("symbol_dirs", POINTER(c_char_p)), ("symbol_dir_count", c_uint32),
+                ("sample_interval", c_uint32), ("slow_ns", c_uint64), ("after_ns", c_uint64),
+                ("for_ns", c_uint64), ("budget_ppm", c_uint32), ("reserved", c_uint32),
+                ("cache_folder", c_char_p), ("agent_path", c_char_p)]
+
+
+class LaunchInfo(Sized):
+    _fields_ = [("size", c_uint32), ("state", c_uint32), ("pid", c_uint32),
+                ("exit_code", c_int32), ("is_joined", c_uint32), ("hooked_count", c_uint32),
+                ("refused_count", c_uint32), ("reserved", c_uint32), ("hook_ns", c_uint64),
+                ("run_ns", c_uint64), ("record_path", c_char_p)]
+
+
 def c_name(struct: Type[ctypes.Structure]) -> str:
     """ImageInfo -> hotfn_image_info."""
     name = struct.__name__
@@ -390,7 +414,7 @@ def c_name(struct: Type[ctypes.Structure]) -> str:
 
 
 def all_structs() -> Dict[str, Type[ctypes.Structure]]:
-    """{"hotfn_error": Error, ...} of every struct of this file."""
+    """All structs of this file by their C names: {"hotfn_error": Error, ...}."""
     found: List[Type[ctypes.Structure]] = [
         value for value in globals().values()
         if isinstance(value, type) and issubclass(value, ctypes.Structure)

@@ -1,33 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""Text between Python and C: paths, lists of globs, several strings behind each other, and
-readable names for mangled ones (by the C++ library's own demangler, where the system has one)."""
+"""Convert text between Python and C: paths, lists of globs, consecutive strings, readable names."""
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
-from ctypes import POINTER, c_char_p, c_int, c_void_p
+from ctypes import c_char_p
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as s
 from ._errors import decode
+from ._native import lib
 
 PathLike = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Globs = Union[None, str, Sequence[str]]
 
-LONGEST_NAME_BYTES = 64 * 1024
+MAX_NAME_BYTES = 1 << 19
+
+
+def encode(text: str) -> bytes:
+    """The inverse of decode()."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def path_bytes(path: PathLike) -> bytes:
     return os.fsencode(path)
 
 
+def path_or_none(path: Optional[PathLike]) -> Optional[bytes]:
+    return None if path is None else os.fsencode(path)
+
+
 def glob_list(globs: Globs) -> List[bytes]:
-    """None, one glob or several, as bytes."""
+    """None, one glob or several globs, as a list of bytes."""
     if globs is None:
         return []
     texts = [globs] if isinstance(globs, str) else list(globs)
-    return [text.encode("utf-8", "surrogateescape") for text in texts]
+    return [encode(text) for text in texts]
 
 
 def c_texts(texts: Sequence[bytes]) -> Any:
@@ -36,7 +44,7 @@ def c_texts(texts: Sequence[bytes]) -> Any:
 
 
 def split_names(address: Optional[int], count: int) -> Tuple[str, ...]:
-    """`count` strings that lie behind each other at address, each ended by NUL."""
+    """Read at most `count` strings that follow each other at address, each terminated by NUL."""
     names: List[str] = []
     while address and len(names) < count:
         text = ctypes.string_at(address)
@@ -47,56 +55,17 @@ def split_names(address: Optional[int], count: int) -> Tuple[str, ...]:
     return tuple(names)
 
 
-@functools.lru_cache(maxsize=None)
-def _cxa_demangle() -> Any:
-    """__cxa_demangle and free, or None."""
-    try:
-        cxx, c = ctypes.CDLL("libstdc++.so.6"), ctypes.CDLL(None)
-        call = cxx["__cxa_demangle"]
-    except (OSError, AttributeError):
-        return None
-    call.restype = c_void_p
-    call.argtypes = [c_char_p, c_void_p, c_void_p, POINTER(c_int)]
-    free = c["free"]
-    free.restype, free.argtypes = None, [c_void_p]
-    return call, free
-
-
-def demangle_bytes(mangled: bytes) -> Optional[bytes]:
-    """The readable form, or None if it is no mangled C++ name."""
-    if not mangled.startswith(b"_Z") or len(mangled) > LONGEST_NAME_BYTES:
-        return None
-    calls = _cxa_demangle()
-    if calls is None:
-        return None
-    status = c_int(0)
-    address = calls[0](mangled, None, None, ctypes.byref(status))
-    if not address:
-        return None
-    text = ctypes.string_at(address)
-    calls[1](address)
-    return text
-
-
 def demangle(mangled: str) -> str:
-    """The readable form of a C++ name, any other name as it is."""
-    text = demangle_bytes(mangled.encode("utf-8", "surrogateescape"))
-    return mangled if text is None else decode(text)
-
-
-def _demangle_for_c(_user: Any, mangled: bytes, out: Any, out_bytes: int) -> int:
-    text = demangle_bytes(mangled)
-    if text is None or len(text) >= out_bytes:
-        return 0
-    ctypes.memmove(out, text + b"\0", len(text) + 1)
-    return len(text)
-
-
-_demangle_fn = s.DemangleFn(_demangle_for_c)  # lives as long as the module: C may keep it
+    """The readable form of a C++ name; any other name is returned unchanged."""
+    name, out_bytes = encode(mangled), 1024
+    while name and out_bytes <= MAX_NAME_BYTES:
+        out = ctypes.create_string_buffer(out_bytes)
+        if lib.hotfn_demangle(name, out, out_bytes):
+            return decode(out.value)
+        out_bytes *= 8
+    return mangled
 
 
 def env() -> s.Env:
-    """What every create call takes: defaults, and our demangler."""
-    return s.Env(demangle_fn=_demangle_fn)
-
-
+    """The environment of calls that create an object: all defaults."""
+    return s.Env()

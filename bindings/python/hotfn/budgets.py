@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run with a budget (`hotfn run --budget 5%`) did to keep it: which functions were watched less
-closely, when and why."""
+"""The budget of a run (`hotfn run --budget 5%`): the time that hooks took, and the changes made to keep it."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,52 +11,52 @@ from ._errors import check, decode
 from ._native import lib
 
 LEVELS = {1: "timed", 2: "sampled", 3: "counted", 4: "unhooked"}
-REASONS = {1: "too-dear", 2: "try-again"}
-LEVEL_BITS, AT_LEAST = 0xFF, 0x100      # HOTFN_BUDGET_*
-NOBODY = 0xFFFFFFFF
+REASONS = {1: "over-budget", 2: "try-again"}
+LOWER_BOUND = 0x100                     # HOTFN_BUDGET_LOWER_BOUND
+NO_FUNCTION = 0xFFFFFFFF                # HOTFN_NO_FUNCTION
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A function is watched otherwise from then on."""
-    at_ns: int               # from the run's start
-    function: Optional[int]  # its place in Record.functions; None: it is not there any more
+    """A change of how the calls of a function are counted and timed."""
+    at_ns: int               # since the run began
+    function: Optional[int]  # its index in Record.functions; None: not in the record
     from_level: str          # timed, sampled, counted, unhooked
     to_level: str
-    why: str                 # too-dear, or try-again: it may have cooled down
-    calls_per_second: int    # of the program's processor time, just before
-    cost: float              # the share of that time that its hooks took
+    why: str                 # over-budget, or try-again: after a while it is hooked again
+    calls_per_second: int    # per second of processor time, before the change
+    cost: float              # share of processor time that its hooks took before the change
 
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """What the hooks might take, and what they took."""
-    share: float             # of the program's processor time without hooks
-    taken: float
-    cpu_ns: int              # the processor time that was looked at
-    cost_ns: int             # of it the hooks' (counts and the next two), and how long the program was stopped
-    timing_ns: int           # timed calls
-    start_ns: int            # putting the hooks in
-    stops: int
+    """The share of time that hooks were allowed to take, and the time that they took."""
+    share: float             # allowed share of the program's processor time without hooks
+    taken: float             # the share that was taken
+    cpu_ns: int              # processor time of the program, hooks included
+    cost_ns: int             # time that hooks and stops took
+    timing_ns: int           # the part of cost_ns that timed calls took
+    start_ns: int            # the part of cost_ns that installing the hooks took
+    stops: int               # how often the program was stopped for changes
     failed_stops: int
     stopped_ns: int
     longest_stop_ns: int
-    count_cost_ns: float     # of a call that is counted
-    note: str                # why the budget could not be kept, or ""
+    count_cost_ns: float     # cost of a counted call
+    note: str                # why the budget was exceeded, or ""
     changes: Tuple[Change, ...]
-    changes_lost: int        # that found no room in the record
+    changes_lost: int        # changes that the record had no room for
 
 
-def change_of(handle: c_void_p, index: int) -> Change:
+def read_change(handle: c_void_p, index: int) -> Change:
     raw = s.RecordChange()
     check(lib.hotfn_record_get_change(handle, index, raw))
-    return Change(at_ns=raw.at_ns, function=None if raw.function == NOBODY else raw.function,
+    return Change(at_ns=raw.at_ns, function=None if raw.function == NO_FUNCTION else raw.function,
                   from_level=LEVELS.get(raw.from_, str(raw.from_)),
                   to_level=LEVELS.get(raw.to, str(raw.to)), why=REASONS.get(raw.why, str(raw.why)),
                   calls_per_second=raw.calls_per_second, cost=raw.cost_ppm / 1e6)
 
 
-def budget_of(handle: c_void_p) -> Optional[Budget]:
+def read_budget(handle: c_void_p) -> Optional[Budget]:
     raw = s.RecordBudget()
     check(lib.hotfn_record_get_budget(handle, raw))
     if not raw.share_ppm:
@@ -70,10 +69,10 @@ def budget_of(handle: c_void_p) -> Optional[Budget]:
                   failed_stops=raw.failed_stops, stopped_ns=raw.stopped_ns,
                   longest_stop_ns=raw.longest_stop_ns, count_cost_ns=raw.count_cost_ns,
                   note=decode(raw.note),
-                  changes=tuple(change_of(handle, index) for index in range(raw.change_count)),
+                  changes=tuple(read_change(handle, index) for index in range(raw.change_count)),
                   changes_lost=raw.changes_lost)
 
 
 def is_lower_bound(handle: c_void_p, function: int) -> bool:
-    """Was it unhooked for a while, so that calls are missing?"""
-    return bool(lib.hotfn_record_get_budget_state(handle, function) & AT_LEAST)
+    """Whether the function was unhooked for a while, so that its count is a lower bound."""
+    return bool(lib.hotfn_record_get_budget_state(handle, function) & LOWER_BOUND)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a run left behind: the functions with their calls, and how to get them out again."""
+"""Records: the functions of a run with their calls and times, and the formats that they are exported in."""
 from __future__ import annotations
 
 import builtins
@@ -8,24 +8,26 @@ import dataclasses
 import os
 import weakref
 from ctypes import c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import budgets as _budgets
 from . import times as _times
-from ._errors import check, decode
-from ._functions import Named, fields_of
+from ._errors import NotFoundError, UnsupportedError, check, decode
+from ._functions import Named, read_fields
 from ._native import lib
-from ._text import PathLike, env, path_bytes
+from ._text import PathLike, demangle, encode, env, path_bytes
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
 EXPORTER_ABI = 1                                                    # HOTFN_EXPORTER_ABI
 NEEDS = {"flat": 1, "times": 2, "tree": 4, "events": 8}             # HOTFN_NEEDS_*
-ORDERS = ("default", "calls", "self", "total", "max", "alloc")      # HOTFN_BY_*
+KEYS = ("default", "calls", "self", "total", "max", "alloc", "name")  # HOTFN_BY_*
+UNSUPPORTED, NOT_FOUND = -5, -6                                     # HOTFN_E_*
+NO_FUNCTION = 0xFFFFFFFF                                            # HOTFN_NO_FUNCTION
 
 
 class Counter(ctypes.Structure):
-    """One function's count, as it lies in Record.counters."""
+    """The count of a function; an element of Record.counters."""
     _fields_ = [("rva", c_uint64), ("byte_count", c_uint64), ("calls", c_uint64),
                 ("module", c_uint32), ("state", c_uint32), ("counted", c_uint32),
                 ("reserved", c_uint32)]
@@ -35,9 +37,9 @@ class Counter(ctypes.Structure):
 class Module:
     """An executable or library of the run."""
     index: int
-    file: str                # the last component of path
+    file: str                # last component of path
     path: str
-    id: bytes                # build-id or what stands for it
+    id: bytes                # build-id, or another identifier of the build
     load_base: Optional[int]  # address of RVA 0; None if unknown
     function_count: int
     flags: int               # HOTFN_MODULE_*
@@ -46,9 +48,9 @@ class Module:
 
 @dataclasses.dataclass(frozen=True)
 class Function(Named):
-    """A function of a record.  calls is None where it was not counted (reason says why)."""
-    module: str              # the module's file name
-    file: str                # and its path
+    """A function of a record.  calls is None if it was not counted; reason is then the reason."""
+    module: str              # file name of the module
+    file: str                # path of the module
     rva: int                 # bytes from the module's lowest load address
     size: int
     name: str                # the linker's (mangled) name
@@ -58,76 +60,137 @@ class Function(Named):
     strategy: Optional[str]
     reason: Optional[str]
     reason_text: Optional[str]
-    offset: Optional[int]    # where the reason stands, bytes from the entry
+    offset: Optional[int]    # of the reason, in bytes from the entry
+    index: Optional[int] = None  # its index in Record.functions; None for a function of a Frame
+    _opened: Optional["_OpenRecord"] = dataclasses.field(default=None, repr=False, compare=False)
+
+    @property
+    def display(self) -> str:
+        """The readable name; "module+0x1234" for a function without a name."""
+        return demangle(self.name) if self.name else f"{self.module}+{self.rva:#x}"
+
+    @property
+    def callers(self) -> Tuple["Caller", ...]:
+        """The functions that call this one, most calls first; empty if the run recorded no callers
+        (it was not timed, or flat).  The record must still be open."""
+        if self._opened is None or self.index is None:
+            return ()
+        handle, raw, callers = self._opened.handle, s.RecordCaller(), []
+        for position in range(lib.hotfn_record_get_caller_count(handle, self.index)):
+            check(lib.hotfn_record_get_caller(handle, self.index, position, raw))
+            caller = None if raw.function == NO_FUNCTION else self._opened.read_function(raw.function)
+            callers.append(Caller(function=caller, calls=raw.calls))
+        return tuple(callers)
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """A caller of a function."""
+    function: Optional[Function]  # None: code that is not timed
+    calls: int               # calls from it; an estimate if calls were sampled
 
 
 @dataclasses.dataclass(frozen=True)
 class Thread:
-    """A row of counters: a thread, or several that followed each other."""
+    """A row of counters: a thread, or several threads that used the row one after the other."""
     tid: int
     pid: int
     thread_count: int
-    start_ns: int            # CLOCK_REALTIME of its first counted call
+    start_ns: int            # CLOCK_REALTIME of its first counted call, in ns
     calls: int
     name: str
-    busy_ns: int             # in timed functions; 0: not timed
+    busy_ns: int             # time in timed functions; 0 if the run was not timed
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordInfo:
-    """What the run was.  Times are CLOCK_REALTIME in ns; None where there is none."""
+    """The run as a whole.  Times are CLOCK_REALTIME in ns."""
     path: str
     state: str               # live, finished, killed, broken, merged
     pid: int
-    exit_code: int           # 0..255, -signal if killed by one
+    exit_code: int           # 0 to 255; -N if signal N killed the program; 0 while live
     command: str
     directory: str
     tool: str
     uuid: bytes
     start_ns: int
-    end_ns: Optional[int]
-    window_start_ns: Optional[int]
-    window_end_ns: Optional[int]
+    end_ns: Optional[int]             # None while live
+    window_start_ns: Optional[int]    # when counting began; None without --after and --for
+    window_end_ns: Optional[int]      # when counting ended; None without --after and --for
     module_count: int
     function_count: int
     thread_count: int
     threads_lost: int
-    repaired: Optional[str]  # what hotfn repair lost of it ("nothing"); None: it was not repaired
+    repaired: Optional[str]  # what a repair could not save, or "nothing"; None: not repaired
 
 
-def module_of(raw: s.RecordModule, index: int) -> Module:
+def convert_module(raw: s.RecordModule, index: int) -> Module:
     return Module(index=index, file=decode(raw.file), path=decode(raw.path),
                   id=bytes(raw.id)[:raw.id_bytes], load_base=raw.load_base or None,
                   function_count=raw.function_count, flags=raw.flags, note=decode(raw.note))
 
 
-def function_of(raw: s.RecordFunction, module: Module) -> Function:
+def convert_function(raw: s.RecordFunction, module: Module, **fields: Any) -> Function:
     return Function(module=module.file, file=module.path,
                     calls=raw.calls if raw.counted else None,
-                    state=STATES.get(raw.state, str(raw.state)), **fields_of(raw))
+                    state=STATES.get(raw.state, str(raw.state)), **read_fields(raw), **fields)
 
 
 def _keep_open(_handle: c_void_p) -> None:
     pass
 
 
-class Record:
-    """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
+class _OpenRecord:
+    """A hotfn_record that is closed once, by close() or when the Record and all its functions are gone."""
 
-    def __init__(self, handle: int, owned: bool = True) -> None:
-        """Wrap a hotfn_record, and close it in the end if it is owned; use hotfn.open(path)."""
+    def __init__(self, handle: int, owned: bool) -> None:
         self._handle = c_void_p(handle)
         self._finalizer = weakref.finalize(self, lib.hotfn_record_close if owned else _keep_open, c_void_p(handle))
-        self._functions: Optional[Tuple[Function, ...]] = None
-        self._counters: Any = None
+
+    def __reduce__(self) -> Any:
+        return type(None), ()  # a copied or pickled Function does not refer to the record
 
     def close(self) -> None:
-        """Release it.  What was taken out of it stays good.  A second time does nothing."""
         self._finalizer()
 
     @property
     def closed(self) -> bool:
         return not self._finalizer.alive
+
+    @property
+    def handle(self) -> c_void_p:
+        if self.closed:
+            raise ValueError("the record is closed")
+        return self._handle
+
+    def read_module(self, index: int) -> Module:
+        raw = s.RecordModule()
+        check(lib.hotfn_record_get_module(self.handle, index, raw))
+        return convert_module(raw, index)
+
+    def read_function(self, index: int) -> Function:
+        raw = s.RecordFunction()
+        check(lib.hotfn_record_get_function(self.handle, index, raw))
+        return convert_function(raw, self.read_module(raw.module), index=index, _opened=self)
+
+
+class Record:
+    """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
+
+    def __init__(self, handle: int, owned: bool = True) -> None:
+        """Wrap a hotfn_record, which close() frees if it is owned.  Use hotfn.open(path) instead."""
+        self._opened = _OpenRecord(handle, owned)
+        self._functions: Optional[Tuple[Function, ...]] = None
+        self._counters: Any = None
+
+    def close(self) -> None:
+        """Free the record.  Functions, times and other values stay valid, except Function.callers.
+        Closing it again does nothing."""
+        self._opened.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._opened.closed
 
     def __enter__(self) -> "Record":
         return self
@@ -143,9 +206,7 @@ class Record:
 
     @property
     def _open_handle(self) -> c_void_p:
-        if self.closed:
-            raise ValueError("the record is closed")
-        return self._handle
+        return self._opened.handle
 
     def _raw_info(self) -> s.RecordInfo:
         raw = s.RecordInfo()
@@ -164,14 +225,9 @@ class Record:
             function_count=raw.function_count, thread_count=raw.thread_count,
             threads_lost=raw.threads_lost, repaired=decode(raw.repaired) or None)
 
-    def _module(self, index: int) -> Module:
-        raw = s.RecordModule()
-        check(lib.hotfn_record_get_module(self._open_handle, index, raw))
-        return module_of(raw, index)
-
     @property
     def modules(self) -> Tuple[Module, ...]:
-        return tuple(self._module(index) for index in range(self._raw_info().module_count))
+        return tuple(self._opened.read_module(index) for index in range(self._raw_info().module_count))
 
     @property
     def threads(self) -> Tuple[Thread, ...]:
@@ -185,7 +241,7 @@ class Record:
         return tuple(threads)
 
     def _raw_functions(self) -> Iterator[s.RecordFunction]:
-        """Each function in one struct that is filled anew; its strings are views."""
+        """Yield each function in one reused struct; its strings are views."""
         raw = s.RecordFunction()
         for index in range(self._raw_info().function_count):
             check(lib.hotfn_record_get_function(self._open_handle, index, raw))
@@ -193,77 +249,102 @@ class Record:
 
     @property
     def functions(self) -> Tuple[Function, ...]:
-        """Every function of every module, called or not, by module and rva."""
+        """All functions of all modules, also those that were not called, by module and rva."""
         if self._functions is None:
             modules = self.modules
-            self._functions = tuple(function_of(raw, modules[raw.module])
-                                    for raw in self._raw_functions())
+            self._functions = tuple(
+                convert_function(raw, modules[raw.module], index=index, _opened=self._opened)
+                for index, raw in enumerate(self._raw_functions()))
         return self._functions
 
     @property
     def time(self) -> Optional[_times.TimeInfo]:
-        """What the run's timing kept; None if it counted only."""
-        return _times.info_of(self._open_handle)
+        """How the run was timed; None if calls were only counted."""
+        return _times.read_info(self._open_handle)
 
     @property
     def times_note(self) -> Optional[str]:
-        """Why the record's times are not read (a sample of an older hotfn), if it has some; else None."""
-        return _times.note_of(self._open_handle)
+        """Why the times of the record cannot be used (an older hotfn sampled them), or None."""
+        return _times.read_note(self._open_handle)
 
     @property
     def times(self) -> Tuple[_times.Times, ...]:
-        """Each function's times, in the order of `functions`."""
-        memory = _times.keeps_memory(self._open_handle)
-        return tuple(_times.times_of(self._open_handle, index, memory)
+        """The times of all functions, in the order of `functions`."""
+        memory = _times.has_memory(self._open_handle)
+        return tuple(_times.read_times(self._open_handle, index, memory)
                      for index in range(self._raw_info().function_count))
 
     @property
     def edges(self) -> Tuple[_times.Edge, ...]:
-        """Who called whom; empty without a call tree."""
-        return tuple(_times.edges_of(self._open_handle))
+        """The calls from each caller to each callee; empty without a call tree."""
+        return tuple(_times.read_edges(self._open_handle))
 
     @property
     def nodes(self) -> Tuple[_times.Node, ...]:
-        """The call tree, each place before what it called; empty where none was kept."""
-        return tuple(_times.nodes_of(self._open_handle))
+        """The call tree, parents before children; empty if the run recorded none."""
+        return tuple(_times.read_nodes(self._open_handle))
 
     @property
     def budget(self) -> Optional[_budgets.Budget]:
-        """What was done to keep the budget of a run with --budget; None if it had none."""
-        return _budgets.budget_of(self._open_handle)
+        """The budget of the run and the changes made to keep it; None if it had no budget."""
+        return _budgets.read_budget(self._open_handle)
 
     def is_lower_bound(self, function: int) -> bool:
-        """Is the count of the function at that place of `functions` one, as it was unhooked for a while?"""
+        """Whether the function at this index was unhooked for a while, so that its count is a lower bound."""
         return _budgets.is_lower_bound(self._open_handle, function)
 
     @property
     def slow_calls(self) -> Tuple[_times.SlowCall, ...]:
-        """The calls that took too long, of a run with --slower-than."""
-        return tuple(_times.slow_calls_of(self._open_handle))
+        """The calls that took longer than the limit of --slower-than."""
+        return tuple(_times.read_slow_calls(self._open_handle))
+
+    def find(self, name: str) -> Function:
+        """The function with this name: the linker's name, or the readable name with or without its
+        parameters.  NotFoundError if there is none, OptionError if the name is ambiguous."""
+        index, error = c_uint32(), s.Error()
+        check(lib.hotfn_record_find_function(self._open_handle, encode(name), ctypes.byref(index), error), error)
+        return self._opened.read_function(index.value)
+
+    def find_rva(self, module: Union[str, int, Module], rva: int) -> Function:
+        """The function whose code contains rva of a module, which is given as file name, path, index or
+        Module.  NotFoundError if there is no such module or function."""
+        index = c_uint32()
+        status = lib.hotfn_record_find_function_at(self._open_handle, self._find_module(module), rva,
+                                                   ctypes.byref(index))
+        if status == NOT_FOUND:
+            raise NotFoundError(NOT_FOUND, f"no function of the module contains {rva:#x}")
+        check(status)
+        return self._opened.read_function(index.value)
+
+    def _find_module(self, module: Union[str, int, Module]) -> int:
+        if isinstance(module, Module):
+            return module.index
+        if isinstance(module, int):
+            return module
+        for candidate in self.modules:
+            if module in (candidate.path, candidate.file):
+                return candidate.index
+        raise NotFoundError(NOT_FOUND, f"the record has no module {module!r}")
+
+    def sort(self, key: str = "default") -> List[Function]:
+        """All functions, sorted by a key of KEYS: calls, self or total time, max (the longest call), alloc
+        (bytes that the function itself allocated) or name; by default self time, or calls in a run that was
+        not timed.  Functions that were not called come last.  UnsupportedError if the run did not record
+        the key."""
+        by, count = key_number(key), self._raw_info().function_count
+        order = (c_uint32 * max(count, 1))()
+        status = lib.hotfn_record_sort(self._open_handle, by, order)
+        if status == UNSUPPORTED:
+            raise UnsupportedError(status, f"the run did not record the key {key!r} (hotfn run --mode time"
+                                   + (" --with alloc)" if key == "alloc" else ")"))
+        check(status)
+        functions = self.functions
+        return [functions[index] for index in order[:count]]
 
     def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
-        """The n hottest functions, by calls, total or self time, or by alloc: the bytes that they allocated
-        by themselves; 0 means all that were called."""
-        if by != "calls":
-            return self._hot_by_time(n, by)
-        count = self._raw_info().function_count
-        order = (c_uint32 * max(count, 1))()
-        check(lib.hotfn_record_sort(self._open_handle, ORDERS.index("calls"), order))
-        functions = self.functions
-        called = [functions[index] for index in order[:count] if functions[index].calls]
+        """The first n functions in the order of sort(by) that were called; n = 0: all of them."""
+        called = [function for function in self.sort(by) if function.calls]
         return called[:n] if n else called
-
-    def _hot_by_time(self, n: int, by: str) -> List[Function]:
-        if by not in ("total", "self", "alloc"):
-            raise ValueError(f"hot by calls, total, self or alloc, not {by!r}")
-        if by == "alloc" and not _times.keeps_memory(self._open_handle):
-            raise ValueError("the run did not keep who allocated what (--with alloc)")
-        timed = [(times.self_memory.allocated_bytes if by == "alloc" and times.self_memory
-                  else getattr(times, by + "_ns"), index)
-                 for index, times in enumerate(self.times) if times.total_ns is not None]
-        functions = self.functions
-        found = [functions[index] for _, index in sorted(timed, reverse=True)]
-        return found[:n] if n else found
 
     @property
     def total_calls(self) -> int:
@@ -271,7 +352,7 @@ class Record:
 
     @property
     def counters(self) -> Any:
-        """A ctypes array of Counter, in the order of `functions`; made once."""
+        """A ctypes array of Counter, in the order of `functions`; created on first use."""
         if self._counters is None:
             counters = (Counter * self._raw_info().function_count)()
             for counter, raw in zip(counters, self._raw_functions()):
@@ -281,47 +362,47 @@ class Record:
         return self._counters
 
     def to_numpy(self) -> Any:
-        """`counters` as a structured numpy array over the same memory (numpy is needed here only)."""
+        """`counters` as a structured numpy array that shares its memory.  Needs numpy."""
         import numpy  # type: ignore[import]
         return numpy.asarray(self.counters)
 
     def to_dicts(self) -> List[Dict[str, Any]]:
-        """Every function as a dict, for a table of pandas or for json."""
+        """All functions as dicts, for pandas or json."""
         return [function.to_dict() for function in self.functions]
 
     def choose_process(self, pid: Optional[int]) -> None:
-        """Count only what this process did from now on; None: all processes of the record."""
+        """From now on show only the calls of this process; None: of all processes of the record."""
         check(lib.hotfn_record_choose_process(self._open_handle, pid or 0))
         self._functions = self._counters = None
 
     def choose_thread(self, tid: Optional[int]) -> None:
-        """Count only what this thread did from now on; None: all threads."""
+        """From now on show only the calls of this thread; None: of all threads."""
         check(lib.hotfn_record_choose_thread(self._open_handle, tid or 0))
         self._functions = self._counters = None
 
     def render(self, format: str, limit: int = 0, by: str = "default") -> bytes:
-        """The record in a format of formats(), as bytes; limit 0 lists everything.  by is what comes first
-        and what stacks weigh: calls, self, total, max or alloc."""
+        """The record in a format of formats(), as bytes.  limit is the maximum number of functions, 0 for
+        all; by is the sort key, and the weight of stacks: calls, self, total, max or alloc."""
         return render(self._open_handle, format, limit, by)
 
     def export(self, path: PathLike, format: Optional[str] = None, limit: int = 0,
                by: str = "default") -> None:
-        """Write it to a file; without a format the file's extension decides."""
-        data = self.render(format or format_of(path), limit, by)
+        """Write the record to a file; by default the extension of the file selects the format."""
+        data = self.render(format or find_format(path), limit, by)
         with builtins.open(path, "wb") as out:
             out.write(data)
 
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """A format that records can be written in."""
+    """A format that records can be exported in."""
     name: str
     extension: str
     about: str
 
 
 def formats() -> Tuple[Format, ...]:
-    """What Record.export can write."""
+    """The formats of Record.export and Record.render, registered ones included."""
     found = []
     for index in range(lib.hotfn_exporter_get_count()):
         raw = s.ExporterInfo()
@@ -330,25 +411,25 @@ def formats() -> Tuple[Format, ...]:
     return tuple(found)
 
 
-_registered: List[Any] = []  # the library keeps exporters until the process ends
+_registered: List[Any] = []  # the library uses exporters until the process ends
 
 
 def register_exporter(name: str, function: Callable[[Record, Callable[[bytes], None]], None],
                       extension: Optional[str] = None, about: str = "", needs: str = "flat") -> None:
     """Add a format: function(record, write) calls write(data) for each part of the output.
 
-    needs: "flat", "times", "tree" or "events"; a record without it is refused.  An exception of the
-    function fails the export and its text is the error; nothing is written to the file then.
+    needs: "flat", "times", "tree" or "events"; records that do not hold it are refused.  If the function
+    raises an exception, the export fails with its text, and Record.export writes no file.
     """
     def export(_user: Any, handle: int, _options: Any, write: Any, write_user: Any, error: Any) -> int:
         record = Record(handle, owned=False)
 
-        def put(data: bytes) -> None:
+        def write_bytes(data: bytes) -> None:
             if write(write_user, ctypes.cast(ctypes.c_char_p(data), c_void_p), len(data)) != 0:
-                raise OSError("the output could not be written whole")
+                raise OSError("the output could not be written")
 
         try:
-            function(record, put)
+            function(record, write_bytes)
         except Exception as problem:
             error.contents.text = f"{type(problem).__name__}: {problem}".encode()[:511]
             return -8  # HOTFN_E_STATE
@@ -364,34 +445,38 @@ def register_exporter(name: str, function: Callable[[Record, Callable[[bytes], N
     _registered.append(exporter)
 
 
-def format_of(path: PathLike) -> str:
-    """The format that belongs to a file's extension."""
+def find_format(path: PathLike) -> str:
+    """The name of the format that has the extension of path."""
     extension = os.path.splitext(os.fsdecode(path))[1]
     known = {format.extension: format.name for format in formats()}
     if extension not in known:
-        raise ValueError(f"no format has the extension {extension!r}; give one of "
+        raise ValueError(f"no format has the extension {extension!r}; choose a format: "
                          + ", ".join(sorted(known.values())))
     return known[extension]
 
 
+def key_number(key: str) -> int:
+    if key not in KEYS:
+        raise ValueError(f"{key!r} is no sort key; choose one of {', '.join(KEYS)}")
+    return KEYS.index(key)
+
+
 def render(handle: c_void_p, format: str, limit: int, by: str = "default") -> bytes:
-    if by not in ORDERS:
-        raise ValueError(f"no order {by!r}; there are: {', '.join(ORDERS)}")
+    options = s.ExportOptions(limit=limit, by=key_number(by))
     chunks: List[bytes] = []
 
-    def take(_user: Any, data: int, byte_count: int) -> int:
+    def append_chunk(_user: Any, data: int, byte_count: int) -> int:
         chunks.append(ctypes.string_at(data, byte_count))
         return 0
 
     error = s.Error()
-    write = s.WriteFn(take)
-    check(lib.hotfn_export(handle, format.encode(), s.ExportOptions(limit=limit, by=ORDERS.index(by)), write, None,
-                           env(), error), error)
+    write = s.WriteFn(append_chunk)
+    check(lib.hotfn_export(handle, format.encode(), options, write, None, env(), error), error)
     return b"".join(chunks)
 
 
 def open(path: PathLike) -> Record:
-    """Read the record at path: of a live, a finished or a killed run alike."""
+    """Open the record at path; the program may still run, or have ended or been killed."""
     out, error = c_void_p(), s.Error()
     check(lib.hotfn_record_open(ctypes.byref(out), path_bytes(path), env(), error), error)
     assert out.value
@@ -399,7 +484,7 @@ def open(path: PathLike) -> Record:
 
 
 def repair(source: PathLike, target: PathLike) -> str:
-    """Make a clean record out of what can be read at source; the answer says what was lost."""
+    """Write what can be read of a damaged record at source as a finished record at target; return what was lost."""
     lost, error = ctypes.create_string_buffer(1024), s.Error()
     check(lib.hotfn_record_repair(path_bytes(source), path_bytes(target), lost, len(lost), env(),
                                   error), error)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""How long the calls of a timed run took, and who called whom.  Times are in nanoseconds, without what
-the hooks themselves cost."""
+"""The times of functions, callers, call trees and slow calls of a timed run.  Times are in nanoseconds and
+exclude the cost of the hooks."""
 from __future__ import annotations
 
 import dataclasses
@@ -12,16 +12,14 @@ from ._errors import check, decode
 from ._native import lib
 
 TIMINGS = {0: "count-only", 1: "full", 2: "sampled"}
-NOBODY = 0xFFFFFFFF      # HOTFN_NO_FUNCTION
+NO_INDEX = 0xFFFFFFFF    # HOTFN_NO_FUNCTION
 UNKNOWN = 0xFFFFFFFFFFFFFFFF  # HOTFN_ERROR_UNKNOWN
-
-
 ALLOC = 8                # HOTFN_TIMING_ALLOC
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What was allocated and freed, in bytes as malloc_usable_size tells them."""
+    """Allocated and freed memory; bytes are those that malloc_usable_size returns."""
     allocated_bytes: int
     allocated_blocks: int
     freed_bytes: int
@@ -30,78 +28,80 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """A function's times; calls that had not returned have those until the record's end.  None where it is counted
-    only."""
-    timing: str              # full, sampled (then all but min and max are estimates), count-only
-    reason: Optional[str]    # why it is counted only
+    """The times of a function, None if its calls were only counted.  A call that has not returned is timed
+    until the end of the record."""
+    timing: str              # full, sampled (all times but min and max are estimates), count-only
+    reason: Optional[str]    # why its calls were only counted
     timed_calls: int
-    total_ns: Optional[int]  # recursion counts once
-    self_ns: Optional[int]   # without what it called
-    total_error_ns: Optional[int]  # sampled: one standard error; None: total_ns is the most it can be (recursion)
+    total_ns: Optional[int]  # recursive calls are not added again
+    self_ns: Optional[int]   # without the time of timed callees
+    total_error_ns: Optional[int]  # sampled: one standard error; None: total_ns is an upper bound (recursion)
     min_ns: Optional[int]
     max_ns: Optional[int]
     p50_ns: Optional[int]
     p90_ns: Optional[int]
     p99_ns: Optional[int]
-    self_memory: Optional[Memory] = None   # by itself; None without --with alloc
-    total_memory: Optional[Memory] = None  # with all below
-    open_calls: int = 0      # of timed_calls: those that had not returned
+    self_memory: Optional[Memory] = None   # allocated by the function itself; None without --with alloc
+    total_memory: Optional[Memory] = None  # callees included
+    open_calls: int = 0      # the timed calls that have not returned
 
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-    """How often one function called another, by their places in Record.functions."""
-    caller: Optional[int]    # None: from outside of all timed functions
+    """The calls of one function by another; functions are indices in Record.functions."""
+    caller: Optional[int]    # None: code that is not timed
     callee: int
     calls: int
     total_ns: int
-    total_memory: Optional[Memory] = None  # with all below; None without --with alloc
+    total_memory: Optional[Memory] = None  # callees included; None without --with alloc
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """A place in the call tree: a function, called through those above it."""
-    parent: Optional[int]    # its place in Record.nodes, a smaller one; None: called from outside
-    function: Optional[int]  # its place in Record.functions
-    thread: int              # and of its thread in Record.threads
+    """A node of the call tree: a function, called through the functions of its ancestors."""
+    parent: Optional[int]    # its index in Record.nodes, smaller than this one; None: a root
+    function: Optional[int]  # its index in Record.functions
+    thread: int              # index of the thread in Record.threads
     calls: int
     total_ns: int
     self_ns: int
-    self_memory: Optional[Memory]  # allocated from there; None without --with alloc
+    self_memory: Optional[Memory]  # allocated by the node itself; None without --with alloc
 
 
 @dataclasses.dataclass(frozen=True)
 class SlowCall:
-    """A call that took as long as --slower-than says, or longer."""
-    function: int            # its place in Record.functions
-    thread: int              # and of its thread in Record.threads
-    start_ns: int            # from the run's start
+    """A call that took at least as long as the limit of --slower-than."""
+    function: int            # its index in Record.functions
+    thread: int              # index of the thread in Record.threads
+    start_ns: int            # since the run began
     duration_ns: int
-    stack: Tuple[int, ...]   # the functions that it was called through, outermost first
+    stack: Tuple[int, ...]   # functions from the outermost caller to this one
 
 
 @dataclasses.dataclass(frozen=True)
 class TimeInfo:
-    """What a run's timing kept, and what it cost."""
-    sample_mean: int         # so many calls on average from one timed call to the next; 0: all were timed
+    """How a run was timed, and the cost of timing."""
+    sample_mean: int         # mean sampling interval in calls; 0: every call was timed
     ticks_per_second: int
-    cost_ns: float           # of a timed call
-    count_cost_ns: float     # of a call that is counted only
-    busy_ns: int             # all threads' time in timed functions
-    nodes_merged: int        # calls that found no place of their own in the tree
-    abandoned_exits: int     # calls that were left by longjmp or the like
-    clock_stopped_ns: int    # so long after the start the program forbade itself the clock: only counted since; 0: not
-    cost_tries: int          # cost_ns is the mean of so many, as the program ran; 0: of its start, or, sampled, its calls
+    cost_ns: float           # cost of a timed call
+    count_cost_ns: float     # cost of a counted call
+    busy_ns: int             # time of all threads in timed functions
+    nodes_merged: int        # calls for which the call tree had no room
+    abandoned_exits: int     # calls that were left without a return, for example by longjmp
+    clock_stopped_ns: int    # when the program disabled the time stamp counter, after which calls were only
+                             # counted, in ns since the run began; 0: never
+    cost_tries: int          # number of measurements of cost_ns while the program ran; 0: cost_ns was measured
+                             # at the start, or from sampled calls
 
 
-def raw_info(handle: c_void_p) -> s.RecordTimeInfo:
+def get_raw_info(handle: c_void_p) -> s.RecordTimeInfo:
     raw = s.RecordTimeInfo()
     check(lib.hotfn_record_get_time_info(handle, raw))
     return raw
 
 
-def info_of(handle: c_void_p) -> Optional[TimeInfo]:
-    raw = raw_info(handle)
+def read_info(handle: c_void_p) -> Optional[TimeInfo]:
+    raw = get_raw_info(handle)
     if not raw.flags:
         return None
     return TimeInfo(sample_mean=raw.sample_mean, ticks_per_second=raw.ticks_per_second,
@@ -111,75 +111,75 @@ def info_of(handle: c_void_p) -> Optional[TimeInfo]:
                     clock_stopped_ns=raw.clock_stopped_ns, cost_tries=raw.cost_tries)
 
 
-def note_of(handle: c_void_p) -> Optional[str]:
-    raw = raw_info(handle)
+def read_note(handle: c_void_p) -> Optional[str]:
+    raw = get_raw_info(handle)
     return f"offset {raw.note_offset}: {decode(raw.note)}" if raw.note else None
 
 
-def keeps_memory(handle: c_void_p) -> bool:
-    return bool(raw_info(handle).flags & ALLOC)
+def has_memory(handle: c_void_p) -> bool:
+    return bool(get_raw_info(handle).flags & ALLOC)
 
 
-def memory_of(cell: s.AllocCell, there: bool) -> Optional[Memory]:
+def convert_memory(cell: s.AllocCell, is_recorded: bool) -> Optional[Memory]:
     return Memory(cell.allocated_bytes, cell.allocated_blocks, cell.freed_bytes,
-                  cell.freed_blocks) if there else None
+                  cell.freed_blocks) if is_recorded else None
 
 
-def times_of(handle: c_void_p, index: int, memory: bool) -> Times:
+def read_times(handle: c_void_p, index: int, memory: bool) -> Times:
     raw = s.RecordTiming()
     check(lib.hotfn_record_get_timing(handle, index, raw))
-    told = raw.timed_calls > 0
 
-    def known(name: str, there: Any = True) -> Optional[int]:
+    def known(name: str, is_known: Any = True) -> Optional[int]:
         value: int = getattr(raw, name)
-        return value if told and there else None
+        return value if raw.timed_calls > 0 and is_known else None
     return Times(timing=TIMINGS.get(raw.timing, str(raw.timing)),
                  reason=decode(raw.reason) or None, timed_calls=raw.timed_calls,
                  total_ns=known("total_ns"), self_ns=known("self_ns"),
-                 total_error_ns=known("total_error_ns", raw.timing == 2 and raw.total_error_ns != UNKNOWN), min_ns=known("min_ns"),
+                 total_error_ns=known("total_error_ns", raw.timing == 2 and raw.total_error_ns != UNKNOWN),
+                 min_ns=known("min_ns"),
                  max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
                  p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns),
-                 self_memory=memory_of(raw.self_alloc, memory),
-                 total_memory=memory_of(raw.total_alloc, memory), open_calls=raw.open_calls)
+                 self_memory=convert_memory(raw.self_alloc, memory),
+                 total_memory=convert_memory(raw.total_alloc, memory), open_calls=raw.open_calls)
 
 
-def known_place(place: int) -> Optional[int]:
-    return None if place == NOBODY else place
+def known_index(index: int) -> Optional[int]:
+    return None if index == NO_INDEX else index
 
 
-def edges_of(handle: c_void_p) -> Sequence[Edge]:
-    raw, memory, edges = s.RecordEdge(), keeps_memory(handle), []
-    for index in range(raw_info(handle).edge_count):
+def read_edges(handle: c_void_p) -> Sequence[Edge]:
+    raw, memory, edges = s.RecordEdge(), has_memory(handle), []
+    for index in range(get_raw_info(handle).edge_count):
         check(lib.hotfn_record_get_edge(handle, index, raw))
-        edges.append(Edge(caller=known_place(raw.caller), callee=raw.callee, calls=raw.calls,
-                          total_ns=raw.total_ns, total_memory=memory_of(raw.total_alloc, memory)))
+        edges.append(Edge(caller=known_index(raw.caller), callee=raw.callee, calls=raw.calls,
+                          total_ns=raw.total_ns, total_memory=convert_memory(raw.total_alloc, memory)))
     return edges
 
 
-def nodes_of(handle: c_void_p) -> Sequence[Node]:
-    raw, memory, nodes = s.RecordNode(), keeps_memory(handle), []
-    for index in range(raw_info(handle).node_count):
+def read_nodes(handle: c_void_p) -> Sequence[Node]:
+    raw, memory, nodes = s.RecordNode(), has_memory(handle), []
+    for index in range(get_raw_info(handle).node_count):
         check(lib.hotfn_record_get_node(handle, index, raw))
-        nodes.append(Node(parent=known_place(raw.parent), function=known_place(raw.function),
+        nodes.append(Node(parent=known_index(raw.parent), function=known_index(raw.function),
                           thread=raw.thread, calls=raw.calls, total_ns=raw.total_ns,
-                          self_ns=raw.self_ns, self_memory=memory_of(raw.self_alloc, memory)))
+                          self_ns=raw.self_ns, self_memory=convert_memory(raw.self_alloc, memory)))
     return nodes
 
 
-def stack_of(handle: c_void_p, node: int) -> Tuple[int, ...]:
+def read_stack(handle: c_void_p, node: int) -> Tuple[int, ...]:
     raw, stack = s.RecordNode(), []
-    while node != NOBODY:
+    while node != NO_INDEX:
         check(lib.hotfn_record_get_node(handle, node, raw))
-        if raw.function != NOBODY:
+        if raw.function != NO_INDEX:
             stack.append(raw.function)
         node = raw.parent
     return tuple(reversed(stack))
 
 
-def slow_calls_of(handle: c_void_p) -> Sequence[SlowCall]:
+def read_slow_calls(handle: c_void_p) -> Sequence[SlowCall]:
     raw, calls = s.RecordSlowCall(), []
-    for index in range(raw_info(handle).slow_count):
+    for index in range(get_raw_info(handle).slow_count):
         check(lib.hotfn_record_get_slow_call(handle, index, raw))
         calls.append(SlowCall(function=raw.function, thread=raw.thread, start_ns=raw.start_ns,
-                              duration_ns=raw.duration_ns, stack=stack_of(handle, raw.node)))
+                              duration_ns=raw.duration_ns, stack=read_stack(handle, raw.node)))
     return calls

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the tests share: where the project is, and a small library whose calls can be counted.
+"""Fixtures of the tests: the folder of the project, and a small library whose calls are counted.
 
-HOTFN_LIBRARY names the library under test (scripts/test sets it).
+HOTFN_LIBRARY is the path of the library under test; scripts/test sets it.
 """
 import ctypes
 import os
@@ -16,13 +16,13 @@ ROOT = pathlib.Path(os.environ.get("HOTFN_SOURCE_ROOT", pathlib.Path(__file__).p
 sys.path[:0] = [str(ROOT / "bindings/python"), str(ROOT / "tests/abi")]
 
 TARGET_SOURCE = r"""
-/* Calls that the tests can count: fib(n) is called 2*F(n+1)-1 times, walk(n) calls hop n times. */
+/* fib(n) makes 2*F(n+1)-1 calls of fib; walk(n) calls hop n times. */
 #include <stdint.h>
 #define KEPT __attribute__((noinline, noclone, used))
 static volatile uint64_t sink;
 KEPT uint64_t fib(uint64_t n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
 KEPT void hop(uint64_t i) { sink += i * i; sink ^= i; }
-void walk(uint64_t n) { for (uint64_t i = 0; i < n; i++) hop(i); }
+KEPT void walk(uint64_t n) { for (uint64_t i = 0; i < n; i++) hop(i); }
 void never_called(void) { sink = 7; sink++; }
 """
 
@@ -48,7 +48,7 @@ def target_path(compiler, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def target(target_path):
-    """The library in this process, its functions ready to be called."""
+    """The library, loaded into this process."""
     library = ctypes.CDLL(str(target_path))
     library.fib.restype, library.fib.argtypes = ctypes.c_uint64, [ctypes.c_uint64]
     library.walk.restype, library.walk.argtypes = None, [ctypes.c_uint64]

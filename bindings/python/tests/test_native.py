@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The declarations of _native.py are those of the headers, and the loader says what it tried."""
+"""The declarations of _native.py match the headers, and a failed import reports each path that was tried."""
 import ctypes
 import os
 import re
@@ -15,7 +15,7 @@ from hotfn import _native
 from hotfn import _structs as s
 
 NUMBERS = {"hotfn_status": ctypes.c_int32, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
-           "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
+           "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 CALLBACKS = {"hotfn_refused_fn": s.RefusedFn, "hotfn_stub_fn": s.StubFn, "hotfn_write_fn": s.WriteFn}
 POINTERS = {"char": (ctypes.c_char_p, ctypes.POINTER(ctypes.c_char)), "void": (ctypes.c_void_p,),
             "uint8_t": (ctypes.POINTER(ctypes.c_uint8), ctypes.c_void_p),
@@ -30,9 +30,9 @@ def listed_names():
 
 
 def declared():
-    """{name: (result, [parameter, ...])} as C text, of all public headers."""
+    """All calls of the public headers as C text: {name: (result, [parameter, ...])}."""
     found = {}
-    for header in sorted((ROOT / "include/hotfn").glob("*.h")):
+    for header in sorted((ROOT / "include/hotfn").rglob("*.h")):
         code = tree.without_comments(header.read_text())
         for result, name, parameters in re.findall(
                 r"HOTFN_API\s+([^;{]*?)(hotfn_\w+)\s*\(([^;]*)\)\s*;", code):
@@ -41,8 +41,8 @@ def declared():
     return found
 
 
-def fitting_types(text, named):
-    """The ctypes that may stand for a C type; `named`: a parameter, its name comes last."""
+def matching_types(text, named):
+    """The ctypes that match a C type; a parameter is `named`: its text ends with its name."""
     words = re.sub(r"\bconst\b", " ", text).replace("*", " * ").split()
     stars = words.count("*")
     words = [word for word in words if word != "*"]
@@ -66,13 +66,13 @@ def test_every_exported_function_is_declared():
 
 
 @pytest.mark.parametrize("name", listed_names())
-def test_declaration_is_the_headers(name):
+def test_declaration_matches_the_header(name):
     result, parameters = declared()[name]
     restype, argtypes = _native.PROTOTYPES[name]
-    assert restype in fitting_types(result, named=False), result
+    assert restype in matching_types(result, named=False), result
     assert len(argtypes) == len(parameters), parameters
     for argtype, parameter in zip(argtypes, parameters):
-        assert argtype in fitting_types(parameter, named=True), parameter
+        assert argtype in matching_types(parameter, named=True), parameter
 
 
 def import_with(library, **more):
@@ -82,24 +82,24 @@ def import_with(library, **more):
                           capture_output=True, text=True, env=env)
 
 
-def test_import_error_names_the_file_that_is_missing(tmp_path):
+def test_import_error_names_the_missing_file(tmp_path):
     done = import_with(tmp_path / "nowhere.so")
     assert done.returncode == 1
     assert "ImportError" in done.stderr and str(tmp_path / "nowhere.so") in done.stderr
 
 
-def test_import_error_says_what_is_no_libhotfn(target_path):
+def test_import_error_names_a_library_that_is_not_libhotfn(target_path):
     done = import_with(target_path)
     assert done.returncode == 1
     assert "no libhotfn" in done.stderr and str(target_path) in done.stderr
 
 
-def test_import_error_lists_every_place_that_was_tried(tmp_path):
+def test_import_error_lists_every_path_that_was_tried(tmp_path):
     done = import_with("", LD_LIBRARY_PATH=str(tmp_path))
     if done.returncode == 0:
         pytest.skip("a libhotfn is installed")
-    for place in _native.library_names():
-        assert os.path.join(os.path.dirname(_native.__file__), place) in done.stderr
+    for name in _native.library_names():
+        assert os.path.join(os.path.dirname(_native.__file__), name) in done.stderr
 
 
 def other_library(compiler, folder, body):
@@ -109,12 +109,12 @@ def other_library(compiler, folder, body):
     return library
 
 
-def test_import_error_names_another_abi(compiler, tmp_path):
+def test_import_error_names_the_abi_of_another_version(compiler, tmp_path):
     done = import_with(other_library(compiler, tmp_path, "int hotfn_get_abi_version(void) { return 99; }"))
     assert "ABI version is 99, this package needs 1" in done.stderr
 
 
-def test_import_error_names_a_function_that_is_missing(compiler, tmp_path):
+def test_import_error_names_a_missing_function(compiler, tmp_path):
     done = import_with(other_library(compiler, tmp_path, "int hotfn_get_abi_version(void) { return 1; }"))
     assert "lacks hotfn_status_get_name" in done.stderr
 
@@ -124,7 +124,7 @@ def test_import_error_names_a_struct_of_another_size(compiler, tmp_path):
                    for name in listed_names() if name != "hotfn_get_struct_bytes")
     body += "int hotfn_get_struct_bytes(const char *name) { return name[6] == 'e' && name[7] == 'r' ? 16 : 0; }\n"
     done = import_with(other_library(compiler, tmp_path, body))
-    assert "its hotfn_error has 16 bytes, this package's 784" in done.stderr
+    assert "its hotfn_error has 16 bytes, this package expects 784" in done.stderr
 
 
 SCAN = """
@@ -138,7 +138,7 @@ print(info.from_cache)
 """
 
 
-def test_another_build_of_the_library_scans_anew(target_path, tmp_path):
+def test_another_build_of_the_library_does_not_use_the_cache(target_path, tmp_path):
     copy = tmp_path / "libhotfn.so"
     shutil.copy(_native.lib._name, copy)
     environment = {**os.environ, "HOTFN_LIBRARY": str(copy), "PYTHONPATH": str(ROOT / "bindings/python")}
@@ -155,22 +155,22 @@ def test_another_build_of_the_library_scans_anew(target_path, tmp_path):
 CALL_ALL_WITH_NULL = """
 import ctypes, sys
 from hotfn import _native
-number, of_status = int(sys.argv[1]), sys.argv[2].split()
+number, with_status = int(sys.argv[1]), sys.argv[2].split()
 integers = (ctypes.c_int32, ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64)
-for name, (result, arguments) in _native.PROTOTYPES.items():
+for name, (_, arguments) in _native.PROTOTYPES.items():
     print(name, flush=True)
     call = getattr(_native.lib, name)
     call.argtypes = None
-    answer = call(*[ctypes.c_uint64(number) if a in integers else None for a in arguments])
-    if name in of_status and answer == 0:
-        sys.exit(f"{name} is content with NULL")
+    result = call(*[ctypes.c_uint64(number) if a in integers else None for a in arguments])
+    if name in with_status and result == 0:
+        sys.exit(f"{name} accepts NULL")
 """
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_null_is_a_status_and_not_a_crash(number):
-    of_status = " ".join(name for name, (result, _) in declared().items() if result == "hotfn_status")
-    done = subprocess.run([sys.executable, "-c", CALL_ALL_WITH_NULL, str(number), of_status], text=True,
+def test_null_returns_an_error_status(number):
+    with_status = " ".join(name for name, (result, _) in declared().items() if result == "hotfn_status")
+    done = subprocess.run([sys.executable, "-c", CALL_ALL_WITH_NULL, str(number), with_status], text=True,
                           capture_output=True,
                           env={**os.environ, "PYTHONPATH": str(ROOT / "bindings/python")})
     last = done.stdout.split()[-1] if done.stdout else "import"

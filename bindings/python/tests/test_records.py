@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Records: read, listed, exported, and refused with a reason where they are broken."""
+"""Records are read, sorted, searched and exported; damaged records are refused with a reason."""
+import copy
 import ctypes
 import json
+import pickle
 
 import pytest
 from conftest import FIB_15_CALLS
@@ -32,7 +34,7 @@ def test_saved_record_holds_the_counts(record):
     assert record.total_calls >= FIB_15_CALLS + 1001
 
 
-def test_info_says_what_the_run_was(record, saved):
+def test_info_describes_the_run(record, saved):
     info = record.info
     assert info.state == "finished"
     assert info.path == str(saved)
@@ -41,7 +43,7 @@ def test_info_says_what_the_run_was(record, saved):
     assert info.window_start_ns is None
 
 
-def test_modules_name_file_and_id(record, target_path):
+def test_modules_have_file_and_id(record, target_path):
     module = next(m for m in record.modules if m.file == target_path.name)
     assert module.path == str(target_path)
     assert module.function_count == sum(f.module == module.file for f in record.functions)
@@ -58,7 +60,45 @@ def test_functions_outlive_their_record(saved):
     assert {f.name for f in functions} >= {"fib", "hop", "walk", "never_called"}
 
 
-def test_closed_record_says_so(record):
+def test_functions_are_found_by_name(record):
+    fib = record.find("fib")
+    assert fib.calls == FIB_15_CALLS and record.functions[fib.index] == fib
+    with pytest.raises(hotfn.NotFoundError, match="no_such_function"):
+        record.find("no_such_function")
+
+
+def test_functions_are_found_by_rva(record, target_path):
+    hop = record.find("hop")
+    module = next(m for m in record.modules if m.file == target_path.name)
+    for name in (module.file, module.path, module.index, module):
+        assert record.find_rva(name, hop.rva + 1) == hop
+    with pytest.raises(hotfn.NotFoundError, match="0x7fffffff"):
+        record.find_rva(module, 0x7FFFFFFF)
+    with pytest.raises(hotfn.NotFoundError, match="no module 'libnothing.so'"):
+        record.find_rva("libnothing.so", 0)
+
+
+def test_sort_orders_all_functions_by_a_key(record):
+    assert [f.name for f in record.sort("calls")[:3]] == ["fib", "hop", "walk"]
+    assert sorted(f.index for f in record.sort()) == list(range(len(record.functions)))
+    called = [f.name for f in record.hot(0, by="name")]
+    assert called == sorted(called)
+    with pytest.raises(ValueError, match="no sort key"):
+        record.sort("luck")
+    with pytest.raises(hotfn.UnsupportedError, match="--mode time"):
+        record.sort("total")
+
+
+def test_counted_function_has_no_callers(record):
+    assert record.find("fib").callers == ()
+
+
+def test_functions_can_be_copied_and_pickled(record):
+    fib = record.find("fib")
+    assert copy.deepcopy(fib) == pickle.loads(pickle.dumps(fib)) == fib
+
+
+def test_closed_record_is_reported(record):
     record.close()
     record.close()
     with pytest.raises(ValueError, match="closed"):
@@ -102,10 +142,10 @@ def test_export_writes_every_format(record, tmp_path):
         try:
             record.export(tmp_path / "out", format=format.name)
         except hotfn.UnsupportedError as refusal:
-            assert "--mode time" in str(refusal)  # this record holds counts alone
+            assert "--mode time" in str(refusal)  # this record has no times
             continue
         text = (tmp_path / "out").read_bytes()
-        assert b"fib" in text or text.startswith(b"gmon\x01")  # which has addresses, no names
+        assert b"fib" in text or text.startswith(b"gmon\x01")  # which has addresses instead of names
         written.add(format.name)
     assert {"table", "json", "csv"} <= written
 
@@ -162,7 +202,7 @@ def test_overwritten_record_is_a_format_error(saved):
     assert caught.value.file == str(saved) and caught.value.text
 
 
-def test_cut_record_is_refused_or_repaired(saved, tmp_path):
+def test_truncated_record_is_refused_or_repaired(saved, tmp_path):
     whole = saved.read_bytes()
     saved.write_bytes(whole[:len(whole) // 2])
     with pytest.raises(hotfn.HotfnError):
@@ -170,7 +210,7 @@ def test_cut_record_is_refused_or_repaired(saved, tmp_path):
     try:
         lost = hotfn.repair(saved, tmp_path / "mended.hfr")
     except hotfn.FormatError:
-        return  # nothing to be had from half of it: also an answer
+        return  # nothing in the first half can be saved
     assert lost
     with hotfn.open(tmp_path / "mended.hfr") as mended:
         assert mended.info.function_count <= len(whole)

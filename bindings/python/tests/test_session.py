@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A session on this process: exact counts, and every byte put back."""
+"""Sessions count the calls of this process exactly, and restore all bytes."""
 import ctypes
 import gc
 import threading
@@ -50,8 +50,8 @@ def test_bytes_are_restored(target):
     assert "hop" not in calls_of(session.hot(0))
 
 
-def test_scans_are_kept_where_asked(target, target_path, tmp_path):
-    while time.time() - target_path.stat().st_ctime < 0.05:     # a file this new is not kept
+def test_scans_are_kept_in_the_cache_folder(target, target_path, tmp_path):
+    while time.time() - target_path.stat().st_ctime < 0.05:     # the cache ignores files that are newer
         time.sleep(0.01)
 
     def count():
@@ -61,10 +61,10 @@ def test_scans_are_kept_where_asked(target, target_path, tmp_path):
 
     calls, kept = count()
     assert kept and calls["hop"] == 10
-    assert count() == (calls, kept)     # a scan that is made anew is another file
+    assert count() == (calls, kept)     # a new scan would be another file
 
 
-def test_snapshot_stands_still_while_counting_goes_on(target):
+def test_snapshot_does_not_change_while_counting_continues(target):
     with hotfn.Session(modules="libhotfn-target.so", functions="hop") as session:
         target.walk(5)
         first = session.snapshot()
@@ -73,24 +73,24 @@ def test_snapshot_stands_still_while_counting_goes_on(target):
         assert calls_of(session.hot())["hop"] == 12
 
 
-def test_window_has_what_was_called_since_the_last_look(target):
+def test_frame_has_the_calls_since_the_previous_one(target):
     with hotfn.Session(modules="libhotfn-target.so") as session:
         target.walk(5)
-        window = session.frame(1)
+        frame = session.frame(1)
         target.walk(7)
-        hot, = window.next()
+        hot, = frame.next()
         assert (hot.name, hot.calls, hot.module, hot.state) == ("hop", 7, "libhotfn-target.so", "hooked")
-        assert (window.calls, window.called_count) == (8, 2)    # walk too
-        assert window.next() == [] and window.calls == 0
+        assert (frame.calls, frame.called_count) == (8, 2)    # walk is the second function
+        assert frame.next() == [] and frame.calls == 0
         with pytest.raises(ValueError, match="-1"):
             session.frame(-1)
         longer = session.frame()
         target.walk(2)
         assert calls_of(longer.next()) == {"hop": 2, "walk": 1}
-        assert calls_of(window.next()) == {"hop": 2}
+        assert calls_of(frame.next()) == {"hop": 2}
     assert calls_of(session.hot())["hop"] == 14
     with pytest.raises(ValueError, match="closed"):
-        window.next()
+        frame.next()
 
 
 def test_functions_and_exclude_select(target):
@@ -114,7 +114,7 @@ def test_threads_lose_no_call(target):
     assert sum(thread.thread_count for thread in session.record.threads) >= 1
 
 
-def test_stopped_session_starts_again_and_goes_on_counting(target):
+def test_stopped_session_starts_again_and_adds_to_its_counts(target):
     session = hotfn.Session(modules="libhotfn-target.so", functions="hop")
     session.start()
     target.walk(2)
@@ -126,7 +126,7 @@ def test_stopped_session_starts_again_and_goes_on_counting(target):
     assert calls_of(session.hot())["hop"] == 5
 
 
-def test_times_are_of_this_process(target):
+def test_times_of_this_process(target):
     with hotfn.Session(modules="libhotfn-target.so", mode="time", slower_than_ns=1) as session:
         target.fib(15)
         target.walk(1000)
@@ -134,15 +134,15 @@ def test_times_are_of_this_process(target):
     times = times_by_name(record)
     assert record.time is not None and record.time.sample_mean == 0
     assert times["hop"].timed_calls == 1000 and times["hop"].total_ns == times["hop"].self_ns
-    assert times["hop"].max_ns > 0      # the first one is cold; of most others hooks took all
+    assert times["hop"].max_ns > 0      # the first call is cold; the others may be shorter than the cost of a hook
     assert times["fib"].timed_calls == FIB_15_CALLS and times["fib"].p50_ns is not None
     assert record.edges and record.nodes and record.slow_calls
     assert {function.name for function in session.hot(0, by="self")} >= {"fib", "hop"}
-    target.walk(3)      # every byte was put back
+    target.walk(3)      # all bytes are restored
     assert calls_of(session.hot(0))["hop"] == 1000
 
 
-def test_sampled_times_count_all(target):
+def test_sampled_session_counts_every_call(target):
     with hotfn.Session(modules="libhotfn-target.so", mode="time", sample=100) as session:
         target.walk(20_000)
     record = session.record
@@ -152,25 +152,25 @@ def test_sampled_times_count_all(target):
 
 @pytest.mark.parametrize("options", [{"mode": "times"}, {"sample": 8}, {"flat": True}, {"mode": "time", "sample": 0},
                                      {"mode": "time", "sample": 2_000_000}, {"mode": "time", "slower_than_ns": 0}])
-def test_times_that_make_no_sense_are_refused(options):
+def test_invalid_time_options_are_refused(options):
     with pytest.raises(ValueError, match="mode|sample|slower_than_ns"):
         hotfn.Session(modules="libhotfn-target.so", **options)
 
 
-def test_session_says_what_it_is(target):
+def test_repr_names_modules_and_state(target):
     with hotfn.Session(modules=["libhotfn-target.so", "libhotfn-*"]) as session:
         assert repr(session) == ("<hotfn.Session of libhotfn-target.so, libhotfn-*, running, "
-                                 f"{session.stats.hooked} functions hooked at its start>")
+                                 f"{session.stats.hooked} functions hooked>")
     assert "closed" in repr(session)
 
 
-def test_second_session_at_a_time_is_refused(target):
+def test_second_session_is_refused(target):
     with hotfn.Session(modules="libhotfn-target.so"):
         with pytest.raises(hotfn.StateError):
             hotfn.Session(modules="libhotfn-target.so")
 
 
-def test_session_that_is_dropped_unhooks(target):
+def test_session_without_references_unhooks(target):
     before = entry_bytes(target, "hop")
     session = hotfn.Session(modules="libhotfn-target.so")
     session.start()
@@ -180,7 +180,7 @@ def test_session_that_is_dropped_unhooks(target):
     assert entry_bytes(target, "hop") == before
 
 
-def test_closed_session_says_so(counted):
+def test_closed_session_is_reported(counted):
     with pytest.raises(ValueError, match="closed"):
         counted.start()
 
@@ -205,16 +205,16 @@ def test_sqlite_in_this_process_is_counted():
     assert calls.get("sqlite3_step", 0) >= 50
 
 
-def test_globs_that_match_nothing_are_warned_of(target):
-    with pytest.warns(UserWarning) as said:
+def test_globs_that_match_nothing_cause_warnings(target):
+    with pytest.warns(UserWarning) as caught:
         with hotfn.Session(modules=["libhotfn-target.so", "libnothing*"], functions=["fib", "nothing*"]):
             target.fib(3)
-    assert sorted(str(warning.message) for warning in said) == [
+    assert sorted(str(warning.message) for warning in caught) == [
         "functions: 'nothing*' matches no function", "modules: 'libnothing*' matches no module that was loaded"]
-    assert {warning.filename for warning in said} == {__file__}
+    assert {warning.filename for warning in caught} == {__file__}
 
 
-def test_globs_that_match_are_not_warned_of(target):
+def test_globs_that_match_cause_no_warning(target):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with hotfn.Session(modules="libhotfn-target*", functions=["fib", "h?p"]) as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Each struct of _structs.py has the fields, offsets and sizes that a C compiler gives it."""
+"""The structs of _structs.py have the same fields, offsets and sizes as in C."""
 import ctypes
 import keyword
 
@@ -20,12 +20,12 @@ def python_lines():
         yield f"{name} {ctypes.sizeof(struct)}"
         for field, *_ in struct._fields_:
             place = getattr(struct, field)
-            if keyword.iskeyword(field.rstrip("_")):   # from_: Python has no other way
+            if keyword.iskeyword(field.rstrip("_")):   # from_, because `from` is a keyword
                 field = field.rstrip("_")
             yield f"{name}.{field} {place.offset} {place.size}"
 
 
-def test_structs_are_laid_out_as_in_c(c_lines):
+def test_structs_have_the_layout_of_c(c_lines):
     assert sorted(python_lines()) == sorted(c_lines)
 
 
@@ -34,11 +34,11 @@ def test_library_has_the_same_sizes():
         assert _native.lib.hotfn_get_struct_bytes(name.encode()) == ctypes.sizeof(struct), name
 
 
-def test_library_knows_no_other_struct():
+def test_library_has_no_size_of_an_unknown_struct():
     assert _native.lib.hotfn_get_struct_bytes(b"hotfn_nothing") == 0
 
 
-def test_sized_structs_carry_their_size():
+def test_sized_structs_begin_with_their_size():
     for struct in s.all_structs().values():
         if issubclass(struct, s.Sized):
             assert struct().size == ctypes.sizeof(struct)

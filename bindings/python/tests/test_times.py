@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Times of a record that `hotfn run --mode time` made."""
+"""The times of a record of `hotfn run --mode time`."""
 import json
 import os
 import pathlib
@@ -72,12 +72,12 @@ def test_each_function_has_its_times(record):
     assert leaf.total_error_ns is None
 
 
-def test_what_is_counted_only_says_why(record):
+def test_function_that_is_only_counted_has_a_reason(record):
     times = [times for times in record.times if times.timing == "count-only"]
     assert times and all(t.reason and t.total_ns is None for t in times)
 
 
-def test_edges_are_the_calls(record):
+def test_edges_have_exact_calls(record):
     functions = by_name(record)
     edges = {(edge.caller, edge.callee): edge.calls for edge in record.edges}
     assert edges[functions["middle"][0], functions["leaf"][0]] == 200
@@ -97,9 +97,19 @@ def test_hot_by_time(record):
     assert [f.name for f in record.hot(2, by="self")] == sorted(own, key=own.get, reverse=True)[:2]
     with pytest.raises(ValueError):
         record.hot(by="luck")
+    assert record.sort() == record.sort("self")
 
 
-def test_the_run_tells_of_its_timing(record, path):
+def test_callers_have_exact_calls(record):
+    leaf, main = record.find("leaf"), record.find("main")
+    assert [(caller.function.name, caller.calls) for caller in leaf.callers] == [("middle", 200)]
+    assert leaf.callers[0].function.callers == (hotfn.Caller(main, 100),)
+    record.close()
+    with pytest.raises(ValueError, match="closed"):
+        leaf.callers
+
+
+def test_time_info_matches_the_times(record, path):
     time = record.time
     assert time.sample_mean == 0 and time.ticks_per_second > 1_000_000
     assert 0 <= time.count_cost_ns < time.cost_ns
@@ -107,16 +117,16 @@ def test_the_run_tells_of_its_timing(record, path):
     assert sum(thread.busy_ns for thread in record.threads) == time.busy_ns
 
 
-def test_times_are_those_of_the_report(record):
+def test_times_match_the_report(record):
     report = json.loads(record.render("json"))
-    told = {f["rva"]: f for f in report["functions"]}
+    reported = {f["rva"]: f for f in report["functions"]}
     for function, times in zip(record.functions, record.times):
         for key in ("total_ns", "self_ns", "max_ns", "p99_ns"):
-            # a call may take less than its hook: then there is nothing left, and no percentile
-            assert (getattr(times, key) or 0) == (told[function.rva][key] or 0), (function.name, key)
+            # a call that is shorter than the cost of its hook has time 0 and no percentile
+            assert (getattr(times, key) or 0) == (reported[function.rva][key] or 0), (function.name, key)
 
 
-def test_a_counted_run_has_no_times(target, tmp_path):
+def test_counted_run_has_no_times(target, tmp_path):
     with hotfn.Session(modules="libhotfn-target.so") as session:
         target.walk(10)
         session.save(tmp_path / "counted.hfr")
@@ -125,7 +135,7 @@ def test_a_counted_run_has_no_times(target, tmp_path):
         assert {times.timing for times in record.times} == {"count-only"}
 
 
-def test_a_sample_of_an_older_hotfn_is_not_read(tool, path, tmp_path):
+def test_times_sampled_by_an_older_hotfn_are_not_used(tool, path, tmp_path):
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests/programs"))
     from other_version import with_version
     sampled, old = tmp_path / "sampled.hfr", tmp_path / "old.hfr"

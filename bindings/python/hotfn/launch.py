@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: MIT
+"""Start a program with hotfn's agent inside, wait for its end, and open its record."""
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+import warnings
+import weakref
+from ctypes import c_char_p, c_uint32, c_void_p
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from . import _structs as s
+from ._errors import check, decode
+from ._native import lib
+from ._options import make_selection, make_times
+from ._text import Globs, PathLike, c_texts, encode, glob_list, path_or_none
+from .records import Function, Record
+
+FLAGS = {"flat": 0x1, "events": 0x2, "memory": 0x4, "follow": 0x8, "durable": 0x10, "perf_map": 0x20,
+         "no_cache": 0x40, "force_map": 0x80, "quiet_agent": 0x100}  # HOTFN_LAUNCH_*
+STATES = {1: "running", 2: "ended", 3: "finished"}
+LOG_WARNING = 2              # HOTFN_LOG_WARNING
+MAX_REMAINING = 1024
+MAX_SLICE_NS = 200_000_000   # Python runs signal handlers between two slices of a wait
+
+
+@dataclasses.dataclass(frozen=True)
+class LaunchInfo:
+    """The state of a launched program."""
+    state: str               # running, ended, finished (the record is written)
+    pid: int
+    exit_code: Optional[int]  # 0 to 255; -N if signal N killed it; None while it runs
+    joined: bool             # the program has hooked itself; otherwise nothing was counted
+    hooked: int              # functions hooked when the program started
+    refused: int             # functions whose hook failed then
+    hook_ns: int             # time that this took
+    run_ns: int              # from the start of the program to its end, or until now
+
+
+class _Log:
+    """Collects the warnings of the library, which also come from threads of the launch."""
+
+    def __init__(self) -> None:
+        self._texts: List[str] = []
+        self.callback = s.LogFn(self._append)
+
+    def _append(self, _user: Any, level: int, text: bytes) -> None:
+        if level <= LOG_WARNING:
+            self._texts.append(decode(text))
+
+    def add(self, text: str) -> None:
+        self._texts.append(text)
+
+    def warn(self, stacklevel: int) -> None:
+        while self._texts:
+            warnings.warn(self._texts.pop(0), stacklevel=stacklevel + 1)
+
+
+def _free(handle: c_void_p, _log: _Log, folder: Optional[str]) -> None:
+    """_log is an argument so that its callback exists as long as the launch."""
+    lib.hotfn_launch_destroy(handle)
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Run:
+    """A program that hotfn.run() has started.
+
+    record      the finished record once the program has ended, before that a new one with the counts so far
+    exit_code   0 to 255; -N if signal N killed the program; None while it runs
+    """
+
+    def __init__(self, options: s.LaunchOptions, log: _Log, folder: Optional[str]) -> None:
+        out, error = c_void_p(), s.Error()
+        check(lib.hotfn_launch_start(ctypes.byref(out), options, s.Env(log_fn=log.callback), error), error)
+        self._handle, self._log = out, log
+        self._finalizer = weakref.finalize(self, _free, c_void_p(out.value), log, folder)
+        self._finished: Optional[Record] = None
+        self._last_info: Optional[LaunchInfo] = None
+        self._remaining: Tuple[int, ...] = ()
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<hotfn.Run of process {info.pid}, {info.state}, {info.hooked} functions hooked at its start>"
+
+    @property
+    def _open_handle(self) -> c_void_p:
+        if not self._finalizer.alive:
+            raise ValueError("the run is closed")
+        return self._handle
+
+    def _get_raw_info(self) -> s.LaunchInfo:
+        raw = s.LaunchInfo()
+        check(lib.hotfn_launch_get_info(self._open_handle, raw))
+        return raw
+
+    @property
+    def info(self) -> LaunchInfo:
+        if self._finalizer.alive or self._last_info is None:
+            raw = self._get_raw_info()
+            state = STATES.get(raw.state, str(raw.state))
+            self._last_info = LaunchInfo(state=state, pid=raw.pid,
+                                         exit_code=None if state == "running" else raw.exit_code,
+                                         joined=bool(raw.is_joined), hooked=raw.hooked_count,
+                                         refused=raw.refused_count, hook_ns=raw.hook_ns, run_ns=raw.run_ns)
+        return self._last_info
+
+    @property
+    def exit_code(self) -> Optional[int]:
+        return self.info.exit_code
+
+    def wait(self, timeout: Optional[float] = None) -> int:
+        """Wait until the program has ended, write its record and return its exit code.  TimeoutError if it
+        still runs after `timeout` seconds."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while self.info.state == "running":
+            slice_ns = MAX_SLICE_NS
+            if end is not None:
+                slice_ns = min(slice_ns, max(0, int((end - time.monotonic()) * 1e9)))
+            error = s.Error()
+            check(lib.hotfn_launch_wait(self._open_handle, slice_ns, error), error)
+            if self.info.state == "running" and end is not None and time.monotonic() >= end:
+                raise TimeoutError(f"process {self.info.pid} still runs after {timeout} seconds")
+        if self.info.state == "ended":
+            self._finish()
+            self.close()
+        self._log.warn(stacklevel=2)
+        assert self.info.exit_code is not None
+        return self.info.exit_code
+
+    def _finish(self) -> None:
+        error = s.Error()
+        self._remaining = self._find_remaining()
+        status = lib.hotfn_launch_finish(self._open_handle, error)
+        kept = self._get_raw_info().record_path
+        if status != 0 and kept:
+            error.text = (error.text + b"; the record was written to " + kept)[:511]
+        check(status, error)
+        if not self.info.joined:
+            self._log.add("the program ended before it was hooked: nothing was counted")
+        self._finished = self._open_record()
+
+    def _find_remaining(self) -> Tuple[int, ...]:
+        pids = (c_uint32 * MAX_REMAINING)()
+        return tuple(pids[:lib.hotfn_launch_find_remaining(pids, self._open_handle, MAX_REMAINING)])
+
+    @property
+    def remaining(self) -> Tuple[int, ...]:
+        """Processes that were counted and still ran when the program had ended; their later calls are not in
+        the record."""
+        return self._remaining
+
+    def _open_record(self) -> Record:
+        out, error = c_void_p(), s.Error()
+        check(lib.hotfn_launch_open_record(ctypes.byref(out), self._open_handle, error), error)
+        assert out.value
+        return Record(out.value)
+
+    @property
+    def record(self) -> Record:
+        return self._finished if self._finished is not None else self._open_record()
+
+    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+        """The n hottest functions so far, or of the whole run once it has ended; see Record.hot."""
+        return self.record.hot(n, by)
+
+    def close(self) -> None:
+        """Free the launch, as wait() does in the end.  A program that still runs continues without being
+        counted.  The finished record stays open."""
+        if self._finalizer.alive:
+            self._last_info = self.info
+            self._finalizer()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind: Any, *_exception: Any) -> None:
+        """Wait for the program unless an exception is raised, then close."""
+        try:
+            if kind is None and self._finalizer.alive:
+                self.wait()
+        finally:
+            self.close()
+
+
+def _make_command(command: Sequence[PathLike]) -> Any:
+    if isinstance(command, (str, bytes)) or not command:
+        raise ValueError("command: must be a list of a program and its arguments")
+    words = [os.fsencode(word) for word in command]
+    return (c_char_p * (len(words) + 1))(*words, None)
+
+
+def _make_ppm(budget: Optional[float]) -> int:
+    if budget is None:
+        return 0
+    if not 1e-6 <= budget <= 1:
+        raise ValueError(f"budget: {budget} is not a share of time above 0 and at most 1")
+    return round(budget * 1e6)
+
+
+def _make_ns(name: str, duration: float) -> int:
+    if not 0 <= duration < 1e9:
+        raise ValueError(f"{name}: {duration} is not a duration in seconds")
+    return round(duration * 1e9)
+
+
+def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modules: Globs = None,
+        functions: Globs = None, exclude: Globs = None, min_size: int = 0, max_size: int = 0,
+        mode: str = "count", flat: bool = False, sample: Optional[int] = None,
+        slower_than_ns: Optional[int] = None, memory: bool = False, events: bool = False,
+        budget: Optional[float] = None, after: float = 0, duration: float = 0, follow: bool = False,
+        target: Optional[str] = None, list: Optional[PathLike] = None, map: Optional[PathLike] = None,
+        force_map: bool = False, kit: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (),
+        durable: bool = False, perf_map: bool = False, cache: bool = True,
+        cache_folder: Optional[PathLike] = None, agent: Optional[PathLike] = None, quiet_agent: bool = False,
+        wait: bool = True) -> Run:
+    """Run a program and count the calls of its functions, as `hotfn run` does.
+
+        for function in hotfn.run(["sqlite3", "a.db", ".dump"], record="dump.hfr").hot(10):
+            print(function.calls, function.display)
+
+    command         the program and its arguments
+    record          file of the record; None: no file, only Run.record
+    modules         globs on file names of modules; None: the program itself
+    functions       globs on function names; None: all functions
+    exclude         globs on names of functions that are not hooked, even if `functions` matches them
+    min_size, max_size  bounds of the size of functions in bytes; 0: no bound
+    mode            "count"; or "time" to measure how long calls take
+    flat, memory, events  with "time": keep no call tree; record allocated memory; record entries and exits
+    sample          with "time": mean sampling interval in calls; every call is counted
+    slower_than_ns  with "time": keep each call that takes longer (Record.slow_calls)
+    budget          share of the program's time that hooks may take, for example 0.05
+    after, duration  seconds after which counting begins, and how long it lasts; 0: at once, until the end
+    follow          count the children of the program too
+    target          glob: count the descendant whose file matches, instead of the program
+    list, map, kit  function list, linker map (of another build with force_map), folder made by `hotfn kit`
+    symbol_dirs     folders with separate debug files
+    durable         keep the record in its file while the program runs
+    perf_map        write the names of stubs to /tmp/perf-PID.map
+    cache, cache_folder  whether scans are kept for the next run, and where
+    agent           hotfn-agent.so; None: search for it beside libhotfn
+    quiet_agent     the agent writes nothing to the program's stderr
+    wait            wait for the end of the program; otherwise call Run.wait() or use `with`
+
+    The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.
+    """
+    times = make_times(mode, flat, sample, slower_than_ns)
+    chosen = {"flat": flat, "events": events, "memory": memory, "follow": follow, "durable": durable,
+              "perf_map": perf_map, "no_cache": not cache, "force_map": force_map, "quiet_agent": quiet_agent}
+    globs, dirs = glob_list(modules), [os.fsencode(folder) for folder in symbol_dirs]
+    selection = make_selection(functions, exclude, min_size, max_size)
+    fields: Dict[str, Any] = {
+        "flags": sum(FLAGS[name] for name, is_set in chosen.items() if is_set),
+        "command": _make_command(command), "modules": c_texts(globs), "module_count": len(globs),
+        "mode": times.mode, "sample_interval": times.interval, "slow_ns": times.slow_ns,
+        "selection": ctypes.pointer(selection), "target_glob": encode(target) if target else None,
+        "list_path": path_or_none(list), "map_path": path_or_none(map), "kit_path": path_or_none(kit),
+        "symbol_dirs": c_texts(dirs), "symbol_dir_count": len(dirs), "after_ns": _make_ns("after", after),
+        "for_ns": _make_ns("duration", duration), "budget_ppm": _make_ppm(budget),
+        "cache_folder": path_or_none(cache_folder), "agent_path": path_or_none(agent)}
+    started = _start(fields, record)
+    if wait:
+        try:
+            started.wait()
+        except BaseException:
+            started.close()
+            raise
+    return started
+
+
+def _start(fields: Dict[str, Any], record: Optional[PathLike]) -> Run:
+    """Start with the fields of LaunchOptions.  Without a path the record is in a temporary folder until the
+    Run is closed; an open record is a copy in memory."""
+    folder = None if record is not None else tempfile.mkdtemp(prefix="hotfn-")
+    path = os.fsencode(record if record is not None else os.path.join(str(folder), "run.hfr"))
+    try:
+        return Run(s.LaunchOptions(record_path=path, **fields), _Log(), folder)
+    except BaseException:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""hotfn.run() launches a program, waits for its end and opens its record."""
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import pytest
+from conftest import FIB_15_CALLS, TARGET_SOURCE
+
+import hotfn
+
+PROGRAM = TARGET_SOURCE + r"""
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    fib(15);
+    walk(argc > 1 ? 1000 : 0);
+    if (argc > 2)
+        for (;;)
+            pause();
+    return argc > 1 ? 3 : 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(compiler, tmp_path_factory):
+    """fib(15), with an argument also walk(1000) and exit code 3; with two arguments it does not end."""
+    folder = tmp_path_factory.mktemp("program")
+    (folder / "program.c").write_text(PROGRAM)
+    subprocess.run([compiler, "-O2", "-fno-optimize-sibling-calls", folder / "program.c", "-o",
+                    folder / "program"], check=True)
+    return folder / "program"
+
+
+def wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_run_counts_a_program(program, tmp_path):
+    run = hotfn.run([program, "walk"], record=tmp_path / "run.hfr", cache=False)
+    assert (run.exit_code, run.info.state, run.info.joined, run.remaining) == (3, "finished", True, ())
+    assert run.info.hooked >= 4 and run.info.run_ns > 0
+    assert [(f.name, f.calls) for f in run.hot(2)] == [("fib", FIB_15_CALLS), ("hop", 1000)]
+    run.close()
+    assert run.record.find("hop").calls == 1000 and run.exit_code == 3
+    with hotfn.open(tmp_path / "run.hfr") as record:
+        assert record.info.state == "finished" and record.info.exit_code == 3
+        assert record.find("fib").calls == FIB_15_CALLS
+
+
+def test_functions_and_exclude_select(program):
+    run = hotfn.run([program, "walk"], functions=["ho*", "fi*"], exclude="fib", cache=False)
+    assert [f.name for f in run.hot(0)] == ["hop"]
+    assert run.record.find("fib").state == "excluded"
+
+
+def test_timed_run_has_callers(program):
+    run = hotfn.run([program, "walk"], mode="time", cache=False)
+    hop = run.record.find("hop")
+    assert [(caller.function.name, caller.calls) for caller in hop.callers] == [("walk", 1000)]
+    sampled = hotfn.run([program, "walk"], mode="time", sample=100, cache=False).record
+    assert sampled.time.sample_mean == 100 and sampled.find("hop").calls == 1000
+
+
+def test_running_program_has_a_live_record(program, tmp_path):
+    with hotfn.run([program, "walk", "stay"], record=tmp_path / "run.hfr", cache=False, wait=False) as run:
+        wait_for(lambda: run.info.joined and (run.record.find("hop").calls or 0) == 1000)
+        assert run.exit_code is None and run.record.info.state == "live" and "running" in repr(run)
+        with pytest.raises(TimeoutError):
+            run.wait(timeout=0.01)
+        subprocess.run(["kill", "-TERM", str(run.info.pid)], check=True)
+        assert run.wait() == -signal.SIGTERM
+        assert run.record.info.state == "killed" and run.record.find("hop").calls == 1000
+    assert run.exit_code == -signal.SIGTERM
+    assert run.wait() == -signal.SIGTERM
+
+
+def test_with_waits_for_the_program(program):
+    with hotfn.run([program], cache=False, wait=False) as run:
+        pass
+    assert run.exit_code == 0 and run.record.info.state == "finished"
+
+
+def test_glob_that_matches_nothing_causes_a_warning(program):
+    with pytest.warns(UserWarning, match=r"'nothing\*' matches no function"):
+        hotfn.run([program], functions=["fib", "nothing*"], cache=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        hotfn.run([program], functions="fib", cache=False)
+
+
+def test_program_that_cannot_be_started_is_reported(tmp_path):
+    with pytest.raises(hotfn.NotFoundError, match="nowhere"):
+        hotfn.run([tmp_path / "nowhere"])
+    (tmp_path / "text").write_text("no program\n")
+    with pytest.raises(hotfn.DeniedError, match="text"):
+        hotfn.run([tmp_path / "text"])
+
+
+def test_record_that_cannot_be_written_is_reported(program, tmp_path):
+    with pytest.raises(hotfn.FileError, match="missing"):
+        hotfn.run([program], record=tmp_path / "missing" / "run.hfr")
+
+
+@pytest.mark.parametrize("options", [{"mode": "times"}, {"sample": 8}, {"budget": 2}, {"budget": 0}, {"after": -1},
+                                     {"memory": True}, {"functions": "[a"}, {"durable": True, "target": "[x"}])
+def test_invalid_options_are_refused(program, options):
+    with pytest.raises(ValueError):
+        hotfn.run([program], **options)
+
+
+@pytest.mark.parametrize("command", [[], "/bin/true", b"/bin/true"])
+def test_command_must_be_a_list(command):
+    with pytest.raises(ValueError, match="command"):
+        hotfn.run(command)
+
+
+def test_temporary_record_is_removed(program, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with hotfn.run([program], cache=False, wait=False) as run:
+        assert len(list(tmp_path.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == [] and run.record.find("fib").calls == FIB_15_CALLS
+
+
+def test_interrupt_ends_the_wait(program):
+    code = ("import hotfn, sys, threading, os, signal\n"
+            "run = hotfn.run([sys.argv[1], 'walk', 'stay'], cache=False, wait=False)\n"
+            "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "try:\n    run.wait()\n"
+            "except KeyboardInterrupt:\n    os.kill(run.info.pid, signal.SIGKILL)\n"
+            "    print(run.wait())\n")
+    done = subprocess.run([sys.executable, "-c", code, program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "-9\n", done.stderr
