@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A Python program that counts the calls inside of a library that it uses.
+"""Count the calls of the functions of a library that this Python program uses.
 
     PYTHONPATH=bindings/python HOTFN_LIBRARY=build/release/src/libhotfn.so python3 count_self.py
 """
@@ -18,7 +18,7 @@ def work():
 
 with hotfn.Session(modules="libsqlite3*") as session:
     work()
-work()      # counted no more: every byte was put back
+work()      # not counted: the session has restored all bytes
 
 for function in session.hot(0):
     if function.name in ("sqlite3_step", "sqlite3_prepare_v2", "sqlite3_open_v2"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Run one example and check what it prints: check_examples.py NAME PROGRAM."""
+"""Run one example and check what it prints: check_examples.py NAME PROGRAM [ARGUMENT...]."""
 import csv
 import io
 import re
@@ -70,6 +70,15 @@ def count_self_py(program):
     expect(calls.get("sqlite3_open_v2") == 1 and 1000 < calls.get("sqlite3_step", 0) < 1100, output)
 
 
+def launch_py(script, program):
+    """The game fills 20,000 items five times."""
+    output = run(sys.executable, script, program)
+    calls = {name: int(count) for count, name in (line.split() for line in output.splitlines()[1:])}
+    expect(calls.get("next_random") == 100_000 and calls.get("fill") == 5 and calls.get("main") == 1, output)
+    counts = list(calls.values())
+    expect(counts == sorted(counts, reverse=True) and len(counts) <= 10, output)
+
+
 def scan_file(program):
     """The program scans itself: its own functions are listed and can be hooked."""
     output = run(program, program)
@@ -84,4 +93,5 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
-     "frames": frames, "scan_file": scan_file, "time_self": time_self}[sys.argv[1]](sys.argv[2])
+     "frames": frames, "launch_py": launch_py, "scan_file": scan_file,
+     "time_self": time_self}[sys.argv[1]](*sys.argv[2:])
