@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a record, in every format, and merged with itself; what is merged is written out too.
- * The first byte: bit 0 makes the checksums right first, bits 1 and 2 say how it is merged, bits 3 to 5
- * which options the exporters get. */
+/* Any bytes as a record, in every format, and merged with itself; what is merged is written out
+ * too. The first byte: bit 0 makes the checksums right first, bits 1 and 2 say how it is merged,
+ * bits 3 to 5 which options the exporters get. */
 #include "records_sums.h"
 
 #include <hotfn/export.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as an image: opened, and everything asked that the later stations ask. */
+/* Opens any bytes as an ELF image and makes every query that the later folders make. */
 #include "image/image.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a PE image (their first two are made "MZ"): opened, and everything asked that only PE
- * images have. */
+/* Any bytes as a PE image (their first two are made "MZ"): opened, and everything asked that only
+ * PE images have. */
 #include "image/pe.h"
 
 #include <stddef.h>

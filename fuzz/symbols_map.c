@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Any bytes as a linker map, by itself and beside an image of its format. Without more, the input's
- * first lines choose the reader; with HOTFN_FUZZ_MAP=<kind> in the environment that kind's own first
- * lines are put before the input, so that nothing is spent on the other readers (a finding made so is
- * kept with those lines in front).
+ * first lines choose the reader; with HOTFN_FUZZ_MAP=<kind> in the environment that kind's own
+ * first lines are put before the input, so that nothing is spent on the other readers (a finding
+ * made so is kept with those lines in front).
  */
 #include "image/elf_builder.h" /* of tests/unit */
 #include "image/pe_sample.h"

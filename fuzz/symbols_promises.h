@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every loaded table of symbols owes to the stations behind it; abort where it does not. */
+/* Invariants of a loaded symbol table that the later folders rely on; a violation aborts. */
 #ifndef HFN_FUZZ_SYMBOLS_PROMISES_H
 #define HFN_FUZZ_SYMBOLS_PROMISES_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions of a memory allocator, by the names that the C and C++ standards reserve for them. */
+/* The functions of a memory allocator, by the names that the C and C++ standards reserve for
+ * them. */
 #ifndef HFN_FUNCTIONS_ALLOCATORS_H
 #define HFN_FUNCTIONS_ALLOCATORS_H
 

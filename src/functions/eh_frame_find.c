@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* .eh_frame_hdr: version 1, three encodings, where .eh_frame is, how many entries, then a first byte's address and an
- * FDE's each, sorted by the former (LSB core, 'The .eh_frame_hdr section'). */
+/* .eh_frame_hdr: version 1, three encodings, where .eh_frame is, how many entries, then a first
+ * byte's address and an FDE's each, sorted by the former (LSB core, 'The .eh_frame_hdr
+ * section'). */
 #include "functions/eh_frame_find.h"
 
 enum { TABLE_AT = 12, ENTRY_BYTES = 8, VERSION = 1 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of language handlers, told apart by their form, because a handler's name is seldom known:
+ * The data of language handlers, told apart by their form, because a handler's name is seldom
+ * known:
  *   - a scope table: __try blocks of C (Microsoft, 'x64 exception handling', C_SCOPE_TABLE);
  *   - the RVA of a FuncInfo with its magic number: C++ (ehdata.h of Microsoft's C++ library);
  *   - anything else that leads into data may be the compressed form of the latter: unless that says
@@ -57,7 +58,8 @@ static bool read_scope(hfn_span s, uint64_t index, scope *out)
            hfn_span_u32(s, at + 8, &out->handler) && hfn_span_u32(s, at + 12, &out->target);
 }
 
-/* Every number must make sense: ranges of code, a filter (or 1: always), a target (or 0: finally). */
+/* Every number must make sense: ranges of code, a filter (or 1: always), a target (or 0:
+ * finally). */
 static bool is_scope_table(walk *w, hfn_span s, uint32_t count)
 {
     scope c;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * FuncInfo4 (ehdata4_export.h of Microsoft's C++ library): a byte of flags, then the maps that they
- * announce, as RVAs; numbers are compressed.  Nothing marks such data for sure, so it is read twice:
- * first to see whether every number makes sense, then to visit the unwind actions, the catch blocks
- * and where execution goes on behind them.
+ * announce, as RVAs; numbers are compressed.  Nothing marks such data for sure, so it is read
+ * twice: first to see whether every number makes sense, then to visit the unwind actions, the catch
+ * blocks and where execution goes on behind them.
  */
 #include "functions/handlers_compressed.h"
 
@@ -56,7 +56,8 @@ static uint32_t read_rva(cursor *c)
     return value;
 }
 
-/* As many low bits of the first byte are set as bytes follow it; 4 and more: the whole next word. */
+/* As many low bits of the first byte are set as bytes follow it; 4 and more: the whole next
+ * word. */
 static uint32_t read_number(cursor *c)
 {
     uint8_t first = read_byte(c);

@@ -2,7 +2,8 @@
 /*
  * What is no function of the program itself in a PE image: stubs of imports, told by what they jump
  * through (a slot of the import address table, or of a delayed import), and code that the loader
- * and the C run-time library put in: entry point, TLS callbacks, the stand-ins of Control Flow Guard.
+ * and the C run-time library put in: entry point, TLS callbacks, the stand-ins of Control Flow
+ * Guard.
  */
 #include "functions/inside.h"
 #include "image/pe.h"
@@ -34,8 +35,8 @@ static uint64_t count_names(const slots *s, uint32_t names)
     return count;
 }
 
-/* PE Format, 'The Delay-Load Directory Table': the slots begin at the fourth number, as many as there
- * are names (the fifth). */
+/* PE Format, 'The Delay-Load Directory Table': the slots begin at the fourth number, as many as
+ * there are names (the fifth). */
 static void find_delayed(slots *s)
 {
     uint64_t ignored;
@@ -72,7 +73,8 @@ static bool is_slot(const slots *s, uint64_t rva)
            strcmp(section.name, ".idata") == 0;
 }
 
-/* What asks for a delayed import: lea rax, [slot] and jmp (48 8d 05, e9), mov eax, slot and jmp (b8, e9). */
+/* What asks for a delayed import: lea rax, [slot] and jmp (48 8d 05, e9), mov eax, slot and jmp
+ * (b8, e9). */
 static bool is_x86_loader(const slots *s, hfn_span code, uint64_t rva)
 {
     uint8_t first = 0, second = 0, third = 0, jump = 0;
@@ -113,8 +115,8 @@ static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
     return is_x86_loader(s, code, rva);
 }
 
-/* adrp x16, page; ldr x16, [x16, #offset]; br x16.  Of a delayed import also: adrp x17, page; add x17, x17,
- * #offset; b (Arm ARM: ADRP, LDR immediate, BR, ADD immediate, B). */
+/* adrp x16, page; ldr x16, [x16, #offset]; br x16.  Of a delayed import also: adrp x17, page; add
+ * x17, x17, #offset; b (Arm ARM: ADRP, LDR immediate, BR, ADD immediate, B). */
 static bool is_arm64_stub(const slots *s, hfn_span code, uint64_t rva)
 {
     uint32_t adrp = 0, use = 0, jump = 0;

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* A readable name is seldom more than a few times longer than the mangled one.  Only a name that was
- * made to expand without end needs more room than this; it then has no readable spelling. */
+/* A readable name is seldom more than a few times longer than the mangled one.  Only a name that
+ * was made to expand without end needs more room than this; it then has no readable spelling. */
 enum { READABLE_BYTES_BASE = 64 * 1024, READABLE_BYTES_PER_BYTE = 16 };
 
 size_t hfn_name_plain_length(const char *name)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one matcher of function names.  A glob is compared with every spelling of a name: the linker's
- * with and without its version ("memcpy@GLIBC_2.14"), and the readable one with and without its
- * parameter list.  Lists, selections and reports all use it, so that they find the same functions.
+ * The one matcher of function names.  A glob is compared with every spelling of a name: the
+ * linker's with and without its version ("memcpy@GLIBC_2.14"), and the readable one with and
+ * without its parameter list.  Lists, selections and reports all use it, so that they find the same
+ * functions.
  */
 #ifndef HFN_FUNCTIONS_MATCH_H
 #define HFN_FUNCTIONS_MATCH_H

@@ -23,7 +23,7 @@ static hotfn_status fail_format(const hotfn_image *image, hotfn_error *err, uint
     return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, offset, "%s", text);
 }
 
-/* Somebody gave us something else: say what it is. */
+/* The file is not ELF: name the format that it has. */
 static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err)
 {
     hfn_span s = image->bytes;
@@ -90,9 +90,9 @@ static bool read_header(const hotfn_image *image, elf_header *h)
            hfn_span_u16(s, tail + 10, &h->names_index);
 }
 
-/* x32 and AArch64 ILP32 have the machine of their 64-bit brothers but other pointers, big-endian
- * AArch64 has data that its own code reads the other way round: OTHER, so that nobody decodes them by
- * the wrong rules. */
+/* x32 and AArch64 ILP32 share the machine number of the 64-bit ABI but have 32-bit pointers, and
+ * the data of big-endian AArch64 has another byte order than its code.  They are OTHER, so that no
+ * decoder applies the wrong rules. */
 static uint32_t machine_of(uint16_t machine, uint32_t bits, bool big_endian)
 {
     if (machine == HFN_EM_386 && bits == 32 && !big_endian) {
@@ -185,12 +185,12 @@ static bool read_segment(const hotfn_image *image, uint64_t at, hfn_segment *out
 static hotfn_status read_segments(hotfn_image *image, const elf_header *h, uint64_t count,
                                   hotfn_error *err)
 {
-    uint32_t least_bytes = image->word_bytes == 8 ? 56 : 32;
+    uint32_t min_bytes = image->word_bytes == 8 ? 56 : 32;
 
     if (count == 0) {
         return HOTFN_OK;
     }
-    if (h->segment_bytes < least_bytes) {
+    if (h->segment_bytes < min_bytes) {
         return fail_format(image, err, 24, "program header entries are too small");
     }
     if (count > MAX_SEGMENTS) {
@@ -284,8 +284,8 @@ static hotfn_status collect_loads(hotfn_image *image, hotfn_error *err)
     return HOTFN_OK;
 }
 
-/* Nothing of a tail is used that another segment's page, or a byte that is not 0, cuts off.  The last segment
- * has none, because loaded_bytes ends with it. */
+/* Nothing of a tail is used that another segment's page, or a byte that is not 0, cuts off.  The
+ * last segment has none, because loaded_bytes ends with it. */
 static uint64_t tail_bytes(const hotfn_image *image, const hfn_segment *load)
 {
     uint64_t end = load->address + load->memory_bytes, room = -end & (PAGE_BYTES - 1), count = 0;

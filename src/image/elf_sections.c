@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The section headers (System V gABI ch. 4, 'Sections'). The table's place and length are bounded
- * by the file; a single section that lies about its bytes is kept and reads as empty, sh_link is
- * only ever followed one step, so that a cycle is harmless. An image without sections (sstrip,
- * packers) gets one section a segment, so that the later stations need not know.
+ * by the file; a section whose byte range is invalid is kept and reads as empty.  sh_link is
+ * followed one step only, so that a cycle is harmless. An image without sections (sstrip,
+ * packers) gets one section per segment, so that the later folders need no special case.
  */
 #include "image/inside.h"
 
@@ -74,13 +74,13 @@ static void warn_of_lies(const hotfn_image *image)
 hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, uint64_t count,
                                    uint32_t entry_bytes, uint32_t names_index, hotfn_error *err)
 {
-    uint32_t least_bytes = image->word_bytes == 8 ? 64 : 40;
+    uint32_t min_bytes = image->word_bytes == 8 ? 64 : 40;
     uint32_t *name_offsets;
 
     if (count == 0) {
         return HOTFN_OK;
     }
-    if (entry_bytes < least_bytes) {
+    if (entry_bytes < min_bytes) {
         return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, table_offset,
                                 "section header entries of %u bytes are too small", entry_bytes);
     }

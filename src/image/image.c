@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of the image station: open, close, and the facts as sized structs. */
+/* The public calls for images: open, close, and getters that fill sized structs. */
 #include "image/inside.h"
 
 #include <hotfn/machine.h>
@@ -30,7 +30,7 @@ static hotfn_image *new_image(const char *path, const hotfn_env *env)
     return image;
 }
 
-/* The format is told by the bytes, never by the file's name. */
+/* The bytes determine the format, never the file's name. */
 static hotfn_status read_image(hotfn_image **out, hotfn_image *image, hotfn_error *err)
 {
     hotfn_status status;

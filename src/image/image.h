@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the later stations see of an image: its bytes by file offset or RVA, its sections, and every
+/* What the later folders read of an image: its bytes by file offset or RVA, its sections, and every
  * pointer that the loader would write (relocations), as plain RVAs. */
 #ifndef HFN_IMAGE_IMAGE_H
 #define HFN_IMAGE_IMAGE_H
@@ -9,7 +9,8 @@
 #include <hotfn/lowlevel/image.h>
 
 /* ELF facts that symbols and functions need (native numbers of the gABI).  The sections of a PE
- * image are kept in the same form, so that nobody need ask (pe_sections.c). */
+ * image are stored in the same form, so that callers need not distinguish the formats
+ * (pe_sections.c). */
 typedef struct hfn_elf_section {
     const char *name; /* view, never NULL ("" if its name lies outside) */
     uint32_t type, link, info;
@@ -49,10 +50,12 @@ uint64_t hfn_image_pic_base(const hotfn_image *image);
 
 /* RVA of a link address; false if it lies in no segment. */
 bool hfn_image_rva(const hotfn_image *image, uint64_t link_address, uint64_t *rva);
-/* File bytes at rva up to the end of the segment (or section) that holds it, its tail with it; empty if none. */
+/* File bytes from rva to the end of the segment (or section) that contains it, including the
+ * segment's tail; empty if there is none. */
 hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva);
-/* The tail of an executable segment: what of its last page lies behind its end, which a system maps with it,
- * is 0 and belongs to nobody.  Where the segment ends at end_rva, how many bytes; else 0. */
+/* Size of the tail of the executable segment that ends at end_rva, 0 if there is none.  The tail is
+ * the rest of the segment's last page: the system maps it, it is 0, and no other segment uses
+ * it. */
 uint64_t hfn_image_tail_bytes(const hotfn_image *image, uint64_t end_rva);
 /* Inside an executable section (segment, where there are no sections). */
 bool hfn_image_is_code(const hotfn_image *image, uint64_t rva);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The image id: what tells one build of a file from another.  The linker's build-id where there is
- * one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); for PE the
- * GUID and age of its PDB, else the time and size of its headers; else a hash of the code, so that
- * a record still finds out that it belongs to another build.
+ * The image id distinguishes one build of a file from another.  The linker's build-id where there
+ * is one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); for PE
+ * the GUID and age of its PDB, else the time and size of its headers; else a hash of the code, so
+ * that a record still finds out that it belongs to another build.
  */
 #include "base/byte_order.h"
 #include "image/inside.h"
@@ -77,7 +77,7 @@ static void put_number(hotfn_image_info *info, uint32_t number)
     info->id_bytes += 4;
 }
 
-/* False if the headers tell nothing: a linker that was told to leave the time out writes 0. */
+/* False if the headers identify no build: a linker that writes no time stores 0. */
 static bool find_pe_id(hotfn_image *image)
 {
     hotfn_image_info *info = &image->info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The image as this folder's files share it; nobody outside src/image includes this. */
+/* The internals of an image; only the files of src/image include this header. */
 #ifndef HFN_IMAGE_INSIDE_H
 #define HFN_IMAGE_INSIDE_H
 

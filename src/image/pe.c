@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The headers of a PE file (Microsoft's 'PE Format'): DOS stub, file header, optional header of both
- * widths, data directories.  Sections are pe_sections.c, what the directories hold is
+ * The headers of a PE file (Microsoft's 'PE Format'): DOS stub, file header, optional header of
+ * both widths, data directories.  Sections are pe_sections.c, what the directories hold is
  * pe_directories.c and pe_pointers.c.  What Windows' own loader refuses is refused here as well,
  * with the offset of the lie.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What only PE images have, for the later stations: data directories, the PDB that belongs to them,
+/* What only PE images have, for the later folders: data directories, the PDB that belongs to them,
  * their COFF symbol table, and the words that the loader fixes up. */
 #ifndef HFN_IMAGE_PE_H
 #define HFN_IMAGE_PE_H
@@ -21,7 +21,8 @@ enum {
 
 bool hfn_image_is_pe(const hotfn_image *image);
 
-/* The directory's bytes, as far as the file holds them, and where they begin; empty if it has none. */
+/* The directory's bytes, as far as the file holds them, and where they begin; empty if it has
+ * none. */
 hfn_span hfn_pe_directory(const hotfn_image *image, uint32_t index, uint64_t *rva);
 /* Does rva lie in the directory, as its header says? */
 bool hfn_pe_directory_has(const hotfn_image *image, uint32_t index, uint64_t rva);

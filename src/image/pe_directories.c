@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the data directories and the file header point to: the PDB that belongs to the image, the
- * COFF symbol table.  Each is read where somebody asks, with checked reads; none of them can make
+ * COFF symbol table.  Each is read on demand, with checked reads; none of them can make
  * the image unreadable.
  */
 #include "image/inside.h"

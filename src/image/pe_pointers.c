@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every address that the loader or the run-time library finds in a PE image: words with a base
- * relocation (PE Format, 'The .reloc Section'), exports, the entry point, TLS callbacks, the tables of the
- * load configuration (safe exception handlers, Control Flow Guard).  x86-64 and ARM64 code makes
- * most of its addresses itself; those are the decoder's business, handlers of exceptions are
+ * relocation (PE Format, 'The .reloc Section'), exports, the entry point, TLS callbacks, the tables
+ * of the load configuration (safe exception handlers, Control Flow Guard).  x86-64 and ARM64 code
+ * makes most of its addresses itself; those are the decoder's business, handlers of exceptions are
  * functions/bounds_pdata.c's.
  */
 #include "image/inside.h"
@@ -27,7 +27,7 @@ static const config_layout *layout_of(const hotfn_image *image)
     return image->word_bytes == 8 ? &wide : &narrow;
 }
 
-/* The load configuration as long as it says itself: older ones end earlier. */
+/* The load configuration, limited to the size in its first field: older versions are shorter. */
 static hfn_span load_config(const hotfn_image *image)
 {
     uint64_t rva;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section table (PE Format, 'Section Table').  Sections are kept in the form of ELF's, so that
- * the later stations need not know: a link address, flags, bytes in memory and bytes in the file,
- * which may be fewer (the rest is zero) or more (padding).  Windows maps each section by itself, in
- * order, so they are segments, too; the headers are mapped in front of them.
+ * The section table (PE Format, 'Section Table').  Sections are stored in the form of ELF's, so
+ * that the later folders need no special case: a link address, flags, bytes in memory and bytes in
+ * the file, which may be fewer (the rest is zero) or more (padding).  Windows maps each section by
+ * itself, in order, so they are segments, too; the headers are mapped in front of them.
  */
 #include "image/inside.h"
 #include "image/pe.h"
@@ -57,9 +57,9 @@ static header read_header(const hotfn_image *image, uint64_t at)
     return h;
 }
 
-/* What the loader makes of the numbers: VirtualSize 0 means the raw size (old linkers); raw data
- * begin at a sector, as long as pages are the unit. */
-static void adjust(header *h, const hfn_pe_headers *headers)
+/* Apply the rules of the loader: VirtualSize 0 means the raw size (old linkers), and raw data
+ * begin at a sector boundary if sections are aligned to pages. */
+static void adjust_header(header *h, const hfn_pe_headers *headers)
 {
     if (h->memory_bytes == 0) {
         h->memory_bytes = h->file_bytes;
@@ -133,7 +133,7 @@ static hotfn_status read_table(hotfn_image *image, const hfn_pe_headers *headers
     for (uint32_t i = 0; i < headers->section_count; i++) {
         uint64_t at = table_at + (uint64_t)i * ENTRY_BYTES;
         header h = read_header(image, at);
-        adjust(&h, headers);
+        adjust_header(&h, headers);
         hotfn_status status = check_header(image, &h, lowest, err);
         const char *name = status == HOTFN_OK ? name_of(image, at) : NULL;
         if (status != HOTFN_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Cached scans are untrusted like any file: who reads one checks it whole (hfn_scan_check,
- * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or none. */
+ * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or
+ *                    none. */
 #include "scan/cache.h"
 
 #include "os/os.h"

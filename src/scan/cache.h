@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache folder of scans: one file per image, named by path, size and time, replaced by rename. */
+/* The cache folder of scans: one file per image, named by path, size and time, replaced by
+ * rename. */
 #ifndef HFN_SCAN_CACHE_H
 #define HFN_SCAN_CACHE_H
 
@@ -7,8 +8,8 @@
 
 #include <hotfn/lowlevel/scan.h>
 
-/* What tells two builds of a file apart without reading it, and with it which build of ourselves reads it, and
- * whether env unpacks. */
+/* What tells two builds of a file apart without reading it, and with it which build of ourselves
+ * reads it, and whether env unpacks. */
 uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
                         const hotfn_scan_options *options, const hotfn_env *env);
 /* The cached bytes (mapped, private), or NULL. */

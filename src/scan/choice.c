@@ -110,7 +110,7 @@ static void describe_module(hotfn_record_module *out, const hotfn_scan *scan, ui
     out->function_count = flags & HOTFN_MODULE_LEFT_OUT ? 0 : h->function_count;
     out->file_device = scan->device;
     out->file_inode = scan->inode;
-    out->file_stamp = scan->is_settled ? scan->file_stamp : 0;
+    out->file_stamp = scan->stamp_is_reliable ? scan->file_stamp : 0;
     out->path = scan->path;
 }
 

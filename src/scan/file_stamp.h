@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells a file from another one: a build that was written over, or deleted and made anew, often has
- * the device and the inode of the one before. */
+/* What tells a file from another one: a build that was written over, or deleted and made anew,
+ * often has the device and the inode of the one before. */
 #ifndef HFN_FILE_STAMP_H
 #define HFN_FILE_STAMP_H
 
@@ -29,9 +29,9 @@ static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
     return hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
 }
 
-/* A file may change twice within one tick of the clock that its times are taken from (10 ms where HZ is 100):
- * a stamp taken before that is over does not tell the second change. */
-static inline bool hfn_file_is_settled(const hfn_os_file_info *file)
+/* A file may change twice within one tick of the clock that its times are taken from (10 ms where
+ * HZ is 100): a stamp taken before that is over does not tell the second change. */
+static inline bool hfn_file_stamp_is_reliable(const hfn_os_file_info *file)
 {
     const uint64_t tick_ns = 20000000;
     uint64_t changed_ns = file->changed_s * 1000000000u + file->changed_ns;

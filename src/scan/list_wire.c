@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Function lists in protobuf wire format (Protocol Buffers, 'Encoding'), by docs/hotfn.proto. Fields
- * that we do not know are passed over, as the format asks. */
+/* Function lists in protobuf wire format (Protocol Buffers, 'Encoding'), by docs/hotfn.proto.
+ * Fields that we do not know are passed over, as the format asks. */
 #include "scan/list_file.h"
 
 #include "base/status.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions of a scanned file a function list means: by place where the list knows them, by name
- * where it is text. */
+/* Which functions of a scanned file a function list means: by place where the list knows them, by
+ * name where it is text. */
 #include "base/memory.h"
 #include "base/names.h"
 #include "base/search.h"

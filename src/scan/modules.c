@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The module policy.  Where the launcher and the session knew different evidence, either suffices: a
+/* The module policy.  Where the launcher and the session knew different evidence, either suffices:
+ * a
  * module that is scanned without need costs a scan, one that is missed costs its counts. */
 #include "scan/modules.h"
 
@@ -40,7 +41,8 @@ static bool is_selected(const hfn_module_rules *rules, const hfn_module_facts *f
     return selected;
 }
 
-/* The C library has the allocator that programs use by default; others name themselves after malloc. */
+/* The C library has the allocator that programs use by default; others name themselves after
+ * malloc. */
 static bool may_hold_allocator(const char *path)
 {
     const char *file = find_file_name(path);
@@ -103,12 +105,12 @@ void hfn_known_modules_finish(hfn_known_modules *known)
 }
 
 bool hfn_known_modules_add(hfn_known_modules *known, const hfn_module_facts *facts,
-                           const hotfn_scan_info *scan, bool is_settled, uint32_t number)
+                           const hotfn_scan_info *scan, bool stamp_is_reliable, uint32_t number)
 {
     hfn_known_module module = { .file = facts->file, .number = number };
 
     /* The file of a running program cannot be written to, so its stamp holds in any case. */
-    if (!facts->is_main && !is_settled) {
+    if (!facts->is_main && !stamp_is_reliable) {
         module.file.stamp = 0;
     }
     if (scan) {

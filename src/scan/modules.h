@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The module policy: which loaded modules are scanned, what of each is hooked, which scans are refused,
- * and which modules are known already.  It is pure: the caller describes the module and the user's
- * choices as data, and no process or live record is touched.  The launcher and the in-process session
- * both decide by it.
+ * The module policy: which loaded modules are scanned, what of each is hooked, which scans are
+ * refused, and which modules are known already.  It is pure: the caller describes the module and
+ * the user's choices as data, and no process or live record is touched.  The launcher and the
+ * in-process session both decide by it.
  */
 #ifndef HFN_SCAN_MODULES_H
 #define HFN_SCAN_MODULES_H
@@ -72,14 +72,14 @@ typedef struct hfn_known_modules {
 
 void hfn_known_modules_init(hfn_known_modules *known, const hotfn_env *env);
 void hfn_known_modules_finish(hfn_known_modules *known);
-/* Remember a module; scan is NULL if it was not scanned.  is_settled: the file's stamp reveals any
- * later change (hfn_file_is_settled).  False if there is no memory. */
+/* Remember a module; scan is NULL if it was not scanned.  stamp_is_reliable: the file's stamp
+ * reveals any later change (hfn_file_stamp_is_reliable).  False if there is no memory. */
 bool hfn_known_modules_add(hfn_known_modules *known, const hfn_module_facts *facts,
-                           const hotfn_scan_info *scan, bool is_settled, uint32_t number);
+                           const hotfn_scan_info *scan, bool stamp_is_reliable, uint32_t number);
 /* The number of the module with the same unchanged file, UINT32_MAX if none is known. */
 uint32_t hfn_known_modules_find_file(const hfn_known_modules *known, const hfn_file_identity *file);
-/* The number of the module that is the same build, although its stamp cannot prove it: the file, the
- * image id and the plan are equal.  UINT32_MAX if there is none. */
+/* The number of the module that is the same build, although its stamp cannot prove it: the file,
+ * the image id and the plan are equal.  UINT32_MAX if there is none. */
 uint32_t hfn_known_modules_find_build(const hfn_known_modules *known, const hotfn_scan_info *scan);
 
 #endif

@@ -48,7 +48,7 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
         return hfn_report_error(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
                                 "the scan is inconsistent");
     }
-    if (options->cache_folder && scan->is_settled && !scan->header.lacks_names) {
+    if (options->cache_folder && scan->stamp_is_reliable && !scan->header.lacks_names) {
         hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
         if (error != 0) {
             hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
@@ -94,7 +94,7 @@ static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_e
     (*out)->device = file->device;
     (*out)->inode = file->inode;
     (*out)->file_stamp = hfn_file_stamp(file);
-    (*out)->is_settled = hfn_file_is_settled(file);
+    (*out)->stamp_is_reliable = hfn_file_stamp_is_reliable(file);
     return HOTFN_OK;
 }
 
@@ -292,7 +292,7 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
     return hfn_copy_out(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-bool hfn_scan_is_settled(const hotfn_scan *scan)
+bool hfn_scan_stamp_is_reliable(const hotfn_scan *scan)
 {
-    return scan->is_settled;
+    return scan->stamp_is_reliable;
 }

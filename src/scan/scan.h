@@ -13,12 +13,12 @@ struct hotfn_scan {
     hfn_scan_header header;
     bool is_mapped; /* block is a mapped cache file: unmapped, not freed */
     uint64_t device, inode, file_stamp;
-    bool is_settled; /* file_stamp reveals any later change of the file */
+    bool stamp_is_reliable; /* file_stamp reveals any later change of the file */
     char *path;
     size_t path_bytes;
 };
 
 /* Whether the file's stamp at the time of the scan reveals any later change. */
-bool hfn_scan_is_settled(const hotfn_scan *scan);
+bool hfn_scan_stamp_is_reliable(const hotfn_scan *scan);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which functions the user selected.  A function is included if a glob matches any of its names, and
- * one exclude glob on any of its names outweighs all include globs.
+ * Which functions the user selected.  A function is included if a glob matches any of its names,
+ * and one exclude glob on any of its names outweighs all include globs.
  */
 #include "scan/select.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A session that scans its own process.  Counts go to a live record, so that a snapshot is an ordinary record. */
+/* A session that scans its own process.  Counts go to a live record, so that a snapshot is an
+ * ordinary record. */
 #include "base/status.h"
 #include "functions/glob.h"
 #include "live/live.h"
@@ -12,7 +13,8 @@
 #include <string.h>
 
 #define DEFAULT_SLOTS (1u << 20)
-/* If calls are timed, a slot takes 92 bytes of address space per thread, or of disk if the record is durable. */
+/* If calls are timed, a slot takes 92 bytes of address space per thread, or of disk if the record
+ * is durable. */
 #define TIMED_SLOTS (1u << 17)
 #define TIMED_DURABLE_SLOTS (1u << 16)
 #define TIMED_NARROW_SLOTS (1u << 15)
@@ -106,7 +108,7 @@ static bool keep_scan(hotfn_session *s, hfn_scanned *scanned, const hfn_module_f
                       const hotfn_scan_info *info)
 {
     scanned->number = (uint32_t)s->known.count;
-    if (!hfn_known_modules_add(&s->known, facts, info, hfn_scan_is_settled(scanned->scan),
+    if (!hfn_known_modules_add(&s->known, facts, info, hfn_scan_stamp_is_reliable(scanned->scan),
                                scanned->number)) {
         return false;
     }
@@ -115,8 +117,8 @@ static bool keep_scan(hotfn_session *s, hfn_scanned *scanned, const hfn_module_f
     return true;
 }
 
-/* Check a scan and keep it, unless it is of a build that was scanned before.  Returns the scan to use,
- * or NULL with err. */
+/* Check a scan and keep it, unless it is of a build that was scanned before.  Returns the scan to
+ * use, or NULL with err. */
 static hfn_scanned *accept_scan(hotfn_session *s, hfn_scanned *scanned,
                                 const hfn_module_facts *facts, hfn_module_use use, hotfn_error *err)
 {
@@ -298,7 +300,8 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     return status;
 }
 
-/* Scan the program when the session is created, so that a map of another program is reported at once. */
+/* Scan the program when the session is created, so that a map of another program is reported at
+ * once. */
 static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, hotfn_error *err)
 {
     const char *own = hfn_os_get_program_path();

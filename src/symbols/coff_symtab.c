@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The COFF symbol table (PE Format, 'COFF Symbol Table'): 18 bytes a symbol, auxiliary ones behind
- * it.  Kept: what is defined in a section and has a name of its own.  A symbol of function type is a
+ * it.  Kept: what is defined in a section and has a name of its own.  A symbol of function type is
+ *      a
  * function, an untyped one in code a label (an import's stub, hand-written code).  There are no
  * sizes: those come from .pdata or .eh_frame.
  */

@@ -85,8 +85,8 @@ static bool same_build(const search *s, const hotfn_image *found)
     return info.id_bytes == s->info.id_bytes && memcmp(info.id, s->info.id, info.id_bytes) == 0;
 }
 
-/* found, or NULL (and found closed) if it is of another build. */
-static hotfn_image *check(const search *s, hotfn_image *found, const char *path, bool by_link)
+/* Returns found, or closes it and returns NULL if it belongs to another build. */
+static hotfn_image *check_build(const search *s, hotfn_image *found, const char *path, bool by_link)
 {
     const char *difference = NULL;
 
@@ -96,7 +96,7 @@ static hotfn_image *check(const search *s, hotfn_image *found, const char *path,
     if (!same_build(s, found)) {
         difference = "of another build (its build-id differs)";
     } else if (by_link && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc) {
-        difference = "another file than the one that .gnu_debuglink means (its CRC differs)";
+        difference = "not the file that .gnu_debuglink names (its CRC differs)";
     }
     if (!difference) {
         return found;
@@ -121,7 +121,7 @@ static hotfn_image *by_build_id(const search *s, const char *dir)
         (int)sizeof path) {
         return NULL;
     }
-    return check(s, try_open(s, path), path, false);
+    return check_build(s, try_open(s, path), path, false);
 }
 
 /* first/middle/name, where any of first and middle may be "". */
@@ -133,7 +133,7 @@ static hotfn_image *by_link(const search *s, const char *first, const char *midd
         strcmp(path, s->info.path) == 0) {
         return NULL;
     }
-    return check(s, try_open(s, path), path, true);
+    return check_build(s, try_open(s, path), path, true);
 }
 
 /* A name, padding to 4, the CRC; a name with '/' would lead out of the folders that are meant. */

@@ -14,7 +14,7 @@ struct hotfn_exports {
     uint32_t count;
 };
 
-static bool add(hotfn_exports *exports, const hfn_exports *tables, const hfn_export *e)
+static bool add_export(hotfn_exports *exports, const hfn_exports *tables, const hfn_export *e)
 {
     const hfn_library *library = NULL;
     hotfn_exported row = HOTFN_EXPORTED_INIT;
@@ -63,11 +63,11 @@ static bool add_all(hotfn_exports *exports, const hfn_exports *tables, const nam
 
     for (uint32_t i = 0; i < tables->function_count; i++) {
         uint32_t n = names->first[i];
-        if (n == 0 && hfn_exports_at(tables, i, &e) && !add(exports, tables, &e)) {
+        if (n == 0 && hfn_exports_at(tables, i, &e) && !add_export(exports, tables, &e)) {
             return false;
         }
         for (; n != 0; n = names->next[n - 1]) {
-            if (hfn_exports_named(tables, n - 1, &e) && !add(exports, tables, &e)) {
+            if (hfn_exports_named(tables, n - 1, &e) && !add_export(exports, tables, &e)) {
                 return false;
             }
         }

@@ -104,8 +104,8 @@ static bool open_library(const hfn_forwarders *f, hfn_library *library)
     return status != HOTFN_E_NO_MEMORY;
 }
 
-/* The library of that name, opened at most once; *out NULL if there are too many.  A name that would
- * lead out of the folders is that of no library. */
+/* The library of that name, opened at most once; *out NULL if there are too many.  A name that
+ * would lead out of the folders is that of no library. */
 static bool find_library(hfn_forwarders *f, const char *name, size_t length, hfn_library **out)
 {
     hfn_library made = { .image = NULL };
@@ -155,5 +155,5 @@ bool hfn_forwarders_follow(hfn_forwarders *f, const char *forward, const hfn_lib
         }
         forward = found.forward;
     }
-    return true; /* a circle */
+    return true; /* a cycle */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbols as this folder's files share them; nobody outside src/symbols includes this. */
+/* The internals of a symbol table; only the files of src/symbols include this header. */
 #ifndef HFN_SYMBOLS_INSIDE_H
 #define HFN_SYMBOLS_INSIDE_H
 
@@ -43,7 +43,8 @@ hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_sy
 /* Fill info from the image that the symbols came with; call before they are sorted. */
 void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image);
 
-/* The end of each load: sorts, then writes *out; on failure destroys symbols and passes status on. */
+/* The end of each load: sorts, then writes *out; on failure destroys symbols and passes status
+ * on. */
 hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols,
                                      hotfn_status status, hotfn_error *err);
 

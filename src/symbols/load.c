@@ -8,7 +8,7 @@
 
 #define MAX_DEBUGDATA_BYTES ((size_t)512 << 20) /* .gnu_debugdata, decompressed */
 
-static void warn(const hotfn_symbols *symbols, const hotfn_error *err)
+static void warn_skipped_file(const hotfn_symbols *symbols, const hotfn_error *err)
 {
     hfn_log_message(&symbols->table.env, HOTFN_LOG_WARNING, "%s: passed over: %s", err->file,
                     err->text);
@@ -25,7 +25,7 @@ static hotfn_status read_beside(hotfn_symbols *symbols, const hfn_symtab_reader 
         return hfn_report_error(err, status, why.file, why.offset, "%s", why.text);
     }
     if (status != HOTFN_OK) {
-        warn(symbols, &why);
+        warn_skipped_file(symbols, &why);
     }
     return HOTFN_OK;
 }
@@ -60,7 +60,7 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
     } else if (hotfn_image_open_bytes(&symbols->debugdata, symbols->debugdata_bytes,
                                       symbols->debugdata_size, ".gnu_debugdata", env,
                                       &why) != HOTFN_OK) {
-        warn(symbols, &why);
+        warn_skipped_file(symbols, &why);
     }
 }
 

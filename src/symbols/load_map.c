@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load_map: a linker map, recognised by its first lines and checked against its image,
- * as symbols. */
+/* hotfn_symbols_load_map: a linker map, recognised by its first lines and checked against its
+ * image, as symbols. */
 #include "symbols/elf_symtab.h"
 #include "symbols/map.h"
 #include "symbols/pe_exports.h"
@@ -84,7 +84,7 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
 }
 
 /* What the image itself exports joins the map: other modules may call it. */
-static hotfn_status read_exports(hfn_map *map)
+static hotfn_status read_exports(hfn_linker_map *map)
 {
     hfn_symtab_reader reader = { &map->symbols->table, map->image, map->wants_data };
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -98,7 +98,7 @@ static hotfn_status read_exports(hfn_map *map)
     return hfn_dynsym_read(&reader, map->err);
 }
 
-static void fill_info(hfn_map *map)
+static void fill_info(hfn_linker_map *map)
 {
     hotfn_symbols_info *info = &map->symbols->info;
     hotfn_image_info image = HOTFN_IMAGE_INFO_INIT;
@@ -127,7 +127,7 @@ static void drop_data(hfn_symbol_table *table)
     table->count = kept;
 }
 
-static hotfn_status read_map(hfn_map *map, hfn_span bytes)
+static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
 {
     hotfn_symbols *symbols = map->symbols;
     hotfn_status status;
@@ -159,11 +159,11 @@ static hotfn_status read_map(hfn_map *map, hfn_span bytes)
     return status == HOTFN_OK ? read_exports(map) : status;
 }
 
-/* bytes: those of symbols->file, or the caller's. */
-static hotfn_status load(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span bytes,
-                         const hotfn_image *image, uint32_t flags, hotfn_error *err)
+/* bytes: the bytes of symbols->file, or the caller's bytes. */
+static hotfn_status load_map(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span bytes,
+                             const hotfn_image *image, uint32_t flags, hotfn_error *err)
 {
-    hfn_map *map = hfn_allocate_zeroed(&symbols->table.env, sizeof *map);
+    hfn_linker_map *map = hfn_allocate_zeroed(&symbols->table.env, sizeof *map);
     hotfn_env env = symbols->table.env;
     hotfn_status status = HOTFN_E_NO_MEMORY;
 
@@ -182,9 +182,9 @@ static hotfn_status load(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span b
     return hfn_symbols_finish_load(out, symbols, status, err);
 }
 
-static hotfn_status begin(hotfn_symbols **symbols, hotfn_symbols_options *taken, const char *path,
-                          const hotfn_symbols_options *options, const hotfn_env *env,
-                          hotfn_error *err)
+static hotfn_status begin_load(hotfn_symbols **symbols, hotfn_symbols_options *taken,
+                               const char *path, const hotfn_symbols_options *options,
+                               const hotfn_env *env, hotfn_error *err)
 {
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE;
     hotfn_status status = hfn_symbols_take_options(taken, options, known, err);
@@ -208,13 +208,14 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
 
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
-    hotfn_status status = begin(&symbols, &taken, path, options, env, err);
+    hotfn_status status = begin_load(&symbols, &taken, path, options, env, err);
 
     if (status == HOTFN_OK) {
         status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
         if (status == HOTFN_OK) {
-            return load(out, symbols, (hfn_span){ symbols->file.data, symbols->file.size, false },
-                        image, taken.flags, err);
+            return load_map(out, symbols,
+                            (hfn_span){ symbols->file.data, symbols->file.size, false }, image,
+                            taken.flags, err);
         }
     }
     hotfn_symbols_destroy(symbols);
@@ -233,10 +234,10 @@ hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes
 
     hotfn_symbols_options taken;
     hotfn_symbols *symbols = NULL;
-    hotfn_status status = begin(&symbols, &taken, name ? name : "(memory)", options, env, err);
+    hotfn_status status = begin_load(&symbols, &taken, name ? name : "(memory)", options, env, err);
 
     if (status != HOTFN_OK) {
         return status;
     }
-    return load(out, symbols, (hfn_span){ bytes, byte_count, false }, image, taken.flags, err);
+    return load_map(out, symbols, (hfn_span){ bytes, byte_count, false }, image, taken.flags, err);
 }

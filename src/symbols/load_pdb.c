@@ -41,7 +41,7 @@ static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image 
                                 hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    char ours[ID_TEXT_BYTES], theirs[ID_TEXT_BYTES] = "no PDB at all";
+    char pdb_id[ID_TEXT_BYTES], image_id[ID_TEXT_BYTES] = "no PDB at all";
     hotfn_status status = HOTFN_OK;
 
     hotfn_image_get_info(image, &info);
@@ -49,19 +49,19 @@ static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image 
         if (memcmp(info.id, symbols->info.id, ID_BYTES) == 0) {
             return HOTFN_OK;
         }
-        print_id(theirs, info.id);
+        print_id(image_id, info.id);
     }
-    print_id(ours, symbols->info.id);
+    print_id(pdb_id, symbols->info.id);
     if (force) {
         hfn_log_message(
             &symbols->table.env, HOTFN_LOG_WARNING,
             "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
             "wrong",
-            symbols->info.path, info.path, theirs, ours);
+            symbols->info.path, info.path, image_id, pdb_id);
     } else {
         status = hfn_report_error(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
-                                  "another build's PDB: %s names %s, this is %s", info.path, theirs,
-                                  ours);
+                                  "another build's PDB: %s names %s, this is %s", info.path,
+                                  image_id, pdb_id);
     }
     return status;
 }
@@ -100,10 +100,11 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     return status;
 }
 
-/* path NULL: the bytes. */
-static hotfn_status load(hotfn_symbols **out, const char *path, hfn_file bytes, const char *name,
-                         const hotfn_image *image, const hotfn_symbols_options *options,
-                         const hotfn_env *env, hotfn_error *err)
+/* If path is NULL, the PDB is read from bytes. */
+static hotfn_status load_pdb(hotfn_symbols **out, const char *path, hfn_file bytes,
+                             const char *name, const hotfn_image *image,
+                             const hotfn_symbols_options *options, const hotfn_env *env,
+                             hotfn_error *err)
 {
     hotfn_symbols_options taken;
     hotfn_symbols *symbols;
@@ -140,7 +141,7 @@ hotfn_status hotfn_symbols_pdb_from_bytes(hotfn_symbols **out, const void *bytes
 
     hfn_file file = { bytes, byte_count, 0, 0 };
 
-    return load(out, NULL, file, name ? name : "(memory)", image, options, env, err);
+    return load_pdb(out, NULL, file, name ? name : "(memory)", image, options, env, err);
 }
 
 hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const hotfn_image *image,
@@ -153,5 +154,5 @@ hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const
 
     hfn_file none = { NULL, 0, 0, 0 };
 
-    return load(out, path, none, path, image, options, env, err);
+    return load_pdb(out, path, none, path, image, options, env, err);
 }

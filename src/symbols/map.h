@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the readers of linker maps share: where they put what they read, and who checks it. Addresses
- * are the map's own until hfn_map_finish makes RVAs of them. */
+/* What the readers of linker maps share: where they put what they read, and who checks it.
+ * Addresses are the map's own until hfn_map_finish makes RVAs of them. */
 #ifndef HFN_SYMBOLS_MAP_H
 #define HFN_SYMBOLS_MAP_H
 
@@ -37,14 +37,14 @@ typedef struct hfn_map_pieces {
  * the map is finished. */
 #define HFN_SYMBOL_MARK 128u
 
-/* Lines that were left out, and the first of them: told once, at the end. */
+/* The count of omitted lines and the first of them; one warning at the end reports them. */
 typedef struct hfn_map_fault {
     uint32_t count, first_line;
 } hfn_map_fault;
 
 enum { HFN_MAP_MODULE_CACHE = 256, HFN_MAP_RECENT = 65536 };
 
-typedef struct hfn_map {
+typedef struct hfn_linker_map {
     hotfn_symbols *symbols;   /* its table receives the rows       */
     const hotfn_image *image; /* NULL if it is not given         */
     hfn_map_lines lines;
@@ -68,7 +68,7 @@ typedef struct hfn_map {
     } cache[HFN_MAP_MODULE_CACHE];
     uint32_t recent[HFN_MAP_RECENT]; /* rows, by number from 1 */
     hfn_map_fault unknown, stray, overlapping, contradicting;
-} hfn_map;
+} hfn_linker_map;
 
 typedef struct hfn_map_row {
     hfn_text name;
@@ -78,36 +78,37 @@ typedef struct hfn_map_row {
 } hfn_map_row;
 
 /* The readers. Each takes the whole file. */
-hotfn_status hfn_map_read_msvc(hfn_map *map);
-hotfn_status hfn_map_read_lld(hfn_map *map); /* and mold, whose columns differ */
-hotfn_status hfn_map_read_gnu(hfn_map *map); /* and gold */
-hotfn_status hfn_map_read_apple(hfn_map *map);
+hotfn_status hfn_map_read_msvc(hfn_linker_map *map);
+hotfn_status hfn_map_read_lld(hfn_linker_map *map); /* and mold, whose columns differ */
+hotfn_status hfn_map_read_gnu(hfn_linker_map *map); /* and gold */
+hotfn_status hfn_map_read_apple(hfn_linker_map *map);
 
 /* By its first lines; NULL if it is none. *format is the name for people and for JSON. */
-typedef hotfn_status (*hfn_map_reader)(hfn_map *map);
+typedef hotfn_status (*hfn_map_reader)(hfn_linker_map *map);
 hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format);
 
 /* map_collect.c. HOTFN_E_NO_MEMORY, or HOTFN_E_LIMIT. */
-hotfn_status hfn_map_add_section(hfn_map *map, hfn_text name, uint64_t address, uint64_t byte_count,
-                                 uint32_t flags);
-hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_count,
+hotfn_status hfn_map_add_section(hfn_linker_map *map, hfn_text name, uint64_t address,
+                                 uint64_t byte_count, uint32_t flags);
+hotfn_status hfn_map_add_piece(hfn_linker_map *map, uint64_t address, uint64_t byte_count,
                                const hfn_map_section *section);
-hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name);
-/* section: what holds the row, NULL for a mark of no section. A row outside it is left out. */
-hotfn_status hfn_map_add_row(hfn_map *map, const hfn_map_row *row, const hfn_map_section *section);
+hotfn_status hfn_map_set_module(hfn_linker_map *map, hfn_text name);
+/* section contains the row; NULL for a mark without a section.  A row outside it is omitted. */
+hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
+                             const hfn_map_section *section);
 /* The source lines that follow are of the file of this name. */
-hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name);
-hotfn_status hfn_map_add_line(hfn_map *map, uint64_t address, uint32_t line);
+hotfn_status hfn_map_set_file(hfn_linker_map *map, hfn_text name);
+hotfn_status hfn_map_add_line(hfn_linker_map *map, uint64_t address, uint32_t line);
 /* An assignment of a linker script ("name = .", "PROVIDE (name = .)"); others are passed over. */
-hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text text);
-hfn_map_section *hfn_map_last_section(hfn_map *map); /* NULL if none */
+hotfn_status hfn_map_add_assignment(hfn_linker_map *map, uint64_t address, hfn_text text);
+hfn_map_section *hfn_map_last_section(hfn_linker_map *map); /* NULL if none */
 /* By the section's name, as ELF and COFF linkers use them. */
 uint32_t hfn_map_flags_of(hfn_text section_name);
-void hfn_map_note(hfn_map *map, hfn_map_fault *fault);
+void hfn_map_note(hfn_linker_map *map, hfn_map_fault *fault);
 
-/* map_finish.c: RVAs, kinds and sizes; warnings about what was left out. */
-hotfn_status hfn_map_finish(hfn_map *map);
+/* map_finish.c: compute RVAs, kinds and sizes; warn about omitted lines. */
+hotfn_status hfn_map_finish(hfn_linker_map *map);
 /* map_check.c: HOTFN_E_MISMATCH unless the image has the map's sections. */
-hotfn_status hfn_map_check(const hfn_map *map);
+hotfn_status hfn_map_check(const hfn_linker_map *map);
 
 #endif

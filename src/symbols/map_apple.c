@@ -13,7 +13,7 @@ enum { MAX_SECTIONS = 255 }; /* Mach-O's own bound: n_sect is one byte */
 enum { PART_NONE, PART_FILES, PART_SECTIONS, PART_SYMBOLS, PART_DEAD };
 
 typedef struct reader {
-    hfn_map *map;
+    hfn_linker_map *map;
     uint32_t *files; /* module numbers by file number */
     size_t capacity, count;
     const hfn_map_section *last;
@@ -30,7 +30,7 @@ static const struct {
                  { "arm64", HOTFN_MACHINE_ARM64 },
                  { "arm", HOTFN_MACHINE_ARM } };
 
-static void read_arch(hfn_map *map, hfn_text name)
+static void read_arch(hfn_linker_map *map, hfn_text name)
 {
     for (size_t i = HFN_COUNT_OF(machines); i-- > 0;) {
         if (hfn_text_begins(name, machines[i].name)) {
@@ -153,7 +153,7 @@ static hotfn_status read_section(reader *r, hfn_text line)
     for (uint32_t i = 0; i < r->map->section_count; i++) {
         if (r->map->sections[i].address == address &&
             r->map->sections[i].byte_count == byte_count) {
-            return HOTFN_OK; /* told already */
+            return HOTFN_OK; /* already known */
         }
     }
     if (r->map->section_count == MAX_SECTIONS) {
@@ -164,19 +164,19 @@ static hotfn_status read_section(reader *r, hfn_text line)
     return hfn_map_add_section(r->map, line, address, byte_count, flags_of(segment, line));
 }
 
-/* Not the end itself: there the next section begins. */
-static bool holds(const hfn_map_section *s, uint64_t address)
+/* The end is excluded: the next section may begin there. */
+static bool section_contains(const hfn_map_section *s, uint64_t address)
 {
     return address >= s->address && address - s->address < s->byte_count;
 }
 
 static const hfn_map_section *section_of(reader *r, uint64_t address)
 {
-    if (r->last && holds(r->last, address)) {
+    if (r->last && section_contains(r->last, address)) {
         return r->last;
     }
     for (uint32_t i = 0; i < r->map->section_count; i++) {
-        if (holds(&r->map->sections[i], address)) {
+        if (section_contains(&r->map->sections[i], address)) {
             return r->last = &r->map->sections[i];
         }
     }
@@ -232,13 +232,13 @@ static hotfn_status read_line(reader *r, hfn_text line)
     case PART_FILES: return read_file(r, line);
     case PART_SECTIONS: return read_section(r, line);
     case PART_SYMBOLS: return read_symbol(r, line);
-    case PART_DEAD: return HOTFN_OK; /* what was left out of the program */
+    case PART_DEAD: return HOTFN_OK; /* not linked into the program */
     default: hfn_map_note(r->map, &r->map->unknown); return HOTFN_OK;
     }
 }
 
 /* A program has its first 4 GiB (32-bit: a page or four) unmapped; a library begins at 0. */
-static void find_base(hfn_map *map)
+static void find_base(hfn_linker_map *map)
 {
     uint64_t lowest = UINT64_MAX;
     bool wide = map->machine == HOTFN_MACHINE_X86_64 || map->machine == HOTFN_MACHINE_ARM64;
@@ -254,7 +254,7 @@ static void find_base(hfn_map *map)
     }
 }
 
-hotfn_status hfn_map_read_apple(hfn_map *map)
+hotfn_status hfn_map_read_apple(hfn_linker_map *map)
 {
     reader r = { .map = map };
     hotfn_status status = HOTFN_OK;

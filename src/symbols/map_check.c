@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is this map the image's? Its sections must lie where the image's do: by name in ELF files and GNU
- * ld's PE files, by number in Microsoft's; the entry point must be the same, and so must the time
- * stamp where both have one. Names inside of functions are told later, by unwind data.
+ * Checks that the map belongs to the image.  Its sections must lie where the image's do: by name in
+ * ELF files and GNU ld's PE files, by number in Microsoft's; the entry point must be the same, and
+ * so must the time stamp where both have one. Names inside of functions are detected later, by
+ * unwind data.
  */
 #include "symbols/map.h"
 
@@ -10,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static hotfn_status mismatch(const hfn_map *map, const char *what, uint64_t in_map,
-                             uint64_t in_image)
+static hotfn_status fail_mismatch(const hfn_linker_map *map, const char *what, uint64_t in_map,
+                                  uint64_t in_image)
 {
     return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
                             "the map of another build: %s is 0x%" PRIx64 " in it, 0x%" PRIx64
@@ -31,14 +32,14 @@ static bool find_named(const hotfn_image *image, hfn_text name, hotfn_section *o
 }
 
 /* A PE file may round sizes up to its file alignment, a map may not. */
-static bool same_size(const hfn_map *map, uint64_t a, uint64_t b)
+static bool same_size(const hfn_linker_map *map, uint64_t a, uint64_t b)
 {
     uint64_t slack = map->image_format == HOTFN_FORMAT_PE ? 0xfff : 0;
 
     return a == b || (a + slack >= b && b + slack >= a);
 }
 
-static hotfn_status check_section(const hfn_map *map, const hfn_map_section *s,
+static hotfn_status check_section(const hfn_linker_map *map, const hfn_map_section *s,
                                   const hotfn_section *in_image)
 {
     char what[80];
@@ -46,16 +47,16 @@ static hotfn_status check_section(const hfn_map *map, const hfn_map_section *s,
 
     if (s->address - map->base != in_image->rva) {
         snprintf(what, sizeof what, "the place of %.*s", length, s->name.at);
-        return mismatch(map, what, s->address - map->base, in_image->rva);
+        return fail_mismatch(map, what, s->address - map->base, in_image->rva);
     }
     if (!same_size(map, s->byte_count, in_image->byte_count)) {
         snprintf(what, sizeof what, "the size of %.*s", length, s->name.at);
-        return mismatch(map, what, s->byte_count, in_image->byte_count);
+        return fail_mismatch(map, what, s->byte_count, in_image->byte_count);
     }
     return HOTFN_OK;
 }
 
-static hotfn_status check_by_name(const hfn_map *map)
+static hotfn_status check_by_name(const hfn_linker_map *map)
 {
     hotfn_status status = HOTFN_OK;
 
@@ -71,8 +72,8 @@ static hotfn_status check_by_name(const hfn_map *map)
             }
         } else if (s->flags & HFN_MAP_CODE && s->byte_count &&
                    !hfn_image_is_code(map->image, s->address - map->base)) {
-            status =
-                mismatch(map, "a section of code that the image lacks, its place", s->address, 0);
+            status = fail_mismatch(map, "a section of code that the image lacks, its place",
+                                   s->address, 0);
         }
     }
     return status;
@@ -80,7 +81,7 @@ static hotfn_status check_by_name(const hfn_map *map)
 
 /* Segment n of a map is section n of the image. A map does not list segments that nothing named is
  * in. */
-static hotfn_status check_by_number(const hfn_map *map)
+static hotfn_status check_by_number(const hfn_linker_map *map)
 {
     hotfn_status status = HOTFN_OK;
 
@@ -91,8 +92,8 @@ static hotfn_status check_by_number(const hfn_map *map)
             continue;
         }
         if (hotfn_image_get_section(map->image, i, &in_image) != HOTFN_OK) {
-            return mismatch(map, "the number of sections", map->section_count,
-                            hotfn_image_get_section_count(map->image));
+            return fail_mismatch(map, "the number of sections", map->section_count,
+                                 hotfn_image_get_section_count(map->image));
         }
         if (s->address - map->base != in_image.rva || s->byte_count > in_image.byte_count + 0xfff) {
             status = check_section(map, s, &in_image);
@@ -110,21 +111,21 @@ static bool read_timestamp(const hotfn_image *image, uint32_t *out)
            hfn_span_u32(hfn_image_file(image), (uint64_t)header + 8, out);
 }
 
-static hotfn_status check_numbers(const hfn_map *map, const hotfn_image_info *info)
+static hotfn_status check_numbers(const hfn_linker_map *map, const hotfn_image_info *info)
 {
     uint32_t timestamp = 0;
 
     if (map->has_entry && info->entry_rva && map->entry - map->base != info->entry_rva) {
-        return mismatch(map, "the entry point", map->entry - map->base, info->entry_rva);
+        return fail_mismatch(map, "the entry point", map->entry - map->base, info->entry_rva);
     }
     if (map->has_timestamp && info->format == HOTFN_FORMAT_PE &&
         read_timestamp(map->image, &timestamp) && timestamp != map->timestamp) {
-        return mismatch(map, "the time stamp", map->timestamp, timestamp);
+        return fail_mismatch(map, "the time stamp", map->timestamp, timestamp);
     }
     return HOTFN_OK;
 }
 
-static hotfn_status check(const hfn_map *map)
+static hotfn_status check_sections_and_entry(const hfn_linker_map *map)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_status status;
@@ -135,24 +136,24 @@ static hotfn_status check(const hfn_map *map)
                                 "the map of another kind of file than %.200s", info.path);
     }
     if (map->machine != HOTFN_MACHINE_OTHER && map->machine != info.machine) {
-        return mismatch(map, "the machine (HOTFN_MACHINE_*)", map->machine, info.machine);
+        return fail_mismatch(map, "the machine (HOTFN_MACHINE_*)", map->machine, info.machine);
     }
     status = map->by_number ? check_by_number(map) : check_by_name(map);
     return status == HOTFN_OK ? check_numbers(map, &info) : status;
 }
 
-hotfn_status hfn_map_check(const hfn_map *map)
+hotfn_status hfn_map_check(const hfn_linker_map *map)
 {
     hotfn_error kept = HOTFN_ERROR_INIT;
     hotfn_status status;
-    hfn_map forced;
+    hfn_linker_map forced;
 
     if (!map->image || !map->forced) {
-        return map->image ? check(map) : HOTFN_OK;
+        return map->image ? check_sections_and_entry(map) : HOTFN_OK;
     }
     forced = *map;
     forced.err = &kept;
-    status = check(&forced);
+    status = check_sections_and_entry(&forced);
     if (status != HOTFN_OK) {
         hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: taken all the same: %s",
                         map->lines.path, kept.text);

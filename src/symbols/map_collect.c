@@ -5,13 +5,13 @@
 
 #include <string.h>
 
-static hotfn_status no_memory(const hfn_map *map)
+static hotfn_status no_memory(const hfn_linker_map *map)
 {
     return hfn_report_error(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
                             "no memory for its symbols");
 }
 
-void hfn_map_note(hfn_map *map, hfn_map_fault *fault)
+void hfn_map_note(hfn_linker_map *map, hfn_map_fault *fault)
 {
     if (fault->count++ == 0) {
         fault->first_line = map->lines.number;
@@ -54,13 +54,13 @@ uint32_t hfn_map_flags_of(hfn_text name)
     return is_unloaded(name) ? HFN_MAP_UNLOADED : 0;
 }
 
-hfn_map_section *hfn_map_last_section(hfn_map *map)
+hfn_map_section *hfn_map_last_section(hfn_linker_map *map)
 {
     return map->section_count ? &map->sections[map->section_count - 1] : NULL;
 }
 
-hotfn_status hfn_map_add_section(hfn_map *map, hfn_text name, uint64_t address, uint64_t byte_count,
-                                 uint32_t flags)
+hotfn_status hfn_map_add_section(hfn_linker_map *map, hfn_text name, uint64_t address,
+                                 uint64_t byte_count, uint32_t flags)
 {
     if (map->section_count == UINT32_MAX - 1 ||
         !hfn_grow_array(&map->symbols->table.env, (void **)&map->sections, &map->section_capacity,
@@ -84,7 +84,7 @@ static uint8_t kind_in(const hfn_map_section *section)
     return section->flags & HFN_MAP_STUBS ? HOTFN_SYMBOL_THUNK : HOTFN_SYMBOL_FUNCTION;
 }
 
-hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_count,
+hotfn_status hfn_map_add_piece(hfn_linker_map *map, uint64_t address, uint64_t byte_count,
                                const hfn_map_section *section)
 {
     if (byte_count == 0 || byte_count > UINT64_MAX - address) {
@@ -106,7 +106,7 @@ hotfn_status hfn_map_add_piece(hfn_map *map, uint64_t address, uint64_t byte_cou
 }
 
 /* NULL if there is no memory, or if name holds a NUL, which no linker writes. */
-static const char *copy_name(hfn_map *map, hfn_text name, hotfn_status *status)
+static const char *copy_name(hfn_linker_map *map, hfn_text name, hotfn_status *status)
 {
     const char *copy;
 
@@ -121,7 +121,7 @@ static const char *copy_name(hfn_map *map, hfn_text name, hotfn_status *status)
     return copy;
 }
 
-static size_t hash(hfn_text name)
+static size_t hash_name(hfn_text name)
 {
     uint32_t value = 2166136261u; /* FNV-1a of the tail: folders are alike */
     const char *from = hfn_text_length(name) > 24 ? name.end - 24 : name.at;
@@ -132,13 +132,13 @@ static size_t hash(hfn_text name)
     return (value ^ value >> 16) % HFN_MAP_MODULE_CACHE;
 }
 
-static bool same(hfn_text a, hfn_text b)
+static bool equals_text(hfn_text a, hfn_text b)
 {
     return hfn_text_length(a) == hfn_text_length(b) &&
            (a.at == b.at || memcmp(a.at, b.at, hfn_text_length(a)) == 0);
 }
 
-hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name)
+hotfn_status hfn_map_set_module(hfn_linker_map *map, hfn_text name)
 {
     hotfn_status status = HOTFN_OK;
     const char *copy;
@@ -148,8 +148,8 @@ hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name)
     if (hfn_text_length(name) == 0) {
         return HOTFN_OK;
     }
-    place = hash(name);
-    if (map->cache[place].number == 0 || !same(map->cache[place].name, name)) {
+    place = hash_name(name);
+    if (map->cache[place].number == 0 || !equals_text(map->cache[place].name, name)) {
         copy = copy_name(map, name, &status);
         if (!copy) {
             return status;
@@ -164,9 +164,9 @@ hotfn_status hfn_map_set_module(hfn_map *map, hfn_text name)
     return HOTFN_OK;
 }
 
-/* Where a row like this one was put last. lld-link writes a symbol once for each object that has it;
- * seeing that here is cheaper than sorting the doubles out. */
-static uint32_t *recent_place(hfn_map *map, const hfn_map_row *row)
+/* Where a row like this one was put last. lld-link writes a symbol once for each object that has
+ * it; seeing that here is cheaper than sorting the doubles out. */
+static uint32_t *recent_place(hfn_linker_map *map, const hfn_map_row *row)
 {
     uint64_t key = row->address * 0x9e3779b97f4a7c15u + hfn_text_length(row->name);
 
@@ -176,7 +176,8 @@ static uint32_t *recent_place(hfn_map *map, const hfn_map_row *row)
     return &map->recent[(key * 0x9e3779b97f4a7c15u) >> 48];
 }
 
-static bool is_double(const hfn_map *map, const hfn_map_row *row, uint32_t number, uint8_t kind)
+static bool is_double(const hfn_linker_map *map, const hfn_map_row *row, uint32_t number,
+                      uint8_t kind)
 {
     const hfn_symbol *s = &map->symbols->table.items[number - 1];
     size_t length = hfn_text_length(row->name);
@@ -186,7 +187,8 @@ static bool is_double(const hfn_map *map, const hfn_map_row *row, uint32_t numbe
            memcmp(s->name, row->name.at, length) == 0;
 }
 
-hotfn_status hfn_map_add_row(hfn_map *map, const hfn_map_row *row, const hfn_map_section *section)
+hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
+                             const hfn_map_section *section)
 {
     uint32_t *recent = recent_place(map, row);
     hfn_symbol s = { .rva = row->address, .byte_count = row->byte_count, .flags = row->flags };
@@ -237,7 +239,7 @@ static hfn_text assigned_name(hfn_text text)
     return name;
 }
 
-hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text text)
+hotfn_status hfn_map_add_assignment(hfn_linker_map *map, uint64_t address, hfn_text text)
 {
     hfn_map_row row = { assigned_name(text), address, 0, HOTFN_SYMBOL_DATA,
                         HOTFN_SYMBOL_GLOBAL | HFN_SYMBOL_MARK };
@@ -253,7 +255,7 @@ hotfn_status hfn_map_add_assignment(hfn_map *map, uint64_t address, hfn_text tex
     return status;
 }
 
-hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name)
+hotfn_status hfn_map_set_file(hfn_linker_map *map, hfn_text name)
 {
     hotfn_status status = HOTFN_OK;
     const char *copy = copy_name(map, name, &status);
@@ -270,7 +272,7 @@ hotfn_status hfn_map_set_file(hfn_map *map, hfn_text name)
                                                                             : no_memory(map);
 }
 
-hotfn_status hfn_map_add_line(hfn_map *map, uint64_t address, uint32_t line)
+hotfn_status hfn_map_add_line(hfn_linker_map *map, uint64_t address, uint32_t line)
 {
     return hfn_map_lines_add(map->source_lines, address, line) ? HOTFN_OK : no_memory(map);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what a map says to symbols: addresses become RVAs, kinds follow the image where there is one,
- * and a size that the map lacks is the way to the next symbol, clipped by the piece that an object
- * gave, or by the section. Such sizes are marked: unwind data know better (src/functions).
+ * From what a map says to symbols: addresses become RVAs, kinds follow the image where there is
+ * one, and a size that the map lacks is the way to the next symbol, clipped by the piece that an
+ * object gave, or by the section. Such sizes are marked: unwind data know better (src/functions).
  */
 #include "symbols/map.h"
 
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void tell(const hfn_map *map, const hfn_map_fault *fault, const char *what)
+static void warn_fault(const hfn_linker_map *map, const hfn_map_fault *fault, const char *what)
 {
     if (fault->count) {
         hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING,
@@ -20,12 +20,13 @@ static void tell(const hfn_map *map, const hfn_map_fault *fault, const char *wha
     }
 }
 
-static void tell_faults(const hfn_map *map)
+static void warn_faults(const hfn_linker_map *map)
 {
-    tell(map, &map->unknown, "are not understood and left out");
-    tell(map, &map->stray, "name an address outside of their section and are left out");
-    tell(map, &map->contradicting, "contradict others of the same section and are left out");
-    tell(map, &map->overlapping, "give the same bytes to two objects; sizes there may be short");
+    warn_fault(map, &map->unknown, "are not understood and are omitted");
+    warn_fault(map, &map->stray, "name an address outside of their section and are omitted");
+    warn_fault(map, &map->contradicting, "contradict others of the same section and are omitted");
+    warn_fault(map, &map->overlapping,
+               "give the same bytes to two objects; sizes there may be short");
 }
 
 static bool piece_before(const void *left, const void *right)
@@ -36,13 +37,13 @@ static bool piece_before(const void *left, const void *right)
 }
 
 /* By address. False if there is no memory. */
-static bool sort_ranges(hfn_map *map, hfn_map_pieces *ranges)
+static bool sort_ranges(hfn_linker_map *map, hfn_map_pieces *ranges)
 {
     return hfn_sort_array(&map->symbols->table.env, (void **)&ranges->items, ranges->capacity,
                           ranges->count, sizeof *ranges->items, piece_before);
 }
 
-static void find_overlaps(hfn_map *map)
+static void find_overlaps(hfn_linker_map *map)
 {
     for (uint32_t i = 1; i < map->pieces.count; i++) {
         const hfn_map_piece *a = &map->pieces.items[i - 1], *b = &map->pieces.items[i];
@@ -53,8 +54,8 @@ static void find_overlaps(hfn_map *map)
     }
 }
 
-/* The lowest page of a section, where nothing better is known. */
-static void settle_base(hfn_map *map)
+/* If the map names no base, use the lowest page that a section begins in. */
+static void find_image_base(hfn_linker_map *map)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     uint64_t lowest = UINT64_MAX;
@@ -74,7 +75,7 @@ static void settle_base(hfn_map *map)
     }
 }
 
-static uint8_t kind_by_image(const hfn_map *map, const hfn_symbol *s)
+static uint8_t kind_by_image(const hfn_linker_map *map, const hfn_symbol *s)
 {
     bool code = hfn_image_is_code(map->image, s->rva);
 
@@ -93,7 +94,7 @@ static void give_size(hfn_symbol *s, uint64_t byte_count)
     s->flags &= (uint8_t)~HFN_SYMBOL_MARK;
 }
 
-static void make_rvas(hfn_map *map)
+static void make_rvas(hfn_linker_map *map)
 {
     hfn_symbol_table *table = &map->symbols->table;
     uint32_t kept = 0;
@@ -115,7 +116,7 @@ static void make_rvas(hfn_map *map)
 }
 
 /* Sections become ranges like pieces, by address; what takes no room among them goes. */
-static bool sort_sections(hfn_map *map, hfn_map_pieces *out)
+static bool sort_sections(hfn_linker_map *map, hfn_map_pieces *out)
 {
     memset(out, 0, sizeof *out);
     for (uint32_t i = 0; i < map->section_count; i++) {
@@ -143,7 +144,7 @@ static uint64_t end_around(const hfn_map_pieces *ranges, uint32_t *at, uint64_t 
                                                                         : 0;
 }
 
-static void give_sizes(hfn_map *map, const hfn_map_pieces *sections)
+static void give_sizes(hfn_linker_map *map, const hfn_map_pieces *sections)
 {
     hfn_symbol_table *table = &map->symbols->table;
     uint32_t piece = 0, section = 0;
@@ -165,16 +166,16 @@ static void give_sizes(hfn_map *map, const hfn_map_pieces *sections)
     }
 }
 
-hotfn_status hfn_map_finish(hfn_map *map)
+hotfn_status hfn_map_finish(hfn_linker_map *map)
 {
     hfn_map_pieces sections = { NULL, 0, 0 };
     hotfn_status status;
     bool good;
 
-    settle_base(map);
+    find_image_base(map);
     good = sort_ranges(map, &map->pieces);
     find_overlaps(map);
-    tell_faults(map);
+    warn_faults(map);
     if (good) {
         status = hfn_map_check(map);
         if (status != HOTFN_OK) {

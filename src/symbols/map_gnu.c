@@ -15,7 +15,7 @@ static const char margin[] = "                "; /* 16: of what belongs to the l
 enum { PENDING_NONE, PENDING_OUT, PENDING_IN };
 
 typedef struct reader {
-    hfn_map *map;
+    hfn_linker_map *map;
     bool in_map; /* behind the heading */
     int pending; /* a name whose numbers stand in the next line */
     hfn_text name;
@@ -114,7 +114,7 @@ static bool is_other(hfn_text line)
 }
 
 /* OUTPUT(game elf64-x86-64) */
-static void read_output(hfn_map *map, hfn_text line)
+static void read_output(hfn_linker_map *map, hfn_text line)
 {
     static const struct {
         const char *target;
@@ -164,7 +164,7 @@ static hotfn_status read_out(reader *r, hfn_text line)
 }
 
 /* The image base, where a line of the script gives it away. */
-static void look_for_base(hfn_map *map, uint64_t address, hfn_text text)
+static void look_for_base(hfn_linker_map *map, uint64_t address, hfn_text text)
 {
     if (hfn_text_begins(text, "__image_base__ = ")) {
         map->base = address;
@@ -259,7 +259,7 @@ static hotfn_status read_line(reader *r, hfn_text line)
 }
 
 /* Without a script's word for it: the page of the first thing that is loaded. */
-static void find_base(hfn_map *map)
+static void find_base(hfn_linker_map *map)
 {
     uint64_t lowest = UINT64_MAX;
 
@@ -277,7 +277,7 @@ static void find_base(hfn_map *map)
     map->has_base = true;
 }
 
-hotfn_status hfn_map_read_gnu(hfn_map *map)
+hotfn_status hfn_map_read_gnu(hfn_linker_map *map)
 {
     reader r = { .map = map };
     hotfn_status status = HOTFN_OK;

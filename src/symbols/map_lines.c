@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map tells where each line begins, not how far it goes: a line reaches to the next one, but never
- * beyond its symbol, because what lies behind may have been compiled without lines.
+ * A map gives the beginning of each line but not its end.  A line ends where the next one begins,
+ * or at the end of its symbol, since the code behind may have been compiled without lines.
  */
 #include "symbols/map_lines.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Source lines that a linker map tells (Microsoft's, /MAPINFO:LINES): a table by address. */
+/* Source lines of a linker map (Microsoft's, /MAPINFO:LINES): a table by address. */
 #ifndef HFN_SYMBOLS_MAP_LINES_H
 #define HFN_SYMBOLS_MAP_LINES_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of LLVM's lld for ELF (columns VMA LMA Size Align), of lld-link /lldmap and lld's -Map for PE
- * (Address Size Align, distances from the image base), and of mold (VMA Size Align, sizes decimal).
- * Behind the columns the depth of a line says what it is: 0 blanks an output section, 8 an input
- * section `file:(section)`, 16 a symbol. Only lld for ELF knows the sizes of symbols. Sources: the
- * documents of lld and mold on -Map; the rest by their output.
+ * Maps of LLVM's lld for ELF (columns VMA LMA Size Align), of lld-link /lldmap and lld's -Map for
+ * PE (Address Size Align, distances from the image base), and of mold (VMA Size Align, sizes
+ * decimal). Behind the columns the depth of a line says what it is: 0 blanks an output section, 8
+ * an input section `file:(section)`, 16 a symbol. Only lld for ELF knows the sizes of symbols.
+ * Sources: the documents of lld and mold on -Map; the rest by their output.
  */
 #include "symbols/map.h"
 
@@ -68,7 +68,7 @@ static bool is_assignment(hfn_text text)
     return hfn_text_begins(text, " = ") || hfn_text_begins(text, " (");
 }
 
-static hotfn_status read_out(hfn_map *map, int kind, const columns *c)
+static hotfn_status read_out(hfn_linker_map *map, int kind, const columns *c)
 {
     uint32_t flags = hfn_map_flags_of(c->text);
 
@@ -87,7 +87,7 @@ static hotfn_status read_out(hfn_map *map, int kind, const columns *c)
     return hfn_map_add_section(map, c->text, c->address, c->byte_count, flags);
 }
 
-static hotfn_status read_in(hfn_map *map, const columns *c)
+static hotfn_status read_in(hfn_linker_map *map, const columns *c)
 {
     hfn_map_section *section = hfn_map_last_section(map);
     hotfn_status status;
@@ -102,7 +102,7 @@ static hotfn_status read_in(hfn_map *map, const columns *c)
     return hfn_map_add_piece(map, c->address, c->byte_count, section);
 }
 
-static hotfn_status read_symbol(hfn_map *map, int kind, const columns *c)
+static hotfn_status read_symbol(hfn_linker_map *map, int kind, const columns *c)
 {
     hfn_map_row row = { .name = c->text, .address = c->address };
     const hfn_map_section *section = hfn_map_last_section(map);
@@ -135,7 +135,7 @@ static int columns_of(hfn_text line)
     return hfn_text_begins(line, "LMA ") ? COLUMNS_ELF : -1;
 }
 
-static hotfn_status read_line(hfn_map *map, int kind, hfn_text line)
+static hotfn_status read_line(hfn_linker_map *map, int kind, hfn_text line)
 {
     columns c = { 0 };
 
@@ -159,7 +159,7 @@ static hotfn_status read_line(hfn_map *map, int kind, hfn_text line)
     return HOTFN_OK;
 }
 
-hotfn_status hfn_map_read_lld(hfn_map *map)
+hotfn_status hfn_map_read_lld(hfn_linker_map *map)
 {
     hotfn_status status = HOTFN_OK;
     hfn_text line;

@@ -2,9 +2,9 @@
 /*
  * Maps of Microsoft's linker and of lld-link /map. Two tables: groups with their class (CODE or
  * DATA), and publics as `seg:offset name address flags object`, then static symbols in the same
- * form. Flags: 'f' a function, 'i' inline (a folded COMDAT). Names wider than their column leave one
- * blank, so the address is found as the first word of 8 or 16 hexadecimal digits behind the name.
- * Old linkers (/MAPINFO:LINES) add tables of lines, `line seg:offset` up to four a row.
+ * form. Flags: 'f' a function, 'i' inline (a folded COMDAT). Names wider than their column leave
+ * one blank, so the address is found as the first word of 8 or 16 hexadecimal digits behind the
+ * name. Old linkers (/MAPINFO:LINES) add tables of lines, `line seg:offset` up to four a row.
  * Source: Microsoft Learn, '/MAP (Generate Mapfile)'; lld-link writes no 'f'.
  */
 #include "symbols/map.h"
@@ -21,7 +21,7 @@ typedef struct group {
 enum { PART_GROUPS, PART_ROWS, PART_LINES, PART_OTHER };
 
 typedef struct reader {
-    hfn_map *map; /* its sections are the segments, by number from 1 */
+    hfn_linker_map *map; /* its sections are the segments, by number from 1 */
     group *groups;
     size_t capacity, count; /* groups by segment and offset */
     uint64_t entry_segment, entry_offset;
@@ -43,7 +43,7 @@ static bool take_place(hfn_text *text, uint64_t *number, uint64_t *offset)
     return true;
 }
 
-/* Segments up to number; a segment is UNLOADED until a row has told its address. */
+/* Adds segments up to number; a segment is UNLOADED until a row gives its address. */
 static hotfn_status add_segments(reader *r, uint64_t number, hfn_text name)
 {
     hotfn_status status = HOTFN_OK;
@@ -132,8 +132,8 @@ static bool take_name(hfn_text *text, hfn_text *name, uint64_t *address)
     return false;
 }
 
-/* The first row of a segment tells where it lies; all others must agree. */
-static bool place(reader *r, uint64_t number, uint64_t offset, uint64_t address)
+/* The first row of a segment determines its address; all other rows must agree. */
+static bool place_segment(reader *r, uint64_t number, uint64_t offset, uint64_t address)
 {
     hfn_map_section *s = &r->map->sections[number - 1];
 
@@ -186,7 +186,7 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!place(r, number, offset, row.address)) {
+    if (!place_segment(r, number, offset, row.address)) {
         hfn_map_note(r->map, &r->map->contradicting);
         return HOTFN_OK;
     }
@@ -216,7 +216,8 @@ static hotfn_status read_lines(reader *r, hfn_text text)
         }
         if (number == 0 || number > r->map->section_count ||
             r->map->sections[number - 1].flags & HFN_MAP_UNLOADED) {
-            hfn_map_note(r->map, &r->map->stray); /* no public told where that segment lies */
+            hfn_map_note(r->map,
+                         &r->map->stray); /* no public symbol gave the address of that segment */
             return HOTFN_OK;
         }
         status =
@@ -247,7 +248,7 @@ static hotfn_status begin_lines(reader *r, hfn_text text)
 /* Lines that begin a part; false if this is none. */
 static bool read_heading(reader *r, hfn_text text, hotfn_status *status)
 {
-    hfn_map *map = r->map;
+    hfn_linker_map *map = r->map;
     uint64_t value = 0;
 
     if (hfn_text_take(&text, "Timestamp is ") && hfn_text_take_hex(&text, &value)) {
@@ -302,8 +303,8 @@ static hotfn_status read_line(reader *r, hfn_text line)
     return HOTFN_OK;
 }
 
-/* Without a single 'f' the map is lld's, and code is functions. */
-static void settle_kinds(const reader *r)
+/* A map without a single 'f' was written by lld: all of its symbols in code are functions. */
+static void resolve_kinds(const reader *r)
 {
     hfn_symbol_table *table = &r->map->symbols->table;
 
@@ -314,9 +315,9 @@ static void settle_kinds(const reader *r)
     }
 }
 
-static void settle_entry(const reader *r)
+static void resolve_entry(const reader *r)
 {
-    hfn_map *map = r->map;
+    hfn_linker_map *map = r->map;
 
     if (!r->has_entry || r->entry_segment == 0 || r->entry_segment > map->section_count ||
         map->sections[r->entry_segment - 1].flags & HFN_MAP_UNLOADED) {
@@ -340,7 +341,7 @@ static hotfn_status add_pieces(const reader *r)
     return status;
 }
 
-hotfn_status hfn_map_read_msvc(hfn_map *map)
+hotfn_status hfn_map_read_msvc(hfn_linker_map *map)
 {
     reader r = { .map = map };
     hotfn_status status = HOTFN_OK;
@@ -357,8 +358,8 @@ hotfn_status hfn_map_read_msvc(hfn_map *map)
     if (status == HOTFN_OK) {
         status = add_pieces(&r);
     }
-    settle_kinds(&r);
-    settle_entry(&r);
+    resolve_kinds(&r);
+    resolve_entry(&r);
     hfn_free_memory(&map->symbols->table.env, r.groups, r.capacity * sizeof *r.groups);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines and words. A line has a bound: no linker writes a longer one, and so a gigabyte without a
- * line end is told at once and not after reading it. */
+/* Lines and words.  The length of a line is bounded: no linker writes a longer line, and a gigabyte
+ * without a line end is refused at once instead of after reading it. */
 #include "symbols/map_text.h"
 
 #include "base/status.h"

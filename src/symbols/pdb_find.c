@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the PDB of an image lies, in this order: beside the image, by the name that the linker wrote
- * into it and by the image's own name; then in each folder that the caller gave, plainly and in the
- * layout of a symbol store, NAME/GUIDAGE/NAME (Microsoft, 'SymStore': two-tier stores are not
- * followed).  A name is tried as it stands and in small letters: Windows does not tell them apart.
+ * Where the PDB of an image lies, in this order: beside the image, by the name that the linker
+ * wrote into it and by the image's own name; then in each folder that the caller gave, plainly and
+ * in the layout of a symbol store, NAME/GUIDAGE/NAME (Microsoft, 'SymStore': two-tier stores are
+ * not
+ * followed).  A name is tried unchanged and in lower case: Windows ignores case.
  */
 #include "symbols/pdb_find.h"
 
@@ -140,7 +141,7 @@ hotfn_status hfn_pdb_find(hotfn_symbols **out, const hotfn_image *image,
     hfn_pe_pdb pdb;
 
     if (!hfn_pe_pdb_of(image, &pdb)) {
-        return HOTFN_OK; /* without GUID no PDB could be told to be its */
+        return HOTFN_OK; /* without a GUID no PDB can be matched */
     }
     set_store(&s, &pdb);
     set_name(&s.names[0], base_name(pdb.path), strlen(base_name(pdb.path)), "");

@@ -39,8 +39,8 @@ hfn_pdb_lines *hfn_pdb_lines_new(const hotfn_env *env)
     return lines;
 }
 
-/* As if nobody had asked yet. */
-static void forget(hfn_pdb_lines *lines)
+/* Returns to the state before the first query. */
+static void forget_lines(hfn_pdb_lines *lines)
 {
     const hotfn_env *env = &lines->env;
 
@@ -68,12 +68,12 @@ void hfn_pdb_lines_destroy(void *state)
         return;
     }
     env = lines->env;
-    forget(lines);
+    forget_lines(lines);
     hfn_pdb_close(&lines->pdb);
     hfn_free_memory(&env, lines, sizeof *lines);
 }
 
-static void warn(const hfn_pdb_lines *lines, const hotfn_error *why)
+static void warn_skipped_lines(const hfn_pdb_lines *lines, const hotfn_error *why)
 {
     hfn_log_message(&lines->env, HOTFN_LOG_WARNING, "%s: offset %llu: lines passed over: %s",
                     why->file, (unsigned long long)why->offset, why->text);
@@ -97,7 +97,7 @@ static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, ui
     c.bytes = hfn_pdb_u32(header, 8);
     if (!hfn_pdb_source_rva(&lines->pdb.addresses, hfn_pdb_u16(header, 4), hfn_pdb_u32(header, 0),
                             &c.source)) {
-        return HOTFN_OK; /* of code that the linker left out */
+        return HOTFN_OK; /* code that the linker discarded */
     }
     if (lines->contribution_count == UINT32_MAX - 1 ||
         !hfn_grow_array(&lines->env, (void **)&lines->contributions, &lines->contribution_capacity,
@@ -201,7 +201,7 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
     hotfn_status status = open_names(lines, &err);
 
     if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
-        warn(lines, &err);
+        warn_skipped_lines(lines, &err);
     }
     lines->files = hfn_allocate_zeroed(&lines->env, lines->pdb.module_count * sizeof *lines->files);
     if (!lines->files) {
@@ -210,13 +210,13 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
     for (uint32_t i = 0; status != HOTFN_E_NO_MEMORY && i < lines->pdb.module_count; i++) {
         status = index_module(lines, i, &err);
         if (status != HOTFN_OK && status != HOTFN_E_NO_MEMORY) {
-            warn(lines, &err);
+            warn_skipped_lines(lines, &err);
         }
     }
     if (status == HOTFN_E_NO_MEMORY ||
         !hfn_sort_array(&lines->env, (void **)&lines->contributions, lines->contribution_capacity,
                         lines->contribution_count, sizeof *lines->contributions, comes_before)) {
-        forget(lines);
+        forget_lines(lines);
         return HOTFN_E_NO_MEMORY;
     }
     lines->is_indexed = true;
@@ -255,7 +255,8 @@ static bool line_before(const void *left, const void *right)
     return a->offset < b->offset;
 }
 
-/* Blocks, one a file: the file's place in the list, how many lines, how many bytes; lines; columns. */
+/* Blocks, one a file: the file's place in the list, how many lines, how many bytes; lines;
+ * columns. */
 static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
 {
     uint64_t entry_bytes = LINE_BYTES + (hfn_pdb_u16(table, 6) & HAS_COLUMNS ? COLUMN_BYTES : 0);
@@ -284,7 +285,7 @@ static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
     return HOTFN_OK;
 }
 
-static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
+static hotfn_status decode_contribution(hfn_pdb_lines *lines, uint32_t index)
 {
     const hfn_pdb_contribution *c = &lines->contributions[index];
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -306,7 +307,7 @@ static hotfn_status decode(hfn_pdb_lines *lines, uint32_t index)
         if (status == HOTFN_E_FORMAT) {
             lines->line_count = 0;
             hfn_pdb_lies(&stream, c->at, &err, "a line table's block is damaged");
-            warn(lines, &err);
+            warn_skipped_lines(lines, &err);
             status = HOTFN_OK; /* remembered: it has no lines */
         }
     }
@@ -388,7 +389,7 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     if (index == UINT32_MAX) {
         return HOTFN_E_NOT_FOUND;
     }
-    status = decode(lines, index);
+    status = decode_contribution(lines, index);
     if (status != HOTFN_OK) {
         return status;
     }

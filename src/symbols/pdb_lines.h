@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Source lines of a PDB, read when somebody asks. */
+/* Source lines of a PDB, read on the first query. */
 #ifndef HFN_SYMBOLS_PDB_LINES_H
 #define HFN_SYMBOLS_PDB_LINES_H
 

@@ -20,8 +20,8 @@ enum {
 };
 #define NIL_SIZE 0xffffffffu /* a stream that was deleted */
 
-/* What people take for a PDB.  Portable: "Portable PDB v1.0: Format Specification"; 2.00 and MSFZ by
- * their first bytes in microsoft-pdb (msf.cpp) and Microsoft's msfz documents. */
+/* What people take for a PDB.  Portable: "Portable PDB v1.0: Format Specification"; 2.00 and MSFZ
+ * by their first bytes in microsoft-pdb (msf.cpp) and Microsoft's msfz documents. */
 static hotfn_status refuse_other_kind(const hfn_msf *msf, hotfn_error *err)
 {
     static const struct {
@@ -55,9 +55,9 @@ static hotfn_status no_memory(const hfn_msf *msf, hotfn_error *err)
                             "no memory to read it");
 }
 
-/* Mark block as used; at is where its number stands. The first bytes of it must be there. */
-static hotfn_status claim(hfn_msf *msf, uint32_t block, uint64_t bytes, uint64_t at,
-                          hotfn_error *err)
+/* Marks block as used; its first bytes must lie in the file.  at is the offset of its number. */
+static hotfn_status claim_block(hfn_msf *msf, uint32_t block, uint64_t bytes, uint64_t at,
+                                hotfn_error *err)
 {
     uint8_t bit = (uint8_t)(1u << (block & 7));
 
@@ -119,7 +119,7 @@ static hotfn_status gather_directory(hfn_msf *msf, uint32_t bytes, hotfn_error *
         uint32_t part = bytes - done < block_bytes ? bytes - done : block_bytes, block = 0;
         hotfn_status status;
         hfn_span_u32(msf->file, at, &block);
-        status = claim(msf, block, part, at, err);
+        status = claim_block(msf, block, part, at, err);
         if (status != HOTFN_OK) {
             return status;
         }
@@ -144,7 +144,7 @@ static hotfn_status read_directory(hfn_msf *msf, uint32_t bytes, uint32_t map_bl
             map_block);
     }
     for (uint32_t i = 0; i < blocks_for(msf, map_bytes); i++) {
-        hotfn_status status = claim(msf, map_block + i, 1, AT_BLOCK_MAP, err);
+        hotfn_status status = claim_block(msf, map_block + i, 1, AT_BLOCK_MAP, err);
         if (status != HOTFN_OK) {
             return status;
         }
@@ -282,7 +282,7 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
     for (uint32_t done = 0, i = 0; !hfn_msf_was_opened(msf, number) && done < s.size; i++) {
         uint32_t part = s.size - done < block_bytes ? s.size - done : block_bytes;
         uint64_t at = directory_offset(msf, (uint64_t)s.first_number + i);
-        hotfn_status status = claim(msf, block_of(&s, i), part, at, err);
+        hotfn_status status = claim_block(msf, block_of(&s, i), part, at, err);
         if (status != HOTFN_OK) {
             return status;
         }
@@ -318,7 +318,7 @@ static void find_run(hfn_msf_stream *s, uint64_t offset, uint64_t size)
     s->run_end = next << shift < s->size ? next << shift : s->size;
 }
 
-static hotfn_status gather(hfn_msf_stream *s, uint64_t offset, uint64_t size, hfn_span *out)
+static hotfn_status gather_bytes(hfn_msf_stream *s, uint64_t offset, uint64_t size, hfn_span *out)
 {
     if (!hfn_grow_array(s->msf->env, (void **)&s->scratch, &s->scratch_bytes, (size_t)size, 1)) {
         return HOTFN_E_NO_MEMORY;
@@ -350,7 +350,7 @@ hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
         find_run(stream, offset, size);
     }
     if (size > stream->run_end - offset) {
-        return gather(stream, offset, size, out);
+        return gather_bytes(stream, offset, size, out);
     }
     *out = (hfn_span){ stream->run + (offset - stream->run_begin), size, false };
     return HOTFN_OK;

@@ -7,7 +7,7 @@
 #include "base/span.h"
 #include "base/status.h"
 
-/* A number of a record; 0 beyond its end, which the caller tells from its size. */
+/* A number of a record; 0 beyond its end, which the caller detects by its size. */
 static inline uint32_t hfn_pdb_u32(hfn_span s, uint64_t offset)
 {
     uint32_t value = 0;
@@ -53,17 +53,17 @@ typedef struct hfn_msf_stream {
     size_t scratch_bytes;
 } hfn_msf_stream;
 
-/* file, path and env are kept.  On failure nothing has to be closed.  HOTFN_E_UNSUPPORTED names what
- * the file is instead, if that is known. */
+/* file, path and env are kept.  On failure nothing has to be closed.  HOTFN_E_UNSUPPORTED names
+ * what the file is instead, if that is known. */
 hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const hotfn_env *env,
                           hotfn_error *err);
 void hfn_msf_close(hfn_msf *msf);
 
-/* There is such a stream, and it is not nil. */
+/* The stream exists and is not nil. */
 bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
 bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
-/* Where in the file the directory tells the stream's size (or how many streams there are, if there
- * is no such stream). */
+/* The file offset of the stream's size in the directory, or of the stream count if the stream does
+ * not exist. */
 uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number);
 /*
  * Check that the stream's blocks lie inside the file and belong to no other stream that was opened:

@@ -6,8 +6,8 @@
 #include "symbols/pdb_msf.h"
 
 /*
- * A source address is one of the image as it was linked; OMAP tells where a tool that reorders code
- * moved it to. Without OMAP both are the same.
+ * A source address is an address in the image as it was linked; OMAP maps it to the address that a
+ * tool for reordering code moved it to.  Without OMAP both are the same.
  */
 typedef struct hfn_pdb_addresses {
     hfn_msf_stream section_stream, from_stream, to_stream; /* hold what the spans are views of */
@@ -38,9 +38,10 @@ typedef struct hfn_pdb_piece {
     uint64_t source, image, bytes;
 } hfn_pdb_piece;
 /*
- * The first piece of [source, end) that the image has; neighbours are one piece.  False if there is
- * none (left out of the image), or if the code of all symbols together overlaps so much that
- * looking at it would take long (steps_left is then 0). The next begins at the piece's source + bytes.
+ * The first piece of [source, end) that the image contains; neighbours are joined.  False if there
+ * is none (removed from the image), or if the code of all symbols together overlaps so much that
+ * reading it would take long (steps_left is then 0).  The next piece begins at the piece's
+ * source + bytes.
  */
 bool hfn_pdb_piece_at(hfn_pdb_addresses *a, uint64_t source, uint64_t end, hfn_pdb_piece *out);
 /* The source address of an address of the image; false if it has none. */

@@ -141,7 +141,7 @@ static uint32_t machine_of(uint32_t number)
     }
 }
 
-static uint32_t half(hfn_span s, uint64_t offset)
+static uint32_t read_stream_number(hfn_span s, uint64_t offset)
 {
     uint16_t value = HFN_MSF_NO_STREAM;
 
@@ -165,7 +165,7 @@ static hotfn_status read_module(hfn_pdb *pdb, hfn_span list, uint64_t *at, hfn_a
 {
     hfn_span entry = hfn_span_from(list, *at);
     const char *name = hfn_span_string(entry, MODULE_HEADER_BYTES), *library = NULL;
-    hfn_pdb_module module = { .stream = half(entry, 34) };
+    hfn_pdb_module module = { .stream = read_stream_number(entry, 34) };
     uint64_t end;
 
     if (name) {
@@ -227,8 +227,9 @@ static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span 
     if (status != HOTFN_OK) {
         return status;
     }
-    streams = (hfn_pdb_address_streams){ half(numbers, 10), half(numbers, 20), half(numbers, 6),
-                                         half(numbers, 8) };
+    streams =
+        (hfn_pdb_address_streams){ read_stream_number(numbers, 10), read_stream_number(numbers, 20),
+                                   read_stream_number(numbers, 6), read_stream_number(numbers, 8) };
     status = read_modules(pdb, dbi, module_bytes, names, err);
     return status == HOTFN_OK ? hfn_pdb_addresses_open(&pdb->addresses, &pdb->msf, &streams, err)
                               : status;
@@ -256,10 +257,10 @@ static hotfn_status read_dbi(hfn_pdb *pdb, hfn_arena *names, hotfn_error *err)
     }
     if (status == HOTFN_OK) {
         hfn_span_u32(header, 8, &pdb->age);
-        pdb->global_stream = half(header, 12);
-        pdb->public_stream = half(header, 16);
-        pdb->record_stream = half(header, 20);
-        pdb->machine = machine_of(half(header, 58));
+        pdb->global_stream = read_stream_number(header, 12);
+        pdb->public_stream = read_stream_number(header, 16);
+        pdb->record_stream = read_stream_number(header, 20);
+        pdb->machine = machine_of(read_stream_number(header, 58));
         status = read_substreams(pdb, &dbi, header, names, err);
     }
     hfn_msf_stream_close(&dbi);

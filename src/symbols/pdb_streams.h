@@ -32,10 +32,10 @@ hotfn_status hfn_pdb_open(hfn_pdb *pdb, hfn_span file, const char *path, hfn_are
                           const hotfn_env *env, hotfn_error *err);
 void hfn_pdb_close(hfn_pdb *pdb);
 
-/* HOTFN_E_FORMAT at that place of the stream. */
+/* Fails with HOTFN_E_FORMAT and the file offset of that place in the stream. */
 hotfn_status hfn_pdb_lies(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what);
-/* hfn_msf_view, told: what is the thing that must be there. */
+/* hfn_msf_view with an error message; what names the data that must be there. */
 hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out,
                           hotfn_error *err, const char *what);
 

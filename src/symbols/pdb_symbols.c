@@ -3,8 +3,8 @@
  * CodeView symbol records (LLVM docs, PDB: "CodeView Symbol Records"; structs in microsoft-pdb,
  * include/cvinfo.h).  Procedures with sizes stand in each module's stream; publics and global
  * variables in one stream for all, of which the records count that a hash table names (GSI, LLVM
- * docs, PDB: "The PDB Global Symbol Stream"): an incremental link leaves dead ones.  Every record is
- * stepped over in order; names stay in the file where they do not cross blocks.
+ * docs, PDB: "The PDB Global Symbol Stream"): an incremental link leaves dead ones.  Every record
+ * is stepped over in order; names stay in the file where they do not cross blocks.
  */
 #include "symbols/pdb_symbols.h"
 
@@ -86,8 +86,8 @@ static hotfn_status take_name(const symbol_reader *r, const record *rec, uint64_
     return *out ? HOTFN_OK : no_memory(r);
 }
 
-static hotfn_status add(const symbol_reader *r, const located *l, uint64_t rva, uint64_t bytes,
-                        uint8_t kind)
+static hotfn_status add_symbol(const symbol_reader *r, const located *l, uint64_t rva,
+                               uint64_t bytes, uint8_t kind)
 {
     hfn_symbol symbol = { .rva = rva, .byte_count = bytes, .name = l->name };
 
@@ -102,8 +102,8 @@ static hotfn_status add(const symbol_reader *r, const located *l, uint64_t rva, 
     return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
 }
 
-/* Where the image has it.  Code that was taken apart after linking: the piece with the entry is the
- * function, the others are fragments.  What the image has not is left out. */
+/* Adds the symbol at its address in the image.  If a tool split the code after linking, the piece
+ * with the entry is the function and the others are fragments; removed code is skipped. */
 static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_t source)
 {
     uint64_t end = source + (l->bytes ? l->bytes : 1), at = source;
@@ -113,8 +113,8 @@ static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_
     while (status == HOTFN_OK && at < end &&
            hfn_pdb_piece_at(&r->pdb->addresses, at, end, &piece)) {
         bool is_entry = piece.source == source || l->kind == HOTFN_SYMBOL_DATA;
-        status = add(r, l, piece.image, l->bytes ? piece.bytes : 0,
-                     is_entry ? l->kind : HOTFN_SYMBOL_FRAGMENT);
+        status = add_symbol(r, l, piece.image, l->bytes ? piece.bytes : 0,
+                            is_entry ? l->kind : HOTFN_SYMBOL_FRAGMENT);
         at = piece.source + piece.bytes;
     }
     if (r->pdb->addresses.steps_left == 0) {
@@ -133,7 +133,7 @@ static hotfn_status add_located(const symbol_reader *r, const located *l)
         return HOTFN_OK; /* an absolute symbol: a number, not a place */
     }
     if (a->from_source.size == 0) {
-        return add(r, l, source, l->bytes, l->kind);
+        return add_symbol(r, l, source, l->bytes, l->kind);
     }
     return add_pieces(r, l, source);
 }
@@ -236,7 +236,7 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
     if (!hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 12), t.offset, &t.rva) ||
         !hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 14),
                            hfn_pdb_u32(rec->body, 8), &t.target)) {
-        return HOTFN_OK; /* taken out of the image */
+        return HOTFN_OK; /* removed from the image */
     }
     return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : no_memory(r);
 }

@@ -2,7 +2,8 @@
 /*
  * The export directory (PE Format, 'The .edata Section'): functions by number, most of them with a
  * name.  An RVA that lies within the directory itself is a forwarder: the text there says which
- * library has the function.  The tables are bounded by the file before anything in them is believed.
+ * library has the function.  The tables are bounded by the file before anything in them is
+ * believed.
  */
 #include "symbols/pe_exports.h"
 
@@ -149,7 +150,7 @@ typedef struct reader {
     bool want_data;
 } reader;
 
-static bool add(const reader *r, const hfn_export *e, const char *name)
+static bool add_export(const reader *r, const hfn_export *e, const char *name)
 {
     bool is_code = hfn_image_is_code(r->exports->image, e->rva);
     hfn_symbol symbol = { .rva = e->rva,
@@ -174,7 +175,7 @@ static bool add_named(const reader *r)
             continue;
         }
         r->named[e.index / 8] |= (uint8_t)(1u << e.index % 8);
-        if (!add(r, &e, e.name)) {
+        if (!add_export(r, &e, e.name)) {
             return false;
         }
     }
@@ -193,7 +194,7 @@ static bool add_nameless(const reader *r)
         }
         int length = snprintf(name, sizeof name, "#%u", r->exports->ordinal_base + i);
         const char *copy = hfn_arena_copy(&r->table->names, name, (size_t)length);
-        if (!copy || !add(r, &e, copy)) {
+        if (!copy || !add_export(r, &e, copy)) {
             return false;
         }
     }

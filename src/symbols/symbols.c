@@ -132,8 +132,8 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
                                                                              : HOTFN_E_OPTION;
 }
 
-/* Is there an image that the caller's readers can be asked about?  A format of its own (a PDB, a map)
- * names none. */
+/* Is there an image that the caller's readers can be asked about?  A format of its own (a PDB, a
+ * map) names none. */
 static hotfn_status prepare_asking(hotfn_symbols *symbols, bool has_reader)
 {
     if (!has_reader || symbols->info.format) {

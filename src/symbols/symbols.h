@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the later stations see of the symbols: the sorted table itself, without copies. */
+/* What the later folders read of the symbols: the sorted table itself, without copies. */
 #ifndef HFN_SYMBOLS_SYMBOLS_H
 #define HFN_SYMBOLS_SYMBOLS_H
 

@@ -66,7 +66,7 @@ static bool comes_before(const void *left, const void *right)
     return by_name ? by_name < 0 : a->source < b->source;
 }
 
-static void unite(hfn_symbol *kept, const hfn_symbol *again)
+static void merge_symbol(hfn_symbol *kept, const hfn_symbol *again)
 {
     bool knows = kept->byte_count && !(kept->flags & HOTFN_SYMBOL_SIZE_GUESSED);
 
@@ -92,7 +92,7 @@ static void drop_doubles(hfn_symbol_table *table)
         hfn_symbol *last = &table->items[kept];
         const hfn_symbol *next = &table->items[i];
         if (last->rva == next->rva && strcmp(last->name, next->name) == 0) {
-            unite(last, next);
+            merge_symbol(last, next);
         } else {
             table->items[++kept] = *next;
         }

@@ -60,8 +60,8 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
 
 static char called[32] = "hotfn"; /* what messages begin with, getopt's too */
 
-/* How many letters must be changed, put in, left out or swapped with their neighbour to come from a to
- * b (optimal string alignment). */
+/* How many letters must be changed, put in, left out or swapped with their neighbour to come from a
+ * to b (optimal string alignment). */
 static size_t letters_apart(const char *a, const char *b)
 {
     size_t rows[3][LONGEST_VERB + 1], width = strlen(b);

@@ -185,7 +185,7 @@ static void who_sizes_its_arguments_says_where(void)
     CHECK_EQ_U64(FDE_WITH("\x41\x0a\x0e\x10\x42\x0b").flags, HFN_FDE_LSDA); /* remember, restore */
 }
 
-/* UINT64_MAX: it cannot be told. */
+/* UINT64_MAX if the number of argument bytes is unknown. */
 static uint64_t arguments_at(const char *cfi, size_t size, uint64_t offset)
 {
     const hfn_span span = { (const uint8_t *)cfi, size, false };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about .pdata: what is a function, what a part of one, how broken entries are passed over. */
+/* Claims about .pdata: what is a function, what a part of one, how broken entries are passed
+ * over. */
 #include "functions/bounds_pdata.h"
 
 #include "base/counting_env.h"
@@ -41,7 +42,7 @@ static hfn_fde_list bounds_of(uint16_t machine, const uint32_t *words, uint32_t 
     return list;
 }
 
-static void parts_are_told_from_functions(void)
+static void parts_are_distinguished_from_functions(void)
 {
     pe_builder *b = pe_new_sample();
     hotfn_env env = HOTFN_ENV_INIT;
@@ -122,8 +123,8 @@ static void finish(hfn_fde_list *list, counting *c)
     hfn_fde_list_finish(list, &env);
 }
 
-/* Chained to itself; unwind information outside the image; of a version nobody knows; an end before
- * its beginning; outside the code; and one that is good. */
+/* An entry chained to itself; unwind information outside the image; an unknown version; an end
+ * before its beginning; an entry outside the code; and a valid entry. */
 static void broken_entries_are_passed_over_with_a_warning(void)
 {
     static const uint32_t words[] = {
@@ -174,7 +175,8 @@ static void broken_entries_are_passed_over_with_a_warning(void)
 }
 
 /* Packed: a function of 5 instructions (flag 1), a fragment of 3 (flag 2), a reserved kind (3).
- * .xdata: 4 instructions, one word of codes that begins with end_c; then with end; with a handler. */
+ * .xdata: 4 instructions, one word of codes that begins with end_c; then with end; with a
+ * handler. */
 static void arm64_entries_carry_their_length(void)
 {
     static const uint32_t words[] = {
@@ -376,7 +378,7 @@ static void a_stack_checks_data_guards_nothing(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(parts_are_told_from_functions),
+    CHECK_TEST(parts_are_distinguished_from_functions),
     CHECK_TEST(a_part_right_behind_its_function_is_the_rest_of_it),
     CHECK_TEST(broken_entries_are_passed_over_with_a_warning),
     CHECK_TEST(arm64_entries_carry_their_length),

@@ -109,7 +109,7 @@ static void a_return_address_elsewhere_is_seen(void)
                { 0, 1, 8, -8 }, { 1, 100, 8, -8 });
 }
 
-static void what_is_not_understood_tells_nothing(void)
+static void unknown_instructions_give_no_answer(void)
 {
     static const char *const codes[] = { "\x41\x0b", "\x41\x3f", "\x01\0\0\0\0\0\0\0\0",
                                          "\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a" };
@@ -144,7 +144,8 @@ static void only_a_function_that_begins_there_is_found(void)
     free(t);
 }
 
-/* Whatever byte is another, nothing outside is read, and what is found is a function that begins there. */
+/* Whatever byte is another, nothing outside is read, and what is found is a function that begins
+ * there. */
 static void damage_does_no_harm(void)
 {
     tables *t = malloc(sizeof *t);
@@ -178,7 +179,7 @@ static void damage_does_no_harm(void)
 static const check_test tests[] = {
     CHECK_TEST(each_piece_has_its_frame),
     CHECK_TEST(a_return_address_elsewhere_is_seen),
-    CHECK_TEST(what_is_not_understood_tells_nothing),
+    CHECK_TEST(unknown_instructions_give_no_answer),
     CHECK_TEST(only_a_function_that_begins_there_is_found),
     CHECK_TEST(damage_does_no_harm),
 };

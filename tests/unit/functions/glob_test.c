@@ -66,7 +66,7 @@ static void a_backslash_takes_the_meaning_away(void)
     CHECK_CASES(cases);
 }
 
-static void broken_globs_are_told_whatever_the_text(void)
+static void broken_globs_are_reported_whatever_the_text(void)
 {
     static const glob_case cases[] = {
         { "[", "", -1 },    { "a[b", "x", -1 },  { "[]", "]", -1 },  { "[!]", "!", -1 },
@@ -89,7 +89,7 @@ static const check_test tests[] = {
     CHECK_TEST(stars_and_question_marks_match),
     CHECK_TEST(brackets_match_ranges),
     CHECK_TEST(a_backslash_takes_the_meaning_away),
-    CHECK_TEST(broken_globs_are_told_whatever_the_text),
+    CHECK_TEST(broken_globs_are_reported_whatever_the_text),
     CHECK_TEST(many_stars_on_a_long_name_end_soon),
 };
 CHECK_MAIN(tests)

@@ -50,7 +50,7 @@ static void linker_stubs_have_name_and_shape(void)
                  HOTFN_FUNCTION_FRAGMENT);
 }
 
-static void without_section_names_the_shape_of_the_whole_tells(void)
+static void without_section_names_the_shape_of_the_whole_decides(void)
 {
     CHECK_EQ_U64(kind_in(".plt", STUB, true), HOTFN_FUNCTION_PLT);
     CHECK_EQ_U64(kind_in(".plt", "\xff\x25\0\0\0\0\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3", true),
@@ -61,7 +61,7 @@ static void without_section_names_the_shape_of_the_whole_tells(void)
     CHECK_EQ_U64(kind_of(".plt", STUB, true, 20), HOTFN_FUNCTION_FRAGMENT); /* the last is cut */
 }
 
-static void resolvers_are_told_by_type(void)
+static void resolvers_are_recognised_by_type(void)
 {
     sample s;
 
@@ -73,7 +73,7 @@ static void resolvers_are_told_by_type(void)
 }
 
 /* A static program has no dynamic section; its IRELATIVE relocations stand in .rela.plt. */
-static void resolvers_are_told_by_relocation(void)
+static void resolvers_are_recognised_by_relocation(void)
 {
     elf_bytes *rela;
     sample s;
@@ -128,9 +128,9 @@ static void crt_helpers_need_more_than_their_name(void)
 
 static const check_test tests[] = {
     CHECK_TEST(linker_stubs_have_name_and_shape),
-    CHECK_TEST(without_section_names_the_shape_of_the_whole_tells),
-    CHECK_TEST(resolvers_are_told_by_type),
-    CHECK_TEST(resolvers_are_told_by_relocation),
+    CHECK_TEST(without_section_names_the_shape_of_the_whole_decides),
+    CHECK_TEST(resolvers_are_recognised_by_type),
+    CHECK_TEST(resolvers_are_recognised_by_relocation),
     CHECK_TEST(the_entry_point_and_fini_are_glue),
     CHECK_TEST(crt_helpers_need_more_than_their_name),
 };

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Check `hotfn list` against readelf's reading of .eh_frame, on programs of this system.
 
-readelf_equal.py HOTFN [FILE...]: each FDE of a file is a function or lies inside of one that a symbol
-gives; each function that is said to have an FDE begins where one does; and exactly those are fragments
+readelf_equal.py HOTFN [FILE...]: each FDE of a file is a function or lies inside a function of a
+symbol; each function with the flag "fde" begins where an FDE does; and exactly those are fragments
 whose first row in readelf's table has another CFA than rsp+8, or a saved register.
 """
 import json

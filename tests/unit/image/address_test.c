@@ -74,8 +74,8 @@ static void addresses_in_no_segment_have_no_rva(void)
     free(b);
 }
 
-/* A segment with 3 bytes of code up to 0x403, in the file zeros up to zeros_end and data from there on, whose
- * segment lies that many pages further: how many bytes the tail has. */
+/* A segment with 3 bytes of code up to 0x403, in the file zeros up to zeros_end and data from there
+ * on, whose segment lies that many pages further: how many bytes the tail has. */
 static uint64_t tail_of(uint32_t flags, uint64_t zeros_end, uint64_t pages)
 {
     static const char zeros[0x2000];
@@ -107,7 +107,7 @@ static void zeros_behind_code_up_to_the_next_page_are_its_tail(void)
     CHECK_EQ_U64(tail_of(5, 0x1200, 1), 0x1000 - 0x403);
     CHECK_EQ_U64(tail_of(5, 0x500, 1), 0x500 - 0x403); /* up to what is not 0 */
     CHECK_EQ_U64(tail_of(5, 0x403, 1), 0);
-    CHECK_EQ_U64(tail_of(5, 0x1200, 0), 0); /* somebody else has the page, too */
+    CHECK_EQ_U64(tail_of(5, 0x1200, 0), 0); /* another segment shares the page */
     CHECK_EQ_U64(tail_of(4, 0x1200, 1), 0);
     CHECK_EQ_U64(tail_of(7, 0x1200, 1), 0); /* the program may write there */
 }

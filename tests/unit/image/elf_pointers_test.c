@@ -110,8 +110,9 @@ static void rela_targets_are_visited(void)
     free(b);
 }
 
-/* Each with its name, and with the function, where this image has one and its value is the function's. */
-static void slots_are_told_with_names_and_functions(void)
+/* Each slot has the name of its symbol, and the function if this image defines it and the slot
+ * holds its address. */
+static void slots_are_visited_with_names_and_functions(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *rela = elf_buffer(b), *symbols = elf_buffer(b);
@@ -178,8 +179,8 @@ static void rel_addends_are_read_in_place(void)
     free(b);
 }
 
-/* The PLT's relocations have a table of their own, of the kind that DT_PLTREL tells; i386's are REL, whose
- * symbols have 16 bytes. */
+/* The relocations of the PLT have their own table, whose kind is in DT_PLTREL; i386 uses REL, and
+ * its symbols have 16 bytes. */
 static void relocations_of_the_plt_are_visited(bool wide)
 {
     elf_builder *b = wide ? elf_new_x86_64() : elf_new(32, false, 3);
@@ -326,7 +327,7 @@ static void words_of_a_fixed_program_that_point_to_code_are_visited(void)
 
 static const check_test tests[] = {
     CHECK_TEST(rela_targets_are_visited),
-    CHECK_TEST(slots_are_told_with_names_and_functions),
+    CHECK_TEST(slots_are_visited_with_names_and_functions),
     CHECK_TEST(rel_addends_are_read_in_place),
     CHECK_TEST(relocations_of_any_plt_are_visited),
     CHECK_TEST(all_that_the_loader_calls_is_visited),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about reading ELF headers: all kinds are read, every lie is told with its offset. */
+/* Claims about reading ELF headers: all kinds are read, invalid fields are reported with
+ * offsets. */
 #include "image/image.h"
 
 #include "base/counting_env.h"
@@ -72,7 +73,7 @@ static uint32_t machine_of(int bits, uint16_t machine)
     return machine_in(bits, false, machine);
 }
 
-static void machines_are_told_by_number_and_class(void)
+static void machines_are_recognised_by_number_and_class(void)
 {
     CHECK_EQ_U64(machine_of(64, 62), HOTFN_MACHINE_X86_64);
     CHECK_EQ_U64(machine_of(32, 3), HOTFN_MACHINE_X86);
@@ -213,7 +214,7 @@ static void segments_that_lie_are_refused(void)
     expect_segment_refusal(0, 0x500000000u | 7, "no segment is ever loaded"); /* p_type, p_flags */
 }
 
-static void a_section_that_lies_is_empty_and_told(void)
+static void an_invalid_section_is_empty_and_reported(void)
 {
     elf_builder *b = new_sample(64, false, 62, 0);
     hotfn_image *image = NULL;
@@ -326,7 +327,7 @@ static void dynamic_facts_are_flags(void)
 
 static const check_test tests[] = {
     CHECK_TEST(both_classes_and_byte_orders_are_read),
-    CHECK_TEST(machines_are_told_by_number_and_class),
+    CHECK_TEST(machines_are_recognised_by_number_and_class),
     CHECK_TEST(what_is_no_elf_file_is_named),
     CHECK_TEST(object_files_and_core_dumps_are_not_served),
     CHECK_TEST(a_file_cut_anywhere_is_refused),
@@ -334,7 +335,7 @@ static const check_test tests[] = {
     CHECK_TEST(four_billion_sections_are_refused),
     CHECK_TEST(counts_in_section_0_are_followed),
     CHECK_TEST(segments_that_lie_are_refused),
-    CHECK_TEST(a_section_that_lies_is_empty_and_told),
+    CHECK_TEST(an_invalid_section_is_empty_and_reported),
     CHECK_TEST(cyclic_links_are_harmless),
     CHECK_TEST(names_outside_their_table_are_empty),
     CHECK_TEST(an_image_without_sections_gets_one_a_segment),

@@ -63,7 +63,7 @@ static void a_note_section_will_do_where_no_segment_has_it(void)
     free(b);
 }
 
-static void an_id_longer_than_ours_is_cut(void)
+static void an_id_longer_than_the_field_is_truncated(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *notes = elf_buffer(b);
@@ -114,7 +114,7 @@ static void without_a_build_id_the_code_is_hashed(void)
 static const check_test tests[] = {
     CHECK_TEST(the_build_id_is_found_behind_other_notes),
     CHECK_TEST(a_note_section_will_do_where_no_segment_has_it),
-    CHECK_TEST(an_id_longer_than_ours_is_cut),
+    CHECK_TEST(an_id_longer_than_the_field_is_truncated),
     CHECK_TEST(a_note_that_lies_about_its_size_ends_the_search),
     CHECK_TEST(without_a_build_id_the_code_is_hashed),
 };

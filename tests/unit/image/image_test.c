@@ -49,7 +49,7 @@ static void a_pipe_is_read(void)
     free(b);
 }
 
-static void a_path_that_cannot_be_read_is_told(void)
+static void an_unreadable_path_is_reported(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_image *image = NULL;
@@ -91,7 +91,7 @@ static void bytes_and_sections_have_ends(void)
 static const check_test tests[] = {
     CHECK_TEST(this_program_is_an_image),
     CHECK_TEST(a_pipe_is_read),
-    CHECK_TEST(a_path_that_cannot_be_read_is_told),
+    CHECK_TEST(an_unreadable_path_is_reported),
     CHECK_TEST(bytes_and_sections_have_ends),
 };
 CHECK_MAIN(tests)

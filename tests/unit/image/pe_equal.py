@@ -30,63 +30,63 @@ EXECUTE, WRITE, LOADED = 1, 2, 4
 problems = []
 
 
-def expect(path, what, ours, theirs):
-    if ours == theirs:
+def expect(path, what, found, expected):
+    if found == expected:
         return
-    if isinstance(ours, (set, dict)):
-        ours, theirs = ([x for x in a if x not in b][:5] for a, b in ((ours, theirs), (theirs, ours)))
-    problems.append(f"{path}: {what}: ours {ours}, theirs {theirs}")
+    if isinstance(found, (set, dict)):
+        found, expected = ([x for x in a if x not in b][:5] for a, b in ((found, expected), (expected, found)))
+    problems.append(f"{path}: {what}: hotfn {found}, oracle {expected}")
 
 
-def ask(hotfn, verb, path, *words):
-    done = subprocess.run([hotfn, verb, "--json", *words, str(path)], check=True,
+def ask(hotfn, command, path, *words):
+    done = subprocess.run([hotfn, command, "--json", *words, str(path)], check=True,
                           stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
 def check_headers(path, image):
-    info, theirs = s.ImageInfo(), oracle.headers(path)
+    info, expected = s.ImageInfo(), oracle.headers(path)
     lib.hotfn_image_get_info(image, ctypes.byref(info))
-    expect(path, "machine", info.machine, MACHINES[theirs["Machine"]])
-    expect(path, "image base", info.link_base, theirs["ImageBase"])
-    expect(path, "size", info.loaded_bytes, theirs["SizeOfImage"])
-    expect(path, "entry", info.entry_rva, theirs["AddressOfEntryPoint"])
+    expect(path, "machine", info.machine, MACHINES[expected["Machine"]])
+    expect(path, "image base", info.link_base, expected["ImageBase"])
+    expect(path, "size", info.loaded_bytes, expected["SizeOfImage"])
+    expect(path, "entry", info.entry_rva, expected["AddressOfEntryPoint"])
     pdb = oracle.pdb_id(path)
     if pdb:
         guid = bytes(info.id[:16])
         written = guid[3::-1] + guid[5:3:-1] + guid[7:5:-1] + guid[8:]
         expect(path, "GUID", guid if pdb[0] == guid else written, pdb[0])
         expect(path, "age", int.from_bytes(bytes(info.id[16:20]), "little"), pdb[1])
-    elif theirs["TimeDateStamp"]:
+    elif expected["TimeDateStamp"]:
         expect(path, "id", (bytes(info.id[:4]), bytes(info.id[4:8])),
-               (theirs["TimeDateStamp"].to_bytes(4, "little"),
-                theirs["SizeOfImage"].to_bytes(4, "little")))
+               (expected["TimeDateStamp"].to_bytes(4, "little"),
+                expected["SizeOfImage"].to_bytes(4, "little")))
     return info.link_base
 
 
 def check_sections(path, image):
-    ours = []
+    found = []
     for i in range(lib.hotfn_image_get_section_count(image)):
         section = s.Section()
         lib.hotfn_image_get_section(image, i, ctypes.byref(section))
-        ours.append((section.name.decode(), section.rva, section.byte_count, section.file_offset,
+        found.append((section.name.decode(), section.rva, section.byte_count, section.file_offset,
                      section.file_bytes, section.flags & (EXECUTE | WRITE)))
-    theirs = [(name, rva, size or raw, offset, raw,
+    expected = [(name, rva, size or raw, offset, raw,
                (EXECUTE if flags & 0x20000000 else 0) | (WRITE if flags & 0x80000000 else 0))
               for name, rva, size, offset, raw, flags in oracle.sections(path)]
-    expect(path, "sections", ours, theirs)
-    return [(rva, rva + size) for _, rva, size, _, _, flags in theirs if flags & EXECUTE]
+    expect(path, "sections", found, expected)
+    return [(rva, rva + size) for _, rva, size, _, _, flags in expected if flags & EXECUTE]
 
 
 def check_exports(path, symbols):
     """Forwarders lie in the directory, which no section of code holds, and are no symbols."""
-    ours = {(f["name"], f["rva"]) for f in symbols if f["exported"]}
-    theirs = {(name or f"#{ordinal}", rva) for ordinal, name, rva in oracle.exports(path)}
+    found = {(f["name"], f["rva"]) for f in symbols if f["exported"]}
+    expected = {(name or f"#{ordinal}", rva) for ordinal, name, rva in oracle.exports(path)}
     theirs_headers = oracle.headers(path)
     low = theirs_headers["ExportTableRVA"]
     directory = range(low, low + theirs_headers["ExportTableSize"])
-    expect(path, "exports", ours, {(name, rva) for name, rva in theirs if rva not in directory})
-    return len(ours)
+    expect(path, "exports", found, {(name, rva) for name, rva in expected if rva not in directory})
+    return len(found)
 
 
 def check_coff(path, symbols, base):
@@ -94,30 +94,30 @@ def check_coff(path, symbols, base):
     nm = "x86_64-w64-mingw32-nm"
     if not shutil.which(nm) or not any(f["source"] == "symtab" for f in symbols):
         return 0
-    ours = {(f["rva"], f["name"]) for f in symbols if f["source"] == "symtab" and f["kind"] != "data"}
-    theirs = set()
+    found = {(f["rva"], f["name"]) for f in symbols if f["source"] == "symtab" and f["kind"] != "data"}
+    expected = set()
     for line in oracle.output(nm, path).splitlines():
         match = re.match(r"(\w+) ([Tt]) (.+)", line)
         if match and not match[3].startswith("."):
-            theirs.add((int(match[1], 16) - base, match[3]))
-    expect(path, "COFF symbols", ours, theirs)
-    return len(ours)
+            expected.add((int(match[1], 16) - base, match[3]))
+    expect(path, "COFF symbols", found, expected)
+    return len(found)
 
 
 def check_pdata(path, functions, base):
-    theirs = {}
+    expected = {}
     for begin, end, parent, inside in oracle.unwinds(path, base):
-        last = max(theirs, default=None)
-        if parent is not None and last == parent and theirs[last][0] == begin:
-            theirs[last] = (end, theirs[last][1])  # the rest of the function, not a fragment
+        last = max(expected, default=None)
+        if parent is not None and last == parent and expected[last][0] == begin:
+            expected[last] = (end, expected[last][1])  # the rest of the function, not a fragment
         else:
-            theirs[begin] = (end, inside)
-    ours = {f["rva"]: (f["rva"] + f["size"], f["kind"] == "fragment") for f in functions
+            expected[begin] = (end, inside)
+    found = {f["rva"]: (f["rva"] + f["size"], f["kind"] == "fragment") for f in functions
             if "fde" in f["flags"]}
-    if any("frame" in name for name, *_ in oracle.sections(path)) and not theirs:
+    if any("frame" in name for name, *_ in oracle.sections(path)) and not expected:
         return 0  # .eh_frame
-    expect(path, ".pdata", ours, theirs)
-    return len(ours)
+    expect(path, ".pdata", found, expected)
+    return len(found)
 
 
 def count_agreeing(hotfn, path, code):
@@ -139,8 +139,8 @@ def check_forwarders(hotfn, folder):
     third = first.with_name("third.dll")
     entry = next(rva for _, name, rva in oracle.exports(third) if name == "three")
     rows = {row["name"]: row for row in ask(hotfn, "symbols", first)["forwards"]}
-    ours = {name: (row["to"], row.get("file"), row.get("rva")) for name, row in rows.items()}
-    expect(first, "forwarders", ours, {
+    found = {name: (row["to"], row.get("file"), row.get("rva")) for name, row in rows.items()}
+    expect(first, "forwarders", found, {
         "one": ("SECOND.two", str(third.resolve()), entry), "lost": ("NOWHERE.f", None, None),
         "round": ("first.round", None, None), "gone": ("second.none", None, None)})
     with tempfile.TemporaryDirectory() as elsewhere:
@@ -167,8 +167,8 @@ def check(hotfn, path):
     share = f"{100 - 100 * len(odd) / len(both):.2f} % of {len(both)}" if both else "none"
     print(f"# {path.name}: {counts[0]} exports, {counts[1]} COFF symbols, {counts[2]} .pdata; "
           f"sizes by .pdata and PDB alike: {share}")
-    for rva, ours, theirs in odd[:5]:
-        print(f"#   {rva}: .pdata {ours}, PDB {theirs}")
+    for rva, found, expected in odd[:5]:
+        print(f"#   {rva}: .pdata {found}, PDB {expected}")
     if both and len(odd) > len(both) // 20:
         problems.append(f"{path}: sizes by .pdata and PDB differ in {len(odd)} of {len(both)}")
 

@@ -136,7 +136,7 @@ def make_dll(folder, cpu):
     return base.with_suffix(".dll")
 
 
-# Each library forwards to the next one; the last has the function.  One forwards in a circle.
+# Each library forwards to the next one; the last has the function.  One export forwards to itself.
 FORWARDING = {
     "first": "EXPORTS\n one=SECOND.two\n lost=NOWHERE.f\n round=first.round\n gone=second.none\n",
     "second": "EXPORTS\n two=third.#5\n",
@@ -213,7 +213,7 @@ def pdb_id(path):
 
 
 def exports(path):
-    """{(ordinal, name, rva)}; of one that has no name it is "". Empty ones are left out."""
+    """{(ordinal, name, rva)}; the name is "" if there is none.  Empty entries are omitted."""
     return {(int(ordinal), name, int(rva, 16)) for ordinal, name, rva in re.findall(
         r"Export \{\n  Ordinal: (\d+)\n  Name: ?(.*)\n  RVA: (\w+)\n",
         output("llvm-readobj", "--coff-exports", path)) if int(rva, 16)}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about reading PE images: both widths are read, every lie is told with its offset, what the
- * loader fixes up and calls is found. */
+/* Claims about reading PE images: both widths are read, invalid fields are reported with their
+ * offset, and the words that the loader relocates or calls are found. */
 #include "image/pe.h"
 
 #include "base/counting_env.h"
@@ -76,7 +76,7 @@ static uint32_t machine_of(int bits, uint16_t machine)
     return info.machine;
 }
 
-static void machines_are_told_by_number_and_width(void)
+static void machines_are_recognised_by_number_and_width(void)
 {
     CHECK_EQ_U64(machine_of(64, 0xaa64), HOTFN_MACHINE_ARM64);
     CHECK_EQ_U64(machine_of(32, 0x1c4), HOTFN_MACHINE_ARM);
@@ -116,7 +116,8 @@ static void refused(const pe_builder *b, uint64_t offset, const char *part)
 }
 
 /* The sample with one number changed. */
-static void lie_is_told(size_t at, uint64_t value, int bytes, uint64_t offset, const char *part)
+static void check_lie_is_refused(size_t at, uint64_t value, int bytes, uint64_t offset,
+                                 const char *part)
 {
     pe_builder *b = new_sample(64, 0x8664);
 
@@ -129,23 +130,24 @@ static void headers_that_lie_are_refused_with_their_offset(void)
 {
     const uint64_t first = PE_OPTIONAL_AT + 112 + 128, second = first + 40;
 
-    lie_is_told(0x3c, 0x7fffffff, 4, 0x3c, "outside");
-    lie_is_told(64, 0x454e, 4, 64, "no PE signature");
-    lie_is_told(PE_FILE_AT + 18, 0, 2, PE_FILE_AT + 18, "not executable");
-    lie_is_told(PE_FILE_AT + 2, 0, 2, PE_FILE_AT + 2, "no sections");
-    lie_is_told(PE_FILE_AT + 2, 0xffff, 2, first, "section headers");
-    lie_is_told(PE_FILE_AT + 16, 0, 2, PE_OPTIONAL_AT, "optional header");
-    lie_is_told(PE_FILE_AT + 16, 40, 2, PE_OPTIONAL_AT, "cut short");
-    lie_is_told(PE_OPTIONAL_AT, 0x107, 2, PE_OPTIONAL_AT, "PE32");
-    lie_is_told(PE_OPTIONAL_AT + 24, UINT64_MAX - 4096, 8, PE_OPTIONAL_AT + 56, "address space");
-    lie_is_told(PE_OPTIONAL_AT + 60, 0x7fffffff, 4, PE_OPTIONAL_AT + 60, "SizeOfHeaders");
-    lie_is_told(PE_OPTIONAL_AT + 56, 0x1800, 4, second + 8, "SizeOfImage");
-    lie_is_told(first + 8, 0x1001, 4, second + 12, "overlaps");
-    lie_is_told(second + 12, 0x1000, 4, second + 12, "overlaps");
-    lie_is_told(second + 12, 0xfffff000, 4, second + 8, "SizeOfImage");
-    lie_is_told(second + 8, 0x10000, 4, second + 8, "SizeOfImage");
-    lie_is_told(second + 16, 0x7fffffff, 4, PE_HEAD_BYTES + 512, "truncated");
-    lie_is_told(second + 20, 0xfffffe00, 4, 0xfffffe00, "truncated");
+    check_lie_is_refused(0x3c, 0x7fffffff, 4, 0x3c, "outside");
+    check_lie_is_refused(64, 0x454e, 4, 64, "no PE signature");
+    check_lie_is_refused(PE_FILE_AT + 18, 0, 2, PE_FILE_AT + 18, "not executable");
+    check_lie_is_refused(PE_FILE_AT + 2, 0, 2, PE_FILE_AT + 2, "no sections");
+    check_lie_is_refused(PE_FILE_AT + 2, 0xffff, 2, first, "section headers");
+    check_lie_is_refused(PE_FILE_AT + 16, 0, 2, PE_OPTIONAL_AT, "optional header");
+    check_lie_is_refused(PE_FILE_AT + 16, 40, 2, PE_OPTIONAL_AT, "cut short");
+    check_lie_is_refused(PE_OPTIONAL_AT, 0x107, 2, PE_OPTIONAL_AT, "PE32");
+    check_lie_is_refused(PE_OPTIONAL_AT + 24, UINT64_MAX - 4096, 8, PE_OPTIONAL_AT + 56,
+                         "address space");
+    check_lie_is_refused(PE_OPTIONAL_AT + 60, 0x7fffffff, 4, PE_OPTIONAL_AT + 60, "SizeOfHeaders");
+    check_lie_is_refused(PE_OPTIONAL_AT + 56, 0x1800, 4, second + 8, "SizeOfImage");
+    check_lie_is_refused(first + 8, 0x1001, 4, second + 12, "overlaps");
+    check_lie_is_refused(second + 12, 0x1000, 4, second + 12, "overlaps");
+    check_lie_is_refused(second + 12, 0xfffff000, 4, second + 8, "SizeOfImage");
+    check_lie_is_refused(second + 8, 0x10000, 4, second + 8, "SizeOfImage");
+    check_lie_is_refused(second + 16, 0x7fffffff, 4, PE_HEAD_BYTES + 512, "truncated");
+    check_lie_is_refused(second + 20, 0xfffffe00, 4, 0xfffffe00, "truncated");
 }
 
 static void a_file_cut_anywhere_is_refused(void)
@@ -263,7 +265,7 @@ static void without_pdb_the_id_is_time_and_size_else_a_hash(void)
     CHECK_EQ_U64(info.id_bytes, 8);
     CHECK_MEM(info.id, id, 8);
     hotfn_image_close(image);
-    for (uint32_t i = 0; i < 2; i++) { /* both say that nobody noted a time */
+    for (uint32_t i = 0; i < 2; i++) { /* both values mean that the linker wrote no time */
         pe_put(b, PE_FILE_AT + 4, i ? UINT32_MAX : 0, 4);
         image = open_sample(b);
         hotfn_image_get_info(image, &info);
@@ -368,7 +370,7 @@ static void tls_callbacks_and_guard_functions_are_pointers(void)
     free(b);
 }
 
-static void every_failed_allocation_is_told(void)
+static void every_failed_allocation_is_reported(void)
 {
     pe_builder *b = with_pdb("a.pdb");
     bool done = false;
@@ -392,7 +394,7 @@ static void every_failed_allocation_is_told(void)
 
 static const check_test tests[] = {
     CHECK_TEST(both_widths_are_read),
-    CHECK_TEST(machines_are_told_by_number_and_width),
+    CHECK_TEST(machines_are_recognised_by_number_and_width),
     CHECK_TEST(an_image_of_two_machines_is_not_judged_as_one),
     CHECK_TEST(headers_that_lie_are_refused_with_their_offset),
     CHECK_TEST(a_file_cut_anywhere_is_refused),
@@ -402,6 +404,6 @@ static const check_test tests[] = {
     CHECK_TEST(without_pdb_the_id_is_time_and_size_else_a_hash),
     CHECK_TEST(relocated_words_are_found_and_followed),
     CHECK_TEST(tls_callbacks_and_guard_functions_are_pointers),
-    CHECK_TEST(every_failed_allocation_is_told),
+    CHECK_TEST(every_failed_allocation_is_reported),
 };
 CHECK_MAIN(tests)

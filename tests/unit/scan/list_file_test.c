@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about function lists: both forms come back as they went, and broken ones are refused at
- * their place. The bytes of one list stand here as protoc writes them. */
+/* Claims about function lists: both forms are read back unchanged, and broken lists are refused
+ * with the offset of the fault.  The bytes of one list are given as protoc writes them. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "image/elf_builder.h"
@@ -8,7 +8,8 @@
 #include <hotfn/lowlevel/lists.h>
 #include <unistd.h>
 
-/* version: 1 module: "a" machine: 2 id_kind: 1 id: "\x01\x02" functions { index: 3 rva: 4096 size: 300
+/* version: 1 module: "a" machine: 2 id_kind: 1 id: "\x01\x02" functions { index: 3 rva: 4096 size:
+ * 300
  * name: "f" } functions { rva: 1 } and a field 20 of a later version */
 static const uint8_t wire[] = {
     0x08, 0x01, 0x12, 0x01, 'a',  0x18, 0x02, 0x20, 0x01, 0x2a, 0x02, 0x01,
@@ -144,7 +145,7 @@ static void broken_lists_are_refused_at_their_place(void)
     read_bytes("game+0x10000000000000010\n", 25, HOTFN_E_FORMAT, &err); /* no place has 17 digits */
 }
 
-static void no_memory_is_told_and_nothing_is_lost(void)
+static void failed_allocations_are_reported_and_nothing_is_lost(void)
 {
     size_t requests = SIZE_MAX;
 
@@ -168,7 +169,7 @@ static const check_test tests[] = {
     CHECK_TEST(text_may_have_comments_and_names),
     CHECK_TEST(what_is_saved_comes_back),
     CHECK_TEST(broken_lists_are_refused_at_their_place),
-    CHECK_TEST(no_memory_is_told_and_nothing_is_lost),
+    CHECK_TEST(failed_allocations_are_reported_and_nothing_is_lost),
 };
 
 CHECK_MAIN(tests)

@@ -105,26 +105,26 @@ static void replaced_files_and_text_relocations_are_refused(void)
     CHECK(strstr(err.text, "replaced") != NULL);
 }
 
-static void a_file_is_known_again_by_a_stamp_that_is_settled(void)
+static void a_file_is_recognised_by_a_reliable_stamp(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
     hfn_known_modules known;
-    hfn_module_facts settled = facts_of("/a"), fresh = facts_of("/b"), program = facts_of("/c");
+    hfn_module_facts stable = facts_of("/a"), fresh = facts_of("/b"), program = facts_of("/c");
     hfn_file_identity never = { 9, 9, 0 };
 
     hfn_known_modules_init(&known, &env);
     fresh.file.inode = 20;
     program.file.inode = 30;
     program.is_main = true;
-    CHECK(hfn_known_modules_add(&known, &settled, NULL, true, 5));
+    CHECK(hfn_known_modules_add(&known, &stable, NULL, true, 5));
     CHECK(hfn_known_modules_add(&known, &fresh, NULL, false, 6));
     CHECK(hfn_known_modules_add(&known, &program, NULL, false, 7));
-    CHECK_EQ_U64(hfn_known_modules_find_file(&known, &settled.file), 5);
+    CHECK_EQ_U64(hfn_known_modules_find_file(&known, &stable.file), 5);
     CHECK_EQ_U64(hfn_known_modules_find_file(&known, &fresh.file), UINT32_MAX);
     CHECK_EQ_U64(hfn_known_modules_find_file(&known, &program.file), 7);
     CHECK_EQ_U64(hfn_known_modules_find_file(&known, &never), UINT32_MAX);
-    settled.file.stamp++;
-    CHECK_EQ_U64(hfn_known_modules_find_file(&known, &settled.file), UINT32_MAX);
+    stable.file.stamp++;
+    CHECK_EQ_U64(hfn_known_modules_find_file(&known, &stable.file), UINT32_MAX);
     hfn_known_modules_finish(&known);
 }
 
@@ -157,7 +157,7 @@ static const check_test tests[] = {
     CHECK_TEST(the_loader_is_scanned_if_later_modules_are_followed),
     CHECK_TEST(allocators_are_hooked_in_modules_that_are_not_selected),
     CHECK_TEST(replaced_files_and_text_relocations_are_refused),
-    CHECK_TEST(a_file_is_known_again_by_a_stamp_that_is_settled),
+    CHECK_TEST(a_file_is_recognised_by_a_reliable_stamp),
     CHECK_TEST(a_build_is_known_again_by_its_id_and_its_plan),
 };
 CHECK_MAIN(tests)

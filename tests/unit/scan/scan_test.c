@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scans of this very test program: fresh and cached ones are equal, broken caches are made again. */
+/* Scans of this very test program: fresh and cached ones are equal, broken caches are made
+ * again. */
 #include "scan/block.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
@@ -70,11 +71,12 @@ static void a_cached_scan_equals_a_fresh_one(void)
 }
 
 /* The scan of a file that is newer is not kept. */
-static void wait_until_settled(const char *path)
+static void wait_until_stamp_is_reliable(const char *path)
 {
     hfn_os_file_info file;
 
-    while (CHECK_EQ_I64(hfn_os_get_path_info(path, &file), 0) && !hfn_file_is_settled(&file)) {
+    while (CHECK_EQ_I64(hfn_os_get_path_info(path, &file), 0) &&
+           !hfn_file_stamp_is_reliable(&file)) {
         usleep(1000);
     }
 }
@@ -111,7 +113,7 @@ static void a_scan_that_lacks_packed_names_is_not_kept(void)
     elf_finish(b);
     FILE *file = fopen(path, "wb");
     CHECK(file && fwrite(b->file.data, 1, b->file.size, file) == b->file.size && !fclose(file));
-    wait_until_settled(path);
+    wait_until_stamp_is_reliable(path);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         bool succeeds = rows[i].succeeds;
         hotfn_env env = HOTFN_ENV_INIT;

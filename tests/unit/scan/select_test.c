@@ -136,7 +136,7 @@ static void exclusion_wins_and_sizes_bound(void)
     sample_finish(&s);
 }
 
-static void the_first_glob_that_matches_nothing_is_told(void)
+static void the_first_glob_without_a_match_is_reported(void)
 {
     const char *globs[] = { "phys*", "typo*", "other*" }, *unmatched = NULL;
     hotfn_selection wanted = including(globs, 3);
@@ -176,7 +176,7 @@ static const check_test tests[] = {
     CHECK_TEST(demangled_names_match_with_and_without_parameters),
     CHECK_TEST(nothing_is_demangled_where_the_mangled_name_matches),
     CHECK_TEST(exclusion_wins_and_sizes_bound),
-    CHECK_TEST(the_first_glob_that_matches_nothing_is_told),
+    CHECK_TEST(the_first_glob_without_a_match_is_reported),
     CHECK_TEST(broken_globs_and_unknown_settings_are_refused),
 };
 CHECK_MAIN(tests)

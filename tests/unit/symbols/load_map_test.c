@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about linker maps: each kind is known by itself and read whole; what a map lacks is made up
- * for by its own bounds; broken text is refused at its line. */
+/* Claims about linker maps: each kind is known by itself and read whole; what a map lacks is made
+ * up for by its own bounds; broken text is refused at its line. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "symbols/map_samples.h"
@@ -96,7 +96,7 @@ static void a_map_of_msvc_has_flags_statics_and_thunks(void)
     close_it(&f);
 }
 
-/* One row each, behind one that tells where the segment of code lies. */
+/* One row each, after a row that gives the address of the code segment. */
 static void each_row_of_msvc_is_what_it_says(void)
 {
     static const struct {
@@ -163,7 +163,7 @@ static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char 
 }
 
 /* Line tables of /MAPINFO:LINES: a line goes to the next one, never beyond its function. */
-static void a_map_with_lines_tells_them(void)
+static void lines_of_a_map_are_read(void)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
     hotfn_source_frame frame = HOTFN_SOURCE_FRAME_INIT;
@@ -194,7 +194,7 @@ static void a_map_with_lines_tells_them(void)
     close_it(&f);
 }
 
-static void lines_that_lie_are_left_out_and_told(void)
+static void invalid_lines_are_omitted_and_reported(void)
 {
     char text[sizeof map_msvc_lines + 200];
     fixture f;
@@ -391,7 +391,7 @@ static void a_nul_in_a_name_is_refused(void)
 }
 
 /* One warning for each kind of fault, with its first line; the rest is taken. */
-static void what_contradicts_is_left_out_and_told(void)
+static void contradictions_are_omitted_and_reported(void)
 {
     char text[sizeof map_msvc + 200];
     fixture f;
@@ -407,8 +407,8 @@ static void what_contradicts_is_left_out_and_told(void)
     close_it(&f);
 }
 
-/* Rows may stand in any order; a group behind its turn is left out. */
-static void backward_rows_are_sorted_and_backward_groups_told(void)
+/* Rows may be in any order; a group after a later group is omitted. */
+static void backward_rows_are_sorted_and_backward_groups_reported(void)
 {
     static const char rows[] =
         "             VMA              LMA     Size Align Out     In      Symbol\n"
@@ -435,7 +435,7 @@ static void backward_rows_are_sorted_and_backward_groups_told(void)
     close_it(&f);
 }
 
-static void overlapping_code_is_told(void)
+static void overlapping_code_is_reported(void)
 {
     static const char text[] =
         "             VMA              LMA     Size Align Out     In      Symbol\n"
@@ -456,8 +456,8 @@ static void overlapping_code_is_told(void)
 static const check_test tests[] = {
     CHECK_TEST(a_map_of_msvc_has_flags_statics_and_thunks),
     CHECK_TEST(each_row_of_msvc_is_what_it_says),
-    CHECK_TEST(a_map_with_lines_tells_them),
-    CHECK_TEST(lines_that_lie_are_left_out_and_told),
+    CHECK_TEST(lines_of_a_map_are_read),
+    CHECK_TEST(invalid_lines_are_omitted_and_reported),
     CHECK_TEST(a_map_of_lld_link_has_no_flags),
     CHECK_TEST(lld_knows_sizes_and_mold_does_not),
     CHECK_TEST(maps_of_gnu_ld_and_gold_are_read_behind_their_heading),
@@ -468,9 +468,9 @@ static const check_test tests[] = {
     CHECK_TEST(a_cut_map_can_be_forced),
     CHECK_TEST(a_line_of_a_megabyte_is_refused_at_its_line),
     CHECK_TEST(a_nul_in_a_name_is_refused),
-    CHECK_TEST(what_contradicts_is_left_out_and_told),
-    CHECK_TEST(backward_rows_are_sorted_and_backward_groups_told),
-    CHECK_TEST(overlapping_code_is_told),
+    CHECK_TEST(contradictions_are_omitted_and_reported),
+    CHECK_TEST(backward_rows_are_sorted_and_backward_groups_reported),
+    CHECK_TEST(overlapping_code_is_reported),
 };
 
 CHECK_MAIN(tests)

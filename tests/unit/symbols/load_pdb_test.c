@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about PDBs as a whole: what is read of a good one, and that any damage is told with its
- * place in the file, or harmless. */
+/* Claims about whole PDBs: a valid file is read completely, and damage is either harmless or
+ * reported with its offset in the file. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "image/elf_builder.h"
@@ -201,7 +201,7 @@ static void other_kinds_are_refused_by_name(void)
     pdb_free(b);
 }
 
-/* Any answer but a crash; a wrong format is told with its place. */
+/* Loading must not crash; a format error must carry its offset. */
 static void load_damaged(const pdb_builder *b, uint64_t size)
 {
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
@@ -224,7 +224,7 @@ static void load_damaged(const pdb_builder *b, uint64_t size)
     hotfn_symbols_destroy(symbols);
 }
 
-static void each_damaged_byte_is_told_with_its_place_or_harmless(void)
+static void each_damaged_byte_is_reported_at_its_offset_or_harmless(void)
 {
     static const uint8_t values[] = { 0, 1, 0x7f, 0xff };
     pdb_builder *b = pdb_begin(512);
@@ -246,7 +246,7 @@ static void each_damaged_byte_is_told_with_its_place_or_harmless(void)
     pdb_free(b);
 }
 
-static void a_file_cut_anywhere_is_told_with_its_place_or_harmless(void)
+static void a_truncated_file_is_reported_with_an_offset_or_harmless(void)
 {
     pdb_builder *b = pdb_begin(512);
 
@@ -265,7 +265,7 @@ static const check_test tests[] = {
     CHECK_TEST(the_id_is_the_guid_and_the_age_of_the_debug_information),
     CHECK_TEST(another_builds_pdb_is_refused_unless_forced),
     CHECK_TEST(other_kinds_are_refused_by_name),
-    CHECK_TEST(each_damaged_byte_is_told_with_its_place_or_harmless),
-    CHECK_TEST(a_file_cut_anywhere_is_told_with_its_place_or_harmless),
+    CHECK_TEST(each_damaged_byte_is_reported_at_its_offset_or_harmless),
+    CHECK_TEST(a_truncated_file_is_reported_with_an_offset_or_harmless),
 };
 CHECK_MAIN(tests)

@@ -164,10 +164,10 @@ static void this_program_has_its_functions(void)
     hotfn_image_close(image);
 }
 
-/* Two pieces at RVA 0x100, none elsewhere; the image must be the one that was loaded. */
-static int32_t tell_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
-                          uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
-                          char *file, size_t file_bytes, uint32_t *line)
+/* Supplies two inlined frames at RVA 0x100 of the loaded image, none elsewhere. */
+static int32_t supply_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
+                            uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
+                            char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
     if (rva != 0x100 || depth > 1 || strcmp(path, "l") != 0 || id_bytes > 32 || !id) {
@@ -179,7 +179,7 @@ static int32_t tell_frame(void *user, const char *path, const uint8_t *id, uint3
     return 1;
 }
 
-static void frames_are_the_callers_to_tell(void)
+static void inlined_frames_come_from_the_caller(void)
 {
     elf_builder *b = new_with_text();
     hotfn_source_frame frame = HOTFN_SOURCE_FRAME_INIT;
@@ -189,7 +189,7 @@ static void frames_are_the_callers_to_tell(void)
     hotfn_env env = counting_env(&c);
 
     elf_finish(b);
-    env.inlined_fn = tell_frame;
+    env.inlined_fn = supply_frame;
     CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "l", &env, NULL),
                  HOTFN_OK);
     CHECK_EQ_I64(hotfn_symbols_load(&symbols, image, NULL, &env, NULL), HOTFN_OK);
@@ -212,7 +212,7 @@ static void frames_are_the_callers_to_tell(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(frames_are_the_callers_to_tell),
+    CHECK_TEST(inlined_frames_come_from_the_caller),
     CHECK_TEST(no_source_at_all_is_no_error),
     CHECK_TEST(debugdata_is_read_where_nothing_better_is),
     CHECK_TEST(damaged_debugdata_is_a_warning),

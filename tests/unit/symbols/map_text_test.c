@@ -189,7 +189,7 @@ static void expect_lines(const char *text, bool cut_is_fine, const char *expecte
     CHECK(!hfn_map_next_line(&lines, &line));
 }
 
-static void lines_are_told_without_their_ends(void)
+static void lines_are_returned_without_their_ends(void)
 {
     expect_lines("a\n\nb \t\r\n", false, "[a][][b]", HOTFN_OK);
     expect_lines(" a b\n", false, "[ a b]", HOTFN_OK);
@@ -233,7 +233,7 @@ static const check_test tests[] = {
     CHECK_TEST(words_are_compared_whole),
     CHECK_TEST(the_first_place_of_a_word_is_found),
     CHECK_TEST(what_no_linker_writes_is_refused),
-    CHECK_TEST(lines_are_told_without_their_ends),
+    CHECK_TEST(lines_are_returned_without_their_ends),
     CHECK_TEST(a_line_may_be_a_byte_short_of_a_mebibyte),
 };
 CHECK_MAIN(tests)

@@ -77,14 +77,14 @@ def plain(symbols):
     return {(rva, size, re.sub(r"@@.*", "", name)) for rva, size, name in symbols}
 
 
-def compare(path, what, ours, theirs):
-    only_ours, only_theirs = sorted(ours - theirs), sorted(theirs - ours)
-    print(f"{path} ({what}): {len(theirs)} of nm, {len(only_theirs)} missing, "
-          f"{len(only_ours)} extra")
-    for label, some in (("missing", only_theirs), ("extra", only_ours)):
+def compare(path, what, found, expected):
+    extra, missing = sorted(found - expected), sorted(expected - found)
+    print(f"{path} ({what}): {len(expected)} of nm, {len(missing)} missing, "
+          f"{len(extra)} extra")
+    for label, some in (("missing", missing), ("extra", extra)):
         for rva, size, name in some[:5]:
             print(f"  {label}: {rva:#x} {size} {name}")
-    return not only_ours and not only_theirs
+    return not extra and not missing
 
 
 def check(hotfn, path):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small PDB by hand: streams are filled with put_*, pdb_finish lays them out in blocks of any size,
- * one after the other or scattered.  The layouts are those of the LLVM documents on PDB.
+ * A small PDB by hand: streams are filled with put_*, pdb_finish lays them out in blocks of any
+ * size, one after the other or scattered.  The layouts are those of the LLVM documents on PDB.
  */
 #ifndef HFN_TESTS_PDB_BUILDER_H
 #define HFN_TESTS_PDB_BUILDER_H

@@ -18,7 +18,7 @@ import pdb_oracle as oracle
 NOT_PDBS = {"dr_dwarf64.pdb": "holds types only", "rz_fuzzed.pdb": "offset 52: the block map"}
 
 
-def ours(hotfn, pdb, *options):
+def read_symbols(hotfn, pdb, *options):
     return json.loads(oracle.output(hotfn, "symbols", "--json", *options, pdb))["symbols"]
 
 
@@ -41,9 +41,9 @@ def compare(found, wanted):
         else:
             sizes = wanted.pop((rva, name), None)
         if sizes is None:
-            wrong.append(f"ours only: {rva:#x} {size} {name}")
+            wrong.append(f"hotfn only: {rva:#x} {size} {name}")
         elif size not in (sizes - {0} or {0}):
-            wrong.append(f"size of {name} at {rva:#x}: ours {size}, theirs {sorted(sizes)}")
+            wrong.append(f"size of {name} at {rva:#x}: hotfn {size}, theirs {sorted(sizes)}")
     wrong += [f"theirs only: {rva:#x} {sorted(sizes)} {name}"
               for (rva, name), sizes in [*wanted.items()]]
     return wrong + [f"theirs only: trampoline {rva:#x}" for rva in trampolines]
@@ -85,8 +85,8 @@ def check(hotfn, pdb, folder):
         wrong = check_refused(hotfn, pdb, NOT_PDBS[pdb.name])
         print(f"{pdb.name}: refused")
         return wrong
-    found, wanted = ours(hotfn, pdb, "--data"), oracle.expected(pdb, folder)
-    wrong = compare(found, wanted) + check_functions(found, ours(hotfn, pdb))
+    found, wanted = read_symbols(hotfn, pdb, "--data"), oracle.expected(pdb, folder)
+    wrong = compare(found, wanted) + check_functions(found, read_symbols(hotfn, pdb))
     compared = f"{len(found)} symbols"
     sym = pdb.with_suffix(".sym")
     if sym.exists():
@@ -101,7 +101,7 @@ def check(hotfn, pdb, folder):
 def check_far(hotfn, pdb):
     """The same file with its streams beyond 4 GiB."""
     far = oracle.move_far(pdb, 5 << 30)
-    same = ours(hotfn, far, "--data") == ours(hotfn, pdb, "--data")
+    same = read_symbols(hotfn, far, "--data") == read_symbols(hotfn, pdb, "--data")
     print(f"{far.name}: {far.stat().st_size / 2**30:.1f} GiB, {'the same' if same else 'DIFFERENT'}")
     far.unlink()
     return [] if same else ["beyond 4 GiB the symbols differ"]

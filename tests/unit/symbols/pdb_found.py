@@ -18,12 +18,12 @@ import pdb_oracle as oracle
 problems = []
 
 
-def run(hotfn, verb, *words, path=None):
+def run(hotfn, command, *words, path=None):
     environment = {key: value for key, value in os.environ.items()
                    if key not in ("_NT_SYMBOL_PATH", "HOTFN_SYMBOL_PATH")}
     if path:
         environment["_NT_SYMBOL_PATH"] = path
-    return subprocess.run([hotfn, verb, *map(str, words)], capture_output=True, text=True,
+    return subprocess.run([hotfn, command, *map(str, words)], capture_output=True, text=True,
                           env=environment)
 
 
@@ -84,10 +84,10 @@ def check_other_build(hotfn, image, other_pdb, folder):
     expect("a PDB that is not there is an error", done.returncode == 1)
 
 
-def check_verbs(hotfn, image, pdb):
-    for verb in ("scan", "list", "symbols"):
-        done = run(hotfn, verb, "--pdb", pdb, image)
-        expect(f"{verb} --pdb", done.returncode == 0 and not done.stderr)
+def check_commands(hotfn, image, pdb):
+    for command in ("scan", "list", "symbols"):
+        done = run(hotfn, command, "--pdb", pdb, image)
+        expect(f"{command} --pdb", done.returncode == 0 and not done.stderr)
     done = run(hotfn, "scan", "--why", "--pdb", pdb, image)
     expect("scan --why --pdb", done.returncode == 0)
     named = run(hotfn, "list", image).stdout
@@ -106,7 +106,7 @@ def main():
             oracle.make_lld(folder / part, "x64", 4096, count)
         pdb, other = (folder / part / "x64-4096.pdb" for part in ("one", "two"))
         image = pdb.with_suffix(".exe")
-        check_verbs(hotfn, image, pdb)
+        check_commands(hotfn, image, pdb)
         check_places(hotfn, image, pdb, folder)
         check_other_build(hotfn, image, other, folder)
     for problem in problems:

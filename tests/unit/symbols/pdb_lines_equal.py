@@ -29,7 +29,7 @@ ENTRY = re.compile(r"(\d+|NSI|ASI) ([0-9A-F]{8})(?: [!?])?(?=\s|$)")
 def lines_of(pdb, folder):
     """{RVA: {(file, line)}} where llvm-pdbutil says that a line begins.
 
-    Left out: lines of a table inside of which another one begins before them (MSVC's assembler for
+    Omitted: lines of a table inside of which another one begins before them (MSVC's assembler for
     ARM64 places all its functions at the first): which of them is right the PDB does not say.
     """
     headers, omap = oracle.sections(pdb), oracle.omap_from_source(pdb, folder)
@@ -78,7 +78,7 @@ def ask(symbols, rva):
 
 
 def compare(symbols, wanted, same):
-    return [f"{rva:#x}: ours {ask(symbols, rva)}, theirs {sorted(lines)}"
+    return [f"{rva:#x}: hotfn {ask(symbols, rva)}, theirs {sorted(lines)}"
             for rva, lines in sorted(wanted.items())
             if all(line.isdigit() for _, line in lines)
             and not any(same(ask(symbols, rva), line) for line in lines)]
@@ -91,19 +91,19 @@ def check(pdb, folder):
                                   ctypes.byref(error)) != 0:
         return [] if pdb.name in ("dr_dwarf64.pdb", "rz_fuzzed.pdb") else ["cannot be loaded"]
     wanted = lines_of(pdb, folder)
-    wrong = compare(symbols, wanted, lambda ours, theirs: ours == theirs)
+    wrong = compare(symbols, wanted, lambda found, expected: found == expected)
     sym = pdb.with_suffix(".sym")
-    told = ""
+    note = ""
     if sym.exists():
         breakpads = lines_of_breakpad(sym)
-        told = f", {len(breakpads)} of breakpad's"
+        note = f", {len(breakpads)} of breakpad's"
         wrong += compare(symbols, breakpads,
-                         lambda ours, theirs: ours and (ours[0].lower(), ours[1])
-                         == (theirs[0].lower(), theirs[1]))
+                         lambda found, expected: found and (found[0].lower(), found[1])
+                         == (expected[0].lower(), expected[1]))
     if len(wanted) < 10:
         wrong.append("llvm-pdbutil knows too few lines: nothing was compared")
     lib.hotfn_symbols_destroy(symbols)
-    print(f"{pdb.name}: {len(wanted)} addresses{told}, {len(wrong)} differences")
+    print(f"{pdb.name}: {len(wanted)} addresses{note}, {len(wrong)} differences")
     return wrong
 
 

@@ -76,7 +76,7 @@ static void lines_that_debuggers_step_over_are_none(void)
     pdb_free(b);
 }
 
-/* Loads; no line is known; the log tells where the damage is. */
+/* The PDB loads without lines, and a warning gives the offset of the damage. */
 static void check_passed_over(pdb_builder *b, const char *why, uint64_t offset)
 {
     hotfn_error err = HOTFN_ERROR_INIT;

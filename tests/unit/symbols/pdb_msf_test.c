@@ -27,7 +27,7 @@ static void a_block_of_two_streams_is_refused(void)
     refuse(b, "is used twice", directory_at(b, b->numbers_at[RECORDS]));
 }
 
-static void a_stream_that_runs_in_a_circle_is_refused(void)
+static void a_cyclic_stream_is_refused(void)
 {
     pdb_builder *b = built();
 
@@ -103,7 +103,7 @@ static void a_deleted_stream_is_not_there(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_block_of_two_streams_is_refused),
-    CHECK_TEST(a_stream_that_runs_in_a_circle_is_refused),
+    CHECK_TEST(a_cyclic_stream_is_refused),
     CHECK_TEST(a_block_outside_the_file_is_refused),
     CHECK_TEST(a_block_map_that_names_itself_is_refused),
     CHECK_TEST(a_directory_that_lies_about_its_size_is_refused),

@@ -163,7 +163,7 @@ static void what_did_not_move_is_where_it_was(void)
     CHECK(piece.source == 5 && piece.image == 5 && piece.bytes == 3);
     CHECK(!hfn_pdb_piece_at(&a, 5, 5, &piece));
     CHECK(hfn_pdb_to_source(&a, 9, &source) && source == 9);
-    a.from_source.size = 8; /* moved, and nobody says from where */
+    a.from_source.size = 8; /* moved, and no entry maps it back */
     CHECK(!hfn_pdb_to_source(&a, 9, &source));
 }
 
@@ -206,7 +206,8 @@ static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source
     return piece;
 }
 
-/* Sorted entries, some for one address; places that go on where the one before ends, or are gone. */
+/* Sorted entries, some for one address; places that go on where the one before ends, or are
+ * gone. */
 static uint32_t random_omap(entry *omap, random_source *r)
 {
     uint32_t count = 1 + (uint32_t)(random_u64(r) % 8), from = 0, to = 0, last = 0;

@@ -130,7 +130,7 @@ static void many_jumps_to_a_long_name_are_called_by_number(void)
     pdb_free(b);
 }
 
-static void trampolines_are_followed_and_circles_of_them_end(void)
+static void trampolines_are_followed_and_cycles_end(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_symbols *symbols;
@@ -177,6 +177,6 @@ static const check_test tests[] = {
     CHECK_TEST(separated_code_costs_no_more_than_the_file),
     CHECK_TEST(many_jumps_to_a_long_name_are_called_by_number),
     CHECK_TEST(what_stands_behind_a_target_is_not_it),
-    CHECK_TEST(trampolines_are_followed_and_circles_of_them_end),
+    CHECK_TEST(trampolines_are_followed_and_cycles_end),
 };
 CHECK_MAIN(tests)

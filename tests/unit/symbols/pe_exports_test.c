@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about exports and COFF symbols of PE images: what is taken, and which lies are told where. */
+/* Claims about exports and COFF symbols of PE images: which rows are read, and which invalid fields
+ * are reported with which offset. */
 #include "symbols/pe_exports.h"
 
 #include "base/counting_env.h"
@@ -110,7 +111,7 @@ static void exports_are_found_by_name_and_by_number(void)
     free(b);
 }
 
-static void lie_is_told(uint32_t at, uint32_t value, uint64_t offset, const char *part)
+static void check_lie_is_refused(uint32_t at, uint32_t value, uint64_t offset, const char *part)
 {
     pe_builder *b = pe_new_sample();
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -128,14 +129,14 @@ static void lie_is_told(uint32_t at, uint32_t value, uint64_t offset, const char
     free(b);
 }
 
-static void tables_that_lie_are_told_with_their_offset(void)
+static void invalid_tables_are_reported_with_their_offset(void)
 {
-    lie_is_told(DIRECTORY + 20, UINT32_MAX, DIRECTORY + 20, "4294967295 exports");
-    lie_is_told(DIRECTORY + 24, UINT32_MAX, DIRECTORY + 24, "4294967295 names");
-    lie_is_told(DIRECTORY + 24, 65536, DIRECTORY + 24, "65536 names");
-    lie_is_told(DIRECTORY + 28, 0x70000000, DIRECTORY + 20, "3 exports");
-    lie_is_told(DIRECTORY + 32, 0x70000000, DIRECTORY + 24, "2 names");
-    lie_is_told(DIRECTORY + 36, 0x23ff, DIRECTORY + 24, "2 names");
+    check_lie_is_refused(DIRECTORY + 20, UINT32_MAX, DIRECTORY + 20, "4294967295 exports");
+    check_lie_is_refused(DIRECTORY + 24, UINT32_MAX, DIRECTORY + 24, "4294967295 names");
+    check_lie_is_refused(DIRECTORY + 24, 65536, DIRECTORY + 24, "65536 names");
+    check_lie_is_refused(DIRECTORY + 28, 0x70000000, DIRECTORY + 20, "3 exports");
+    check_lie_is_refused(DIRECTORY + 32, 0x70000000, DIRECTORY + 24, "2 names");
+    check_lie_is_refused(DIRECTORY + 36, 0x23ff, DIRECTORY + 24, "2 names");
 }
 
 /* Its name lies outside, has no end, or is of a function that is not there. */
@@ -165,7 +166,8 @@ static void a_single_broken_export_is_left_out(void)
     }
 }
 
-/* The pointer leads outside, or the table is longer than the file: read as empty, with a warning. */
+/* The pointer leads outside, or the table is longer than the file: read as empty, with a
+ * warning. */
 static void a_symbol_table_outside_the_file_is_empty(void)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -190,7 +192,7 @@ static const check_test tests[] = {
     CHECK_TEST(exports_and_coff_symbols_are_taken),
     CHECK_TEST(exports_are_rows_and_a_forwarder_has_no_address),
     CHECK_TEST(exports_are_found_by_name_and_by_number),
-    CHECK_TEST(tables_that_lie_are_told_with_their_offset),
+    CHECK_TEST(invalid_tables_are_reported_with_their_offset),
     CHECK_TEST(a_single_broken_export_is_left_out),
     CHECK_TEST(a_symbol_table_outside_the_file_is_empty),
 };

@@ -3,7 +3,7 @@
 """Check that a stripped program gets its names back, in each way that distributions use.
 
 stripped_program.py HOTFN with_xz|without_xz: a small program is built, stripped, and given a debug file
-by build-id, one by .gnu_debuglink, or .gnu_debugdata; then one that belongs to another build.
+by build-id, by .gnu_debuglink or in .gnu_debugdata; then a debug file of another build.
 """
 import json
 import lzma

@@ -93,7 +93,7 @@ static void an_empty_table_is_fine(void)
     hfn_symbol_table_finish(&t);
 }
 
-static void no_memory_to_sort_is_told(void)
+static void a_failed_allocation_in_sorting_is_reported(void)
 {
     hfn_symbol_table t;
     counting c;
@@ -112,6 +112,6 @@ static const check_test tests[] = {
     CHECK_TEST(doubles_become_one_with_the_flags_of_all),
     CHECK_TEST(a_known_size_stays_and_a_guessed_one_gives_way),
     CHECK_TEST(an_empty_table_is_fine),
-    CHECK_TEST(no_memory_to_sort_is_told),
+    CHECK_TEST(a_failed_allocation_in_sorting_is_reported),
 };
 CHECK_MAIN(tests)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DWARF by libdw.  Which unit has an address is looked up in an index of our own, made of all units'
- * ranges (not all compilers write .debug_aranges, and those have gaps); what was inlined into a
- * unit's functions in another, made when the unit is first asked.  Separate files are found by
- * build-id on this system; nothing is asked of the network.
+ * DWARF by libdw.  Which unit has an address is looked up in an index of our own, made of all
+ * units' ranges (not all compilers write .debug_aranges, and those have gaps); what was inlined
+ * into a unit's functions in another, made when the unit is first asked.  Separate files are found
+ * by build-id on this system; nothing is asked of the network.
  */
 #include "dwarf_lines.h"
 #include "libdw.h"

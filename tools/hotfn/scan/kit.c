@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `hotfn kit IMAGE -o DIR`: on a build machine, everything that a test machine needs to count one
- * released program: this tool and its agent, the plan of that very build, the list of what is hooked,
- * the refused functions with their reasons, and a start script. Nothing is judged over there.
+ * released program: this tool and its agent, the plan of that very build, the list of what is
+ * hooked, the refused functions with their reasons, and a start script. Nothing is judged over
+ * there.
  */
 #include "kit.h"
 
@@ -118,8 +119,8 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     return status;
 }
 
-/* What it carries, this tool and its agent, must run where the program does.  (A Windows image is refused
- * as such, of whatever CPU.) */
+/* What it carries, this tool and its agent, must run where the program does.  (A Windows image is
+ * refused as such, of whatever CPU.) */
 static bool is_of_this_cpu(const listing *l, const char *file)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is hookable goes into a function list; what is selected but refused, or a fragment, into JSON
- * (schema hotfn.refused/1) with its reason and the byte where that stands. */
+/* What is hookable goes into a function list; what is selected but refused, or a fragment, into
+ * JSON (schema hotfn.refused/1) with its reason and the byte where that stands. */
 #include "list_write.h"
 
 #include "cli/cli_options.h"
@@ -120,7 +120,8 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
         (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path))) {
         return TOOL_FAILED;
     }
-    hotfn_status status = hotfn_verdicts_create(&verdicts, l->image, functions, NULL, &l->env, &err);
+    hotfn_status status =
+        hotfn_verdicts_create(&verdicts, l->image, functions, NULL, &l->env, &err);
     int answer = TOOL_OK;
 
     if (status != HOTFN_OK) {

@@ -143,7 +143,8 @@ static void print_timing(const totals *t)
     }
 }
 
-/* The widest name of those that are listed, if not print; longer ones than NAME_MOST stand out of line. */
+/* The widest name of those that are listed, if not print; longer ones than NAME_MOST stand out of
+ * line. */
 static int list_reasons(const scan *s, bool print, int width)
 {
     char text[16384];
@@ -224,7 +225,8 @@ static void add_timing(hotfn_json *o, const scan *s, const hotfn_verdict *v)
     json_add_text(o, keys[1], reason == HOTFN_REASON_NONE ? NULL : hotfn_reason_get_name(reason));
     json_add_number(o, keys[2], arguments);
     json_add_number(o, keys[3], popped == HOTFN_POPS_ALL ? arguments : popped);
-    if (v->tail_target == 0 || hotfn_functions_get(s->functions, v->tail_target - 1, &to) != HOTFN_OK) {
+    if (v->tail_target == 0 ||
+        hotfn_functions_get(s->functions, v->tail_target - 1, &to) != HOTFN_OK) {
         json_add_text(o, keys[4], NULL);
     } else {
         json_add_number(o, keys[4], to.rva);
@@ -305,7 +307,7 @@ static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *e
            hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
                                   err) == HOTFN_OK &&
            hotfn_verdicts_create(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
-                                err) == HOTFN_OK;
+                                 err) == HOTFN_OK;
 }
 
 static void finish(scan *s)

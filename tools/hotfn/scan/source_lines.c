@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The images
- * that were asked about of late stay open: a report goes from one to the other and back. */
+/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The
+ * images that were asked about of late stay open: a report goes from one to the other and back. */
 #include "source_lines.h"
 
 #include <limits.h>
@@ -43,8 +43,8 @@ bool hotfn_tool_source_dir(const char *folder)
     return true;
 }
 
-/* An image with lines that nobody here can read: said once, as a report without lines looks like one of a
- * program without. */
+/* An image with lines that nobody here can read: said once, as a report without lines looks like
+ * one of a program without. */
 static void say_unread(const char *why)
 {
     static bool said;

@@ -16,7 +16,8 @@ int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id,
                                 uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
                                 char *file, size_t file_bytes, uint32_t *line);
 
-/* One more folder with separate debug files and PDBs; folder is kept.  False if there is no memory. */
+/* One more folder with separate debug files and PDBs; folder is kept.  False if there is no
+ * memory. */
 bool hotfn_tool_source_dir(const char *folder);
 
 #endif

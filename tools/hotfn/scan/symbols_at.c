@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbol around an address, and the chain of calls that were inlined there, the innermost piece of
- * source first: as addr2line -fi prints it, for each kind of file that the library knows lines of. */
+/* The symbol around an address, and the chain of calls that were inlined there, the innermost piece
+ * of source first: as addr2line -fi prints it, for each kind of file that the library knows lines
+ * of. */
 #include "symbols_at.h"
 
 #include <inttypes.h>
 
 enum { TEXT_BYTES = 16384 };
 
-/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches, but not
- * beyond the image. */
+/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches,
+ * but not beyond the image. */
 static bool find_symbol(const listing *l, uint64_t rva, hotfn_symbol *out)
 {
     bool found = false;
