@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Readable names: as llvm-cxxfilt, llvm-undname and rustfilt give them; hostile ones cost little.
+"""Readable names equal those of llvm-cxxfilt, llvm-undname and rustfilt; hostile names cost little time.
 
-The names go in by a linker map, whose JSON has `display`.  Without LLVM in the tools ($HOTFN_LLVM is
-not 1) only what the C++ run-time knows is asked for.
+The names are passed in a linker map, whose JSON output has `display`.  If the tools are built without LLVM
+($HOTFN_LLVM is not 1), only the C++ runtime's demangler is tested.
 """
 import json
 import os
@@ -17,12 +17,14 @@ from pathlib import Path
 HOTFN = os.environ["HOTFN"]
 LLVM = os.environ.get("HOTFN_LLVM") == "1"
 LLVM_LIBRARY = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1"
+
+
 def legacy(*components):
-    """As rustc's legacy scheme writes a path."""
+    """A path as mangled by rustc's legacy scheme."""
     return "_ZN" + "".join(f"{len(c)}{c}" for c in components) + "17h0123456789abcdefE"
 
 
-# And what rustfilt shows (with the hash left out).
+# With the output of rustfilt (without the hash).
 RUST_LEGACY = {
     legacy("core", "fmt", "Write", "write_char"): "core::fmt::Write::write_char",
     legacy("_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..ops..drop..Drop$GT$", "drop"):
@@ -54,7 +56,7 @@ def as_map(names):
 
 
 def used_seconds():
-    """Processor time of the programs started so far, and of their children: a busy machine adds none."""
+    """CPU time of the programs started so far and of their children; other processes do not affect it."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -81,14 +83,14 @@ def check_known(folder):
         shown, _ = display(list(names), folder)
         for (name, want), got in zip(names.items(), shown):
             assert want is None or got == want, (name, got, want)
-    print("ok Rust names, the hash of the legacy scheme left out")
+    print("ok Rust names, without the hash of the legacy scheme")
 
 
 def check_microsoft(folder):
     shown, _ = display(MICROSOFT, folder)
     text = oracle("llvm-undname", MICROSOFT)
     if not LLVM or text is None:
-        print("# no LLVM: Microsoft's names are shown as they are")
+        print("# no LLVM: Microsoft's names are not demangled")
         return
     blocks = [block.strip().split("\n") for block in text.strip().split("\n\n")]
     want = {block[0]: block[1] for block in blocks if len(block) > 1 and not block[1].startswith("error")}
@@ -99,24 +101,24 @@ def check_microsoft(folder):
 
 
 def check_itanium(folder):
-    """A sample of the names of a real library, against llvm-cxxfilt."""
+    """A sample of the names of a real library, compared with llvm-cxxfilt."""
     if not os.path.exists(LLVM_LIBRARY) or not shutil.which("llvm-cxxfilt"):
-        print("skipped: no library with C++ names here")
+        print("skipped: no library with C++ names on this system")
         return
     nm = subprocess.run(["nm", "-D", "--defined-only", LLVM_LIBRARY], capture_output=True, text=True, check=True)
     names = sorted({line.split()[-1].split("@")[0] for line in nm.stdout.splitlines() if " T _Z" in line})
     names = random.Random(1).sample(names, 3000)
     shown, seconds = display(names, folder)
     want = oracle("llvm-cxxfilt", names).splitlines()
-    # What LLVM cannot read, the C++ run-time may.
+    # The C++ runtime may demangle names that LLVM cannot.
     different = [(n, g, w) for n, g, w in zip(names, shown, want) if g != w and w != n]
-    # libstdc++'s own demangler writes a few things otherwise.
+    # libstdc++'s demangler formats some names differently.
     assert len(different) <= (0 if LLVM else len(names) // 10), different[:5]
     print(f"ok {len(names)} C++ names as llvm-cxxfilt ({seconds:.2f} s)")
 
 
-def base(number, digits):
-    """As `seq-id` (Itanium, base 36) and `base-62-number` (Rust) count: nothing, 0, 1, ..."""
+def encode_sequence_number(number, digits):
+    """The sequence of `seq-id` (Itanium, base 36) and `base-62-number` (Rust): empty, 0, 1, ..."""
     text = ""
     while number > 0:
         number -= 1 if not text else 0
@@ -128,30 +130,30 @@ def base(number, digits):
 
 
 def doubling_itanium(levels):
-    """f(A<int, int>, B<the one before, the same again>, ...): twice as long at each level."""
+    """f(A<int, int>, B<A, A>, C<B, B>, ...): each level doubles the length."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     text, reference = "_Z1f1aIiiE", 1
     for level in range(1, levels):
-        one = f"S{base(reference, digits)}_"
+        one = f"S{encode_sequence_number(reference, digits)}_"
         text += f"1{chr(97 + level % 26)}I{one}{one}E"
         reference += 2
     return text
 
 
 def doubling_rust(levels):
-    """f::<(i32, i32), (the one before, the same again), ...>"""
+    """f::<(i32, i32), (T, T), ...>, where T is the previous type."""
     digits = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
     text = "INvC1c1f"
     place = len(text)
     text += "TllE"
     for _ in range(1, levels):
-        one, place = f"B{base(place, digits)}_", len(text)
+        one, place = f"B{encode_sequence_number(place, digits)}_", len(text)
         text += f"T{one}{one}E"
     return "_R" + text + "E"
 
 
 def hostile():
-    """Names made to recurse, to double, or to be long."""
+    """Names that recurse, double in length at each level, or are long."""
     for levels in (10, 30, 60, 200):
         yield doubling_itanium(levels)
         yield doubling_rust(levels)
@@ -180,7 +182,7 @@ def check_hostile(folder):
     names = list(dict.fromkeys(hostile()))
     shown, seconds = display(names, folder)
     assert all(shown), "an empty name"
-    assert seconds < 10, seconds        # eight deaths of a quarter of a second each, and what names cost
+    assert seconds < 10, seconds        # eight crashes of a quarter of a second each, and the demangling
     after, _ = display(["_ZN5space5thing3getEv"], folder)
     assert after == ["space::thing::get()"], after
     print(f"ok {len(names)} hostile names in {seconds:.2f} s")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""`hotfn diff` of two builds of a program, as a build's check runs it: what is called how often is known from the
-source, so each row, the sum and the exit status are."""
+"""`hotfn diff` of two builds of a program, as in continuous integration: the call counts are known from the source,
+and so are each row, the sum and the exit status."""
 import json
 import os
 import shutil
@@ -42,15 +42,15 @@ WANTED = {"steady": (1000, 1000), "grows": (1000, 1500), "copied.constprop.0": (
           "part.part.0": (None, 1000), "dropped": (50, None), "added": (None, 50), "main": (1, 1)}
 
 
-def recorded(place, folder, flags, name="game"):
+def build_and_record(place, folder, flags, name="game"):
     (place / folder).mkdir(exist_ok=True)
     (place / "game.c").write_text(SOURCE)
     program, record = place / folder / name, place / f"{folder}.hfr"
     subprocess.run([COMPILER, "-w", *flags, "-Wl,--build-id", "-o", program, place / "game.c"], check=True)
-    return program, counted(program, record)
+    return program, record_run(program, record)
 
 
-def counted(program, record):
+def record_run(program, record):
     subprocess.run([HOTFN, "run", "-q", "-f", "[!_]*", "-x", "*_tm_clones", "-x", "frame_dummy", "-o", record, "--",
                     program], check=True)
     return record
@@ -63,7 +63,7 @@ def diff(*arguments, status=0):
 
 
 def two_builds_are_paired_by_name(place):
-    (_, old), (_, new) = recorded(place, "old", OLD), recorded(place, "new", NEW)
+    (_, old), (_, new) = build_and_record(place, "old", OLD), build_and_record(place, "new", NEW)
     document = json.loads(diff("--json", old, new))
     found = {f["name"]: tuple(f[side] and f[side]["calls"] for side in ("old", "new")) for f in document["functions"]}
     assert found == WANTED, found
@@ -71,23 +71,23 @@ def two_builds_are_paired_by_name(place):
     assert [document["old"], document["new"]] == sums, (document["old"], document["new"], sums)
 
 
-def a_build_is_paired_by_its_id_whatever_its_file_is_called(place):
-    program, old = recorded(place, "old", OLD)
+def a_build_is_paired_by_its_id_even_if_its_file_is_renamed(place):
+    program, old = build_and_record(place, "old", OLD)
     shutil.copy(program, place / "renamed")
-    new = counted(place / "renamed", place / "renamed.hfr")
+    new = record_run(place / "renamed", place / "renamed.hfr")
     assert "no function differs" in diff("--fail-above", "0", old, new)
-    other, third = recorded(place, "other", NEW, "renamed")  # neither the id nor the file's name
+    other, third = build_and_record(place, "other", NEW, "renamed")  # neither the id nor the file name is the same
     rows = json.loads(diff("--json", old, third))["functions"]
     assert rows and not any(f["old"] and f["new"] for f in rows), rows
 
 
-def the_status_says_what_grew_too_much(place):
-    (_, old), (_, new) = recorded(place, "old", OLD), recorded(place, "new", NEW)
-    table = diff("--fail-above", "60%", "--min-share", "30%", old, new)  # grows has 33 % of the calls, and half as many more
+def functions_that_grew_too_much_set_the_exit_status(place):
+    (_, old), (_, new) = build_and_record(place, "old", OLD), build_and_record(place, "new", NEW)
+    table = diff("--fail-above", "60%", "--min-share", "30%", old, new)  # `grows` has 33 % of the calls and grew by half
     assert "too much" not in table, table
     table = diff("--fail-above", "49%", "--min-share", "30%", old, new, status=3)
     assert [line.split()[3] for line in table.splitlines() if "too much" in line] == ["grows"], table
-    table = diff("--fail-above", "60%", "--min-share", "20%", old, new, status=3)  # what is new grew without bound
+    table = diff("--fail-above", "60%", "--min-share", "20%", old, new, status=3)  # a new function grew without bound
     assert [line.split()[3] for line in table.splitlines() if "too much" in line] == ["part.part.0"], table
     table = diff("--fail-above", "12%", "--min-share", "100%", old, new, status=3)  # the sum: 4051 to 4551, 12.3 %
     assert [line.split()[3:5] for line in table.splitlines() if "too much" in line] == [["all", "functions"]], table
@@ -97,8 +97,8 @@ def the_status_says_what_grew_too_much(place):
     assert "| part.part.0 | 0 | 1,000 | new |" in markdown.splitlines(), markdown
 
 
-CASES = [two_builds_are_paired_by_name, a_build_is_paired_by_its_id_whatever_its_file_is_called,
-         the_status_says_what_grew_too_much]
+CASES = [two_builds_are_paired_by_name, a_build_is_paired_by_its_id_even_if_its_file_is_renamed,
+         functions_that_grew_too_much_set_the_exit_status]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=[COMPILER]))

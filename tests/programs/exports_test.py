@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A real timed run in the viewers' formats: what gprof, callgrind_annotate and the stacks say is what
-the report says, while it runs and afterwards.  HOTFN names the program.
+"""A real timed run exported to the viewers' formats: gprof, callgrind_annotate and the stacks show the same
+values as the report.  HOTFN names the program.
 """
 import collections
 import json
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
-# Each call takes far longer than its hook: what is taken out for that, however it was measured, leaves no call below 0.
+# Each call takes far longer than its hook, so that no time is negative after subtracting the hook's cost.
 PROGRAM = """
 #include <stdio.h>
 #define N __attribute__((noinline))
@@ -47,7 +47,7 @@ def check_gprof(program, record, functions):
     for name, calls in CALLS.items():
         seconds, found = rows[name]
         assert abs(seconds - functions[name]["self_ns"] / 1e9) <= 0.0101, (name, text)  # 2 decimals
-        assert name == "main" or int(found) in (calls, 1), (name, text)  # fib: recursion apart
+        assert name == "main" or int(found) in (calls, 1), (name, text)  # fib: gprof lists recursive calls separately
     graph = run("gprof", "-b", "-q", program, gmon)
     assert re.search(r"\b600/2573\s+branch", graph) and re.search(r"\b1973/2573\s+fib", graph), graph
 
@@ -59,7 +59,7 @@ def check_callgrind(record, functions):
         text = run("callgrind_annotate", "--threshold=100", f"--inclusive={inclusive}", out)
         found = {m[2]: int(m[1].replace(",", "")) for m in
                  re.finditer(r"^\s*([\d,]+) \(.*\?\?\?:(\w+) \[", text, re.M)}
-        for name in CALLS:  # edges are rounded each for itself
+        for name in CALLS:  # each edge is rounded separately
             assert abs(found[name] - functions[name][key]) <= 16, (name, inclusive, text)
 
 
@@ -68,7 +68,7 @@ def check_stacks(record, functions):
     for line in run(HOTFN, "export", "-F", "folded", record).splitlines():
         stack, ns = line.rsplit(" ", 1)
         own[stack.split(";")[-1]] += int(ns)
-    for name in CALLS:  # a node's nanoseconds are rounded each for itself
+    for name in CALLS:  # the time of each node is rounded separately
         assert abs(own[name] - functions[name]["self_ns"]) <= 5000, (name, own)
 
 
@@ -88,7 +88,7 @@ int main(void) { sink = 1; outer(); return (int)sink; }
 
 
 def check_calls_open_at_the_end(folder):
-    """Of a program that ends by exit() the page shows what lies below the calls that never returned."""
+    """For a program that ends by exit() the page shows the callees of calls that never returned."""
     program, record, page = folder / "exits", folder / "exits.hfr", folder / "exits.html"
     (folder / "exits.c").write_text(EXITS)
     subprocess.run([COMPILER, "-O1", "-fno-inline", "-fno-ipa-ra", "-o", program, folder / "exits.c"], check=True)
@@ -129,4 +129,4 @@ def main(folder):
 
 with tempfile.TemporaryDirectory() as name:
     main(pathlib.Path(name))
-print("the exports of a timed run say what its report says")
+print("the exports of a timed run agree with its report")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A kit: made on one machine, used on another with nothing but the program, the kit and a C library.
+"""A kit: made on one machine, used on another that has only the program, the kit and a C library.
 
-The "test machine" is a folder with an empty cache and no PATH to us.  The program there is stripped, so
-that names can only come from the kit.  Counts must equal those of an ordinary run.
+The other machine is a folder with an empty cache and without a PATH to hotfn.  The program there is stripped,
+so its names can only come from the kit.  The counts must equal those of an ordinary run.
 """
 import json
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 
 HOTFN = os.environ["HOTFN"]
 HERE = Path(__file__).resolve().parent
-FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same of 32-bit targets
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
 
 
 def run(*command, good=True, **more):
@@ -40,17 +40,17 @@ def check_counts(folder, program, kit, machine, environment):
     want, got = counts(folder / "usual.hfr"), counts(machine / "kit.hfr")
     assert got == want and len(got) > 5, (got, want)
     assert not list(machine.glob("cache/**/*.scan")), "something was scanned"
-    print(f"ok {len(got)} functions counted by the kit, named and counted as usual")
+    print(f"ok {len(got)} functions counted by the kit, with the names and counts of an ordinary run")
     return done
 
 
 def check_selection(folder, program, machine, environment):
     kit = folder / "small"
-    said = run(HOTFN, "kit", "-f", "ma*", program, "-o", kit).stderr
+    errors = run(HOTFN, "kit", "-f", "ma*", program, "-o", kit).stderr
     run(kit / "count", "-q", "-o", machine / "s.hfr", machine / "target", "50", env=environment, cwd=machine)
     assert set(counts(machine / "s.hfr")) == {"main"}, counts(machine / "s.hfr")
-    assert re.search(r"\b1 function in", said), said
-    print("ok a kit counts what it was made for")
+    assert re.search(r"\b1 function in", errors), errors
+    print("ok a kit counts the functions that it was made for")
 
 
 def check_other_build(folder, kit, machine, environment):
@@ -66,7 +66,7 @@ def check_place(folder, program):
     (folder / "file").write_text("")
     done = run(HOTFN, "kit", program, "-o", folder / "file" / "kit", good=False)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done
-    print("ok a place for no folder is told, once")
+    print("ok an output folder that cannot be created is reported once")
 
 
 def limit_files():
@@ -78,7 +78,7 @@ def check_no_room(folder, program):
     done = run(HOTFN, "kit", program, "-o", folder / "large", good=False, preexec_fn=limit_files)
     assert done.returncode == 1 and "program.scan" in done.stderr, done
     assert not (folder / "large").exists(), list((folder / "large").iterdir())
-    print("ok a kit that there is no room for is told, and no part of it stays")
+    print("ok a kit without enough disk space is reported, and no part of it stays")
 
 
 def check_broken(kit, machine, environment):
@@ -93,7 +93,7 @@ def check_broken(kit, machine, environment):
     done = run(kit / "count", "--", machine / "target", "50", good=False, env=environment, cwd=machine)
     assert done.returncode == 125 and "program.scan" in done.stderr, done
     plan.write_bytes(whole)
-    print("ok a broken kit is told")
+    print("ok a broken kit is reported")
 
 
 def main():
@@ -105,7 +105,7 @@ def main():
         run(HOTFN, "kit", program, "-o", made)
         facts = json.loads((made / "kit.json").read_text())
         assert facts["schema"] == "hotfn.kit/1" and facts["image_id"], facts
-        kit = machine / "kit"  # it may be moved
+        kit = machine / "kit"  # a kit may be moved
         shutil.copytree(made, kit)
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(machine), "XDG_CACHE_HOME": str(machine / "cache")}
         check_counts(folder, program, kit, machine, environment)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""`hotfn symbols --json` and `hotfn report` tell the source line of each function as llvm-symbolizer does:
-the function's own line, also where code was inlined at its entry; from a separate debug file too; and
-never from a file of another build."""
+"""`hotfn symbols --json` and `hotfn report` give the same source line for each function as llvm-symbolizer:
+the function's own line, even if code was inlined at its entry; also from a separate debug file; and never from
+a file of another build."""
 import json
 import os
 import pathlib
@@ -54,12 +54,12 @@ def link_base(path):
                re.findall(r"^  LOAD +\S+ (\S+)", output("readelf", "-lW", path), re.MULTILINE)) & ~4095
 
 
-def symbolized(path, rvas):
-    """{RVA: (file's name, line)} of the outermost frame, as llvm-symbolizer has it."""
+def symbolize(path, rvas):
+    """{RVA: (file name, line)} of the outermost frame, from llvm-symbolizer."""
     base, found = link_base(path), {}
-    asked = "".join(f"{rva + base:#x}\n" for rva in rvas)
+    addresses = "".join(f"{rva + base:#x}\n" for rva in rvas)
     text = subprocess.run(["llvm-symbolizer", "--output-style=LLVM", "--inlines", "-e", path], check=True,
-                          input=asked, capture_output=True, text=True).stdout
+                          input=addresses, capture_output=True, text=True).stdout
     for rva, frames in zip(rvas, text.split("\n\n")):
         file, line = frames.strip().splitlines()[-1].rsplit(":", 2)[:2]
         if int(line):
@@ -67,9 +67,9 @@ def symbolized(path, rvas):
     return found
 
 
-def frames_of(path, rvas):
-    """{RVA: [(function, file's name, line), ...]}, the innermost piece of source first, as llvm-symbolizer has it.
-    It takes the outermost name from the symbol table ("main.cold"): left out here."""
+def symbolize_frames(path, rvas):
+    """{RVA: [(function, file name, line), ...]}, innermost frame first, from llvm-symbolizer.
+    It takes the outermost name from the symbol table ("main.cold"), so that name is omitted."""
     base, found = link_base(path), {}
     text = subprocess.run(["llvm-symbolizer", "--output-style=LLVM", "--no-demangle", "--inlines", "-e", path],
                           check=True, input="".join(f"{rva + base:#x}\n" for rva in rvas), capture_output=True,
@@ -88,34 +88,34 @@ def outermost_unnamed(chain):
 
 
 def check_frames(what, path, symbols):
-    """`hotfn symbols --at` for the bytes of each function that has lines."""
+    """Compare `hotfn symbols --at` for addresses of each function that has lines."""
     rvas = [rva for s in symbols if "line" in s for rva in range(s["rva"], s["rva"] + s["size"], 3)]
-    theirs, ours = frames_of(path, rvas), {}
+    expected, hotfn_rows = symbolize_frames(path, rvas), {}
     for first in range(0, len(rvas), 2000):
         words = [word for rva in rvas[first:first + 2000] for word in ("--at", f"{rva:#x}")]
         for row in json.loads(output(HOTFN, "symbols", "--json", *words, path))["addresses"]:
             assert row["frames"][-1]["function"].startswith("_Z") or row["symbol"].startswith(
                 row["frames"][-1]["function"]), row
-            ours[row["rva"]] = outermost_unnamed([
+            hotfn_rows[row["rva"]] = outermost_unnamed([
                 (f.get("function", ""), os.path.basename(f.get("file", "")) if "line" in f else "", f.get("line", 0))
                 for f in row["frames"]])
-    wrong = [f"{rva:#x}: ours {ours.get(rva)}, theirs {theirs[rva]}" for rva in rvas if ours.get(rva) != theirs[rva]]
+    wrong = [f"{rva:#x}: hotfn {hotfn_rows.get(rva)}, expected {expected[rva]}" for rva in rvas if hotfn_rows.get(rva) != expected[rva]]
     assert not wrong, "\n".join([what, f"{len(wrong)} of {len(rvas)}", *wrong[:5]])
-    deepest = max(map(len, ours.values()))
+    deepest = max(map(len, hotfn_rows.values()))
     assert deepest > 1, what
-    print(f"{what}: {len(rvas)} addresses, {sum(len(f) > 1 for f in ours.values())} of inlined code, {deepest} deep")
+    print(f"{what}: {len(rvas)} addresses, {sum(len(f) > 1 for f in hotfn_rows.values())} of inlined code, {deepest} deep")
 
 
-def lines_of(functions, file, line):
+def function_lines(functions, file, line):
     return {f["rva"]: (os.path.basename(f[file]), f[line]) for f in functions if line in f}
 
 
-def check_same(what, ours, theirs, at_least):
-    wrong = [f"{rva:#x}: ours {ours.get(rva)}, theirs {theirs.get(rva)}"
-             for rva in sorted({*ours, *theirs}) if ours.get(rva) != theirs.get(rva)]
+def check_same(what, hotfn_rows, expected, line_count_min):
+    wrong = [f"{rva:#x}: hotfn {hotfn_rows.get(rva)}, expected {expected.get(rva)}"
+             for rva in sorted({*hotfn_rows, *expected}) if hotfn_rows.get(rva) != expected.get(rva)]
     assert not wrong, "\n".join([what, *wrong])
-    assert len(ours) >= at_least, f"{what}: only {len(ours)} lines"
-    print(f"{what}: {len(ours)} lines")
+    assert len(hotfn_rows) >= line_count_min, f"{what}: only {len(hotfn_rows)} lines"
+    print(f"{what}: {len(hotfn_rows)} lines")
 
 
 def check_symbols(folder):
@@ -124,8 +124,8 @@ def check_symbols(folder):
         output(compiler, "-g", *flags.split(), folder / source, "-o", path)
         symbols = [s for s in json.loads(output(HOTFN, "symbols", "--json", path))["symbols"]
                    if s["kind"] == "function"]
-        theirs = symbolized(path, sorted({s["rva"] for s in symbols}))
-        check_same(f"{compiler} {flags}", lines_of(symbols, "file", "line"), theirs, 3)
+        expected = symbolize(path, sorted({s["rva"] for s in symbols}))
+        check_same(f"{compiler} {flags}", function_lines(symbols, "file", "line"), expected, 3)
         if "-O0" not in flags:
             check_frames(f"{compiler} {flags}, inlined", path, symbols)
 
@@ -135,22 +135,22 @@ def report(record, *words):
 
 
 def check_report(folder):
-    """Without debug sections: the lines are in a separate file that only its build-id leads to."""
+    """Without debug sections: the lines are in a separate file that is found only by its build id."""
     path, debug, record = folder / "game", folder / "symbols", folder / "r.hfr"
     output("gcc", "-g", "-O2", "-Wl,--build-id", folder / "a.c", "-o", path)
     build_id = re.search(r"Build ID: (\w+)", output("readelf", "-n", path))[1]
     file = debug / ".build-id" / build_id[:2] / f"{build_id[2:]}.debug"
     file.parent.mkdir(parents=True)
-    theirs = symbolized(path, [int(line.split()[0], 16) for line in output("nm", path).splitlines()
+    expected = symbolize(path, [int(line.split()[0], 16) for line in output("nm", path).splitlines()
                                if line.split()[-1] in ("main", "three", "four")])
     output("objcopy", "--only-keep-debug", path, file)
     output("strip", "--strip-debug", path)
-    at = json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(theirs)), "--symbol-dir", debug, path))
+    at = json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(expected)), "--symbol-dir", debug, path))
     assert at["addresses"][0]["frames"][-1].get("line"), at
-    assert not json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(theirs)), path))["addresses"][0]["frames"]
+    assert not json.loads(output(HOTFN, "symbols", "--json", "--at", hex(min(expected)), path))["addresses"][0]["frames"]
     output(HOTFN, "run", "-o", record, "--", path)
     functions = json.loads(report(record, "--json", "--symbol-dir", debug))["functions"]
-    check_same("report", lines_of(functions, "source_file", "source_line"), theirs, 3)
+    check_same("report", function_lines(functions, "source_file", "source_line"), expected, 3)
     assert re.search(r"three  a\.c:7$", report(record, "--symbol-dir", debug), re.MULTILINE)
     assert "a.c" not in report(record, "--symbol-dir", debug, "--no-lines")
     assert "source_line" not in report(record, "--json")
@@ -159,23 +159,23 @@ def check_report(folder):
 
 
 def check_without_libdw(folder):
-    """Where libdw cannot be loaded, lines are missing from what has lines: that is said, once, and not with --no-lines."""
+    """If libdw cannot be loaded, missing lines are reported once, and not with --no-lines."""
     path, broken, record = folder / "lined", folder / "broken", folder / "l.hfr"
     broken.mkdir()
     output("gcc", "-g", "-O2", folder / "a.c", "-o", path)
     output("gcc", "-shared", "-x", "c", "/dev/null", "-o", broken / "libdw.so.1")
     output(HOTFN, "run", "-q", "-o", record, "--", path)
-    world = {**os.environ, "LD_LIBRARY_PATH": str(broken)}
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(broken)}
     for words, times in ((("report", record), 1), (("report", "--json", record), 1), (("symbols", "--json", path), 1),
                          (("report", "--no-lines", record), 0)):
-        said = subprocess.run([HOTFN, *words], env=world, capture_output=True, text=True).stderr
-        assert said.count("libdw.so.1, which reads them") == times, (words, said)
+        errors = subprocess.run([HOTFN, *words], env=environment, capture_output=True, text=True).stderr
+        assert errors.count("libdw.so.1, which reads them") == times, (words, errors)
     output("strip", path)
-    assert "libdw" not in subprocess.run([HOTFN, "report", record], env=world, capture_output=True, text=True).stderr
+    assert "libdw" not in subprocess.run([HOTFN, "report", record], env=environment, capture_output=True, text=True).stderr
 
 
 def check_stripped(folder):
-    """All names gone: `run`, `scan`, `list` and `kit` find the separate file by its build-id too."""
+    """Without any names: `run`, `scan`, `list` and `kit` also find the separate file by its build id."""
     path, debug, record, kit = folder / "bare", folder / "names", folder / "s.hfr", folder / "kit"
     output("gcc", "-g", "-O2", "-Wl,--build-id", folder / "a.c", "-o", path)
     build_id = re.search(r"Build ID: (\w+)", output("readelf", "-n", path))[1]
@@ -202,7 +202,7 @@ def main():
         return 77
     for tool in ("llvm-symbolizer", "clang++", "g++", "objcopy"):
         if not shutil.which(tool):
-            print(f"skipped: no {tool} here")
+            print(f"skipped: no {tool} on this system")
             return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Linker maps against nm, for each linker that is here, and a stripped program under its map's names.
+"""Linker maps compared with nm, for each installed linker, and a stripped program with its map's names.
 
-The set of (rva, name) that `hotfn symbols MAP` gives must be nm's for the same link, but for what the
-map does not name at all (GNU ld and gold leave local symbols out; lld and mold what they define
-themselves) and what has no address (thread-local, absolute).  Sizes, where the map has them, are nm's
-too.  Of real maps ($HOTFN_SAMPLES, a folder) the rows are counted by a second way.
+The set of (rva, name) that `hotfn symbols MAP` prints must equal nm's for the same link, except for
+symbols that the map does not contain (GNU ld and gold omit local symbols; lld and mold omit symbols that
+they define themselves) and symbols without an address (thread-local, absolute).  Sizes in the map must
+equal nm's.  The rows of real maps ($HOTFN_SAMPLES, a folder) are counted by a second method.
 """
 import json
 import os
@@ -64,13 +64,13 @@ def run(*command, cwd=None, good=True):
     return done
 
 
-def symbols_of(path, *options):
+def read_symbols(path, *options):
     document = json.loads(run(HOTFN, "symbols", "--json", "--data", *options, path).stdout)
     return document, document["symbols"]
 
 
-def nm_of(program, tool="nm"):
-    """[(address, size, type, name)]; thread-local symbols are left out."""
+def read_nm(program, tool="nm"):
+    """[(address, size, type, name)]; thread-local symbols are omitted."""
     local = set()
     if tool == "nm":
         local = {int(match[1], 16) for match in re.finditer(
@@ -88,17 +88,17 @@ def names_in(map_path):
 
 
 def compare(what, map_path, program, base, sized=False, tool="nm", options=()):
-    """Every row is in nm's table; every symbol of nm's that the map names is a row."""
-    document, rows = symbols_of(map_path, *options)
+    """Every row is in nm's table; every symbol of nm that the map names is a row."""
+    document, rows = read_symbols(map_path, *options)
     assert document["format"], document
-    nm = nm_of(program, tool)
-    theirs = {(address - base, name.split("@")[0]) for address, _, _, name in nm}
-    ours = {(row["rva"], row["name"].split("@")[0]) for row in rows if row["kind"] != "thunk"}
+    nm = read_nm(program, tool)
+    expected = {(address - base, name.split("@")[0]) for address, _, _, name in nm}
+    hotfn_rows = {(row["rva"], row["name"].split("@")[0]) for row in rows if row["kind"] != "thunk"}
     named = names_in(map_path)
-    missing = {row for row in theirs - ours if row[1] in named}
+    missing = {row for row in expected - hotfn_rows if row[1] in named}
     if document["format"] in ("gnu-ld-map", "mold-map", "lld-map"):
-        missing = {row for row in missing if not is_linkers(row[1])}
-    extra = ours - theirs
+        missing = {row for row in missing if not is_linker_symbol(row[1])}
+    extra = hotfn_rows - expected
     assert not missing and not extra, (what, "only nm has", sorted(missing)[:20],
                                        "only the map has", sorted(extra)[:20])
     if sized:
@@ -109,27 +109,27 @@ def compare(what, map_path, program, base, sized=False, tool="nm", options=()):
     kinds = {row["name"]: row["kind"] for row in rows}
     for name, kind in (("work", "function"), ("shared_value", "data")):
         assert kinds.get(name, kinds.get("_" + name)) == kind, (what, name, kinds)
-    print(f"ok {what}: {document['format']}, {len(rows)} rows, nm has {len(theirs)}")
+    print(f"ok {what}: {document['format']}, {len(rows)} rows, nm has {len(expected)}")
     return rows
 
 
-def is_linkers(name):
-    """What a linker script may name without placing it: no line of its own in the map."""
+def is_linker_symbol(name):
+    """Names that a linker script may define without a line in the map."""
     return name in ("_DYNAMIC", "_GLOBAL_OFFSET_TABLE_", "__TMC_END__", "__GNU_EH_FRAME_HDR",
                     "__dso_handle", "__TMC_LIST__", "__FRAME_END__", "completed.0")
 
 
-def base_of(program):
+def find_base(program):
     loads = re.findall(r"^  LOAD +0x\w+ 0x(\w+)", run("readelf", "-lW", program).stdout, re.MULTILINE)
     return min(int(address, 16) for address in loads) & ~0xfff
 
 
 def elf_linkers(folder):
-    """Name and the words that make gcc use it."""
+    """(name, gcc options that select it) of each installed linker."""
     for name, binary in (("bfd", "ld.bfd"), ("gold", "ld.gold"), ("lld", "ld.lld"), ("mold", "mold")):
         path = shutil.which(binary)
         if not path:
-            print("skipped: not here:", binary)
+            print("skipped: not installed:", binary)
             continue
         place = folder / f"use-{name}"
         place.mkdir()
@@ -154,17 +154,17 @@ def check_elf(folder):
                 link.append("-Wl,--no-demangle")
             run("gcc", *flags[:1], *words, f"a.c.{case}.o", f"b.cc.{case}.o", *link,
                 f"-Wl,-Map,{map_path}", "-o", program, cwd=folder)
-            if name == "mold":  # it always writes readable names
-                readable(map_path, program)
-            compare(f"{name} {case}", map_path, program, base_of(program), sized=name == "lld")
+            if name == "mold":  # mold always writes readable names
+                restore_mangled_names(map_path, program)
+            compare(f"{name} {case}", map_path, program, find_base(program), sized=name == "lld")
             made[name, case] = program, map_path
     return made
 
 
-def readable(map_path, program):
-    """The linker's names instead of the readable ones, at the same addresses."""
+def restore_mangled_names(map_path, program):
+    """Replace readable names in the map by mangled names with the same address."""
     mangled = {}
-    for address, _, _, name in nm_of(program):
+    for address, _, _, name in read_nm(program):
         if name.startswith("_Z"):
             mangled[address] = name
     lines = []
@@ -176,29 +176,29 @@ def readable(map_path, program):
     map_path.write_text("\n".join(lines) + "\n")
 
 
-def counts_of(record):
+def read_counts(record):
     document = json.loads(run(HOTFN, "report", "--json", "-n", "0", record).stdout)
     return {f["rva"]: (f["name"], f.get("calls"), f["state"]) for f in document["functions"]}
 
 
 def check_stripped(folder, made):
-    """A stripped program under its map's names, with the counts of its unstripped twin."""
+    """A stripped program has its map's names and the counts of the unstripped program."""
     for (name, case), (program, map_path) in made.items():
         stripped = folder / f"{program.name}.stripped"
         run("strip", "-o", stripped, program)
         run(HOTFN, "run", "-q", "--no-cache", "-o", folder / "twin.hfr", "--", program)
         run(HOTFN, "run", "-q", "--no-cache", "--map", map_path, "-o", folder / "map.hfr", "--",
             stripped)
-        twin, ours = counts_of(folder / "twin.hfr"), counts_of(folder / "map.hfr")
-        named = {rva: row for rva, row in ours.items() if "+0x" not in row[0]}
+        twin, hotfn_rows = read_counts(folder / "twin.hfr"), read_counts(folder / "map.hfr")
+        named = {rva: row for rva, row in hotfn_rows.items() if "+0x" not in row[0]}
         differ = {rva: (row, twin.get(rva)) for rva, row in named.items()
                   if rva not in twin or twin[rva][1] != row[1]}
         assert not differ, (name, case, differ)
-        unnamed = [rva for rva in ours if rva not in named and rva in twin and ours[rva][1] != twin[rva][1]]
+        unnamed = [rva for rva in hotfn_rows if rva not in named and rva in twin and hotfn_rows[rva][1] != twin[rva][1]]
         assert not unnamed, (name, case, unnamed)
         assert {"work", "main"} <= {row[0] for row in named.values()}, named
         assert [row[1] for row in named.values() if row[0] == "work"] == [2000], named
-        print(f"ok {name} {case}: {len(named)} functions under the map's names, counts as the twin's")
+        print(f"ok {name} {case}: {len(named)} functions with the map's names and the unstripped program's counts")
 
 
 SELF_C = """
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 
 
 def check_session(folder, made):
-    """A stripped program that counts itself, under the names of its map; another's map is refused."""
+    """A stripped program that counts itself uses the names of its map; another program's map is refused."""
     build = Path(HOTFN).resolve().parents[2]
     include = Path(__file__).resolve().parents[2] / "include"
     (folder / "self.c").write_text(SELF_C)
@@ -239,16 +239,16 @@ def check_session(folder, made):
     run("gcc", "-O1", "-I", include, "self.c", "-Wl,-Map,self.map", "-s", "-L", build / "src", "-lhotfn",
         f"-Wl,-rpath,{build / 'src'}", "-o", program, cwd=folder)
     run(program, folder / "self.map", record)
-    counts = {name: calls for name, calls, _ in counts_of(record).values()}
+    counts = {name: calls for name, calls, _ in read_counts(record).values()}
     assert counts.get("work") == 500, counts
     other = next(map_path for _, map_path in made.values())
     done = run(program, other, record, good=False)
     assert done.returncode == 1 and "another build" in done.stderr, done
-    print("ok a session counts under the names of a map, and refuses another's")
+    print("ok a session uses the names of a map, and refuses another program's map")
 
 
 def check_other_build(folder, made):
-    """The map of another link is refused, and nothing is run; --force says so and runs."""
+    """The map of another link is refused, and nothing is run."""
     programs = {name: program for (name, case), (program, _) in made.items() if case == "pie"}
     maps = {name: map_path for (name, case), (_, map_path) in made.items() if case == "pie"}
     for name, program in programs.items():
@@ -264,7 +264,7 @@ def check_other_build(folder, made):
 
 
 def check_shifted(folder):
-    """The same sections, but two functions changed places: told by the unwind data."""
+    """A map with the same sections but two functions swapped is refused because of the unwind data."""
     text = A_C.replace("int shared_value", "int unused0(int x) { return x * 3; }\nint shared_value")
     swapped = A_C + "int unused0(int x) { return x * 3; }\n"
     for name, source in (("first", text), ("second", swapped)):
@@ -273,29 +273,29 @@ def check_shifted(folder):
             "-o", name, cwd=folder)
     sizes = [run("size", "-A", name, cwd=folder).stdout.split("\n", 2)[2] for name in ("first", "second")]
     if sizes[0] != sizes[1]:
-        print("skipped: the two links differ in size:", "no test of shifted functions")
+        print("skipped: the two links differ in size:", "shifted functions are not tested")
         return
     done = run(HOTFN, "scan", "--map", folder / "second.map", folder / "first", good=False)
     assert done.returncode == 1 and "in the middle" in done.stderr, done
     print("ok a map with the same sections and other functions is refused")
 
 
-def functions_of(*words):
+def list_functions(*words):
     document = json.loads(run(HOTFN, "list", "--json", *words).stdout)
     return {(f["rva"], f["size"]): set(f["names"]) for f in document["functions"]}
 
 
 def check_image(folder, machine):
-    """With the image: the functions and sizes that its PDB gives; the PDB goes before the map."""
+    """With its image a map gives the functions and sizes of the PDB; if both are given, the PDB is used."""
     image, map_path = folder / f"g_{machine}.exe", folder / f"f_{machine}.map"
     pdb = ("--pdb", folder / f"f_{machine}.pdb")
-    ours, theirs = functions_of("--map", map_path, image), functions_of(*pdb, image)
+    hotfn_rows, expected = list_functions("--map", map_path, image), list_functions(*pdb, image)
     if machine != "x86":  # without .pdata the last function reaches to the end of the section
-        assert set(ours) == set(theirs), (machine, ours, theirs)
-    assert {rva for rva, _ in ours} == {rva for rva, _ in theirs}, (machine, ours, theirs)
+        assert set(hotfn_rows) == set(expected), (machine, hotfn_rows, expected)
+    assert {rva for rva, _ in hotfn_rows} == {rva for rva, _ in expected}, (machine, hotfn_rows, expected)
     done = run(HOTFN, "list", *pdb, "--map", map_path, image)
     assert "the PDB goes before it" in done.stderr, done.stderr
-    print(f"ok {machine}: with its image a map gives the {len(ours)} functions of the PDB")
+    print(f"ok {machine}: with its image a map gives the {len(hotfn_rows)} functions of the PDB")
 
 
 def check_windows(folder):
@@ -319,20 +319,20 @@ def check_windows(folder):
     for target in ("x86_64", "i686"):
         gcc = shutil.which(f"{target}-w64-mingw32-gcc")
         if not gcc:
-            print("skipped: not here:", f"{target}-w64-mingw32-gcc")
+            print("skipped: not installed:", f"{target}-w64-mingw32-gcc")
             continue
         (folder / "g.c").write_text("#define NOINLINE __attribute__((noinline))\n" + FREE_C)
         run(gcc, "-O1", "g.c", f"-Wl,-Map,g_{target}.map", "-o", f"g_{target}.exe", cwd=folder)
         base = 0x140000000 if target == "x86_64" else 0x400000
-        document, rows = symbols_of(folder / f"g_{target}.map")
-        skip = 1 if target == "i686" else 0  # the map leaves the leading '_' out, but of assignments
-        theirs = {(address - base, name[at:]) for address, _, _, name in
-                  nm_of(folder / f"g_{target}.exe", f"{target}-w64-mingw32-nm") for at in (0, skip)}
-        # nm calls __end__ undefined, though the script defines it.
-        extra = {(row["rva"], row["name"]) for row in rows if row["name"] not in ("__end__", "_end__")} - theirs
+        document, rows = read_symbols(folder / f"g_{target}.map")
+        skip = 1 if target == "i686" else 0  # the map omits the leading '_', except in assignments
+        expected = {(address - base, name[at:]) for address, _, _, name in
+                  read_nm(folder / f"g_{target}.exe", f"{target}-w64-mingw32-nm") for at in (0, skip)}
+        # nm reports __end__ as undefined, though the linker script defines it.
+        extra = {(row["rva"], row["name"]) for row in rows if row["name"] not in ("__end__", "_end__")} - expected
         assert not extra and len(rows) > 100, (target, sorted(extra)[:20])
         globals_ = {(address - base, name[skip:]) for address, _, kind, name in
-                    nm_of(folder / f"g_{target}.exe", f"{target}-w64-mingw32-nm")
+                    read_nm(folder / f"g_{target}.exe", f"{target}-w64-mingw32-nm")
                     if kind == "T"} - {(row["rva"], row["name"]) for row in rows}
         globals_ = {row for row in globals_ if row[1] in names_in(folder / f"g_{target}.map")}
         assert not globals_, (target, sorted(globals_)[:20])
@@ -343,7 +343,7 @@ def check_apple(folder):
     clang = shutil.which("clang")
     ld64 = shutil.which("ld64.lld") or shutil.which("ld64.lld-14")
     if not clang or not ld64:
-        print("skipped: not here: ld64.lld")
+        print("skipped: not installed: ld64.lld")
         return
     (folder / "m.c").write_text("#define NOINLINE __attribute__((noinline))\n" + FREE_C)
     for arch in ("x86_64", "arm64"):
@@ -355,7 +355,7 @@ def check_apple(folder):
 
 
 def check_bad_input(folder):
-    """What is no map is told with the file and its line or offset, however large it is, and at once."""
+    """A file that is not a map is refused with its name and a line or offset, at once however large it is."""
     good = (folder / "self.map").read_text()
     cut = re.search(r"^ +0x[0-9a-f]+ +(work)$", good, re.MULTILINE).start(1)
     head = good[:good.rindex("\n", 0, cut) + 1]
@@ -372,13 +372,13 @@ def check_bad_input(folder):
     with open(folder / "huge.map", "wb") as file:
         file.write(head.encode())
         file.write(b"x" * 4096)
-        file.truncate(4 << 30)  # a line of four gigabytes, most of them not on disk
+        file.truncate(4 << 30)  # a sparse file with a line of 4 GiB
     done = run(HOTFN, "symbols", folder / "huge.map", good=False)
     assert done.returncode == 1 and f"line {head.count(chr(10)) + 1} is longer than 1 MiB" in done.stderr, done
     mixed = good.replace("\n", "\r\n").replace("\r\n", "\n", len(good) // 200)
     (folder / "mixed.map").write_bytes(mixed.encode())
-    assert symbols_of(folder / "mixed.map")[1] == symbols_of(folder / "self.map")[1]
-    print(f"ok {len(bad) + 1} kinds of bad input are told, mixed line ends are fine")
+    assert read_symbols(folder / "mixed.map")[1] == read_symbols(folder / "self.map")[1]
+    print(f"ok {len(bad) + 1} kinds of bad input are reported, mixed line ends are accepted")
 
 
 def count_msvc(text):
@@ -388,14 +388,14 @@ def count_msvc(text):
 
 def count_gnu(text):
     text = text[text.index("\nLinker script and memory map\n"):]
-    text = text[:text.index("\n.comment ")]  # debug information follows, which has no address
+    text = text[:text.index("\n.comment ")]  # debug information follows and has no addresses
     rows = set(re.findall(r"^ {16}0x([0-9a-f]+) {16}([^\s.=][^=\n]*)$", text, re.MULTILINE))
     script = set(re.findall(r"^ {16}0x([0-9a-f]+) {16}(?:PROVIDE \()?(\w+) = \.\)?$", text, re.MULTILINE))
     return {row for row in rows if not row[1].startswith("PROVIDE")} | script
 
 
 def count_apple(text):
-    """{kind: how many} of ld64: what lies in __text, in the stubs, and in the data that holds variables."""
+    """{kind: number of symbols} of an ld64 map: in __text, in the stubs, and in the sections of variables."""
     sections, symbols = text.split("# Symbols:\n")[0], text.split("# Symbols:\n")[1].split("# Dead ")[0]
     places = {"function": r"__text", "thunk": r"__(?:stubs|stub_helper)",
               "data": r"__(?:const|data|bss|common|entitlements|objc_(?:const|data|ivar|\w+list|imageinfo|\w+refs))"}
@@ -430,7 +430,7 @@ def check_samples():
             lacking = {(int(a, 16), n) for a, n in want} - got
             inside = [row for row in lacking if not in_tls(text, row[0])]
             assert not inside and got <= {(int(a, 16), n) for a, n in want}, (path.name, inside[:9])
-        print(f"ok {path.name}: {len(rows)} rows, as counted by hand")
+        print(f"ok {path.name}: {len(rows)} rows, as counted by the test")
 
 
 def in_tls(text, address):

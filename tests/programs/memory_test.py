@@ -3,12 +3,13 @@
 
     memory_test.py [SECONDS [PAUSE_MS]]
 
-All that timing keeps is kept at the same time in programs that do all that fills it, the bare programs
-run beside them, and the memory of program, parent and record is read while they run.  Printed is the
-growth since the first 1/30 (two minutes of an hour) and in the second half: once the pools are full there
-must be none.  Counted are pages of their own and the record's: a share of a file's pages (PSS) goes up and down by
-500 KiB with who else maps the file.  What still grows then is pages of histograms: one is touched when a time falls
-where none did, of at most 10 KiB for each that is in use; how much of that bound is there is printed.  A pause after each of the programs' rounds leaves the machine to others.
+The programs exercise everything that timing stores, each mode at the same time, with the bare programs beside
+them, and the memory of program, parent and record is read while they run.  The test prints the growth since
+the first 1/30 of the run (two minutes of an hour) and in the second half: once the pools are full there must
+be none.  It counts private pages and the record's pages; the proportional share of a file's pages (PSS) varies
+by 500 KiB with the number of processes that map the file.  Only pages of histograms may still grow: a page is
+touched when a time falls into a new range, up to 10 KiB for each histogram in use, and the test prints how
+much of that bound is used.  A pause after each of the programs' rounds leaves the machine to others.
 """
 import dataclasses
 import json
@@ -25,19 +26,19 @@ import time
 HOTFN = os.environ["HOTFN"]
 SRC = pathlib.Path(__file__).resolve().parent / "src"
 SKIPPED = 77
-MOST_GROWTH = 0.03      # of what was there in the middle of the run; allocators keep a little
+MAX_GROWTH = 0.03       # share of the memory in the middle of the run; allocators keep some memory
 TIME_HEADER, HISTOGRAMS = 11, 14    # sections of a record: hotfn.hfr(5)
 ROWS = 5                # of timed_forever
-SAMPLES = 360           # of a run: every ten seconds of an hour
+SAMPLES = 360           # per run: every ten seconds of an hour
 EVERYTHING = ["--events", "--slower-than", "1us", "--with", "alloc"]
-WAYS = (("forever", None), ("forever", EVERYTHING), ("forever", ["--flat"]),
+RUNS = (("forever", None), ("forever", EVERYTHING), ("forever", ["--flat"]),
         ("forever", ["--sample", "16"]), ("forever", ["--sample", "8", "--budget", "5%"]),
         ("sqlite", None), ("sqlite", ["--module", "*", "--slower-than", "1ms", "--with", "alloc"]))
 
 
 @dataclasses.dataclass
 class Run:
-    """A program on its way, and what was read of it: (program, parent, record) in KiB."""
+    """A running program, and its samples (program, parent, record) in KiB."""
     name: str
     options: list
     record: pathlib.Path
@@ -50,8 +51,8 @@ class Run:
         return f"{self.name} {'bare' if self.options is None else ' '.join(self.options)}"
 
 
-def memory_of(pid):
-    """KiB of its own; what it shares with the parent is the record's."""
+def read_private_kib(pid):
+    """Private memory in KiB; memory shared with the parent belongs to the record."""
     try:
         for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Anonymous:"):
@@ -61,8 +62,8 @@ def memory_of(pid):
     return 0
 
 
-def target_below(pid, name):
-    """The program that hotfn started; 0 before it has."""
+def find_target(pid, name):
+    """The id of the program that hotfn started; 0 before it is started."""
     try:
         for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
             if pathlib.Path(f"/proc/{child}/comm").read_text().strip() == name:
@@ -72,8 +73,8 @@ def target_below(pid, name):
     return 0
 
 
-def histograms_in(path):
-    """KiB of the record's histograms that are there, and that those in use can have; (0, 0) where none are kept."""
+def read_histogram_kib(path):
+    """(allocated, maximum) KiB of the histograms in use in the record; (0, 0) if it has none."""
     used = 0
     with open(path, "rb") as file:
         head = file.read(8192)
@@ -91,22 +92,22 @@ def histograms_in(path):
                 hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
                 used += max(0, min(hole, end) - at)
                 at = hole
-        except OSError:  # no more of it
+        except OSError:  # no more data
             pass
     return used // 1024, in_use * 10
 
 
-def look(run):
+def sample_memory(run):
     if run.options is None:
         run.target = run.process.pid
-    run.target = run.target or target_below(run.process.pid, run.name)
-    own = memory_of(run.target) if run.target else 0
-    if own == 0 or run.process.poll() is not None:  # hotfn needs more when it writes the record
+    run.target = run.target or find_target(run.process.pid, run.name)
+    own = read_private_kib(run.target) if run.target else 0
+    if own == 0 or run.process.poll() is not None:  # hotfn needs more memory while it writes the record
         return
-    parent = memory_of(run.process.pid) if run.options is not None else 0
-    try:                                            # a link to what the two share
+    parent = read_private_kib(run.process.pid) if run.options is not None else 0
+    try:                                            # a link to the shared memory
         record = run.record.stat().st_blocks // 2
-        run.histograms = histograms_in(run.record) if run.options is not None else (0, 0)
+        run.histograms = read_histogram_kib(run.record) if run.options is not None else (0, 0)
     except OSError:
         record = 0
     run.used.append((own, parent, record))
@@ -120,41 +121,41 @@ def start(record, name, options, seconds, pause):
     return Run(name, options, record, subprocess.Popen(command, stdout=subprocess.DEVNULL))
 
 
-def around(values, share):
-    """The median of the five values there, so that a thread less or more does not matter."""
+def median_near(values, share):
+    """The median of five values there, so that a thread that starts or ends does not matter."""
     at = min(int(share * len(values)), len(values) - 1)
     return statistics.median(values[max(0, at - 2):at + 3])
 
 
 def check(run, seconds):
-    used = [sum(parts) for parts in run.used[:-1]]           # the last may see the program end
+    used = [sum(parts) for parts in run.used[:-1]]           # the last sample may be taken while the program ends
     assert run.process.returncode == 0, (run.title(), run.process.returncode)
     assert len(used) >= 8, (run.title(), used)
-    early, middle, end = (around(used, share) for share in (1 / 30, 1 / 2, 1))
+    early, middle, end = (median_near(used, share) for share in (1 / 30, 1 / 2, 1))
     print(f"# {run.title()}: {used[0]} KiB at first, {early:.0f} after {seconds / 30:.0f} s, {middle:.0f} "
           f"in the middle, {end:.0f} at the end of {seconds} s: {100 * (end - early) / early:+.2f} % since "
-          f"then, {100 * (end - middle) / middle:+.2f} % in the second half; least {min(used)}, most "
+          f"then, {100 * (end - middle) / middle:+.2f} % in the second half; minimum {min(used)}, maximum "
           f"{max(used)}", flush=True)
     if run.options is None:
         return
     info = json.loads(subprocess.run([HOTFN, "info", "--json", run.record], capture_output=True,
                                      check=True).stdout)
-    told = info["time"]
+    time_info = info["time"]
     columns = list(zip(*run.used[:-1]))
-    print(f"#   parent {around(columns[1], 1 / 30):.0f} to {around(columns[1], 1):.0f} KiB, live record "
-          f"{around(columns[2], 1 / 30):.0f} to {around(columns[2], 1):.0f}; written "
-          f"{run.record.stat().st_size // 1024}; {told['nodes']} places in the tree, "
-          f"{told['nodes_merged']} entries merged, {told['abandoned_exits']} calls left"
+    print(f"#   parent {median_near(columns[1], 1 / 30):.0f} to {median_near(columns[1], 1):.0f} KiB, live record "
+          f"{median_near(columns[2], 1 / 30):.0f} to {median_near(columns[2], 1):.0f}; written "
+          f"{run.record.stat().st_size // 1024}; {time_info['nodes']} nodes in the tree, "
+          f"{time_info['nodes_merged']} entries merged, {time_info['abandoned_exits']} calls left"
           + (f"; histograms {run.histograms[0]} of at most {run.histograms[1]} KiB" if run.histograms[1] else ""), flush=True)
-    assert (end - middle) / middle <= MOST_GROWTH or seconds < 30, run.used
-    if run.name == "forever":       # so many threads at a time, of thousands
+    assert (end - middle) / middle <= MAX_GROWTH or seconds < 30, run.used
+    if run.name == "forever":       # rows are reused by thousands of threads
         assert len(info["threads"]) == ROWS, info["threads"]
     if run.name == "forever" and run.options == EVERYTHING and seconds >= 30:
-        assert told["nodes_merged"] > 0, "the tree never filled: this proves nothing"
+        assert time_info["nodes_merged"] > 0, "the tree never filled, so this run proves nothing"
 
 
 def build(place):
-    """Names of the programs that could be built."""
+    """Build the programs; returns the names of those that could be built."""
     subprocess.run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-pthread", "-o", place / "forever",
                     SRC / "timed_forever.c"], check=True)
     with_sqlite = subprocess.run(["gcc", "-O2", "-pthread", "-o", place / "sqlite",
@@ -174,10 +175,10 @@ def main():
         place = pathlib.Path(folder)
         names = build(place)
         runs = [start(place / f"{i}.hfr", name, options, seconds, pause)
-                for i, (name, options) in enumerate(WAYS) if name in names]
+                for i, (name, options) in enumerate(RUNS) if name in names]
         while any(run.process.poll() is None for run in runs):
             for run in runs:
-                look(run)
+                sample_memory(run)
             time.sleep(max(0.1, seconds / SAMPLES))
         for run in runs:
             check(run, seconds)

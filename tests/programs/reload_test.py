@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Hot reload: a plugin's file is written over, replaced and deleted while its program runs.  Each build is judged by
-its own code, and counted under its own names, however often a path or an inode comes again."""
+"""Hot reload: a plugin's file is overwritten, replaced and deleted while its program runs.  Each build is analysed by
+its own code and counted under its own names, however often a path or an inode is reused."""
 import json
 import os
 import pathlib
@@ -66,6 +66,6 @@ def check_session(place):
 
 if __name__ == "__main__":
     if platform.machine() not in ("x86_64", "i686"):
-        print("skipped: the plugin is of x86 code")
+        print("skipped: the plugin is x86 code")
         sys.exit(cases.SKIPPED)
     sys.exit(cases.run([check_run, check_session], needs=["gcc"]))

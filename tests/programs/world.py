@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A place where a case runs its programs: bare, or each under `hotfn run --module '*'`,
+"""A world in which a case runs its programs: bare, or each under `hotfn run --module '*'`,
 counted or timed.
 
-A case does the same steps in both worlds; what it saw (status, output) is compared afterwards.
-In the hooked world every run must also leave a record in which functions were hooked and counted:
-a world that hooked nothing would prove nothing.
+A case does the same steps in both worlds; the results (status, output) are compared afterwards.
+In the hooked world every run must also write a record in which functions were hooked and counted,
+because a run without hooks would prove nothing.
 """
 import json
 import os
@@ -20,11 +20,11 @@ WORK = HERE / "work"
 
 
 class Skipped(Exception):
-    """What the case needs is not here; the text says what."""
+    """A requirement of the case is missing; the text names it."""
 
 
 class Broken(Exception):
-    """The program under test did something that no comparison is needed for (hang, no record)."""
+    """The program under test failed before any comparison (hang, no record)."""
 
 
 def need(*commands):
@@ -38,11 +38,11 @@ def need(*commands):
 
 
 def without_numbers(text):
-    """For output that has times, sizes and random numbers in it: each number becomes #."""
+    """For output with times, sizes and random numbers: each number becomes #."""
     return re.sub(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?[KMG]?", "#", text)
 
 
-# What `hotfn run` is asked to keep of each call.
+# The options of `hotfn run` for each mode.
 MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
          "sample": ["--mode", "time", "--sample", "16"],
          "events": ["--mode", "time", "--events", "--slower-than", "1us"],
@@ -52,11 +52,11 @@ MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--
 
 
 class World:
-    """Where one pass of a case runs.  `seen` collects what is compared."""
+    """The place in which one pass of a case runs.  `seen` collects the values to compare."""
 
     def __init__(self, place, built, hotfn=None, timeout=120, mode="count"):
         self.place = place
-        self.built = built            # function: name -> path of a program of ours, built
+        self.built = built            # function: name -> path of a program that build_programs built
         self.hotfn = hotfn
         self.mode = mode
         self.timeout = timeout
@@ -99,7 +99,7 @@ class World:
         return process.returncode, text_of(output), text_of(problems)
 
     def run(self, *command, stdin=None, normal=str, timeout=None, **options):
-        """Run the program under test to its end; what it did is compared, after `normal`."""
+        """Run the program under test to its end; its status and output, after `normal`, are compared."""
         with open(stdin or os.devnull, "rb") as source:
             process = self.start(*command, stdin=source, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, **options)
@@ -110,7 +110,7 @@ class World:
         return status, output
 
     def helper(self, *command, check=True, **options):
-        """Run something that is not under test; its output, for the case to use."""
+        """Run a command that is not under test; returns its output."""
         done = subprocess.run([str(word) for word in command], env=self.environment(None),
                               cwd=self.place, capture_output=True, text=True,
                               timeout=self.timeout, **options)
@@ -119,7 +119,7 @@ class World:
         return done.stdout
 
     def must(self, holds, text):
-        """What has to hold in both worlds: a test suite that fails bare proves nothing."""
+        """A condition that must hold in both worlds: a test suite that fails without hooks proves nothing."""
         if not holds:
             raise Broken(("hooked: " if self.hotfn else "bare, without hotfn: ") + text)
 
@@ -127,7 +127,7 @@ class World:
         self.seen.append((label, value))
 
     def check_record(self, record):
-        """The record must tell of functions that were hooked, and of calls."""
+        """The record must contain hooked functions and calls."""
         done = subprocess.run([str(self.hotfn), "report", str(record), "-n", "0", "--json", "--no-lines"],
                               capture_output=True, text=True, timeout=self.timeout)
         if done.returncode:
@@ -139,13 +139,13 @@ class World:
             raise Broken(f"{len(hooked)} functions hooked, calls counted in {sorted(counted)} only")
         timed = sum(function.get("timed_calls") or 0 for function in hooked)
         if "--mode" in MODES[self.mode] and not timed:
-            raise Broken(f"{len(hooked)} functions hooked, not one call timed")
+            raise Broken(f"{len(hooked)} functions hooked, no call timed")
         self.hooked += len(hooked)
         record.unlink()
 
 
 def end_group(process):
-    """Kill a program that start() made, with its children."""
+    """Kill a program that start() started, with its children."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
