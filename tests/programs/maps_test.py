@@ -416,7 +416,7 @@ def check_samples():
         return
     for path in sorted(Path(folder, "map").glob("*.map")):
         done = run(HOTFN, "symbols", "--json", "--data", path)
-        assert "left out" not in done.stderr, done.stderr
+        assert "omitted" not in done.stderr, done.stderr
         rows = json.loads(done.stdout)["symbols"]
         text = path.read_text(errors="replace")
         if "Preferred load address" in text:
