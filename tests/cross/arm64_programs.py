@@ -100,7 +100,7 @@ def instrumented_counts(bench, program, arguments, stdin, emulator):
 
 
 def difference(name, want, report):
-    """None, or the functions that differ and why they should not."""
+    """None, or a text that lists the functions whose counts differ."""
     got, loops = {}, set()
     for function in report["functions"]:
         for known in {function["name"], *function.get("names", [])}:
@@ -132,7 +132,7 @@ def check_counts(bench, name, cpu):
 
 
 def download(bench, *packages):
-    """Debian's packages for arm64, as files."""
+    """Download Debian's packages for arm64; returns their files."""
     folder = bench.built / "apt-arm64"
     debs = folder / "debs" / packages[0]
     for name in ("apt/lists/partial", "apt/cache/archives/partial"):
@@ -175,7 +175,7 @@ def check_debian(bench, _name, cpu):
 
 
 def places(bench):
-    """Libraries, and what the other cases built or unpacked."""
+    """Libraries, and the files that the other cases built or unpacked."""
     found = [os.path.join(ROOT, "lib", name) for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6")]
     for pattern in ("plain/*", "debian/usr/bin/[ls][uq]*[34]", "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
         found += map(str, sorted(bench.built.glob(f"arm64/{pattern}")))

@@ -32,7 +32,7 @@ def run(command, **more):
 
 
 class Skipped(Exception):
-    """What a check needs is not to be had here; the text says why."""
+    """A requirement of a check is missing; the text gives the reason."""
 
 
 class Bench:
@@ -93,7 +93,7 @@ def own_functions(report):
 
 
 def check_exact(bench, build, cpu):
-    """None, or what is wrong."""
+    """None, or a text that describes the failure."""
     flags = BUILDS[build]
     want = {n: c for n, c in instrumented(bench, flags).items() if "4work" in n}
     program = bench.compile(f"work-{build}", *EXACT, *flags)
@@ -119,8 +119,8 @@ def check_optimised(bench, build, cpu):
     return None
 
 
-def check_code_stays_guarded(bench, build, cpu):
-    """An indirect branch past a landing pad is stopped (BTI) in hooked code as in bare."""
+def check_hooked_code_keeps_bti(bench, build, cpu):
+    """An indirect branch past a landing pad is trapped (BTI) in hooked code as in unhooked code."""
     source, gcc = os.path.join(HERE, "guarded.c"), ["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build]]
     run([*gcc, "-DLIBRARY", "-shared", "-fPIC", "-nostartfiles", "-Wl,-z,force-bti", source, "-o",
          bench.path("libguarded.so")])
@@ -145,7 +145,7 @@ wrong 0"""
 
 
 def check_live_patching(bench, build, cpu):
-    """A program that hooks itself while its threads run what is patched (live.c)."""
+    """A program that hooks itself while its threads run the patched functions (live.c)."""
     source = os.path.join(HERE, "..", "..")
     library = os.path.join(os.path.dirname(bench.hotfn), "..", "..", "src")
     program, root = bench.path("live"), bench.path("root")
@@ -167,8 +167,8 @@ BUDGET_TESTS = ["tests/cross/budget_bytes.c", "tests/unit/session/budget_choose_
 
 
 def check_budget(bench, build, cpu):
-    """What a budget decides, and which bytes it would change.  That the changed code runs, and how its threads are
-    stopped, needs ptrace, which qemu-user has not."""
+    """The decisions of a budget, and the bytes that it would change.  Stopping threads and running the changed code
+    needs ptrace, which qemu-user does not have."""
     source = os.path.join(HERE, "..", "..")
     library = os.path.join(os.path.dirname(bench.hotfn), "..", "..", "src", "libhotfn.a")
     folders = [word for folder in ("src", "include", "tests/unit") for word in ("-I", os.path.join(source, folder))]
@@ -183,7 +183,7 @@ def check_budget(bench, build, cpu):
 
 
 def check_wide_modules(bench, build, cpu):
-    """Code that lies farther apart than a branch reaches gets stubs near to each part."""
+    """Code that is farther apart than a branch reaches gets stubs near each part."""
     program = bench.path("wide")
     run(["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build], "-Wl,--section-start=.far=0x13000000",
          os.path.join(HERE, "wide.c"), "-o", program])
@@ -195,8 +195,8 @@ def check_wide_modules(bench, build, cpu):
 
 
 def check_text_in_one_piece(bench, build, cpu):
-    """288 MiB of text without a gap (a sparse file): both ends are counted, and its middle, from where no memory
-    for a stub is in reach of a branch, is refused and runs as it was."""
+    """288 MiB of contiguous text (a sparse file): both ends are counted; functions in the middle, from which no
+    stub is within reach of a branch, are refused and run unchanged."""
     source, program = os.path.join(HERE, "one_piece.c"), bench.path("one_piece")
     run(["clang", "--target=aarch64-linux-gnu", "-fuse-ld=lld", "-O2", *BUILDS[build], source, "-o", program,
          f"-Wl,-T,{os.path.join(HERE, 'one_piece.ld')}"])
@@ -209,9 +209,9 @@ def check_text_in_one_piece(bench, build, cpu):
     return None
 
 
-def check_text_that_may_not_be_written(bench, build, cpu):
-    """As a W^X policy has it (sealed.c): refused with the reason, and the program runs as it was; other modules are
-    hooked."""
+def check_text_that_cannot_be_written(bench, build, cpu):
+    """Under a W^X policy (sealed.c) the program's functions are refused with the reason and run unchanged; other
+    modules are hooked."""
     source, gcc = os.path.join(PROGRAMS, "sealed.c"), ["aarch64-linux-gnu-gcc", "-O2", *BUILDS[build]]
     run([*gcc, "-DLIBRARY", "-shared", "-fPIC", source, "-o", bench.path("libsealed.so")])
     run([*gcc, source, "-o", bench.path("sealed"), f"-L{bench.folder}", "-lsealed", "-Wl,-z,now",
@@ -327,8 +327,8 @@ def main(checks, bench_class=Bench):
 
 if __name__ == "__main__":
     sys.exit(main([(check, b, c) for check in (check_exact, check_optimised) for b, c in RUNS] +
-                  [(check_code_stays_guarded, *RUNS[1]), (check_live_patching, *RUNS[1]), (check_budget, *RUNS[0]),
+                  [(check_hooked_code_keeps_bti, *RUNS[1]), (check_live_patching, *RUNS[1]), (check_budget, *RUNS[0]),
                    (check_wide_modules, *RUNS[1]), (check_text_in_one_piece, *RUNS[1]),
-                   (check_text_that_may_not_be_written, *RUNS[1]), (check_records_travel, *RUNS[1]),
+                   (check_text_that_cannot_be_written, *RUNS[1]), (check_records_travel, *RUNS[1]),
                    (check_lists_and_kits_travel, *RUNS[1]),
                    (check_images_are_refused, *RUNS[0])]))

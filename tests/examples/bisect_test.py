@@ -26,7 +26,7 @@ def functions(answer):
 
 
 def finds_a_hang(touchy, culprits):
-    """On a busy machine a good run may take longer than a second: then once more, with more time."""
+    """On a busy machine a good run may take longer than a second; then it is repeated with more time."""
     words = ["--", touchy, "hang"]
     if functions(bisect("--timeout", "1s", *words)) != culprits:
         finds("a hang is found", culprits, "--timeout", "5s", *words)

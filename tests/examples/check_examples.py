@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Run one example and check what it prints: check_examples.py NAME PROGRAM [ARGUMENT...]."""
+"""Run one example and check its output: check_examples.py NAME PROGRAM [ARGUMENT...]."""
 import csv
 import io
 import re
@@ -17,7 +17,7 @@ def run(*command):
 
 def expect(condition, output):
     if not condition:
-        sys.exit("not what was expected:\n" + output)
+        sys.exit("unexpected output:\n" + output)
 
 
 def count_self(program):
@@ -37,7 +37,7 @@ def count_self_cpp(program):
 
 
 def time_self(program):
-    """Of 1000 frames frame n sorts n % 4 times; what a frame took holds what its sorting took."""
+    """Frame n of 1000 sorts n % 4 times; the time of a frame includes its sorting."""
     output = run(program)
     times = {name: [int(number) for number in numbers] for name, *numbers in
              re.findall(r"^(\w+): (\d+) calls, (\d+) ns, (\d+) of them its own, the longest (\d+)$", output, re.MULTILINE)}
@@ -49,7 +49,7 @@ def time_self(program):
 
 
 def frames(program):
-    """Frame n moves 100 things in a thread of its own, and n collide; the frame itself is third and not kept."""
+    """Frame n moves 100 objects in a separate thread, and n collide; `frame` itself is third and not listed."""
     output = run(program)
     rows = [line.split() for line in output.splitlines()]
     move, collide = "_ZN4game4moveEm", "_ZN4game7collideEm"
@@ -59,7 +59,7 @@ def frames(program):
 
 
 def count_self_py(program):
-    """1000 rows are 1000 steps of the statement that inserts them, and one database was opened while it counted."""
+    """Inserting 1000 rows takes 1000 steps of the statement, and one database is opened while calls are counted."""
     try:
         import sqlite3  # noqa: F401
     except ImportError:

@@ -13,7 +13,7 @@ HOTFN = os.environ["HOTFN"]
 STUB = "hotfn:stub"
 STEPS_AT_MOST = 3000
 
-# t_pushes: the moved instructions lower the stack.  t_middle: its own first call leads to its stub
+# t_pushes: the moved instructions lower the stack.  t_middle: its own first call is redirected to its stub
 # (retarget), so it has a frame there.  t_worker is not hooked: t_short's stub is its thread's first.
 SOURCE = r"""
 #include <pthread.h>
@@ -67,7 +67,7 @@ set confirm off
 handle SIGUSR1 stop nopass
 """
 
-# To the function's stub, where its entry jumps there (direct calls do not pass the entry), else to it.
+# To the function's stub if its entry jumps there (direct calls bypass the entry), else to the function.
 GO = """set $entry = (long)&FUNCTION
 if *(unsigned int *)$entry == 0xfa1e0ff3
   set $entry = $entry + 4
@@ -79,7 +79,7 @@ tbreak *$entry
 continue
 """
 
-# To the next stub, and on until the program's own text, which is one page, is reached again.
+# To the next stub, then until the program's own text, which is one page, is reached again.
 WALK = f"""set $left = {STEPS_AT_MOST}
 while $left > 0 && ((long)$pc & ~4095) == ((long)&main & ~4095)
   stepi
@@ -131,7 +131,7 @@ class Case:
 
 
 def backtraces(output, function):
-    """One list of names, innermost first, for each instruction outside of the program."""
+    """For each instruction outside of the program: the names of its frames, innermost first."""
     found = []
     for block in output.split("\n@step ")[1:]:
         head, _, rest = block.partition("\n")
@@ -149,7 +149,7 @@ def check_walk(output, function, chain):
         check(names == [STUB, *chain], f"{function}, instruction {number}: {names}")
 
 
-def unwinds_when_started_by_gdb(case):
+def gdb_unwinds_a_program_that_it_started(case):
     functions = ("t_middle", "t_short", "t_flags")
     lines = "run\n" + walk(*functions)
     output = case.output(case.hotfn_run(*case.gdb(lines), case.target))
@@ -157,7 +157,7 @@ def unwinds_when_started_by_gdb(case):
         check_walk(output, function, ["t_middle", "main"])
 
 
-def unwinds_when_attached(case):
+def gdb_unwinds_after_attaching(case):
     with subprocess.Popen(case.hotfn_run(case.target, "forever"), stdout=subprocess.PIPE,
                           text=True) as child:
         pid = child.stdout.readline().strip()
@@ -170,7 +170,7 @@ def unwinds_when_attached(case):
         check_walk(output, function, ["t_middle", "main"])
 
 
-def unwinds_on_the_slow_path(case):
+def gdb_unwinds_on_the_slow_path(case):
     lines = "run\n" + GO.replace("FUNCTION", "t_worker") + walk("t_short")
     output = case.output(case.hotfn_run(*case.gdb(lines), case.target))
     traces = backtraces(output, "t_short")
@@ -184,14 +184,14 @@ def unwinds_on_the_slow_path(case):
         check(outer[:1] == ["t_worker"], f"slow path, instruction {number}: {names}")
 
 
-def beyond_stub(names):
-    """The frames further out than the outermost of a stub or of the engine."""
+def frames_outside_stubs(names):
+    """The frames that are outside of all frames of stubs and of the engine."""
     inner = [i for i, name in enumerate(names) if name == STUB or name.startswith("hfn_")]
     return names[inner[-1] + 1:] if inner else None
 
 
-def unwinds_through_timed_stubs(case):
-    """From each instruction of stub and engine, and from the body behind them."""
+def gdb_unwinds_through_timed_stubs(case):
+    """At each instruction of stub and engine, and in the function body after them."""
     functions = ("t_pushes", "t_flags")
     lines = "run\n" + "".join(walk(name) + f"echo \\n@step body_{name}\\n\nbt\n"
                               for name in functions)
@@ -201,13 +201,13 @@ def unwinds_through_timed_stubs(case):
         check(20 <= len(traces) < STEPS_AT_MOST,
               f"{function}: {len(traces)} instructions outside of the program\n{output[-3000:]}")
         for number, names in enumerate(traces):
-            check(beyond_stub(names) == ["t_middle", "main"],
+            check(frames_outside_stubs(names) == ["t_middle", "main"],
                   f"{function}, instruction {number}: {names}")
         body, = backtraces(output, "body_" + function)
         check(body == [function, STUB, "t_middle", "main"], f"{function}'s body: {body}")
 
 
-CASES = [unwinds_when_started_by_gdb, unwinds_when_attached, unwinds_on_the_slow_path, unwinds_through_timed_stubs]
+CASES = [gdb_unwinds_a_program_that_it_started, gdb_unwinds_after_attaching, gdb_unwinds_on_the_slow_path, gdb_unwinds_through_timed_stubs]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gdb", "gcc"], make=Case))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""C programs made from a number, whose functions are known to call each other so often, and which say how long each took:
-they wait for deadlines of the processor's counter, so whatever else the machine does is in what they say too.
+"""C programs generated from a seed, whose functions call each other a known number of times and print how long
+each call took.  They wait for deadlines of the processor's counter, so that the printed times include all
+disturbances by the machine.
 
     generated.py SEED                the program, on stdout
 """
@@ -61,8 +62,8 @@ class Function:
     def __init__(self, r, index, functions):
         self.index = index
         self.kind = r.choice(list(KINDS))
-        self.arguments = r.choice([0, 0, 1, 3, 5, 8, 10])     # some of them on the stack
-        self.deep = r.choice([0, 0, 0, 1, 3])                 # it calls itself so often
+        self.arguments = r.choice([0, 0, 1, 3, 5, 8, 10])     # some arguments are on the stack
+        self.deep = r.choice([0, 0, 0, 1, 3])                 # number of recursive calls
         later = range(index + 1, functions)
         self.callees = [(r.choice(later), r.randint(1, 4)) for _ in range(r.randint(0, 3)) if later]
         self.waits = [r.randint(30_000, 120_000) for _ in range(len(self.callees) + 1)]
@@ -85,21 +86,21 @@ class Function:
 
 
 def calls_of(functions, first):
-    """How often each function is called by one call of the first."""
+    """The number of calls of each function that one call of the first makes."""
     calls = [0] * len(functions)
     calls[first] = functions[first].deep + 1
-    for f in functions[first:]:         # callees stand behind their callers
+    for f in functions[first:]:         # callees are defined after their callers
         for callee, times in f.callees:
             calls[callee] += calls[f.index] * times * (functions[callee].deep + 1)
     return calls
 
 
 def program(seed, functions=14):
-    """(the source, how often each function is called)"""
+    """(the source, {name: calls})"""
     r = random.Random(seed)
     while True:
         made = [Function(r, i, functions) for i in range(functions)]
-        begins = [0, r.randrange(functions)]              # of the main thread, of the others
+        begins = [0, r.randrange(functions)]              # calls in the main thread, in the others
         calls = [a + THREADS * b for a, b in zip(calls_of(made, 0), calls_of(made, begins[1]))]
         if functions * 10 < sum(calls) < CALLS_AT_MOST:
             break

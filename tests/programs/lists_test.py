@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Function lists: what `hotfn list -o` writes is what protoc reads, and what `run --list` hooks."""
+"""Function lists: protoc reads the files that `hotfn list -o` writes, and `run --list` hooks the listed functions."""
 import json
 import os
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A record as another version of hotfn would have written its times."""
+"""Changes a record so that another version of hotfn seems to have written its times."""
 import struct
 
 TIME_HEADER, TYPE, OFFSET, BYTES, CRC = 11, 0, 8, 16, 28    # of a table entry: src/records/layout.h
@@ -16,7 +16,7 @@ def crc32c(data):
 
 
 def with_version(whole, version):
-    """(the record as if its times were of another version, where they stand)"""
+    """(the record with the times of another version, the offset of the times)"""
     data = bytearray(whole)
     table, step, count = struct.unpack_from("<III", data, 20)
     for entry in range(table, table + step * count, step):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What `--json` prints is what docs/*.schema.json say."""
+"""The output of `--json` is valid by docs/*.schema.json."""
 import json
 import os
 import subprocess

@@ -36,7 +36,7 @@ for own in ("cxx_exceptions", "cxx_exceptions_static", "threads", "processes", "
 
 
 def some_text(size):
-    """Text that compresses, but not too well, and is the same every time."""
+    """Text that compresses moderately and is the same in each run."""
     words = [hashlib.md5(str(i).encode()).hexdigest()[:i % 9 + 1] for i in range(1000)]
     text, state = [], 1
     while size > 0:
@@ -77,7 +77,7 @@ def bash(world):
 
 @case("script_with_interpreter")
 def script_with_interpreter(world):
-    """The target named is a script: its interpreter is hooked."""
+    """The target is a script: its interpreter is hooked."""
     script = world.place / "hello"
     script.write_text("#!/bin/bash\nfor i in 1 2 3; do echo \"$0 $i $*\"; done; exit 3\n")
     script.chmod(0o755)
@@ -118,7 +118,7 @@ def git(world):
 
 @case("signals_and_status")
 def signals_and_status(world):
-    """How a program ends is passed on: a status, a signal, a missing command inside a shell."""
+    """The end of a program is passed on: an exit status, a signal, a missing command in a shell."""
     shell, = need("dash")
     world.run(shell, "-c", "exit 41")
     world.run(shell, "-c", "kill -TERM $$")

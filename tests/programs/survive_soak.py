@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Cases of `survive` that take longer: large programs and other people's test suites."""
+"""Cases of `survive` that take longer: large programs and third-party test suites."""
 import hashlib
 import os
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 from world import HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
 
 CASES = {}
-# Those that pass bare with Debian's interpreter and the archive's newest tests beside it.
+# Tests that pass without hooks with Debian's interpreter and the newest tests of the archive.
 PYTHON_TESTS = """test_array test_asyncgen test_bytes test_cmath test_collections test_complex
  test_contextlib test_coroutines test_decimal test_deque test_dict test_exceptions test_fork1
  test_functools test_generators test_grammar test_heapq test_itertools test_json test_list test_long
@@ -26,7 +26,7 @@ def case(name):
     return register
 
 
-# Scripts of the official suite that a Lua 5.1 of its own tarball passes ("OK" is their last line).
+# Scripts of the official suite that the tarball's Lua 5.1 passes ("OK" is their last line).
 LUA_SCRIPTS = """calls closure constructs events locals nextvar sort strings vararg literals db errors
  attrib""".split()
 
@@ -44,7 +44,7 @@ for compiler in ("gcc", "clang"):
 
 
 def last_line(text):
-    """What of a test run's output does not depend on its speed."""
+    """The part of a test run's output that does not depend on its speed."""
     return "\n".join(text.strip().splitlines()[-1:])
 
 
@@ -62,7 +62,7 @@ def add_python_test(name):
 
     @case(f"cpython_shared_{name}")
     def run_with_library(world):
-        """All of the interpreter in a library; the program and that are both hooked."""
+        """The interpreter is in a library; the program and the library are both hooked."""
         library = pathlib.Path(f"/usr/lib/{os.uname().machine}-linux-gnu/libpython3.11.so.1.0")
         compiler, = need("gcc")
         if not library.exists():
@@ -93,7 +93,7 @@ def java(world):
 
 @case("go_with_c")
 def go_with_c(world):
-    """Go's stacks grow by being moved; it is built with cgo, so that the agent can enter."""
+    """Go moves stacks to grow them; the program is built with cgo, so that the agent can be loaded."""
     program, _ = need("go", "gcc")
     source = world.place / "source"
     source.mkdir()
@@ -135,7 +135,7 @@ def free_port():
 
 
 class RedisServer:
-    """A server on loopback with a port of its own, all files in the world's place."""
+    """A server on a loopback port of its own, with all files in the world's folder."""
 
     def __init__(self, world, program):
         self.world = world
