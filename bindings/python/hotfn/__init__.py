@@ -3,7 +3,7 @@
 
     run = hotfn.run(["sqlite3", "a.db", ".dump"])  count the calls of a program
     record = hotfn.open("run.hfr")                 open the record of a run
-    scan = hotfn.scan("/usr/bin/sqlite3")          which functions can be hooked, and why others cannot
+    scan = hotfn.scan("/usr/bin/sqlite3")          find the functions that can be hooked
     with hotfn.Session(modules="libm.so*") as s:   count the calls of this process
 
 The package talks to libhotfn through ctypes; it has no compiled part.

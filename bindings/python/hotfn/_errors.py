@@ -76,7 +76,8 @@ BY_STATUS: Dict[int, Type[HotfnError]] = {
 
 
 def decode(text: Optional[bytes]) -> str:
-    """Text of the library; bytes that are not UTF-8 are kept as surrogates, which encode() restores."""
+    """Text of the library; bytes that are not UTF-8 are kept as surrogates, which
+    encode() restores."""
     return (text or b"").decode("utf-8", "surrogateescape")
 
 

@@ -24,7 +24,7 @@ class Named:
         return demangle(self.name)
 
     def to_dict(self) -> Dict[str, Any]:
-        """The fields and `display`, with the keys that `hotfn report` and `hotfn scan` use in JSON."""
+        """The fields and `display`, with the JSON keys of `hotfn report` and `hotfn scan`."""
         fields = {field.name: getattr(self, field.name)
                   for field in dataclasses.fields(self)  # type: ignore[arg-type]
                   if not field.name.startswith("_")}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Find libhotfn, check its version, and declare every function that it exports.
 
-`lib` is the loaded library with argtypes and restype set.  _errors.py turns statuses into exceptions.
+`lib` is the loaded library with argtypes and restype set.  _errors.py turns statuses into
+exceptions.
 """
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ U32S = POINTER(c_uint32)
 U64S = POINTER(c_uint64)
 U8S = POINTER(c_uint8)
 
-# name: (restype, argtypes).  tests/test_native.py compares them with the headers and with src/api.list.
+# name: (restype, argtypes).  tests/test_native.py compares them with the headers and src/api.list.
 PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/status.h
     "hotfn_status_get_name": (c_char_p, [c_int32]),
@@ -327,7 +328,7 @@ def _open(path: str) -> ctypes.CDLL:
 
 
 def load() -> ctypes.CDLL:
-    """Load the first candidate that fits; otherwise raise ImportError with all paths and reasons."""
+    """Load the first candidate that fits; ImportError reports all paths and reasons."""
     _load_demangler()
     tried = []
     for path in candidates():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The public structs of include/hotfn/*.h, field by field, in the order of the headers.
 
-They are checked twice: their sizes by hotfn_get_struct_bytes() when the library is loaded, and each field by
-tests/test_structs.py, which compiles a C program.
+They are checked twice: their sizes by hotfn_get_struct_bytes() when the library is loaded, and each
+field by tests/test_structs.py, which compiles a C program.
 """
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ctypes import (
     c_char_p,
     c_double,
     c_int32,
-    c_int64,
     c_size_t,
     c_uint8,
     c_uint32,

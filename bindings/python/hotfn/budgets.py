@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The budget of a run (`hotfn run --budget 5%`): the time that hooks took, and the changes made to keep it."""
+"""The budget of a run (`hotfn run --budget 5%`): the time that hooks took, and the changes made to
+keep it."""
 from __future__ import annotations
 
 import dataclasses

@@ -55,9 +55,10 @@ class _Log:
     def add(self, text: str) -> None:
         self._texts.append(text)
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
+        """Report the warnings at the caller of wait(), run() or `with`, which call _wait_and_finish()."""
         while self._texts:
-            warnings.warn(self._texts.pop(0), stacklevel=stacklevel + 1)
+            warnings.warn(self._texts.pop(0), stacklevel=4)
 
 
 def _free(handle: c_void_p, _log: _Log, folder: Optional[str]) -> None:
@@ -70,7 +71,8 @@ def _free(handle: c_void_p, _log: _Log, folder: Optional[str]) -> None:
 class Run:
     """A program that hotfn.run() has started.
 
-    record      the finished record once the program has ended, before that a new one with the counts so far
+    record      the finished record once the program has ended, before that a new one with the
+                counts so far
     exit_code   0 to 255; -N if signal N killed the program; None while it runs
     """
 
@@ -114,21 +116,23 @@ class Run:
         return self.info.exit_code
 
     def wait(self, timeout: Optional[float] = None) -> int:
-        """Wait until the program has ended, write its record and return its exit code.  TimeoutError if it
-        still runs after `timeout` seconds."""
+        """Wait until the program has ended, write its record and return its exit code.
+        TimeoutError if it still runs after `timeout` seconds."""
+        return self._wait_and_finish(timeout)
+
+    def _wait_and_finish(self, timeout: Optional[float]) -> int:
         end = None if timeout is None else time.monotonic() + timeout
         while self.info.state == "running":
-            slice_ns = MAX_SLICE_NS
-            if end is not None:
-                slice_ns = min(slice_ns, max(0, int((end - time.monotonic()) * 1e9)))
+            remaining_ns = MAX_SLICE_NS if end is None else max(0, int((end - time.monotonic()) * 1e9))
             error = s.Error()
-            check(lib.hotfn_launch_wait(self._open_handle, slice_ns, error), error)
-            if self.info.state == "running" and end is not None and time.monotonic() >= end:
+            check(lib.hotfn_launch_wait(self._open_handle, min(remaining_ns, MAX_SLICE_NS), error), error)
+            self._log.warn()
+            if self.info.state == "running" and remaining_ns == 0:
                 raise TimeoutError(f"process {self.info.pid} still runs after {timeout} seconds")
         if self.info.state == "ended":
             self._finish()
             self.close()
-        self._log.warn(stacklevel=2)
+        self._log.warn()
         assert self.info.exit_code is not None
         return self.info.exit_code
 
@@ -150,8 +154,8 @@ class Run:
 
     @property
     def remaining(self) -> Tuple[int, ...]:
-        """Processes that were counted and still ran when the program had ended; their later calls are not in
-        the record."""
+        """Processes that were counted and still ran when the program had ended; their later calls
+        are not in the record."""
         return self._remaining
 
     def _open_record(self) -> Record:
@@ -169,8 +173,8 @@ class Run:
         return self.record.hot(n, by)
 
     def close(self) -> None:
-        """Free the launch, as wait() does in the end.  A program that still runs continues without being
-        counted.  The finished record stays open."""
+        """Free the launch, as wait() does in the end.  A program that still runs continues without
+        being counted.  The finished record stays open."""
         if self._finalizer.alive:
             self._last_info = self.info
             self._finalizer()
@@ -182,7 +186,7 @@ class Run:
         """Wait for the program unless an exception is raised, then close."""
         try:
             if kind is None and self._finalizer.alive:
-                self.wait()
+                self._wait_and_finish(None)
         finally:
             self.close()
 
@@ -227,17 +231,21 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     record          file of the record; None: no file, only Run.record
     modules         globs on file names of modules; None: the program itself
     functions       globs on function names; None: all functions
-    exclude         globs on names of functions that are not hooked, even if `functions` matches them
+    exclude         globs on names of functions that are not hooked, also if `functions` matches
+                    them
     min_size, max_size  bounds of the size of functions in bytes; 0: no bound
     mode            "count"; or "time" to measure how long calls take
-    flat, memory, events  with "time": keep no call tree; record allocated memory; record entries and exits
+    flat, memory, events  with "time": keep no call tree; record allocated memory; record entries
+                          and exits
     sample          with "time": mean sampling interval in calls; every call is counted
     slower_than_ns  with "time": keep each call that takes longer (Record.slow_calls)
     budget          share of the program's time that hooks may take, for example 0.05
-    after, duration  seconds after which counting begins, and how long it lasts; 0: at once, until the end
+    after, duration  seconds after which counting begins, and how long it lasts; 0: at once, until
+                     the end
     follow          count the children of the program too
     target          glob: count the descendant whose file matches, instead of the program
-    list, map, kit  function list, linker map (of another build with force_map), folder made by `hotfn kit`
+    list, map, kit  function list, linker map (of another build with force_map), folder made by
+                    `hotfn kit`
     symbol_dirs     folders with separate debug files
     durable         keep the record in its file while the program runs
     perf_map        write the names of stubs to /tmp/perf-PID.map
@@ -265,7 +273,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     started = _start(fields, record)
     if wait:
         try:
-            started.wait()
+            started._wait_and_finish(None)
         except BaseException:
             started.close()
             raise
@@ -273,8 +281,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
 
 
 def _start(fields: Dict[str, Any], record: Optional[PathLike]) -> Run:
-    """Start with the fields of LaunchOptions.  Without a path the record is in a temporary folder until the
-    Run is closed; an open record is a copy in memory."""
+    """Start with the fields of LaunchOptions.  Without a path the record is in a temporary folder
+    until the Run is closed; an open record is a copy in memory."""
     folder = None if record is not None else tempfile.mkdtemp(prefix="hotfn-")
     path = os.fsencode(record if record is not None else os.path.join(str(folder), "run.hfr"))
     try:

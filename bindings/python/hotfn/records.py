@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Records: the functions of a run with their calls and times, and the formats that they are exported in."""
+"""Records: the functions of a run with their calls and times, and the formats that they are
+exported in."""
 from __future__ import annotations
 
 import builtins
@@ -141,7 +142,8 @@ def _keep_open(_handle: c_void_p) -> None:
 
 
 class _OpenRecord:
-    """A hotfn_record that is closed once, by close() or when the Record and all its functions are gone."""
+    """A hotfn_record that is closed once, by close() or when the Record and all its functions are
+    gone."""
 
     def __init__(self, handle: int, owned: bool) -> None:
         self._handle = c_void_p(handle)
@@ -178,7 +180,7 @@ class Record:
     """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
 
     def __init__(self, handle: int, owned: bool = True) -> None:
-        """Wrap a hotfn_record, which close() frees if it is owned.  Use hotfn.open(path) instead."""
+        """Wrap a hotfn_record, which close() frees if it is owned; see hotfn.open()."""
         self._opened = _OpenRecord(handle, owned)
         self._functions: Optional[Tuple[Function, ...]] = None
         self._counters: Any = None
@@ -290,7 +292,8 @@ class Record:
         return _budgets.read_budget(self._open_handle)
 
     def is_lower_bound(self, function: int) -> bool:
-        """Whether the function at this index was unhooked for a while, so that its count is a lower bound."""
+        """Whether the function at this index was unhooked for a while, so that its count is a lower
+        bound."""
         return _budgets.is_lower_bound(self._open_handle, function)
 
     @property
@@ -306,8 +309,8 @@ class Record:
         return self._opened.read_function(index.value)
 
     def find_rva(self, module: Union[str, int, Module], rva: int) -> Function:
-        """The function whose code contains rva of a module, which is given as file name, path, index or
-        Module.  NotFoundError if there is no such module or function."""
+        """The function whose code contains rva of a module, which is given as file name, path,
+        index or Module.  NotFoundError if there is no such module or function."""
         index = c_uint32()
         status = lib.hotfn_record_find_function_at(self._open_handle, self._find_module(module), rva,
                                                    ctypes.byref(index))
@@ -327,10 +330,10 @@ class Record:
         raise NotFoundError(NOT_FOUND, f"the record has no module {module!r}")
 
     def sort(self, key: str = "default") -> List[Function]:
-        """All functions, sorted by a key of KEYS: calls, self or total time, max (the longest call), alloc
-        (bytes that the function itself allocated) or name; by default self time, or calls in a run that was
-        not timed.  Functions that were not called come last.  UnsupportedError if the run did not record
-        the key."""
+        """All functions, sorted by a key of KEYS: calls, self or total time, max (the longest
+        call), alloc (bytes that the function itself allocated) or name; by default self time, or
+        calls in a run that was not timed.  Functions that were not called come last.
+        UnsupportedError if the run did not record the key."""
         by, count = key_number(key), self._raw_info().function_count
         order = (c_uint32 * max(count, 1))()
         status = lib.hotfn_record_sort(self._open_handle, by, order)
@@ -381,8 +384,9 @@ class Record:
         self._functions = self._counters = None
 
     def render(self, format: str, limit: int = 0, by: str = "default") -> bytes:
-        """The record in a format of formats(), as bytes.  limit is the maximum number of functions, 0 for
-        all; by is the sort key, and the weight of stacks: calls, self, total, max or alloc."""
+        """The record in a format of formats(), as bytes.  limit is the maximum number of functions,
+        0 for all; by is the sort key, and the weight of stacks: calls, self, total, max or
+        alloc."""
         return render(self._open_handle, format, limit, by)
 
     def export(self, path: PathLike, format: Optional[str] = None, limit: int = 0,
@@ -418,8 +422,8 @@ def register_exporter(name: str, function: Callable[[Record, Callable[[bytes], N
                       extension: Optional[str] = None, about: str = "", needs: str = "flat") -> None:
     """Add a format: function(record, write) calls write(data) for each part of the output.
 
-    needs: "flat", "times", "tree" or "events"; records that do not hold it are refused.  If the function
-    raises an exception, the export fails with its text, and Record.export writes no file.
+    needs: "flat", "times", "tree" or "events"; records that do not hold it are refused.  If the
+    function raises an exception, the export fails with its text, and Record.export writes no file.
     """
     def export(_user: Any, handle: int, _options: Any, write: Any, write_user: Any, error: Any) -> int:
         record = Record(handle, owned=False)
@@ -484,7 +488,8 @@ def open(path: PathLike) -> Record:
 
 
 def repair(source: PathLike, target: PathLike) -> str:
-    """Write what can be read of a damaged record at source as a finished record at target; return what was lost."""
+    """Write what can be read of a damaged record at source as a finished record at target; return
+    what was lost."""
     lost, error = ctypes.create_string_buffer(1024), s.Error()
     check(lib.hotfn_record_repair(path_bytes(source), path_bytes(target), lost, len(lost), env(),
                                   error), error)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Count the calls of functions of this process, and optionally time them, between a start and a stop."""
+"""Count the calls of functions of this process, and optionally time them, between a start and a
+stop."""
 from __future__ import annotations
 
 import ctypes
@@ -42,7 +43,8 @@ class Frame:
             for function in frame.next():
                 print(function.calls, function.display)
 
-    It is much cheaper than a snapshot.  Session.frame() creates it; it is valid while the session is open.
+    It is much cheaper than a snapshot.  Session.frame() creates it; it is valid while the session
+    is open.
     """
 
     def __init__(self, session: "Session", top: int) -> None:
@@ -57,9 +59,9 @@ class Frame:
         self.called_count = 0
 
     def next(self) -> List[Function]:
-        """End the frame and begin the next one.  Returns the most called functions of the ended frame with
-        their calls in it; afterwards `calls` is the sum over all functions, and `called_count` the number of
-        functions that were called."""
+        """End the frame and begin the next one.  Returns the most called functions of the ended
+        frame with their calls in it; afterwards `calls` is the sum over all functions, and
+        `called_count` the number of functions that were called."""
         self._session._open_handle  # raises ValueError if the session is closed
         info, error = s.FrameInfo(), s.Error()
         check(lib.hotfn_frame_next(self._handle, info, error), error)
@@ -82,7 +84,8 @@ class Session:
 
     modules         globs on file names of modules; None: the main program
     functions       globs on function names; None: all functions
-    exclude         globs on names of functions that are not hooked, even if `functions` matches them
+    exclude         globs on names of functions that are not hooked, also if `functions` matches
+                    them
     min_size, max_size  bounds of the size of functions in bytes; 0: no bound
     map             linker map with the names of the main program
     durable         file that keeps the record while the session runs, also if the process dies
@@ -92,9 +95,9 @@ class Session:
     sample          with "time": mean sampling interval in calls; every call is counted
     slower_than_ns  with "time": keep each call that takes longer (record.slow_calls)
 
-    The constructor scans the modules and hooks nothing.  Entering `with`, or start(), hooks; leaving `with`,
-    or stop(), restores all bytes.  Afterwards `record` has the final counts.  A warning reports each glob that
-    matches nothing.
+    The constructor scans the modules and hooks nothing.  Entering `with`, or start(), hooks;
+    leaving `with`, or stop(), restores all bytes.  Afterwards `record` has the final counts.  A
+    warning reports each glob that matches nothing.
     """
 
     def __init__(self, modules: Globs = None, functions: Globs = None, *, exclude: Globs = None,
@@ -135,7 +138,7 @@ class Session:
         return self._handle
 
     def start(self) -> Stats:
-        """Hook the functions.  The record has the reason of each function that could not be hooked."""
+        """Hook the functions.  The record has the reason of each that could not be hooked."""
         raw, error = s.SessionStats(), s.Error()
         check(lib.hotfn_session_start(self._open_handle, error), error)
         self.running = True
@@ -145,8 +148,8 @@ class Session:
         return self.stats
 
     def stop(self) -> None:
-        """Restore all bytes; a warning reports hooks that could not be removed.  The session may be started
-        again and then adds to the same counts."""
+        """Restore all bytes; a warning reports hooks that could not be removed.  The session may be
+        started again and then adds to the same counts."""
         raw, error = s.SessionStats(), s.Error()
         check(lib.hotfn_session_stop(self._open_handle, error), error)
         self.running = False
@@ -177,7 +180,7 @@ class Session:
         return self._last if self._last is not None else self.snapshot()
 
     def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
-        """The n hottest functions so far, or of the whole session once it is closed; see Record.hot."""
+        """The n hottest functions so far, or of a closed session; see Record.hot."""
         return self.record.hot(n, by)
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The times of functions, callers, call trees and slow calls of a timed run.  Times are in nanoseconds and
-exclude the cost of the hooks."""
+"""The times of functions, callers, call trees and slow calls of a timed run.  Times are in
+nanoseconds and exclude the cost of the hooks."""
 from __future__ import annotations
 
 import dataclasses
@@ -28,20 +28,20 @@ class Memory:
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-    """The times of a function, None if its calls were only counted.  A call that has not returned is timed
-    until the end of the record."""
+    """The times of a function, None if its calls were only counted.  A call that has not returned
+    is timed until the end of the record."""
     timing: str              # full, sampled (all times but min and max are estimates), count-only
     reason: Optional[str]    # why its calls were only counted
     timed_calls: int
     total_ns: Optional[int]  # recursive calls are not added again
     self_ns: Optional[int]   # without the time of timed callees
-    total_error_ns: Optional[int]  # sampled: one standard error; None: total_ns is an upper bound (recursion)
+    total_error_ns: Optional[int]  # sampled: standard error; None: total_ns is an upper bound
     min_ns: Optional[int]
     max_ns: Optional[int]
     p50_ns: Optional[int]
     p90_ns: Optional[int]
     p99_ns: Optional[int]
-    self_memory: Optional[Memory] = None   # allocated by the function itself; None without --with alloc
+    self_memory: Optional[Memory] = None   # by the function itself; None without --with alloc
     total_memory: Optional[Memory] = None  # callees included
     open_calls: int = 0      # the timed calls that have not returned
 
@@ -88,10 +88,10 @@ class TimeInfo:
     busy_ns: int             # time of all threads in timed functions
     nodes_merged: int        # calls for which the call tree had no room
     abandoned_exits: int     # calls that were left without a return, for example by longjmp
-    clock_stopped_ns: int    # when the program disabled the time stamp counter, after which calls were only
-                             # counted, in ns since the run began; 0: never
-    cost_tries: int          # number of measurements of cost_ns while the program ran; 0: cost_ns was measured
-                             # at the start, or from sampled calls
+    clock_stopped_ns: int    # when the program disabled the time stamp counter, after which calls
+                             # were only counted, in ns since the run began; 0: never
+    cost_tries: int          # number of measurements of cost_ns while the program ran; 0: it was
+                             # measured at the start, or from sampled calls
 
 
 def get_raw_info(handle: c_void_p) -> s.RecordTimeInfo:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Scan a file: which functions can be hooked, by which strategy, and why others cannot.  No process is needed."""
+"""Scan a file: which functions can be hooked, by which strategy, and why others cannot.  No process
+is needed."""
 from __future__ import annotations
 
 import ctypes
@@ -72,7 +73,8 @@ def scan(path: PathLike, *, symbol_dirs: Sequence[PathLike] = (), threads: int =
     symbol_dirs   additional folders with separate debug files
     threads       number of threads that scan; 0: one per CPU
     cache_folder  folder that keeps the scan for the next call (default: no cache)
-    map_path      linker map of the same build with the function names (default: the symbols of the file)
+    map_path      linker map of the same build with the function names (default: the symbols of the
+                  file)
     """
     dirs = [path_bytes(folder) for folder in symbol_dirs]
     options = s.ScanOptions(threads=threads, symbol_dir_count=len(dirs), symbol_dirs=c_texts(dirs),

@@ -28,7 +28,8 @@ int main(int argc, char **argv)
 
 @pytest.fixture(scope="module")
 def program(compiler, tmp_path_factory):
-    """fib(15), with an argument also walk(1000) and exit code 3; with two arguments it does not end."""
+    """fib(15), with an argument also walk(1000) and exit code 3; with two arguments it does not
+    end."""
     folder = tmp_path_factory.mktemp("program")
     (folder / "program.c").write_text(PROGRAM)
     subprocess.run([compiler, "-O2", "-fno-optimize-sibling-calls", folder / "program.c", "-o",
@@ -89,8 +90,14 @@ def test_with_waits_for_the_program(program):
 
 
 def test_glob_that_matches_nothing_causes_a_warning(program):
-    with pytest.warns(UserWarning, match=r"'nothing\*' matches no function"):
-        hotfn.run([program], functions=["fib", "nothing*"], cache=False)
+    options = {"functions": ["fib", "nothing*"], "cache": False}
+    with pytest.warns(UserWarning) as caught:
+        hotfn.run([program], **options)
+        hotfn.run([program], wait=False, **options).wait()
+        with hotfn.run([program], wait=False, **options):
+            pass
+    assert [str(warning.message) for warning in caught] == 3 * ["'nothing*' matches no function"]
+    assert {warning.filename for warning in caught} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hotfn.run([program], functions="fib", cache=False)
@@ -102,6 +109,14 @@ def test_program_that_cannot_be_started_is_reported(tmp_path):
     (tmp_path / "text").write_text("no program\n")
     with pytest.raises(hotfn.DeniedError, match="text"):
         hotfn.run([tmp_path / "text"])
+
+
+def test_static_program_is_refused(compiler, tmp_path):
+    (tmp_path / "ends.c").write_text("int main(void) { return 0; }\n")
+    if subprocess.run([compiler, "-static", tmp_path / "ends.c", "-o", tmp_path / "ends"]).returncode:
+        pytest.skip("no static C library")
+    with pytest.raises(hotfn.UnsupportedError, match="static"):
+        hotfn.run([tmp_path / "ends"], cache=False)
 
 
 def test_record_that_cannot_be_written_is_reported(program, tmp_path):

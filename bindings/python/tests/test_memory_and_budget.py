@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Allocated memory and budgets of records with known contents (tests/unit/exporters/export_timed.c)."""
+"""Allocated memory and budgets of records with known contents
+(tests/unit/exporters/export_timed.c)."""
 import json
 import os
 import pathlib

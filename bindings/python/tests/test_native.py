@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The declarations of _native.py match the headers, and a failed import reports each path that was tried."""
+"""The declarations of _native.py match the headers, and a failed import reports each path that was
+tried."""
 import ctypes
 import os
 import re
