@@ -198,6 +198,29 @@ static const char *read_option(void *user, int word, const char *argument)
     }
 }
 
+/* Name the option that does not fit the others; the library checks the same without option names. */
+static int check_combinations(const hotfn_launch_options *o)
+{
+    const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "--with alloc"
+                              : o->flags & HOTFN_LAUNCH_FLAT   ? "--flat"
+                              : o->flags & HOTFN_LAUNCH_EVENTS ? "--events"
+                              : o->sample_interval             ? "--sample"
+                              : o->slow_ns                     ? "--slower-than"
+                                                               : NULL;
+
+    if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
+        fprintf(stderr, "hotfn run: %s needs --mode time\n", needs_times);
+        return RUN_FAILED;
+    }
+    if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
+        fputs("hotfn run: --with alloc cannot be used with --sample or --budget: the caller of an "
+              "allocator is known only where every call is timed; use --flat\n",
+              stderr);
+        return RUN_FAILED;
+    }
+    return -1;
+}
+
 int run_parse_options(run_options *o, int argc, char **argv)
 {
     const words w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
@@ -212,6 +235,10 @@ int run_parse_options(run_options *o, int argc, char **argv)
     if (o->selection.max_bytes && o->selection.max_bytes < o->selection.min_bytes) {
         fputs("hotfn run: --min-size is above --max-size: no function has such a size\n", stderr);
         return RUN_FAILED;
+    }
+    status = check_combinations(&o->launch);
+    if (status >= 0) {
+        return status;
     }
     if (optind >= argc) {
         fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");
