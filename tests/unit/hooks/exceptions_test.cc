@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Exceptions, destructors, longjmp and backtraces go through hooked functions as if nothing stood there:
-// functions of this very program are judged, planned and hooked by the real stations.
+// functions of this very program are judged, planned and hooked by the library itself.
 #include <hotfn/lowlevel/hooks.h>
 
 #include <csetjmp>
@@ -146,7 +146,7 @@ static int find_base(struct dl_phdr_info *info, std::size_t, void *base)
     return 1; // the first one is the program
 }
 
-struct stations {
+struct scan_parts {
     hotfn_image *image = nullptr;
     hotfn_symbols *symbols = nullptr;
     hotfn_functions *functions = nullptr;
@@ -156,7 +156,7 @@ struct stations {
     std::uint64_t base = 0;
     std::vector<std::uint64_t> slots;
 
-    ~stations()
+    ~scan_parts()
     {
         hotfn_hooks_destroy(hooks);
         hotfn_plan_destroy(plan);
@@ -224,7 +224,7 @@ struct stations {
 
 int main()
 {
-    stations s;
+    scan_parts s;
     outcome bare = run_all();
 
     std::printf("1..1\n");

@@ -100,7 +100,7 @@ static void add_functions(fixture *f)
     f->rva[READS_FLAGS] = target_add(&f->code, reads_flags, sizeof reads_flags);
 }
 
-/* The move of a call is refused by the arch station: a retarget does not need it. */
+/* arch refuses to move a call; a retarget does not need it. */
 static hfn_plan_new_entry retarget_source(const fixture *f, hfn_moved *moved)
 {
     uint32_t rva = f->rva[RETARGET];
@@ -386,7 +386,7 @@ static void check_left_alone(uint32_t function, uint32_t offset)
     finish_fixture(&f);
 }
 
-static void bytes_that_somebody_changed_are_left_alone(void)
+static void bytes_that_other_code_changed_are_not_restored(void)
 {
     check_left_alone(PLAIN, 0);
     check_left_alone(ISLAND, 0);
@@ -428,7 +428,7 @@ static void a_forgotten_module_is_not_touched(void)
     hotfn_hooks_forget_module(f.hooks, module);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK(memcmp(f.code.bytes, f.before, CODE_BYTES) != 0);
-    /* It comes back at the same place, with a plan of its own. */
+    /* It is loaded again at the same address, with another plan. */
     mprotect(f.code.bytes, CODE_BYTES, PROT_READ | PROT_WRITE);
     memcpy(f.code.bytes, f.before, CODE_BYTES);
     target_code_finish(&f.code);
@@ -488,7 +488,7 @@ static void regions_and_stubs_are_found(void)
     finish_fixture(&f);
 }
 
-static void what_cannot_be_asked_is_refused(void)
+static void invalid_requests_are_refused(void)
 {
     fixture f = make_fixture();
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
@@ -524,7 +524,7 @@ static void what_cannot_be_asked_is_refused(void)
     finish_fixture(&f);
 }
 
-static void no_near_memory_is_a_reason(void)
+static void a_hook_without_near_memory_is_refused(void)
 {
     fixture f = make_fixture();
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
@@ -543,7 +543,7 @@ static void no_near_memory_is_a_reason(void)
 }
 
 /* Also where the module is added stretch by stretch. */
-static void one_slot_too_large_refuses_the_whole_module(void)
+static void one_slot_out_of_reach_refuses_the_whole_module(void)
 {
     fixture f = make_fixture();
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
@@ -565,7 +565,7 @@ static void one_slot_too_large_refuses_the_whole_module(void)
     finish_fixture(&f);
 }
 
-static void code_that_is_not_there_is_not_writable(void)
+static void unmapped_code_is_not_writable(void)
 {
     fixture f = make_fixture();
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
@@ -585,7 +585,7 @@ static void code_that_is_not_there_is_not_writable(void)
 
 /* A hook that could be written is worth the commit; one that stands where nobody can write any
  * more is told. */
-static void code_that_goes_away_is_denied(void)
+static void removal_from_unmapped_code_is_denied(void)
 {
     fixture f = make_fixture(), gone = make_fixture();
     hotfn_commit_stats stats;
@@ -613,14 +613,14 @@ static const check_test tests[] = {
     CHECK_TEST(every_slot_of_the_row_counts_its_function),
     CHECK_TEST(a_breakpoint_in_the_bytes_is_refused),
     CHECK_TEST(a_function_is_hooked_once),
-    CHECK_TEST(bytes_that_somebody_changed_are_left_alone),
+    CHECK_TEST(bytes_that_other_code_changed_are_not_restored),
     CHECK_TEST(hooking_again_uses_the_same_stubs),
     CHECK_TEST(a_forgotten_module_is_not_touched),
     CHECK_TEST(regions_and_stubs_are_found),
-    CHECK_TEST(what_cannot_be_asked_is_refused),
-    CHECK_TEST(no_near_memory_is_a_reason),
-    CHECK_TEST(one_slot_too_large_refuses_the_whole_module),
-    CHECK_TEST(code_that_is_not_there_is_not_writable),
-    CHECK_TEST(code_that_goes_away_is_denied),
+    CHECK_TEST(invalid_requests_are_refused),
+    CHECK_TEST(a_hook_without_near_memory_is_refused),
+    CHECK_TEST(one_slot_out_of_reach_refuses_the_whole_module),
+    CHECK_TEST(unmapped_code_is_not_writable),
+    CHECK_TEST(removal_from_unmapped_code_is_denied),
 };
 CHECK_MAIN(tests)

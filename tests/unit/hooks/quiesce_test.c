@@ -134,7 +134,7 @@ static void wait_for_calls_of_each(uint64_t (*own_slots)[64])
     }
 }
 
-static void hooks_come_and_go_under_running_threads(void)
+static void hooks_are_added_and_removed_under_running_threads(void)
 {
     static uint64_t own_slots[THREADS][64];
     uint8_t before[CODE_BYTES];
@@ -287,27 +287,27 @@ static void patch_under_handler(interrupted call)
     finish();
 }
 
-static void handler_returns_into_what_was_patched(void)
+static void a_signal_handler_returns_into_patched_bytes(void)
 {
     patch_under_handler((interrupted){ target_faulting, false, 0 });
 }
 
-static void handler_on_another_stack_returns_too(void)
+static void a_signal_handler_on_another_stack_returns_too(void)
 {
     patch_under_handler((interrupted){ target_faulting, true, 0 });
 }
 
 /* Nothing of it has run: it goes on at the patch, not behind the count. */
-static void a_call_that_stands_at_its_first_byte_is_counted(void)
+static void a_thread_at_the_first_byte_is_counted(void)
 {
     patch_under_handler((interrupted){ faults_at_entry, false, 1 });
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(handler_returns_into_what_was_patched),
-    CHECK_TEST(handler_on_another_stack_returns_too),
-    CHECK_TEST(a_call_that_stands_at_its_first_byte_is_counted),
+    CHECK_TEST(a_signal_handler_returns_into_patched_bytes),
+    CHECK_TEST(a_signal_handler_on_another_stack_returns_too),
+    CHECK_TEST(a_thread_at_the_first_byte_is_counted),
     CHECK_TEST(two_threads_are_counted_exactly),
-    CHECK_TEST(hooks_come_and_go_under_running_threads),
+    CHECK_TEST(hooks_are_added_and_removed_under_running_threads),
 };
 CHECK_MAIN(tests)

@@ -65,7 +65,7 @@ static fixture make_either(uint32_t hook_flags, bool timed)
     hotfn_row_access access = row_access();
 
     f.code = target_code_make(CODE_BYTES);
-    f.code.used = 32; /* to rva 0 nothing comes back */
+    f.code.used = 32; /* rva 0 means no tail target */
     f.rva[SUM] = target_add(&f.code, sum, sizeof sum);
     add_caller(&f, CALLS, calls, sizeof calls, CALL_AT + 1);
     f.code.used += 5000; /* further than one step of the plan */
@@ -87,7 +87,7 @@ static fixture make_either(uint32_t hook_flags, bool timed)
     for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK(hfn_plan_writer_add_site(writer, f.field[i], SUM));
     }
-    CHECK(hfn_plan_writer_add_site(writer, CODE_BYTES - 8, SUM)); /* in no range: left out */
+    CHECK(hfn_plan_writer_add_site(writer, CODE_BYTES - 8, SUM)); /* in no range: ignored */
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &f.plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
     target_code_finish(&f.code);
@@ -176,7 +176,7 @@ static void poke_u32(const fixture *f, uint32_t rva, uint32_t value)
 
 /* ---- Claims. */
 
-static void direct_calls_and_jumps_go_to_the_stub_and_count_once(void)
+static void redirected_calls_and_jumps_count_once(void)
 {
     fixture f = make_fixture(0);
     hotfn_commit_stats stats = hook(&f, 15);
@@ -199,7 +199,7 @@ static void direct_calls_and_jumps_go_to_the_stub_and_count_once(void)
     finish_fixture(&f);
 }
 
-static void only_calls_of_hooked_functions_change(void)
+static void only_calls_of_hooked_functions_are_redirected(void)
 {
     fixture f = make_fixture(0);
 
@@ -215,7 +215,7 @@ static void only_calls_of_hooked_functions_change(void)
     finish_fixture(&f);
 }
 
-static void calls_are_kept_if_asked_and_by_other_actions(void)
+static void keep_calls_and_other_actions_redirect_nothing(void)
 {
     fixture f = make_fixture(HOTFN_HOOKS_KEEP_CALLS);
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
@@ -235,7 +235,7 @@ static void calls_are_kept_if_asked_and_by_other_actions(void)
     finish_fixture(&f);
 }
 
-static void a_call_that_is_not_as_the_plan_says_is_left_alone(void)
+static void a_call_that_differs_from_the_plan_is_not_redirected(void)
 {
     fixture f = make_fixture(0);
     uint32_t own = hfn_read_le32(f.code.bytes + f.field[CALLS]);
@@ -263,7 +263,7 @@ static void check_no_branch(uint32_t index, uint32_t back, uint8_t byte)
     finish_fixture(&f);
 }
 
-static void what_is_no_branch_is_left_alone(void)
+static void bytes_that_are_not_a_branch_are_not_redirected(void)
 {
     check_no_branch(CALLS, 1, 0xb8);
     check_no_branch(JUMPS, 1, 0xb9);
@@ -271,7 +271,7 @@ static void what_is_no_branch_is_left_alone(void)
     check_no_branch(BRANCHES, 2, 0x0e);
 }
 
-static void a_call_that_somebody_changed_since_is_left_alone_and_told(void)
+static void a_call_that_other_code_changed_is_left_alone_and_reported(void)
 {
     fixture f = make_fixture(0);
     uint32_t own = hfn_read_le32(f.code.bytes + f.field[JUMPS]);
@@ -293,9 +293,8 @@ static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
                  MREMAP_MAYMOVE | MREMAP_FIXED, to) == (void *)to);
 }
 
-/* Hooks of the mask stand, so many of them and of the calls that lead to them on the page that
- * goes away. */
-static void check_closed(uint32_t mask, const char *told)
+/* Install the hooks of the mask and move a page away: removal must report what was on that page. */
+static void check_closed(uint32_t mask, const char *message)
 {
     fixture f = make_fixture(0);
     uint8_t *elsewhere = mmap(NULL, CODE_BYTES / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -305,7 +304,7 @@ static void check_closed(uint32_t mask, const char *told)
     move_page(&f, elsewhere, true);
     for (int again = 0; again < 2; again++) {
         CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, &err), HOTFN_E_DENIED);
-        CHECK(strstr(err.text, told) != NULL);
+        CHECK(strstr(err.text, message) != NULL);
     }
     CHECK_EQ_U64(target_of(&f, f.field[CALLS]), base_of(&f) + f.rva[SUM]);
     move_page(&f, elsewhere, false);
@@ -315,13 +314,13 @@ static void check_closed(uint32_t mask, const char *told)
     finish_fixture(&f);
 }
 
-static void calls_that_cannot_be_written_are_told_and_put_back_later(void)
+static void unwritable_calls_are_reported_and_restored_later(void)
 {
     check_closed(15, "2 hooks and 2 redirected calls");
     check_closed(1 << SUM, "0 hooks and 2 redirected calls");
 }
 
-static void a_call_of_a_refused_function_stays(void)
+static void a_call_of_a_refused_function_is_not_redirected(void)
 {
     fixture f = make_fixture(0);
     uint32_t nops = hfn_read_le32(f.code.bytes + f.rva[SUM] + 2);
@@ -394,7 +393,7 @@ static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint
 }
 
 /* A call may be open while hooks are taken away: it stays as it is, and is right the next time. */
-static void a_jump_that_comes_back_does_so_for_good(void)
+static void a_tail_exit_stays_after_removal(void)
 {
     fixture f = make_either(0, true);
     uint32_t at = f.field[JUMPS], before = hfn_read_le32(f.code.bytes + at);
@@ -417,7 +416,7 @@ static void a_jump_that_comes_back_does_so_for_good(void)
 }
 
 /* Counted only, its call is not open when it jumps. */
-static void a_jump_of_a_counted_function_does_not_come_back(void)
+static void a_counted_function_has_no_tail_exit(void)
 {
     fixture f = make_either(0, true);
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
@@ -449,7 +448,7 @@ static void check_stays(uint32_t back, uint32_t add)
     finish_timed(&f, at, before);
 }
 
-static void a_jump_that_is_another_keeps_its_function_unhooked(void)
+static void a_changed_tail_jump_keeps_its_function_unhooked(void)
 {
     check_stays(0, 3); /* it leads behind the lea of sum */
     check_stays(1, 2); /* e9 becomes eb: no jump of 5 bytes */
@@ -486,7 +485,7 @@ static void wait_for_rounds(runner *r)
     }
 }
 
-static void calls_change_while_another_thread_makes_them(void)
+static void calls_are_redirected_while_another_thread_executes_them(void)
 {
     fixture f = make_fixture(0);
     runner r = { &f, 0, false, false };
@@ -511,20 +510,20 @@ static void calls_change_while_another_thread_makes_them(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(direct_calls_and_jumps_go_to_the_stub_and_count_once),
-    CHECK_TEST(only_calls_of_hooked_functions_change),
-    CHECK_TEST(calls_are_kept_if_asked_and_by_other_actions),
-    CHECK_TEST(a_call_that_is_not_as_the_plan_says_is_left_alone),
-    CHECK_TEST(what_is_no_branch_is_left_alone),
-    CHECK_TEST(a_call_that_somebody_changed_since_is_left_alone_and_told),
-    CHECK_TEST(calls_that_cannot_be_written_are_told_and_put_back_later),
-    CHECK_TEST(a_call_of_a_refused_function_stays),
+    CHECK_TEST(redirected_calls_and_jumps_count_once),
+    CHECK_TEST(only_calls_of_hooked_functions_are_redirected),
+    CHECK_TEST(keep_calls_and_other_actions_redirect_nothing),
+    CHECK_TEST(a_call_that_differs_from_the_plan_is_not_redirected),
+    CHECK_TEST(bytes_that_are_not_a_branch_are_not_redirected),
+    CHECK_TEST(a_call_that_other_code_changed_is_left_alone_and_reported),
+    CHECK_TEST(unwritable_calls_are_reported_and_restored_later),
+    CHECK_TEST(a_call_of_a_refused_function_is_not_redirected),
     CHECK_TEST(calls_count_in_two_batches_of_one_commit),
 #if defined(__x86_64__)
-    CHECK_TEST(a_jump_that_comes_back_does_so_for_good),
-    CHECK_TEST(a_jump_of_a_counted_function_does_not_come_back),
-    CHECK_TEST(a_jump_that_is_another_keeps_its_function_unhooked),
+    CHECK_TEST(a_tail_exit_stays_after_removal),
+    CHECK_TEST(a_counted_function_has_no_tail_exit),
+    CHECK_TEST(a_changed_tail_jump_keeps_its_function_unhooked),
 #endif
-    CHECK_TEST(calls_change_while_another_thread_makes_them),
+    CHECK_TEST(calls_are_redirected_while_another_thread_executes_them),
 };
 CHECK_MAIN(tests)

@@ -300,7 +300,7 @@ static void red_zone_stubs_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, 0);
 }
 
-static void stubs_with_a_spare_register_unwind_from_every_instruction(void)
+static void stubs_with_a_scratch_register_unwind_from_every_instruction(void)
 {
     trace_all(HOTFN_ACTION_COUNT, 0, SPARE + 1);
     trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, SPARE + 1);
@@ -330,7 +330,7 @@ static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
 }
 
 /* As many as a large program has; the tables say the same of the last of them as of the first. */
-static void stubs_of_a_large_module_unwind_alike(void)
+static void stubs_of_a_large_module_unwind_too(void)
 {
     static hfn_moved moved;
     fixture f = { .rva = { 0 } };
@@ -388,7 +388,7 @@ static void note_end(void *user, uint64_t address, uint32_t byte_count, uint32_t
     *end = address + byte_count > *end ? address + byte_count : *end;
 }
 
-static void what_lies_behind_the_last_stub_is_none(void)
+static void addresses_after_the_last_stub_have_no_fde(void)
 {
     hotfn_stub_region region = HOTFN_STUB_REGION_INIT;
     uint64_t end = 0, begin;
@@ -456,14 +456,14 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
 static const check_test tests[] = {
     CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
-    CHECK_TEST(what_lies_behind_the_last_stub_is_none),
+    CHECK_TEST(addresses_after_the_last_stub_have_no_fde),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
     CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
-    CHECK_TEST(stubs_with_a_spare_register_unwind_from_every_instruction),
+    CHECK_TEST(stubs_with_a_scratch_register_unwind_from_every_instruction),
     CHECK_TEST(timing_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_that_copy_arguments_unwind_from_every_instruction),
-    CHECK_TEST(stubs_of_a_large_module_unwind_alike),
+    CHECK_TEST(stubs_of_a_large_module_unwind_too),
     CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
 };
 CHECK_MAIN(tests)

@@ -77,7 +77,7 @@ static hotfn_plan *make_plan(void)
     return plan;
 }
 
-static void a_plan_says_which_calls_lead_where(void)
+static void a_plan_contains_the_target_of_each_site(void)
 {
     hotfn_plan *plan = make_plan();
     uint32_t c = hfn_plan_rva_at(plan, 2);
@@ -94,7 +94,7 @@ static void a_plan_says_which_calls_lead_where(void)
     hotfn_plan_destroy(plan);
 }
 
-static void a_plan_says_what_was_written(void)
+static void a_plan_contains_what_was_written(void)
 {
     hotfn_plan *plan = make_plan();
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
@@ -171,7 +171,7 @@ static hotfn_status open_copy(const uint8_t *bytes, uint64_t byte_count, uint32_
     return status;
 }
 
-static void a_cut_plan_does_not_open(void)
+static void a_truncated_plan_does_not_open(void)
 {
     hotfn_plan *plan = make_plan();
 
@@ -182,7 +182,7 @@ static void a_cut_plan_does_not_open(void)
     hotfn_plan_destroy(plan);
 }
 
-static void a_changed_byte_is_seen_by_the_checksum(void)
+static void the_checksum_detects_a_changed_byte(void)
 {
     hotfn_plan *plan = make_plan();
     uint8_t *copy = malloc(plan->byte_count);
@@ -240,7 +240,7 @@ static void check_refused_at(size_t at, uint8_t byte, size_t part)
     hotfn_plan_destroy(plan);
 }
 
-static void what_lies_is_named(void)
+static void an_invalid_part_is_named_in_the_error(void)
 {
     size_t first = PLAN_HEADER_BYTES, second = first + PLAN_RANGE_BYTES;
 
@@ -255,7 +255,7 @@ static void what_lies_is_named(void)
 }
 
 /* The last entry's data end where all data end, just before the sites. */
-static void data_behind_the_end_are_not_read(void)
+static void bytes_after_the_end_are_not_read(void)
 {
     size_t third = PLAN_HEADER_BYTES + 2 * PLAN_RANGE_BYTES + 2 * PLAN_ENTRY_BYTES;
 
@@ -267,7 +267,7 @@ static void data_behind_the_end_are_not_read(void)
     check_refused_at(third + PLAN_ENTRY_TAIL_EXITS_AT, UINT8_MAX, third);
 }
 
-static void lies_are_refused(void)
+static void invalid_fields_are_refused(void)
 {
     size_t ranges = PLAN_HEADER_BYTES, entries = ranges + 2 * PLAN_RANGE_BYTES;
     size_t second = entries + PLAN_ENTRY_BYTES, third = second + PLAN_ENTRY_BYTES;
@@ -313,7 +313,7 @@ static void lies_are_refused(void)
     check_refused(sites + 8, 0xff, HOTFN_E_FORMAT); /* behind all that is reached */
 }
 
-static void a_step_behind_what_moved_is_refused(void)
+static void a_step_beyond_the_moved_code_is_refused(void)
 {
     hotfn_plan *plan = make_plan();
     hfn_plan_hook hook;
@@ -364,7 +364,7 @@ static hotfn_status finish_plan_of(const sketch *row)
     return status;
 }
 
-static void an_entry_opens_only_if_it_can_be_patched_so(void)
+static void an_entry_opens_only_if_its_strategy_can_be_patched(void)
 {
     enum {
         JUMP = HOTFN_STRATEGY_JUMP,
@@ -437,7 +437,7 @@ static hotfn_status open_changed(const hotfn_plan *plan, const uint8_t *at, uint
     return status;
 }
 
-static void what_moved_stays_within_its_bytes_and_the_plans_reach(void)
+static void fixups_stay_within_the_moved_code_and_the_plans_reach(void)
 {
     hotfn_plan *plan = make_plan();
     hfn_plan_hook hook;
@@ -482,7 +482,7 @@ static hotfn_plan *plan_with_room(void)
     return plan;
 }
 
-static void an_entry_keeps_to_its_bounds(void)
+static void an_entry_outside_its_bounds_is_refused(void)
 {
     static const struct {
         uint32_t at, most;
@@ -510,7 +510,7 @@ static void an_entry_keeps_to_its_bounds(void)
     hotfn_plan_destroy(plan);
 }
 
-static void the_head_of_a_plan_keeps_to_its_bounds(void)
+static void a_header_outside_its_bounds_is_refused(void)
 {
     hotfn_plan *plan = make_plan();
     const uint8_t *reach_begin = plan->bytes + PLAN_REACH_BEGIN_AT;
@@ -533,7 +533,7 @@ static void the_head_of_a_plan_keeps_to_its_bounds(void)
     hotfn_plan_destroy(plan);
 }
 
-static void what_does_not_fit_the_format_is_left_out(void)
+static void an_entry_that_the_format_cannot_hold_is_dropped(void)
 {
     target_code code = target_code_make(CODE_BYTES);
     uint32_t rva = target_add(&code, simple, sizeof simple);
@@ -571,20 +571,20 @@ static void unwinding_steps_are_checked(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_plan_says_what_was_written),
-    CHECK_TEST(a_plan_says_which_calls_lead_where),
+    CHECK_TEST(a_plan_contains_what_was_written),
+    CHECK_TEST(a_plan_contains_the_target_of_each_site),
     CHECK_TEST(an_empty_plan_opens),
-    CHECK_TEST(a_cut_plan_does_not_open),
-    CHECK_TEST(a_changed_byte_is_seen_by_the_checksum),
-    CHECK_TEST(what_lies_is_named),
-    CHECK_TEST(data_behind_the_end_are_not_read),
-    CHECK_TEST(lies_are_refused),
-    CHECK_TEST(a_step_behind_what_moved_is_refused),
-    CHECK_TEST(an_entry_opens_only_if_it_can_be_patched_so),
-    CHECK_TEST(what_moved_stays_within_its_bytes_and_the_plans_reach),
-    CHECK_TEST(an_entry_keeps_to_its_bounds),
-    CHECK_TEST(the_head_of_a_plan_keeps_to_its_bounds),
-    CHECK_TEST(what_does_not_fit_the_format_is_left_out),
+    CHECK_TEST(a_truncated_plan_does_not_open),
+    CHECK_TEST(the_checksum_detects_a_changed_byte),
+    CHECK_TEST(an_invalid_part_is_named_in_the_error),
+    CHECK_TEST(bytes_after_the_end_are_not_read),
+    CHECK_TEST(invalid_fields_are_refused),
+    CHECK_TEST(a_step_beyond_the_moved_code_is_refused),
+    CHECK_TEST(an_entry_opens_only_if_its_strategy_can_be_patched),
+    CHECK_TEST(fixups_stay_within_the_moved_code_and_the_plans_reach),
+    CHECK_TEST(an_entry_outside_its_bounds_is_refused),
+    CHECK_TEST(a_header_outside_its_bounds_is_refused),
+    CHECK_TEST(an_entry_that_the_format_cannot_hold_is_dropped),
     CHECK_TEST(unwinding_steps_are_checked),
 };
 CHECK_MAIN(tests)

@@ -56,7 +56,7 @@ static void regions_do_not_overlap_however_sections_lie(void)
     free(b);
 }
 
-static void marks_of_neighbours_are_apart(void)
+static void marks_of_adjacent_bytes_are_independent(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
     elf_builder *b = elf_new_x86_64();
@@ -82,6 +82,6 @@ static void marks_of_neighbours_are_apart(void)
 
 static const check_test tests[] = {
     CHECK_TEST(regions_do_not_overlap_however_sections_lie),
-    CHECK_TEST(marks_of_neighbours_are_apart),
+    CHECK_TEST(marks_of_adjacent_bytes_are_independent),
 };
 CHECK_MAIN(tests)

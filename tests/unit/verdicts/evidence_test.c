@@ -45,7 +45,7 @@ static void a_name_that_nothing_refers_to_stays_a_function(void)
     scene_finish(&s);
 }
 
-static void a_cold_name_alone_is_no_evidence(void)
+static void a_cold_name_alone_does_not_prove_a_fragment(void)
 {
     scene s = scene_begin();
     uint64_t cold = SCENE_FUNCTION(&s, "f.cold", BODY);
@@ -88,7 +88,7 @@ static void unwind_data_inside_a_frame_proves_a_fragment(void)
     scene_finish(&s);
 }
 
-static void a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment(void)
+static void a_label_in_hand_written_code_that_only_jumps_target_is_a_fragment(void)
 {
     scene s = scene_begin();
     uint64_t label = scene_here(&s), called;
@@ -108,7 +108,7 @@ static void a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment(vo
     scene_finish(&s);
 }
 
-static void what_is_only_jumped_to_may_use_the_red_zone(void)
+static void a_function_that_only_jumps_reach_may_use_the_red_zone(void)
 {
     scene s = scene_begin();
     uint64_t jumped = SCENE_FUNCTION(&s, "jumped", BODY);
@@ -135,7 +135,7 @@ static void a_fragment_that_jumps_to_an_entry_makes_it_a_loop(void)
     scene_finish(&s);
 }
 
-static void a_signal_restorer_is_left_alone(void)
+static void a_signal_restorer_is_refused(void)
 {
     scene s = scene_begin();
     /* mov rax, 15; syscall */
@@ -167,7 +167,7 @@ static void the_entry_of_the_process_is_glue(void)
     scene_finish(&s);
 }
 
-static void code_that_a_fault_handler_knows_is_left_alone(void)
+static void code_that_a_fault_handler_recognises_is_refused(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "SafeFetch32_impl", "\x8B\x07\xC3\x90\x90\x90");
@@ -177,7 +177,7 @@ static void code_that_a_fault_handler_knows_is_left_alone(void)
     scene_finish(&s);
 }
 
-static void restartable_sequences_are_left_alone(void)
+static void restartable_sequences_are_refused(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "push_per_cpu", "\x98\x98\x98\x98\x98\x98\x98\x98\x98\x98\xC3");
@@ -200,7 +200,7 @@ static void restartable_sequences_are_left_alone(void)
     scene_finish(&s);
 }
 
-static void another_machine_is_refused_whole(void)
+static void all_functions_of_an_unsupported_machine_are_refused(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
@@ -215,16 +215,16 @@ static void another_machine_is_refused_whole(void)
 static const check_test tests[] = {
     CHECK_TEST(a_nameless_range_needs_a_call_or_a_pointer),
     CHECK_TEST(a_name_that_nothing_refers_to_stays_a_function),
-    CHECK_TEST(a_cold_name_alone_is_no_evidence),
+    CHECK_TEST(a_cold_name_alone_does_not_prove_a_fragment),
     CHECK_TEST(an_exported_range_is_a_function),
     CHECK_TEST(unwind_data_inside_a_frame_proves_a_fragment),
-    CHECK_TEST(a_label_of_hand_written_code_that_is_only_jumped_to_is_a_fragment),
-    CHECK_TEST(what_is_only_jumped_to_may_use_the_red_zone),
+    CHECK_TEST(a_label_in_hand_written_code_that_only_jumps_target_is_a_fragment),
+    CHECK_TEST(a_function_that_only_jumps_reach_may_use_the_red_zone),
     CHECK_TEST(a_fragment_that_jumps_to_an_entry_makes_it_a_loop),
-    CHECK_TEST(a_signal_restorer_is_left_alone),
+    CHECK_TEST(a_signal_restorer_is_refused),
     CHECK_TEST(the_entry_of_the_process_is_glue),
-    CHECK_TEST(code_that_a_fault_handler_knows_is_left_alone),
-    CHECK_TEST(restartable_sequences_are_left_alone),
-    CHECK_TEST(another_machine_is_refused_whole),
+    CHECK_TEST(code_that_a_fault_handler_recognises_is_refused),
+    CHECK_TEST(restartable_sequences_are_refused),
+    CHECK_TEST(all_functions_of_an_unsupported_machine_are_refused),
 };
 CHECK_MAIN(tests)

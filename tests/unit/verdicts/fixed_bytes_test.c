@@ -63,7 +63,7 @@ static void an_instruction_in_a_try_block_does_not_move(void)
     release(&j);
 }
 
-static void an_address_that_the_loader_fixes_up_does_not_move(void)
+static void an_address_that_the_loader_relocates_does_not_move(void)
 {
     judged j;
 
@@ -75,7 +75,7 @@ static void an_address_that_the_loader_fixes_up_does_not_move(void)
     release(&j);
 }
 
-static void parts_and_import_stubs_are_no_functions(void)
+static void fragments_and_import_stubs_are_not_hooked(void)
 {
     judged j;
 
@@ -87,7 +87,7 @@ static void parts_and_import_stubs_are_no_functions(void)
 }
 
 /* The entry point of the sample is PE_GUARDED, and no ABI of Windows has a red zone. */
-static void nothing_lives_below_the_stack_pointer(void)
+static void windows_code_has_no_red_zone(void)
 {
     judged j;
 
@@ -100,7 +100,7 @@ static void nothing_lives_below_the_stack_pointer(void)
     release(&j);
 }
 
-static void the_first_fixed_byte_of_a_range_is_told(void)
+static void the_first_fixed_byte_of_a_range_is_returned(void)
 {
     static hfn_fixed fixed[] = { { 10, 14, HOTFN_REASON_RELOCATED },
                                  { 14, 16, HOTFN_REASON_FAULT_KNOWN },
@@ -129,9 +129,9 @@ static void the_first_fixed_byte_of_a_range_is_told(void)
 
 static const check_test tests[] = {
     CHECK_TEST(an_instruction_in_a_try_block_does_not_move),
-    CHECK_TEST(an_address_that_the_loader_fixes_up_does_not_move),
-    CHECK_TEST(parts_and_import_stubs_are_no_functions),
-    CHECK_TEST(the_first_fixed_byte_of_a_range_is_told),
-    CHECK_TEST(nothing_lives_below_the_stack_pointer),
+    CHECK_TEST(an_address_that_the_loader_relocates_does_not_move),
+    CHECK_TEST(fragments_and_import_stubs_are_not_hooked),
+    CHECK_TEST(the_first_fixed_byte_of_a_range_is_returned),
+    CHECK_TEST(windows_code_has_no_red_zone),
 };
 CHECK_MAIN(tests)

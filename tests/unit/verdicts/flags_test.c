@@ -30,7 +30,7 @@ static bool keeps_flags(const scene *s, uint64_t rva)
     return v.pub.flags & HOTFN_VERDICT_FLAGS_LIVE;
 }
 
-static void flags_that_are_read_behind_a_call_live_through_it(void)
+static void flags_read_after_a_call_are_live_out_of_the_callee(void)
 {
     for (int i = 0; i < MACHINES; i++) {
         scene s = machines[i]();
@@ -48,7 +48,7 @@ static void flags_that_are_read_behind_a_call_live_through_it(void)
     }
 }
 
-static void who_is_called_last_or_jumped_to_hands_them_through_too(void)
+static void flags_are_live_out_of_last_calls_and_tail_targets_too(void)
 {
     for (int i = 0; i < MACHINES; i++) {
         scene s = machines[i]();
@@ -80,7 +80,7 @@ static void who_is_called_last_or_jumped_to_hands_them_through_too(void)
     }
 }
 
-static void calls_behind_a_landing_pad_are_of_the_function(void)
+static void calls_of_the_address_behind_a_landing_pad_reach_the_function(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\xF3\x0F\x1E\xFA" MOVES); /* endbr64 */
@@ -92,8 +92,8 @@ static void calls_behind_a_landing_pad_are_of_the_function(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(flags_that_are_read_behind_a_call_live_through_it),
-    CHECK_TEST(who_is_called_last_or_jumped_to_hands_them_through_too),
-    CHECK_TEST(calls_behind_a_landing_pad_are_of_the_function),
+    CHECK_TEST(flags_read_after_a_call_are_live_out_of_the_callee),
+    CHECK_TEST(flags_are_live_out_of_last_calls_and_tail_targets_too),
+    CHECK_TEST(calls_of_the_address_behind_a_landing_pad_reach_the_function),
 };
 CHECK_MAIN(tests)

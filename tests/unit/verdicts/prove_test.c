@@ -10,7 +10,7 @@
 
 enum { UNKNOWN = HOTFN_REASON_STACK_UNKNOWN, ARGUMENTS = HOTFN_REASON_STACK_ARGUMENTS };
 
-static void ways_meet_at_one_depth(void)
+static void paths_must_meet_at_one_stack_depth(void)
 {
     /* test rdi, rdi; je 1f; push rbx; 1: ret */
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x01\x53\xC3"), UNKNOWN);
@@ -19,7 +19,7 @@ static void ways_meet_at_one_depth(void)
 }
 
 /* Only if the frame pointer is the frame's on all ways, `leave` finds its way back. */
-static void where_ways_meet_only_what_all_agree_on_is_known(void)
+static void merged_paths_keep_only_what_all_agree_on(void)
 {
     /* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; 1: leave; ret; 2: nop; nop; jmp 1b */
     CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\xC9\xC3\x90\x90\xEB\xFA"), 0);
@@ -34,7 +34,7 @@ static void where_ways_meet_only_what_all_agree_on_is_known(void)
 
 /* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret: if the call came back, it would
  * be lost. */
-static void a_way_behind_a_call_gives_way_to_another(void)
+static void a_path_with_a_call_is_dropped_for_another(void)
 {
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\xFF\xD0\x31\xC0\xC3"), 0);
     /* with nop in the place of the call */
@@ -48,7 +48,7 @@ static void a_way_behind_a_call_gives_way_to_another(void)
 /* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop;
  * jmp 1b: the way behind the call is read first, and what it showed is worth nothing when the
  * other comes. */
-static void the_other_way_is_read_with_its_own_depth(void)
+static void the_other_path_is_followed_with_its_own_depth(void)
 {
 #define FRAME_TEST "\x55\x48\x89\xE5\x48\x85\xFF\x74"
 #define PUSH_CALL "\x50\xFF\xD0"
@@ -82,7 +82,7 @@ static uint32_t reason_of_cold_part(const char *cold)
     return reason;
 }
 
-static void a_way_through_another_part_is_as_good_as_any(void)
+static void a_path_through_a_fragment_counts_like_any_other(void)
 {
     CHECK_EQ_U64(reason_of_cold_part("\x31\xC0"), 0);
     CHECK_EQ_U64(reason_of_cold_part("\x53"), UNKNOWN); /* push rbx */
@@ -90,7 +90,7 @@ static void a_way_through_another_part_is_as_good_as_any(void)
 }
 
 /* push rbx; mov rax, rdi; nop; call the function that begins where this one ends; pop rbx; ret */
-static void a_call_of_the_next_function_is_none_inside(void)
+static void a_call_of_the_next_function_is_not_an_inner_call(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90"), next = f + 12;
@@ -105,7 +105,7 @@ static void a_call_of_the_next_function_is_none_inside(void)
 }
 
 /* More places than the prover has room for at first. */
-static void a_function_of_many_places_is_followed_to_the_last(void)
+static void a_function_of_many_blocks_is_followed_completely(void)
 {
     static char code[5 + 600 * 4 + 8];
     size_t size = 0;
@@ -155,7 +155,7 @@ static void cases_are_followed_with_the_stack_of_their_jump(void)
 }
 
 /* The line that shows the table may be longer than what is kept of it, and cut anywhere. */
-static void a_switch_behind_a_long_line_is_seen(void)
+static void a_switch_after_a_long_straight_line_is_recognised(void)
 {
     char before[3 * 140 + 1] = "\x48\x31\xC0\x48\x31\xD2"; /* xor rax, rax; xor rdx, rdx */
 
@@ -170,7 +170,7 @@ static void a_switch_behind_a_long_line_is_seen(void)
 /* rax = rcx + the entry; jmp rax, once more */
 #define JUMPS "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"
 
-static void all_jumps_through_tables_stand_at_one_depth(void)
+static void all_table_jumps_must_have_one_stack_depth(void)
 {
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x31\xC0" JUMPS), 0);
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x53" JUMPS), UNKNOWN); /* push rbx */
@@ -208,7 +208,7 @@ static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_
 
 /* Whose name binds it to this library's definition is looked at; another may be replaced by the
  * program. */
-static void a_jump_by_the_plt_is_followed_where_it_must_lead(void)
+static void a_jump_through_the_plt_is_followed_if_its_target_is_certain(void)
 {
     static const char takes[] = "\x48\x8D\x44\x24\x08\xC3"; /* lea rax, [rsp+8]; ret */
 
@@ -241,7 +241,7 @@ static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool
     return reason;
 }
 
-static void a_standards_function_passes_nothing_on_by_the_stack(void)
+static void a_standard_function_passes_no_stack_arguments_on(void)
 {
     CHECK_EQ_U64(reason_of_unknown_tail("memcpy", NULL, true), 0);
     CHECK_EQ_U64(reason_of_unknown_tail("memcpy", NULL, false), HOTFN_REASON_TAIL_UNKNOWN);
@@ -253,17 +253,17 @@ static void a_standards_function_passes_nothing_on_by_the_stack(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(ways_meet_at_one_depth),
-    CHECK_TEST(where_ways_meet_only_what_all_agree_on_is_known),
-    CHECK_TEST(a_way_behind_a_call_gives_way_to_another),
-    CHECK_TEST(the_other_way_is_read_with_its_own_depth),
-    CHECK_TEST(a_way_through_another_part_is_as_good_as_any),
-    CHECK_TEST(a_call_of_the_next_function_is_none_inside),
-    CHECK_TEST(a_function_of_many_places_is_followed_to_the_last),
+    CHECK_TEST(paths_must_meet_at_one_stack_depth),
+    CHECK_TEST(merged_paths_keep_only_what_all_agree_on),
+    CHECK_TEST(a_path_with_a_call_is_dropped_for_another),
+    CHECK_TEST(the_other_path_is_followed_with_its_own_depth),
+    CHECK_TEST(a_path_through_a_fragment_counts_like_any_other),
+    CHECK_TEST(a_call_of_the_next_function_is_not_an_inner_call),
+    CHECK_TEST(a_function_of_many_blocks_is_followed_completely),
     CHECK_TEST(cases_are_followed_with_the_stack_of_their_jump),
-    CHECK_TEST(a_switch_behind_a_long_line_is_seen),
-    CHECK_TEST(all_jumps_through_tables_stand_at_one_depth),
-    CHECK_TEST(a_jump_by_the_plt_is_followed_where_it_must_lead),
-    CHECK_TEST(a_standards_function_passes_nothing_on_by_the_stack),
+    CHECK_TEST(a_switch_after_a_long_straight_line_is_recognised),
+    CHECK_TEST(all_table_jumps_must_have_one_stack_depth),
+    CHECK_TEST(a_jump_through_the_plt_is_followed_if_its_target_is_certain),
+    CHECK_TEST(a_standard_function_passes_no_stack_arguments_on),
 };
 CHECK_MAIN(tests)

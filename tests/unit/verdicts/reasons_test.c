@@ -43,7 +43,7 @@ static void strategies_have_names(void)
     CHECK_STR(hotfn_strategy_get_name(HOTFN_STRATEGY_NONE), "none");
 }
 
-static void ids_from_the_future_are_unknown(void)
+static void unassigned_numbers_are_unknown(void)
 {
     CHECK_STR(hotfn_reason_get_name(LAST_REASON + 1), "unknown");
     CHECK_STR(hotfn_reason_get_name(UINT32_MAX), "unknown");
@@ -54,6 +54,6 @@ static const check_test tests[] = {
     CHECK_TEST(reasons_have_names_of_their_own),
     CHECK_TEST(reasons_have_one_sentence),
     CHECK_TEST(strategies_have_names),
-    CHECK_TEST(ids_from_the_future_are_unknown),
+    CHECK_TEST(unassigned_numbers_are_unknown),
 };
 CHECK_MAIN(tests)

@@ -17,7 +17,7 @@ static hfn_references start(scene *s, hotfn_env *env)
     return r;
 }
 
-static void the_next_name_ends_an_object(void)
+static void the_next_reference_ends_an_object(void)
 {
     hotfn_env env;
     scene s;
@@ -67,7 +67,7 @@ static hfn_references references_of(const data_section sections[2], const hotfn_
 }
 
 /* Each name alone, seen from each place, over more than one word of the bitmap. */
-static void each_name_is_seen_from_each_place_before_it(void)
+static void each_reference_is_found_from_every_address_before_it(void)
 {
     static const data_section data[2] = { { 1, ELF_ALLOC, 0x800, 0x2fc }, { 1, 0, 0, 0 } };
     const hotfn_env env = hfn_env_fill(NULL);
@@ -88,7 +88,7 @@ static void each_name_is_seen_from_each_place_before_it(void)
     CHECK(r.words == NULL);
 }
 
-static void the_data_is_what_is_loaded_and_no_code(void)
+static void only_loaded_data_is_covered(void)
 {
     enum { PROGBITS = 1, NOBITS = 8, FAR = 2 * FILE_BYTES }; /* more can be no data */
     static const data_section cases[][2] = {
@@ -119,7 +119,7 @@ static void the_data_is_what_is_loaded_and_no_code(void)
     }
 }
 
-static void what_is_no_data_is_not_noted(void)
+static void addresses_outside_the_data_are_ignored(void)
 {
     hotfn_env env;
     scene s;
@@ -137,9 +137,9 @@ static void what_is_no_data_is_not_noted(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(the_next_name_ends_an_object),
-    CHECK_TEST(each_name_is_seen_from_each_place_before_it),
-    CHECK_TEST(the_data_is_what_is_loaded_and_no_code),
-    CHECK_TEST(what_is_no_data_is_not_noted),
+    CHECK_TEST(the_next_reference_ends_an_object),
+    CHECK_TEST(each_reference_is_found_from_every_address_before_it),
+    CHECK_TEST(only_loaded_data_is_covered),
+    CHECK_TEST(addresses_outside_the_data_are_ignored),
 };
 CHECK_MAIN(tests)

@@ -58,7 +58,7 @@ static void direct_calls_and_jumps_are_sites(void)
     scene_finish(&s);
 }
 
-static void a_branch_into_a_function_is_none(void)
+static void a_branch_into_the_middle_of_a_function_is_not_a_site(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3\x90\x90\x90\x90\x90\x90");
@@ -69,7 +69,7 @@ static void a_branch_into_a_function_is_none(void)
     scene_finish(&s);
 }
 
-static void a_branch_that_a_patch_overwrites_or_moves_is_none(void)
+static void a_branch_that_a_patch_covers_is_not_a_site(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), first = scene_here(&s), moved;
@@ -116,7 +116,7 @@ static void a_stub_in_place_of_a_first_jump_is_entered(void)
     scene_finish(&s);
 }
 
-static void code_with_bytes_that_are_none_has_no_sites(void)
+static void code_with_undecodable_bytes_has_no_sites(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), dirty = scene_here(&s), field;
@@ -131,7 +131,7 @@ static void code_with_bytes_that_are_none_has_no_sites(void)
     scene_finish(&s);
 }
 
-static void a_branch_that_is_jumped_into_is_none(void)
+static void a_branch_with_a_jump_into_it_is_not_a_site(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3");
@@ -158,12 +158,12 @@ static void code_between_functions_has_no_sites(void)
 
 static const check_test tests[] = {
     CHECK_TEST(direct_calls_and_jumps_are_sites),
-    CHECK_TEST(a_branch_into_a_function_is_none),
-    CHECK_TEST(a_branch_that_a_patch_overwrites_or_moves_is_none),
+    CHECK_TEST(a_branch_into_the_middle_of_a_function_is_not_a_site),
+    CHECK_TEST(a_branch_that_a_patch_covers_is_not_a_site),
     CHECK_TEST(a_stub_in_place_of_an_inner_call_is_not_entered),
     CHECK_TEST(a_stub_in_place_of_a_first_jump_is_entered),
-    CHECK_TEST(code_with_bytes_that_are_none_has_no_sites),
-    CHECK_TEST(a_branch_that_is_jumped_into_is_none),
+    CHECK_TEST(code_with_undecodable_bytes_has_no_sites),
+    CHECK_TEST(a_branch_with_a_jump_into_it_is_not_a_site),
     CHECK_TEST(code_between_functions_has_no_sites),
 };
 CHECK_MAIN(tests)

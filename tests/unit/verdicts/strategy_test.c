@@ -52,7 +52,7 @@ static void a_call_or_jump_at_the_entry_is_retargeted(void)
     scene_finish(&s);
 }
 
-static void the_first_call_is_retargeted_if_every_run_passes_it(void)
+static void the_first_call_is_retargeted_if_it_is_always_reached(void)
 {
     scene s = scene_begin();
     uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3");
@@ -71,7 +71,7 @@ static void the_first_call_is_retargeted_if_every_run_passes_it(void)
     scene_finish(&s);
 }
 
-static void a_call_that_is_reached_otherwise_is_not_retargeted(void)
+static void a_call_with_another_path_to_it_is_not_retargeted(void)
 {
     scene s = scene_begin();
     uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3");
@@ -89,7 +89,7 @@ static void a_call_that_is_reached_otherwise_is_not_retargeted(void)
     scene_finish(&s);
 }
 
-static void a_short_function_uses_the_padding_behind_it(void)
+static void a_short_function_uses_the_padding_after_it(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\xC3"); /* xor eax, eax; ret */
@@ -105,7 +105,7 @@ static void a_short_function_uses_the_padding_behind_it(void)
     scene_finish(&s);
 }
 
-static void padding_that_somebody_reaches_is_not_used(void)
+static void padding_that_a_jump_reaches_is_not_used(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\xC3");
@@ -120,7 +120,7 @@ static void padding_that_somebody_reaches_is_not_used(void)
     scene_finish(&s);
 }
 
-static void padding_that_is_fallen_into_is_not_used(void)
+static void padding_that_is_reached_by_falling_through_is_not_used(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\x98"); /* does not end */
@@ -216,7 +216,7 @@ static void the_rest_of_the_last_page_is_padding(void)
     scene_finish(&s);
 }
 
-static void a_function_that_runs_on_into_the_rest_of_its_page_has_none(void)
+static void a_function_that_falls_through_into_the_rest_of_its_page_has_no_padding(void)
 {
     scene s = scene_with_tail();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x04\x24"); /* no end */
@@ -252,7 +252,7 @@ static void a_pun_needs_memory_outside_the_image(void)
     scene_finish(&s);
 }
 
-static void a_pun_does_not_borrow_a_neighbours_entry(void)
+static void a_pun_does_not_include_the_next_functions_entry(void)
 {
     scene s = scene_begin();
     /* sub rsp, 8 and no more; the next function's bytes may change */
@@ -281,7 +281,7 @@ static void int3_is_used_only_if_allowed(void)
     scene_finish(&s);
 }
 
-static void jumps_into_the_patch_count_from_wherever_they_come(void)
+static void jumps_into_the_patch_are_found_in_all_code(void)
 {
     scene s = scene_begin();
     uint64_t by_jump = SCENE_FUNCTION(&s, "by_jump", "\x98\x98\x98\x98\x98\x98\xC3");
@@ -344,7 +344,7 @@ static void too_short_between_neighbours(void)
     scene_finish(&s);
 }
 
-static void what_cannot_move_is_refused_with_its_offset(void)
+static void an_immovable_instruction_is_refused_with_its_offset(void)
 {
     scene s = scene_begin();
     /* push rax; call [rip+0x10000]; pop rax; ret */
@@ -476,7 +476,7 @@ static void a_call_that_is_read_keeps_its_target(void)
     scene_finish(&s);
 }
 
-static void a_computed_jump_leaves_one_byte(void)
+static void a_computed_jump_limits_the_patch_to_one_byte(void)
 {
     scene s = scene_begin();
     /* lea rax, [rip]; imul rcx, rcx, 16; add rax, rcx; jmp rax */
@@ -489,7 +489,7 @@ static void a_computed_jump_leaves_one_byte(void)
     scene_finish(&s);
 }
 
-static void a_landing_pad_may_stand_behind_a_jump(void)
+static void a_landing_pad_may_follow_a_jump(void)
 {
     static const char code[] = "\xEB\x04\x98\x98\x98\x98\xC3"; /* jmp +4; ... */
     scene s = scene_begin();
@@ -529,7 +529,7 @@ static void flags_are_followed_through_calls_and_tail_calls(void)
     scene_finish(&s);
 }
 
-static void a_register_that_is_written_first_is_spare(void)
+static void a_register_that_is_written_first_is_a_scratch_register(void)
 {
     scene s = scene_begin();
     uint64_t f =
@@ -546,7 +546,7 @@ static void a_register_that_is_written_first_is_spare(void)
     scene_finish(&s);
 }
 
-static void jumps_to_the_own_entry_are_told(void)
+static void jumps_to_the_own_entry_are_flagged(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x75\xF9\xC3"); /* jne entry */
@@ -564,32 +564,32 @@ static void jumps_to_the_own_entry_are_told(void)
 static const check_test tests[] = {
     CHECK_TEST(whole_instructions_make_a_jump),
     CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
-    CHECK_TEST(the_first_call_is_retargeted_if_every_run_passes_it),
-    CHECK_TEST(a_call_that_is_reached_otherwise_is_not_retargeted),
-    CHECK_TEST(a_short_function_uses_the_padding_behind_it),
-    CHECK_TEST(padding_that_somebody_reaches_is_not_used),
-    CHECK_TEST(padding_that_is_fallen_into_is_not_used),
+    CHECK_TEST(the_first_call_is_retargeted_if_it_is_always_reached),
+    CHECK_TEST(a_call_with_another_path_to_it_is_not_retargeted),
+    CHECK_TEST(a_short_function_uses_the_padding_after_it),
+    CHECK_TEST(padding_that_a_jump_reaches_is_not_used),
+    CHECK_TEST(padding_that_is_reached_by_falling_through_is_not_used),
     CHECK_TEST(a_loop_in_the_patch_makes_an_island),
     CHECK_TEST(each_byte_of_padding_is_used_once),
     CHECK_TEST(an_island_is_within_a_short_jump),
     CHECK_TEST(the_rest_of_the_last_page_is_padding),
-    CHECK_TEST(a_function_that_runs_on_into_the_rest_of_its_page_has_none),
+    CHECK_TEST(a_function_that_falls_through_into_the_rest_of_its_page_has_no_padding),
     CHECK_TEST(a_pun_needs_memory_outside_the_image),
-    CHECK_TEST(a_pun_does_not_borrow_a_neighbours_entry),
+    CHECK_TEST(a_pun_does_not_include_the_next_functions_entry),
     CHECK_TEST(int3_is_used_only_if_allowed),
-    CHECK_TEST(jumps_into_the_patch_count_from_wherever_they_come),
+    CHECK_TEST(jumps_into_the_patch_are_found_in_all_code),
     CHECK_TEST(a_second_entry_within_the_patch_is_an_overlap),
     CHECK_TEST(too_short_at_the_end_of_the_code),
     CHECK_TEST(too_short_between_neighbours),
-    CHECK_TEST(what_cannot_move_is_refused_with_its_offset),
+    CHECK_TEST(an_immovable_instruction_is_refused_with_its_offset),
     CHECK_TEST(bytes_that_code_reads_are_not_patched),
     CHECK_TEST(code_that_reads_its_own_entry_is_not_patched),
     CHECK_TEST(padding_that_is_read_holds_no_island),
     CHECK_TEST(a_call_that_is_read_keeps_its_target),
-    CHECK_TEST(a_computed_jump_leaves_one_byte),
-    CHECK_TEST(a_landing_pad_may_stand_behind_a_jump),
+    CHECK_TEST(a_computed_jump_limits_the_patch_to_one_byte),
+    CHECK_TEST(a_landing_pad_may_follow_a_jump),
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
-    CHECK_TEST(a_register_that_is_written_first_is_spare),
-    CHECK_TEST(jumps_to_the_own_entry_are_told),
+    CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
+    CHECK_TEST(jumps_to_the_own_entry_are_flagged),
 };
 CHECK_MAIN(tests)

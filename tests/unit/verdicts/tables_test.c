@@ -64,7 +64,7 @@ static uint64_t add_switch(scene *s, bool bounded)
     return f;
 }
 
-static void a_bounded_table_is_read_to_its_bound(void)
+static void a_table_of_known_size_is_read_to_its_end(void)
 {
     scene s = scene_begin();
     uint64_t f = add_switch(&s, true);
@@ -80,7 +80,7 @@ static void a_bounded_table_is_read_to_its_bound(void)
     scene_finish(&s);
 }
 
-static void a_table_without_bound_is_read_to_the_next_object(void)
+static void a_table_of_unknown_size_is_read_to_the_next_object(void)
 {
     scene s = scene_begin();
     uint64_t f = add_switch(&s, false);
@@ -97,7 +97,7 @@ static void a_table_without_bound_is_read_to_the_next_object(void)
     scene_finish(&s);
 }
 
-static void a_table_without_bound_ends_where_no_code_is_meant(void)
+static void a_table_of_unknown_size_ends_at_an_entry_outside_the_code(void)
 {
     scene s = scene_begin();
     uint64_t f = add_switch(&s, false);
@@ -114,7 +114,7 @@ static void a_table_without_bound_ends_where_no_code_is_meant(void)
 }
 
 /* A table whose target lies between the cmp and the jump of another: that cmp proves nothing. */
-static void a_bound_that_can_be_jumped_over_is_none(void)
+static void a_size_check_that_a_jump_skips_is_ignored(void)
 {
     scene s = scene_begin();
     uint64_t f = add_switch(&s, true), g = SCENE_CODE(&s, NOPS_8);
@@ -137,7 +137,7 @@ static void a_bound_that_can_be_jumped_over_is_none(void)
 }
 
 /* The table's address is loaded in another block. */
-static void a_table_that_the_line_does_not_show_is_found_among_the_addresses(void)
+static void a_table_outside_the_straight_line_is_found_among_the_addresses(void)
 {
     scene s = scene_begin();
     uint64_t f = scene_here(&s);
@@ -155,7 +155,7 @@ static void a_table_that_the_line_does_not_show_is_found_among_the_addresses(voi
     scene_finish(&s);
 }
 
-static void a_table_in_a_writable_place_is_not_believed(void)
+static void a_table_in_writable_data_is_ignored(void)
 {
     scene s = scene_begin();
     uint64_t f = scene_here(&s);
@@ -194,7 +194,7 @@ static hfn_analysis scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *
     return scan_as(s->image, s->functions, true);
 }
 
-static void a_base_that_makes_code_of_the_first_entry_is_the_images(void)
+static void the_image_base_is_accepted_if_the_first_entry_leads_to_code(void)
 {
     scene s = scene_begin();
     uint64_t f;
@@ -206,7 +206,7 @@ static void a_base_that_makes_code_of_the_first_entry_is_the_images(void)
     scene_finish(&s);
 }
 
-static void with_any_other_base_the_jump_may_land_anywhere(void)
+static void with_any_other_base_the_jump_is_unbounded(void)
 {
     scene s = scene_begin();
     uint64_t f;
@@ -217,7 +217,7 @@ static void with_any_other_base_the_jump_may_land_anywhere(void)
     scene_finish(&s);
 }
 
-static void a_fixed_image_has_tables_of_addresses(void)
+static void a_fixed_image_has_tables_of_absolute_addresses(void)
 {
     scene s = scene_begin();
     uint64_t entries[3];
@@ -244,7 +244,7 @@ static void a_fixed_image_has_tables_of_addresses(void)
 }
 
 /* The jump stands in a fragment, its base was set where the fragment came from. */
-static void the_jump_of_a_fragment_may_land_in_its_parent(void)
+static void the_jump_of_a_fragment_may_target_its_parent(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_CODE(&s, NOPS_8), part, other;
@@ -365,16 +365,16 @@ static void the_tables_of_compilers_are_found_whole(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_bounded_table_is_read_to_its_bound),
-    CHECK_TEST(a_table_without_bound_is_read_to_the_next_object),
-    CHECK_TEST(a_table_without_bound_ends_where_no_code_is_meant),
-    CHECK_TEST(a_bound_that_can_be_jumped_over_is_none),
-    CHECK_TEST(a_table_that_the_line_does_not_show_is_found_among_the_addresses),
-    CHECK_TEST(a_table_in_a_writable_place_is_not_believed),
-    CHECK_TEST(a_base_that_makes_code_of_the_first_entry_is_the_images),
-    CHECK_TEST(with_any_other_base_the_jump_may_land_anywhere),
-    CHECK_TEST(a_fixed_image_has_tables_of_addresses),
-    CHECK_TEST(the_jump_of_a_fragment_may_land_in_its_parent),
+    CHECK_TEST(a_table_of_known_size_is_read_to_its_end),
+    CHECK_TEST(a_table_of_unknown_size_is_read_to_the_next_object),
+    CHECK_TEST(a_table_of_unknown_size_ends_at_an_entry_outside_the_code),
+    CHECK_TEST(a_size_check_that_a_jump_skips_is_ignored),
+    CHECK_TEST(a_table_outside_the_straight_line_is_found_among_the_addresses),
+    CHECK_TEST(a_table_in_writable_data_is_ignored),
+    CHECK_TEST(the_image_base_is_accepted_if_the_first_entry_leads_to_code),
+    CHECK_TEST(with_any_other_base_the_jump_is_unbounded),
+    CHECK_TEST(a_fixed_image_has_tables_of_absolute_addresses),
+    CHECK_TEST(the_jump_of_a_fragment_may_target_its_parent),
     CHECK_TEST(the_tables_of_compilers_are_found_whole),
 };
 CHECK_MAIN(tests)

@@ -17,7 +17,7 @@ static uint32_t copies(uint32_t flags)
 }
 #define COPIES_OF(text) copies(FLAGS_OF(text))
 
-static void words_of_arguments_are_counted(void)
+static void stack_argument_words_are_counted(void)
 {
     CHECK_EQ_U64(COPIES_OF("\x55\x89\xE5\x5D\xC3"), TIMED(0, NOTHING));
     CHECK_EQ_U64(COPIES_OF("\x8B\x44\x24\x04\x90\xC3"), TIMED(1, NOTHING)); /* eax = [esp+4] */
@@ -34,7 +34,7 @@ static void words_of_arguments_are_counted(void)
     CHECK_EQ_U64(REASON_OF("\x53\x31\xC0\x31\xD2\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* push ebx */
 }
 
-static void what_returns_take_along_is_one_word_or_all(void)
+static void returns_pop_one_word_or_all(void)
 {
     /* push ebx; nop; pop ebx; ret n */
     CHECK_EQ_U64(COPIES_OF("\x53\x90\x5B\xC2\x00\x00"), TIMED(0, NOTHING));
@@ -73,7 +73,7 @@ static uint32_t flags_of_two_tails(const char *g, size_t g_size, const char *h, 
 }
 #define TAILS(g, h) flags_of_two_tails(g, sizeof(g) - 1, h, sizeof(h) - 1)
 
-static void what_is_jumped_on_to_takes_the_same_along(void)
+static void a_tail_target_pops_as_much_as_the_function(void)
 {
     static const char nothing[] = "\x53\x90\x5B\x90\x90\xC3", word[] = "\x53\x90\x5B\xC2\x04\x00",
                       words[] = "\x53\x90\x5B\xC2\x08\x00",
@@ -92,7 +92,7 @@ static void what_is_jumped_on_to_takes_the_same_along(void)
 /* lea ecx, [esp+4]; and esp, -16; push [ecx-4]; push ebp; mov ebp, esp; push ecx; sub esp, 4 ... */
 #define REALIGNS "\x8D\x4C\x24\x04\x83\xE4\xF0\xFF\x71\xFC\x55\x89\xE5\x51\x83\xEC\x04"
 
-static void arguments_are_found_by_a_register_when_the_stack_is_realigned(void)
+static void arguments_are_found_through_a_register_when_the_stack_is_realigned(void)
 {
     /* eax = [ecx+4]; ecx = [ebp-4]; leave; lea esp, [ecx-4] */
     CHECK_EQ_U64(COPIES_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3"),
@@ -134,7 +134,7 @@ static uint32_t caller_flags(const char *callee, size_t callee_size, const char 
 
 #define PUSHES "\x53\x31\xC0\x50\x90" /* push ebx; xor eax, eax; push eax */
 
-static void a_known_callee_takes_what_its_returns_say(void)
+static void a_known_callee_pops_what_its_returns_pop(void)
 {
     /* add esp, 4; pop ebx; ret, or without the first */
     CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
@@ -150,7 +150,7 @@ static void a_known_callee_takes_what_its_returns_say(void)
 #define TWO_WAYS "\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"
 
 /* It is believed to take nothing, as long as no word close to the return address depends on it. */
-static void a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it(void)
+static void an_unknown_callee_pops_nothing_if_returns_confirm_it(void)
 {
     static const char no_return[] = "\x31\xC0\x90\x90\x90\x0F\x0B";
     static const char no_code[] = "\x31\xC0\x90\xC2\x04\x00\xFF\xFF";
@@ -163,7 +163,7 @@ static void a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it(void)
 }
 
 /* call eax: who that is nobody knows. */
-static void what_stands_close_to_the_return_address_must_be_settled(void)
+static void an_access_near_the_return_address_needs_confirmed_calls(void)
 {
     static const uint32_t unknown = HOTFN_REASON_STACK_UNKNOWN;
 
@@ -221,7 +221,7 @@ static uint32_t reason_of_pad(const char *behind, size_t behind_size, const char
 #define RETURNS "\x83\xC4\x10\x5B\xC3" /* add esp, 16; pop ebx; ret */
 #define NEAR_TOUCH "\x8B\x44\x24\x10"  /* eax = [esp+16] */
 
-static void an_exception_shows_nothing_of_the_calls_behind_it(void)
+static void an_exception_confirms_no_call_before_it(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD(RETURNS, RETURNS, NULL), 0);
     /* call eax; the touch; ud2 */
@@ -234,7 +234,7 @@ static void an_exception_shows_nothing_of_the_calls_behind_it(void)
 
 #define TAKES_16 "\x41\x2E\x10" /* advance 1; GNU_args_size 16 */
 
-static void an_exception_takes_the_arguments_of_its_call(void)
+static void an_exception_removes_the_arguments_of_its_call(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD(RETURNS, "\x5B\xC3", NULL), HOTFN_REASON_STACK_UNKNOWN);
     CHECK_EQ_U64(REASON_OF_PAD(RETURNS, "\x5B\xC3", TAKES_16), 0);
@@ -272,7 +272,7 @@ static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *b
     HOTFN_VERDICT_TIMING_REASON(                                                                   \
         plt_flags(scene_begin_i386(), name, own, PUSHES, 0xE8, TOUCHES, sizeof TOUCHES - 1))
 
-static void a_standards_function_takes_seven_words_at_most(void)
+static void a_standard_function_has_seven_argument_words_at_most(void)
 {
     CHECK_EQ_U64(copies(JUMP_ON(scene_begin_i386(), "memcpy")), TIMED(7, NOTHING));
     /* eax = [esp+4], [esp+28], [esp+32] */
@@ -292,7 +292,7 @@ static void a_standards_function_takes_seven_words_at_most(void)
                  HOTFN_REASON_TAIL_UNKNOWN);
 }
 
-static void what_takes_nothing_off_the_stack_is_known_by_name(void)
+static void functions_that_pop_nothing_are_known_by_name(void)
 {
     CHECK_EQ_U64(CALLS_PLT("memcpy", 0), 0);
     CHECK_EQ_U64(CALLS_PLT("snprintf", 0), 0);
@@ -307,7 +307,7 @@ static void what_takes_nothing_off_the_stack_is_known_by_name(void)
 }
 
 /* The library's own function of the name: what it takes is read, whoever is called in the end. */
-static void an_own_function_behind_the_plt_is_read(void)
+static void an_own_function_behind_the_plt_is_followed(void)
 {
     scene s = scene_begin_i386();
     uint64_t own = SCENE_FUNCTION(&s, "own", TAKES_A_WORD), plt, f;
@@ -367,7 +367,7 @@ static uint32_t jump_to_thunk(void)
     return reason;
 }
 
-static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void)
+static void a_pc_thunk_is_not_treated_as_a_callee(void)
 {
     /* mov ebx, [esp]; ret; then eax = [esp]; ud2: nothing was taken */
     CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", TOUCHES), 0);
@@ -387,7 +387,7 @@ static void a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees(void
 
 /* lea eax, [ebx + distance]: ebx holds the GOT's address, if there is one; then the nameless g is
  * a function. */
-static void what_is_taken_off_the_gots_address_is_a_function(void)
+static void an_address_relative_to_the_got_is_a_function(void)
 {
     for (int has_got = 0; has_got < 2; has_got++) {
         scene s = scene_begin_i386();
@@ -406,19 +406,19 @@ static void what_is_taken_off_the_gots_address_is_a_function(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(words_of_arguments_are_counted),
-    CHECK_TEST(what_returns_take_along_is_one_word_or_all),
-    CHECK_TEST(what_is_jumped_on_to_takes_the_same_along),
-    CHECK_TEST(arguments_are_found_by_a_register_when_the_stack_is_realigned),
-    CHECK_TEST(a_known_callee_takes_what_its_returns_say),
-    CHECK_TEST(a_callee_that_cannot_be_told_takes_nothing_if_returns_show_it),
-    CHECK_TEST(what_stands_close_to_the_return_address_must_be_settled),
-    CHECK_TEST(an_exception_shows_nothing_of_the_calls_behind_it),
-    CHECK_TEST(an_exception_takes_the_arguments_of_its_call),
-    CHECK_TEST(a_standards_function_takes_seven_words_at_most),
-    CHECK_TEST(an_own_function_behind_the_plt_is_read),
-    CHECK_TEST(a_thunk_that_gives_the_place_of_its_call_is_none_of_the_callees),
-    CHECK_TEST(what_is_taken_off_the_gots_address_is_a_function),
-    CHECK_TEST(what_takes_nothing_off_the_stack_is_known_by_name),
+    CHECK_TEST(stack_argument_words_are_counted),
+    CHECK_TEST(returns_pop_one_word_or_all),
+    CHECK_TEST(a_tail_target_pops_as_much_as_the_function),
+    CHECK_TEST(arguments_are_found_through_a_register_when_the_stack_is_realigned),
+    CHECK_TEST(a_known_callee_pops_what_its_returns_pop),
+    CHECK_TEST(an_unknown_callee_pops_nothing_if_returns_confirm_it),
+    CHECK_TEST(an_access_near_the_return_address_needs_confirmed_calls),
+    CHECK_TEST(an_exception_confirms_no_call_before_it),
+    CHECK_TEST(an_exception_removes_the_arguments_of_its_call),
+    CHECK_TEST(a_standard_function_has_seven_argument_words_at_most),
+    CHECK_TEST(an_own_function_behind_the_plt_is_followed),
+    CHECK_TEST(a_pc_thunk_is_not_treated_as_a_callee),
+    CHECK_TEST(an_address_relative_to_the_got_is_a_function),
+    CHECK_TEST(functions_that_pop_nothing_are_known_by_name),
 };
 CHECK_MAIN(tests)

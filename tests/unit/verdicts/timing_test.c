@@ -11,7 +11,7 @@
 /* How many words a stub copies for the function. */
 #define WORDS_OF(text) HOTFN_VERDICT_ARGUMENTS(FLAGS_OF(text))
 
-static void what_keeps_to_its_frame_is_timed(void)
+static void a_function_that_stays_in_its_frame_is_timed(void)
 {
     CHECK_EQ_U64(REASON_OF(LEAF), 0);
     CHECK_EQ_U64(REASON_OF("\x53\x48\x83\xEC\x20\x48\x89\x7C\x24\x08\x48\x8B\x44\x24\x08"
@@ -55,7 +55,7 @@ static void each_shape_is_refused_for_its_reason(void)
 
 /* Each call of it may stand behind a frame of ours or not, so a later one finds its variables
  * elsewhere. */
-static void who_compares_addresses_of_several_calls_is_refused(void)
+static void a_function_that_compares_frame_addresses_of_calls_is_refused(void)
 {
 #define OWN "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
     CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x07\x74\x03\x48\x89\x07\xC3"), HOTFN_REASON_OWN_ADDRESS);
@@ -66,7 +66,7 @@ static void who_compares_addresses_of_several_calls_is_refused(void)
 #undef OWN
 }
 
-static void arguments_at_known_places_are_copied(void)
+static void arguments_at_known_offsets_are_copied(void)
 {
     CHECK_EQ_U64(WORDS_OF(LEAF), 0);
     CHECK_EQ_U64(WORDS_OF("\x48\x8B\x44\x24\x08\xC3"), 1);  /* mov rax, [rsp+8] */
@@ -78,7 +78,7 @@ static void arguments_at_known_places_are_copied(void)
 }
 
 /* push rbp; mov rbp, rsp; nop; call piece; pop rbp; ret; the piece: mov rax, [rbp+32]; nop; ret */
-static void arguments_that_only_a_piece_reads_are_copied(void)
+static void arguments_that_only_outlined_code_reads_are_copied(void)
 {
     scene s = scene_begin();
     uint64_t piece = known(&s, SCENE_FUNCTION(&s, "piece", "\x48\x8B\x45\x20\x90\xC3"));
@@ -123,7 +123,7 @@ static uint32_t flags_of_piece(const char *code, piece_end end)
 }
 #define REASON_OF_PIECE(code, end) HOTFN_VERDICT_TIMING_REASON(flags_of_piece(code, end))
 
-static void what_a_piece_does_in_its_callers_frame_the_caller_does(void)
+static void accesses_of_outlined_code_belong_to_its_caller(void)
 {
     static const char reads[] = "\x48\x8B\x45\x20\x90"; /* mov rax, [rbp+32]; nop */
 
@@ -139,7 +139,7 @@ static void what_a_piece_does_in_its_callers_frame_the_caller_does(void)
 }
 
 /* by: xor eax, eax; nop; jmp takes; what it is jumped to from copies as much. */
-static void arguments_of_a_tail_jump_are_copied_before(void)
+static void arguments_of_a_tail_target_are_copied(void)
 {
     scene s = scene_begin();
     uint64_t takes = SCENE_FUNCTION(&s, "takes", "\x48\x8B\x44\x24\x28\xC3"), by, twice;
@@ -227,7 +227,7 @@ static uint64_t ends_at_two(scene *s, const char *name, uint64_t first, uint64_t
 /* test rdi, rdi; je the return */
 #define OR_RETURNS "\x48\x85\xFF\x74\x05"
 
-static void a_call_ends_where_its_jump_comes_back(void)
+static void a_timed_call_ends_at_its_tail_exit(void)
 {
     scene s = scene_begin();
     uint64_t bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT), good, jump, branch, chain, both, same,
@@ -262,7 +262,7 @@ static void a_call_ends_where_its_jump_comes_back(void)
 
 /* The target's own hook may be no place to time from; it keeps to its frame all the same.  But it
  * must not lead back to who is timed, frame upon frame. */
-static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
+static void a_tail_target_may_be_proven_without_being_timed(void)
 {
     scene s = scene_begin();
     uint64_t loops = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F"), f, back, g; /* sub rdi, 1 */
@@ -292,7 +292,7 @@ static void tail_jumps_may_lead_to_what_is_proven_but_not_timed(void)
 }
 
 /* Each frame would stand on the one before, for ever: each call ends at its jump. */
-static void circles_of_tail_jumps_come_back(void)
+static void functions_in_a_cycle_of_tail_jumps_get_tail_exits(void)
 {
     scene s = scene_begin();
     uint64_t a = TEXT, b = a + 11, c = b + 11;
@@ -334,7 +334,7 @@ static void a_call_at_the_end_may_never_return(void)
 
 /* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rax, [rsp+8];
  * ud2 */
-static void ways_behind_calls_must_meet_at_one_depth(void)
+static void paths_after_calls_must_meet_at_one_stack_depth(void)
 {
     scene s = scene_begin();
     uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF);
@@ -398,7 +398,7 @@ static uint32_t flags_of_case_in_function(const char *before, const char *other,
 }
 #define CASE_IN(before, other) flags_of_case_in_function(before, other, sizeof(other) - 1)
 
-static void a_case_that_is_a_function_is_jumped_on_to(void)
+static void a_case_that_is_a_function_is_a_tail_target(void)
 {
     static const char plain[] = "\x48\x89\xF8\x66\x90";
 
@@ -455,7 +455,7 @@ static uint32_t flags_of_table(table_of_functions c)
 
 /* What a function jumps on to through a table is passed the stack as it stands: `return
  * table[k](...)`. */
-static void a_table_of_functions_is_the_end_of_a_call(void)
+static void a_jump_through_a_table_of_functions_is_a_tail_jump(void)
 {
 #define READS_THREE "\x48\x8B\x44\x24\x18\x90\xC3" /* mov rax, [rsp+24] */
     CHECK_EQ_U64(HOTFN_VERDICT_TIMING_REASON(FLAGS_OF_TABLE(BOUND, SECOND(LEAF))), 0);
@@ -473,7 +473,7 @@ static void a_table_of_functions_is_the_end_of_a_call(void)
         3);
 }
 
-static void cases_in_another_part_are_followed(void)
+static void cases_in_a_fragment_are_followed(void)
 {
     CHECK_EQ_U64(reason_of_far_case("\x31\xC0\x90\x90\x90\xC3", 6), 0);
     CHECK_EQ_U64(reason_of_far_case(TAKES_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
@@ -509,14 +509,14 @@ static uint32_t reason_of_jumped(bool own)
 }
 
 /* To the scan a jump from a part may be a loop of any function's. */
-static void a_part_that_jumps_to_an_entry_is_followed(void)
+static void a_fragment_that_jumps_to_an_entry_is_followed(void)
 {
     CHECK_EQ_U64(reason_of_jumped(false), 0);
     CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
 }
 
 /* Each of f and g: sub rdi, 1; je f.cold; ret. */
-static void a_part_that_two_functions_jump_to_is_nobodys(void)
+static void a_fragment_that_two_functions_jump_to_has_no_owner(void)
 {
     scene s = scene_begin();
     uint64_t f = scene_here(&s), g = f + 16, cold = f + 32;
@@ -606,14 +606,14 @@ static void pads_have_the_frame_pointer_of_the_call(void)
         HOTFN_REASON_STACK_UNKNOWN);
 }
 
-static void exceptions_take_the_arguments_of_their_calls(void)
+static void exceptions_remove_the_arguments_of_their_calls(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", .cfi = TAKES("\x10")), 0);
     CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .cfi = TAKES("\x10")), HOTFN_REASON_RETURN_ADDRESS);
     CHECK_EQ_U64(REASON_OF_PAD("\x5B\xC3", .cfi = TAKES("\x08")), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-static void pads_that_cannot_be_told_are_refused(void)
+static void unreadable_landing_pad_tables_are_refused(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", .cfi = TAKES("\x80\x80\x04")),
                  HOTFN_REASON_STACK_UNKNOWN);
@@ -658,13 +658,13 @@ static uint64_t disables_tsc(uint32_t flags)
     return at ? at - f : 0;
 }
 
-static void a_system_call_that_forbids_the_clock_is_told(void)
+static void a_system_call_that_disables_the_tsc_is_reported(void)
 {
     CHECK_EQ_U64(disables_tsc(HOTFN_VERDICTS_TIMING), 15);
     CHECK_EQ_U64(disables_tsc(0), 0);
 }
 
-static void nobody_asked_nothing_is_timed(void)
+static void without_the_option_no_function_is_timed(void)
 {
     scene s = scene_begin();
     uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
@@ -675,30 +675,30 @@ static void nobody_asked_nothing_is_timed(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(what_keeps_to_its_frame_is_timed),
+    CHECK_TEST(a_function_that_stays_in_its_frame_is_timed),
     CHECK_TEST(each_shape_is_refused_for_its_reason),
-    CHECK_TEST(who_compares_addresses_of_several_calls_is_refused),
-    CHECK_TEST(arguments_at_known_places_are_copied),
-    CHECK_TEST(arguments_that_only_a_piece_reads_are_copied),
-    CHECK_TEST(what_a_piece_does_in_its_callers_frame_the_caller_does),
-    CHECK_TEST(arguments_of_a_tail_jump_are_copied_before),
+    CHECK_TEST(a_function_that_compares_frame_addresses_of_calls_is_refused),
+    CHECK_TEST(arguments_at_known_offsets_are_copied),
+    CHECK_TEST(arguments_that_only_outlined_code_reads_are_copied),
+    CHECK_TEST(accesses_of_outlined_code_belong_to_its_caller),
+    CHECK_TEST(arguments_of_a_tail_target_are_copied),
     CHECK_TEST(tail_jumps_need_proven_targets),
-    CHECK_TEST(tail_jumps_may_lead_to_what_is_proven_but_not_timed),
-    CHECK_TEST(a_call_ends_where_its_jump_comes_back),
-    CHECK_TEST(circles_of_tail_jumps_come_back),
+    CHECK_TEST(a_tail_target_may_be_proven_without_being_timed),
+    CHECK_TEST(a_timed_call_ends_at_its_tail_exit),
+    CHECK_TEST(functions_in_a_cycle_of_tail_jumps_get_tail_exits),
     CHECK_TEST(a_call_at_the_end_may_never_return),
-    CHECK_TEST(ways_behind_calls_must_meet_at_one_depth),
-    CHECK_TEST(a_case_that_is_a_function_is_jumped_on_to),
-    CHECK_TEST(a_table_of_functions_is_the_end_of_a_call),
-    CHECK_TEST(cases_in_another_part_are_followed),
-    CHECK_TEST(a_part_that_jumps_to_an_entry_is_followed),
-    CHECK_TEST(a_part_that_two_functions_jump_to_is_nobodys),
+    CHECK_TEST(paths_after_calls_must_meet_at_one_stack_depth),
+    CHECK_TEST(a_case_that_is_a_function_is_a_tail_target),
+    CHECK_TEST(a_jump_through_a_table_of_functions_is_a_tail_jump),
+    CHECK_TEST(cases_in_a_fragment_are_followed),
+    CHECK_TEST(a_fragment_that_jumps_to_an_entry_is_followed),
+    CHECK_TEST(a_fragment_that_two_functions_jump_to_has_no_owner),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
     CHECK_TEST(pads_have_the_frame_pointer_of_the_call),
-    CHECK_TEST(exceptions_take_the_arguments_of_their_calls),
-    CHECK_TEST(pads_that_cannot_be_told_are_refused),
+    CHECK_TEST(exceptions_remove_the_arguments_of_their_calls),
+    CHECK_TEST(unreadable_landing_pad_tables_are_refused),
     CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),
-    CHECK_TEST(a_system_call_that_forbids_the_clock_is_told),
-    CHECK_TEST(nobody_asked_nothing_is_timed),
+    CHECK_TEST(a_system_call_that_disables_the_tsc_is_reported),
+    CHECK_TEST(without_the_option_no_function_is_timed),
 };
 CHECK_MAIN(tests)

@@ -82,7 +82,7 @@ static void check_promises(const judged *j, uint32_t i)
     }
 }
 
-static void every_hookable_function_keeps_the_promises(void)
+static void every_hookable_function_meets_the_contract(void)
 {
     static const char *const files[] = { "/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
                                          "/lib/x86_64-linux-gnu/libm.so.6" };
@@ -107,7 +107,7 @@ static void every_hookable_function_keeps_the_promises(void)
     }
 }
 
-static void islands_are_nobody_elses(void)
+static void islands_do_not_overlap(void)
 {
     judged j = judge_file("/lib/x86_64-linux-gnu/libc.so.6");
     uint32_t count = hotfn_verdicts_get_count(j.verdicts);
@@ -128,7 +128,7 @@ static void islands_are_nobody_elses(void)
     finish(&j);
 }
 
-static void options_that_are_not_known_are_refused(void)
+static void unknown_options_are_refused(void)
 {
     judged j = judge_file("/proc/self/exe");
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
@@ -150,7 +150,7 @@ static void options_that_are_not_known_are_refused(void)
     finish(&j);
 }
 
-static void past_the_end_is_nothing(void)
+static void past_the_end_there_is_no_verdict(void)
 {
     judged j = judge_file("/proc/self/exe");
     uint32_t count = hotfn_verdicts_get_count(j.verdicts);
@@ -167,7 +167,7 @@ static void past_the_end_is_nothing(void)
     finish(&j);
 }
 
-static void no_memory_is_said_at_every_request(void)
+static void every_failed_allocation_is_reported(void)
 {
     judged j = judge_file("/proc/self/exe");
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
@@ -206,11 +206,11 @@ static void an_image_without_functions_has_no_verdicts(void)
 
 static const check_test tests[] = {
     CHECK_TEST(threads_do_not_change_the_verdicts),
-    CHECK_TEST(every_hookable_function_keeps_the_promises),
-    CHECK_TEST(islands_are_nobody_elses),
-    CHECK_TEST(options_that_are_not_known_are_refused),
-    CHECK_TEST(past_the_end_is_nothing),
-    CHECK_TEST(no_memory_is_said_at_every_request),
+    CHECK_TEST(every_hookable_function_meets_the_contract),
+    CHECK_TEST(islands_do_not_overlap),
+    CHECK_TEST(unknown_options_are_refused),
+    CHECK_TEST(past_the_end_there_is_no_verdict),
+    CHECK_TEST(every_failed_allocation_is_reported),
     CHECK_TEST(an_image_without_functions_has_no_verdicts),
 };
 CHECK_MAIN(tests)

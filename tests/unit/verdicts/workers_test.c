@@ -30,7 +30,7 @@ static void each_item_is_done_once(void)
     }
 }
 
-static void one_thread_is_the_callers(void)
+static void a_single_thread_is_the_callers(void)
 {
     hfn_workers_run(1, ITEMS, note_item, done);
     for (uint32_t i = 0; i < ITEMS; i++) {
@@ -38,7 +38,7 @@ static void one_thread_is_the_callers(void)
     }
 }
 
-static void no_items_are_no_work(void)
+static void without_items_work_is_not_called(void)
 {
     hfn_workers_run(4, 0, note_item, NULL);
     hfn_workers_run(0, 0, note_item, NULL);
@@ -48,7 +48,7 @@ static void no_items_are_no_work(void)
 
 static const check_test tests[] = {
     CHECK_TEST(each_item_is_done_once),
-    CHECK_TEST(one_thread_is_the_callers),
-    CHECK_TEST(no_items_are_no_work),
+    CHECK_TEST(a_single_thread_is_the_callers),
+    CHECK_TEST(without_items_work_is_not_called),
 };
 CHECK_MAIN(tests)
