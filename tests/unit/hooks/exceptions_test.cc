@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Exceptions, destructors, longjmp and backtraces go through hooked functions as if nothing stood there:
-// functions of this very program are judged, planned and hooked by the library itself.
+// functions of this program are analysed, planned and hooked by the library itself.
 #include <hotfn/lowlevel/hooks.h>
 
 #include <csetjmp>
