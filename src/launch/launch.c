@@ -72,6 +72,7 @@ static void free_launch(hotfn_launch *l)
     hotfn_live_close(l->live);
     hotfn_list_destroy(l->list);
     hotfn_scan_close(l->kit);
+    hfn_known_modules_finish(&l->known);
     hfn_arena_finish(&l->texts);
     hfn_free_memory(&env, l, sizeof *l);
 }
@@ -91,6 +92,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     }
     l->env = filled;
     hfn_arena_init(&l->texts, &l->env);
+    hfn_known_modules_init(&l->known, &l->env);
     hotfn_status status = start_program(l, options, err);
     if (status != HOTFN_OK) {
         free_launch(l);

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "os/child.h"
 #include "os/threads.h"
+#include "scan/modules.h"
 
 #include <hotfn/launch.h>
 #include <hotfn/lowlevel/target.h>
@@ -76,6 +77,7 @@ struct hotfn_launch {
     uint8_t *matched_module_globs; /* for each module glob */
     hotfn_live *live;
     hotfn_handover *handover;
+    hfn_known_modules known; /* of the plan service; their numbers are those of the live record */
     hfn_plan_service service;
     hfn_observation observation;
     hfn_budget_thread budget;

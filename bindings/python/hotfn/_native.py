@@ -193,8 +193,6 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_scan_get_info": (STATUS, [OBJECT, _ref(s.ScanInfo)]),
     "hotfn_scan_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
     "hotfn_scan_find_listed": (STATUS, [OBJECT, OBJECT, U64S, c_uint32, POINTER(c_uint32), ENV, ERR]),
-    "hotfn_scan_add_to": (STATUS, [OBJECT, OBJECT, c_uint32, _ref(s.Selection), U64S, c_uint32, U8S,
-                                   U32S, ERR]),
     # hotfn/session.h
     "hotfn_session_create": (STATUS, [OUT, _ref(s.SessionOptions), ENV, ERR]),
     "hotfn_session_start": (STATUS, [OBJECT, ERR]),

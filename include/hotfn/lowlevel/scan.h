@@ -6,7 +6,7 @@
 #define HOTFN_SCAN_H
 
 #include <hotfn/lowlevel/lists.h>
-#include <hotfn/lowlevel/live.h>
+#include <hotfn/lowlevel/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -14,7 +14,7 @@ extern "C" {
 
 typedef struct hotfn_scan hotfn_scan;
 
-#define HOTFN_SCAN_TIMING 0x10000u      /* also prove which functions may be timed */
+#define HOTFN_SCAN_TIMING 0x10000u       /* also prove which functions may be timed */
 #define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* only those whose every byte can be put back */
 
 typedef struct hotfn_scan_options {
@@ -100,21 +100,6 @@ HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t 
 HOTFN_API hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *list,
                                               uint64_t *rvas, uint32_t capacity, uint32_t *count,
                                               const hotfn_env *env, hotfn_error *err);
-/*
- * Append the file as a module to a live record: hookable functions that selection wants are WAITING
- * and get slots, the others EXCLUDED; refused ones and fragments as judged.
- * only, if not NULL: only_count RVAs, sorted, of the functions that may be hooked at all.
- * include_used, if not NULL: selection->include_count bytes; [i] becomes 1 if that glob matched.
- * module receives its number in the record.  selection (NULL: all) is borrowed, like the rest.
- *
- * HOTFN_OK, HOTFN_E_OPTION (a broken glob, which err names), HOTFN_E_STATE (this process did not
- * create the record), HOTFN_E_LIMIT (no room for a module), HOTFN_E_IO (durable: the disk is full).
- * The thread that created the record.  Since 0.1.
- */
-HOTFN_API hotfn_status hotfn_scan_add_to(const hotfn_scan *scan, hotfn_live *live,
-                                         uint32_t module_flags, const hotfn_selection *selection,
-                                         const uint64_t *only, uint32_t only_count,
-                                         uint8_t *include_used, uint32_t *module, hotfn_error *err);
 
 #ifdef __cplusplus
 }

@@ -80,6 +80,19 @@ static void an_exclude_that_is_not_a_glob_is_refused(void)
     hotfn_scan_close(scan);
 }
 
+static void a_selection_with_an_unknown_flag_is_refused(void)
+{
+    hotfn_scan *scan = scan_self();
+    hotfn_selection s = HOTFN_SELECTION_INIT;
+    hfn_function_rules rules = { .selection = &s };
+    hfn_scan_choice choice;
+
+    s.flags = UINT32_C(1) << 31;
+    CHECK_EQ_I64(hfn_scan_choose(&choice, scan, HFN_MODULE_SELECTED, 0, &rules, NULL),
+                 HOTFN_E_OPTION);
+    hotfn_scan_close(scan);
+}
+
 static void only_listed_functions_are_selected(void)
 {
     static const char text[] = "%s!main\nother!free\n";
@@ -136,6 +149,7 @@ static void of_an_allocator_only_its_functions_are_selected(void)
 static const check_test tests[] = {
     CHECK_TEST(a_function_whose_size_equals_the_bounds_is_selected),
     CHECK_TEST(an_exclude_that_is_not_a_glob_is_refused),
+    CHECK_TEST(a_selection_with_an_unknown_flag_is_refused),
     CHECK_TEST(only_listed_functions_are_selected),
     CHECK_TEST(a_loader_lists_no_functions),
     CHECK_TEST(of_an_allocator_only_its_functions_are_selected),

@@ -35,20 +35,13 @@ static void sessions_reject_unknown_flags(void)
 static void scans_reject_unknown_flags(void)
 {
     hotfn_scan_options o = HOTFN_SCAN_OPTIONS_INIT;
-    hotfn_selection pick = HOTFN_SELECTION_INIT;
-    hotfn_live *live = sample_live(NULL);
     hotfn_scan *scan = NULL;
-    uint32_t module;
 
     o.flags = UNKNOWN;
     CHECK_EQ_I64(hotfn_scan_open(&scan, "/proc/self/exe", &o, NULL, NULL), HOTFN_E_OPTION);
     o.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING;
     CHECK_EQ_I64(hotfn_scan_open(&scan, "/proc/self/exe", &o, NULL, NULL), HOTFN_OK);
-    pick.flags = UNKNOWN;
-    CHECK_EQ_I64(hotfn_scan_add_to(scan, live, 0, &pick, NULL, 0, NULL, &module, NULL),
-                 HOTFN_E_OPTION);
     hotfn_scan_close(scan);
-    hotfn_live_close(live);
 }
 
 static int32_t discard_bytes(void *user, const void *bytes, size_t byte_count)
