@@ -45,8 +45,8 @@ static const known_name known_names[] = {
     { "_ZdaPv#St11align_val_t", HFN_ALLOCATOR_FREES },
 };
 
-/* '#' in known stands for size_t, which is mangled as unsigned long where that has 64 bits and as
- * unsigned int on i386 (Itanium C++ ABI, 5.1.5). */
+/* '#' in known matches the mangled size_t: unsigned long if that has 64 bits, unsigned int on i386
+ * (Itanium C++ ABI, 5.1.5). */
 static bool equals_known_name(const char *known, const char *name)
 {
     for (; *known && (*known == *name || (*known == '#' && (*name == 'm' || *name == 'j')));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Function bounds from .eh_frame: each FDE as a range, with what it says about its first byte. */
+/* Function bounds from .eh_frame: each FDE as a range, with the state of the frame at its first
+ * byte. */
 #ifndef HFN_FUNCTIONS_BOUNDS_EH_FRAME_H
 #define HFN_FUNCTIONS_BOUNDS_EH_FRAME_H
 
@@ -17,7 +18,7 @@ typedef struct hfn_fde {
     uint64_t rva, byte_count;
     int32_t cfa_offset;          /* CFA minus stack pointer at the first byte; -1 unknown */
     uint32_t flags;              /* HFN_FDE_*                                             */
-    uint64_t lsda_rva;           /* with HFN_FDE_LSDA; UINT64_MAX: not to be told         */
+    uint64_t lsda_rva;           /* with HFN_FDE_LSDA; UINT64_MAX: unknown         */
     uint32_t cfi_rva, cfi_bytes; /* with HFN_FDE_ARGUMENTS: its instructions; 0: beyond 4 GiB */
 } hfn_fde;
 

@@ -30,7 +30,7 @@ typedef struct reader {
     uint32_t count, warnings;
 } reader;
 
-static void warn(reader *r, uint64_t rva)
+static void warn_skipped_entry(reader *r, uint64_t rva)
 {
     hfn_span s = hfn_image_span(r->pdata.image, rva);
     unsigned long long offset =
@@ -65,7 +65,7 @@ static bool read_all(reader *r)
     for (uint32_t i = 0; i < r->pdata.count; i++) {
         if (!hfn_pdata_read(&r->pdata, i, &e, &broken_at)) {
             if (broken_at) {
-                warn(r, broken_at);
+                warn_skipped_entry(r, broken_at);
             }
             continue;
         }
@@ -85,8 +85,8 @@ static bool comes_before(const void *left, const void *right)
     return a->fde.rva < b->fde.rva;
 }
 
-/* Into *out, chained parts united with the function that they continue. */
-static bool unite(const reader *r, hfn_fde_list *out)
+/* Stores the entries in *out and merges chained parts with the function that they continue. */
+static bool merge_chained_parts(const reader *r, hfn_fde_list *out)
 {
     out->items = hfn_allocate_zeroed(r->env, r->count * sizeof *out->items);
     out->capacity = r->count;
@@ -114,7 +114,7 @@ bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_e
     good = read_all(&r) &&
            hfn_sort_array(env, (void **)&r.ranges, r.capacity, r.count, sizeof *r.ranges,
                           comes_before) &&
-           (r.count == 0 || unite(&r, out));
+           (r.count == 0 || merge_chained_parts(&r, out));
     if (r.ranges) {
         hfn_free_memory(env, r.ranges, r.capacity * sizeof *r.ranges);
     }

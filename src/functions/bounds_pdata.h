@@ -5,8 +5,8 @@
 
 #include "functions/bounds_eh_frame.h"
 
-/* In the form of FDEs: HFN_FDE_INSIDE for a fragment, HFN_FDE_LSDA where it has a handler.  Broken
- * entries are left out with a warning. False if there is no memory; then *out is empty. */
+/* Bounds in the form of FDEs: HFN_FDE_INSIDE for a fragment, HFN_FDE_LSDA if it has a handler.
+ * Invalid entries are skipped with a warning.  False if there is no memory; then *out is empty. */
 bool hfn_bounds_pdata(hfn_fde_list *out, const hotfn_image *image, const hotfn_env *env);
 
 #endif

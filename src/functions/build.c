@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of the functions station, save selection: who owns what, and the facts as sized
+/* The public calls for functions except selection: create, destroy, and getters that fill sized
  * structs. */
 #include "base/search.h"
 #include "functions/bounds_pdata.h"

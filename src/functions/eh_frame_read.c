@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads encoded pointers and CIEs, and runs call frame instructions only as far as the first
- * advance: they tell whether an FDE's first byte is the entry of a function, where by the psABI
- * nothing is pushed but the return address, or lies inside a frame that other code made.
+ * advance: they decide whether an FDE's first byte is the entry of a function, where by the
+ * psABI only the return address has been pushed, or lies inside a frame that other code made.
  */
 #include "functions/eh_frame_read.h"
 
@@ -142,8 +142,8 @@ static step define_cfa(const runner *r, uint64_t number, int64_t offset)
     return STEP_NEXT;
 }
 
-/* An advance by 0 leaves the first byte where it is. */
-static step advance(hfn_span s, uint64_t *at, uint32_t bytes)
+/* Reads the delta of an advance; an advance by 0 stays at the first byte. */
+static step read_advance(hfn_span s, uint64_t *at, uint32_t bytes)
 {
     uint8_t byte, any = 0;
 
@@ -232,9 +232,9 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     case 0x0a: /* remember_state */
     case 0x2d: /* GNU_window_save, AARCH64_negate_ra_state */ return STEP_NEXT;
     case SET_LOC: return STEP_ADVANCE;
-    case 0x02: return advance(s, at, 1);
-    case 0x03: return advance(s, at, 2);
-    case 0x04: return advance(s, at, 4);
+    case 0x02: return read_advance(s, at, 1);
+    case 0x03: return read_advance(s, at, 2);
+    case 0x04: return read_advance(s, at, 4);
     case 0x0e: /* def_cfa_offset */
         return hfn_span_uleb(s, at, &offset)
                    ? define_cfa(r, r->frame->cfa_register, (int64_t)offset)
@@ -255,8 +255,8 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
     return STEP_UNKNOWN; /* restore_state too: no compiler has it at an entry */
 }
 
-/* Up to the first advance, the first unknown instruction or the end. */
-static void run(const hfn_cie *cie, hfn_frame *frame, hfn_span instructions)
+/* Runs the instructions up to the first advance, the first unknown instruction or the end. */
+static void run_instructions(const hfn_cie *cie, hfn_frame *frame, hfn_span instructions)
 {
     runner r = { cie, frame };
     uint64_t at = 0;
@@ -305,7 +305,7 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
         return false;
     }
     cie.initial.known = true;
-    run(&cie, &cie.initial, hfn_span_from(own.bytes, at + data_bytes));
+    run_instructions(&cie, &cie.initial, hfn_span_from(own.bytes, at + data_bytes));
     *out = cie;
     return true;
 }
@@ -315,7 +315,7 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions)
     hfn_frame frame = cie->initial;
 
     if (frame.known && !frame.advanced) {
-        run(cie, &frame, fde_instructions);
+        run_instructions(cie, &frame, fde_instructions);
     }
     return frame;
 }

@@ -52,13 +52,13 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions);
 /* Are arguments on the stack at some of its calls, which an exception takes away before it lands
  * (DW_CFA_GNU_args_size)?  True as well if the instructions are not understood. */
 bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions);
-/* How many bytes of them, at that offset from the FDE's first byte?  False if that cannot be told.
- * For code whose addresses advance by 1 (x86). */
+/* Stores the size of these arguments at that offset from the FDE's first byte.  False if it is
+ * unknown.  Only for code whose addresses advance by 1 (x86). */
 bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count);
 
-/* The frame in each piece [begin, end) of the function of byte_count bytes, from its first byte on;
- * for the same
- * code.  False if that cannot be told: then what was visited is worth nothing. */
+/* Visits the frame of each piece [begin, end) of the function of byte_count bytes, also only for
+ * x86
+ * code.  False if a frame is unknown: then the caller must discard the visited pieces. */
 typedef void (*hfn_eh_row_fn)(void *user, uint64_t begin, uint64_t end, const hfn_frame *frame);
 bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t byte_count,
                        hfn_eh_row_fn visit, void *user);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of language handlers, told apart by their form, because a handler's name is seldom
- * known:
+ * The data of language handlers.  Its form identifies the handler, whose name is seldom known:
  *   - a scope table: __try blocks of C (Microsoft, 'x64 exception handling', C_SCOPE_TABLE);
  *   - the RVA of a FuncInfo with its magic number: C++ (ehdata.h of Microsoft's C++ library);
  *   - anything else that leads into data may be the compressed form of the latter: unless that says
@@ -32,7 +31,7 @@ typedef struct walk {
     uint32_t catch_bytes;
 } walk;
 
-static bool spend(walk *w)
+static bool spend_step(walk *w)
 {
     if (w->left == 0) {
         return false;
@@ -68,7 +67,7 @@ static bool is_scope_table(walk *w, hfn_span s, uint32_t count)
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!spend(w) || !read_scope(s, i, &c) || c.begin >= c.end || !is_code(w, c.begin) ||
+        if (!spend_step(w) || !read_scope(s, i, &c) || c.begin >= c.end || !is_code(w, c.begin) ||
             !is_code(w, c.end - 1) || (c.handler != 1 && !is_code(w, c.handler)) ||
             (c.target != 0 && !is_code(w, c.target))) {
             return false;
@@ -123,7 +122,7 @@ static void visit_tries(walk *w, hfn_span info)
         hfn_span catches = table_at(w, tries, i * TRY_BYTES + 12, &catch_count);
         for (uint64_t k = 0;
              k < catch_count && hfn_span_has(catches, k * w->catch_bytes, w->catch_bytes); k++) {
-            if (!spend(w)) {
+            if (!spend_step(w)) {
                 return;
             }
             visit_call(w, catches, k * w->catch_bytes + 12);
@@ -137,7 +136,7 @@ static void visit_states(walk *w, hfn_span info)
     uint32_t count, begin, state, end;
     hfn_span states = table_at(w, info, 20, &count);
 
-    for (uint64_t i = 0; i < count && spend(w); i++) {
+    for (uint64_t i = 0; i < count && spend_step(w); i++) {
         if (!hfn_span_u32(states, i * STATE_BYTES, &begin) ||
             !hfn_span_u32(states, i * STATE_BYTES + 4, &state)) {
             return;
@@ -157,7 +156,7 @@ static void visit_func_info(walk *w, hfn_span info)
     hfn_span unwinds = table_at(w, info, 4, &count);
 
     for (uint64_t i = 0; i < count && hfn_span_has(unwinds, i * UNWIND_BYTES, UNWIND_BYTES); i++) {
-        if (!spend(w)) {
+        if (!spend_step(w)) {
             return;
         }
         visit_call(w, unwinds, i * UNWIND_BYTES + 4);

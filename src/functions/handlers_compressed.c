@@ -75,7 +75,7 @@ static uint32_t read_number(cursor *c)
     return value >> (more + 1);
 }
 
-static bool spend(cursor *c)
+static bool spend_step(cursor *c)
 {
     c->good = c->good && *c->left > 0;
     *c->left -= c->good;
@@ -103,7 +103,7 @@ static bool read_unwind_map(cursor c)
 {
     uint32_t count = read_number(&c);
 
-    for (uint32_t i = 0; i < count && spend(&c); i++) {
+    for (uint32_t i = 0; i < count && spend_step(&c); i++) {
         uint32_t kind = read_number(&c) & 3;
         if (kind != 0) {
             visit_call(&c, read_rva(&c));
@@ -119,7 +119,7 @@ static bool read_catches(cursor c)
 {
     uint32_t count = read_number(&c);
 
-    for (uint32_t i = 0; i < count && spend(&c); i++) {
+    for (uint32_t i = 0; i < count && spend_step(&c); i++) {
         uint8_t head = read_byte(&c);
         uint32_t addresses = head >> 4 & 3;
         if (head & HANDLER_ADJECTIVES) {
@@ -144,7 +144,7 @@ static bool read_try_map(cursor c)
 {
     uint32_t count = read_number(&c);
 
-    for (uint32_t i = 0; i < count && spend(&c); i++) {
+    for (uint32_t i = 0; i < count && spend_step(&c); i++) {
         uint32_t low = read_number(&c), high = read_number(&c), catch_high = read_number(&c);
         uint32_t catches = read_rva(&c);
         c.good = c.good && low <= high && high <= catch_high && read_catches(at_rva(&c, catches));

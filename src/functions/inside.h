@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions as this folder's files share them; nobody outside src/functions includes this. */
+/* The internals of a function table; only the files of src/functions include this header. */
 #ifndef HFN_FUNCTIONS_INSIDE_H
 #define HFN_FUNCTIONS_INSIDE_H
 
@@ -31,7 +31,7 @@ typedef struct hfn_name_room {
 } hfn_name_room;
 bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
                              const hfn_symbol *symbols, uint32_t count, hfn_name_room *room);
-/* kinds.c: tell linker stubs, resolvers and C run-time glue apart. */
+/* kinds.c: recognise linker stubs, resolvers and C run-time glue. */
 void hfn_functions_mark_kinds(hotfn_functions *functions);
 void hfn_functions_mark_pe_kinds(hotfn_functions *functions); /* kinds_pe.c */
 /* The function at exactly rva, or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is no function of the program itself, told apart by evidence: linker stubs by section name
+ * Recognises functions that are not part of the program itself: linker stubs by section name
  * and by the shape of their code (without section headers by the shape of the whole FDE); resolvers
  * by symbol type (table.c) or by an IRELATIVE relocation; glue the entry point, DT_INIT, DT_FINI;
  * the four helpers of crtstuff.c by what only they have together: a local symbol of no size, no

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is no function of the program itself in a PE image: stubs of imports, told by what they jump
- * through (a slot of the import address table, or of a delayed import), and code that the loader
- * and the C run-time library put in: entry point, TLS callbacks, the stand-ins of Control Flow
- * Guard.
+ * Recognises functions of a PE image that are not part of the program itself: stubs of imports, by
+ * the slot that they jump through (a slot of the import address table, or of a delayed import), and
+ * code that the loader and the C run-time library put in: entry point, TLS callbacks, the stand-ins
+ * of Control Flow Guard.
  */
 #include "functions/inside.h"
 #include "image/pe.h"

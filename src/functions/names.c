@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All names of one address are names of one function. First comes the one that people know it by:
+ * All names of one address are names of one function. The most familiar name comes first:
  * typed before untyped, without a version before with one, global before local, few leading
  * underscores, strong before weak (memcmp, not bcmp), short, then by the alphabet. A function
  * without a name is called by its file and place, "prog+0x1234".
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_MEASURED = 4096 }; /* longer names are alike; nobody reads them */
+enum { LONGEST_MEASURED = 4096 }; /* longer names compare as equally long */
 
 /* "_Z..." (C++, Rust) and "_R..." (Rust) begin so by their scheme. */
 static size_t count_underscores(const char *name)
@@ -65,7 +65,7 @@ static bool is_better(const void *left, const void *right)
     return compare_names(*a, *b) < 0;
 }
 
-static bool append(hotfn_functions *functions, hfn_function *f, const char *name)
+static bool append_name(hotfn_functions *functions, hfn_function *f, const char *name)
 {
     if (!name || functions->name_count == UINT32_MAX ||
         !hfn_grow_array(&functions->env, (void **)&functions->names, &functions->name_capacity,
@@ -83,7 +83,7 @@ static bool add_made_name(hotfn_functions *functions, hfn_function *f)
     char text[288];
     int length = snprintf(text, sizeof text, "%.255s+0x%" PRIx64, slash ? slash + 1 : path, f->rva);
 
-    return append(functions, f, hfn_arena_copy(&functions->made_names, text, (size_t)length));
+    return append_name(functions, f, hfn_arena_copy(&functions->made_names, text, (size_t)length));
 }
 
 static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_room *room,
@@ -93,7 +93,7 @@ static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_roo
         hfn_sort_items(room->order, room->order + count, count, sizeof *room->order, is_better);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (!append(functions, f, sorted[i]->name)) {
+        if (!append_name(functions, f, sorted[i]->name)) {
             return false;
         }
     }

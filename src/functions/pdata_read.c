@@ -2,8 +2,8 @@
 /*
  * x64: three RVAs an entry, the last one's UNWIND_INFO may be chained to that of the function which
  * the range is a part of.  ARM64: an RVA and either packed unwind data or the RVA of an .xdata
- * record, which carry the length.  Only what tells functions from fragments and finds handlers is
- * read; what unwinding itself needs is not.
+ * record, which carry the length.  Only the fields that distinguish functions from fragments or
+ * locate handlers are read; those that only unwinding needs are not.
  */
 #include "functions/pdata_read.h"
 

@@ -92,7 +92,7 @@ static bool next_group(walk *w, group *g)
  * A label without type and without an FDE is a function only if it is global and nothing that has
  * an end holds it. Local ones are loops, tables of constants in the code (OpenSSL's K256) and marks
  * of compiler plugins (.annobin_*): node has a dozen, and not one of them is called. A linker map
- * does not tell labels from functions: what it names inside of an FDE is none.
+ * does not distinguish labels from functions: a name inside an FDE is a label.
  */
 static bool is_function(const walk *w, const group *g)
 {
@@ -111,13 +111,13 @@ static bool is_function(const walk *w, const group *g)
     return g->has_label && g->global && g->rva >= w->symbol_end && g->rva >= w->fde_end;
 }
 
-static void describe(const group *g, hfn_function *f)
+static void describe_function(const group *g, hfn_function *f)
 {
     f->rva = g->rva;
     f->byte_count = g->byte_count;
     f->fde_cfa_offset = -1;
     f->kind = g->is_resolver ? HOTFN_FUNCTION_RESOLVER : HOTFN_FUNCTION_PLAIN;
-    if (g->has_function && !g->has_entry) { /* whoever made it says so (S_SEPCODE, OMAP) */
+    if (g->has_function && !g->has_entry) { /* marked by the tool that split it (S_SEPCODE, OMAP) */
         f->kind = HOTFN_FUNCTION_FRAGMENT;
     }
     f->flags |= g->has_function || g->has_label ? HOTFN_FUNCTION_HAS_SYMBOL : 0;
@@ -152,7 +152,7 @@ static bool add_function(walk *w, const group *g)
     hotfn_functions *functions = w->functions;
     hfn_function f = { .section = hfn_image_section_of(functions->image, g->rva) };
 
-    describe(g, &f);
+    describe_function(g, &f);
     if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
         !hfn_grow_array(&functions->env, (void **)&functions->items, &functions->capacity,
                         (size_t)functions->count + 1, sizeof f)) {
@@ -162,9 +162,9 @@ static bool add_function(walk *w, const group *g)
     return true;
 }
 
-/* A symbol's range ends at the latest where the next function symbol begins: one that lies about
- * its size does not swallow the rest of the section. */
-static void reach(walk *w, const group *g)
+/* A symbol's range ends at the latest where the next function symbol begins, so that a wrong size
+ * does not cover the rest of the section. */
+static void extend_symbol_end(walk *w, const group *g)
 {
     uint64_t end = g->rva + g->byte_count;
 
@@ -198,7 +198,7 @@ static bool walk_groups(walk *w)
         if (is_function(w, &g) && !add_function(w, &g)) {
             return false;
         }
-        reach(w, &g);
+        extend_symbol_end(w, &g);
     }
     return true;
 }

@@ -8,8 +8,8 @@
 
 #include <hotfn/lowlevel/scan.h>
 
-/* What tells two builds of a file apart without reading it, and with it which build of ourselves
- * reads it, and whether env unpacks. */
+/* A hash that differs between two builds of a file, computed without reading the file.  It includes
+ * the build of hotfn and whether env can decompress. */
 uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
                         const hotfn_scan_options *options, const hotfn_env *env);
 /* The cached bytes (mapped, private), or NULL. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What tells a file from another one: a build that was written over, or deleted and made anew,
- * often has the device and the inode of the one before. */
+/* A stamp distinguishes two files that had the same device and inode, as a build often has after
+ * the file was overwritten, or deleted and created again. */
 #ifndef HFN_FILE_STAMP_H
 #define HFN_FILE_STAMP_H
 
@@ -20,7 +20,7 @@ static inline uint64_t hfn_stamp_mix(uint64_t hash, const void *bytes, size_t co
     return hash;
 }
 
-/* Size and times; nobody sets the time of change back. */
+/* Size and times; the time of change cannot be set by a program. */
 static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
 {
     uint64_t facts[] = { file->byte_count, file->modified_s, file->modified_ns, file->changed_s,
@@ -29,8 +29,8 @@ static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
     return hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
 }
 
-/* A file may change twice within one tick of the clock that its times are taken from (10 ms where
- * HZ is 100): a stamp taken before that is over does not tell the second change. */
+/* A file may change twice within one tick of the clock of file times (10 ms where HZ is 100): a
+ * stamp taken within the tick of the last change does not reveal a second change. */
 static inline bool hfn_file_stamp_is_reliable(const hfn_os_file_info *file)
 {
     const uint64_t tick_ns = 20000000;

@@ -91,8 +91,8 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
     return hfn_list_append(r->list, &item, r->err);
 }
 
-/* The end of what is no comment and no blank. */
-static const char *trim(const char *at, const char *end)
+/* The end of the text before a comment and trailing blanks. */
+static const char *find_trimmed_end(const char *at, const char *end)
 {
     const char *mark = at;
 
@@ -116,7 +116,7 @@ hotfn_status hfn_list_read_text(hotfn_list *list, hfn_span bytes, const char *na
     while (status == HOTFN_OK && at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         const char *next = stop ? stop + 1 : end;
-        const char *last = trim(at, stop ? stop : end);
+        const char *last = find_trimmed_end(at, stop ? stop : end);
         r.line++;
         while (at < last && (*at == ' ' || *at == '\t')) {
             at++;

@@ -12,7 +12,7 @@ enum { LIST_VERSION = 1, LIST_MODULE, LIST_MACHINE, LIST_ID_KIND, LIST_ID, LIST_
 enum { FUNCTION_INDEX = 1, FUNCTION_RVA, FUNCTION_SIZE, FUNCTION_NAME };
 enum { VERSION = 1 };
 
-/* ---- Writing.  As proto3 asks, a field that is 0 or empty is left out, but for the version. */
+/* ---- Writing.  As proto3 requires, fields that are 0 or empty are omitted, except the version. */
 
 static size_t varint_bytes(uint64_t value)
 {
@@ -101,7 +101,7 @@ typedef struct reader {
     hotfn_error *err;
 } reader;
 
-static hotfn_status broken(const reader *r, const uint8_t *at, const char *what)
+static hotfn_status fail_broken(const reader *r, const uint8_t *at, const char *what)
 {
     return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name, (uint64_t)(at - r->whole.data),
                             "no function list: %s", what);
@@ -144,7 +144,7 @@ static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *stat
         return "";
     }
     if (memchr(bytes.data, 0, bytes.size)) {
-        *status = broken(r, bytes.data, "a name with a NUL in it");
+        *status = fail_broken(r, bytes.data, "a name with a NUL in it");
         return NULL;
     }
     copy = hfn_arena_copy(&r->list->texts, (const char *)bytes.data, bytes.size);
@@ -164,7 +164,7 @@ static hotfn_status read_function(const reader *r, hfn_span message)
 
     while (at < message.size) {
         if (!take_field(message, &at, &f)) {
-            return broken(r, message.data + at, "a broken function");
+            return fail_broken(r, message.data + at, "a broken function");
         }
         if (f.number == FUNCTION_INDEX && f.wire == WIRE_VARINT) {
             item.index = (uint32_t)f.value;
@@ -204,7 +204,7 @@ static hotfn_status read_field(const reader *r, const field *f)
         }
     } else if (f->number == LIST_ID && f->wire == WIRE_BYTES) {
         if (f->bytes.size > sizeof info->id) {
-            return broken(r, f->bytes.data, "an id of more than 32 bytes");
+            return fail_broken(r, f->bytes.data, "an id of more than 32 bytes");
         }
         memset(info->id, 0, sizeof info->id);
         if (f->bytes.size) {
@@ -227,7 +227,7 @@ hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *na
 
     while (status == HOTFN_OK && at < bytes.size) {
         if (!take_field(bytes, &at, &f)) {
-            return broken(&r, bytes.data + at, "it was cut, or is something else");
+            return fail_broken(&r, bytes.data + at, "it was cut, or is something else");
         }
         status = read_field(&r, &f);
     }

@@ -30,9 +30,10 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Is the list of this file?  HOTFN_E_MISMATCH if it is of another build of it. */
-static hotfn_status belongs(const hotfn_scan_info *scan, const hotfn_list_info *list, bool *yes,
-                            hotfn_error *err)
+/* Stores whether the list is of this file; HOTFN_E_MISMATCH if it is of another build of the
+ * file. */
+static hotfn_status check_list_file(const hotfn_scan_info *scan, const hotfn_list_info *list,
+                                    bool *yes, hotfn_error *err)
 {
     *yes = true;
     if (list->flags & HOTFN_LIST_TEXT) {
@@ -62,8 +63,8 @@ static bool take_entry(wanted *w, const hotfn_list_entry *e)
     return w->names && hfn_names_intern(w->names, e->name, strlen(e->name)) != HFN_NAME_NONE;
 }
 
-static bool collect(wanted *w, const hotfn_list *list, const hotfn_list_info *info,
-                    const char *module)
+static bool collect_entries(wanted *w, const hotfn_list *list, const hotfn_list_info *info,
+                            const char *module)
 {
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
     w->bytes = ((size_t)info->entry_count * 2 + 1) * sizeof *w->rvas;
@@ -117,8 +118,8 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
     bool yes;
     hotfn_scan_get_info(scan, &info);
     hotfn_list_get_info(list, &list_info);
-    hotfn_status status = belongs(&info, &list_info, &yes, err);
-    if (status == HOTFN_OK && yes && !collect(&w, list, &list_info, file_name(info.path))) {
+    hotfn_status status = check_list_file(&info, &list_info, &yes, err);
+    if (status == HOTFN_OK && yes && !collect_entries(&w, list, &list_info, file_name(info.path))) {
         status = hfn_report_error(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
     }
     for (uint32_t i = 0; status == HOTFN_OK && yes; i++) {

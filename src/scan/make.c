@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Making a scan block: the walk from image to plan, then everything written down in one block. */
+/* Makes a scan block: runs the pipeline from image to plan, then writes all results into one
+ * block. */
 #include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The module policy.  Where the launcher and the session knew different evidence, either suffices:
  * a
- * module that is scanned without need costs a scan, one that is missed costs its counts. */
+ * scan of a module without need costs time, a missed module loses its counts. */
 #include "scan/modules.h"
 
 #include "base/crc32c.h"

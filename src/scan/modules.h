@@ -23,8 +23,8 @@ typedef struct hfn_module_facts {
     const char *path; /* borrowed; resolved */
     hfn_file_identity file;
     bool is_main;
-    bool
-        is_near_breakpoint; /* its code may hold the loader's breakpoint; false if that is unknown */
+    /* Its code may hold the loader's breakpoint; false if that is unknown. */
+    bool is_near_breakpoint;
 } hfn_module_facts;
 
 /* What the user asked for. */

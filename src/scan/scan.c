@@ -23,7 +23,7 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
     scan->is_mapped = true;
     if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
         hfn_plan_is_whole(block + scan->header.plan_offset, scan->header.plan_bytes)) {
-        /* As it was written; whoever opens the plan checks what it says. */
+        /* The block is unchanged; the code that opens the plan validates its content. */
         return true;
     }
     hfn_log_message(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again",
@@ -186,10 +186,10 @@ static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_er
                ? HOTFN_OK
                : hfn_report_error(
                      err, HOTFN_E_FORMAT, scan_path, 0,
-                     "no scan, or one that another version of hotfn made: make it again");
+                     "not a scan, or a scan of another version of hotfn: scan the file again");
 }
 
-/* The file must be the build that was scanned; nothing but its id is looked at. */
+/* The file must be the build that was scanned; only the ids are compared. */
 static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
 {
     hotfn_image *image;
@@ -204,7 +204,7 @@ static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
                    memcmp(info.id, scan->header.id, sizeof info.id) == 0
                ? HOTFN_OK
                : hfn_report_error(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
-                                  "another build than the one that was scanned: their ids differ");
+                                  "not the build that was scanned: the ids differ");
 }
 
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line: picks the verb and leaves the rest to it. */
+/* The command line: selects the command and passes the remaining arguments to it. */
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -8,15 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LONGEST_VERB = 8 };
+enum { MAX_COMMAND_NAME = 8 };
 
-typedef struct verb {
-    char name[LONGEST_VERB + 1];
+typedef struct command {
+    char name[MAX_COMMAND_NAME + 1];
     int (*run)(int argc, char **argv);
     const char *about;
-} verb;
+} command;
 
-static const verb verbs[] = {
+static const command commands[] = {
     { "run", hotfn_command_run, "run a program and count every call of its functions" },
     { "report", hotfn_command_report, "show the hot functions of a record" },
     { "export", hotfn_command_export, "write a record for other viewers" },
@@ -34,14 +34,14 @@ static const verb verbs[] = {
     { "bisect", hotfn_command_bisect, "find the function whose hook changes a program's outcome" },
 };
 
-static int usage(FILE *out, int status)
+static int print_usage(FILE *out, int status)
 {
-    fprintf(out, "usage: hotfn VERB [options] ...\n\n");
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].about);
+    fprintf(out, "usage: hotfn COMMAND [options] ...\n\n");
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].about);
     }
     fprintf(out, "\n  hotfn run -- ./program args   then   hotfn report hotfn.hfr\n"
-                 "  hotfn VERB --help says more, and so does hotfn help VERB; hotfn --version.\n");
+                 "  hotfn COMMAND --help or hotfn help COMMAND gives details; hotfn --version.\n");
     return status;
 }
 
@@ -60,11 +60,11 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
 
 static char called[32] = "hotfn"; /* what messages begin with, getopt's too */
 
-/* How many letters must be changed, put in, left out or swapped with their neighbour to come from a
- * to b (optimal string alignment). */
+/* The number of letters to change, insert, delete or swap with their neighbour that turns a into b
+ * (optimal string alignment). */
 static size_t letters_apart(const char *a, const char *b)
 {
-    size_t rows[3][LONGEST_VERB + 1], width = strlen(b);
+    size_t rows[3][MAX_COMMAND_NAME + 1], width = strlen(b);
     size_t *before = rows[2], *last = rows[0], *now = rows[1];
     for (size_t j = 0; j <= width; j++) {
         last[j] = j;
@@ -72,11 +72,11 @@ static size_t letters_apart(const char *a, const char *b)
     for (size_t i = 0; a[i]; i++) {
         now[0] = i + 1;
         for (size_t j = 0; j < width; j++) {
-            size_t least = last[j] + (a[i] != b[j]);
-            least = last[j + 1] + 1 < least ? last[j + 1] + 1 : least;
-            least = now[j] + 1 < least ? now[j] + 1 : least;
+            size_t smallest = last[j] + (a[i] != b[j]);
+            smallest = last[j + 1] + 1 < smallest ? last[j + 1] + 1 : smallest;
+            smallest = now[j] + 1 < smallest ? now[j] + 1 : smallest;
             bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
-            now[j + 1] = swapped && before[j - 1] + 1 < least ? before[j - 1] + 1 : least;
+            now[j + 1] = swapped && before[j - 1] + 1 < smallest ? before[j - 1] + 1 : smallest;
         }
         size_t *oldest = before;
         before = last;
@@ -86,60 +86,60 @@ static size_t letters_apart(const char *a, const char *b)
     return last[width];
 }
 
-/* What may have been meant: the nearest verb, or a program without `run --` before it. */
-static int refuse_verb(const char *word)
+/* Suggest the nearest command name, or `run --` if the word is a program. */
+static int refuse_command(const char *word)
 {
     const char *nearest = NULL;
-    size_t least = 3;
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        size_t apart = letters_apart(word, verbs[i].name);
-        if (apart < least && apart < strlen(verbs[i].name) - 1) {
-            least = apart;
-            nearest = verbs[i].name;
+    size_t smallest = 3;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        size_t apart = letters_apart(word, commands[i].name);
+        if (apart < smallest && apart < strlen(commands[i].name) - 1) {
+            smallest = apart;
+            nearest = commands[i].name;
         }
     }
-    fprintf(stderr, "hotfn: no verb '%s'", word);
+    fprintf(stderr, "hotfn: no command '%s'", word);
     if (nearest) {
         fprintf(stderr, ": did you mean '%s'?", nearest);
     } else if (strchr(word, '/') && access(word, X_OK) == 0) {
         fprintf(stderr, ": to count a program, hotfn run -- %s", word);
     }
-    fputs("\n`hotfn --help` names all verbs\n", stderr);
+    fputs("\n`hotfn --help` lists all commands\n", stderr);
     return TOOL_USAGE;
 }
 
-static int run_verb(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
-        return usage(stderr, TOOL_USAGE);
+        return print_usage(stderr, TOOL_USAGE);
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
         printf("hotfn %s\n", hotfn_get_version());
         return TOOL_OK;
     }
-    if (strcmp(argv[1], "help") == 0 && argc > 2) { /* hotfn help VERB */
+    if (strcmp(argv[1], "help") == 0 && argc > 2) { /* hotfn help COMMAND */
         static char help[] = "--help";
         argv[1] = argv[2];
         argv[2] = help;
         argc = 3;
     } else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
                strcmp(argv[1], "help") == 0) {
-        return usage(stdout, TOOL_OK);
+        return print_usage(stdout, TOOL_OK);
     }
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
-        if (strcmp(argv[1], verbs[i].name) == 0) {
-            snprintf(called, sizeof called, "hotfn %.*s", LONGEST_VERB, verbs[i].name);
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            snprintf(called, sizeof called, "hotfn %.*s", MAX_COMMAND_NAME, commands[i].name);
             argv[1] = called;
-            return verbs[i].run(argc - 1, argv + 1);
+            return commands[i].run(argc - 1, argv + 1);
         }
     }
-    return refuse_verb(argv[1]);
+    return refuse_command(argv[1]);
 }
 
-/* What a verb printed must have gone out, or its status would lie. */
+/* A failure to write the output must change the exit status. */
 int main(int argc, char **argv)
 {
-    int status = run_verb(argc, argv);
+    int status = run_command(argc, argv);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "%s: the output could not be written whole%s%s\n", called,

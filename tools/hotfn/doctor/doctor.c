@@ -161,7 +161,8 @@ static void look_at_seccomp(doctor_finding *f)
 
 /* ---- Limits. */
 
-/* The least memory.max (or memory.limit_in_bytes) from our group up; "" if there is none. */
+/* The smallest memory.max (or memory.limit_in_bytes) from the process's group up to the root; "" if
+ * there is none. */
 static void cgroup_limit(char *limit, size_t limit_bytes)
 {
     char group[PATH_MAX] = "", path[PATH_MAX + 64], line[64];
@@ -359,7 +360,7 @@ static const char usage[] =
     "usage: hotfn doctor [--json]\n"
     "Says what this system allows, and what to do where counting cannot work (status 1).\n";
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_option(void *user, int word, const char *argument)
 {
     (void)word, (void)argument;
     *(bool *)user = true;
@@ -371,7 +372,7 @@ int hotfn_command_doctor(int argc, char **argv)
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
     doctor_finding found[CHECK_COUNT];
     bool json = false;
-    const words w = { usage, "", table, take, &json, 0, 0 };
+    const words w = { usage, "", table, take_option, &json, 0, 0 };
     int worst = DOCTOR_OK, status = words_read(&w, argc, argv);
 
     if (status >= 0) {

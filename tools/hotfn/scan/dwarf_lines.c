@@ -57,7 +57,7 @@ typedef struct inlined {
     ranges calls;
 } inlined;
 
-static bool keep(ranges *list, const range *item)
+static bool append_range(ranges *list, const range *item)
 {
     if (item->low >= item->high) {
         return true;
@@ -75,21 +75,21 @@ static bool keep(ranges *list, const range *item)
     return true;
 }
 
-static int compare(const void *left, const void *right)
+static int compare_ranges(const void *left, const void *right)
 {
     const range *a = left, *b = right;
 
     return (a->low > b->low) - (a->low < b->low);
 }
 
-static void sort(ranges *list)
+static void sort_ranges(ranges *list)
 {
     if (list->count) {
-        qsort(list->items, list->count, sizeof *list->items, compare);
+        qsort(list->items, list->count, sizeof *list->items, compare_ranges);
     }
 }
 
-static const range *find(const ranges *list, Dwarf_Addr address)
+static const range *find_range(const ranges *list, Dwarf_Addr address)
 {
     size_t low = 0, high = list->count;
 
@@ -111,7 +111,7 @@ static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
     ptrdiff_t at = 0;
 
     while ((at = dw->dwarf_ranges(die, at, &base, &item.low, &item.high)) > 0) {
-        if (!keep(list, &item)) {
+        if (!append_range(list, &item)) {
             return false;
         }
     }
@@ -189,7 +189,7 @@ static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
     *made = (inlined){ unit, { NULL, 0, 0 } };
     dw->dwarf_getsrcfiles(unit, &files, NULL);
     collect_calls(&made->calls, unit, files, 0);
-    sort(&made->calls);
+    sort_ranges(&made->calls);
     return made;
 }
 
@@ -201,7 +201,7 @@ static const range *find_call(dwarf_lines *lines, Dwarf_Die *unit, Dwarf_Addr ad
     if (!of) {
         of = new_unit(lines, unit);
     }
-    return of ? find(&of->calls, address) : NULL;
+    return of ? find_range(&of->calls, address) : NULL;
 }
 
 static void index_units(dwarf_lines *lines)
@@ -214,7 +214,7 @@ static void index_units(dwarf_lines *lines)
             break;
         }
     }
-    sort(&lines->units);
+    sort_ranges(&lines->units);
 }
 
 /* As dwfl_standard_find_debuginfo, but no server is asked. */
@@ -275,7 +275,7 @@ void dwarf_lines_close(dwarf_lines *lines)
 bool dwarf_lines_find(dwarf_lines *lines, uint64_t address, char *file, size_t file_bytes,
                       uint32_t *line)
 {
-    const range *in = find(&lines->units, address);
+    const range *in = find_range(&lines->units, address);
     const range *call = in ? find_call(lines, in->unit, address) : NULL;
     Dwarf_Line *found = in && !call ? dw->dwarf_getsrc_die(in->unit, address) : NULL;
     const char *name = call ? call->file : NULL;
@@ -332,8 +332,8 @@ static void copy_text(char *out, size_t out_bytes, const char *text)
     snprintf(out, out_bytes, "%s", text ? text : "");
 }
 
-/* As the linker knows it, where the entry or the one that it is a copy of says so. */
-static const char *name_of(Dwarf_Die *die)
+/* The linkage name, if the entry or its abstract origin has one; otherwise the source name. */
+static const char *get_linkage_name(Dwarf_Die *die)
 {
     static const unsigned names[] = { DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name };
     Dwarf_Attribute attribute;
@@ -345,7 +345,7 @@ static const char *name_of(Dwarf_Die *die)
     return name;
 }
 
-static uint32_t positive(int line)
+static uint32_t clamp_line(int line)
 {
     return line > 0 ? (uint32_t)line : 0;
 }
@@ -353,7 +353,7 @@ static uint32_t positive(int line)
 bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, char *function,
                        size_t function_bytes, char *file, size_t file_bytes, uint32_t *line)
 {
-    const range *in = find(&lines->units, address);
+    const range *in = find_range(&lines->units, address);
     chain *c = &lines->chain;
     Dwarf_Files *files = NULL;
     Dwarf_Line *found;
@@ -371,7 +371,8 @@ bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, cha
     if (depth > 0 && depth >= c->count) {
         return false;
     }
-    copy_text(function, function_bytes, c->count ? name_of(&c->items[c->count - 1 - depth]) : NULL);
+    copy_text(function, function_bytes,
+              c->count ? get_linkage_name(&c->items[c->count - 1 - depth]) : NULL);
     if (depth == 0) {
         found = dw->dwarf_getsrc_die(in->unit, address);
         copy_text(file, file_bytes, found ? dw->dwarf_linesrc(found, NULL, NULL) : NULL);
@@ -384,6 +385,6 @@ bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, cha
         copy_text(file, file_bytes, call.file);
         number = call.line;
     }
-    *line = positive(number);
+    *line = clamp_line(number);
     return true;
 }

@@ -30,7 +30,7 @@ static const char usage[] =
     "usage: hotfn kit [options] -o DIR FILE\n"
     "  -o, --output DIR      the folder of the kit, made if it is missing\n"
     "  -f, --match GLOB      count only functions that match (may be repeated)\n"
-    "  -x, --exclude GLOB    leave out functions that match\n" SYMBOL_SOURCE_USAGE
+    "  -x, --exclude GLOB    exclude functions that match\n" SYMBOL_SOURCE_USAGE
     "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
 
 static bool copy_tools(const char *folder, const hotfn_image *image)
@@ -169,7 +169,7 @@ static int make_kit(const wish *w)
     return status;
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_option(void *user, int word, const char *argument)
 {
     (void)word;
     ((wish *)user)->folder = argument;
@@ -179,7 +179,7 @@ static const char *take(void *user, int word, const char *argument)
 int hotfn_command_kit(int argc, char **argv)
 {
     wish w = { .folder = NULL };
-    const words own = { usage, "o:f:x:", table, take, &w, 1, 1 };
+    const words own = { usage, "o:f:x:", table, take_option, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
     if (status < 0 && !w.folder) {

@@ -12,7 +12,7 @@
 
 #define KIT_PATH_BYTES 4096
 
-static bool fail(const char *path, const char *what)
+static bool report_failure(const char *path, const char *what)
 {
     fprintf(stderr, "hotfn kit: %s: cannot be %s: %s\n", path, what, strerror(errno));
     return false;
@@ -20,7 +20,7 @@ static bool fail(const char *path, const char *what)
 
 bool kit_make_folder(const char *path)
 {
-    return mkdir(path, 0755) == 0 || errno == EEXIST || fail(path, "made");
+    return mkdir(path, 0755) == 0 || errno == EEXIST || report_failure(path, "made");
 }
 
 static bool copy_bytes(FILE *from, FILE *to)
@@ -43,7 +43,7 @@ bool kit_copy(const char *from_path, const char *folder, const char *name)
     bool good;
 
     if (!from) {
-        return fail(from_path, "read");
+        return report_failure(from_path, "read");
     }
     snprintf(path, sizeof path, "%s/%s", folder, name);
     unlink(path); /* it may run right now */
@@ -53,7 +53,7 @@ bool kit_copy(const char *from_path, const char *folder, const char *name)
     if (to && fclose(to) != 0) {
         good = false;
     }
-    return good || fail(path, "written");
+    return good || report_failure(path, "written");
 }
 
 static bool is_of_libc(const char *file)
@@ -97,7 +97,7 @@ bool kit_write_start(const char *folder, const char *program)
     snprintf(path, sizeof path, "%s/" KIT_START, folder);
     file = fopen(path, "we");
     if (!file) {
-        return fail(path, "written");
+        return report_failure(path, "written");
     }
     fprintf(file,
             "#!/bin/sh\n"
@@ -111,5 +111,5 @@ bool kit_write_start(const char *folder, const char *program)
     if (fclose(file) != 0) {
         good = false;
     }
-    return good || fail(path, "written");
+    return good || report_failure(path, "written");
 }

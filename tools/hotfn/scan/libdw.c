@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* ISO C has no cast from an address of data to one of a function. */
-static bool take(void *library, const char *name, void *pointer)
+static bool load_symbol(void *library, const char *name, void *pointer)
 {
     void *found = dlsym(library, name);
 
@@ -25,7 +25,7 @@ const libdw_calls *libdw_load(void)
         void *library = dlopen("libdw.so.1", RTLD_NOW);
         tried = true;
         whole = library != NULL;
-#define TAKE(name) whole = whole && take(library, #name, &calls.name);
+#define TAKE(name) whole = whole && load_symbol(library, #name, &calls.name);
         LIBDW_CALLS(TAKE)
 #undef TAKE
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* libdw is loaded when lines are first asked for: it and the four libraries that it needs would
- * take a third of the start of every verb. */
+ * take a third of the start of every command. */
 #ifndef HOTFN_TOOL_LIBDW_H
 #define HOTFN_TOOL_LIBDW_H
 

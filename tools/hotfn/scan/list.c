@@ -31,7 +31,7 @@ typedef struct wish {
 static const char usage[] =
     "usage: hotfn list [options] FILE\n"
     "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
-    "  -x, --exclude GLOB    leave out functions that match\n"
+    "  -x, --exclude GLOB    exclude functions that match\n"
     "      --min-size N, --max-size N   by size in bytes\n"
     "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
     "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n" SYMBOL_SOURCE_USAGE
@@ -178,7 +178,7 @@ static int list_functions(const wish *w)
     return status;
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_option(void *user, int word, const char *argument)
 {
     wish *w = user;
 
@@ -193,7 +193,7 @@ static const char *take(void *user, int word, const char *argument)
 int hotfn_command_list(int argc, char **argv)
 {
     wish w = { .outputs = { 0 } };
-    const words own = { usage, "f:x:o:", table, take, &w, 1, 1 };
+    const words own = { usage, "f:x:o:", table, take_option, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
     const hotfn_selection *pick = &w.common.selection;

@@ -95,7 +95,7 @@ static bool print_refused(FILE *file, const writer *w)
     return json_close(out);
 }
 
-static int write_refused(const char *verb, const writer *w, const char *path)
+static int write_refused(const char *command, const writer *w, const char *path)
 {
     FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "we");
     bool good = out && print_refused(out, w);
@@ -104,20 +104,20 @@ static int write_refused(const char *verb, const writer *w, const char *path)
     if (out && out != stdout && fclose(out) != 0) {
         good = false;
     }
-    if (!good && out != stdout) { /* of stdout main says it */
-        fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", verb, path, strerror(errno));
+    if (!good && out != stdout) { /* main reports errors on stdout */
+        fprintf(stderr, "hotfn %s: %s: cannot be written: %s\n", command, path, strerror(errno));
     }
     return good ? TOOL_OK : TOOL_FAILED;
 }
 
-int list_write(const char *verb, const listing *l, const hotfn_functions *functions,
+int list_write(const char *command, const listing *l, const hotfn_functions *functions,
                const uint8_t *selected, const list_outputs *outputs)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_verdicts *verdicts;
     uint32_t hookable = 0;
-    if ((outputs->list && words_overwrites(verb, outputs->list, l->info.path)) ||
-        (outputs->refused && words_overwrites(verb, outputs->refused, l->info.path))) {
+    if ((outputs->list && words_overwrites(command, outputs->list, l->info.path)) ||
+        (outputs->refused && words_overwrites(command, outputs->refused, l->info.path))) {
         return TOOL_FAILED;
     }
     hotfn_status status =
@@ -125,20 +125,20 @@ int list_write(const char *verb, const listing *l, const hotfn_functions *functi
     int answer = TOOL_OK;
 
     if (status != HOTFN_OK) {
-        return hotfn_tool_fail(verb, &err);
+        return hotfn_tool_fail(command, &err);
     }
     writer w = { l, functions, verdicts, selected, hotfn_functions_get_count(functions) };
     if (outputs->list) {
         status = write_list(&w, outputs->list, &hookable, &err);
     }
     if (status != HOTFN_OK) {
-        answer = hotfn_tool_fail(verb, &err);
+        answer = hotfn_tool_fail(command, &err);
     } else if (outputs->list) {
-        fprintf(stderr, "hotfn %s: %" PRIu32 " function%s in %s\n", verb, hookable,
+        fprintf(stderr, "hotfn %s: %" PRIu32 " function%s in %s\n", command, hookable,
                 words_s(hookable), outputs->list);
     }
     if (answer == TOOL_OK && outputs->refused) {
-        answer = write_refused(verb, &w, outputs->refused);
+        answer = write_refused(command, &w, outputs->refused);
     }
     hotfn_verdicts_destroy(verdicts);
     return answer;

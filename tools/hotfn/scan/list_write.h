@@ -12,7 +12,7 @@ typedef struct list_outputs {
 } list_outputs;
 
 /* selected: one byte a function.  An exit status, after a message if it is not 0. */
-int list_write(const char *verb, const listing *l, const hotfn_functions *functions,
+int list_write(const char *command, const listing *l, const hotfn_functions *functions,
                const uint8_t *selected, const list_outputs *outputs);
 
 #endif

@@ -49,7 +49,7 @@ static const char usage[] =
     "      --why             each refused function with its reason\n"
     "      --json            as JSON (schema hotfn.scan/1)\n"
     "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
-    "  -x, --exclude GLOB    leave out functions that match\n"
+    "  -x, --exclude GLOB    exclude functions that match\n"
     "      --timed           also which functions `run --mode time` can time, and why not\n"
     "      --int3            allow traps where nothing cheaper works\n"
     "      --threads N       read the code with N threads (default: one a CPU)\n" SYMBOL_SOURCE_USAGE;
@@ -67,7 +67,7 @@ static bool is_timed(const hotfn_verdict *v)
     return v->verdict == HOTFN_VERDICT_HOOKABLE && (v->flags & HOTFN_VERDICT_TIMED);
 }
 
-/* Why a function is only counted; NONE if it is timed, or nobody asked. */
+/* Why a function is only counted; NONE if it is timed or timing was not requested. */
 static uint32_t timing_reason(const hotfn_verdict *v)
 {
     return v->verdict == HOTFN_VERDICT_HOOKABLE ? HOTFN_VERDICT_TIMING_REASON(v->flags)
@@ -101,44 +101,48 @@ static totals count_selected(const scan *s)
     return t;
 }
 
-static double percent(uint32_t part, uint32_t whole)
+static double get_percentage(uint32_t part, uint32_t whole)
 {
     return whole ? 100.0 * part / whole : 0.0;
 }
 
 static void print_summary(const scan *s, const totals *t)
 {
-    printf("%s: %" PRIu32 " %s of functions (left out: %" PRIu32 " fragment%s, %" PRIu32
+    printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32 " fragment%s, %" PRIu32
            " linker stub%s, %" PRIu32 " process %s)\n",
            s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
            words_s(t->fragments), t->reasons[HOTFN_REASON_PLT],
            words_s(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
            t->reasons[HOTFN_REASON_GLUE] == 1 ? "entry" : "entries");
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
-           percent(t->hookable, t->entries));
+           get_percentage(t->hookable, t->entries));
     for (uint32_t i = 1; i < STRATEGY_COUNT; i++) {
         if (t->strategies[i]) {
             printf("    %-16s %8" PRIu32 "  %6.2f %%\n", hotfn_strategy_get_name(i),
-                   t->strategies[i], percent(t->strategies[i], t->entries));
+                   t->strategies[i], get_percentage(t->strategies[i], t->entries));
         }
     }
     uint32_t refused = t->entries - t->hookable;
-    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "refused", refused, percent(refused, t->entries));
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "refused", refused,
+           get_percentage(refused, t->entries));
     for (uint32_t i = 1; i < REASON_COUNT; i++) {
         if (t->reasons[i] && i != HOTFN_REASON_PLT && i != HOTFN_REASON_GLUE) {
             printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_get_name(i),
-                   t->reasons[i], percent(t->reasons[i], t->entries), hotfn_reason_get_text(i));
+                   t->reasons[i], get_percentage(t->reasons[i], t->entries),
+                   hotfn_reason_get_text(i));
         }
     }
 }
 
 static void print_timing(const totals *t)
 {
-    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "timed", t->timed, percent(t->timed, t->hookable));
+    printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "timed", t->timed,
+           get_percentage(t->timed, t->hookable));
     for (uint32_t i = 1; i < TIMING_REASON_COUNT; i++) {
         if (t->untimed[i]) {
             printf("    %-16s %8" PRIu32 "  %6.2f %%  %s\n", hotfn_reason_get_name(i),
-                   t->untimed[i], percent(t->untimed[i], t->hookable), hotfn_reason_get_text(i));
+                   t->untimed[i], get_percentage(t->untimed[i], t->hookable),
+                   hotfn_reason_get_text(i));
         }
     }
 }
@@ -293,7 +297,7 @@ static void print_json(const scan *s, bool timed, const totals *t)
     json_close(out);
 }
 
-static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
+static bool judge_functions(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
 {
     const hotfn_env *env = &s->file.env;
 
@@ -310,7 +314,7 @@ static bool judge(scan *s, const wish *w, const char **unmatched, hotfn_error *e
                                  err) == HOTFN_OK;
 }
 
-static void finish(scan *s)
+static void release_scan(scan *s)
 {
     free(s->selected);
     hotfn_verdicts_destroy(s->verdicts);
@@ -349,18 +353,18 @@ static int scan_file(const wish *w)
     if (!listing_open(&s.file, w->common.file, &w->common.sources, &err)) {
         return hotfn_tool_fail("scan", &err);
     }
-    if (!judge(&s, w, &unmatched, &err)) {
+    if (!judge_functions(&s, w, &unmatched, &err)) {
         status = hotfn_tool_fail("scan", &err);
     } else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count)) {
         print_scan(w, &s);
     } else {
         status = TOOL_FAILED;
     }
-    finish(&s);
+    release_scan(&s);
     return status;
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_option(void *user, int word, const char *argument)
 {
     wish *w = user;
 
@@ -376,7 +380,7 @@ static const char *take(void *user, int word, const char *argument)
 int hotfn_command_scan(int argc, char **argv)
 {
     wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
-    const words own = { usage, "f:x:", table, take, &w, 1, 1 };
+    const words own = { usage, "f:x:", table, take_option, &w, 1, 1 };
     int status = file_words_read(&w.common, &own, argc, argv);
 
     if (status < 0) {

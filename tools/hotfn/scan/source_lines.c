@@ -43,8 +43,8 @@ bool hotfn_tool_source_dir(const char *folder)
     return true;
 }
 
-/* An image with lines that nobody here can read: said once, as a report without lines looks like
- * one of a program without. */
+/* Warn once that the lines of an image cannot be read, since the report looks like the report of a
+ * program without lines. */
 static void say_unread(const char *why)
 {
     static bool said;
@@ -140,11 +140,11 @@ static void close_last(void)
     memset(last, 0, sizeof *last);
 }
 
-/* A file that cannot be read stays open as one that knows no lines. */
+/* A file that cannot be read is kept as a file without lines. */
 static void open_path(const char *path)
 {
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
-    hotfn_env env = HOTFN_ENV_INIT; /* without line_fn: no asking in circles */
+    hotfn_env env = HOTFN_ENV_INIT; /* without line_fn, to prevent a recursive query */
 
     last = &kept[next_place++ % MOST_OPEN];
     close_last();
@@ -175,7 +175,7 @@ static void find_opened(const char *path)
 }
 
 /* last is of path and, if that is asked for, of this very build. */
-static bool choose(const char *path, const uint8_t *id, uint32_t id_bytes)
+static bool select_file(const char *path, const uint8_t *id, uint32_t id_bytes)
 {
     if (!last->path || strcmp(last->path, path) != 0) {
         find_opened(path);
@@ -200,7 +200,7 @@ int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, 
                                uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
-    return choose(path, id, id_bytes) &&
+    return select_file(path, id, id_bytes) &&
            (ask_dwarf(rva, file, file_bytes, line) || ask_pdb(rva, file, file_bytes, line));
 }
 
@@ -209,6 +209,6 @@ int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id,
                                 char *file, size_t file_bytes, uint32_t *line)
 {
     (void)user;
-    return choose(path, id, id_bytes) &&
+    return select_file(path, id, id_bytes) &&
            ask_frame(rva, depth, function, function_bytes, file, file_bytes, line);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the verbs that read a file take its symbols from: the options that they share, and the
+/* The symbol sources of the commands that read a file: the options that they share, and the
  * folders that _NT_SYMBOL_PATH and HOTFN_SYMBOL_PATH name. */
 #ifndef HOTFN_TOOL_SYMBOL_SOURCES_H
 #define HOTFN_TOOL_SYMBOL_SOURCES_H
@@ -10,14 +10,14 @@
 #include <stdbool.h>
 
 enum {
-    SYMBOLS_NO_SEPARATE = 512, /* no verb's own words are that high */
+    SYMBOLS_NO_SEPARATE = 512, /* above the values of every command's own options */
     SYMBOLS_DIR,
     SYMBOLS_PDB,
     SYMBOLS_MAP,
     SYMBOLS_FORCE
 };
 
-/* In the table of words of a verb. */
+/* Entries for the option table of a command. */
 #define SYMBOL_SOURCE_WORDS                                                                        \
     { "no-separate", no_argument, NULL, SYMBOLS_NO_SEPARATE },                                     \
         { "symbol-dir", required_argument, NULL, SYMBOLS_DIR },                                    \

@@ -162,7 +162,7 @@ static int list_symbols(const wish *w)
                          : hotfn_tool_fail("symbols", &err);
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_option(void *user, int word, const char *argument)
 {
     wish *w = user;
 
@@ -178,7 +178,7 @@ static const char *take(void *user, int word, const char *argument)
 int hotfn_command_symbols(int argc, char **argv)
 {
     wish w = { .at = calloc((size_t)argc, sizeof *w.at) };
-    const words own = { usage, "", table, take, &w, 1, 1 };
+    const words own = { usage, "", table, take_option, &w, 1, 1 };
     int status = TOOL_FAILED;
 
     if (w.at) {

@@ -5,7 +5,7 @@
 
 #include "cli/listing.h"
 
-/* False if nothing is known of an address, which is said on stderr. */
+/* False if an address is unknown, after a message on stderr. */
 bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_t count);
 /* ,"addresses":[...] */
 bool symbols_at_write(hotfn_json_writer *out, const listing *l, const uint64_t *rvas,
