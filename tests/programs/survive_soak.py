@@ -85,7 +85,7 @@ def node_workers(world):
 
 @case("java")
 def java(world):
-    """The machine's own code moves stacks and takes faults: it is counted only, by itself."""
+    """The Java VM moves stacks and handles faults itself."""
     program, compiler = need("java", "javac")
     world.helper(compiler, "-d", world.place, WORK / "Runs.java")
     world.run(program, "-cp", world.place, "Runs")
