@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that a hook disturbs, for `hotfn bisect`. It reads the first bytes of some of its own
- * functions, and if they differ from the file it fails as its argument says:
+ * functions, and if they differ from the file it fails in the way that its argument names:
  *
  *     touchy MODE [SECOND]     MODE: exit, output, hang, signal
  *

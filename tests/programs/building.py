@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Find the program that a test wants, building it on first use (build_programs keeps results)."""
+"""Find the program that a test needs and build it on first use (build_programs keeps results)."""
 import os
 import pathlib
 import subprocess

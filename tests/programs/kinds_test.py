@@ -158,7 +158,12 @@ def the_hooks_memory_is_not_charged_to_the_program(place):
         raise AssertionError(f"bare: {output}")
 
 
-CASES = [*SANITIZERS, programs_that_export_names_of_the_c_library_work, programs_that_disable_their_clock_are_counted_afterwards, the_hooks_memory_is_not_charged_to_the_program]
+CASES = [
+    *SANITIZERS,
+    programs_that_export_names_of_the_c_library_work,
+    programs_that_disable_their_clock_are_counted_afterwards,
+    the_hooks_memory_is_not_charged_to_the_program,
+]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["gcc", "clang", "setarch"]))

@@ -446,8 +446,8 @@ def comparing_a_sample_with_a_full_run_warns(case):
     check("1 of 2 records timed a sample" in errors_of("merge", "-o", out, full, sample), "merged")
     info = subprocess.run([HOTFN, "info", out], capture_output=True, text=True).stdout
     check("a sample in some of the runs" in info, info)
-    check(f"{counts} was not timed" in errors_of("diff", "--by", "self", full, counts), "the record that is not timed is named")
-    check(f"{counts} was not timed" in errors_of("diff", "--by", "self", counts, full), "the record that is not timed is named")
+    check(f"{counts} was not timed" in errors_of("diff", "--by", "self", full, counts), "the untimed record")
+    check(f"{counts} was not timed" in errors_of("diff", "--by", "self", counts, full), "the untimed record")
 
 
 def libraries_are_counted_on_request(case):

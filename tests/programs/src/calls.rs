@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Rust through hooked functions: panics caught and passed on, threads, trait objects, closures,
+//! Rust through hooked functions: panics caught and resumed, threads, trait objects, closures,
 //! generics, strings and maps with a fixed hasher.
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};

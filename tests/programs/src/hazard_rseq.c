@@ -34,7 +34,7 @@ FUNCTION(add_here, "lea sequence(%rip), %rax\n"
                    "movq $0, 8(%rdi)\n"
                    "xor %eax, %eax\n"
                    "ret\n"
-                   ".long 0x53053053"); /* RSEQ_SIG: must stand before the abort address */
+                   ".long 0x53053053"); /* RSEQ_SIG: must precede the abort address */
 
 /* The abort handler is a function of its own. */
 FUNCTION_CLOSE(give_up, "mov $2, %eax\n"
