@@ -13,7 +13,7 @@
  *           6 account  each hook becomes PATCHED or gets a reason
  *   remove  2, 4, then restore call sites, entries and islands, in this order
  *
- * While threads are stopped, nothing is allocated and no lock is taken, because a stopped thread may
+ * While threads are stopped, nothing is allocated and no lock is taken: a stopped thread may
  * hold it; libc is not called either, because its own code may be half patched.
  */
 #include "base/compiler.h"
