@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What `hotfn run` preloads.  It decides whether this process is the target, makes the environment as
- * it was without us, and joins the parent's run.  HOTFN_* settings are parsed here and nowhere else.
+/* The agent, which `hotfn run` preloads.  It decides whether this process is the target, restores
+ * the environment that the program would have without hotfn, and joins the parent's run.  HOTFN_*
+ * settings are parsed only here.
  *
- * With -z initfirst its constructor runs before all others, also libc's: getenv does not work yet.  What is
- * called here by a name of the C library is the agent's own (src/own_c). */
+ * Because of -z initfirst the constructor runs before all others, including libc's: getenv does not
+ * work yet.  Functions of the C library that are called here are the agent's own (agent/libc). */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -24,7 +25,7 @@ typedef struct settings {
     const char *target_glob;
 } settings;
 
-static const char *find(char **envp, const char *name)
+static const char *find_setting(char **envp, const char *name)
 {
     size_t length = strlen(name);
     for (; *envp; envp++) {
@@ -35,10 +36,10 @@ static const char *find(char **envp, const char *name)
     return NULL;
 }
 
-static int parse(char **envp, settings *s)
+static int parse_settings(char **envp, settings *s)
 {
     enum { NUMBERS = 6 };
-    const char *at = find(envp, "HOTFN_RUN");
+    const char *at = find_setting(envp, "HOTFN_RUN");
     unsigned long long numbers[NUMBERS] = { 0 };
     int count = 0;
     for (; at && count < NUMBERS && *at >= '0' && *at <= '9'; count++) {
@@ -47,9 +48,13 @@ static int parse(char **envp, settings *s)
         }
         at += *at == ':';
     }
-    *s = (settings){ (unsigned)numbers[0],      (unsigned)numbers[1], (unsigned)numbers[2],
-                     (unsigned)numbers[5],      numbers[3],           numbers[4],
-                     find(envp, "HOTFN_TARGET") };
+    *s = (settings){ (unsigned)numbers[0],
+                     (unsigned)numbers[1],
+                     (unsigned)numbers[2],
+                     (unsigned)numbers[5],
+                     numbers[3],
+                     numbers[4],
+                     find_setting(envp, "HOTFN_TARGET") };
     return count == NUMBERS;
 }
 
@@ -71,7 +76,8 @@ static int is_target(const settings *s)
            self.st_ino == s->inode;
 }
 
-/* ---- The environment as it was: our variables go, LD_PRELOAD loses our entry (the first one). */
+/* ---- Restoring the environment: remove hotfn's variables, and its entry of LD_PRELOAD, the first
+ * one. */
 
 static void drop_entry(char **at)
 {
@@ -99,10 +105,10 @@ static void restore_environment(char **envp)
     }
 }
 
-/* With --follow: children of the target are targets too.  The flags are the last three digits. */
+/* With --follow, children of the target are targets too.  The flags are the last three digits. */
 static void mark_children(char **envp, unsigned flags)
 {
-    char *run = (char *)(uintptr_t)find(envp, "HOTFN_RUN");
+    char *run = (char *)(uintptr_t)find_setting(envp, "HOTFN_RUN");
     char digits[4];
     size_t length = run ? strlen(run) : 0;
     if (length > 3) {
@@ -120,13 +126,13 @@ const hotfn_hooks *agent_hooks(void)
     return session ? hotfn_session_get_hooks(session) : NULL;
 }
 
-static void join(const settings *s)
+static void join_run(const settings *s)
 {
     char live[64], handover[64], perf[64];
     hotfn_env env = HOTFN_ENV_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
-    hotfn_env_own_memory(&env); /* the target's malloc may be anything, and may not be ready */
+    hotfn_env_own_memory(&env); /* the target's malloc may be replaced, or not be initialised yet */
     snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
     snprintf(handover, sizeof handover, "/proc/%u/fd/%u", s->parent, s->handover_fd);
     snprintf(perf, sizeof perf, "/tmp/perf-%d.map", (int)getpid());
@@ -139,20 +145,20 @@ static void join(const settings *s)
         dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
                 err.file, err.file[0] ? ": " : "", err.text);
     }
-    agent_tell_debuggers();
+    agent_register_with_debuggers();
 }
 
 __attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
 {
     settings s = { 0 };
     (void)argc, (void)argv;
-    if (!parse(envp, &s) || !is_target(&s)) {
-        return; /* a wrapper on the way: leave everything as it is */
+    if (!parse_settings(envp, &s) || !is_target(&s)) {
+        return; /* a wrapper that will start the target: change nothing */
     }
     if (s.flags & AGENT_FOLLOW) {
         mark_children(envp, s.flags);
     } else {
         restore_environment(envp);
     }
-    join(&s);
+    join_run(&s);
 }

@@ -5,10 +5,10 @@
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
-/* agent.c: the target's hook set, NULL before and without one. */
+/* agent.c: the target's hook set; NULL before the session joined, or if it failed to. */
 const hotfn_hooks *agent_hooks(void);
 
-/* gdb_jit.c: when the hooks stand, and no other thread runs. */
-void agent_tell_debuggers(void);
+/* gdb_jit.c: called once, after the hooks are installed and before other threads exist. */
+void agent_register_with_debuggers(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* glibc on i386 has an unwinder's look-up of its own (_Unwind_Find_FDE, GCC_3.0), which stands before that
- * of a libgcc_s loaded later, and asks nobody outside.  So there we answer for generated code as well. */
+/* glibc on i386 exports its own _Unwind_Find_FDE (GCC_3.0), which precedes that of a libgcc_s
+ * loaded later and finds no generated code.  The agent therefore interposes it there, too. */
 #include "agent/agent.h"
 
 #include <dlfcn.h>
@@ -21,7 +21,8 @@ EXPORT const void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases *bases); /* 
 
 static find_fde_fn next_find_fde;
 
-/* Before the agent's own start: unwinders run in signal handlers, which may look nothing up. */
+/* Runs before agent_start: an unwinder may run in a signal handler, where no symbol can be looked
+ * up. */
 __attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");

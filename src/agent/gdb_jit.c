@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers for gdb, which asks no unwinder of ours: the library makes a small ELF object of each region
- * of stubs, and gdb's interface for generated code tells of them (gdb manual, "JIT Compilation
- * Interface"), by these names in a module. */
+/* Unwind tables for gdb, which does not call the process's unwinder: each region of stubs has a
+ * small ELF object, which is registered through gdb's interface for generated code (gdb manual,
+ * "JIT Compilation Interface").  gdb finds the interface by the names below. */
 #include "agent/agent.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -23,13 +23,14 @@ struct jit_descriptor __jit_debug_descriptor = { 1, 0, NULL, NULL };
 
 EXPORT void __jit_debug_register_code(void);
 
-/* gdb has a breakpoint here.  The barrier keeps the stores before the calls, and the calls. */
+/* gdb sets a breakpoint here.  The barrier keeps the stores in front of the calls, and prevents
+ * that the calls are optimised away. */
 __attribute__((noinline)) void __jit_debug_register_code(void)
 {
     __asm__ volatile("" ::: "memory");
 }
 
-static void tell(struct jit_code_entry *entry)
+static void register_object(struct jit_code_entry *entry)
 {
     struct jit_code_entry *first = __jit_debug_descriptor.first;
     entry->next = first;
@@ -41,7 +42,7 @@ static void tell(struct jit_code_entry *entry)
     __jit_debug_register_code();
 }
 
-void agent_tell_debuggers(void)
+void agent_register_with_debuggers(void)
 {
     static struct jit_code_entry entries[OBJECTS_MAX];
     static const void *objects[OBJECTS_MAX];
@@ -53,7 +54,7 @@ void agent_tell_debuggers(void)
     for (uint32_t i = 0; i < count; i++) {
         entries[i].object = objects[i];
         entries[i].byte_count = byte_counts[i];
-        tell(&entries[i]);
+        register_object(&entries[i]);
     }
     hotfn_counters_resume(paused);
 }

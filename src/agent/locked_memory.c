@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* mlockall, in the agent only.  MCL_CURRENT brings all memory of the process in, and locks it: also the record's
- * hundreds of megabytes of addresses, of which next to nothing is used.  So everything is locked as it comes in,
- * our own unlocked, and each other mapping brought in; all else goes on to the mlockall behind. */
+/* Interposes mlockall, in the agent only.  MCL_CURRENT would populate and lock the record's
+ * hundreds of megabytes of mostly unused address space.  So pages are locked on first use
+ * (MCL_ONFAULT), the record is unlocked, and each other mapping is populated.  Other calls are
+ * passed to the next mlockall. */
 #include "counters/thread_row.h"
 #include "live/live.h"
 #include "os/linux/maps.h"
@@ -18,21 +19,21 @@ typedef int (*mlockall_fn)(int flags);
 
 static mlockall_fn next_mlockall;
 
-/* Before anybody can call it. */
+/* Runs before any call of mlockall. */
 __attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "mlockall");
-    memcpy(&next_mlockall, &found, sizeof found); /* ISO C has no cast for it */
+    memcpy(&next_mlockall, &found, sizeof found); /* ISO C has no cast from void * to a function */
 }
 
-/* What is to stay out: the record's three parts, and the row that nobody reads. */
+/* Memory that stays unlocked: the three parts of the record, and the discard row. */
 typedef struct own_memory {
     uint64_t begin, bytes;
 } own_memory;
 
 enum { OWN_COUNT = 4 };
 
-static void find_own(const hotfn_live *live, own_memory own[OWN_COUNT])
+static void find_own_memory(const hotfn_live *live, own_memory own[OWN_COUNT])
 {
     own[0] = (own_memory){ hfn_raw_pointer(live->base), live->base_bytes };
     own[1] = (own_memory){ hfn_raw_pointer(live->rows), live->rows_bytes };
@@ -40,8 +41,8 @@ static void find_own(const hotfn_live *live, own_memory own[OWN_COUNT])
     own[3] = (own_memory){ hfn_raw_pointer(hfn_rows.discard), hfn_rows.discard_bytes };
 }
 
-/* As mlockall itself, which passes over what cannot be brought in. */
-static bool bring_in(void *user, const hfn_map *map)
+/* Errors are ignored, as mlockall ignores mappings that cannot be populated. */
+static bool populate_map(void *user, const hfn_map *map)
 {
     const own_memory *own = user;
     for (int i = 0; i < OWN_COUNT; i++) {
@@ -62,14 +63,15 @@ EXPORT int mlockall(int flags)
     int answer = next_mlockall(flags | MCL_ONFAULT);
     if (answer == 0) {
         if (flags & MCL_FUTURE) {
-            hfn_raw_syscall3(SYS_mlockall, MCL_FUTURE, 0, 0); /* what comes later is not to wait */
+            hfn_raw_syscall3(SYS_mlockall, MCL_FUTURE, 0,
+                             0); /* later mappings are locked without MCL_ONFAULT */
         }
         own_memory own[OWN_COUNT];
-        find_own(live, own);
+        find_own_memory(live, own);
         for (int i = 0; i < OWN_COUNT; i++) {
             hfn_raw_syscall3(SYS_munlock, own[i].begin, own[i].bytes, 0);
         }
-        hfn_linux_each_map(bring_in, own);
+        hfn_linux_each_map(populate_map, own);
     }
     return answer;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers for unwinders, in the agent only.  libgcc (shared or static) asks _dl_find_object or
- * dl_iterate_phdr of the dynamic linker where a PC's unwind tables are; preloaded, we are asked first,
- * answer for generated code, and pass everything else on. */
+/* Unwind tables for unwinders in the process, in the agent only.  libgcc (shared or static) finds
+ * the tables of a PC by _dl_find_object or dl_iterate_phdr of the dynamic linker.  The preloaded
+ * agent interposes both, handles generated code, and passes everything else to the next
+ * definition. */
 #include "session/session.h"
 
 #include <dlfcn.h>
@@ -19,11 +20,12 @@ typedef int (*iterate_fn)(phdr_fn visit, void *data);
 static find_object_fn next_find_object;
 static iterate_fn next_iterate;
 
-/* The definitions behind ours, looked up once, before anybody can unwind: signal handlers do so too. */
+/* Look up the next definitions before any unwinder can run, which may be in a signal handler. */
 __attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "_dl_find_object");
-    memcpy(&next_find_object, &found, sizeof found); /* ISO C has no cast for it */
+    memcpy(&next_find_object, &found,
+           sizeof found); /* ISO C has no cast from void * to a function */
     found = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     memcpy(&next_iterate, &found, sizeof found);
 }
@@ -43,7 +45,7 @@ EXPORT int _dl_find_object(void *pc, struct dl_find_object *result)
     return next_find_object ? next_find_object(pc, result) : -1;
 }
 
-/* One made-up object a region: two program headers, code and its .eh_frame_hdr. */
+/* Describe a region as an object with two program headers: its code and its .eh_frame_hdr. */
 static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data)
 {
     ElfW(Phdr) headers[2];
@@ -64,11 +66,12 @@ static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *da
     return visit(&info, sizeof info, data);
 }
 
-/* ---- Modules come in the loader's order, but the agent last: AddressSanitizer ends a program if a library
- * stands before its own (compiler-rt, 'runtime does not come first in initial library list'). */
+/* ---- Modules are visited in the loader's order, except that the agent is last: AddressSanitizer
+ * aborts if a library precedes its own (compiler-rt, 'runtime does not come first in initial
+ * library list'). */
 
 extern const char __ehdr_start[]
-    __attribute__((visibility("hidden"))); /* the linker's: our own base */
+    __attribute__((visibility("hidden"))); /* defined by the linker: the agent's base */
 
 typedef struct listing {
     phdr_fn visit;

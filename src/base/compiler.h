@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs between compilers, in one place. */
+/* Differences between compilers and CPUs. */
 #ifndef HFN_BASE_COMPILER_H
 #define HFN_BASE_COMPILER_H
 
@@ -13,20 +13,21 @@
 #define HFN_SWAP64(x) __builtin_bswap64(x)
 #define HFN_WEAK __attribute__((weak))
 #define HFN_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-/* A function that looks at memory of others on purpose: a stopped thread's stack. */
+/* A function that reads memory which it does not own, such as a stopped thread's stack. */
 #define HFN_UNCHECKED __attribute__((no_sanitize("address"), no_sanitize("thread"), noinline))
 #define HFN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A function that may be called between a function and its caller: it keeps every register and no
- * flag.  Only in files that are built for general registers alone. */
+/* A function that may be called between a function and its caller: it preserves every register, but
+ * not the flags.  Only in files that are compiled with general registers only. */
 #if defined(__x86_64__)
 #define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
 #else
 #define HFN_KEEPS_REGISTERS
 #endif
 
-/* For arguments of a function that keeps registers: clang lets it spoil those that its arguments came in, and
- * its callers believe that they are kept.  So it gets a copy, which nobody looks at afterwards. */
+/* An argument of a function with HFN_KEEPS_REGISTERS: clang lets the function clobber its argument
+ * registers, while the callers assume that they are preserved.  So a copy is passed, which the
+ * caller does not use afterwards. */
 #define HFN_PASS(x)                                                                                \
     (__extension__({                                                                               \
         __typeof__(x) passed_copy = (x);                                                           \
@@ -34,8 +35,8 @@
         passed_copy;                                                                               \
     }))
 
-/* It will be read soon; may be any address.  Not __builtin_prefetch: gcc 12 takes a function that does
- * nothing else for one without effect, and leaves its calls out. */
+/* Prefetch the cache line of an address, which need not be mapped.  Not __builtin_prefetch: gcc 12
+ * removes the calls of a function that does nothing else. */
 static inline void hfn_prefetch_line(uint64_t address)
 {
 #if defined(__x86_64__)
@@ -56,11 +57,11 @@ static inline void hfn_prefetch_line(uint64_t address)
 
 /* How far below its frame a timing stub may have put a copy of the function's arguments. */
 #if defined(__i386__)
-#define HFN_BELOW_FRAME_MOST 152u
+#define HFN_MAX_BELOW_FRAME 152u
 #elif defined(__x86_64__) || defined(__aarch64__)
-#define HFN_BELOW_FRAME_MOST 80u
+#define HFN_MAX_BELOW_FRAME 80u
 #else
-#define HFN_BELOW_FRAME_MOST 0u
+#define HFN_MAX_BELOW_FRAME 0u
 #endif
 
 /* May hooks of another process be changed from here (os/remote.h)? */
@@ -70,16 +71,16 @@ static inline void hfn_prefetch_line(uint64_t address)
 #define HFN_CAN_CHANGE_OTHERS 0
 #endif
 
-/* Where libgcc's unwinding context (_Unwind_Context) keeps the frame's CFA, in words: behind a place for
- * each register that DWARF numbers, and one. */
+/* Offset of the frame's CFA in libgcc's _Unwind_Context, in words: after one word for each register
+ * that DWARF numbers, and one more. */
 #if defined(__aarch64__)
 #define HFN_UNWIND_CFA_AT_WORD 98
 #else
 #define HFN_UNWIND_CFA_AT_WORD 18
 #endif
 
-/* The processor's own counter, and what hotfn/timing.h calls it.  Not ordered against what stands
- * around it: waiting for that would cost more than most functions take. */
+/* The processor's counter.  The read is not ordered with the instructions around it, since a
+ * barrier would take longer than most functions. */
 static inline uint64_t hfn_cpu_ticks(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -97,8 +98,8 @@ static inline uint64_t hfn_cpu_ticks(void)
 #endif
 }
 
-/* A tick that a signal handler of the same thread may write between any two instructions: whole, also where
- * it takes two words.  Its high one changes once in seconds only. */
+/* A tick that a signal handler of the same thread may write between any two instructions: it is
+ * read and written as a whole, even as two words.  The high word changes only every few seconds. */
 #if defined(__i386__)
 typedef struct hfn_tick_words {
     uint32_t low, high;
@@ -124,14 +125,14 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
 
     if (HFN_UNLIKELY(words->high != high)) {
         if ((int32_t)(high - words->high) < 0) {
-            return; /* a handler's is later: half of ours in front of it would be 2^32 ticks ago */
+            return; /* a handler stored a later tick: with this low word it would be 2^32 ticks off */
         }
-        words->high = high; /* until the next store a tick to come: told from a past one */
+        words->high = high; /* until the low word is stored, the tick lies in the future */
     }
     words->low = (uint32_t)tick;
 }
 
-/* The flag that goes from one word to the other is the interrupted code's own. */
+/* A handler between the two instructions restores the carry flag. */
 static inline void hfn_add_tick(uint64_t *at, uint64_t ticks)
 {
     hfn_tick_words *words = (hfn_tick_words *)at;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* CRC-32C, a byte at a time, or eight where there are many: 2 GB/s.  The polynomial 0x1edc6f41 is
- * reflected: table[i] is i divided by 0x82f63b78.  The tables for eight are made from it each time: that takes
- * as long as a few kilobytes do. */
+/* CRC-32C of one byte at a time, or of eight for large inputs.  The polynomial 0x1edc6f41 is
+ * reflected: table[i] is the remainder of i by 0x82f63b78.  The tables for eight bytes are derived
+ * from it in each call, which takes as long as a few kilobytes of input. */
 #include "base/crc32c.h"
 
 #include <string.h>
 
-enum { AT_ONCE = 8, WORTH_TABLES = 8192 };
+enum { BLOCK_BYTES = 8, MIN_TABLE_BYTES = 8192 };
 
 /* clang-format off */
 static const uint32_t table[256] = {
@@ -45,23 +45,23 @@ static const uint32_t table[256] = {
 };
 /* clang-format on */
 
-/* by[k][i]: what byte i does behind k more bytes. */
-static void make_tables(uint32_t by[AT_ONCE][256])
+/* by[k][i]: the effect of byte i on the CRC after k more bytes. */
+static void make_tables(uint32_t by[BLOCK_BYTES][256])
 {
     memcpy(by[0], table, sizeof table);
-    for (size_t k = 1; k < AT_ONCE; k++) {
+    for (size_t k = 1; k < BLOCK_BYTES; k++) {
         for (size_t i = 0; i < 256; i++) {
             by[k][i] = by[k - 1][i] >> 8 ^ table[by[k - 1][i] & 0xff];
         }
     }
 }
 
-static uint32_t take_many(uint32_t crc, const uint8_t *at, size_t byte_count)
+static uint32_t add_blocks(uint32_t crc, const uint8_t *at, size_t byte_count)
 {
-    uint32_t by[AT_ONCE][256];
+    uint32_t by[BLOCK_BYTES][256];
 
     make_tables(by);
-    for (const uint8_t *end = at + byte_count; at < end; at += AT_ONCE) {
+    for (const uint8_t *end = at + byte_count; at < end; at += BLOCK_BYTES) {
         crc = by[7][at[0] ^ (crc & 0xff)] ^ by[6][at[1] ^ (crc >> 8 & 0xff)] ^
               by[5][at[2] ^ (crc >> 16 & 0xff)] ^ by[4][at[3] ^ crc >> 24] ^ by[3][at[4]] ^
               by[2][at[5]] ^ by[1][at[6]] ^ by[0][at[7]];
@@ -72,11 +72,11 @@ static uint32_t take_many(uint32_t crc, const uint8_t *at, size_t byte_count)
 uint32_t hfn_compute_crc32c(uint32_t crc, const void *bytes, size_t byte_count)
 {
     const uint8_t *at = bytes;
-    size_t many = byte_count >= WORTH_TABLES ? byte_count / AT_ONCE * AT_ONCE : 0;
+    size_t many = byte_count >= MIN_TABLE_BYTES ? byte_count / BLOCK_BYTES * BLOCK_BYTES : 0;
 
     crc = ~crc;
     if (many > 0) {
-        crc = take_many(crc, at, many);
+        crc = add_blocks(crc, at, many);
     }
     for (size_t i = many; i < byte_count; i++) {
         crc = crc >> 8 ^ table[(crc ^ at[i]) & 0xff];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON through cJSON, which this file alone includes.  Numbers are raw text, since cJSON keeps
- * numbers as doubles.  A value that could not be made marks its parent as broken, and a writer that
- * is given a broken value fails: an output never lacks a member silently. */
+/* JSON through cJSON, which only this file includes.  Numbers are raw text, since cJSON keeps
+ * numbers as doubles.  A value that could not be created marks its parent as broken, and a writer
+ * rejects a broken value, so that no output lacks a member silently. */
 #include "base/compiler.h"
 #include "base/utf8.h"
 
@@ -257,7 +257,7 @@ void hotfn_json_end(hotfn_json_writer *writer)
     }
 }
 
-/* "<" stands in texts only, where an escape means the same. */
+/* "<" occurs only in strings, where an escape is equivalent. */
 static void put_page_text(hotfn_json_writer *writer, const char *text)
 {
     for (const char *found; (found = strchr(text, '<')); text = found + 1) {

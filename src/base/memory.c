@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Every allocation of the library goes through the caller's env, with its size, so that a custom
- * allocator, a memory count and the out-of-memory tests see all of it.  The arena is for what lives
- * and dies together (names, paths): one pointer bump each, freed at once. */
+/* Every allocation of the library is made through the caller's env, with its size, so that a custom
+ * allocator, a memory count and the out-of-memory tests cover all of them.  The arena holds objects
+ * that are freed together, such as names and paths, and allocates each by advancing an offset. */
 #include "base/memory.h"
 
 #include "base/demangle.h"
@@ -45,7 +45,7 @@ hotfn_env hfn_env_fill(const hotfn_env *env)
 
 void *hfn_allocate_unset(const hotfn_env *env, size_t byte_count)
 {
-    /* at least 1, so that NULL only ever means: no memory */
+    /* at least 1, so that NULL always means a failure */
     return env->realloc_fn(env->realloc_user, NULL, 0, byte_count ? byte_count : 1);
 }
 
@@ -131,7 +131,8 @@ void hfn_arena_finish(hfn_arena *arena)
     }
 }
 
-/* A block for one big request goes behind the current one, whose free bytes stay in use. */
+/* A block for one large request is inserted after the current one, whose free bytes remain in
+ * use. */
 static hfn_arena_block *add_block(hfn_arena *arena, size_t byte_count)
 {
     size_t size = byte_count > ARENA_BLOCK_BYTES / 4 ? byte_count : ARENA_BLOCK_BYTES;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory through the caller's env, and the arena: many small things that live and die together. */
+/* Allocation through the caller's env, and the arena: many small objects that are freed
+ * together. */
 #ifndef HFN_BASE_MEMORY_H
 #define HFN_BASE_MEMORY_H
 
@@ -11,7 +12,7 @@
 hotfn_env hfn_env_fill(const hotfn_env *env);
 
 void *hfn_allocate_zeroed(const hotfn_env *env, size_t byte_count); /* zeroed; NULL if none   */
-/* The same, but not zeroed: for what is filled at once, and not touched before it is. */
+/* The same, but uninitialised, for memory that the caller fills completely. */
 void *hfn_allocate_unset(const hotfn_env *env, size_t byte_count);
 void hfn_free_memory(const hotfn_env *env, void *memory, size_t byte_count);
 void *hfn_resize_memory(const hotfn_env *env, void *memory, size_t old_bytes, size_t new_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Interning with uthash, which this file alone includes. Texts and entries lie in an arena; the
- * hash table's own memory comes from the env too, and its out-of-memory is a status, not an
+/* Interning with uthash, which only this file includes.  Texts and entries are in an arena.  The
+ * hash table also allocates from the env, and reports a failed allocation by a flag, without
  * exit(). */
 #include "base/names.h"
 
@@ -8,7 +8,7 @@
 
 typedef struct name_entry name_entry;
 
-/* Every use below stands in a function with a variable `names`. */
+/* uthash's macros are used only in functions with a variable `names`. */
 #define HASH_NONFATAL_OOM 1
 #define uthash_malloc(bytes) hfn_allocate_zeroed(&names->env, (bytes))
 #define uthash_free(memory, bytes) hfn_free_memory(&names->env, (memory), (bytes))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a number belongs among items that are sorted by an integer in each, key_at bytes into it. */
+/* Binary search in items that are sorted by an integer key, which is key_at bytes into each
+ * item. */
 #ifndef HFN_BASE_SEARCH_H
 #define HFN_BASE_SEARCH_H
 
@@ -24,21 +25,21 @@ static inline size_t hfn_count_keys_below(const void *items, size_t count, size_
     return low;
 }
 
-/* How many items have a key below the given one: the index of the first that has not. */
+/* The number of items with a lower key, which is the index of the first other item. */
 static inline size_t hfn_count_below(const void *items, size_t count, size_t item_bytes,
                                      size_t key_at, uint64_t key)
 {
     return hfn_count_keys_below(items, count, item_bytes, key_at, false, key);
 }
 
-/* The same where each key is a uint32_t. */
+/* The same for keys of type uint32_t. */
 static inline size_t hfn_count_below_u32(const void *items, size_t count, size_t item_bytes,
                                          size_t key_at, uint64_t key)
 {
     return hfn_count_keys_below(items, count, item_bytes, key_at, true, key);
 }
 
-/* How many have that key or one below it: the index of the first behind it. */
+/* The number of items with this or a lower key, which is the index of the first higher one. */
 static inline size_t hfn_count_up_to(const void *items, size_t count, size_t item_bytes,
                                      size_t key_at, uint64_t key)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bottom-up merge sort.  Two runs that are in order already are copied at once, so that a table that
- * a linker wrote nearly in order costs little more than a copy. */
+/* Bottom-up merge sort.  Two runs that are already in order are copied without merging, so that a
+ * nearly sorted table, as linkers write, costs little more than a copy. */
 #include "base/sort.h"
 
 #include <stdint.h>
@@ -11,8 +11,9 @@ typedef struct sorter {
     hfn_before_fn before;
 } sorter;
 
-/* from holds [0, middle) and [middle, end), each sorted; out receives both. */
-static void merge(const sorter *s, uint8_t *out, const uint8_t *from, size_t middle, size_t end)
+/* Merge [0, middle) and [middle, end) of from, each sorted, into out. */
+static void merge_runs(const sorter *s, uint8_t *out, const uint8_t *from, size_t middle,
+                       size_t end)
 {
     const uint8_t *a = from, *a_end = from + middle * s->bytes;
     const uint8_t *b = a_end, *b_end = from + end * s->bytes;
@@ -39,7 +40,7 @@ void *hfn_sort_items(void *items, void *room, size_t count, size_t item_bytes, h
         for (size_t at = 0; at < count; at += 2 * run) {
             size_t middle = count - at < run ? count - at : run;
             size_t end = count - at < 2 * run ? count - at : 2 * run;
-            merge(&s, to + at * item_bytes, from + at * item_bytes, middle, end);
+            merge_runs(&s, to + at * item_bytes, from + at * item_bytes, middle, end);
         }
         from = to;
         to = swap;

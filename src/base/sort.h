@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stable sort whose cost does not depend on the input and whose memory the caller gives (libc's
- * qsort allocates behind the env's back, and is quadratic where it does not). */
+/* A stable sort in O(n log n) with memory of the caller.  libc's qsort allocates without the env,
+ * or is quadratic without an allocation. */
 #ifndef HFN_BASE_SORT_H
 #define HFN_BASE_SORT_H
 
@@ -9,13 +9,13 @@
 /* Does a come before b? */
 typedef bool (*hfn_before_fn)(const void *a, const void *b);
 
-/* Sorts items; room is as large as items.  Returns items or room, whichever holds the result (the
- * other holds rubbish). */
+/* Sort items with the help of room, which is as large.  Returns items or room, whichever has the
+ * result; the contents of the other are unspecified. */
 void *hfn_sort_items(void *items, void *room, size_t count, size_t item_bytes,
                      hfn_before_fn before);
 
-/* Sorts the first count items of an array of env's memory (hfn_grow_array's); *items may move.  Nothing is
- * asked of env where they are in order already.  False, and *items as it was, if there is no memory. */
+/* Sort the first count items of an array that hfn_grow_array allocated; *items may move.  Nothing
+ * is allocated if they are already in order.  False without memory; *items is then unchanged. */
 bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t count,
                     size_t item_bytes, hfn_before_fn before);
 

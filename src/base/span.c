@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checked reads of untrusted bytes: a read lies wholly inside the span or does not happen. All
- * sums are written as `size <= s.size - offset`, which cannot wrap. */
+/* Checked reads of untrusted bytes: a read that is not completely inside the span fails.  Bounds
+ * are checked as `size <= s.size - offset`, which cannot overflow. */
 #include "base/span.h"
 
 #include "base/compiler.h"
@@ -114,7 +114,7 @@ const char *hfn_span_name(hfn_span string_table, uint64_t offset)
     return offset < string_table.size ? (const char *)string_table.data + offset : NULL;
 }
 
-/* Collects the 7-bit groups; *bits is how many were read.  DWARF 5, 7.6. */
+/* Combine the 7-bit groups; *bits receives the number of bits read.  DWARF 5, 7.6. */
 static bool read_leb(hfn_span s, uint64_t *offset, uint64_t *value, uint32_t *bits, uint8_t *last)
 {
     uint64_t at = *offset;

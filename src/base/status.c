@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Statuses, the caller's error struct, the log, and the rule for sized structs: a caller compiled
- * against an older or a newer header is served as far as both sides understand each other. */
+/* Statuses, the caller's error struct, the log, and sized structs, by which callers compiled
+ * against older and newer headers can be served. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -36,7 +36,7 @@ const char *hotfn_get_version(void)
     return HOTFN_VERSION;
 }
 
-/* The end of a path says more than its beginning. */
+/* Copy text, or its end if it is too long: the end of a path is more specific than its begin. */
 static void copy_tail(char *out, size_t out_bytes, const char *text)
 {
     size_t length = strlen(text);
@@ -89,10 +89,11 @@ void hfn_log_message(const hotfn_env *env, int32_t level, const char *format, ..
     env->log_fn(env->log_user, level, text);
 }
 
-/* No struct of any version is larger: a size beyond it was never set, and nothing is read by it. */
-#define LARGEST_STRUCT_BYTES 4096u
+/* No struct of any version is larger; a greater size is uninitialised, and must not be used to
+ * read. */
+#define MAX_STRUCT_BYTES 4096u
 
-static uint32_t size_of(const void *sized)
+static uint32_t read_size(const void *sized)
 {
     uint32_t size;
 
@@ -100,34 +101,34 @@ static uint32_t size_of(const void *sized)
     return size;
 }
 
-bool hfn_copy_options(void *ours, uint32_t our_bytes, const void *in)
+bool hfn_copy_options(void *known, uint32_t known_bytes, const void *in)
 {
-    uint32_t theirs = in ? size_of(in) : our_bytes;
+    uint32_t caller_bytes = in ? read_size(in) : known_bytes;
 
-    if (theirs < sizeof theirs || theirs > LARGEST_STRUCT_BYTES) {
+    if (caller_bytes < sizeof caller_bytes || caller_bytes > MAX_STRUCT_BYTES) {
         return false;
     }
-    for (uint32_t i = our_bytes; i < theirs; i++) {
+    for (uint32_t i = known_bytes; i < caller_bytes; i++) {
         if (((const uint8_t *)in)[i] != 0) {
             return false;
         }
     }
-    memset(ours, 0, our_bytes);
+    memset(known, 0, known_bytes);
     if (in) {
-        memcpy(ours, in, theirs < our_bytes ? theirs : our_bytes);
+        memcpy(known, in, caller_bytes < known_bytes ? caller_bytes : known_bytes);
     }
-    memcpy(ours, &our_bytes, sizeof our_bytes);
+    memcpy(known, &known_bytes, sizeof known_bytes);
     return true;
 }
 
-bool hfn_copy_out(void *out, const void *ours, uint32_t our_bytes)
+bool hfn_copy_out(void *out, const void *known, uint32_t known_bytes)
 {
-    uint32_t theirs = out ? size_of(out) : 0;
+    uint32_t caller_bytes = out ? read_size(out) : 0;
 
-    if (theirs < sizeof theirs || theirs > our_bytes) {
+    if (caller_bytes < sizeof caller_bytes || caller_bytes > known_bytes) {
         return false;
     }
-    memcpy((uint8_t *)out + sizeof theirs, (const uint8_t *)ours + sizeof theirs,
-           theirs - sizeof theirs);
+    memcpy((uint8_t *)out + sizeof caller_bytes, (const uint8_t *)known + sizeof caller_bytes,
+           caller_bytes - sizeof caller_bytes);
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8 is checked in one place: names in files may be any bytes, and JSON and terminals accept
- * valid sequences only. */
+/* Validation of UTF-8: names in files may be any bytes, while JSON and terminals accept only valid
+ * sequences. */
 #include "base/utf8.h"
 
 size_t hfn_utf8_length(const unsigned char *s)

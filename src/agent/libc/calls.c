@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library's calls of the system that the agent makes, its own (text.c says why), with an errno of its
- * own: the target's is never touched. */
+/* The agent's own system calls under their C library names (text.c has the reason), with a separate
+ * errno: the target's errno is never changed. */
 #include "os/linux/raw.h"
 
 #include <elf.h>
@@ -34,7 +34,7 @@ static long answer(long got)
     return got;
 }
 
-/* What a caller may tell: texts of the C library are in its locales. */
+/* Texts for the errors that users can act on; those of the C library depend on its locales. */
 char *strerror(int error)
 {
     static char other[32];
@@ -124,7 +124,7 @@ int fstat(int fd, struct stat *out)
     return stat_at(fd, "", out, AT_EMPTY_PATH);
 }
 
-/* The kernel follows all links as it opens the file, and tells where it came out. */
+/* The kernel follows all links when it opens the file; /proc/self/fd then has the final path. */
 char *realpath(const char *path, char *to)
 {
     char link[32];
@@ -176,7 +176,8 @@ int madvise(void *at, size_t count, int advice)
     return (int)answer(hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
 }
 
-/* The agent's memory is that of hotfn_env_own_memory; these stand behind the library's default. */
+/* The agent allocates by hotfn_env_own_memory; the library's default allocator only needs to
+ * link. */
 void *realloc(void *memory, size_t count)
 {
     (void)memory;
@@ -221,7 +222,7 @@ int clock_gettime(clockid_t clock, struct timespec *out)
 
 static const ElfW(auxv_t) * auxiliary;
 
-/* Behind the environment; before anybody shortens that. */
+/* The auxiliary vector follows the environment; read it before the environment is shortened. */
 __attribute__((constructor(101))) static void find_auxiliary(int argc, char **argv, char **envp)
 {
     (void)argc, (void)argv;

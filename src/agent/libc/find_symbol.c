@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* dlsym(RTLD_NEXT, name) of the agent, its own: the loader's takes its lock and may allocate, and a target may
- * have a dlsym of its own.  It walks the loader's list of modules behind ours, and their hash tables (System V
- * gABI ch. 5, 'Hash Table'; of DT_GNU_HASH the GNU linker's own source is the description). */
+/* The agent's own dlsym(RTLD_NEXT, name): the loader's takes a lock and may allocate, and the
+ * target may define another dlsym.  It searches the modules behind the agent in the loader's list
+ * by their hash tables (System V gABI ch. 5, 'Hash Table'; DT_GNU_HASH is described only by the GNU
+ * linker's source). */
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -14,7 +15,7 @@ typedef struct tables {
     const uint32_t *gnu, *sysv;
 } tables;
 
-/* The loader has made addresses of them, but in what it may not write to. */
+/* The loader has relocated the entry, unless the dynamic section is read-only. */
 static const void *place(const struct link_map *map, const ElfW(Dyn) * entry)
 {
     ElfW(Addr) at = entry->d_un.d_ptr;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's own printf family: %d %i %u %x %c %s %%, with flags 0 and -, width, precision (for %s only), * and the sizes l, ll and z. */
+/* The agent's own printf family: %d %i %u %x %c %s %%, with flags 0 and -, width, precision (for %s
+ * only), and the sizes l, ll and z. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +10,7 @@
 
 typedef struct output {
     char *to;
-    size_t room, length; /* length: of all, also of what had no room */
+    size_t room, length; /* length: of the whole output, including bytes that did not fit */
 } output;
 
 typedef struct conversion {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The C library's functions on memory and text that the agent needs, its own: the loader would bind the
- * agent's calls to whatever the target, or a sanitizer in it, has by these names, and its constructors have
- * not run.  Hidden, so that the linker binds all of the agent to these. */
+/* The agent's own memory and string functions under their C library names: the loader would bind
+ * the agent's calls to definitions in the target or in a sanitizer, whose constructors have not run
+ * yet. They are hidden, so that the linker binds all calls of the agent to them. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Eight bytes anywhere, of anything. */
+/* Eight bytes of any type at any alignment. */
 typedef struct word {
     uint64_t bytes;
 } __attribute__((packed, may_alias)) word;
@@ -69,7 +69,7 @@ int memcmp(const void *a, const void *b, size_t count)
     return 0;
 }
 
-/* What clang makes of memcmp where only equality counts. */
+/* clang replaces memcmp by bcmp if only equality is tested. */
 int bcmp(const void *a, const void *b, size_t count)
 {
     return memcmp(a, b, count);
@@ -97,19 +97,19 @@ size_t strlen(const char *text)
     return (size_t)(end - text);
 }
 
-size_t strnlen(const char *text, size_t most)
+size_t strnlen(const char *text, size_t max)
 {
     size_t length = 0;
 
-    while (length < most && text[length]) {
+    while (length < max && text[length]) {
         length++;
     }
     return length;
 }
 
-int strncmp(const char *a, const char *b, size_t most)
+int strncmp(const char *a, const char *b, size_t max)
 {
-    for (; most > 0; most--, a++, b++) {
+    for (; max > 0; max--, a++, b++) {
         if (*a != *b || *a == 0) {
             return (unsigned char)*a - (unsigned char)*b;
         }

@@ -210,7 +210,7 @@ static uint32_t jumped_from(hfn_time_state *t, const uintptr_t *place)
     const hfn_open_call *top =
         hfn_time_log_of(t) + depth - 1; /* there is one in front of the first */
 
-    return depth <= HFN_LOG_CAPACITY && top->frame - above <= HFN_BELOW_FRAME_MOST &&
+    return depth <= HFN_LOG_CAPACITY && top->frame - above <= HFN_MAX_BELOW_FRAME &&
                    hfn_call_slot(top->how) + 1 == t->current
                ? hfn_call_slot(top->how)
                : UINT32_MAX;

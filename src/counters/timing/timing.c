@@ -392,7 +392,7 @@ enum { LOOK_BACK = 256, LEAST_ADDRESS = 65536 };
 /* The frame of the open call whose stub's stack pointer is `at`: between the two may be arguments. */
 static bool stands_over(uint64_t frame, uint64_t at)
 {
-    return frame - at <= HFN_BELOW_FRAME_MOST;
+    return frame - at <= HFN_MAX_BELOW_FRAME;
 }
 
 static uint64_t find_in_log(const hfn_time_state *t, const hfn_open_call *log, uint64_t at)

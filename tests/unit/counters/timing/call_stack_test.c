@@ -753,7 +753,7 @@ static void a_sampled_call_that_was_jumped_to_has_who_jumped_as_caller(void)
     struct {
         hfn_time_frame inner;
         uintptr_t back; /* into the outer one's stub: no function's code */
-        hfn_time_frame outer[1 + HFN_BELOW_FRAME_MOST / sizeof(hfn_time_frame) + 1];
+        hfn_time_frame outer[1 + HFN_MAX_BELOW_FRAME / sizeof(hfn_time_frame) + 1];
     } stack = { .back = 1015 };
     const size_t far = sizeof stack.outer / sizeof *stack.outer - 1;
     const size_t places[] = { 0, far };
