@@ -56,7 +56,7 @@ static void finish_stop(bool disables, uint32_t clock, uint64_t stopped_at, bool
     if (disables && failed) {
         hfn_timing_go_on(clock);
     } else if (disables) {
-        hfn_timing_tell_stop(stopped_at);
+        hfn_timing_record_stop(stopped_at);
     }
 }
 

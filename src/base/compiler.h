@@ -125,7 +125,8 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
 
     if (HFN_UNLIKELY(words->high != high)) {
         if ((int32_t)(high - words->high) < 0) {
-            return; /* a handler stored a later tick: with this low word it would be 2^32 ticks off */
+            /* a handler stored a later tick: this low word would put it 2^32 ticks off */
+            return;
         }
         words->high = high; /* until the low word is stored, the tick lies in the future */
     }

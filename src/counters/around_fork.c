@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Around fork(): behind it two processes go on with one row pointer, and one row must not have two
- * writers.  So the forking thread counts into a private row meanwhile.  The system wipes that row in
- * the child at the very moment of the fork (MADV_WIPEONFORK): what the parent finds in it is the
- * parent's, what the child finds is the child's, to the last call. */
+/* Rows around fork(): after it, two processes have the same row pointer, but a row must have only
+ * one writer.  So the forking thread counts into a private row during the fork.  The system clears
+ * that row in the child at the fork (MADV_WIPEONFORK), so that the parent finds exactly the
+ * parent's calls in it, and the child the child's. */
 #include "base/compiler.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
@@ -10,11 +10,12 @@
 
 #include <stddef.h>
 
-/* The private mapping: a page for this, which the child keeps, then the row, which it finds wiped. */
+/* The private mapping: a page with this struct, which the child inherits, then the row, which is
+ * cleared in the child. */
 typedef struct private_row {
     uint8_t *before; /* the thread's pointer before the fork    */
     uint64_t row_bytes;
-    uint64_t wiped; /* 0: the child must not trust the row     */
+    uint64_t wiped; /* 0: the row is not cleared in the child  */
 } private_row;
 
 #define PREFIX_BYTES 4096u
@@ -36,7 +37,7 @@ static uint32_t slots_used(void)
     return used > 0 && used < hfn_rows.slot_capacity ? used : hfn_rows.slot_capacity;
 }
 
-/* A signal handler may count in `to` between any two instructions, so each addition is one. */
+/* A signal handler may count in `to` between any two instructions, so each addition is atomic. */
 static void add_row(uint8_t *to, const uint8_t *from)
 {
     uint64_t *sums = (uint64_t *)(void *)to;
@@ -53,7 +54,7 @@ static void add_row(uint8_t *to, const uint8_t *from)
     }
 }
 
-static void drop(uint8_t *row)
+static void unmap_private_row(uint8_t *row)
 {
     hfn_rows_unmap(prefix_of(row), PREFIX_BYTES + prefix_of(row)->row_bytes);
 }
@@ -62,7 +63,7 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
     hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    hfn_waiting_call *suspended = hfn_time_limbo_of(t);
     const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
     const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
     const hfn_open_call *calls = (const void *)logs;
@@ -75,7 +76,7 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
         log[i].frame = 0;
     }
     for (uint32_t i = 0; i < f->limbo_count; i++) {
-        limbo[i] = waiting[i];
+        suspended[i] = waiting[i];
     }
     t->last_tick = f->last_tick;
     t->depth = f->depth;
@@ -98,7 +99,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     if (!c || !hfn_rows.header) {
         return;
     }
-    if (!before) { /* so that no call behind the fork has to find a row first */
+    if (!before) { /* so that no call after the fork has to claim a row */
         before = hfn_thread_row_claim();
     }
     if (before == hfn_rows.discard) {
@@ -106,7 +107,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     }
     mapping = hfn_rows_map(PREFIX_BYTES + (uint64_t)hfn_rows.row_bytes);
     if (!mapping) {
-        return; /* then parent and child may lose calls that they make at the same time */
+        return; /* concurrent calls of parent and child may then be lost */
     }
     prefix = (private_row *)(void *)mapping;
     prefix->before = before;
@@ -128,10 +129,10 @@ void hotfn_counters_fork_parent(hotfn_counters *c)
     }
     hfn_thread_row = prefix_of(row)->before;
     add_row(hfn_thread_row, row);
-    if (hfn_time_is_on()) { /* what began before may have ended meanwhile */
+    if (hfn_time_is_on()) { /* calls that began before the fork may have ended during it */
         hfn_time_move(hfn_thread_row, row);
     }
-    drop(row);
+    unmap_private_row(row);
 }
 
 void hotfn_counters_fork_child(hotfn_counters *c)
@@ -143,7 +144,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
     }
     hfn_rows_identify_process(true);
     hfn_rows
-        .generation++; /* whoever paused before the fork must not resume with the parent's row */
+        .generation++; /* a thread paused before the fork must not resume with the parent's row */
     if (row == hfn_rows.discard) {
         return;
     }
@@ -158,5 +159,5 @@ void hotfn_counters_fork_child(hotfn_counters *c)
     if (prefix_of(row)->wiped) {
         add_row(hfn_thread_row, row);
     }
-    drop(row);
+    unmap_private_row(row);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows and the system: mappings, the process's identity, and other threads' row pointers.  Part of it
- * runs inside fork() of a program whose libc may be hooked, so it uses os/hot_path.h alone. */
+/* The system calls for rows: mappings, the process's identity, and other threads' row pointers.
+ * Some run inside fork() of a program whose libc may be hooked, so this file uses only
+ * os/hot_path.h. */
 #include "counters/rows.h"
 #include "counters/thread_row.h"
 #include "os/hot_path.h"
@@ -38,7 +39,7 @@ static uint32_t make_process_number(uint32_t pid)
 
 /* A child that sees its parent under the parent's own number is in the same namespace; one in a new
  * namespace sees 0. */
-static bool is_beside_parent(void)
+static bool is_in_parents_namespace(void)
 {
     return hfn_rows.pid_namespace != 0 && hfn_os_hot_parent_id() == hfn_rows.pid;
 }
@@ -50,15 +51,15 @@ void hfn_rows_identify_process(bool is_new)
     if (!is_new && hfn_rows.process != 0 && hfn_rows.pid == pid) {
         return; /* a later set of the same process: its threads find their rows again */
     }
-    if (!is_new || !is_beside_parent()) {
+    if (!is_new || !is_in_parents_namespace()) {
         hfn_rows.pid_namespace = hfn_os_hot_process_namespace();
     }
     hfn_rows.process = make_process_number(pid);
     hfn_rows.pid = pid;
 }
 
-/* ---- Other threads' pointers.  A thread that ended has returned its memory; memory that was used for
- * something else since does not hold a row's address. */
+/* ---- Other threads' pointers.  A thread that ended has returned its memory; memory that was used
+ * for something else since does not hold a row's address. */
 
 void hfn_rows_forget_threads(void)
 {

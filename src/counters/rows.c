@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: created over memory of the caller or its own, summed, paused, destroyed.
- * thread_row.c has a thread's first hooked call, around_fork.c the fork handlers. */
+/* Creates, sums, pauses and destroys the process's set of rows, over memory of the caller or its
+ * own. thread_row.c handles a thread's first hooked call, around_fork.c the fork handlers. */
 #include "counters/rows.h"
 
 #include "base/memory.h"
@@ -32,8 +32,8 @@ static uint64_t page_round(uint64_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Map header, cells and rows together.  Where address space is scarce the number of rows is halved until
- * the mapping succeeds. */
+/* Map header, cells and rows together.  Where address space is scarce the number of rows is halved
+ * until the mapping succeeds. */
 static bool map_memory(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_capacity)
 {
     uint64_t row_bytes = page_round((uint64_t)slot_capacity * sizeof(uint64_t));
@@ -70,8 +70,8 @@ static bool is_memory_valid(const hfn_row_memory *m)
            (uintptr_t)m->rows % hfn_os_page_bytes() == 0;
 }
 
-/* A discard row is never unmapped, because a thread may still count into it.  A set with longer rows
- * gets a new discard row. */
+/* A discard row is never unmapped, because a thread may still count into it.  A set with longer
+ * rows gets a new discard row. */
 static bool ensure_discard_row(uint64_t byte_count)
 {
     uint8_t *fresh;
@@ -90,7 +90,7 @@ static bool ensure_discard_row(uint64_t byte_count)
 
 /* ---- The set. */
 
-static void activate(hotfn_counters *c)
+static void activate_counters(hotfn_counters *c)
 {
     const hfn_row_memory *m = &c->memory;
 
@@ -160,9 +160,9 @@ static void free_counters(hotfn_counters *c)
     hfn_free_memory(&env, c, sizeof *c);
 }
 
-static hotfn_status create(hotfn_counters **out, const hfn_row_memory *memory,
-                           uint32_t slot_capacity, uint32_t thread_capacity, const hotfn_env *env,
-                           hotfn_error *err)
+static hotfn_status create_counters(hotfn_counters **out, const hfn_row_memory *memory,
+                                    uint32_t slot_capacity, uint32_t thread_capacity,
+                                    const hotfn_env *env, hotfn_error *err)
 {
     hotfn_env filled = hfn_env_fill(env);
     hotfn_status status;
@@ -187,7 +187,7 @@ static hotfn_status create(hotfn_counters **out, const hfn_row_memory *memory,
         free_counters(c);
         return status;
     }
-    activate(c);
+    activate_counters(c);
     *out = c;
     return HOTFN_OK;
 }
@@ -198,13 +198,13 @@ hotfn_status hotfn_counters_create(hotfn_counters **out, uint32_t slot_capacity,
     if (!out) {
         return hfn_report_null(err, __func__);
     }
-    return create(out, NULL, slot_capacity, thread_capacity, env, err);
+    return create_counters(out, NULL, slot_capacity, thread_capacity, env, err);
 }
 
 hotfn_status hfn_counters_create_in(hotfn_counters **out, const hfn_row_memory *memory,
                                     const hotfn_env *env, hotfn_error *err)
 {
-    return create(out, memory, 0, 0, env, err);
+    return create_counters(out, memory, 0, 0, env, err);
 }
 
 void hotfn_counters_destroy(hotfn_counters *c)
@@ -273,8 +273,9 @@ hotfn_status hotfn_counters_sum(const hotfn_counters *c, uint32_t first_slot, ui
     return HOTFN_OK;
 }
 
-/* ---- Pause and resume.  The token is the thread's row pointer with the generation of the set in its low
- * bits: a thread that pauses under one set and resumes under another must not get its old row back. */
+/* ---- Pause and resume.  The token is the thread's row pointer with the generation of the set in
+ * its low bits: a thread that pauses under one set and resumes under another must not get its old
+ * row back. */
 
 void *hotfn_counters_pause(void)
 {

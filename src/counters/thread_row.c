@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: a thread's first hooked call.  It runs on the thread's own stack at any instruction that
- * is a function's entry, also in a signal handler and inside of this very function: no libc, no lock,
- * no vector register (the build says -mgeneral-regs-only), little stack.
+/* HOT PATH: a thread's first hooked call.  It runs on the thread's stack at the entry of any
+ * function, also in a signal handler and nested inside itself: no libc, no lock, no vector register
+ * (-mgeneral-regs-only), little stack.
  *
- * A row belongs to who wrote its tid into the row's cell by compare-and-swap.  A row whose owner is
- * dead is taken over before a new one is begun.  A thread may come to own two rows (a signal handler
- * between claim and use): both are summed, so nothing is lost by it. */
+ * A thread owns a row when it has written its tid into the row's cell by compare-and-swap.  A row
+ * whose owner is dead is taken over before a new one is used.  A thread may own two rows (a signal
+ * handler between claim and use); both are summed, so that no call is lost. */
 #include "counters/thread_row.h"
 
 #include "counters/timing/call_stack.h"
@@ -23,10 +23,10 @@ typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thre
 typedef struct claimer {
     uint32_t tid, pid;
     uint32_t process,
-        pid_namespace; /* 0: the child of a raw fork or vfork; others cannot judge it */
+        pid_namespace; /* 0: child of a raw fork or vfork; others cannot detect its end */
 } claimer;
 
-static claimer who_am_i(void)
+static claimer identify_claimer(void)
 {
     claimer me = { 0, 0, 0, 0 };
 
@@ -63,8 +63,8 @@ static bool owner_is_gone(const hfn_thread_cell *cell, uint32_t tid, const claim
            cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
 }
 
-/* The cell is ours and marked busy: say who we are, then publish the owner. */
-static void sign(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
+/* The cell is marked busy for this thread: fill it, then publish the owner. */
+static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
     if (thread_count == 1) {
         cell->start_ns = hfn_os_hot_wall_ns();
@@ -77,11 +77,12 @@ static void sign(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count
     cell->pid_namespace = me->pid_namespace;
     cell->row_variable = (uint64_t)(uintptr_t)&hfn_thread_row;
     hfn_os_hot_thread_name(cell->name);
-    /* pairs with the acquire load in take_over: who sees this owner sees its pid too */
+    /* pairs with the acquire load in take_over: a thread that reads this owner also reads its
+     * pid */
     __atomic_store_n(owner_of(cell), owner_value(me->tid, thread_count), __ATOMIC_RELEASE);
 }
 
-/* Look at `tries` cells; the index of one that is ours now, or NO_ROW. */
+/* Try to take over one of the next `tries` cells; returns its index, or NO_ROW. */
 static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries)
 {
     uint32_t first = __atomic_fetch_add(&hfn_rows.next_try, tries, __ATOMIC_RELAXED);
@@ -92,13 +93,13 @@ static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries
         uint64_t owner = __atomic_load_n(owner_of(cell), __ATOMIC_ACQUIRE);
         uint32_t count = (uint32_t)(owner >> 32);
 
-        /* The count makes each owner's word unlike all earlier ones: a row that changed hands
-         * behind our back is not taken from its new owner. */
+        /* The count makes each owner's word unlike all earlier ones: a row that another
+         * thread has just taken over is not taken from its new owner. */
         if (owner_is_gone(cell, (uint32_t)owner, me, cells_used) &&
             __atomic_compare_exchange_n(owner_of(cell), &owner,
                                         owner_value(HFN_TID_BUSY, count + 1), false,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            sign(cell, me, count + 1);
+            sign_cell(cell, me, count + 1);
             return index;
         }
     }
@@ -115,7 +116,7 @@ static uint32_t begin_new(const claimer *me)
         }
     } while (!__atomic_compare_exchange_n(&hfn_rows.header->cells_used, &used, used + 1, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    sign(&hfn_rows.cells[used], me, 1);
+    sign_cell(&hfn_rows.cells[used], me, 1);
     return used;
 }
 
@@ -131,10 +132,10 @@ uint8_t *hfn_thread_row_claim(void)
     claimer me;
     uint32_t index = NO_ROW, used;
 
-    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) { /* pairs with activate in rows.c */
+    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) { /* pairs with activate_counters */
         return hfn_rows.discard;
     }
-    me = who_am_i();
+    me = identify_claimer();
     used = cells_in_use();
     if (used > 0 && me.process != 0) {
         index = take_over(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);

@@ -10,8 +10,8 @@
 uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
                          uint64_t range_bytes);
 
-/* The unmapped ranges that overlap [begin, end), at most capacity of them, by rising address.  Other
- * threads may map something there at any time. */
+/* The unmapped ranges that overlap [begin, end), at most capacity of them, by rising address.
+ * Other threads may map something there at any time. */
 typedef struct hfn_os_gap {
     uint64_t begin, end;
 } hfn_os_gap;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: open, read, write, lock, identify and replace them.  Every call repeats what an interruption
- * cut short, and reports errors by its result. */
+/* Files: open, read, write, lock, identify and replace them.  Every call repeats what an
+ * interruption cut short, and reports errors by its result. */
 #ifndef HFN_OS_FILES_H
 #define HFN_OS_FILES_H
 
@@ -60,7 +60,8 @@ hfn_os_error hfn_os_get_file_info(hfn_os_file file, hfn_os_file_info *out);
 hfn_os_error hfn_os_get_path_info(const char *path, hfn_os_file_info *out);
 /* Of the path itself, which may be a link. */
 hfn_os_error hfn_os_get_link_info(const char *path, hfn_os_file_info *out);
-/* The absolute path without links, into capacity bytes; false if it does not exist or does not fit. */
+/* The absolute path without links, into capacity bytes; false if it does not exist or does not
+ * fit. */
 bool hfn_os_resolve_path(const char *path, char *out, size_t capacity);
 
 /* A path by which this process can open the file once more, into capacity bytes; also for shared
@@ -91,8 +92,8 @@ hfn_os_error hfn_os_save_file(const char *path, const void *bytes, uint64_t byte
 /* Contents reach the disk. */
 hfn_os_error hfn_os_sync_file(hfn_os_file file);
 
-/* Between hold and release, a write past the user's limit on file sizes fails in this thread; it does
- * not end the process. */
+/* Between hold and release, a write past the user's limit on file sizes fails in this thread; it
+ * does not end the process. */
 typedef struct hfn_os_size_limit {
     uint64_t state[40];
 } hfn_os_size_limit;
@@ -112,7 +113,8 @@ void hfn_os_unlock_file(hfn_os_file file);
 /* A new symbolic link at path that leads to target. */
 hfn_os_error hfn_os_create_link(const char *target, const char *path);
 hfn_os_error hfn_os_remove_file(const char *path);
-/* Whoever opens `to` meanwhile gets the old file or the new one, whole. */
+/* Atomic: an open of `to` at the same time gets either the complete old file or the complete new
+ * one. */
 hfn_os_error hfn_os_replace_file(const char *from, const char *to);
 /* A new file beside path for hfn_os_replace_file, and its name, which takes up to strlen(path) + 32
  * bytes. */

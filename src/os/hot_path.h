@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: what may be asked of the system inside a thread of the program, at any instruction, also
- * in a signal handler and around fork().  No call uses libc, a lock, errno or a vector register. */
+/* HOT PATH: what may be asked of the system inside a thread of the program, at any instruction,
+ * also in a signal handler and around fork().  No call uses libc, a lock, errno or a vector
+ * register. */
 #ifndef HFN_OS_HOT_PATH_H
 #define HFN_OS_HOT_PATH_H
 
@@ -24,7 +25,8 @@ void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end);
 uint64_t hfn_os_hot_wall_ns(void);
 uint64_t hfn_os_hot_monotonic_ns(void);
 
-/* Pages of zeros without a reservation of memory, left out of dumps; NULL if there is no room. */
+/* Pages of zeros without a reservation of memory, excluded from dumps; NULL without address
+ * space. */
 void *hfn_os_hot_map_pages(uint64_t byte_count);
 void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count);
 /* The pages read as zeros again. */

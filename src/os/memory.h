@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of this process: pages from the system, files and shared memory mapped into it.  Pages near
- * code, and executable ones, are in os/code_memory.h. */
+/* Memory of this process: pages from the system, files and shared memory mapped into it.  Pages
+ * near code, and executable ones, are in os/code_memory.h. */
 #ifndef HFN_OS_MEMORY_H
 #define HFN_OS_MEMORY_H
 
@@ -9,7 +9,8 @@
 /* The smallest unit that is mapped. */
 uint64_t hfn_os_page_bytes(void);
 
-/* Private pages of zeros, which use memory when they are first written; NULL if there is no room. */
+/* Private pages of zeros, which use memory when they are first written; NULL if there is no
+ * room. */
 void *hfn_os_map_pages(uint64_t byte_count);
 /* The same at exactly this address; false if something is mapped there. */
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
@@ -35,7 +36,7 @@ hfn_os_error hfn_os_map_file(void **out, hfn_os_file file, uint64_t offset, uint
 
 /* Memory of byte_count bytes that processes share by passing the file on; name is for diagnosis. */
 hfn_os_error hfn_os_create_shared(hfn_os_file *out, const char *name, uint64_t byte_count);
-/* Nobody can change its size any more, so that no access to it can fail. */
+/* Fix its size for all processes, so that no access to it can fail. */
 hfn_os_error hfn_os_seal_shared(hfn_os_file file);
 bool hfn_os_is_sealed(hfn_os_file file);
 /* Does this process map shared memory of that name? */

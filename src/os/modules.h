@@ -15,8 +15,9 @@ typedef struct hfn_os_module {
     bool is_main;
 } hfn_os_module;
 
-/* Calls visit for each loaded module, the program first, until it returns false.  Takes no lock: only
- * a thread inside the loader, or one that nobody races, sees a consistent list. */
+/* Calls visit for each loaded module, the program first, until it returns false.  Takes no lock:
+ * the list is consistent only for a thread inside the loader, or while no other thread loads
+ * modules. */
 typedef bool (*hfn_os_module_fn)(void *user, const hfn_os_module *module);
 void hfn_os_each_module(hfn_os_module_fn visit, void *user);
 
@@ -34,8 +35,8 @@ bool hfn_os_module_list_is_complete(void);
 
 /* Never unload the module that holds this address. */
 void hfn_os_keep_module_loaded(const void *address);
-/* The address of a symbol of a shared library, which is loaded for good if it was not; 0 if either is
- * missing. */
+/* The address of a symbol of a shared library, which is loaded for good if it was not; 0 if either
+ * is missing. */
 uint64_t hfn_os_find_symbol(const char *library, const char *symbol);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The contract of an operating system.  Each folder of src/os implements all of these headers under
- * the same file names: linux/, and none/, which fails every call and proves that nothing else in src/
- * needs a system.  Nothing here names a type, number or header of one system; what only one system has
- * stays in its folder.
+ * the same file names: linux/, and none/, which fails every call and proves that nothing else in
+ * src/ needs a system.  Nothing here names a type, number or header of one system; what only one
+ * system has stays in its folder.
  *
  *   error.h        errors as numbers and texts
  *   files.h        open, read, write, lock, identify, replace

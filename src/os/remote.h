@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Another process of this user, changed from outside while it runs: all of its threads are stopped for
- * a moment, wherever they are, and then continue as if nothing had happened.  One thread of the caller
- * makes all calls for one hfn_remote:
+ * Another process of this user, changed from outside while it runs: all of its threads are stopped
+ * for a moment, wherever they are, and then continue as if nothing had happened.  One thread of the
+ * caller makes all calls for one hfn_remote:
  *
  *   open -> stop -> is_inside, read, write -> resume -> close      repeated
  *   finish                                                         once
@@ -47,16 +47,17 @@ bool hfn_os_remote_read(const hfn_remote *remote, uint64_t address, void *out, u
 bool hfn_os_remote_write(const hfn_remote *remote, uint64_t address, const void *bytes,
                          uint32_t byte_count);
 
-/* Stop all of its threads; hfn_os_is_timeout if one did not stop in time.  hfn_os_remote_resume must
- * follow, also after an error. */
+/* Stop all of its threads; hfn_os_is_timeout if one did not stop in time.  hfn_os_remote_resume
+ * must follow, also after an error. */
 hfn_os_error hfn_os_remote_stop(hfn_remote *remote, uint64_t timeout_ns);
 /* Is a stopped thread inside one of the ranges, or will it return into one?  True in doubt. */
 bool hfn_os_remote_is_inside(const hfn_remote *remote, const hfn_remote_range *ranges,
                              uint32_t range_count);
-/* How long a thread has been stopped, without the time that the calling thread waited for a processor:
- * that delay belongs to the machine's load.  0: none is stopped. */
+/* How long a thread has been stopped, without the time that the calling thread waited for a
+ * processor: that delay belongs to the machine's load.  0: none is stopped. */
 uint64_t hfn_os_remote_get_stopped_ns(const hfn_remote *remote);
-/* Let all continue.  False: a thread that did not stop in time is still attached; call again later. */
+/* Let all continue.  False: a thread that did not stop in time is still attached; call again
+ * later. */
 bool hfn_os_remote_resume(hfn_remote *remote);
 /* Free what the calls allocated. */
 void hfn_os_remote_finish(hfn_remote *remote);

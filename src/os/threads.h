@@ -28,8 +28,9 @@ bool hfn_os_sync_core(void);
 /*
  * Stop all other threads of the process, wherever they are.  `adjust` receives the address at which
  * each will continue, also those inside handlers that interrupted it, and returns a new one or the
- * same; then `work` runs and all threads continue.  Both run while other threads may hold any lock, so
- * neither may allocate.  False if a thread did not stop within timeout_ns: then `work` did not run.
+ * same; then `work` runs and all threads continue.  Both run while other threads may hold any lock,
+ * so neither may allocate.  False if a thread did not stop within timeout_ns: then `work` did not
+ * run.
  */
 typedef uint64_t (*hfn_adjust_pc_fn)(void *user, uint64_t pc);
 typedef void (*hfn_quiesced_fn)(void *user);

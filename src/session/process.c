@@ -156,7 +156,7 @@ static void stop_clock_if_unsafe(hfn_process *p, const hfn_loaded_module *m)
         return;
     }
     hfn_timing_stop_clock(&stopped_at);
-    hfn_timing_tell_stop(stopped_at);
+    hfn_timing_record_stop(stopped_at);
     hotfn_live_get_module(p->live, m->live_module, &known);
     snprintf(note, sizeof note,
              "nothing is timed: its system call at +0x%" PRIx32 " may disable the TSC",

@@ -352,7 +352,7 @@ uint32_t hfn_timing_stop_clock(uint64_t *at)
 }
 
 /* Relaxed: one word, that of the first to tell. */
-void hfn_timing_tell_stop(uint64_t at)
+void hfn_timing_record_stop(uint64_t at)
 {
     uint64_t none = 0;
 

@@ -16,7 +16,7 @@ void hfn_timing_end_rows(uint64_t now);
  * now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it kept the right; else the record
  * is to be told *at, where it was. */
 uint32_t hfn_timing_stop_clock(uint64_t *at);
-void hfn_timing_tell_stop(uint64_t at);
+void hfn_timing_record_stop(uint64_t at);
 void hfn_timing_go_on(uint32_t clock);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {

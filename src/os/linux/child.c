@@ -131,7 +131,7 @@ static int spawn_child(pid_t *pid, const hfn_os_child_options *o, const char **e
     return error;
 }
 
-/* The signals are blocked until they can be passed on: one that arrives meanwhile stays pending. */
+/* The signals are blocked until they can be passed on: an early signal stays pending. */
 static int spawn_with_signals(hfn_os_child *child, const hfn_os_child_options *o,
                               const char **environment)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks: wall time for records, monotonic time for waiting and measuring, and whether the processor's
- * own counter may stand for one. */
+/* Clocks: wall time for records, monotonic time for waiting and measuring, and whether the
+ * processor's counter can be used as a clock. */
 #include "os/os.h"
 
 #include "os/linux/raw.h"
@@ -61,8 +61,8 @@ static bool processor_says_so(void)
 #endif
 }
 
-/* Linux gives the TSC up ("hpet", "acpi_pm") when it sees it go wrong.  kvm-clock and Hyper-V's are
- * TSCs with an offset. */
+/* Linux replaces the TSC (by "hpet" or "acpi_pm") when it detects an error in it.  kvm-clock and
+ * Hyper-V's are TSCs with an offset. */
 static bool system_agrees(void)
 {
     char name[32] = "";

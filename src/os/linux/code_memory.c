@@ -62,9 +62,10 @@ typedef struct gap_search {
     uint64_t below, beneath_heap, above; /* the best starts so far; 0: none */
 } gap_search;
 
-/* The nearer the better: past 16 MiB a jump was measured to cost more (docs/design/hooks-stubs.md).  But
- * the heap of a program that is not position independent grows up from near its end: above an image
- * only the gap beneath the heap is safe at its near end, all others are used at their far end. */
+/* Prefer near gaps: a jump over more than 16 MiB is slower (docs/design/hooks-stubs.md).  The heap
+ * of a program that is not position independent grows up from near the program's end, so above an
+ * image only the gap beneath the heap is used at its near end; all others are used at their far
+ * end. */
 static void consider_gap(gap_search *search, uint64_t begin, uint64_t end, bool beneath_heap)
 {
     uint64_t first = begin > search->lowest ? begin : search->lowest;
@@ -192,12 +193,13 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
     if (got == 0 || got == address) {
         return got != 0;
     }
-    hfn_os_unmap(got, byte_count); /* a kernel before 4.17 took it for a hint */
+    hfn_os_unmap(got,
+                 byte_count); /* before Linux 4.17 the flag is unknown, and the address is a hint */
     return false;
 }
 
-/* Where memory mostly is, without reading the list of all mappings: right below, which is what the
- * search would find, and where the kernel puts libraries. */
+/* Try the likely places without reading the list of mappings: directly below the image, which the
+ * search would find too, and where the kernel maps libraries. */
 static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint64_t bytes,
                                    uint64_t range_bytes)
 {
@@ -244,13 +246,13 @@ uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_c
     return 0;
 }
 
-static bool protect(uint64_t begin, uint64_t byte_count, int protection)
+static bool protect_pages(uint64_t begin, uint64_t byte_count, int protection)
 {
     return hfn_raw_syscall3(SYS_mprotect, begin, byte_count, (uint64_t)protection) == 0;
 }
 
-/* Where a page that was writable may not become executable (prctl PR_SET_MDWE, SELinux execmem), a
- * mapping of a file still may be: put one with the same bytes in its place. */
+/* If a page that was writable cannot become executable (prctl PR_SET_MDWE, SELinux execmem),
+ * replace it by an executable mapping of a file with the same bytes, which is still allowed. */
 static bool replace_by_file(uint64_t address, uint64_t byte_count)
 {
     long fd = hfn_raw_syscall3(SYS_memfd_create, hfn_raw_pointer("hotfn-stubs"), MFD_CLOEXEC, 0);
@@ -274,7 +276,7 @@ static bool replace_by_file(uint64_t address, uint64_t byte_count)
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
 {
     hfn_linux_flush_code(address, byte_count);
-    return protect(address, round_up(byte_count), PROT_READ | PROT_EXEC) ||
+    return protect_pages(address, round_up(byte_count), PROT_READ | PROT_EXEC) ||
            replace_by_file(address, round_up(byte_count));
 }
 
@@ -291,7 +293,7 @@ typedef struct window_search {
     int protection;       /* of all of it; -1: mixed, -2: nothing seen */
 } window_search;
 
-static bool look_at_map(void *user, const hfn_map *map)
+static bool check_map(void *user, const hfn_map *map)
 {
     window_search *search = user;
 
@@ -321,7 +323,7 @@ bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end
 {
     window_search search = { round_down(begin), round_up(end), round_down(begin), -2 };
 
-    if (!hfn_linux_each_map_from(search.begin, look_at_map, &search) ||
+    if (!hfn_linux_each_map_from(search.begin, check_map, &search) ||
         search.covered_end < search.end) {
         return false;
     }
@@ -331,10 +333,10 @@ bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end
     window->handle = -1;
     window->method = BY_PROTECTION;
     if (search.protection >= 0 && (search.protection & PROT_WRITE)) {
-        return true; /* writable code: nothing to change, nothing to put back */
+        return true; /* writable code: no protection to change or restore */
     }
-    if (search.protection >= 0 && protect(window->begin, window->end - window->begin,
-                                          search.protection | PROT_READ | PROT_WRITE)) {
+    if (search.protection >= 0 && protect_pages(window->begin, window->end - window->begin,
+                                                search.protection | PROT_READ | PROT_WRITE)) {
         window->protection |= hfn_linux_guard_of(window->begin, window->end);
         return true;
     }
@@ -348,7 +350,7 @@ void hfn_os_populate_text(const hfn_os_writable_text *window, uint64_t begin, ui
     if (window->method == BY_PROTECTION) {
         hfn_raw_syscall3(
             SYS_madvise, round_down(begin), round_up(end) - round_down(begin),
-            MADV_POPULATE_WRITE); /* from Linux 5.14; before, each page faults by itself */
+            MADV_POPULATE_WRITE); /* from Linux 5.14; older kernels fault each page in */
     }
 }
 
@@ -364,7 +366,7 @@ void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uin
 
     if (window->method == BY_PROC_MEM) {
         hfn_raw_syscall6(SYS_pwrite64, (uint64_t)window->handle, hfn_raw_pointer(bytes), byte_count,
-                         address, 0, 0); /* the 0: a 32-bit system takes the place in two words */
+                         address, 0, 0); /* the 0: 32-bit systems pass the offset in two words */
     } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
@@ -381,6 +383,6 @@ void hfn_os_close_text(hfn_os_writable_text *window)
     if (window->method == BY_PROC_MEM) {
         hfn_raw_syscall3(SYS_close, (uint64_t)window->handle, 0, 0);
     } else if (!(window->protection & PROT_WRITE)) {
-        protect(window->begin, window->end - window->begin, window->protection);
+        protect_pages(window->begin, window->end - window->begin, window->protection);
     }
 }

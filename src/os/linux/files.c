@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files by the C library's system calls: what runs here runs in the launcher, or where a session
- * starts, never between a hook and its function. */
+/* Files by the C library's system calls.  These functions run in the launcher, or when a session
+ * starts, but never between a hook and its function. */
 #include "os/files.h"
 
 #include "os/linux/raw.h"
@@ -240,7 +240,9 @@ uint64_t hfn_os_find_data(hfn_os_file file, uint64_t offset, uint64_t end)
     off_t found = lseek(get_fd(file), (off_t)offset, SEEK_DATA);
 
     if (found < 0) {
-        return errno == ENXIO ? end : offset; /* only holes follow, or the file system cannot say */
+        return errno == ENXIO
+                   ? end
+                   : offset; /* only holes follow, or the file system does not support it */
     }
     return (uint64_t)found < end ? (uint64_t)found : end;
 }
@@ -356,7 +358,8 @@ hfn_os_error hfn_os_replace_file(const char *from, const char *to)
     return rename(from, to) == 0 ? 0 : errno;
 }
 
-/* A killed process of the same number may have left its file: in a container numbers repeat. */
+/* A killed process with the same number may have left its file, since numbers repeat in
+ * containers. */
 hfn_os_error hfn_os_create_temporary(hfn_os_file *out, const char *path, uint32_t flags, char *name,
                                      size_t capacity)
 {

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /* HOT PATH: no libc.  x86 keeps its caches coherent (Intel SDM vol. 3, 8.1.3; the other threads are
- * serialised by membarrier).  AArch64 does not: Arm ARM, B2.4.4: clean the data cache to the point of
- * unification, invalidate the instruction cache, then a context synchronisation here and on every
- * other thread (membarrier SYNC_CORE, or the return from the signal that parked it). */
+ * serialised by membarrier).  AArch64 does not: Arm ARM, B2.4.4: clean the data cache to the point
+ * of unification, invalidate the instruction cache, then a context synchronisation here and on
+ * every other thread (membarrier SYNC_CORE, or the return from the signal that parked it). */
 static inline void hfn_linux_flush_code(uint64_t address, uint64_t byte_count)
 {
 #if defined(__aarch64__)

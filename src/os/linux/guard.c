@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AArch64's PROT_BTI: an indirect branch may only lead to a landing pad.  mprotect drops it where it is not
- * asked for, and /proc/self/maps does not tell it.  But the loader gives it to all code of a module whose
- * note says that it has landing pads, on a processor that enforces them (glibc, _dl_bti_protect; 'ELF for
- * the Arm 64-bit Architecture', GNU_PROPERTY_AARCH64_FEATURE_1_AND): the same is done here.
+ * AArch64's PROT_BTI allows indirect branches only to landing pads.  mprotect removes it unless it
+ * is requested again, and /proc/self/maps does not show it.  The loader sets it for all code of a
+ * module whose note declares landing pads, if the processor enforces them (glibc, _dl_bti_protect;
+ * 'ELF for the Arm 64-bit Architecture', GNU_PROPERTY_AARCH64_FEATURE_1_AND); this file applies the
+ * same rule.
  */
 #include "os/linux/guard.h"
 
@@ -29,7 +30,7 @@ typedef struct search {
 } search;
 
 /* One note: sizes of name and description, type, "GNU", then properties of 8 bytes and more. */
-static bool says_guarded(const uint8_t *note, uint64_t bytes)
+static bool has_guard_property(const uint8_t *note, uint64_t bytes)
 {
     uint64_t at = NOTE_HEAD_BYTES, end;
 
@@ -59,9 +60,9 @@ static bool look_at(void *user, const hfn_os_module *module)
     for (uint32_t i = 0; i < head->e_phnum; i++) {
         if (headers[i].p_type == PROPERTY_HEADERS &&
             module->load_bias + headers[i].p_vaddr + headers[i].p_memsz <= module->end)
-            s->guarded =
-                says_guarded((const uint8_t *)(uintptr_t)(module->load_bias + headers[i].p_vaddr),
-                             headers[i].p_memsz);
+            s->guarded = has_guard_property(
+                (const uint8_t *)(uintptr_t)(module->load_bias + headers[i].p_vaddr),
+                headers[i].p_memsz);
     }
     return false;
 }

@@ -64,8 +64,8 @@ void hfn_os_hot_thread_name(char *out)
 
 /* ---- The thread's stack. */
 
-/* glibc's descriptor of the thread (struct pthread): it begins with tcbhead_t, whose first and third
- * words are the descriptor's own address.  NULL with another C library. */
+/* glibc's descriptor of the thread (struct pthread): it begins with tcbhead_t, whose first and
+ * third words are the descriptor's own address.  NULL with another C library. */
 static const uintptr_t *get_thread_descriptor(void)
 {
     uintptr_t tcb = 0, self = 0;
@@ -80,8 +80,8 @@ static const uintptr_t *get_thread_descriptor(void)
 
 /* glibc puts the descriptor at the upper end of the thread's stack and stores in it, one after the
  * other, the stack's lowest address, its size and its guard's size (stackblock, stackblock_size and
- * guardsize in nptl/descr.h).  Their offset differs between versions, so the three words are recognised
- * by their values: they describe a stack that ends just above the descriptor. */
+ * guardsize in nptl/descr.h).  Their offset differs between versions, so the three words are
+ * recognised by their values: they describe a stack that ends just above the descriptor. */
 void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
 {
     enum { PAGE = 4096, MIN_STACK_BYTES = 16384 }; /* PTHREAD_STACK_MIN */
@@ -148,8 +148,8 @@ bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
     return hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_WIPEONFORK) == 0;
 }
 
-/* The kernel does the access: at an address that is not mapped any more the call fails, where a load
- * would fault. */
+/* The kernel does the access: at an address that is not mapped any more the call fails, where a
+ * load would fault. */
 bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
 {
     struct iovec here = { out, sizeof *out };

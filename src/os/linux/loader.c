@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Requests to the loader.  The agent never makes them: it must not call the program's libc, so they are
- * apart from modules.c. */
+/* Requests to the loader.  They are separate from modules.c, since the agent must not link them: it
+ * does not call the program's libc. */
 #include "os/modules.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is mapped where, for finding gaps and protections.  The text is read by system calls alone
- * and parsed in place: a process may have tens of thousands of lines, and hooks may already stand in
- * its libc.  Lines that are no mapping are passed over. */
+/* The mappings of this process, for finding gaps and protections.  The text is read by raw system
+ * calls, since libc may already be hooked, and parsed in place, since it may have tens of thousands
+ * of lines. Lines that describe no mapping are skipped. */
 #include "os/linux/maps.h"
 
 #include "os/linux/raw.h"
@@ -57,7 +57,7 @@ static bool parse_line(const char *line, const char *end, hfn_map *out)
     return true;
 }
 
-/* Visit each whole line of text[0..used); the answer is how many bytes were consumed. */
+/* Visit each complete line of text[0..used); returns the number of bytes consumed. */
 static size_t visit_lines(const char *text, size_t used, hfn_map_fn visit, void *user, bool *go_on)
 {
     size_t done = 0;
@@ -115,7 +115,7 @@ typedef struct map_query {
 #define MAP_QUERY_REQUEST _IOWR('f', 17, map_query)
 enum { MAP_QUERY_OR_NEXT = 0x10, MAP_IS_READABLE = 1, MAP_IS_WRITABLE = 2, MAP_IS_EXECUTABLE = 4 };
 
-/* False: the kernel cannot, and nothing was visited. */
+/* False if the kernel does not support the query; no mapping was visited then. */
 static bool query_maps(long fd, uint64_t from, hfn_map_fn visit, void *user)
 {
     map_query query = { .size = sizeof query, .flags = MAP_QUERY_OR_NEXT, .address = from };

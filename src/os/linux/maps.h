@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/self/maps, a line at a time, by raw reads and without allocation. */
+/* The lines of /proc/self/maps, by raw reads and without allocation. */
 #ifndef HFN_OS_LINUX_MAPS_H
 #define HFN_OS_LINUX_MAPS_H
 
@@ -13,11 +13,12 @@ typedef struct hfn_map {
     bool is_heap;   /* brk()'s, which grows up             */
 } hfn_map;
 
-/* Rising addresses; visit returns false to stop.  False if the file cannot be read. */
+/* Visit the mappings by rising address until visit returns false.  False if the file cannot be
+ * read. */
 typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
 bool hfn_linux_each_map(hfn_map_fn visit, void *user);
-/* The same from the mapping around `from` on, and without names (is_stack, is_heap); in a large process
- * much quicker where the kernel can say it. */
+/* The same from the mapping around `from` on, without is_stack and is_heap; much faster in a large
+ * process if the kernel supports a query by address. */
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages, mapped files and shared memory (memfd).  Some calls serve a thread of the program: they leave
- * errno as it is. */
+/* Pages, mapped files and shared memory (memfd).  Calls that threads of the program may
+ * make preserve errno. */
 #include "os/memory.h"
 
 #include "os/linux/raw.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules of this process by the loader's own list (r_debug), which is also what a debugger
- * reads.  dl_iterate_phdr is not used: it takes the loader's lock, and the agent answers it.  Memory
- * that only the list vouches for is read by process_vm_readv, which fails where a load would fault. */
+/* The modules of this process by the loader's list (r_debug), which debuggers read too.
+ * dl_iterate_phdr is not used: it takes the loader's lock, and the agent interposes it.  Memory
+ * that is known only from the list is read by process_vm_readv, which fails where a load would
+ * fault. */
 #include "os/os.h"
 
 #include "os/linux/raw.h"
@@ -18,7 +19,7 @@ enum { MAX_PROGRAM_HEADERS = 256, MAX_MODULES = 1 << 16, MAX_PAGES_BACK = 1 << 1
 
 extern struct r_debug _r_debug __attribute__((weak));
 
-/* sure: it is mapped by all evidence, so where a sandbox forbids the call it is read directly. */
+/* sure: the memory is known to be mapped, so it is read directly if a sandbox forbids the call. */
 static bool read_memory(uint64_t address, void *out, size_t byte_count, bool sure)
 {
     struct iovec local = { out, byte_count };
@@ -42,7 +43,7 @@ static const ElfW(Phdr) * main_headers(size_t *count)
     return (const ElfW(Phdr) *)(uintptr_t)getauxval(AT_PHDR);
 }
 
-/* The main program's bias, by where its program headers are and say they are. */
+/* The main program's bias: the address of its program headers, less their link address. */
 static uint64_t main_bias(void)
 {
     size_t count;
@@ -90,12 +91,12 @@ bool hfn_os_module_list_is_complete(void)
 
 /* ---- One module. */
 
-/* First and last address of the PT_LOAD segments, and whether its dynamic section is the one given. */
+/* The range of the PT_LOAD segments, and the link address of the dynamic section. */
 typedef struct extent {
     uint64_t begin, end, dynamic;
 } extent;
 
-static bool measure(const ElfW(Phdr) * headers, size_t count, extent *out)
+static bool measure_segments(const ElfW(Phdr) * headers, size_t count, extent *out)
 {
     uint64_t page = hfn_os_page_bytes();
     extent found = { UINT64_MAX, 0, 0 };
@@ -123,7 +124,7 @@ static bool measure(const ElfW(Phdr) * headers, size_t count, extent *out)
     return true;
 }
 
-/* The program headers of the module whose ELF header stands at address, if one does. */
+/* Read the program headers of the module whose ELF header is at address; false if none is there. */
 static bool read_headers(uint64_t address, bool sure, ElfW(Phdr) * headers, size_t *count)
 {
     ElfW(Ehdr) header;
@@ -143,7 +144,7 @@ static bool measure_at(uint64_t address, bool sure, extent *out)
     ElfW(Phdr) headers[MAX_PROGRAM_HEADERS];
     size_t count;
 
-    return read_headers(address, sure, headers, &count) && measure(headers, count, out);
+    return read_headers(address, sure, headers, &count) && measure_segments(headers, count, out);
 }
 
 bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out)
@@ -153,7 +154,7 @@ bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out)
     extent size;
 
     *out = (hfn_os_unwind){ .header = 0 };
-    if (!read_headers(base, false, headers, &count) || !measure(headers, count, &size)) {
+    if (!read_headers(base, false, headers, &count) || !measure_segments(headers, count, &size)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -174,8 +175,8 @@ bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out)
     return false;
 }
 
-/* A library's header stands at its bias unless it was linked elsewhere: then look for it back from
- * its dynamic section. */
+/* A library's ELF header is at its bias, unless its link address is not 0; then search backwards
+ * from its dynamic section. */
 static bool measure_library(const struct link_map *map, extent *out)
 {
     uint64_t page = hfn_os_page_bytes(), dynamic = hfn_raw_pointer(map->l_ld);
@@ -209,7 +210,7 @@ static bool visit_main(const char *name, hfn_os_module_fn visit, void *user)
     extent size;
 
     path[length > 0 ? length : 0] = 0;
-    if (!headers || !measure(headers, count, &size)) {
+    if (!headers || !measure_segments(headers, count, &size)) {
         return true;
     }
     return visit_module(name && *name ? name : path, main_bias(), &size, true, visit, user);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* This process and the existence of others.  What a thread of the program may call leaves errno as it
- * is. */
+/* This process and the existence of others.  Calls that threads of the program may make
+ * preserve errno. */
 #include "os/process.h"
 
 #include "os/linux/raw.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls without libc: no errno, no cancellation point, no PLT, nothing that a hook could stand
- * in.  For code that runs while text is patched, or inside a thread of somebody else. */
+/* System calls without libc: no errno, no cancellation point, no PLT, and no code that could be
+ * hooked. For code that runs while code is patched, or inside a thread of the program. */
 #ifndef HFN_OS_LINUX_RAW_H
 #define HFN_OS_LINUX_RAW_H
 
@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 
 #if defined(__i386__)
-/* The sixth word goes through ebp, which unwinders may need: so a function of its own, with rows that say
- * where each register is kept. */
+/* The sixth argument is passed in ebp, which unwinders may need, so this is a separate function
+ * whose CFI describes where each register is saved. */
 static __attribute__((naked, noinline, unused)) long hfn_raw_words(const uint32_t *number_and_words
                                                                    __attribute__((unused)))
 {
@@ -32,7 +32,7 @@ static __attribute__((naked, noinline, unused)) long hfn_raw_words(const uint32_
 }
 #endif
 
-/* The kernel's answer: a value, or -errno in [-4095, -1]. */
+/* All calls return the kernel's result: a value, or -errno in [-4095, -1]. */
 static inline long hfn_raw_syscall6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
                                     uint64_t e, uint64_t f)
 {
@@ -74,7 +74,7 @@ static inline long hfn_raw_syscall6(long number, uint64_t a, uint64_t b, uint64_
 static inline long hfn_raw_syscall4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 #if defined(__i386__)
-    /* Not by way of the stack, whose pointer unwinders would not know. */
+    /* Not pushed to the stack: the CFI would not describe the changed stack pointer. */
     long result;
 
     __asm__ volatile("int $0x80"
@@ -93,7 +93,7 @@ static inline long hfn_raw_syscall3(long number, uint64_t a, uint64_t b, uint64_
     return hfn_raw_syscall4(number, a, b, c, 0);
 }
 
-/* A mapping of a file's begin, or of nothing (fd -1): its address, 0 if there is none. */
+/* Map a file from offset 0, or anonymous memory (fd -1); returns the address, or 0 on failure. */
 static inline uint64_t hfn_raw_map(uint64_t address, uint64_t byte_count, int protection, int flags,
                                    int fd)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By ptrace: PTRACE_SEIZE and PTRACE_INTERRUPT stop a thread without any signal, PTRACE_DETACH lets it
- * go on (with the signal that it was about to get, if it stopped for one); system calls that were
- * waiting are taken up again by the kernel, but for those that never are (signal(7): epoll_wait).
- * Memory is written through /proc/PID/mem, which breaks private copies off text as a debugger does, and sees
- * to caches where code needs that (Linux, arch/arm64/mm/flush.c: copy_to_user_page).
+ * Stops another process by ptrace.  PTRACE_SEIZE and PTRACE_INTERRUPT stop a thread without a
+ * signal, and PTRACE_DETACH resumes it, with its pending signal if it had stopped for one.  The
+ * kernel restarts interrupted system calls, except for those that it never restarts (signal(7):
+ * epoll_wait).  Memory is written through /proc/PID/mem, which makes private copies of code pages,
+ * as for a debugger, and maintains the caches (Linux, arch/arm64/mm/flush.c: copy_to_user_page).
  *
- * A thread group's leader that is our caller's own child is reaped by our caller: its exit is not
- * consumed here.
+ * If the leader of the thread group is a child of the caller, the caller reaps it: its exit status
+ * is not consumed here.
  */
 #include "os/remote.h"
 
@@ -78,7 +78,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Linux, Documentation/scheduler/sched-stats.rst: run, waited, turns; 0 where it is not told. */
+/* Linux, Documentation/scheduler/sched-stats.rst: time run, time waited, time slices; 0 if
+ * unknown. */
 static uint64_t waited_ns(void)
 {
     char text[96];
@@ -114,7 +115,7 @@ static hfn_remote_thread *find_thread(hfn_remote *r, uint32_t tid)
     return NULL;
 }
 
-/* Room for one more, before it is held: who is held and forgotten stays stopped. */
+/* Ensure room before a thread is seized: a seized thread without an entry would stay stopped. */
 static bool has_room(hfn_remote *r)
 {
     uint32_t capacity = r->thread_capacity ? 2 * r->thread_capacity : 16;
@@ -133,7 +134,7 @@ static bool has_room(hfn_remote *r)
     return true;
 }
 
-/* proc(5): the letter behind the name, whose last bracket counts. */
+/* proc(5): the letter behind the name, which ends at the last bracket. */
 static bool is_dead(uint32_t pid, uint32_t tid)
 {
     char path[PATH_BYTES], stat[512];
@@ -143,7 +144,7 @@ static bool is_dead(uint32_t pid, uint32_t tid)
 
     snprintf(path, sizeof path, "/proc/%u/task/%u/stat", pid, tid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) { /* else it is there, but we have no file left to look at it by */
+    if (fd < 0) { /* other errors: the thread exists, but no file descriptor is free */
         return errno == ENOENT || errno == ESRCH;
     }
     got = read(fd, stat, sizeof stat - 1);
@@ -153,8 +154,8 @@ static bool is_dead(uint32_t pid, uint32_t tid)
     return !state || state[1] != ' ' || strchr("ZXx", state[2]);
 }
 
-/* 0, or why it cannot be held.  One that is gone needs not be. */
-static hfn_os_error hold(hfn_remote *r, uint32_t tid)
+/* Seize a thread; 0 also if the thread has ended. */
+static hfn_os_error seize_thread(hfn_remote *r, uint32_t tid)
 {
     hfn_remote_thread *thread;
     hfn_os_error error;
@@ -174,7 +175,7 @@ static hfn_os_error hold(hfn_remote *r, uint32_t tid)
     return 0;
 }
 
-/* Hold those that are not held; *added says how many. */
+/* Seize all threads that are not seized yet; *added receives their number. */
 static hfn_os_error hold_all(hfn_remote *r, uint32_t *added)
 {
     char path[PATH_BYTES];
@@ -193,14 +194,14 @@ static hfn_os_error hold_all(hfn_remote *r, uint32_t *added)
         if (tid == 0 || find_thread(r, tid)) {
             continue;
         }
-        error = hold(r, tid);
+        error = seize_thread(r, tid);
         *added += r->thread_count - before;
     }
     closedir(tasks);
     return error;
 }
 
-/* Has it stopped, or ended, meanwhile? */
+/* Has the thread stopped or ended by now? */
 static void look_at(hfn_remote *r, hfn_remote_thread *thread)
 {
     siginfo_t info = { 0 }, taken;
@@ -294,7 +295,7 @@ void hfn_os_remote_finish(hfn_remote *r)
     r->thread_count = r->thread_capacity = 0;
 }
 
-/* ---- Where stopped threads stand. */
+/* ---- Positions of stopped threads. */
 
 typedef struct place {
     uint64_t pc, sp;
@@ -308,14 +309,14 @@ static bool place_of(uint32_t tid, place *out)
 
     if (ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) != 0 ||
         all.iov_len !=
-            sizeof registers) { /* a 32-bit thread's are fewer, and its stack is another */
+            sizeof registers) { /* a 32-bit thread has fewer registers and another stack layout */
         return false;
     }
     *out = (place){ registers.rip, registers.rsp };
     return true;
 #else
     (void)tid, (void)out;
-    return false; /* AArch64: a patch is one instruction, nobody stands inside */
+    return false; /* AArch64: a patch is one instruction, so no thread is inside */
 #endif
 }
 
@@ -329,13 +330,13 @@ static bool is_in(const hfn_remote_range *ranges, uint32_t count, uint64_t addre
     return false;
 }
 
-/* Linux, arch/x86: struct rt_sigframe, as in signal_frames.c.  Any word on a stack that leads into a
- * range counts, wherever it came from; frames are only looked for to find the stacks that handlers on
- * stacks of their own have interrupted. */
+/* Linux, arch/x86: struct rt_sigframe, as in signal_frames.c.  Any word on a stack that points into
+ * a range counts, whatever it is.  Signal frames are searched only to find the stacks that handlers
+ * on alternate stacks have interrupted. */
 enum {
     CHUNK_WORDS = 4096,
-    STACKS_MAX = 8,
-    STACK_BYTES_MAX = 8 << 20,
+    MAX_STACKS = 8,
+    MAX_STACK_BYTES = 8 << 20,
     FRAME_SP_WORD = 168 / 8,
     FRAME_SEGMENT_WORD = 192 / 8,
     USER_CODE_SEGMENT = 0x33,
@@ -345,20 +346,20 @@ typedef struct stack_look {
     const hfn_remote *remote;
     const hfn_remote_range *ranges;
     uint32_t range_count;
-    hfn_remote_range all; /* from the lowest to behind the highest */
-    uint64_t stacks[STACKS_MAX];
+    hfn_remote_range all; /* from the lowest begin to the highest end */
+    uint64_t stacks[MAX_STACKS];
     uint32_t stack_count;
     uint64_t words[CHUNK_WORDS];
 } stack_look;
 
-/* Protections hold here, unlike by /proc/PID/mem: the pages behind a stack end it. */
+/* Unlike /proc/PID/mem, this call honours protections: it ends at the guard page behind a stack. */
 static uint32_t read_words(stack_look *look, uint64_t at)
 {
     struct iovec to = { look->words, sizeof look->words };
     struct iovec from = { (void *)(uintptr_t)at, sizeof look->words };
     ssize_t got = process_vm_readv((pid_t)look->remote->pid, &to, 1, &from, 1, 0);
 
-    if (got < 0) { /* less than a chunk is left: to the end of the page */
+    if (got < 0) { /* less than a chunk remains: read to the end of the page */
         from.iov_len = 4096 - at % 4096;
         got = process_vm_readv((pid_t)look->remote->pid, &to, 1, &from, 1, 0);
     }
@@ -367,14 +368,14 @@ static uint32_t read_words(stack_look *look, uint64_t at)
 
 static void note_stack(stack_look *look, uint64_t sp, uint64_t begin, uint64_t end)
 {
-    if ((sp < begin || sp >= end) && sp != 0 && look->stack_count < STACKS_MAX) {
+    if ((sp < begin || sp >= end) && sp != 0 && look->stack_count < MAX_STACKS) {
         look->stacks[look->stack_count++] = sp & ~UINT64_C(7);
     }
 }
 
 static bool stack_leads_in(stack_look *look, uint64_t begin)
 {
-    for (uint64_t at = begin; at - begin < STACK_BYTES_MAX;) {
+    for (uint64_t at = begin; at - begin < MAX_STACK_BYTES;) {
         uint32_t count = read_words(look, at);
         for (uint32_t i = 0; i < count; i++) {
             uint64_t word = look->words[i];
@@ -385,7 +386,7 @@ static bool stack_leads_in(stack_look *look, uint64_t begin)
             if (i >= FRAME_SEGMENT_WORD && (word & 0xffff) == USER_CODE_SEGMENT &&
                 (at + 8 * (i - FRAME_SEGMENT_WORD)) % 16 == 8) {
                 note_stack(look, look->words[i - FRAME_SEGMENT_WORD + FRAME_SP_WORD], begin,
-                           begin + STACK_BYTES_MAX);
+                           begin + MAX_STACK_BYTES);
             }
         }
         if (count <= FRAME_SEGMENT_WORD) {

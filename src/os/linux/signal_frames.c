@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal frame is known by what its handler returns to (the restorer of a handler of this process),
- * by its alignment and by the code segment in it.  What is left of a frame on a stack that was used
- * again looks the same; nobody returns to that, so that changing its PC changes nothing.
+ * A signal frame is recognised by its return address (the restorer of a handler of this process),
+ * its alignment and its code segment.  A stale frame below the live part of a stack looks the same;
+ * no handler returns through it, so that changing its PC has no effect.
  *
- * Linux, arch/x86: struct rt_sigframe is the restorer's address, struct ucontext, siginfo; the frame
- * begins 8 bytes below a multiple of 16.  On i386 it is 4 bytes below one, siginfo stands in front of
- * the context, and there is an older frame for handlers that ask for no siginfo.  On AArch64 a patch is one instruction: nobody goes on inside.
+ * Linux, arch/x86: struct rt_sigframe is the restorer's address, struct ucontext, siginfo; the
+ * frame begins 8 bytes below a multiple of 16.  On i386 it begins 4 bytes below one, siginfo
+ * precedes the context, and handlers without SA_SIGINFO get an older frame.  On AArch64 a patch is
+ * one instruction, so that no thread resumes inside one.
  */
 #include "os/linux/signal_frames.h"
 
@@ -18,13 +19,14 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
-/* Where things are in a frame. */
+/* Offsets of fields in a frame. */
 typedef struct frame_shape {
     uint16_t sp_at, pc_at, segment_at, byte_count;
 } frame_shape;
 
 #if defined(__i386__)
-/* [1]: 4 words, siginfo of 128 bytes, then struct ucontext as on x86-64; [0]: 2 words, then registers. */
+/* [1]: 4 words, siginfo of 128 bytes, then struct ucontext as on x86-64; [0]: 2 words, then
+ * registers. */
 static const frame_shape shapes[2] = { { 36, 64, 68, 72 }, { 192, 220, 224, 228 } };
 enum { BELOW_16 = 4, USER_CODE_SEGMENT = 0x23 };
 #else
@@ -34,11 +36,11 @@ enum { BELOW_16 = 8, USER_CODE_SEGMENT = 0x33 };
 #endif
 
 enum {
-    FRAME_BYTES = 228, /* of the largest */
+    FRAME_BYTES = 228, /* of the largest frame */
     VDSO_BYTES = 8192,
     SIGNALS = 64,
-    STACKS_MAX = 8,                   /* that one thread's frames lead to              */
-    STACK_BYTES_MAX = 8 * 1024 * 1024 /* looked at, of each: handlers stand at its top */
+    MAX_STACKS = 8,                   /* per thread                                       */
+    MAX_STACK_BYTES = 8 * 1024 * 1024 /* searched per stack: handlers are near its top    */
 };
 
 static void add_restorer(hfn_restorers *out, uint64_t address, bool is_old)
@@ -55,8 +57,8 @@ static void add_restorer(hfn_restorers *out, uint64_t address, bool is_old)
     out->addresses[out->count++] = address;
 }
 
-/* i386: where no handler names a restorer, it returns to one of two places in the vDSO, which have had
- * the same bytes for ever since debuggers know them by these (arch/x86/entry/vdso, sigreturn.S). */
+/* i386: a handler without a restorer returns to one of two places in the vDSO, whose bytes are
+ * stable, since debuggers recognise them (arch/x86/entry/vdso, sigreturn.S). */
 static void find_in_vdso(hfn_restorers *out)
 {
 #if defined(__i386__)
@@ -112,7 +114,7 @@ static bool take_stack(void *user, const hfn_map *map)
         return true;
     }
     if ((map->protection & (PROT_READ | PROT_WRITE)) == (PROT_READ | PROT_WRITE)) {
-        s->end = map->end - s->at < STACK_BYTES_MAX ? map->end : s->at + STACK_BYTES_MAX;
+        s->end = map->end - s->at < MAX_STACK_BYTES ? map->end : s->at + MAX_STACK_BYTES;
     }
     return false;
 }
@@ -127,7 +129,7 @@ HFN_UNCHECKED static void set_word(uint64_t address, uint64_t value)
     *(volatile uintptr_t *)(uintptr_t)address = (uintptr_t)value;
 }
 
-/* The shape of the frame at address, NULL if none is there. */
+/* The shape of the frame at address; NULL if none is there. */
 static const frame_shape *frame_at(const hfn_restorers *restorers, uint64_t address)
 {
     uintptr_t word = word_at(address);
@@ -142,12 +144,12 @@ static const frame_shape *frame_at(const hfn_restorers *restorers, uint64_t addr
     return NULL;
 }
 
-/* ---- All of a thread. */
+/* ---- All stacks of a thread. */
 
 void hfn_linux_adjust_frames(const hfn_restorers *restorers, uint64_t sp, hfn_adjust_pc_fn adjust,
                              void *user)
 {
-    stack stacks[STACKS_MAX] = { { sp, 0 } };
+    stack stacks[MAX_STACKS] = { { sp, 0 } };
     uint32_t count = restorers->count > 0;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -168,7 +170,7 @@ void hfn_linux_adjust_frames(const hfn_restorers *restorers, uint64_t sp, hfn_ad
                 set_word(at + shape->pc_at, adjusted);
             }
             interrupted = word_at(at + shape->sp_at);
-            if ((interrupted < s->at || interrupted >= s->end) && count < STACKS_MAX) {
+            if ((interrupted < s->at || interrupted >= s->end) && count < MAX_STACKS) {
                 stacks[count++] = (stack){ interrupted, 0 };
             }
         }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stopping every other thread of this process at whatever instruction it is.  Each is sent a signal
- * that carries (attempt, number); its handler leaves its context in the numbered place and waits.
- * The signal is number 33, which the C library keeps for setuid() and lets nobody block: programs
- * whose workers block all signals are stopped too.  What is not ours goes to the handler that was
- * there before, and the C library's ignores what is not its own (it checks si_code).
+ * Stops every other thread of this process at an arbitrary instruction.  Each thread is sent a
+ * signal that carries (attempt, number); the signal handler stores the thread's context in the task
+ * of that number and waits.  The signal is number 33, which the C library reserves for setuid() and
+ * does not let programs block, so that threads that block all signals are stopped too.  Signals of
+ * other senders are passed to the previous handler; that of the C library checks si_code and
+ * ignores foreign signals.
  *
- * A thread inside a signal handler of its own goes on later where its signal frame says: those are
- * looked for on its stacks (signal_frames.c).
+ * A thread inside one of its own signal handlers will resume at the PC in its signal frame; these
+ * frames are searched on its stacks (signal_frames.c).
  */
 #include "os/os.h"
 
@@ -29,7 +30,7 @@ typedef hfn_kernel_action kernel_action;
 
 #define KERNEL_SA_RESTORER 0x04000000ul
 
-enum { ASKED = 0, PARKED = 1, GONE = 2 };
+enum { SIGNALLED = 0, PARKED = 1, GONE = 2 };
 
 typedef struct task {
     uint32_t tid;
@@ -39,17 +40,15 @@ typedef struct task {
 
 static struct {
     atomic_flag busy;
-    _Atomic uint32_t
-        attempt; /* rises when threads are asked and again when they may go on: odd = stopped */
-    _Atomic uint32_t
-        parked;  /* how many, in this attempt: what the stopper waits on                      */
-    task *tasks; /* [MAX_TASKS], touched as needed                                            */
+    _Atomic uint32_t attempt; /* incremented for each stop and each resume: odd while stopped */
+    _Atomic uint32_t parked;  /* parked threads of this attempt; the stopping thread waits on it */
+    task *tasks;              /* [MAX_TASKS], populated on first use */
     uint32_t first, task_count; /* tasks[first..task_count) are this attempt's */
     kernel_action before;
     bool installed;
 } stop;
 
-static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_t timeout_ns)
+static long call_futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_t timeout_ns)
 {
     struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
                                 (long)(timeout_ns % 1000000000u) };
@@ -62,12 +61,12 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_
 /* ---- In the threads that are stopped.  HOT PATH: system calls only. */
 
 #if defined(__x86_64__)
-/* The bytes are those that unwinders know a signal frame by: mov $15,%rax; syscall. */
-__attribute__((naked, noinline)) static void restorer(void)
+/* Unwinders recognise a signal frame by these bytes: mov $15,%rax; syscall. */
+__attribute__((naked, noinline)) static void return_from_signal(void)
 {
     __asm__("movq $15, %rax\n\tsyscall");
 }
-#define RESTORER restorer
+#define RESTORER return_from_signal
 #define RESTORER_FLAG KERNEL_SA_RESTORER
 #else
 /* The kernel returns through the vDSO. */
@@ -75,13 +74,13 @@ __attribute__((naked, noinline)) static void restorer(void)
 #define RESTORER_FLAG 0
 #endif
 
-/* What the signal carries: a pointer's worth, so that of an attempt only the low bits count. */
-static uintptr_t ticket(uint32_t attempt, uint32_t number)
+/* The signal's value; it has the size of a pointer, so only the low bits of the attempt fit. */
+static uintptr_t encode_ticket(uint32_t attempt, uint32_t number)
 {
     return (uintptr_t)attempt << TASK_BITS | number;
 }
 
-/* Where a stopped thread is to go on. */
+/* The address at which a stopped thread will resume. */
 static uint64_t get_pc(const ucontext_t *context)
 {
 #if defined(__aarch64__)
@@ -115,30 +114,30 @@ static void set_pc(ucontext_t *context, uint64_t pc)
 #endif
 }
 
-static void park(uint32_t attempt, uint32_t number, ucontext_t *context)
+static void park_thread(uint32_t attempt, uint32_t number, ucontext_t *context)
 {
     task *own = &stop.tasks[number];
 
     atomic_store_explicit(&own->context, context, memory_order_relaxed);
     atomic_store_explicit(&own->state, PARKED, memory_order_release); /* pairs with all_parked */
     atomic_fetch_add_explicit(&stop.parked, 1, memory_order_release);
-    futex(&stop.parked, FUTEX_WAKE, 1, 0);
+    call_futex(&stop.parked, FUTEX_WAKE, 1, 0);
     while (atomic_load_explicit(&stop.attempt, memory_order_acquire) == attempt) {
-        futex(&stop.attempt, FUTEX_WAIT, attempt, 0);
+        call_futex(&stop.attempt, FUTEX_WAIT, attempt, 0);
     }
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     uintptr_t value = (uintptr_t)info->si_value.sival_ptr;
-    uint32_t number_in_it = value % MAX_TASKS, attempt;
+    uint32_t task_number = value % MAX_TASKS, attempt;
 
     if (info->si_code == SI_QUEUE && info->si_pid == (pid_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0)) {
         attempt = atomic_load_explicit(&stop.attempt, memory_order_acquire);
-        if ((attempt & 1) && value == ticket(attempt, number_in_it)) {
-            park(attempt, number_in_it, context);
+        if ((attempt & 1) && value == encode_ticket(attempt, task_number)) {
+            park_thread(attempt, task_number, context);
         }
-        return; /* else it is late: that attempt was given up */
+        return; /* a late signal of an abandoned attempt */
     }
     if (hfn_raw_pointer((void *)(uintptr_t)stop.before.handler) > 1) { /* not SIG_DFL, SIG_IGN */
         stop.before.handler(number, info, context);
@@ -164,12 +163,13 @@ static bool install_handler(void)
     return stop.installed;
 }
 
-/* A signal of a given-up attempt may come at any time: then the handler stays to swallow it, and its
- * places are not used again, because its thread may be about to write there. */
+/* After an abandoned attempt, one of its signals may still arrive at any time.  The handler then
+ * stays installed to absorb it, and its task is not reused, since its thread may be about to write
+ * there. */
 static void remove_handler(void)
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
-        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) == ASKED) {
+        if (atomic_load_explicit(&stop.tasks[i].state, memory_order_relaxed) == SIGNALLED) {
             stop.first = stop.task_count;
         }
     }
@@ -198,12 +198,12 @@ static bool send_signal(uint32_t tid, uint32_t attempt, uint32_t number)
     info.si_signo = STOP_SIGNAL;
     info.si_code = SI_QUEUE;
     info.si_pid = (pid_t)pid;
-    info.si_value.sival_ptr = (void *)ticket(attempt, number);
+    info.si_value.sival_ptr = (void *)encode_ticket(attempt, number);
     return hfn_raw_syscall4(SYS_rt_tgsigqueueinfo, pid, tid, STOP_SIGNAL, hfn_raw_pointer(&info)) ==
            0;
 }
 
-static bool is_asked(uint32_t tid)
+static bool is_signalled(uint32_t tid)
 {
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         if (stop.tasks[i].tid == tid &&
@@ -214,12 +214,12 @@ static bool is_asked(uint32_t tid)
     return false;
 }
 
-static bool ask_task(void *user, uint32_t tid)
+static bool signal_task(void *user, uint32_t tid)
 {
     bool *failed = user;
     task *one;
 
-    if (tid == hfn_os_thread_id() || is_asked(tid)) {
+    if (tid == hfn_os_thread_id() || is_signalled(tid)) {
         return true;
     }
     *failed = stop.task_count == MAX_TASKS;
@@ -229,7 +229,7 @@ static bool ask_task(void *user, uint32_t tid)
     one = &stop.tasks[stop.task_count];
     one->tid = tid;
     atomic_store_explicit(&one->context, NULL, memory_order_relaxed);
-    atomic_store_explicit(&one->state, ASKED, memory_order_relaxed);
+    atomic_store_explicit(&one->state, SIGNALLED, memory_order_relaxed);
     if (send_signal(tid, atomic_load_explicit(&stop.attempt, memory_order_relaxed),
                     stop.task_count)) {
         stop.task_count++;
@@ -239,16 +239,16 @@ static bool ask_task(void *user, uint32_t tid)
     return !*failed;
 }
 
-/* Have all that were asked parked, and who has not, is it gone?  That it was not listed says nothing: a
- * thread that ends while they are listed lets the kernel pass over others (fs/proc/base.c, first_tid). */
+/* Has each signalled thread parked or ended?  A thread that is missing in the list may still run:
+ * when a thread ends during the listing, the kernel skips others (fs/proc/base.c, first_tid). */
 static bool all_parked(void)
 {
     bool all = true;
 
     for (uint32_t i = stop.first; i < stop.task_count; i++) {
         task *one = &stop.tasks[i];
-        /* Acquire: pairs with the release store in park; its context is then complete. */
-        if (atomic_load_explicit(&one->state, memory_order_acquire) != ASKED) {
+        /* Acquire: pairs with the release store in park_thread; its context is then complete. */
+        if (atomic_load_explicit(&one->state, memory_order_acquire) != SIGNALLED) {
             continue;
         }
         if (hfn_linux_task_runs_no_code(one->tid)) {
@@ -260,24 +260,25 @@ static bool all_parked(void)
     return all;
 }
 
-/* Ask until a whole scan finds nobody who is not parked: only a running thread can start another. */
+/* Repeat until a complete scan finds only parked threads: only a running thread can start
+ * another. */
 static bool park_all(uint64_t deadline_ns)
 {
     for (;;) {
         uint32_t before = atomic_load_explicit(&stop.parked, memory_order_acquire);
-        uint32_t asked = stop.task_count;
+        uint32_t signalled = stop.task_count;
         bool failed = false;
 
-        if (!hfn_linux_each_task(ask_task, &failed) || failed) {
+        if (!hfn_linux_each_task(signal_task, &failed) || failed) {
             return false;
         }
-        if (all_parked() && asked == stop.task_count) {
+        if (all_parked() && signalled == stop.task_count) {
             return true;
         }
         if (hfn_os_monotonic_ns() >= deadline_ns) {
             return false;
         }
-        futex(&stop.parked, FUTEX_WAIT, before, RESCAN_NS);
+        call_futex(&stop.parked, FUTEX_WAIT, before, RESCAN_NS);
     }
 }
 
@@ -295,8 +296,9 @@ static void adjust_all(const hfn_restorers *restorers, hfn_adjust_pc_fn adjust, 
 
 static void release_all(void)
 {
-    atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release); /* pairs with park */
-    futex(&stop.attempt, FUTEX_WAKE, INT32_MAX, 0);
+    /* pairs with the acquire load in park_thread */
+    atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release);
+    call_futex(&stop.attempt, FUTEX_WAKE, INT32_MAX, 0);
 }
 
 bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of this process as the kernel lists them: also those that no thread library knows. */
+/* The threads of this process as the kernel lists them, including those that libc did not
+ * create. */
 #include "os/linux/tasks.h"
 
 #include "os/linux/raw.h"
@@ -75,8 +76,8 @@ static void write_path(char *out, uint32_t tid)
     }
 }
 
-/* The state, ppid, pgrp, session, tty, tpgid, and then the flags, in the text that follows the name. */
-static uint32_t flags_in(const char *state)
+/* The seventh field behind the name: state, ppid, pgrp, session, tty, tpgid, flags. */
+static uint32_t parse_flags(const char *state)
 {
     const char *at = state;
 
@@ -89,16 +90,16 @@ static uint32_t flags_in(const char *state)
     return parse_number(at);
 }
 
-/* What io_uring lets work in the background is listed among the threads, never leaves the kernel and takes
- * no signal.  By flag (linux/sched.h, PF_IO_WORKER, since 5.12; it meant something else before 5.7) and name
- * (anybody can have that): both together nobody else has. */
+/* Background workers of io_uring are listed as threads, but never leave the kernel and receive no
+ * signal. They are recognised by flag and name together: the flag (linux/sched.h, PF_IO_WORKER,
+ * since 5.12) had another meaning before 5.7, and any thread can have the name. */
 static bool is_kernel_worker(const char *name, const char *state)
 {
     return name[0] == 'i' && name[1] == 'o' && name[2] == 'u' && name[3] == '-' &&
-           (flags_in(state) & PF_IO_WORKER) != 0;
+           (parse_flags(state) & PF_IO_WORKER) != 0;
 }
 
-/* proc(5): `tid (name) state ...`; the name may hold brackets, so its last one counts. */
+/* proc(5): `tid (name) state ...`; the name may contain brackets, so it ends at the last one. */
 bool hfn_linux_task_runs_no_code(uint32_t tid)
 {
     char path[PATH_BYTES], stat[STAT_BYTES];
@@ -108,7 +109,7 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
     write_path(path, tid);
     fd = hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path),
                           O_RDONLY | O_CLOEXEC);
-    if (fd < 0) { /* else it is there, but this process has no file left to look at it by */
+    if (fd < 0) { /* other errors: the thread exists, but no file descriptor is free */
         return fd == -ENOENT || fd == -ESRCH;
     }
     got = hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(stat), sizeof stat - 1);
@@ -122,5 +123,5 @@ bool hfn_linux_task_runs_no_code(uint32_t tid)
                    is_kernel_worker(name, stat + i + 2);
         }
     }
-    return got == -ESRCH; /* it went away between the two calls */
+    return got == -ESRCH; /* the thread ended between the two calls */
 }

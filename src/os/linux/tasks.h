@@ -10,7 +10,8 @@
 typedef bool (*hfn_task_fn)(void *user, uint32_t tid);
 bool hfn_linux_each_task(hfn_task_fn visit, void *user);
 
-/* It has ended but is still listed (a main thread that called pthread_exit), or is a worker of the kernel's. */
+/* True if the thread has ended but is still listed (a main thread that called pthread_exit), or if
+ * it is a kernel worker. */
 bool hfn_linux_task_runs_no_code(uint32_t tid);
 
 #endif

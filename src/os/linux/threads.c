@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads there are, and the barrier that makes their processors read patched code anew.
- * Stopping them stands in stop.c. */
+/* The identity of threads, and the barrier after which their processors fetch patched code anew.
+ * Threads are stopped in stop.c. */
 #include "os/os.h"
 
 #include "os/linux/raw.h"
@@ -32,8 +32,8 @@ bool hfn_os_is_single_threaded(void)
     return hfn_linux_each_task(count_task, &count) && count == 1;
 }
 
-/* The program's name stands at its upper end (fs/binfmt_elf.c).  Below, the kernel leaves as much free as the limit
- * said when the program began, and 128 MiB at least (mmap_base in arch/x86/mm/mmap.c). */
+/* The program's name is at the stack's upper end (fs/binfmt_elf.c).  Below, the kernel reserves the
+ * stack limit at the program's start, and at least 128 MiB (mmap_base in arch/x86/mm/mmap.c). */
 bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
 {
     enum { MOST = 1 << 26 };

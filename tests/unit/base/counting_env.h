@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An env for tests: its allocator knows every block and its size, can be told to fail at the n-th
- * request, and checks that what is freed is what was asked for.  It keeps what was logged. */
+/* An env for tests.  Its allocator stores the size of every block, checks it when the block is
+ * freed or resized, and can fail at the n-th request; the last warning is kept. */
 #ifndef HFN_TESTS_COUNTING_ENV_H
 #define HFN_TESTS_COUNTING_ENV_H
 
@@ -19,7 +19,7 @@ typedef struct counting {
     char last_log[1024];
 } counting;
 
-/* The size stands in front of each block; 16 bytes keep the alignment. */
+/* The size is stored in front of each block; 16 bytes keep the alignment. */
 static inline void *counting_realloc(void *user, void *memory, size_t old_bytes, size_t new_bytes)
 {
     counting *c = user;

@@ -33,7 +33,7 @@ static void a_word_is_one_to_eight_bytes(void)
     CHECK(!hfn_span_word(little, 0, 3, &word));
 }
 
-static void reads_beyond_the_end_leave_out_alone(void)
+static void reads_beyond_the_end_leave_the_result_unchanged(void)
 {
     uint8_t u8 = 1;
     uint16_t u16 = 2;
@@ -48,7 +48,7 @@ static void reads_beyond_the_end_leave_out_alone(void)
     CHECK(!hfn_span_u64(little, UINT64_MAX - 3, &u64) && u64 == 4);
 }
 
-static void a_part_that_sticks_out_is_empty(void)
+static void part_beyond_the_end_is_empty(void)
 {
     CHECK_EQ_U64(hfn_span_sub(little, 2, 7).size, 7);
     CHECK(hfn_span_sub(little, 2, 7).data == bytes + 2);
@@ -71,7 +71,7 @@ static void a_string_must_end_inside(void)
     CHECK(hfn_span_string((hfn_span){ NULL, 0, false }, 0) == NULL);
 }
 
-static void a_string_table_is_cut_behind_its_last_nul(void)
+static void string_table_is_truncated_behind_its_last_nul(void)
 {
     const hfn_span s = { (const uint8_t *)"ab\0cd", 5, false };
     const hfn_span table = hfn_span_string_table(s);
@@ -82,7 +82,7 @@ static void a_string_table_is_cut_behind_its_last_nul(void)
     CHECK_EQ_U64(hfn_span_string_table(little).size, 0);
 }
 
-static void leb_numbers_are_read_as_dwarf_says(void)
+static void leb_numbers_are_read_as_dwarf_specifies(void)
 {
     /* The examples of DWARF 5, 7.6: 2, 127, 128, 12857; 2, -2, 127, -127, 128, -128. */
     const uint8_t unsigned_bytes[] = { 2, 127, 0x80, 1, 0xb9, 0x64 };
@@ -106,29 +106,29 @@ static void leb_numbers_are_read_as_dwarf_says(void)
 
 static void leb_numbers_have_at_most_64_bits(void)
 {
-    const uint8_t most[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 };
+    const uint8_t maximum[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 };
     const uint8_t more[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 2 };
-    const uint8_t least[] = { 128, 128, 128, 128, 128, 128, 128, 128, 128, 0x7f };
+    const uint8_t minimum[] = { 128, 128, 128, 128, 128, 128, 128, 128, 128, 0x7f };
     const uint8_t endless[] = { 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 0 };
     uint64_t at = 0, u = 5;
     int64_t i = 5;
 
-    CHECK(hfn_span_uleb((hfn_span){ most, 10, false }, &at, &u) && u == UINT64_MAX && at == 10);
+    CHECK(hfn_span_uleb((hfn_span){ maximum, 10, false }, &at, &u) && u == UINT64_MAX && at == 10);
     at = 0;
     CHECK(!hfn_span_uleb((hfn_span){ more, 10, false }, &at, &u) && at == 0);
     CHECK(!hfn_span_uleb((hfn_span){ endless, 12, false }, &at, &u) && at == 0);
-    CHECK(!hfn_span_uleb((hfn_span){ most, 9, false }, &at, &u) && at == 0);
-    CHECK(hfn_span_sleb((hfn_span){ least, 10, false }, &at, &i) && i == INT64_MIN);
+    CHECK(!hfn_span_uleb((hfn_span){ maximum, 9, false }, &at, &u) && at == 0);
+    CHECK(hfn_span_sleb((hfn_span){ minimum, 10, false }, &at, &i) && i == INT64_MIN);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(numbers_follow_the_byte_order),
     CHECK_TEST(a_word_is_one_to_eight_bytes),
-    CHECK_TEST(reads_beyond_the_end_leave_out_alone),
-    CHECK_TEST(a_part_that_sticks_out_is_empty),
+    CHECK_TEST(reads_beyond_the_end_leave_the_result_unchanged),
+    CHECK_TEST(part_beyond_the_end_is_empty),
     CHECK_TEST(a_string_must_end_inside),
-    CHECK_TEST(a_string_table_is_cut_behind_its_last_nul),
-    CHECK_TEST(leb_numbers_are_read_as_dwarf_says),
+    CHECK_TEST(string_table_is_truncated_behind_its_last_nul),
+    CHECK_TEST(leb_numbers_are_read_as_dwarf_specifies),
     CHECK_TEST(leb_numbers_have_at_most_64_bits),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about errors, the log and sized structs. */
+/* Errors, the log and sized structs. */
 #include "base/status.h"
 
 #include "base/counting_env.h"
@@ -16,7 +16,7 @@ static void every_status_has_a_name(void)
     CHECK_STR(hotfn_status_get_name(INT32_MIN), "HOTFN_E_UNKNOWN");
 }
 
-static void the_version_is_the_one_of_the_build_files(void)
+static void version_equals_that_of_the_build_files(void)
 {
     const char *root = getenv("HOTFN_SOURCE_ROOT");
     char path[4096], line[256], wanted[64];
@@ -61,7 +61,7 @@ static void a_shorter_error_struct_is_not_overrun(void)
     CHECK_EQ_U64(err.file[0], 0x55);
 }
 
-static void a_long_path_is_cut_at_its_front(void)
+static void long_path_is_truncated_at_its_begin(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     char path[400];
@@ -85,54 +85,54 @@ typedef struct large {
 static void options_of_an_older_caller_get_zeros(void)
 {
     small in = { sizeof in, 5 };
-    large ours = { 1, 2, 3 };
+    large filled = { 1, 2, 3 };
 
-    CHECK(hfn_copy_options(&ours, sizeof ours, &in));
-    CHECK(ours.size == sizeof ours && ours.a == 5 && ours.b == 0);
-    CHECK(hfn_copy_options(&ours, sizeof ours, NULL));
-    CHECK(ours.size == sizeof ours && ours.a == 0);
+    CHECK(hfn_copy_options(&filled, sizeof filled, &in));
+    CHECK(filled.size == sizeof filled && filled.a == 5 && filled.b == 0);
+    CHECK(hfn_copy_options(&filled, sizeof filled, NULL));
+    CHECK(filled.size == sizeof filled && filled.a == 0);
 }
 
 static void options_of_a_newer_caller_must_be_zero_where_unknown(void)
 {
     large in = { sizeof in, 5, 0 };
-    small ours;
+    small filled;
 
-    CHECK(hfn_copy_options(&ours, sizeof ours, &in) && ours.a == 5);
+    CHECK(hfn_copy_options(&filled, sizeof filled, &in) && filled.a == 5);
     in.b = 1;
-    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&filled, sizeof filled, &in));
     in.size = 3;
-    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&filled, sizeof filled, &in));
 }
 
-static void a_size_that_was_never_set_is_refused_unread(void)
+static void uninitialised_size_is_rejected(void)
 {
-    small in = { 0xfffffff0u, 5 }, ours;
+    small in = { 0xfffffff0u, 5 }, filled;
 
-    CHECK(!hfn_copy_options(&ours, sizeof ours, &in));
+    CHECK(!hfn_copy_options(&filled, sizeof filled, &in));
 }
 
-static void null_for_what_must_be_given_names_the_call(void)
+static void error_for_a_null_argument_names_the_call(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    const small ours = { sizeof ours, 5 };
+    const small filled = { sizeof filled, 5 };
 
     CHECK_EQ_I64(hfn_report_null(&err, "hotfn_x"), HOTFN_E_OPTION);
     CHECK_STR(err.text, "hotfn_x: an argument that must be given is NULL");
-    CHECK(!hfn_copy_out(NULL, &ours, sizeof ours));
+    CHECK(!hfn_copy_out(NULL, &filled, sizeof filled));
 }
 
 static void an_out_struct_is_filled_up_to_its_size(void)
 {
-    const large ours = { sizeof ours, 5, 6 };
+    const large filled = { sizeof filled, 5, 6 };
     large out = { sizeof(small), 0, 9 };
 
-    CHECK(hfn_copy_out(&out, &ours, sizeof ours));
+    CHECK(hfn_copy_out(&out, &filled, sizeof filled));
     CHECK(out.size == sizeof(small) && out.a == 5 && out.b == 9);
     out.size = 0;
-    CHECK(!hfn_copy_out(&out, &ours, sizeof ours));
-    out.size = sizeof ours + 4;
-    CHECK(!hfn_copy_out(&out, &ours, sizeof ours));
+    CHECK(!hfn_copy_out(&out, &filled, sizeof filled));
+    out.size = sizeof filled + 4;
+    CHECK(!hfn_copy_out(&out, &filled, sizeof filled));
 }
 
 static void the_log_takes_a_level_and_text(void)
@@ -149,14 +149,14 @@ static void the_log_takes_a_level_and_text(void)
 
 static const check_test tests[] = {
     CHECK_TEST(every_status_has_a_name),
-    CHECK_TEST(the_version_is_the_one_of_the_build_files),
+    CHECK_TEST(version_equals_that_of_the_build_files),
     CHECK_TEST(a_failure_fills_the_error),
     CHECK_TEST(a_shorter_error_struct_is_not_overrun),
-    CHECK_TEST(a_long_path_is_cut_at_its_front),
+    CHECK_TEST(long_path_is_truncated_at_its_begin),
     CHECK_TEST(options_of_an_older_caller_get_zeros),
     CHECK_TEST(options_of_a_newer_caller_must_be_zero_where_unknown),
-    CHECK_TEST(a_size_that_was_never_set_is_refused_unread),
-    CHECK_TEST(null_for_what_must_be_given_names_the_call),
+    CHECK_TEST(uninitialised_size_is_rejected),
+    CHECK_TEST(error_for_a_null_argument_names_the_call),
     CHECK_TEST(an_out_struct_is_filled_up_to_its_size),
     CHECK_TEST(the_log_takes_a_level_and_text),
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Around fork(): each call is counted once, and for the process that made it. */
+/* Each call around fork() is counted once, for the process that made it. */
 #include "counters/stub.h"
 #include "counters/timed_row.h"
 
@@ -36,7 +36,7 @@ static hotfn_counters *shared_counters(uint32_t threads)
     return c;
 }
 
-/* The calls of slot in rows whose cell names pid. */
+/* The calls of a slot in the rows of process pid. */
 static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
 {
     hfn_row_memory m = stub_memory(c);
@@ -79,7 +79,7 @@ static void each_side_keeps_its_own_calls(void)
     hotfn_counters_destroy(c);
 }
 
-static void first_call_of_all_may_come_between(void)
+static void first_call_may_be_made_during_the_fork(void)
 {
     hotfn_counters *c = shared_counters(8);
     pid_t child;
@@ -125,7 +125,7 @@ static void child_of_a_paused_thread_does_not_get_its_parents_row(void)
     hotfn_counters_destroy(c);
 }
 
-/* ---- By libc's handlers, with threads that count and fork all the time. */
+/* ---- libc's fork handlers, with threads that count and fork continuously. */
 
 static hotfn_counters *the_counters;
 
@@ -182,7 +182,7 @@ static void threads_that_fork_lose_no_call(void)
     hotfn_counters_destroy(c);
 }
 
-static void rows_of_dead_processes_serve_again(void)
+static void rows_of_dead_processes_are_reused(void)
 {
     hotfn_counters *c = the_counters = shared_counters(HFN_ROWS_KEPT_APART + 40);
 
@@ -218,8 +218,9 @@ static void killed_child_leaves_its_counts(void)
     hotfn_counters_destroy(c);
 }
 
-/* A process number means nothing in another pid namespace: its rows are never judged from here. */
-static void processes_of_other_namespaces_are_told_apart(void)
+/* Process numbers of another pid namespace have no meaning here, so its rows are never taken
+ * over. */
+static void rows_of_other_namespaces_are_not_taken_over(void)
 {
     hotfn_counters *c;
     pid_t helper;
@@ -258,7 +259,7 @@ static void processes_of_other_namespaces_are_told_apart(void)
     hotfn_counters_destroy(c);
 }
 
-/* The child of a raw fork has its parent's row pointer (a known class of loss), but threads that it
+/* The child of a raw fork has its parent's row pointer (a known limitation), but threads that it
  * starts get rows under its own process id. */
 static void *count_once(void *argument)
 {
@@ -294,7 +295,8 @@ static void begin(hfn_time_frame *frame, uint32_t slot)
     hfn_time_enter_full(frame);
 }
 
-/* What the handlers do with two rows: calls begin before the fork, in front of it, and end behind it. */
+/* The fork handlers with two rows: calls begin before the fork or in a fork handler, and end
+ * after it. */
 static void calls_around_a_fork_are_timed_once(void)
 {
     hfn_time_frame frames[8]; /* a stack: the last one is the outermost call's */
@@ -333,12 +335,12 @@ static void calls_around_a_fork_are_timed_once(void)
 
 static const check_test tests[] = {
     CHECK_TEST(each_side_keeps_its_own_calls),
-    CHECK_TEST(first_call_of_all_may_come_between),
+    CHECK_TEST(first_call_may_be_made_during_the_fork),
     CHECK_TEST(child_of_a_paused_thread_does_not_get_its_parents_row),
     CHECK_TEST(threads_that_fork_lose_no_call),
-    CHECK_TEST(rows_of_dead_processes_serve_again),
+    CHECK_TEST(rows_of_dead_processes_are_reused),
     CHECK_TEST(killed_child_leaves_its_counts),
-    CHECK_TEST(processes_of_other_namespaces_are_told_apart),
+    CHECK_TEST(rows_of_other_namespaces_are_not_taken_over),
     CHECK_TEST(threads_of_a_raw_forks_child_get_rows),
     CHECK_TEST(calls_around_a_fork_are_timed_once),
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: one at a time, summed, paused, and given up while threads live on. */
+/* The process's set of rows: one at a time, summed, paused, and destroyed while threads
+ * continue. */
 #include "counters/stub.h"
 
 #include <pthread.h>
@@ -19,7 +20,7 @@ static void one_set_at_a_time(void)
     hotfn_counters_destroy(NULL);
 }
 
-static void unsound_memory_is_refused(void)
+static void invalid_memory_is_rejected(void)
 {
     hotfn_counters *c = stub_counters(4), *second = NULL;
     hfn_row_memory m = stub_memory(c), bad[9];
@@ -31,7 +32,7 @@ static void unsound_memory_is_refused(void)
     }
     bad[0].rows += 8;
     bad[1].slot_capacity = m.row_bytes / 8 + 1;
-    bad[2].row_bytes = m.row_bytes + 8; /* of no whole pages */
+    bad[2].row_bytes = m.row_bytes + 8; /* not a multiple of the page size */
     bad[3].cells = NULL;
     bad[4].header = NULL;
     bad[5].rows = NULL;
@@ -85,7 +86,7 @@ static void paused_calls_are_not_counted_and_pauses_nest(void)
     hotfn_counters_destroy(c);
 }
 
-static void resume_under_another_set_does_not_bring_the_old_row_back(void)
+static void resume_under_another_set_does_not_restore_the_old_row(void)
 {
     hotfn_counters *c = stub_counters(4);
     void *paused;
@@ -107,7 +108,7 @@ typedef struct survivor {
     int quit;
 } survivor;
 
-static void *count_when_told(void *argument)
+static void *count_on_request(void *argument)
 {
     survivor *s = argument;
 
@@ -134,7 +135,7 @@ static void threads_find_the_next_set(void)
 
     sem_init(&s.go, 0, 0);
     sem_init(&s.done, 0, 0);
-    pthread_create(&thread, NULL, count_when_told, &s);
+    pthread_create(&thread, NULL, count_on_request, &s);
     for (int round = 0; round < 20; round++) {
         hotfn_counters *c = stub_counters(4);
 
@@ -150,8 +151,8 @@ static void threads_find_the_next_set(void)
     pthread_join(thread, NULL);
 }
 
-/* A session that stops and starts again gives the same memory twice. */
-static void same_memory_again_goes_on_in_the_same_rows(void)
+/* A session that stops and starts again uses the same memory twice. */
+static void same_memory_continues_the_same_rows(void)
 {
     hotfn_counters *owner = stub_counters(4);
     hfn_row_memory m = stub_memory(owner);
@@ -178,11 +179,11 @@ static void same_memory_again_goes_on_in_the_same_rows(void)
 
 static const check_test tests[] = {
     CHECK_TEST(one_set_at_a_time),
-    CHECK_TEST(unsound_memory_is_refused),
+    CHECK_TEST(invalid_memory_is_rejected),
     CHECK_TEST(sum_stays_inside_the_slots),
     CHECK_TEST(paused_calls_are_not_counted_and_pauses_nest),
-    CHECK_TEST(resume_under_another_set_does_not_bring_the_old_row_back),
+    CHECK_TEST(resume_under_another_set_does_not_restore_the_old_row),
     CHECK_TEST(threads_find_the_next_set),
-    CHECK_TEST(same_memory_again_goes_on_in_the_same_rows),
+    CHECK_TEST(same_memory_continues_the_same_rows),
 };
 CHECK_MAIN(tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a hook's stub does, in assembly: fake_call(slot) counts a call in the thread's row and enters
- * the slow path if there is none, with every register as it was. */
+/* A hook's stub in assembly: fake_call(slot) counts a call in the thread's row, or enters the slow
+ * path if the thread has none, and preserves every register. */
 #ifndef HFN_TESTS_COUNTERS_STUB_H
 #define HFN_TESTS_COUNTERS_STUB_H
 

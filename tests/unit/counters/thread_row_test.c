@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's first hooked call: nothing of the thread is changed, nobody's calls are lost, whoever the
- * thread is, wherever a signal strikes. */
+/* A thread's first hooked call preserves the thread's state and loses no call, for any kind of
+ * thread, and wherever a signal arrives. */
 #include "counters/stub.h"
 #include "counters/trap_flag.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* It holds signals back, knows no thread but libc's, and makes vfork a fork. */
+/* It delays signals, supports only libc's threads, and turns vfork into fork. */
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -48,7 +48,7 @@ void call_slow_path_with_known_state(void);
 #define LOAD_GPR(name, n) "movq wanted_state+8*" #n "(%rip), %" #name "\n"
 #define STORE_GPR(name, n) "movq %" #name ", found_state+8*" #n "(%rip)\n"
 
-/* As a stub calls: rcx kept below the return address, and 0 itself. */
+/* The state of a stub: rcx is saved below the return address, and is 0. */
 __asm__(
     ".text\n.globl call_slow_path_with_known_state\n"
     "call_slow_path_with_known_state:\n"
@@ -147,7 +147,7 @@ static void *count_and_wait(void *argument)
 {
     (void)argument;
     fake_call(0);
-    pthread_barrier_wait(&all_here); /* nobody ends before all have a row, or none */
+    pthread_barrier_wait(&all_here); /* no thread ends before each has a row or was refused one */
     fake_call(0);
     return NULL;
 }
@@ -203,7 +203,7 @@ static void cancelled_thread_keeps_its_counts(void)
     hotfn_counters_destroy(c);
 }
 
-static void cell_tells_who_owns_the_row(void)
+static void cell_identifies_the_owner_of_the_row(void)
 {
     hotfn_counters *c = stub_counters(4);
     const hfn_thread_cell *cell = stub_memory(c).cells;
@@ -219,7 +219,7 @@ static void cell_tells_who_owns_the_row(void)
     hotfn_counters_destroy(c);
 }
 
-/* ---- Threads that libc does not know. */
+/* ---- Threads that libc did not create. */
 
 static int raw_thread_main(void *argument)
 {
@@ -275,8 +275,8 @@ static void vfork_child_counts_with_its_parent(void)
     hotfn_counters_destroy(c);
 }
 
-/* The vfork child makes the thread's first call: its row must not be taken by others when it ends. */
-static void row_begun_in_a_vfork_child_stays_its_parents(void)
+/* The vfork child makes the thread's first call; when it ends, no other thread may take its row. */
+static void row_claimed_in_a_vfork_child_stays_its_parents(void)
 {
     hotfn_counters *c = stub_counters(4);
     pthread_t thread;
@@ -319,7 +319,8 @@ static void signals_in_short_threads_lose_no_call(void)
     calls_made = 0;
     sigaction(SIGPROF, &action, &before);
     setitimer(ITIMER_PROF, &often, NULL);
-    for (; rounds < 400 || calls_made == 0; rounds++) { /* the kernel strikes at its own ticks */
+    for (; rounds < 400 || calls_made == 0;
+         rounds++) { /* signals arrive at the kernel's timer ticks */
         for (int i = 0; i < 4; i++) {
             pthread_create(&threads[i], NULL, count_many, (void *)300);
         }
@@ -338,7 +339,7 @@ static struct {
     long at, steps;
 } step;
 
-/* Single-stepped: at the step-th instruction a handler makes a hooked call of its own. */
+/* Single steps: at the step-th instruction the signal handler makes a hooked call. */
 static void count_at_step(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info, (void)context;
@@ -366,12 +367,12 @@ static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
         fake_call(12);
         fake_call(13);
         if (stub_sum(c, 12) != 2 || stub_sum(c, 13) != 2) {
-            CHECK_EQ_I64(step.at, -1); /* says at which instruction */
+            CHECK_EQ_I64(step.at, -1); /* a failure shows the instruction */
         }
         CHECK_EQ_U64(stub_memory(c).header->threads_lost, 0);
         hotfn_counters_destroy(c);
     }
-    CHECK(rounds > 100); /* the slow path has that many */
+    CHECK(rounds > 100); /* the slow path has more instructions than that */
     sigaction(SIGTRAP, &before, NULL);
 }
 
@@ -396,7 +397,8 @@ static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void
     return _URC_NO_REASON;
 }
 
-/* In `mov ebx, [esp]; ret`?  The linker keeps one of each such thunk, and crt1.o's has no unwind rows. */
+/* In `mov ebx, [esp]; ret`?  The linker keeps one of each such thunk, and crt1.o's has no unwind
+ * rows. */
 static bool is_in_pc_thunk(const void *context)
 {
 #if defined(__i386__)
@@ -502,10 +504,10 @@ static const check_test tests[] = {
     CHECK_TEST(thousands_of_short_threads_share_few_rows),
     CHECK_TEST(threads_beyond_the_rows_are_counted_as_lost),
     CHECK_TEST(cancelled_thread_keeps_its_counts),
-    CHECK_TEST(cell_tells_who_owns_the_row),
+    CHECK_TEST(cell_identifies_the_owner_of_the_row),
     CHECK_TEST(raw_thread_gets_a_row),
     CHECK_TEST(vfork_child_counts_with_its_parent),
-    CHECK_TEST(row_begun_in_a_vfork_child_stays_its_parents),
+    CHECK_TEST(row_claimed_in_a_vfork_child_stays_its_parents),
     CHECK_TEST(signals_in_short_threads_lose_no_call),
     CHECK_TEST(a_signal_at_any_instruction_of_the_first_call_loses_nothing),
     CHECK_TEST(every_instruction_of_the_first_call_can_be_unwound),

@@ -53,7 +53,7 @@ static void near_pages_beyond_the_range_are_refused(void)
     CHECK_EQ_U64(hfn_os_map_near(here(), here() + 4096, 0, RANGE), 0);
 }
 
-static void what_is_mapped_already_is_not_mapped_over(void)
+static void existing_mappings_are_not_replaced(void)
 {
     uint64_t page = hfn_os_page_bytes(), pages = hfn_os_map_near(here(), here() + 1, page, RANGE);
 
@@ -65,7 +65,7 @@ static void what_is_mapped_already_is_not_mapped_over(void)
     CHECK(!hfn_os_map_at(UINT64_MAX - page, page));
 }
 
-static void gaps_are_free_and_inside_what_was_asked(void)
+static void gaps_are_free_and_inside_the_range(void)
 {
     hfn_os_gap gaps[64];
     uint64_t begin = here() - (64 << 20), end = here() + (64 << 20);
@@ -170,7 +170,7 @@ static int forbidden_child(uint64_t text)
     return check_failures ? 1 : 0;
 }
 
-static void it_works_where_written_pages_may_not_be_executable(void)
+static void text_is_written_where_written_pages_cannot_be_executable(void)
 {
     uint64_t text = make_text(PROT_READ | PROT_EXEC);
     int status = 0;
@@ -190,12 +190,12 @@ static void it_works_where_written_pages_may_not_be_executable(void)
 static const check_test tests[] = {
     CHECK_TEST(near_pages_are_near_and_writable),
     CHECK_TEST(near_pages_beyond_the_range_are_refused),
-    CHECK_TEST(what_is_mapped_already_is_not_mapped_over),
-    CHECK_TEST(gaps_are_free_and_inside_what_was_asked),
+    CHECK_TEST(existing_mappings_are_not_replaced),
+    CHECK_TEST(gaps_are_free_and_inside_the_range),
     CHECK_TEST(pages_that_were_written_become_executable),
     CHECK_TEST(text_is_written_and_protected_again),
     CHECK_TEST(text_that_was_writable_stays_so),
     CHECK_TEST(a_window_over_a_hole_does_not_open),
-    CHECK_TEST(it_works_where_written_pages_may_not_be_executable),
+    CHECK_TEST(text_is_written_where_written_pages_cannot_be_executable),
 };
 CHECK_MAIN(tests)

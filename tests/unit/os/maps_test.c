@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The list of mappings, read as text and asked of the kernel one by one. */
+/* The list of mappings, read as text and queried from the kernel one by one. */
 #include "os/linux/maps.h"
 
 #include "check.h"
@@ -35,7 +35,7 @@ static void look_from(uint64_t from, uint32_t most)
     CHECK(hfn_linux_each_map_from(from, note, &by_query));
 }
 
-static void both_ways_see_the_same(void)
+static void both_methods_find_the_same_mappings(void)
 {
     const int protections[] = { PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE,
                                 PROT_READ | PROT_EXEC };
@@ -67,7 +67,7 @@ static void the_last_mapping_ends_the_visit(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(both_ways_see_the_same),
+    CHECK_TEST(both_methods_find_the_same_mappings),
     CHECK_TEST(the_last_mapping_ends_the_visit),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules of this process are those that dl_iterate_phdr knows, at the same addresses. */
+/* The modules of this process are those of dl_iterate_phdr, at the same addresses. */
 #include "os/os.h"
 
 #include "check.h"

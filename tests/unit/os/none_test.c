@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All folders linked with src/os/none in the place of a system: nothing else in src/ needs one, and each
- * public call then fails with a status. */
+/* All folders linked with src/os/none in the place of a system: nothing else in src/ needs one, and
+ * each public call then fails with a status. */
 #include "check.h"
 
 #include <hotfn.h>

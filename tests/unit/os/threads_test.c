@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stopping threads: all of them, wherever they are, and they go on as if nothing had been. */
+/* All threads are stopped wherever they are, and continue with their state unchanged. */
 #include "os/os.h"
 
 #include "check.h"
@@ -57,13 +57,13 @@ static void watch_beats(void *user)
     o->last = atomic_load(&beats);
 }
 
-static void stopped_threads_stand_still_and_go_on(void)
+static void stopped_threads_make_no_progress_and_continue(void)
 {
     pthread_t threads[3];
 
     atomic_store(&stopping, false);
-    while (
-        !hfn_os_is_single_threaded()) { /* a joined thread is listed until the kernel is done with it */
+    /* the kernel lists a joined thread until it is destroyed */
+    while (!hfn_os_is_single_threaded()) {
         sched_yield();
     }
     for (int i = 0; i < 3; i++) {
@@ -75,7 +75,7 @@ static void stopped_threads_stand_still_and_go_on(void)
         uint64_t before;
         CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
         CHECK(o.threads >=
-              3); /* one that has not left the last stop's handler yet is seen behind it too */
+              3); /* a thread still in the last stop's handler is adjusted there, too */
         CHECK_EQ_U64(o.first, o.last);
         before = atomic_load(&beats);
         while (atomic_load(&beats) == before) {
@@ -109,7 +109,7 @@ static void *start_and_end_threads(void *user)
     return NULL;
 }
 
-static void threads_that_come_and_go_are_stopped(void)
+static void threads_that_start_and_end_are_stopped(void)
 {
     pthread_t threads[2];
 
@@ -128,7 +128,7 @@ static void threads_that_come_and_go_are_stopped(void)
     }
 }
 
-/* read() goes on, because the handler is installed with SA_RESTART. */
+/* read() is restarted, because the handler is installed with SA_RESTART. */
 static void *read_a_byte(void *end)
 {
     char byte = 0;
@@ -138,7 +138,7 @@ static void *read_a_byte(void *end)
     return NULL;
 }
 
-static void a_thread_in_a_system_call_is_stopped_and_goes_on(void)
+static void a_thread_in_a_system_call_is_stopped_and_continues(void)
 {
     observed o = { 0, 0, 0 };
     pthread_t thread;
@@ -165,8 +165,8 @@ static uint64_t leave_pc(void *user, uint64_t pc)
 }
 
 typedef struct held_child {
-    int ends[2];           /* the child ends when a byte comes */
-    _Atomic bool is_there; /* it writes to our memory */
+    int ends[2];             /* the child ends when a byte comes */
+    _Atomic bool is_running; /* written by the vfork child */
 } held_child;
 
 static void *wait_for_child(void *user)
@@ -176,33 +176,34 @@ static void *wait_for_child(void *user)
 
     if (child == 0) {
         char byte;
-        atomic_store(&held->is_there, true);
+        atomic_store(&held->is_running, true);
         _exit(read(held->ends[0], &byte, 1) != 1);
     }
     waitpid(child, NULL, 0);
     return NULL;
 }
 
-static void what_cannot_be_stopped_is_reported_and_goes_on(void)
+static void a_thread_that_cannot_be_stopped_is_reported(void)
 {
     pthread_t thread;
-    held_child held = { .is_there = false };
+    held_child held = { .is_running = false };
     bool ran = false;
 
     CHECK(pipe(held.ends) == 0);
     pthread_create(&thread, NULL, wait_for_child, &held);
-    while (!atomic_load(&held.is_there)) {
+    while (!atomic_load(&held.is_running)) {
         sched_yield();
     }
     CHECK(!hfn_os_with_threads_stopped(20000000, leave_pc, must_not_run, &ran));
     CHECK(!ran);
     CHECK(write(held.ends[1], "x", 1) == 1);
-    pthread_join(thread, NULL); /* its late signal changes nothing */
-    stopped_threads_stand_still_and_go_on();
+    pthread_join(thread, NULL); /* its late signal has no effect */
+    stopped_threads_make_no_progress_and_continue();
 }
 
-/* A worker of io_uring is listed as a thread and takes no signal, but runs no code of the program. */
-static void workers_of_the_kernel_are_not_waited_for(void)
+/* A worker of io_uring is listed as a thread and receives no signal, but runs no code of the
+ * program. */
+static void kernel_workers_are_not_waited_for(void)
 {
     struct io_uring_params params = { .flags = IORING_SETUP_SQPOLL, .sq_thread_idle = 10000 };
     observed o = { 0, 0, 0 };
@@ -222,7 +223,7 @@ static void workers_of_the_kernel_are_not_waited_for(void)
     close(ring);
 }
 
-/* Its name alone does not make a thread one of the kernel's. */
+/* The name alone does not identify a kernel worker. */
 static void a_thread_named_like_a_worker_is_stopped(void)
 {
     observed o = { 0, 0, 0 };
@@ -237,7 +238,7 @@ static void a_thread_named_like_a_worker_is_stopped(void)
     pthread_join(thread, NULL);
 }
 
-/* A program may have all files open that it is allowed to: then no thread is taken for one that is gone. */
+/* If no file descriptor is free, no running thread may be mistaken for an ended one. */
 static void a_thread_is_stopped_with_one_file_left(void)
 {
     observed o = { 0, 0, 0 };
@@ -245,8 +246,8 @@ static void a_thread_is_stopped_with_one_file_left(void)
     pthread_t thread;
     int free_file = dup(STDOUT_FILENO);
 
-    while (
-        !hfn_os_is_single_threaded()) { /* who is listed still cannot be looked at with one file */
+    /* the state of a listed thread cannot be read with one file */
+    while (!hfn_os_is_single_threaded()) {
         sched_yield();
     }
     CHECK(free_file > 0 && close(free_file) == 0);
@@ -263,7 +264,7 @@ static void a_thread_is_stopped_with_one_file_left(void)
     pthread_join(thread, NULL);
 }
 
-static void set_ids_still_work_behind_a_stop(void)
+static void setuid_works_after_a_stop(void)
 {
     pthread_t thread;
 
@@ -289,7 +290,7 @@ static void signals_are_blocked_and_restored(void)
     CHECK_EQ_U64(after.state, before.state);
 }
 
-static void threads_are_known_by_their_ids(void)
+static void threads_are_identified_by_their_ids(void)
 {
     CHECK_EQ_U64(hfn_os_thread_id(), (uint64_t)getpid());
     printf("# membarrier SYNC_CORE: %s\n", hfn_os_sync_core() ? "yes" : "no");
@@ -313,7 +314,7 @@ enum { CAN_FIND_STACK = 1 };
 enum { CAN_FIND_STACK = 0 };
 #endif
 
-/* What glibc tells of a thread's stack; end: below what it keeps there itself. */
+/* Compare with glibc's bounds of the stack, whose end is below glibc's own data. */
 static void check_own_stack(pthread_t thread, stack_range got)
 {
     pthread_attr_t attributes;
@@ -328,7 +329,7 @@ static void check_own_stack(pthread_t thread, stack_range got)
         CHECK_EQ_U64(got.begin | got.end, 0);
         return;
     }
-    CHECK(got.begin <= (uint64_t)(uintptr_t)begin && /* its guard may be counted in */
+    CHECK(got.begin <= (uint64_t)(uintptr_t)begin && /* the guard may be included */
           got.begin + (1 << 16) >= (uint64_t)(uintptr_t)begin);
     CHECK(here < got.end && got.end <= (uint64_t)(uintptr_t)begin + byte_count);
 }
@@ -340,7 +341,7 @@ static void *look_at_own_stack(void *unused)
     return NULL;
 }
 
-static void a_thread_knows_its_own_stack(void)
+static void own_stack_is_that_of_the_thread(void)
 {
     enum { BYTES = 1 << 18 };
     void *given = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -369,17 +370,17 @@ static void the_main_stack_is_where_the_process_began(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_thread_knows_its_own_stack),
+    CHECK_TEST(own_stack_is_that_of_the_thread),
     CHECK_TEST(the_main_stack_is_where_the_process_began),
-    CHECK_TEST(threads_are_known_by_their_ids),
+    CHECK_TEST(threads_are_identified_by_their_ids),
     CHECK_TEST(signals_are_blocked_and_restored),
-    CHECK_TEST(stopped_threads_stand_still_and_go_on),
-    CHECK_TEST(threads_that_come_and_go_are_stopped),
-    CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_goes_on),
-    CHECK_TEST(workers_of_the_kernel_are_not_waited_for),
+    CHECK_TEST(stopped_threads_make_no_progress_and_continue),
+    CHECK_TEST(threads_that_start_and_end_are_stopped),
+    CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_continues),
+    CHECK_TEST(kernel_workers_are_not_waited_for),
     CHECK_TEST(a_thread_named_like_a_worker_is_stopped),
     CHECK_TEST(a_thread_is_stopped_with_one_file_left),
-    CHECK_TEST(set_ids_still_work_behind_a_stop),
-    CHECK_TEST(what_cannot_be_stopped_is_reported_and_goes_on),
+    CHECK_TEST(setuid_works_after_a_stop),
+    CHECK_TEST(a_thread_that_cannot_be_stopped_is_reported),
 };
 CHECK_MAIN(tests)

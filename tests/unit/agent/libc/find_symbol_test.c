@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the agent's own dlsym: it finds what the loader's finds. */
+/* The agent's own dlsym returns the same addresses as the loader's. */
 #include "check.h"
 
 #include <dlfcn.h>
 
 void *agent_dlsym(void *handle, const char *name);
 
-static void finds_what_the_loader_finds(void)
+static void finds_the_same_as_the_loader(void)
 {
     static const char *const names[] = { "dl_iterate_phdr", "_dl_find_object", "__tls_get_addr",
                                          "fopencookie", "wordexp" };
@@ -18,7 +18,7 @@ static void finds_what_the_loader_finds(void)
     CHECK(agent_dlsym(RTLD_NEXT, "dl_iterate_phdr") != NULL);
 }
 
-static void finds_nothing_by_a_name_that_nobody_has(void)
+static void finds_no_undefined_name(void)
 {
     CHECK(agent_dlsym(RTLD_NEXT, "no_function_of_this_name") == NULL);
     CHECK(agent_dlsym(RTLD_NEXT, "") == NULL);
@@ -30,8 +30,8 @@ static void finds_no_data(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(finds_what_the_loader_finds),
-    CHECK_TEST(finds_nothing_by_a_name_that_nobody_has),
+    CHECK_TEST(finds_the_same_as_the_loader),
+    CHECK_TEST(finds_no_undefined_name),
     CHECK_TEST(finds_no_data),
 };
 CHECK_MAIN(tests)

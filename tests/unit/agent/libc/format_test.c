@@ -40,7 +40,7 @@ static void writes_texts_as_the_c_library(void)
     CHECK_SAME(100, "100 %% of %c", '!');
 }
 
-static void tells_the_length_of_what_had_no_room(void)
+static void returns_the_full_length_of_truncated_output(void)
 {
     for (size_t room = 1; room < 12; room++) {
         CHECK_SAME(room, "%s %d", "texts", 1234);
@@ -66,7 +66,7 @@ static void dprintf_writes_to_the_descriptor(void)
 static const check_test tests[] = {
     CHECK_TEST(writes_numbers_as_the_c_library),
     CHECK_TEST(writes_texts_as_the_c_library),
-    CHECK_TEST(tells_the_length_of_what_had_no_room),
+    CHECK_TEST(returns_the_full_length_of_truncated_output),
     CHECK_TEST(dprintf_writes_to_the_descriptor),
 };
 CHECK_MAIN(tests)

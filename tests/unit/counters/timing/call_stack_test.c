@@ -341,7 +341,7 @@ static void a_clock_that_is_stopped_is_not_read_any_more(void)
         CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 0);
         CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
         CHECK_EQ_U64(timed_cell(t, 1)->total_ticks + t->depth, 0);
-        hfn_timing_tell_stop(at), hfn_timing_tell_stop(at + 1); /* the first one's is kept */
+        hfn_timing_record_stop(at), hfn_timing_record_stop(at + 1); /* the first one's is kept */
         CHECK(at >= last && hfn_time.header->clock_stopped_ticks == at);
         hfn_timing_go_on(clock);
         enter(later, 2, full);
