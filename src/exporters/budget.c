@@ -54,7 +54,7 @@ static hotfn_json *create_change(const hfn_view *view, const hotfn_record_change
     }
     hfn_add_text(o, "from", hfn_level_name(c->from));
     hfn_add_text(o, "to", hfn_level_name(c->to));
-    hfn_add_text(o, "why", c->why == HOTFN_BUDGET_OVER_BUDGET ? "too-dear" : "try-again");
+    hfn_add_text(o, "why", c->why == HOTFN_BUDGET_OVER_BUDGET ? "over-budget" : "try-again");
     hfn_add_number(o, "calls_per_second", c->calls_per_second);
     hfn_add_decimal(o, "cost", (double)c->cost_ppm / 1e6, 6);
     return o;

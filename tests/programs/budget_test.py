@@ -98,7 +98,7 @@ def check_changes(report):
         assert change["from"] == at.get(name, change["from"]), change
         at[name] = change["to"]
         is_less = LEVELS.index(change["to"]) > LEVELS.index(change["from"])
-        assert (change["why"] == "too-dear") == is_less, change
+        assert (change["why"] == "over-budget") == is_less, change
         if change["to"] == "unhooked":
             intervals.setdefault(name, []).append([change["at_ns"], None])
         elif change["from"] == "unhooked":

@@ -355,7 +355,7 @@ function pick(f, scroll) {
 
 const budget = data.budget;
 const changesOf = f => budget ? budget.changes.filter(c => c.function === f) : [];
-const whyOf = c => c.why === "too-dear" ? `${some(c.calls_per_second, "call")} a second ${c.to === "unhooked" ? "took" : "would take"} ${(100 * c.cost).toFixed(1)}%` : "tried again";
+const whyOf = c => c.why === "over-budget" ? `${some(c.calls_per_second, "call")} a second ${c.to === "unhooked" ? "took" : "would take"} ${(100 * c.cost).toFixed(1)}%` : "tried again";
 
 // ---- The call tree, of one thread or of all in one.  What a node weighs: its time, or its bytes.
 
