@@ -2,9 +2,9 @@
 /*
  * Recognises functions that are not part of the program itself: linker stubs by section name
  * and by the shape of their code (without section headers by the shape of the whole FDE); resolvers
- * by symbol type (table.c) or by an IRELATIVE relocation; glue the entry point, DT_INIT, DT_FINI;
- * the four helpers of crtstuff.c by what only they have together: a local symbol of no size, no
- * FDE, and the name.
+ * by symbol type (table.c) or by an IRELATIVE relocation; run-time glue by the entry point, DT_INIT
+ * and DT_FINI; the four helpers of crtstuff.c by a combination that only they have: the name, a
+ * local symbol of size 0, and no FDE.
  */
 #include "functions/inside.h"
 #include "image/elf_numbers.h"
@@ -81,7 +81,7 @@ static bool is_plt_name(const char *name)
     return false;
 }
 
-/* Nothing but stubs of 16 (or 8) bytes from end to end. */
+/* True if the whole range consists of stubs of 16 (or 8) bytes. */
 static bool is_all_stubs(const hotfn_functions *functions, const hfn_function *f, uint64_t stride)
 {
     if (f->byte_count % stride != 0) {
@@ -137,7 +137,7 @@ static void mark_glue(hotfn_functions *functions, uint64_t rva)
     }
 }
 
-/* _init and _fini are put together by the linker from pieces of crti.o, crtn.o and others: the
+/* The linker assembles _init and _fini from pieces of crti.o, crtn.o and others: the
  * whole section is one function. A static program has no DT_INIT but the same sections. */
 static void mark_init_and_fini(hotfn_functions *functions)
 {

@@ -13,9 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LONGEST_MEASURED = 4096 }; /* longer names compare as equally long */
+enum { MAX_MEASURED_NAME = 4096 }; /* longer names compare as equally long */
 
-/* "_Z..." (C++, Rust) and "_R..." (Rust) begin so by their scheme. */
+/* Mangled names ("_Z..." of C++ and Rust, "_R..." of Rust) begin with an underscore by
+ * definition. */
 static size_t count_underscores(const char *name)
 {
     size_t count = strspn(name, "_");
@@ -23,17 +24,17 @@ static size_t count_underscores(const char *name)
     return count > 0 && (name[count] == 'Z' || name[count] == 'R') ? 0 : count;
 }
 
-/* "?f@@YAXXZ" is no version but Microsoft's scheme. */
+/* In Microsoft's mangling, as in "?f@@YAXXZ", '@' does not begin a version. */
 static bool has_version(const char *name, size_t length)
 {
     return name[0] != '?' && memchr(name, '@', length) != NULL;
 }
 
-/* Less than 0 if a is the better name. */
+/* Returns less than 0 if a is preferred to b. */
 static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
 {
-    size_t length_a = strnlen(a->name, LONGEST_MEASURED);
-    size_t length_b = strnlen(b->name, LONGEST_MEASURED);
+    size_t length_a = strnlen(a->name, MAX_MEASURED_NAME);
+    size_t length_b = strnlen(b->name, MAX_MEASURED_NAME);
     size_t underscores_a = count_underscores(a->name), underscores_b = count_underscores(b->name);
     int by_number = (a->name[0] == '#') - (b->name[0] == '#'); /* an export without a name */
     int by_type = (a->kind == HOTFN_SYMBOL_LABEL) - (b->kind == HOTFN_SYMBOL_LABEL);
@@ -55,7 +56,7 @@ static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
     if (length_a != length_b) {
         return length_a < length_b ? -1 : 1;
     }
-    return strncmp(a->name, b->name, LONGEST_MEASURED);
+    return strncmp(a->name, b->name, MAX_MEASURED_NAME);
 }
 
 static bool is_better(const void *left, const void *right)

@@ -2,8 +2,8 @@
 /*
  * One walk over the symbols and the FDEs, both by address, decides what is a function:
  *   - an address with a function symbol;
- *   - the start of an FDE, unless a symbol's range holds it (then it is a part of that function);
- *   - a global symbol without type, where nothing else claims the address: hand-written code.
+ *   - the start of an FDE, unless a symbol's range contains it (then it is part of that function);
+ *   - a global symbol without type at an address outside all other ranges: hand-written code.
  * A second walk gives sizes: the symbol's, else the FDE's, else up to the next function; never into
  * the next function or out of the section.
  */
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* What stands at one address. */
+/* The symbols and the FDE of one address. */
 typedef struct group {
     uint64_t rva;
     const hfn_symbol *symbols;
@@ -89,9 +89,9 @@ static bool next_group(walk *w, group *g)
 }
 
 /*
- * A label without type and without an FDE is a function only if it is global and nothing that has
- * an end holds it. Local ones are loops, tables of constants in the code (OpenSSL's K256) and marks
- * of compiler plugins (.annobin_*): node has a dozen, and not one of them is called. A linker map
+ * A label without type and without an FDE is a function only if it is global and no range with
+ * a known end contains it.  Local labels are loops, tables of constants in the code (OpenSSL's
+ * K256) and marks of compiler plugins (.annobin_*), which are never called.  A linker map
  * does not distinguish labels from functions: a name inside an FDE is a label.
  */
 static bool is_function(const walk *w, const group *g)
@@ -176,7 +176,7 @@ static void extend_symbol_end(walk *w, const group *g)
     }
 }
 
-/* How well a map fits the unwind data: the functions that it names begin where an FDE does. */
+/* Checks a map against the unwind data: its functions must begin where FDEs begin. */
 static void judge_map(walk *w, const group *g)
 {
     if (!g->has_function || g->sure || g->symbols->kind != HOTFN_SYMBOL_FUNCTION) {
@@ -234,8 +234,8 @@ static void give_sizes(hotfn_functions *functions)
 }
 
 /*
- * The kernel returns to a signal restorer from nowhere, so its FDE begins one byte early: unwinders
- * look up a return address minus one (glibc, x86_64/libc_sigaction.c). Where a symbol knows the
+ * No call instruction precedes a signal restorer, so its FDE begins one byte early: unwinders
+ * look up a return address minus one (glibc, x86_64/libc_sigaction.c). If a symbol gives the
  * true start, the FDE is moved there.
  */
 static void move_signal_fdes(const walk *w, hfn_fde_list *fdes)

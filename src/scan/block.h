@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The bytes of a scan: header, plan, functions, names.  Made by scan_make.c, read (from memory or
- * from a cache file, so untrusted) by scan.c. */
+/* The bytes of a scan: header, plan, functions, names.  Written by make.c and read by scan.c,
+ * from memory or from a cache file, so the bytes are untrusted. */
 #ifndef HFN_SCAN_BLOCK_H
 #define HFN_SCAN_BLOCK_H
 
@@ -32,11 +32,11 @@ typedef struct hfn_scan_function {
     uint32_t reason_offset, flags, reserved;
 } hfn_scan_function;
 
-/* Scan the file and give its block (owned: hfn_free_memory with *bytes). */
+/* Scans the file and returns its block (owned: hfn_free_memory with *bytes). */
 hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
                            const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
                            hotfn_error *err);
-/* The counters-free parse of an untrusted block; false if anything lies. */
+/* Parses and validates an untrusted block; false if any part is invalid. */
 bool hfn_scan_check(hfn_span block, hfn_scan_header *header);
 bool hfn_scan_function_at(hfn_span block, const hfn_scan_header *header, uint32_t index,
                           hfn_scan_function *out);

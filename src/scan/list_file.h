@@ -22,7 +22,7 @@ struct hotfn_list {
     size_t capacity;
 };
 
-/* A growing run of bytes; failed: there was no memory once. */
+/* A growing buffer; failed is set once an allocation has failed. */
 typedef struct hfn_list_bytes {
     const hotfn_env *env;
     uint8_t *data;

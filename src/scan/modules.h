@@ -54,7 +54,7 @@ hfn_module_use hfn_modules_choose_use(const hfn_module_rules *rules, const hfn_m
 hotfn_status hfn_modules_check_scan(const hfn_module_facts *facts, const hotfn_scan_info *scan,
                                     hotfn_error *err);
 
-/* A module that was met before, and the caller's number for it. */
+/* A module that was loaded before, and the caller's number for it. */
 typedef struct hfn_known_module {
     hfn_file_identity file;
     uint8_t id[32];

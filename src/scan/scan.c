@@ -204,7 +204,7 @@ static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
                    memcmp(info.id, scan->header.id, sizeof info.id) == 0
                ? HOTFN_OK
                : hfn_report_error(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
-                                  "not the build that was scanned: the ids differ");
+                                  "another build of the file was scanned: the ids differ");
 }
 
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,

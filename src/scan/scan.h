@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An open scan, as the files of this folder share it. */
+/* The internals of an open scan, shared by the files of this folder. */
 #ifndef HFN_SCAN_SCAN_H
 #define HFN_SCAN_SCAN_H
 

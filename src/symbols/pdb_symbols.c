@@ -17,7 +17,7 @@ enum {
     GSI_HEADER_BYTES = 16,
     GSI_RECORD_BYTES = 8,
     PUBLICS_HEADER_BYTES = 28,
-    MOST_PARENTS = 2, /* times the file: no two procedures lie upon each other */
+    MAX_PARENTS = 2, /* times the file: no two procedures lie upon each other */
 };
 #define GSI_SIGNATURE 0xffffffffu
 #define GSI_VERSION (0xeffe0000u + 19990810u)
@@ -194,7 +194,7 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
         return HOTFN_OK;
     }
     r->parent_bytes += hfn_pdb_u16(head, 0);
-    if (r->parent_bytes > MOST_PARENTS * r->pdb->msf.file.size) {
+    if (r->parent_bytes > MAX_PARENTS * r->pdb->msf.file.size) {
         return hfn_pdb_lies(stream, at, r->err, "too much separated code of one procedure");
     }
     if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK) {

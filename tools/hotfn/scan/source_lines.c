@@ -23,9 +23,9 @@ typedef struct opened {
 #endif
 } opened;
 
-enum { MOST_OPEN = 32 };
+enum { MAX_OPEN = 32 };
 
-static opened kept[MOST_OPEN]; /* tools have one thread */
+static opened kept[MAX_OPEN]; /* tools have one thread */
 static uint32_t next_place;
 static opened *last = kept;  /* asked about last */
 static const char **folders; /* besides /usr/lib/debug; for as long as the tool runs */
@@ -146,7 +146,7 @@ static void open_path(const char *path)
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
     hotfn_env env = HOTFN_ENV_INIT; /* without line_fn, to prevent a recursive query */
 
-    last = &kept[next_place++ % MOST_OPEN];
+    last = &kept[next_place++ % MAX_OPEN];
     close_last();
     options.symbol_dirs = folders;
     options.symbol_dir_count = folder_count;
@@ -165,7 +165,7 @@ static void open_path(const char *path)
 
 static void find_opened(const char *path)
 {
-    for (uint32_t i = 0; i < MOST_OPEN; i++) {
+    for (uint32_t i = 0; i < MAX_OPEN; i++) {
         if (kept[i].path && strcmp(kept[i].path, path) == 0) {
             last = &kept[i];
             return;
