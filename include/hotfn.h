@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libhotfn counts every call of every function of a program that nobody rebuilt.  This header includes
- * the stable calls; <hotfn/lowlevel.h> has the parts that they are made of. */
+/* libhotfn counts every call of every function of a released program, without a rebuild.  This
+ * header includes the stable calls; <hotfn/lowlevel.h> has the parts that they are made of. */
 #ifndef HOTFN_H
 #define HOTFN_H
 

@@ -69,8 +69,8 @@ HOTFN_API hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *o
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no such format, or no function matches), HOTFN_E_UNSUPPORTED (the
  * record does not hold what the format needs), HOTFN_E_OPTION, HOTFN_E_IO (write stopped),
- * HOTFN_E_NO_MEMORY, or the status of a registered exporter.  Any thread, and several at a time with
- * different records.  Since 0.1.
+ * HOTFN_E_NO_MEMORY, or the status of a registered exporter.  Any thread, and several at a time
+ * with different records.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *format,
                                     const hotfn_export_options *options, hotfn_write_fn write,
@@ -82,8 +82,9 @@ HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *form
 
 /*
  * Write record through write(write_user), with hotfn_record_* calls only.  If write returns other
- * than 0, stop and return HOTFN_E_IO.  On another failure return its status and set err->text, which
- * is never NULL.  options has been checked; a match is to be applied where the format is flat.
+ * than 0, stop and return HOTFN_E_IO.  On another failure return its status and set err->text,
+ * which is never NULL.  options has been checked; a match is to be applied where the format is
+ * flat.
  */
 typedef hotfn_status (*hotfn_exporter_write_fn)(void *user, const hotfn_record *record,
                                                 const hotfn_export_options *options,
@@ -112,8 +113,8 @@ typedef struct hotfn_exporter {
  * exporter   kept, with its texts, until the process ends.
  * err        borrowed; NULL if only the status matters.
  *
- * HOTFN_OK, HOTFN_E_MISMATCH (built for another exporter ABI), HOTFN_E_OPTION (a member is missing or
- * invalid), HOTFN_E_STATE (the name is taken), HOTFN_E_LIMIT (64 are registered).  Any thread.
+ * HOTFN_OK, HOTFN_E_MISMATCH (built for another exporter ABI), HOTFN_E_OPTION (a member is missing
+ * or invalid), HOTFN_E_STATE (the name is taken), HOTFN_E_LIMIT (64 are registered).  Any thread.
  * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_exporter_register(const hotfn_exporter *exporter, hotfn_error *err);
@@ -126,10 +127,10 @@ typedef const hotfn_exporter *(*hotfn_exporter_plugin_fn)(void);
 /* ---- Names. */
 
 /*
- * Shorten a function's name in place as the table does.  The contents of brackets are replaced by an
- * ellipsis (UTF-8), the innermost brackets first and the last argument first, until the name has at
- * most `columns` characters or no brackets are left: `vector<int, allocator<int> >::clear()` becomes
- * `vector<int, ...>::clear()`.
+ * Shorten a function's name in place as the table does.  The contents of brackets are replaced by
+ * an ellipsis (UTF-8), the innermost brackets first and the last argument first, until the name has
+ * at most `columns` characters or no brackets are left: `vector<int, allocator<int> >::clear()`
+ * becomes `vector<int, ...>::clear()`.
  *
  * Any thread.  Since 0.1.
  */

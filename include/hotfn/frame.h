@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames: the functions called most in a stretch of time, for example between two frames of a game.  A
- * program asks about itself while its session runs; no record is made and no memory is allocated per
- * frame. */
+/* Frames: the functions called most in a stretch of time, for example between two frames of a game.
+ * A program asks about itself while its session runs; no record is made and no memory is allocated
+ * per frame. */
 #ifndef HOTFN_FRAME_H
 #define HOTFN_FRAME_H
 
@@ -39,21 +39,23 @@ HOTFN_API hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session
                                           uint32_t top_count, const hotfn_env *env,
                                           hotfn_error *err);
 /*
- * End the frame and begin the next one, while the session runs or after it was stopped.  A call in progress
- * belongs to one of the two frames.  Reads 8 bytes per function and thread; allocates only if modules were
- * added since the last frame.
+ * End the frame and begin the next one, while the session runs or after it was stopped.  A call in
+ * progress belongs to one of the two frames.  Reads 8 bytes per function and thread; allocates only
+ * if modules were added since the last frame.
  *
  * out  receives the totals of the frame that ended; may be NULL.
  *
- * HOTFN_OK, HOTFN_E_NO_MEMORY (the frame continues), HOTFN_E_OPTION.  One thread at a time.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY (the frame continues), HOTFN_E_OPTION.  One thread at a time.  Since
+ * 0.1.
  */
 HOTFN_API hotfn_status hotfn_frame_next(hotfn_frame *frame, hotfn_frame_info *out,
                                         hotfn_error *err);
 /*
- * Get a function of the frame that ended last; index 0 is the one called most.  `calls` is that of the frame
- * alone.  function or module may be NULL; their texts are views into the session.
+ * Get a function of the frame that ended last; index 0 is the one called most.  `calls` is that of
+ * the frame alone.  function or module may be NULL; their texts are views into the session.
  *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (index is not below top_count), HOTFN_E_OPTION.  One thread at a time.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (index is not below top_count), HOTFN_E_OPTION.  One thread at a
+ * time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_frame_get_function(const hotfn_frame *frame, uint32_t index,
                                                 hotfn_record_function *function,

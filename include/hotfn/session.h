@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Session: count the calls of this process.  A session hooks the selected modules, hands out what was
- * counted so far as a record, and puts the original bytes back when it stops. */
+/* Session: count the calls of this process.  A session hooks the selected modules, hands out what
+ * was counted so far as a record, and puts the original bytes back when it stops. */
 #ifndef HOTFN_SESSION_H
 #define HOTFN_SESSION_H
 
@@ -69,46 +69,47 @@ typedef struct hotfn_session_stats {
     }
 
 /*
- * Create a session: scan the selected modules of this process and create the record.  Nothing is hooked
- * yet.  A process has one session at a time.  libhotfn itself is never hooked, so a module that contains
- * libhotfn.a cannot be selected.
+ * Create a session: scan the selected modules of this process and create the record.  Nothing is
+ * hooked yet.  A process has one session at a time.  libhotfn itself is never hooked, so a module
+ * that contains libhotfn.a cannot be selected.
  *
- * With HOTFN_SESSION_TIME a timed call returns through a frame of hotfn.  Exceptions pass it with the help
- * of libgcc_s, which is loaded; libhotfn then stays in the process for good.  A function whose calls end
- * at a jump is only counted, because that jump could not be restored.
+ * With HOTFN_SESSION_TIME a timed call returns through a frame of hotfn.  Exceptions pass it with
+ * the help of libgcc_s, which is loaded; libhotfn then stays in the process for good.  A function
+ * whose calls end at a jump is only counted, because that jump could not be restored.
  *
  * out      receives a session that the caller owns; untouched on failure.
  * options  NULL means all defaults.
  * env      copied; NULL means all defaults.
  *
- * HOTFN_OK; HOTFN_E_STATE (the process has a session, or `hotfn run` hooks it already); HOTFN_E_OPTION (a
- * malformed glob, or an option for times without HOTFN_SESSION_TIME); HOTFN_E_UNSUPPORTED (libhotfn.a is
- * in a selected module; times: this CPU, libhotfn.a in the main program, a module linked with
- * -static-libgcc, a process that may not read its clock); HOTFN_E_NO_MEMORY; HOTFN_E_IO (the durable file
- * or the map); HOTFN_E_FORMAT and HOTFN_E_MISMATCH (the map); HOTFN_E_LIMIT (slot_capacity).
- * Any thread, one at a time.  Since 0.1.
+ * HOTFN_OK; HOTFN_E_STATE (the process has a session, or `hotfn run` hooks it already);
+ * HOTFN_E_OPTION (a malformed glob, or an option for times without HOTFN_SESSION_TIME);
+ * HOTFN_E_UNSUPPORTED (libhotfn.a is in a selected module; times: this CPU, libhotfn.a in the main
+ * program, a module linked with -static-libgcc, a process that may not read its clock);
+ * HOTFN_E_NO_MEMORY; HOTFN_E_IO (the durable file or the map); HOTFN_E_FORMAT and HOTFN_E_MISMATCH
+ * (the map); HOTFN_E_LIMIT (slot_capacity).  Any thread, one at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out,
                                             const hotfn_session_options *options,
                                             const hotfn_env *env, hotfn_error *err);
 /*
- * Hook.  Functions that cannot be hooked are in the record with their reasons.  A session that was stopped
- * may be started again and adds to the same counts.
+ * Hook.  Functions that cannot be hooked are in the record with their reasons.  A session that was
+ * stopped may be started again and adds to the same counts.
  *
- * HOTFN_OK, HOTFN_E_STATE (the session runs, other counters exist, or a thread is still in a timed call's
- * hook of an earlier session), HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (no code could be written),
+ * HOTFN_OK, HOTFN_E_STATE (the session runs, other counters exist, or a thread is still in a timed
+ * call's hook of an earlier session), HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (no code could be written),
  * HOTFN_E_UNSUPPORTED (stubs cannot reach thread-local storage).  One thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_start(hotfn_session *session, hotfn_error *err);
 /*
- * Unhook: put the original bytes back and end the timed calls that are open; their threads return through
- * stubs, which stay mapped.  After HOTFN_OK the session is stopped, also when hooks remain:
+ * Unhook: put the original bytes back and end the timed calls that are open; their threads return
+ * through stubs, which stay mapped.  After HOTFN_OK the session is stopped, also when hooks remain:
  * hotfn_session_get_stats reports how many and why, and a warning is logged.
  *
  * HOTFN_OK, HOTFN_E_STATE (the session does not run).  One thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_stop(hotfn_session *session, hotfn_error *err);
-/* Get what the latest start and stop did.  HOTFN_OK, HOTFN_E_OPTION.  One thread at a time.  Since 0.1. */
+/* Get what the latest start and stop did.  HOTFN_OK, HOTFN_E_OPTION.  One thread at a time.  Since
+ * 0.1. */
 HOTFN_API hotfn_status hotfn_session_get_stats(const hotfn_session *session,
                                                hotfn_session_stats *out);
 /*
@@ -116,21 +117,21 @@ HOTFN_API hotfn_status hotfn_session_get_stats(const hotfn_session *session,
  *
  * out  receives a record that the caller owns; untouched on failure.
  *
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (the record's memory was overwritten), HOTFN_E_IO (/proc is not
- * mounted).  Any thread.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (the record's memory was overwritten), HOTFN_E_IO
+ * (/proc is not mounted).  Any thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *session,
                                               hotfn_error *err);
 /*
  * Write what was counted so far to path as a finished record; the session continues.
  *
- * HOTFN_OK, HOTFN_E_IO (err names the file), HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (the record's memory was
- * overwritten).  One thread at a time.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_IO (err names the file), HOTFN_E_NO_MEMORY, HOTFN_E_FORMAT (the record's memory
+ * was overwritten).  One thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_save(hotfn_session *session, const char *path,
                                           hotfn_error *err);
-/* Stop the session if it runs, then free it.  Stubs and used rows stay mapped, because a thread may still
- * run a stub.  NULL is fine.  One thread at a time.  Since 0.1. */
+/* Stop the session if it runs, then free it.  Stubs and used rows stay mapped, because a thread may
+ * still run a stub.  NULL is fine.  One thread at a time.  Since 0.1. */
 HOTFN_API void hotfn_session_destroy(hotfn_session *session);
 
 #ifdef __cplusplus

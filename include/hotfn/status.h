@@ -18,8 +18,9 @@ extern "C" {
 
 #define HOTFN_ABI_VERSION 1u
 
-/* One size for every compiler and for ctypes.  Where an argument that a call must have is NULL, the answer is
- * HOTFN_E_OPTION; calls that answer no status then answer 0, NULL or what they say of "none", or do nothing. */
+/* An integer of one size for every compiler and for ctypes.  A NULL argument that a call requires
+ * gives HOTFN_E_OPTION; a call that returns no status then returns 0, NULL or its sentinel for
+ * "none", or does nothing. */
 typedef int32_t hotfn_status;
 
 #define HOTFN_OK 0

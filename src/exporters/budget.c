@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget in reports: its share, the hooks' cost, and the functions that were sampled, only counted
- * or unhooked to keep it, with times and reasons.  A count that lacks the calls of an unhooked period
- * is marked as a lower bound wherever it is shown. */
+/* The budget in reports: its share, the hooks' cost, and the functions that were sampled, only
+ * counted or unhooked to keep it, with times and reasons.  A count that lacks the calls of an
+ * unhooked period is marked as a lower bound wherever it is shown. */
 #include "exporters/budget.h"
 
 #include "exporters/json_fields.h"
@@ -108,7 +108,8 @@ double hfn_budget_taken(const hotfn_record_budget *b)
     return b->cpu_ns > hooks ? (double)b->cost_ns / (double)(b->cpu_ns - hooks) : 0;
 }
 
-/* The periods without a hook as [from, to] since the start; to is null if the hook never returned. */
+/* The periods without a hook as [from, to] since the start; to is null if the hook never
+ * returned. */
 static hotfn_json *create_unhooked(const hfn_view *view, uint32_t function)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;

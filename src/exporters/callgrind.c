@@ -62,8 +62,9 @@ static void put_costs(const grind *g, uint64_t rva, uint64_t ns, uint64_t calls,
 
 static const hotfn_alloc_cell no_memory;
 
-/* Readers add an edge's costs to its caller's own: for a call of itself that would count them twice.
- * How many calls it caused is not known of an edge: its own are the least. */
+/* Readers add an edge's inclusive costs to those of its caller, so a recursive edge has none: they
+ * would count twice.  The number of calls inside an edge is unknown; its own calls are the
+ * minimum. */
 static void put_edge(grind *g, uint64_t caller_rva, const hotfn_record_edge *e)
 {
     hotfn_record_function callee;
@@ -109,8 +110,8 @@ static void put_one(grind *g, uint32_t index)
     put_edges(g, index, g->first_edge[index], f.rva);
 }
 
-/* What nothing of ours called has a caller too: readers take a function's inclusive time from its
- * callers, as far as it has any. */
+/* Functions called from code without hooks get an edge from a made-up caller, because readers sum
+ * a function's inclusive time over its callers where it has any. */
 static void put_outside(grind *g)
 {
     uint32_t count = g->view->info.function_count;

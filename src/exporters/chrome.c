@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Chrome's trace event format ("Trace Event Format", JSON object form): a B and an E event for every
- * call, with a time in microseconds with three decimals, and the names of processes and threads.
- * Perfetto's page, speedscope, Firefox Profiler and Tracy's import-chrome read it. */
+/* Chrome's trace event format ("Trace Event Format", JSON object form): a B and an E event for
+ * every call, with a time in microseconds with three decimals, and the names of processes and
+ * threads.  Perfetto's page, speedscope, Firefox Profiler and Tracy's import-chrome read it. */
 #include "exporters/events.h"
 #include "exporters/json_fields.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairing entries with exits.  An exit belongs to the innermost open entry of its function; the calls
- * inside it were left by a longjmp or an exception and end at the same time. */
+/* Pairing entries with exits.  An exit belongs to the innermost open entry of its function; the
+ * calls inside it were left by a longjmp or an exception and end at the same time. */
 #include "exporters/events.h"
 
 #define MAX_DEPTH 4096u /* deeper calls are skipped, entry and exit */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Entries and exits in pairs, as viewers expect them.  The ring of events may begin or end inside
- * calls: an exit whose entry was overwritten is skipped, an open call ends with the last event of its
- * thread. */
+ * calls: an exit whose entry was overwritten is skipped, an open call ends with the last event of
+ * its thread. */
 #ifndef HFN_EXPORTERS_EVENTS_H
 #define HFN_EXPORTERS_EVENTS_H
 

@@ -22,8 +22,8 @@ static uint64_t sum_calls(const hfn_view *view)
     return total;
 }
 
-/* Set matches[i] for each function i that has a name which options.match matches.  False if there is
- * no memory. */
+/* Set matches[i] for each function i that has a name which options.match matches.  False if there
+ * is no memory. */
 static bool match_functions(const hfn_view *view, uint8_t *matches)
 {
     hfn_name_matcher matcher;

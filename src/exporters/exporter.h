@@ -64,8 +64,8 @@ uint64_t hfn_view_weight(const hfn_view *view, const hotfn_record_node *node);
  * loses its outermost callers. */
 uint32_t hfn_view_stack(const hfn_view *view, uint32_t node, uint32_t *functions,
                         uint32_t max_depth);
-/* Find the range of each thread's nodes; nodes of other threads may lie in it.  first and end have an
- * element for each thread. */
+/* Find the range of each thread's nodes; nodes of other threads may lie in it.  first and end have
+ * an element for each thread. */
 void hfn_view_node_ranges(const hfn_view *view, uint32_t *first, uint32_t *end);
 /* Format a thread's name: "name (tid 7)". */
 const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks, one on each line: outermost;...;innermost value (flamegraph.pl, inferno,
- * speedscope).  The value is the self time in nanoseconds of the innermost function, or by options.by
- * the bytes that it allocated or its calls. */
+ * speedscope).  The value is the self time in nanoseconds of the innermost function, or by
+ * options.by the bytes that it allocated or its calls. */
 #include "exporters/exporter.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gmon.out (binutils, gprof: "File Format"): self time as a histogram over the program's text, calls
- * as arcs.  The format holds one module, the program itself, at the addresses of its link.  Calls are
- * clamped to 32 bits; without edges, every call comes from "spontaneous". */
+/* gmon.out (binutils, gprof: "File Format"): self time as a histogram over the program's text,
+ * calls as arcs.  The format holds one module, the program itself, at the addresses of its link.
+ * Calls are clamped to 32 bits; without edges, every call comes from "spontaneous". */
 #include "exporters/exporter.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ typedef struct gmon {
     uint16_t *bins;
 } gmon;
 
-static bool is_ours(const gmon *g, const hotfn_record_function *f)
+static bool is_in_histogram(const gmon *g, const hotfn_record_function *f)
 {
     return f->module == g->module && f->counted;
 }
@@ -54,7 +54,7 @@ static void find_text(gmon *g)
     for (uint32_t i = 0; i < g->view->info.function_count; i++) {
         hotfn_record_function f;
         hfn_view_function(g->view, i, &f);
-        if (is_ours(g, &f) && f.rva < UINT64_MAX / 2 && f.byte_count < UINT32_MAX) {
+        if (is_in_histogram(g, &f) && f.rva < UINT64_MAX / 2 && f.byte_count < UINT32_MAX) {
             uint64_t end = f.rva + (f.byte_count ? f.byte_count : 1);
             g->low = f.rva < g->low ? f.rva : g->low;
             g->high = end > g->high ? end : g->high;
@@ -79,7 +79,7 @@ static void choose_rate(gmon *g)
             hotfn_record_timing t;
             hfn_view_function(g->view, i, &f);
             hfn_view_timing(g->view, i, &t);
-            fits = !is_ours(g, &f) ||
+            fits = !is_in_histogram(g, &f) ||
                    t.self_ns / (1000000000u / g->rate) <= bins_of(g, &f) * MAX_BIN_VALUE;
         }
         if (fits) {
@@ -107,7 +107,7 @@ static void put_histogram(gmon *g)
         hotfn_record_timing t;
         hfn_view_function(g->view, i, &f);
         hfn_view_timing(g->view, i, &t);
-        if (is_ours(g, &f) && f.rva >= g->low && f.rva < g->high) {
+        if (is_in_histogram(g, &f) && f.rva >= g->low && f.rva < g->high) {
             uint64_t tick_ns = 1000000000u / g->rate;
             fill_bins(g, &f, (t.self_ns + tick_ns / 2) / tick_ns);
         }
@@ -153,13 +153,13 @@ static void put_arcs(const gmon *g)
             continue;
         }
         hfn_view_function(g->view, e.callee, &f);
-        if (is_ours(g, &f)) {
+        if (is_in_histogram(g, &f)) {
             put_arc(g, caller_address(g, e.caller), g->base + f.rva, e.calls);
         }
     }
     for (uint32_t i = 0; g->view->time.edge_count == 0 && i < g->view->info.function_count; i++) {
         hfn_view_function(g->view, i, &f);
-        if (is_ours(g, &f) && f.calls > 0) {
+        if (is_in_histogram(g, &f) && f.calls > 0) {
             put_arc(g, 0, g->base + f.rva, f.calls);
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One page that holds its data: html/page.js shows the JSON written here, which is in columns, since
- * a record may hold tens of thousands of functions.  No name can end the script element: every "<"
- * in a string is written as \u003c.  Functions have the record's indices. */
+/* One page that holds its data: html/page.js shows the JSON written here, which is in columns,
+ * since a record may hold tens of thousands of functions.  No name can end the script element:
+ * every "<" in a string is written as \u003c.  Functions have the record's indices. */
 #include "exporters/budget.h"
 #include "exporters/html/page.h"
 #include "exporters/json_fields.h"

@@ -37,7 +37,7 @@ typedef struct perfetto {
     char shown[8192];
 } perfetto;
 
-static void send(perfetto *p, uint32_t flags)
+static void send_packet(perfetto *p, uint32_t flags)
 {
     hfn_message_number(&p->packet, PACKET_SEQUENCE, 1);
     hfn_message_number(&p->packet, PACKET_SEQUENCE_FLAGS, flags);
@@ -53,7 +53,7 @@ static void put_process(perfetto *p)
     hfn_message_number(&p->part, TRACK_UUID, PROCESS_TRACK);
     hfn_message_inner(&p->part, TRACK_PROCESS, &p->inner);
     hfn_message_inner(&p->packet, PACKET_TRACK, &p->part);
-    send(p, CLEARED | NEEDS_NAMES);
+    send_packet(p, CLEARED | NEEDS_NAMES);
 }
 
 static uint64_t track_of(uint32_t thread)
@@ -76,7 +76,7 @@ static void put_thread(perfetto *p, uint32_t thread)
     hfn_message_inner(&p->part, TRACK_THREAD, &p->inner);
     hfn_message_number(&p->part, TRACK_PARENT, PROCESS_TRACK);
     hfn_message_inner(&p->packet, PACKET_TRACK, &p->part);
-    send(p, NEEDS_NAMES);
+    send_packet(p, NEEDS_NAMES);
 }
 
 /* The first packet that needs a name brings it. */
@@ -110,7 +110,7 @@ static void put_event(void *user, const hotfn_record_event *e)
     }
     hfn_message_number(&p->part, EVENT_TRACK, track_of(e->thread));
     hfn_message_inner(&p->packet, PACKET_TRACK_EVENT, &p->part);
-    send(p, NEEDS_NAMES);
+    send_packet(p, NEEDS_NAMES);
 }
 
 static bool write_perfetto(const hfn_view *view, hfn_sink *sink)

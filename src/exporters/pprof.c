@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof (github.com/google/pprof, proto/profile.proto), not compressed, which all readers take.  With
- * a call tree a sample is a stack with its calls, its own time and, if that was kept, what it allocated
- * and freed; without one each function is a sample of its own, and a comment says so. */
+/* pprof (github.com/google/pprof, proto/profile.proto), not compressed, which all readers take.
+ * With a call tree a sample is a stack with its calls, its own time and, if that was kept, what it
+ * allocated and freed; without one each function is a sample of its own, and a comment says so. */
 #include "exporters/protobuf.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static uint64_t thread_text(const pprof *p, uint32_t thread)
     return function_text(p, p->view->info.function_count) + thread;
 }
 
-static void send(pprof *p, uint32_t field)
+static void send_field(pprof *p, uint32_t field)
 {
     p->held = hfn_message_send(&p->whole, field, p->sink) && p->held;
 }
@@ -72,7 +72,7 @@ static void put_type(pprof *p, uint64_t type, uint64_t unit)
 {
     hfn_message_number(&p->whole, 1, type);
     hfn_message_number(&p->whole, 2, unit);
-    send(p, PROFILE_SAMPLE_TYPE);
+    send_field(p, PROFILE_SAMPLE_TYPE);
 }
 
 /* ---- Samples: locations are functions by number, innermost first. */
@@ -107,7 +107,7 @@ static void put_stacks(pprof *p)
         hfn_message_number(&p->part, 1, TEXT_THREAD);
         hfn_message_number(&p->part, 2, thread_text(p, n.thread));
         hfn_message_inner(&p->whole, 3, &p->part);
-        send(p, PROFILE_SAMPLE);
+        send_field(p, PROFILE_SAMPLE);
     }
 }
 
@@ -121,7 +121,7 @@ static void put_flat(pprof *p)
         if (f.counted && f.calls > 0) {
             hfn_message_number(&p->whole, 1, p->view->order[i] + 1ull);
             put_values(p, f.calls, t.self_ns, &t.self_alloc);
-            send(p, PROFILE_SAMPLE);
+            send_field(p, PROFILE_SAMPLE);
         }
     }
 }
@@ -137,7 +137,7 @@ static void put_modules(pprof *p)
         hfn_message_number(&p->whole, 5, module_text(i));
         hfn_message_number(&p->whole, 6, module_text(i) + 1);
         hfn_message_number(&p->whole, 7, 1);
-        send(p, PROFILE_MAPPING);
+        send_field(p, PROFILE_MAPPING);
     }
 }
 
@@ -152,12 +152,12 @@ static void put_functions(pprof *p)
         hfn_message_clear(&p->part);
         hfn_message_number(&p->part, 1, i + 1ull);
         hfn_message_inner(&p->whole, 4, &p->part);
-        send(p, PROFILE_LOCATION);
+        send_field(p, PROFILE_LOCATION);
         hfn_message_number(&p->whole, 1, i + 1ull);
         hfn_message_number(&p->whole, 2, function_text(p, i));
         hfn_message_number(&p->whole, 3, function_text(p, i) + 1);
         hfn_message_number(&p->whole, 4, module_text(f.module));
-        send(p, PROFILE_FUNCTION);
+        send_field(p, PROFILE_FUNCTION);
     }
 }
 

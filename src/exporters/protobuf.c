@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fields of protocol buffers: a key (field number and wire type), then a varint or length and bytes. */
+/* Fields of protocol buffers: a key (field number and wire type), then a varint or length and
+ * bytes. */
 #include "exporters/protobuf.h"
 
 #include <string.h>
@@ -21,7 +22,7 @@ void hfn_message_clear(hfn_message *m)
     m->count = 0;
 }
 
-static size_t varint(uint8_t out[10], uint64_t value)
+static size_t encode_varint(uint8_t out[10], uint64_t value)
 {
     size_t count = 0;
     for (; value > 0x7f; value >>= 7) {
@@ -31,7 +32,7 @@ static size_t varint(uint8_t out[10], uint64_t value)
     return count;
 }
 
-static void put(hfn_message *m, const void *bytes, size_t count)
+static void put_bytes(hfn_message *m, const void *bytes, size_t count)
 {
     m->failed = m->failed ||
                 !hfn_grow_array(&m->env, (void **)&m->bytes, &m->capacity, m->count + count, 1);
@@ -44,7 +45,7 @@ static void put(hfn_message *m, const void *bytes, size_t count)
 static void put_varint(hfn_message *m, uint64_t value)
 {
     uint8_t bytes[10];
-    put(m, bytes, varint(bytes, value));
+    put_bytes(m, bytes, encode_varint(bytes, value));
 }
 
 void hfn_message_number(hfn_message *m, uint32_t field, uint64_t value)
@@ -57,7 +58,7 @@ void hfn_message_bytes(hfn_message *m, uint32_t field, const void *bytes, size_t
 {
     put_varint(m, (uint64_t)field << 3 | BYTES);
     put_varint(m, count);
-    put(m, bytes, count);
+    put_bytes(m, bytes, count);
 }
 
 static bool is_text(const char *text)
@@ -82,7 +83,7 @@ void hfn_message_text(hfn_message *m, uint32_t field, const char *text)
     hfn_message_init(&mended, &m->env);
     for (const char *s = text; *s;) {
         size_t length = hfn_utf8_length((const unsigned char *)s);
-        put(&mended, length ? s : "\xef\xbf\xbd", length ? length : 3);
+        put_bytes(&mended, length ? s : "\xef\xbf\xbd", length ? length : 3);
         s += length ? length : 1;
     }
     m->failed = m->failed || mended.failed;
@@ -99,8 +100,8 @@ void hfn_message_inner(hfn_message *m, uint32_t field, const hfn_message *inner)
 bool hfn_message_send(hfn_message *m, uint32_t field, hfn_sink *sink)
 {
     uint8_t head[20];
-    size_t count = varint(head, (uint64_t)field << 3 | BYTES);
-    count += varint(head + count, m->count);
+    size_t count = encode_varint(head, (uint64_t)field << 3 | BYTES);
+    count += encode_varint(head + count, m->count);
     if (!m->failed) {
         hfn_sink_bytes(sink, (const char *)head, count);
         hfn_sink_bytes(sink, (const char *)m->bytes, m->count);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Protocol buffers' wire format (protobuf.dev, encoding): messages built in memory, innermost first. */
+/* Protocol buffers' wire format (protobuf.dev, encoding): messages built in memory, innermost
+ * first. */
 #ifndef HFN_EXPORTERS_PROTOBUF_H
 #define HFN_EXPORTERS_PROTOBUF_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of formats.  Registered exporters are kept for the rest of the process: slots are filled
- * from the first one on and never emptied, so that readers need no lock. */
+/* The table of formats.  Registered exporters are kept for the rest of the process: slots are
+ * filled from the first one on and never emptied, so that readers need no lock. */
 #include "exporters/registry.h"
 
 #include "base/status.h"

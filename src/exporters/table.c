@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table for people: rank, calls, share of all counted calls, module, function; then what was not
- * counted, and why. */
+/* The table for people: rank, calls, share of all counted calls, module, function; then what was
+ * not counted, and why. */
 #include "exporters/table.h"
 
 #include "exporters/budget.h"
@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define REASONS_MAX 64
-#define NAMES_LEAST 16     /* characters; remarks behind a name leave it that many or go */
-#define UNCOUNTED_SHOWN 10 /* refused functions, without being asked */
-#define PLACE_MOST 30      /* of these, longer ones stand out of line */
-#define NAME_MOST 40
+#define MAX_REASONS 64
+#define MIN_NAME 16        /* characters; a remark that leaves a name fewer is dropped */
+#define MAX_UNCOUNTED 10   /* refused functions, unless all are asked for */
+#define MAX_PLACE_WIDTH 30 /* wider ones break the alignment */
+#define MAX_NAME_WIDTH 40
 
 const char *hfn_table_color(const hfn_view *view, const char *code)
 {
@@ -67,7 +67,8 @@ size_t hfn_table_characters(const char *text)
     return count;
 }
 
-/* The end of a name tells as much as its begin: what does not fit goes from the middle. */
+/* Names are shortened in the middle, because the end of a name identifies it as well as its
+ * beginning. */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width)
 {
     size_t count = hfn_table_characters(name);
@@ -116,8 +117,8 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, "\n\n");
 }
 
-/* The name, and behind it file:line where that is known and there is room; then the remark, if it leaves
- * enough of the name.  Room 0: for all. */
+/* The name, and behind it file:line where that is known and there is room; then the remark, if it
+ * leaves enough of the name.  Room 0: for all. */
 static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
                          const hotfn_record_module *m, const char *remark, size_t room)
 {
@@ -125,7 +126,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_recor
     uint32_t line = 0;
     const char *name = hfn_view_display(view, f, shown, sizeof shown);
     size_t behind = hfn_table_characters(remark), length = hfn_table_characters(name);
-    size_t wanted = length < NAMES_LEAST ? length : NAMES_LEAST;
+    size_t wanted = length < MIN_NAME ? length : MIN_NAME;
     if (room > 0 && behind + wanted > room) {
         remark = "";
     } else if (room > 0) {
@@ -207,7 +208,7 @@ typedef struct tally {
 typedef struct census {
     uint32_t hooked, called, fragments, excluded, refused;
     uint32_t reason_count;
-    tally reasons[REASONS_MAX]; /* at last the most frequent first */
+    tally reasons[MAX_REASONS]; /* at last the most frequent first */
 } census;
 
 static void count_reason(census *c, const char *text)
@@ -218,7 +219,7 @@ static void count_reason(census *c, const char *text)
             return;
         }
     }
-    if (c->reason_count < REASONS_MAX) {
+    if (c->reason_count < MAX_REASONS) {
         c->reasons[c->reason_count].text = text;
         c->reasons[c->reason_count++].functions = 1;
     }
@@ -300,7 +301,7 @@ static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths
         char shown[8192], place[300];
         hotfn_record_function f;
         hfn_view_function(view, view->order[i], &f);
-        if (!is_listed(view, &f) || (!all && found++ >= UNCOUNTED_SHOWN)) {
+        if (!is_listed(view, &f) || (!all && found++ >= MAX_UNCOUNTED)) {
             continue;
         }
         found += all;
@@ -318,8 +319,8 @@ static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths
             hfn_sink_text(sink, "\n");
         } else {
             size_t a = hfn_table_characters(place), b = hfn_table_characters(name);
-            widths[0] = a > widths[0] && a <= PLACE_MOST ? a : widths[0];
-            widths[1] = b > widths[1] && b <= NAME_MOST ? b : widths[1];
+            widths[0] = a > widths[0] && a <= MAX_PLACE_WIDTH ? a : widths[0];
+            widths[1] = b > widths[1] && b <= MAX_NAME_WIDTH ? b : widths[1];
         }
     }
     return found;
@@ -334,19 +335,19 @@ static void put_refused(const hfn_view *view, hfn_sink *sink)
     }
     hfn_sink_text(sink, "\nnot counted:\n");
     list_refused(view, sink, widths);
-    if (!(view->options.flags & HOTFN_EXPORT_REFUSED) && found > UNCOUNTED_SHOWN) {
+    if (!(view->options.flags & HOTFN_EXPORT_REFUSED) && found > MAX_UNCOUNTED) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more (--refused lists all)\n",
-                        found - UNCOUNTED_SHOWN);
+                        found - MAX_UNCOUNTED);
     }
 }
 
 static void put_modules(const hfn_view *view, hfn_sink *sink)
 {
-    uint32_t left_out = 0;
+    uint32_t not_selected = 0;
     for (uint32_t i = 0; i < view->info.module_count; i++) {
         hotfn_record_module m;
         hfn_view_module(view, i, &m);
-        left_out += (m.flags & HOTFN_MODULE_LEFT_OUT) != 0;
+        not_selected += (m.flags & HOTFN_MODULE_LEFT_OUT) != 0;
         if (m.flags & HOTFN_MODULE_FAILED) {
             hfn_table_name(sink, m.file, 0);
             hfn_sink_text(sink, " was not counted: ");
@@ -359,10 +360,10 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
             hfn_sink_text(sink, "\n");
         }
     }
-    if (left_out) {
-        hfn_sink_format(sink,
-                        "%" PRIu32 " module%s left out (run with --module '*' to count %s too)\n",
-                        left_out, hfn_table_s(left_out), left_out == 1 ? "it" : "them");
+    if (not_selected) {
+        hfn_sink_format(
+            sink, "%" PRIu32 " module%s not selected (run with --module '*' to count %s too)\n",
+            not_selected, hfn_table_s(not_selected), not_selected == 1 ? "it" : "them");
     }
 }
 
@@ -389,7 +390,7 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
     put_modules(view, sink);
 }
 
-/* What is said below the rows. */
+/* The notes below the rows. */
 static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t rows)
 {
     hfn_layout_notes(view, sink, l);

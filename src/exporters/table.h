@@ -17,7 +17,8 @@ const char *hfn_table_s(uint64_t count);                             /* "s", but
 /* The same, with a ">" before it if it is a lower bound. */
 const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33]);
 size_t hfn_table_characters(const char *text);
-/* At most width characters, cut in the middle, 0: all; control characters do not reach the terminal. */
+/* At most width characters, cut in the middle, 0: all; control characters do not reach the
+ * terminal. */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
 
 /* The same of a function's name: what stands between brackets goes first. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of C++ and Rust that a table has no room for.  Instances of one template begin and end alike, so what
- * stands between brackets goes first, the longest of the innermost before all, and what is behind its first argument
- * before that one, until the rest fits: `vector<int, allocator<int> >::push_back(int const&)` becomes
- * `vector<int, ...>::push_back(...)`.  The page does the same (html/page.js). */
+/* Shortens C++ and Rust names that are wider than a table's column.  Instances of one template
+ * begin and end alike, so the contents of brackets are folded first: of the innermost pairs the
+ * longest, and within a pair the arguments after the first before that one, until the name fits:
+ * `vector<int, allocator<int> >::push_back(int const&)` becomes `vector<int, ...>::push_back(...)`.
+ * The page does the same (html/page.js). */
 #include "exporters/table.h"
 
 #include <string.h>
@@ -33,8 +34,8 @@ static size_t operator_length(const char *name, size_t at)
     return length + strlen(signs[i]);
 }
 
-/* The longest pair of brackets that holds no other pair worth folding; false if there is none, or they do not
- * match. */
+/* Find the longest pair of brackets that holds no other pair worth folding.  False if there is none
+ * or the brackets do not match. */
 static bool find_innermost(const char *name, size_t *begin, size_t *end)
 {
     struct {
@@ -73,7 +74,8 @@ static bool find_innermost(const char *name, size_t *begin, size_t *end)
     return depth == 0 && most > 0;
 }
 
-/* Where the second argument between the brackets begins; `begin` if there is none, or it is folded. */
+/* Return the offset of the second argument between the brackets, or `begin` if there is none or it
+ * is folded already. */
 static size_t behind_first(const char *name, size_t begin, size_t end)
 {
     size_t depth = 0;

@@ -176,7 +176,7 @@ void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l
     hfn_sink_format(sink, "%*sfunction%s\n", BETWEEN, "", hfn_table_color(view, PLAIN));
 }
 
-/* The columns that there was no room for: nobody shall believe that they are not known. */
+/* Name the columns that were dropped for lack of room, so that they are not taken for unknown. */
 void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
 {
     const char *before = "  no room for: ";

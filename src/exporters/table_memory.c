@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Columns of the table of a run that kept memory: what a function allocated and freed by itself, and
- * what was allocated below it too. */
+/* Columns of the table of a run that kept memory: what a function allocated and freed by itself,
+ * and what was allocated below it too. */
 #include "exporters/table.h"
 
 #include <inttypes.h>

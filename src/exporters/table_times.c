@@ -278,7 +278,7 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
     }
 }
 
-/* Hot functions may be among them, and no time tells. */
+/* Functions that were counted but not timed: hot ones may be among them. */
 static void put_counted_only(const hfn_view *view, hfn_sink *sink)
 {
     uint64_t functions = 0, calls = 0;

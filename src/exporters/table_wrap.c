@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences below the table on a terminal: lines are broken between words, and go on a little further to the
- * right than they began.  A word that is longer than a line stays whole. */
+/* Sentences below the table on a terminal: lines are broken between words, and continuation lines
+ * are indented further.  A word that is longer than a line stays whole. */
 #include "exporters/table.h"
 
 #define FURTHER 4
@@ -28,7 +28,7 @@ static void put_word(hfn_wrap *w)
     w->blanks = w->bytes = w->characters = 0;
 }
 
-static void take(hfn_wrap *w, char c)
+static void add_character(hfn_wrap *w, char c)
 {
     if (c == ' ' || c == '\n') {
         put_word(w);
@@ -53,7 +53,7 @@ static int32_t write_wrapped(void *user, const void *bytes, size_t count)
     hfn_wrap *w = user;
     const char *text = bytes;
     for (size_t i = 0; i < count; i++) {
-        take(w, text[i]);
+        add_character(w, text[i]);
     }
     return w->to->failed;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Android's method trace, version 3 (Android developers, "Trace file format"; dmtracedump): a text
- * with threads and methods, then a record for each entry and exit.  Times are microseconds in 32 bits: it
- * holds the first 71 minutes. */
+ * with threads and methods, then a record for each entry and exit.  Times are microseconds in 32
+ * bits: it holds the first 71 minutes. */
 #include "exporters/events.h"
 
 #include <inttypes.h>
@@ -63,12 +63,12 @@ static void put_text(const hfn_view *view, hfn_sink *sink)
 static void put_event(void *user, const hotfn_record_event *e)
 {
     trace *t = user;
-    uint64_t us = e->time_ns / 1000;
-    us = us < UINT32_MAX ? us : UINT32_MAX;
+    uint64_t time_us = e->time_ns / 1000;
+    time_us = time_us < UINT32_MAX ? time_us : UINT32_MAX;
     hfn_sink_le(t->sink, e->thread + 1ull, 2);
     hfn_sink_le(t->sink, (uint64_t)e->function << 2 | (e->kind == 1 ? 0 : 1), 4);
-    hfn_sink_le(t->sink, us, 4); /* on the CPU: as long as the call, which is what is known */
-    hfn_sink_le(t->sink, us, 4);
+    hfn_sink_le(t->sink, time_us, 4); /* CPU time: not recorded, so the elapsed time */
+    hfn_sink_le(t->sink, time_us, 4);
 }
 
 static bool write_traceview(const hfn_view *view, hfn_sink *sink)

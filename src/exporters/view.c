@@ -210,8 +210,9 @@ uint64_t hfn_view_self_ns(const hfn_view *view)
     return sum;
 }
 
-/* In a sample, self time is the total less the totals of the callees, clamped at 0.  Time of a callee
- * whose total is estimated too low, or whose caller is unknown, is counted in its callers too. */
+/* In a sample, self time is the total less the totals of the callees, clamped at 0.  Time of a
+ * callee whose total is estimated too low, or whose caller is unknown, is counted in its callers
+ * too. */
 const char *hfn_view_self_note(const hfn_view *view, char out[200])
 {
     uint64_t self_ns;

@@ -58,11 +58,19 @@ def word_problems(path, text):
                 yield f"{path}:{number}: '{match[0]}': write {replacement}"
 
 
+@functools.lru_cache
+def public_names():
+    """Public calls, whose names src/api.list fixes."""
+    return {line.split()[0] for line in (tree.ROOT / "src/api.list").read_text().splitlines() if line.strip()}
+
+
 def name_problems(path, text):
     """A function's name is a verb and an object: two words at least."""
     if path.parts[0] not in ("src", "tools") or path.suffix not in (".c", ".h") or C_LIBRARY.match(str(path)):
         return
     for name, first, _ in check_lengths.functions(text):
+        if name in public_names():
+            continue
         plain = re.sub(r"^(?:hotfn|hfn)_", "", name)
         if name != "main" and "_" not in plain and plain.islower():
             yield f"{path}:{first}: function {name} is named by one word: write verb and object"

@@ -10,8 +10,8 @@
 extern "C" {
 #endif
 
-/* Get the hook set of a running session, a view that ends with the next stop; NULL if the session does not
- * run.  For unwinders and the names of stubs.  One thread at a time.  Since 0.1. */
+/* Get the hook set of a running session, a view that ends with the next stop; NULL if the session
+ * does not run.  For unwinders and the names of stubs.  One thread at a time.  Since 0.1. */
 HOTFN_API const hotfn_hooks *hotfn_session_get_hooks(const hotfn_session *session);
 
 #ifdef __cplusplus

@@ -121,13 +121,13 @@ class Table {
   }
   // What there is no room for goes, in the order of `goes`; columns without stay.
   choose() {
-    const least = c => parseInt(c.width.replace("minmax(", ""), 10) + 14;
+    const minWidth = c => parseInt(c.width.replace("minmax(", ""), 10) + 14;
     const room = this.scroll.clientWidth - 6;
-    let needed = this.columns.reduce((sum, c) => sum + least(c), 0), gone = new Set();
+    let needed = this.columns.reduce((sum, c) => sum + minWidth(c), 0), gone = new Set();
     for (const c of this.columns.filter(c => c.goes).sort((a, b) => a.goes - b.goes)) {
       if (needed <= room) break;
       gone.add(c);
-      needed -= least(c);
+      needed -= minWidth(c);
     }
     this.shown = this.columns.filter(c => !gone.has(c));
     this.template = this.shown.map(c => c.width).join(" ");
@@ -513,7 +513,7 @@ function listTree() {
 function toggle(node) {
   if (!node.sorted.length) return;
   node.open = !node.open;
-  // one that has a single callee is opened with it
+  // A node with a single callee is opened together with that callee.
   for (let n = node; node.open && n.sorted.length === 1 && n.sorted[0].sorted.length; n = n.sorted[0]) n.sorted[0].open = true;
   listTree();
 }

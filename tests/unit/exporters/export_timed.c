@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes records of made-up timed runs, for the checks of the exporters by programs that are not ours:
+/* Writes records of made-up timed runs, for the checks of the exporters by programs that are not
+ * ours:
  *
  *   export_timed story FILE           a small program whose times are known
  *   export_timed costly FILE          the same, where hooks took more than the program itself

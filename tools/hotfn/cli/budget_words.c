@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A budget in a line: how much of it was taken, and how many functions were watched less closely. */
+/* A budget in a line: how much of it was taken, and how many functions were watched less
+ * closely. */
 #include "budget_words.h"
 
 watched_less budget_count_watched(const hotfn_record *record)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Words of the command line: the loop over them, values, and what is said of those that do not fit. */
+/* Options of the command line: the loop over them, their values, and the messages about wrong
+ * ones. */
 #include "cli_options.h"
 
 #include "commands.h"
@@ -16,17 +17,17 @@ int words_refuse(const char *of, const struct option *table, int word, const cha
     while (table->name && table->val != word) {
         table++;
     }
-    if (table->name) { /* else getopt has said it */
+    if (table->name) { /* else getopt has reported it */
         fprintf(stderr, "%s: --%s '%s' is not %s\n", of, table->name, argument, wanted);
     }
-    fprintf(stderr, "`%s --help` tells all options\n", of);
+    fprintf(stderr, "`%s --help` lists all options\n", of);
     return TOOL_USAGE;
 }
 
 int words_misused(const char *of, const char *usage, const char *what)
 {
     usage += strlen("usage: ");
-    fprintf(stderr, "%s: %s: %.*s\n`%s --help` tells all options\n", of, what,
+    fprintf(stderr, "%s: %s: %.*s\n`%s --help` lists all options\n", of, what,
             (int)strcspn(usage, "\n"), usage, of);
     return TOOL_USAGE;
 }
@@ -45,18 +46,18 @@ int words_read(const words *w, int argc, char **argv)
             return words_refuse(argv[0], w->table, word, optarg, wanted);
         }
     }
-    if (argc - optind > w->most) {
+    if (argc - optind > w->max_names) {
         char what[300];
-        snprintf(what, sizeof what, "'%.250s' is one name too many", argv[optind + w->most]);
+        snprintf(what, sizeof what, "'%.250s' is one name too many", argv[optind + w->max_names]);
         return words_misused(argv[0], w->usage, what);
     }
-    if (argc - optind < w->least) {
+    if (argc - optind < w->min_names) {
         return words_misused(argv[0], w->usage, "a name is missing");
     }
     return -1;
 }
 
-/* Digits, with nothing before or behind them. */
+/* Digits with nothing before or after them. */
 const char *words_u64(const char *text, uint64_t *out)
 {
     char *end = NULL;
@@ -66,10 +67,10 @@ const char *words_u64(const char *text, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0 ? NULL : "a number";
 }
 
-bool words_u32(const char *text, uint32_t least, uint32_t most, uint32_t *out)
+bool words_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)
 {
     uint64_t value;
-    bool fits = !words_u64(text, &value) && value >= least && value <= most;
+    bool fits = !words_u64(text, &value) && value >= min && value <= max;
     *out = fits ? (uint32_t)value : 0;
     return fits;
 }
@@ -133,8 +134,7 @@ const char *words_record(const char *of, const char *usage, int argc, char **arg
         return argv[optind];
     }
     struct stat found;
-    if (lstat(WORDS_RECORD, &found) !=
-        0) { /* of a link that leads nowhere who opens it tells more */
+    if (lstat(WORDS_RECORD, &found) != 0) { /* a dangling link: opening it reports more */
         words_misused(of, usage, "no record is named, and there is no " WORDS_RECORD " here");
         return NULL;
     }
@@ -142,14 +142,14 @@ const char *words_record(const char *of, const char *usage, int argc, char **arg
     return WORDS_RECORD;
 }
 
-bool words_overwrites(const char *verb, const char *output, const char *input)
+bool words_overwrites(const char *command, const char *output, const char *input)
 {
     struct stat a, b;
     if (stat(output, &a) != 0 || stat(input, &b) != 0 || !S_ISREG(a.st_mode) ||
         a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
         return false;
     }
-    fprintf(stderr, "hotfn %s: %s: is what is read, and would be lost: name another file\n", verb,
+    fprintf(stderr, "hotfn %s: %s: is the input, which would be lost: name another file\n", command,
             output);
     return true;
 }

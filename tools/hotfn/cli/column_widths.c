@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines that fit a terminal: cut in the middle, for the end of a name tells as much as its begin, or broken between
- * words, going on a little further to the right than they began. */
+/* Fits lines to a terminal.  Names are cut in the middle, because the end of a name identifies it
+ * as well as its beginning; sentences are broken between words, with continuation lines
+ * indented. */
 #include "column_widths.h"
 
 #include <hotfn/export.h>
@@ -23,7 +24,7 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xc0) != 0x80; /* a UTF-8 character is one */
 }
 
-static uint32_t characters(const char *text, size_t bytes)
+static uint32_t count_characters(const char *text, size_t bytes)
 {
     uint32_t count = 0;
     for (size_t i = 0; i < bytes && text[i]; i++) {
@@ -34,7 +35,7 @@ static uint32_t characters(const char *text, size_t bytes)
 
 void fit_cut(FILE *out, const char *text, uint32_t columns)
 {
-    uint32_t count = characters(text, SIZE_MAX), at = 0;
+    uint32_t count = count_characters(text, SIZE_MAX), at = 0;
     uint32_t head = count > columns ? columns / 2 : count;
     uint32_t tail = count > columns ? count - (columns - head) + 1 : count;
     for (; *text; text++) {
@@ -62,7 +63,7 @@ static void break_line(FILE *out, const char *line, uint32_t columns)
     uint32_t indent = (uint32_t)strspn(line, " "), column = 0;
     while (*line) {
         size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
-        uint32_t width = characters(line + blanks, word);
+        uint32_t width = count_characters(line + blanks, word);
         if (column > 0 && word > 0 && column + blanks + width > columns) {
             fprintf(out, "\n%*s", (int)(indent + FURTHER), "");
             column = indent + FURTHER;
@@ -104,7 +105,7 @@ void fit_end(uint32_t keep)
         end = line + strcspn(line, "\n");
         bool is_last = *end == 0;
         *end = 0;
-        if (characters(line, SIZE_MAX) <= columns) {
+        if (count_characters(line, SIZE_MAX) <= columns) {
             fputs(line, stdout);
         } else if (keep > 0 && keep < columns && keep < strlen(line)) {
             printf("%.*s", (int)keep, line);

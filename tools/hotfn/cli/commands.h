@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands, one file each.  argv[0] is "hotfn COMMAND"; each returns the exit status: 0 ok,
- * 1 failed, 2 usage, 3 a threshold was passed.  run returns the child's status, or 125, 126, 127 for
+/* The commands, one file each.  argv[0] is "hotfn COMMAND"; each returns the exit status: 0 ok, 1
+ * failed, 2 usage, 3 a threshold was passed.  run returns the child's status, or 125, 126, 127 for
  * its own failures.  main.c checks afterwards that all of stdout was written. */
 #ifndef HOTFN_TOOL_COMMANDS_H
 #define HOTFN_TOOL_COMMANDS_H
@@ -30,7 +30,8 @@ int hotfn_command_kit(int argc, char **argv);
 int hotfn_command_doctor(int argc, char **argv);
 int hotfn_command_bisect(int argc, char **argv);
 
-/* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns TOOL_FAILED. */
+/* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns
+ * TOOL_FAILED. */
 int hotfn_tool_fail(const char *of, const hotfn_error *err);
 
 /* Report on stderr why the times of a record cannot be read, if they cannot. */
@@ -39,7 +40,8 @@ void hotfn_tool_warn_unread_times(const char *of, const char *path, const hotfn_
 /* Open a record, and of one process of it if pid is not 0; NULL after a message. */
 hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid);
 
-/* export.c: write to a file, or to stdout (NULL or "-").  The file is replaced when it is complete. */
+/* export.c: write to a file, or to stdout (NULL or "-").  The file is replaced when it is
+ * complete. */
 int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
                       const hotfn_export_options *options, const char *output);
 

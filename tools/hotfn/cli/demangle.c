@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readable names for reports: by LLVM's demangler where it was there to build with (C++ of all
- * compilers, Rust, D), else by the C++ run-time's (Itanium C++ and legacy Rust). Names come from files
- * and can be made so that their readable form doubles with every letter: a name that is short and
- * refers back seldom is read at once, any other in a process of its own.
+ * Readable names for reports: by LLVM's demangler if it was there at build time (C++ of all
+ * compilers, Rust, D), else by the C++ run-time's (Itanium C++ and legacy Rust).  Names are
+ * untrusted, and the readable form of a crafted one can double with every letter.  So only short
+ * names with few back references are demangled in this process; all others go to a child process.
  */
 #include "demangle.h"
 
@@ -20,8 +20,8 @@
 /* Itanium C++ ABI, cxxabi.h; C cannot include that header. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
 
-/* Legacy Rust names end in ::h and 16 hex digits, a hash that tells people nothing. */
-static size_t without_rust_hash(const char *text, size_t length)
+/* Legacy Rust names end in ::h and a hash of 16 hex digits, of no use to a reader. */
+static size_t strip_rust_hash(const char *text, size_t length)
 {
     if (length < 20 || strncmp(text + length - 19, "::h", 3) != 0) {
         return length;
@@ -34,8 +34,9 @@ static size_t without_rust_hash(const char *text, size_t length)
     return length - 19;
 }
 
-/* `$LT$`, `$u7b$` at the front of text: what it stands for, and its length; 0 if it is none. */
-static size_t take_escape(const char *text, size_t length, char *out)
+/* Decode an escape such as `$LT$` or `$u7b$` at the front of text; returns its length, or 0 if
+ * there is none. */
+static size_t decode_escape(const char *text, size_t length, char *out)
 {
     static const struct {
         const char *name;
@@ -66,7 +67,7 @@ static size_t unescape_rust(char *text, size_t length)
 {
     size_t from = 0, to = 0;
     while (from < length) {
-        size_t taken = text[from] == '$' ? take_escape(text + from, length - from, &text[to]) : 0;
+        size_t taken = text[from] == '$' ? decode_escape(text + from, length - from, &text[to]) : 0;
         bool begins = from == 0 || text[from - 1] == ':';
         if (taken) {
             from += taken;
@@ -110,11 +111,11 @@ size_t demangle_now(const char *mangled, char *out, size_t out_bytes)
     if (length == 0) {
         length = demangle_by_runtime(mangled, out, out_bytes);
     }
-    plain = without_rust_hash(out, length);
+    plain = strip_rust_hash(out, length);
     return plain == length ? length : unescape_rust(out, plain);
 }
 
-/* Does it begin as one of the schemes does?  Everything else costs nothing. */
+/* True if the name has the prefix of a mangling scheme. */
 static bool is_mangled(const char *name)
 {
     static const char *const begins[] = { "_Z", "__Z", "_R", "?", "_D" };

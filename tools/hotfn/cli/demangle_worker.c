@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child that demangles what is not tame, one name a packet. It may run out of stack, memory or time:
- * then it dies, that name is shown as it is, and another child takes its place. After a few such
- * deaths no more is tried, so that a file full of bad names costs seconds at most.
+ * A child process that demangles the risky names, one name in each packet.  If it runs out of
+ * stack, memory or time, it dies, the name is shown as it is, and another child replaces it.  After
+ * MAX_DEATHS deaths no further child starts, so that a file full of bad names costs seconds at
+ * most.
  */
 #include "demangle.h"
 
@@ -21,10 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A name may take NAME_MS of the processor; on a machine so busy that the child never gets to run, 40
- * times that go by. */
-enum { DEATHS_MAX = 8, NAME_MS = 250, WAITS_MAX = 40, CHANNEL = 3, LONGEST_ANSWER = 65536 };
-#define MEMORY_MAX ((rlim_t)512 << 20)
+/* A name may use NAME_MS of processor time.  On a machine too busy to run the child, waiting ends
+ * after MAX_WAITS times NAME_MS. */
+enum { MAX_DEATHS = 8, NAME_MS = 250, MAX_WAITS = 40, CHANNEL = 3, MAX_ANSWER = 65536 };
+#define MAX_MEMORY ((rlim_t)512 << 20)
 
 static struct {
     pthread_mutex_t lock;
@@ -33,17 +34,17 @@ static struct {
     int deaths;
 } worker = { PTHREAD_MUTEX_INITIALIZER, 0, -1, 0 };
 
-static void limit(int what, rlim_t most)
+static void lower_limit(int resource, rlim_t max)
 {
     struct rlimit now;
-    if (getrlimit(what, &now) == 0 && (now.rlim_max == RLIM_INFINITY || now.rlim_max > most)) {
-        now.rlim_cur = now.rlim_max = most;
-        setrlimit(what, &now);
+    if (getrlimit(resource, &now) == 0 && (now.rlim_max == RLIM_INFINITY || now.rlim_max > max)) {
+        now.rlim_cur = now.rlim_max = max;
+        setrlimit(resource, &now);
     }
 }
 
-/* The child holds nothing of ours but its channel: no pipe stays open because of it. */
-static void let_go(int channel)
+/* Close every inherited descriptor but the channel, so that the child keeps no pipe open. */
+static void isolate_child(int channel)
 {
     int null = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -55,19 +56,19 @@ static void let_go(int channel)
     }
     dup2(channel, CHANNEL);
     close_range(CHANNEL + 1, ~0u, 0);
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_AS, MEMORY_MAX);
+    lower_limit(RLIMIT_CORE, 0);
+    lower_limit(RLIMIT_AS, MAX_MEMORY);
 }
 
-static void serve(int channel)
+static void serve_names(int channel)
 {
-    static char name[DEMANGLE_LONGEST + 1], answer[LONGEST_ANSWER];
+    static char name[DEMANGLE_LONGEST + 1], answer[MAX_ANSWER];
     ssize_t bytes;
-    let_go(channel);
+    isolate_child(channel);
     while ((bytes = recv(CHANNEL, name, sizeof name - 1, 0)) > 0) {
         name[bytes] = 0;
         size_t length = demangle_now(name, answer, sizeof answer);
-        answer[length] = 0; /* never empty: that would look like the end */
+        answer[length] = 0; /* never empty: an empty packet looks like end of file */
         if (send(CHANNEL, answer, length + 1, MSG_NOSIGNAL) < 0) {
             break;
         }
@@ -75,27 +76,27 @@ static void serve(int channel)
     _exit(0);
 }
 
-static void start(void)
+static void start_child(void)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-        worker.deaths = DEATHS_MAX;
+        worker.deaths = MAX_DEATHS;
         return;
     }
     worker.child = fork();
     if (worker.child == 0) {
-        serve(ends[1]);
+        serve_names(ends[1]);
     }
     close(ends[1]);
     worker.channel = ends[0];
     if (worker.child < 0) {
         close(ends[0]);
         worker.child = 0;
-        worker.deaths = DEATHS_MAX;
+        worker.deaths = MAX_DEATHS;
     }
 }
 
-static void end(void)
+static void kill_child(void)
 {
     kill(worker.child, SIGKILL);
     waitpid(worker.child, NULL, 0);
@@ -104,8 +105,8 @@ static void end(void)
     worker.deaths++;
 }
 
-/* What the child has had of the processor, in milliseconds; 0 if nobody can tell. */
-static int64_t used_ms(void)
+/* The processor time of the child in milliseconds; 0 if it cannot be read. */
+static int64_t get_used_ms(void)
 {
     clockid_t clock;
     struct timespec used = { 0, 0 };
@@ -118,24 +119,24 @@ static int64_t used_ms(void)
 static bool wait_for_answer(void)
 {
     struct pollfd wait = { worker.channel, POLLIN, 0 };
-    int64_t begin_ms = used_ms();
+    int64_t begin_ms = get_used_ms();
     int ready = 0;
-    for (int i = 0; i < WAITS_MAX && ready == 0 && used_ms() - begin_ms < NAME_MS; i++) {
+    for (int i = 0; i < MAX_WAITS && ready == 0 && get_used_ms() - begin_ms < NAME_MS; i++) {
         ready = poll(&wait, 1, NAME_MS);
-        ready = ready < 0 && errno == EINTR ? 0 : ready; /* the child is not to blame */
+        ready = ready < 0 && errno == EINTR ? 0 : ready; /* interrupted by a signal */
     }
     return ready == 1;
 }
 
-static size_t ask(const char *mangled, char *out, size_t out_bytes)
+static size_t request_name(const char *mangled, char *out, size_t out_bytes)
 {
-    static char answer[LONGEST_ANSWER];
+    static char answer[MAX_ANSWER];
     ssize_t bytes = -1;
     if (send(worker.channel, mangled, strlen(mangled), MSG_NOSIGNAL) > 0 && wait_for_answer()) {
         bytes = recv(worker.channel, answer, sizeof answer, 0);
     }
     if (bytes <= 0) {
-        end();
+        kill_child();
         return 0;
     }
     if ((size_t)bytes > out_bytes || bytes == 1) {
@@ -149,11 +150,11 @@ size_t demangle_apart(const char *mangled, char *out, size_t out_bytes)
 {
     size_t length = 0;
     pthread_mutex_lock(&worker.lock);
-    if (worker.child == 0 && worker.deaths < DEATHS_MAX) {
-        start();
+    if (worker.child == 0 && worker.deaths < MAX_DEATHS) {
+        start_child();
     }
     if (worker.child != 0) {
-        length = ask(mangled, out, out_bytes);
+        length = request_name(mangled, out, out_bytes);
     }
     pthread_mutex_unlock(&worker.lock);
     return length;

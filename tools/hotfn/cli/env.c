@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* liblzma is loaded when something is to be unpacked, as libdw is: few programs have .gnu_debugdata, and every
- * verb would pay for it, in a virtual machine most of all for the CPUID of its choice of a CRC. */
+/* liblzma is loaded on first use, like libdw: few programs have .gnu_debugdata, and loading it
+ * would slow down every command, most in a virtual machine, where its CPUID instructions trap. */
 static struct {
     __typeof__(lzma_stream_decoder) *stream_decoder;
     __typeof__(lzma_code) *code;
@@ -19,7 +19,7 @@ static struct {
 } lzma; /* end: NULL where it cannot be loaded */
 
 /* ISO C has no cast from an address of data to one of a function. */
-static bool take(void *library, const char *name, void *pointer)
+static bool load_symbol(void *library, const char *name, void *pointer)
 {
     void *found = dlsym(library, name);
 
@@ -31,15 +31,16 @@ static void load_lzma(void)
 {
     void *library = dlopen("liblzma.so.5", RTLD_NOW);
 
-    if (!library || !take(library, "lzma_stream_decoder", &lzma.stream_decoder) ||
-        !take(library, "lzma_code", &lzma.code) || !take(library, "lzma_end", &lzma.end)) {
+    if (!library || !load_symbol(library, "lzma_stream_decoder", &lzma.stream_decoder) ||
+        !load_symbol(library, "lzma_code", &lzma.code) ||
+        !load_symbol(library, "lzma_end", &lzma.end)) {
         lzma.end = NULL;
     }
 }
 
 /* .gnu_debugdata: one xz stream of unknown size; the buffer doubles up to max_bytes. */
-static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_realloc_fn grow,
-                  void *grow_user, size_t *out_bytes)
+static void *unpack_xz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_realloc_fn grow,
+                       void *grow_user, size_t *out_bytes)
 {
     lzma_stream stream = LZMA_STREAM_INIT;
     size_t capacity = in_bytes < max_bytes / 8 ? in_bytes * 8 + 4096 : max_bytes;
@@ -73,13 +74,14 @@ static void *unxz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_reall
     return out ? grow(grow_user, out, capacity, *out_bytes ? *out_bytes : 1) : NULL;
 }
 
-static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
-                        size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
+static void *decompress_section(void *user, int32_t compression, const void *in, size_t in_bytes,
+                                size_t max_bytes, hotfn_realloc_fn grow, void *grow_user,
+                                size_t *out_bytes)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)user;
     return compression == HOTFN_COMPRESSION_XZ && pthread_once(&once, load_lzma) == 0 && lzma.end
-               ? unxz(in, in_bytes, max_bytes, grow, grow_user, out_bytes)
+               ? unpack_xz(in, in_bytes, max_bytes, grow, grow_user, out_bytes)
                : NULL;
 }
 #endif
@@ -89,7 +91,7 @@ hotfn_env hotfn_tool_env(void)
     hotfn_env env = HOTFN_ENV_INIT;
     env.demangle_fn = hotfn_tool_demangle;
 #if defined(HOTFN_HAVE_LZMA)
-    env.decompress_fn = decompress;
+    env.decompress_fn = decompress_section;
 #endif
     env.line_fn = hotfn_tool_source_line;
     env.inlined_fn = hotfn_tool_source_frame;

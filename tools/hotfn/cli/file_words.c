@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a verb's words: the common ones here, the others by the verb's own function. */
+/* Reads the options of a command: the common ones here, the others by the command's own
+ * function. */
 #include "file_words.h"
 
 #include "commands.h"
@@ -20,7 +21,7 @@ static const char *take_glob(const char **globs, uint32_t *count, const char *gl
     return words_glob(glob);
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_word(void *user, int word, const char *argument)
 {
     reading *r = user;
     file_wish *w = r->wish;
@@ -46,8 +47,8 @@ int file_words_read(file_wish *w, const words *own, int argc, char **argv)
         return TOOL_FAILED;
     }
     reading r = { w, own, w->globs + argc };
-    status =
-        words_read(&(words){ own->usage, own->letters, own->table, take, &r, 1, 1 }, argc, argv);
+    status = words_read(&(words){ own->usage, own->letters, own->table, take_word, &r, 1, 1 }, argc,
+                        argv);
     w->file = argv[optind];
     w->selection.include = w->globs;
     w->selection.exclude = r.excludes;

@@ -27,8 +27,8 @@ typedef struct file_wish {
 int file_words_read(file_wish *wish, const words *own, int argc, char **argv);
 void file_words_finish(file_wish *wish);
 
-/* A glob that matches nothing (NULL: each matches) is most often a slip of the pen: told, and false if
- * none of the functions is left. */
+/* Warn about a glob that matches nothing, which is most often a typing error; NULL if each glob
+ * matches.  False if no function is selected. */
 bool file_words_left(const char *of, const file_wish *wish, const char *unmatched,
                      const uint8_t *selected, uint32_t count);
 

@@ -16,7 +16,7 @@ static void log_to_stderr(void *user, int32_t level, const char *text)
     }
 }
 
-static void begin(listing *l)
+static void init_listing(listing *l)
 {
     memset(l, 0, sizeof *l);
     l->env = hotfn_tool_env();
@@ -46,7 +46,7 @@ static hotfn_status load_symbols(listing *l, const symbol_sources *sources, hotf
 
 bool listing_open(listing *l, const char *path, const symbol_sources *sources, hotfn_error *err)
 {
-    begin(l);
+    init_listing(l);
     if (hotfn_image_open(&l->image, path, &l->env, err) == HOTFN_OK &&
         hotfn_image_get_info(l->image, &l->info) == HOTFN_OK &&
         load_symbols(l, sources, err) == HOTFN_OK) {
@@ -58,9 +58,9 @@ bool listing_open(listing *l, const char *path, const symbol_sources *sources, h
 
 enum { KIND_IMAGE, KIND_PDB, KIND_MAP };
 
-/* Told by its first bytes, which cannot be read twice from a pipe: an image, then.  PDBs that are refused count
- * too: the loader says why.  Text is a map. */
-static int kind_of(const char *path)
+/* Classify a file by its first bytes.  A pipe cannot be read twice and counts as an image.  PDBs of
+ * refused versions are PDBs, so that the loader reports the reason.  Any other text is a map. */
+static int classify_file(const char *path)
 {
     static const char *const magics[] = { "Microsoft C/C++ ", "Microsoft MSFZ", "BSJB" };
     char head[16] = "";
@@ -79,7 +79,7 @@ static int kind_of(const char *path)
     if (size < 4 || memcmp(head, "\177ELF", 4) == 0 || memcmp(head, "MZ", 2) == 0) {
         return KIND_IMAGE;
     }
-    for (size_t i = 0; i < size; i++) { /* UTF-16 is text as well: its loader says what to do */
+    for (size_t i = 0; i < size; i++) { /* UTF-16 is text too; its loader reports what to do */
         if ((unsigned char)head[i] < ' ' && !strchr("\t\r\n", head[i]) &&
             memcmp(head, "\xff\xfe", 2)) {
             return KIND_IMAGE;
@@ -88,7 +88,7 @@ static int kind_of(const char *path)
     return KIND_MAP;
 }
 
-/* What an image would say of itself, from a file that goes with it. */
+/* Fill in the facts about the image from a symbol file that belongs to it. */
 static void take_info(listing *l)
 {
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
@@ -108,13 +108,13 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
                           hotfn_error *err)
 {
     hotfn_symbols_options options = symbol_sources_options(sources, false);
-    int kind = kind_of(path);
+    int kind = classify_file(path);
     hotfn_status status;
 
     if (kind == KIND_IMAGE) {
         return listing_open(l, path, sources, err);
     }
-    begin(l);
+    init_listing(l);
     l->format = "pdb";
     status = kind == KIND_PDB
                  ? hotfn_symbols_load_pdb(&l->symbols, path, NULL, &options, &l->env, err)

@@ -21,7 +21,8 @@ typedef struct listing {
 } listing;
 
 bool listing_open(listing *l, const char *path, const symbol_sources *sources, hotfn_error *err);
-/* The same, but the file may hold symbols only (a PDB, a map): image is then NULL, info from the file. */
+/* The same, but the file may hold symbols only (a PDB, a map): image is then NULL, info from the
+ * file. */
 bool listing_open_symbols(listing *l, const char *path, const symbol_sources *sources,
                           hotfn_error *err);
 void listing_close(listing *l);

@@ -138,7 +138,7 @@ hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, 
     return record;
 }
 
-static const char *take(void *user, int word, const char *argument)
+static const char *take_word(void *user, int word, const char *argument)
 {
     export_options *o = user;
     switch (word) {
@@ -159,7 +159,7 @@ static const char *take(void *user, int word, const char *argument)
 int hotfn_command_export(int argc, char **argv)
 {
     export_options o = { .export = HOTFN_EXPORT_OPTIONS_INIT };
-    const words w = { usage, "F:o:f:", table, take, &o, 0, 1 };
+    const words w = { usage, "F:o:f:", table, take_word, &o, 0, 1 };
     int status = words_read(&w, argc, argv);
     if (status >= 0) {
         return status;

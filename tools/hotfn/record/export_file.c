@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An output file that is never half-written: bytes go into a new file in the same folder, which
- * replaces the named one when all is written.  A device, a pipe, or a file in a folder that cannot be
- * written is opened itself. */
+ * replaces the named one when all is written.  A device, a pipe, or a file in a folder that cannot
+ * be written is opened itself. */
 #include "export_file.h"
 
 #include <errno.h>

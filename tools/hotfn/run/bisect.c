@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn bisect`: which function's hook changes what a command does?  The command runs bare, twice, to
- * see that it is stable; then with all functions hooked; then with ever fewer of them, until those are
- * left that matter.  A hang is an outcome like any other. */
+/* `hotfn bisect` finds the function whose hook changes what a command does.  The command runs bare,
+ * twice, to check that its outcome is stable; then with all functions hooked; then with ever fewer,
+ * until only those remain that change the outcome.  A hang is an outcome too. */
 #include "bisect.h"
 #include "cli/cli_options.h"
 #include "cli/commands.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_CULPRITS 8
+#define MAX_CULPRITS 8
 
 typedef struct candidate {
     char *module; /* path */
@@ -36,7 +36,7 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* ---- Candidates: what the run with all hooks has hooked, or was about to. */
+/* ---- Candidates: the functions that the run with all hooks hooked or would have hooked. */
 
 static bool was_tried(const hotfn_record_function *f)
 {
@@ -53,7 +53,7 @@ static bool add_candidate(bisection *b, const hotfn_record_function *f, const ch
     return c->module && c->name && c->strategy;
 }
 
-static bool collect(bisection *b)
+static bool collect_candidates(bisection *b)
 {
     char path[PATH_MAX];
     hotfn_record *record;
@@ -127,7 +127,7 @@ static bool is_bad(void *user, const uint32_t *chosen, uint32_t count)
 /* ---- Before the search. */
 
 /* True if the bare command does the same twice. */
-static bool look_at_bare(bisection *b)
+static bool check_bare_runs(bisection *b)
 {
     bisect_outcome again;
     char text[64];
@@ -148,7 +148,7 @@ static bool look_at_bare(bisection *b)
                         "(--by exit, --check COMMAND)\n");
         return false;
     }
-    /* Hooked and scanned for the first time it may take longer, but not for ever. */
+    /* The first hooked run also scans, so it may take longer, but not for ever. */
     if (b->setup.timeout_ns == 0) {
         b->setup.timeout_ns = 60000000000u + 20 * b->bare.time_ns;
     }
@@ -188,7 +188,7 @@ static void print_culprit(const candidate *c)
     printf("\nwithout   hotfn run -x '%s' ...\n\n", c->name);
 }
 
-static uint32_t without(uint32_t item, uint32_t *left, uint32_t count)
+static uint32_t remove_item(uint32_t item, uint32_t *left, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -210,7 +210,8 @@ static void print_culprits(const bisection *b, const uint32_t *items, uint32_t f
     fflush(stdout);
 }
 
-/* Search, take what was found out, and search again while the others still change the outcome. */
+/* Search, remove the functions found, and search again while the others still change the
+ * outcome. */
 static int search_all(bisection *b)
 {
     uint32_t *left = malloc((b->candidate_count + 1) * sizeof *left);
@@ -220,7 +221,7 @@ static int search_all(bisection *b)
     for (uint32_t i = 0; left && i < count; i++) {
         left[i] = i;
     }
-    while (left && items && !b->failed && found < MOST_CULPRITS && is_bad(b, left, count)) {
+    while (left && items && !b->failed && found < MAX_CULPRITS && is_bad(b, left, count)) {
         memcpy(items, left, count * sizeof *items);
         uint32_t few = bisect_search(items, count, is_bad, b);
         if (b->failed) {
@@ -228,7 +229,7 @@ static int search_all(bisection *b)
         }
         print_culprits(b, items, few);
         for (uint32_t i = 0; i < few; i++) {
-            count = without(items[i], left, count);
+            count = remove_item(items[i], left, count);
         }
         found++;
     }
@@ -238,19 +239,19 @@ static int search_all(bisection *b)
         return TOOL_FAILED;
     }
     fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, words_s(b->trials),
-            found == MOST_CULPRITS ? "; there may be more" : "");
+            found == MAX_CULPRITS ? "; there may be more" : "");
     if (found == 0) {
         fprintf(stderr, "hotfn bisect: the outcome differed once, not again: it is not stable\n");
     }
     return found ? TOOL_THRESHOLD : TOOL_FAILED;
 }
 
-static int bisect(bisection *b)
+static int run_bisection(bisection *b)
 {
     bisect_outcome hooked;
     char text[64];
 
-    if (!look_at_bare(b) || !bisect_trial(&b->setup, "", "hooked", &hooked)) {
+    if (!check_bare_runs(b) || !bisect_trial(&b->setup, "", "hooked", &hooked)) {
         return TOOL_FAILED;
     }
     bisect_say_outcome(&hooked, text, sizeof text);
@@ -260,7 +261,7 @@ static int bisect(bisection *b)
         printf("No hook changes the outcome.\n");
         return TOOL_OK;
     }
-    if (!collect(b)) {
+    if (!collect_candidates(b)) {
         return TOOL_FAILED;
     }
     int status = search_all(b);
@@ -288,7 +289,7 @@ static const struct option table[] = {
     WORDS_END,
 };
 
-static const char *take(bisect_setup *s, int word, const char *value)
+static const char *set_option(bisect_setup *s, int word, const char *value)
 {
     static const char *const kinds[] = { "output", "exit", "command" }; /* BISECT_BY_* */
 
@@ -307,7 +308,8 @@ static const char *take(bisect_setup *s, int word, const char *value)
     }
 }
 
-/* Take our own option at argv[at]; how many words it has, 0: not ours, -1: wrong, and it was said. */
+/* Read an option of bisect at argv[at].  Returns the number of words it has, 0 if it is none of
+ * bisect's options, or -1 after a message if it is wrong. */
 static int take_option(bisect_setup *s, char **argv, int at, int count)
 {
     for (const struct option *o = table; o->name && o->val != WORDS_HELP; o++) {
@@ -315,7 +317,8 @@ static int take_option(bisect_setup *s, char **argv, int at, int count)
             continue;
         }
         const char *value = at + 1 < count ? argv[at + 1] : "";
-        const char *wanted = *value ? take(s, o->val, value) : "complete: its argument is missing";
+        const char *wanted =
+            *value ? set_option(s, o->val, value) : "complete: its argument is missing";
         if (wanted) {
             words_refuse(argv[0], table, o->val, value, wanted);
         }
@@ -324,8 +327,9 @@ static int take_option(bisect_setup *s, char **argv, int at, int count)
     return 0;
 }
 
-/* Our options anywhere before `--`; all others are for `hotfn run`, in their order. */
-static bool parse(bisect_setup *s, int argc, char **argv)
+/* Options of bisect may stand anywhere before `--`; all others are passed to `hotfn run` in
+ * order. */
+static bool parse_arguments(bisect_setup *s, int argc, char **argv)
 {
     int dashes = 1, kept = 0;
 
@@ -348,7 +352,7 @@ static bool parse(bisect_setup *s, int argc, char **argv)
     if (dashes + 1 >= argc) {
         words_misused("hotfn bisect", usage, "a program is missing");
     } else if (s->by == BISECT_BY_COMMAND && !s->check) {
-        fputs("hotfn bisect: --by command wants --check COMMAND too\n", stderr);
+        fputs("hotfn bisect: --by command needs --check COMMAND too\n", stderr);
     } else {
         return true;
     }
@@ -365,14 +369,14 @@ int hotfn_command_bisect(int argc, char **argv)
     if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         fputs(usage, stdout);
         status = TOOL_OK;
-    } else if (b && !parse(&b->setup, argc, argv)) {
+    } else if (b && !parse_arguments(&b->setup, argc, argv)) {
         status = TOOL_USAGE;
     } else if (b && hotfn_launch_find_agent(agent, sizeof agent, HOTFN_MACHINE_OTHER, &err) !=
                         HOTFN_OK) {
         hotfn_tool_fail("bisect", &err);
     } else if (b) {
         if (bisect_begin(&b->setup)) {
-            status = bisect(b);
+            status = run_bisection(b);
         }
         bisect_end(&b->setup);
     }

@@ -36,9 +36,9 @@ typedef struct bisect_outcome {
 /* bisect_trial.c.  Signals INT, TERM and CHLD are taken over between begin and end. */
 bool bisect_begin(bisect_setup *s);
 void bisect_end(bisect_setup *s);
-/* Run the command bare (list == NULL), or hooked: list "" hooks all, else it is an --only-list file.
- * The record of a hooked trial is record.hfr in the folder.  label names the output file.  False, with
- * a message, if no trial could be made. */
+/* Run the command bare (list == NULL), or hooked: list "" hooks all, else it is an --only-list
+ * file.  The record of a hooked trial is record.hfr in the folder.  label names the output file.
+ * False, with a message, if no trial could be made. */
 bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_outcome *out);
 /* Does the outcome differ from the bare one? */
 bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Delta debugging (Zeller, Hildebrandt 2002, ddmin): the search that ends at the fewest functions
- * which still change the outcome, alone or together.  One culprit among n costs about 2 log2 n trials. */
+ * which still change the outcome, alone or together.  One culprit among n costs about 2 log2 n
+ * trials. */
 #include "bisect.h"
 
 #include <stdlib.h>

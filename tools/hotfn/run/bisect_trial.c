@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One trial of `hotfn bisect`: the command bare, or under `hotfn run` of this very program; its
- * stdout in a file, its stderr aside, its stdin the same each time, its end awaited for so long. */
+/* One trial of `hotfn bisect`: runs the command bare, or under `hotfn run` of this same executable.
+ * stdout and stderr go to files, stdin is the same each time, and the run has a time limit. */
 #include "bisect.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static void path_in(const bisect_setup *s, const char *name, char *path)
     snprintf(path, PATH_MAX, "%s/%s", s->folder, name);
 }
 
-static bool fail(const char *what, const char *path)
+static bool report_failure(const char *what, const char *path)
 {
     fprintf(stderr, "hotfn bisect: %s: %s: %s\n", path, what, strerror(errno));
     return false;
@@ -39,7 +39,7 @@ static bool fail(const char *what, const char *path)
 
 /* ---- Begin and end. */
 
-/* Every trial reads the same input: what stands at our stdin is kept in a file. */
+/* Copy stdin to a file, so that every trial reads the same input. */
 static bool keep_input(const bisect_setup *s)
 {
     char path[PATH_MAX], bytes[65536];
@@ -48,14 +48,14 @@ static bool keep_input(const bisect_setup *s)
     path_in(s, "input", path);
     int out = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     if (out < 0) {
-        return fail("cannot be written", path);
+        return report_failure("cannot be written", path);
     }
     while (!isatty(STDIN_FILENO) && (n = read(STDIN_FILENO, bytes, sizeof bytes)) > 0) {
         if (write(out, bytes, (size_t)n) != n) {
             break;
         }
     }
-    return close(out) == 0 && n <= 0 ? true : fail("cannot be written", path);
+    return close(out) == 0 && n <= 0 ? true : report_failure("cannot be written", path);
 }
 
 bool bisect_begin(bisect_setup *s)
@@ -66,7 +66,7 @@ bool bisect_begin(bisect_setup *s)
     s->self[n > 0 ? n : 0] = 0;
     snprintf(s->folder, sizeof s->folder, "%s/hotfn-bisect-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(s->folder)) {
-        return fail("no folder can be made there", s->folder);
+        return report_failure("no folder can be made there", s->folder);
     }
     sigemptyset(&our_signals);
     sigaddset(&our_signals, SIGINT);
@@ -120,7 +120,7 @@ static char **hooked_words(const bisect_setup *s, const char *list, char *record
     return words;
 }
 
-static void redirect(const char *path, int flags, int fd)
+static void redirect_fd(const char *path, int flags, int fd)
 {
     int file = open(path, flags, 0600);
 
@@ -139,9 +139,9 @@ static void become_trial(const bisect_setup *s, const char *list, const char *ou
     path_in(s, "errors", errors);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_SETMASK, &old_mask, NULL);
-    redirect(isatty(STDIN_FILENO) ? "/dev/null" : input, O_RDONLY, STDIN_FILENO);
-    redirect(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-    redirect(errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+    redirect_fd(isatty(STDIN_FILENO) ? "/dev/null" : input, O_RDONLY, STDIN_FILENO);
+    redirect_fd(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+    redirect_fd(errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
     char **words = list ? hooked_words(s, list, record) : s->command;
     if (!words) {
         _exit(125);
@@ -157,7 +157,8 @@ static void become_trial(const bisect_setup *s, const char *list, const char *ou
 
 /* ---- The wait. */
 
-/* Kill all that the process started, not itself: `hotfn run` shall still write its record. */
+/* Kill all descendants of the process but not the process: `hotfn run` must still write its
+ * record. */
 static void kill_descendants(pid_t pid)
 {
     char path[64];
@@ -174,7 +175,7 @@ static void kill_descendants(pid_t pid)
     }
 }
 
-/* False if it did not end until then, or if the user interrupts. */
+/* False if the child still runs at the deadline, or if the user interrupts. */
 static bool wait_until(bisect_setup *s, pid_t child, uint64_t deadline_ns, int *status)
 {
     for (;;) {
@@ -197,7 +198,7 @@ static void end_trial(bisect_setup *s, pid_t child, int *status)
 {
     bool interrupted = s->interrupted;
 
-    s->interrupted = false; /* the last words of the trial are awaited nevertheless */
+    s->interrupted = false; /* wait for the trial to finish its record all the same */
     kill(child, SIGTERM);
     if (!wait_until(s, child, now_ns() + GRACE_NS, status)) {
         kill_descendants(child);
@@ -209,7 +210,7 @@ static void end_trial(bisect_setup *s, pid_t child, int *status)
     s->interrupted |= interrupted;
 }
 
-/* `hotfn run` itself failed: pass its words on. */
+/* `hotfn run` itself failed: pass its messages on. */
 static bool pass_errors_on(const bisect_setup *s)
 {
     char path[PATH_MAX], line[1024];
@@ -236,7 +237,7 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     fflush(NULL);
     pid_t child = fork();
     if (child < 0) {
-        return fail("no process can be started", s->command[0]);
+        return report_failure("no process can be started", s->command[0]);
     }
     if (child == 0) {
         become_trial(s, list, out->output);
@@ -250,8 +251,8 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     if (s->interrupted) {
         return false;
     }
-    bool ours = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) >= 125;
-    return ours && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
+    bool run_failed = list && WIFEXITED(out->status) && WEXITSTATUS(out->status) >= 125;
+    return run_failed && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
 }
 
 /* ---- The judgement. */
@@ -288,8 +289,8 @@ static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
     pid_t child = fork();
     if (child == 0) {
         sigprocmask(SIG_SETMASK, &old_mask, NULL);
-        redirect(o->output, O_RDONLY, STDIN_FILENO);
-        redirect("/dev/null", O_WRONLY, STDOUT_FILENO);
+        redirect_fd(o->output, O_RDONLY, STDIN_FILENO);
+        redirect_fd("/dev/null", O_WRONLY, STDOUT_FILENO);
         setenv("STATUS", status, 1);
         execl("/bin/sh", "sh", "-c", s->check, (char *)NULL);
         _exit(127);

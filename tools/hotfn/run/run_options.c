@@ -78,7 +78,7 @@ static const char usage[] =
     "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
     "                       that cost too much are watched less closely, or not at all\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
-    "  -x, --exclude GLOB   leave out functions that match\n"
+    "  -x, --exclude GLOB   exclude functions that match\n"
     "      --min-size N, --max-size N   by size in bytes\n"
     "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
     "      --target GLOB    the program to count is a descendant whose file matches\n"
@@ -98,7 +98,7 @@ static const char usage[] =
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
 /* Append to a list that the options own; NULL, or the reason why not. */
-static const char *append(const char ***list, uint32_t *count, const char *item)
+static const char *append_item(const char ***list, uint32_t *count, const char *item)
 {
     const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
@@ -114,7 +114,7 @@ static const char *append_glob(const char ***list, uint32_t *count, const char *
 {
     const char *expected = words_glob(glob);
 
-    return expected ? expected : append(list, count, glob);
+    return expected ? expected : append_item(list, count, glob);
 }
 
 /* 5%, 0.5%; a number without % is a fraction: 0.05. */
@@ -182,7 +182,7 @@ static const char *read_option(void *user, int word, const char *argument)
     case FOR: return parse_positive_time(argument, &launch->for_ns);
     case ONLY: launch->list_path = argument; return NULL;
     case MAP: launch->map_path = argument; return NULL;
-    case SYMBOL_DIR: return append(&o->symbol_dirs, &launch->symbol_dir_count, argument);
+    case SYMBOL_DIR: return append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
     case KIT: launch->kit_path = argument; return NULL;
     case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
     case SAMPLE:
