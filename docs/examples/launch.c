@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Launch a program, wait for its end, and print its ten hottest functions: launch PROGRAM [ARG...] */
+/* Launch a program, wait for its end, print its ten hottest functions: launch PROGRAM [ARG...] */
 #include <hotfn.h>
 #include <stdio.h>
 #include <stdlib.h>
