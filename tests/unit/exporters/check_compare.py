@@ -42,14 +42,14 @@ def functions(record):
 
 
 def check_clock_of_a_merge(story, folder):
-    """Its times are nanoseconds, and no hook's cost is in them: nobody reads of a clock of 1000 MHz that costs 0."""
+    """Its times are nanoseconds, and the hooks' cost is already subtracted, so no clock speed and no cost of 0 is shown."""
     out, page = folder / "merged.hfr", folder / "merged.html"
     run(HOTFN, "merge", "-o", out, story, story)
-    for verb in ("info", "report"):
-        told = run(HOTFN, verb, out)
-        assert "nanoseconds of the merged runs" in told and "MHz" not in told and " 0.0 ns" not in told, told
-        assert "MHz" in run(HOTFN, verb, story)
-        assert checked(verb, run(HOTFN, verb, "--json", out))["time"]["clock"] == "merged"
+    for command in ("info", "report"):
+        shown = run(HOTFN, command, out)
+        assert "nanoseconds of the merged runs" in shown and "MHz" not in shown and " 0.0 ns" not in shown, shown
+        assert "MHz" in run(HOTFN, command, story)
+        assert checked(command, run(HOTFN, command, "--json", out))["time"]["clock"] == "merged"
     run(HOTFN, "open", "--print", "-o", page, out)
     assert "times of merged runs" in page.read_text() and "costs 0.0" not in page.read_text()
 
@@ -58,8 +58,8 @@ def check_note_of_costs(story, costly):
     """The hooks cost 157 times 50 us and the program ran 5.19 ms, so the report warns about its times; --raw includes
     the cost and does not warn."""
     assert {n: f["self_ns"] for n, f in functions(costly)[0].items()} == SELF
-    told = run(HOTFN, "report", costly)
-    assert "\nthe hooks cost 0.00785 s, more than all self times: " in told, told
+    shown = run(HOTFN, "report", costly)
+    assert "\nthe hooks cost 0.00785 s, more than all self times: " in shown, shown
     for words in ((story,), ("--raw", costly)):
         assert "the hooks cost" not in run(HOTFN, "report", *words), words
 
@@ -69,7 +69,7 @@ def drawn(columns, *words):
 
 
 def check_narrow(story):
-    """Columns go where there is no room for them, but not the one that orders the rows; a pipe gets all."""
+    """Columns are dropped for lack of room, except the sort column; a pipe gets all."""
     for options, key in (((), "self"), (("--by", "max"), "max"), (("--by", "alloc"), "allocated"), (("--edges",), "self")):
         whole = run(HOTFN, "report", *options, story)
         assert drawn(300, *options, story) == whole, options
@@ -98,11 +98,11 @@ def check_merge(story, counted, folder):
     p50 = functions(story)[0]["gamma"]["p50_ns"]
     assert abs(found["gamma"]["p50_ns"] - p50) <= 0.03 * p50
     assert [t["calls"] for t in document["threads"]] == [157] * 3  # a row a run
-    told = checked("info", run(HOTFN, "info", "--json", out))
-    assert (told["state"], told["pid"], told["exit_code"]) == ("merged", 0, 0), told
-    assert told["command"].endswith("(3 runs merged: story.hfr, story.hfr, story.hfr)"), told
-    for verb in (("info",), ("report",), ("top", "--once", "--json")):
-        text = run(HOTFN, *verb, out)
+    shown = checked("info", run(HOTFN, "info", "--json", out))
+    assert (shown["state"], shown["pid"], shown["exit_code"]) == ("merged", 0, 0), shown
+    assert shown["command"].endswith("(3 runs merged: story.hfr, story.hfr, story.hfr)"), shown
+    for command in (("info",), ("report",), ("top", "--once", "--json")):
+        text = run(HOTFN, *command, out)
         assert "merged" in text and "finished" not in text and "exit status" not in text, text
     run(HOTFN, "repair", "-o", folder / "again.hfr", out)
     assert "merged" in run(HOTFN, "info", folder / "again.hfr")

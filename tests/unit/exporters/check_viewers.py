@@ -207,8 +207,8 @@ def check_traceview(record):
     text = run("dmtracedump", export(record, "traceview"))
     text = text[text.index("Exclusive elapsed times for each method"):]
     for name, ns in SELF.items():
-        us = int(re.search(rf"^\s+(\d+)\s.*\.{re.escape(name)} \(\)V", text, re.M)[1])
-        assert abs(us - ns / 1000) <= 10, (name, us, ns)  # microseconds, with the hooks' cost
+        measured_us = int(re.search(rf"^\s+(\d+)\s.*\.{re.escape(name)} \(\)V", text, re.M)[1])
+        assert abs(measured_us - ns / 1000) <= 10, (name, measured_us, ns)  # microseconds, with the hooks' cost
 
 
 def page_data(page):
@@ -267,8 +267,8 @@ def check_refusals(record, counted):
                         ("chrome", b"--mode time"), ("traceview", b"--mode time")):
         done = subprocess.run([HOTFN, "export", "-F", form, counted], capture_output=True)
         assert done.returncode == 1 and words in done.stderr and not done.stdout, done
-    for verb in (["export", "-F", "pprof"], ["report"]):
-        done = subprocess.run([HOTFN, *verb, "--by", "alloc", counted], capture_output=True)
+    for command in (["export", "-F", "pprof"], ["report"]):
+        done = subprocess.run([HOTFN, *command, "--by", "alloc", counted], capture_output=True)
         assert done.returncode == 1 and b"--with alloc" in done.stderr, done
     done = subprocess.run([HOTFN, "export", "-F", "svg", record], capture_output=True)
     assert done.returncode == 2 and b"speedscope" in done.stderr, done
@@ -308,13 +308,13 @@ def check_report(record):
     table = run(HOTFN, "report", "--edges", record)
     assert "142.3 us" in table and "the slowest" in table
 
-    def told(*options):
+    def edge_names(*options):
         return [line.split("  ")[-1] for line in run(HOTFN, "report", "--edges", *options,
                                                      record).splitlines() if " -> " in line][1:]
     costliest_first = ["(outside) -> gamma", "(outside) -> alpha", "alpha -> beta::run()",
                        "beta::run() -> beta::run()", "alpha -> gamma", "beta::run() -> gamma"]
-    assert told() == costliest_first, told()
-    assert told("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
+    assert edge_names() == costliest_first, edge_names()
+    assert edge_names("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
     raw = run(HOTFN, "report", "--raw", record)
     assert "142.3 us" not in raw
     assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns")
@@ -344,28 +344,28 @@ def check_unknown_errors(record):
 
 
 def check_info_and_top(record, budgeted):
-    def told(verb, of, *options):
-        document = json.loads(run(HOTFN, verb, "--json", *options, of))
-        schema = json.loads((HERE.parents[2] / f"docs/{verb}.schema.json").read_text())
+    def read_json(command, of, *options):
+        document = json.loads(run(HOTFN, command, "--json", *options, of))
+        schema = json.loads((HERE.parents[2] / f"docs/{command}.schema.json").read_text())
         import jsonschema
         jsonschema.validate(document, schema)
         return document
 
-    info = told("info", record)
+    info = read_json("info", record)
     assert info["budget"] is None and info["memory"] == {
         "allocated_bytes": sum(BYTES.values()), "allocated_blocks": 110, "freed_bytes": 5500,
         "freed_blocks": 55}, info
-    info = told("info", budgeted)
+    info = read_json("info", budgeted)
     assert info["memory"] is None, info
     assert {k: info["budget"][k] for k in ("share", "stops", "changes", "unhooked_ever", "unhooked_at_end",
                                            "note")} == {
         "share": 0.05, "stops": 3, "changes": 3, "unhooked_ever": 1, "unhooked_at_end": 1,
         "note": "a <note>"}, info
     assert "THE BUDGET WAS NOT KEPT: a <note>" in run(HOTFN, "info", budgeted)
-    top = told("top", record, "--once", "--by", "alloc")
+    top = read_json("top", record, "--once", "--by", "alloc")
     assert [(f["name"], f["allocated_bytes"]) for f in top["functions"]] == sorted(
         BYTES.items(), key=lambda item: -item[1]), top
-    top = told("top", budgeted, "--once")
+    top = read_json("top", budgeted, "--once")
     assert top["budget"]["note"] == "a <note>" and top["functions"][0]["calls_at_least"], top
     assert ">5,000" in run(HOTFN, "top", "--once", budgeted)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From record to table, JSON and CSV.  That JSON and CSV say the right things is checked by parsers
- * that are not ours: check_formats.py. */
+/* From record to table, JSON and CSV.  check_formats.py checks the contents of JSON and CSV with
+ * independent parsers. */
 #include "exporters/hostile.h"
 
 #include <hotfn/export.h>
@@ -236,7 +236,7 @@ static void display_names_come_from_the_callers_demangler(void)
     CHECK(strstr(t.bytes, "beta::run()") != NULL);
     CHECK(strstr(t.bytes, "plain") == NULL);
     o.flags = HOTFN_EXPORT_MANGLED;
-    o.match = "beta::run"; /* parameters may be left out, as in a list or a selection */
+    o.match = "beta::run"; /* parameters may be omitted, as in a list or a selection */
     CHECK_EQ_I64(hotfn_export(record, "table", &o, collect, &mangled, &env, NULL), HOTFN_OK);
     CHECK(strstr(mangled.bytes, "_ZN4beta3runEv") != NULL);
     hotfn_record_close(record);

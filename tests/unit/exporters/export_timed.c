@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes records of made-up timed runs, for the checks of the exporters by programs that are not
- * ours:
+/* Writes records of made-up timed runs, to check the exporters with other programs:
  *
  *   export_timed story FILE           a small program whose times are known
- *   export_timed costly FILE          the same, where hooks took more than the program itself
- *   export_timed large FILE COUNT     so many functions, to see that pages stay usable
+ *   export_timed costly FILE          the same, but the hooks cost more than the program
+ *   export_timed large FILE COUNT     COUNT functions, to check that pages stay usable
  *   export_timed counted FILE         the story, counted only
- *   export_timed recursive FILE       two merged samples of it; what beta's total is off by is not known
- *   export_timed budgeted FILE        a run whose budget sent a function out and let it back in */
+ *   export_timed recursive FILE       two merged samples; the error of beta's total is unknown
+ *   export_timed budgeted FILE        a run whose budget unhooked a function and rehooked it */
 #include "live/live.h"
 #include "profile/timed.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Exceptions, destructors, longjmp and backtraces go through hooked functions as if nothing stood there:
+// Exceptions, destructors, longjmp and backtraces pass through hooked functions unchanged:
 // functions of this program are analysed, planned and hooked by the library itself.
 #include <hotfn/lowlevel/hooks.h>
 

@@ -583,8 +583,8 @@ static void unmapped_code_is_not_writable(void)
     hotfn_plan_destroy(f.plan);
 }
 
-/* A hook that could be written is worth the commit; one that stands where nobody can write any
- * more is told. */
+/* A commit succeeds if at least one hook could be written; removal reports hooks in unmapped
+ * code. */
 static void removal_from_unmapped_code_is_denied(void)
 {
     fixture f = make_fixture(), gone = make_fixture();

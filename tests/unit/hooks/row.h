@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as the counters station keeps them, small enough to look into: every thread that has none
+/* Rows as counters/ keeps them, small enough to look into: every thread that has none
  * gets `slots` by the slow path, which keeps the contract of hotfn/counters.h. */
 #ifndef HFN_TESTS_HOOKS_ROW_H
 #define HFN_TESTS_HOOKS_ROW_H

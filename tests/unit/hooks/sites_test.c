@@ -284,7 +284,7 @@ static void a_call_that_other_code_changed_is_left_alone_and_reported(void)
     finish_fixture(&f);
 }
 
-/* The second page of the code is where nobody finds it, or back in its place. */
+/* Move the second page of the code away, or back to its place. */
 static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
 {
     uint8_t *page = f->code.bytes + CODE_BYTES / 2, *to = away ? elsewhere : page;
@@ -365,7 +365,8 @@ static void calls_count_in_two_batches_of_one_commit(void)
     finish_fixture(&f);
 }
 
-/* ---- A timed function whose jump comes back to its stub: on x86-64 (docs/design/timing.md). */
+/* ---- A timed function whose tail jump returns through its stub, on x86-64
+ * (docs/design/timing.md). */
 #if defined(__x86_64__)
 
 static void finish_timed(fixture *f, uint32_t at, uint32_t before)
@@ -432,7 +433,7 @@ static void a_counted_function_has_no_tail_exit(void)
     finish_fixture(&f);
 }
 
-/* Where it cannot come back, its function is not hooked: an open call would never end. */
+/* A function whose jump cannot return to the stub is not hooked: its open call would never end. */
 static void check_stays(uint32_t back, uint32_t add)
 {
     fixture f = make_either(0, true);

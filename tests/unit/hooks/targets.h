@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Small functions in assembly to hook, each with known bytes, and a plan of them made without a
- * judge: the instructions are moved by the arch station as verdicts would. */
+/* Small functions in assembly to hook, each with known bytes, and a plan of them made without
+ * verdicts/: arch/ relocates the instructions as it does there. */
 #ifndef HFN_TESTS_HOOKS_TARGETS_H
 #define HFN_TESTS_HOOKS_TARGETS_H
 
@@ -44,7 +44,7 @@ static const uint8_t target_nops[] = TARGET_BYTES((0x89, 0xf8, 0x90, 0x90, 0x90,
 static const uint8_t target_faulting[] =
     TARGET_BYTES((0x90, 0x8b, 0x07, 0x90, 0x90, 0xc3), (0x90, 0x8b, 0x01, 0x90, 0x90, 0xc3));
 
-/* A page of code that is ours alone; every function is aligned to 32 and padded with int3. */
+/* A page of code that only the test uses; every function is aligned to 32 and padded with int3. */
 typedef struct target_code {
     uint8_t *bytes;
     size_t byte_count, used;

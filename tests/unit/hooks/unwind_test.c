@@ -14,7 +14,7 @@
 
 enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
 enum { SKIP = 40 /* a word of the row's slots */, MANY = 70000 };
-/* SPARE: no function of ours keeps anything there: r11, edx. */
+/* SPARE: a register that no function of this test uses: r11, edx. */
 #if defined(__x86_64__)
 enum { PC_REGISTER = REG_RIP, SPARE = 11, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX_64 / 8 };
 #else
@@ -100,7 +100,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     return _URC_END_OF_STACK;
 }
 
-/* libgcc's own look-up, which was told of the tables by __register_frame (unwind-dw2-fde.h). */
+/* libgcc's own look-up; __register_frame announced the tables to it (unwind-dw2-fde.h). */
 struct dwarf_eh_bases {
     void *tbase, *dbase, *func;
 };
@@ -110,10 +110,10 @@ static void look_up(uint64_t pc)
 {
     struct dwarf_eh_bases bases = { NULL, NULL, NULL };
     uint64_t begin = 0;
-    const void *ours = hotfn_hooks_find_fde(traced_hooks, pc, &begin);
-    const void *theirs = _Unwind_Find_FDE((void *)(uintptr_t)pc, &bases);
+    const void *found = hotfn_hooks_find_fde(traced_hooks, pc, &begin);
+    const void *expected = _Unwind_Find_FDE((void *)(uintptr_t)pc, &bases);
 
-    if (ours != theirs || (ours && begin != (uint64_t)(uintptr_t)bases.func)) {
+    if (found != expected || (found && begin != (uint64_t)(uintptr_t)bases.func)) {
         other_fdes++;
     }
 }
@@ -272,7 +272,7 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t
         slots[SKIP] = 0;
         trace_function(&f, i);
         if (kind == HOTFN_ACTION_SAMPLE) {
-            trace_function(&f, i); /* this one goes by untimed */
+            trace_function(&f, i); /* this call is skipped, untimed */
         }
     }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who hands flags through to a caller that reads them behind its call. */
+/* Functions whose flags are live-out: a caller reads them after its call. */
 #include "verdicts/scene.h"
 
 #define MOVES "\xB8\x01\x00\x00\x00\xC3" /* mov eax, 1; ret */

@@ -181,7 +181,7 @@ static void all_table_jumps_must_have_one_stack_depth(void)
 enum { A_WORD = RODATA + 24 };
 
 /* f ends with a jump to a PLT's entry, whose word the loader fills with the name's function: own
- * code, or 0 for somebody else's. */
+ * code, or 0 for code of another module. */
 static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_size)
 {
     scene s = scene_begin();

@@ -92,7 +92,7 @@ static void a_stub_in_place_of_an_inner_call_is_not_entered(void)
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), calls = scene_here(&s), field;
 
-    scene_symbol(&s, "calls", calls, 6, FUNC); /* call f; ret: its stub does not come back here */
+    scene_symbol(&s, "calls", calls, 6, FUNC); /* call f; ret: its stub does not return here */
     scene_branch(&s, 0xE8, f);
     SCENE_CODE(&s, "\xC3");
     field = add_caller(&s, "caller", 0xE8, calls);

@@ -5,7 +5,7 @@
 
 #include "scene.h"
 
-/* Somebody has its address: it is a function, not a part of one. */
+/* Store the address of the function in data, so that it counts as a function, not as a fragment. */
 static inline uint64_t known(scene *s, uint64_t rva)
 {
     scene_pointer(s, RODATA + 0x80 + s->relocations->size / 3, rva); /* each is three words there */

@@ -149,7 +149,8 @@ static void a_known_callee_pops_what_its_returns_pop(void)
 
 #define TWO_WAYS "\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"
 
-/* It is believed to take nothing, as long as no word close to the return address depends on it. */
+/* An unknown callee is assumed to pop nothing while no access near the return address depends on
+ * it. */
 static void an_unknown_callee_pops_nothing_if_returns_confirm_it(void)
 {
     static const char no_return[] = "\x31\xC0\x90\x90\x90\x0F\x0B";
@@ -162,7 +163,7 @@ static void an_unknown_callee_pops_nothing_if_returns_confirm_it(void)
     CHECK_EQ_U64(CALLER_REASON(no_code, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* call eax: who that is nobody knows. */
+/* call eax: the callee is unknown. */
 static void an_access_near_the_return_address_needs_confirmed_calls(void)
 {
     static const uint32_t unknown = HOTFN_REASON_STACK_UNKNOWN;
@@ -306,7 +307,8 @@ static void functions_that_pop_nothing_are_known_by_name(void)
     CHECK_EQ_U64(CALLS_PLT("other", 0), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* The library's own function of the name: what it takes is read, whoever is called in the end. */
+/* The module defines the name itself: its own definition shows the bytes that a call pops,
+ * whichever definition the loader binds. */
 static void an_own_function_behind_the_plt_is_followed(void)
 {
     scene s = scene_begin_i386();

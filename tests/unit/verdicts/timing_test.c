@@ -53,8 +53,8 @@ static void each_shape_is_refused_for_its_reason(void)
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* Each call of it may stand behind a frame of ours or not, so a later one finds its variables
- * elsewhere. */
+/* Each call may or may not run behind a frame of hotfn, so the addresses of its variables differ
+ * from call to call. */
 static void a_function_that_compares_frame_addresses_of_calls_is_refused(void)
 {
 #define OWN "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
@@ -191,7 +191,7 @@ static void tail_jumps_need_proven_targets(void)
     CHECK_EQ_U64(reason_at(&s, bad), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(reason_at(&s, to_good), 0);
     CHECK_EQ_U64(reason_at(&s, to_bad), HOTFN_REASON_TAIL_UNPROVEN);
-    CHECK_EQ_U64(reason_at(&s, twice), 0); /* its jump is a site, and comes back */
+    CHECK_EQ_U64(reason_at(&s, twice), 0); /* its jump is a call site with a tail exit */
     scene_finish(&s);
 }
 
@@ -260,8 +260,8 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     scene_finish(&s);
 }
 
-/* The target's own hook may be no place to time from; it keeps to its frame all the same.  But it
- * must not lead back to who is timed, frame upon frame. */
+/* A tail target that cannot be timed itself still leaves the caller's frame alone.  But its jumps
+ * must not lead back to the timed function, which would add a frame each time. */
 static void a_tail_target_may_be_proven_without_being_timed(void)
 {
     scene s = scene_begin();
@@ -291,7 +291,7 @@ static void a_tail_target_may_be_proven_without_being_timed(void)
     scene_finish(&s);
 }
 
-/* Each frame would stand on the one before, for ever: each call ends at its jump. */
+/* Frames would pile up without end, so each call ends at its jump. */
 static void functions_in_a_cycle_of_tail_jumps_get_tail_exits(void)
 {
     scene s = scene_begin();
@@ -417,7 +417,7 @@ static void a_case_that_is_a_function_is_a_tail_target(void)
  * addresses. */
 typedef struct table_of_functions {
     const char *bound;  /* cmp edi, 1; ja the ret, or none */
-    const char *second; /* code; NULL: a word that the loader fills, or nobody */
+    const char *second; /* code; NULL: a word that the loader fills, or none */
     size_t second_size;
     bool switches; /* the first is a place in f */
 } table_of_functions;
@@ -538,7 +538,7 @@ static void a_fragment_that_two_functions_jump_to_has_no_owner(void)
 }
 
 /* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what
- * the frame's instructions tell.  Code without zeros; what is NULL or 0 is as below. */
+ * the instructions of its unwind table.  Code without zeros; what is NULL or 0 is as below. */
 typedef struct pad_case {
     const char *pad, *cfi, *before, *behind;
     uint8_t site, site_bytes;

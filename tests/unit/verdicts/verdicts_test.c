@@ -58,7 +58,7 @@ static void threads_do_not_change_the_verdicts(void)
     finish(&j);
 }
 
-/* What every hookable function owes to the station that patches it. */
+/* The properties that hooks/ relies on in every hookable function. */
 static void check_promises(const judged *j, uint32_t i)
 {
     const hfn_verdict *v = hfn_verdicts_at(j->verdicts, i);

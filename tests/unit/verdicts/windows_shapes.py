@@ -59,7 +59,7 @@ def check_delayed(folder, target):
     done = subprocess.run([HOTFN, "kit", "-o", folder / "kit", folder / "main.exe"], capture_output=True, text=True)
     assert done.returncode == 1 and "main.exe: a Windows image" in done.stderr, done
     assert not (folder / "kit").exists()
-    print(f"ok {target}: stubs of imports and of delayed imports are told")
+    print(f"ok {target}: stubs of imports and of delayed imports are recognised")
 
 
 def check_hot_patch(folder, target):

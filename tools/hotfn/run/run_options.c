@@ -198,7 +198,8 @@ static const char *read_option(void *user, int word, const char *argument)
     }
 }
 
-/* Name the option that does not fit the others; the library checks the same without option names. */
+/* Name the option that does not fit the others; the library checks the same without option
+ * names. */
 static int check_combinations(const hotfn_launch_options *o)
 {
     const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "--with alloc"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn report`, `info` and `repair` on a record with names of any bytes; what is said of wrong words.
+"""`hotfn report`, `info` and `repair` on a record with names of any bytes; messages about wrong options.
 
-    check_verbs.py HOTFN PROGRAM    (export_hostile)
+    check_commands.py HOTFN PROGRAM    (export_hostile)
 """
 import json
 import os
@@ -76,21 +76,21 @@ def check_colours(record):
 
 
 def check_unnamed(record, folder):
-    """No record is named: the one that hotfn run leaves, and it is said; neither: a wrong use."""
+    """Without a name, hotfn.hfr of this folder is read, with a note; without that file it is a usage error."""
     here = folder / "here"
     here.mkdir()
-    verbs = (["report"], ["info"], ["export", "-F", "csv"], ["top", "--once"], ["open", "--print", "-o", "page.html"])
-    for verb in verbs:
-        told = hotfn(*verb, status=2, cwd=here)
-        assert b"there is no hotfn.hfr here" in told.stderr and not told.stdout, told
+    commands = (["report"], ["info"], ["export", "-F", "csv"], ["top", "--once"], ["open", "--print", "-o", "page.html"])
+    for command in commands:
+        shown = hotfn(*command, status=2, cwd=here)
+        assert b"there is no hotfn.hfr here" in shown.stderr and not shown.stdout, shown
     (here / "hotfn.hfr").symlink_to("nowhere")
     assert b"hotfn.hfr: " in hotfn("report", status=1, cwd=here).stderr
     (here / "hotfn.hfr").unlink()
     (here / "hotfn.hfr").write_bytes(record.read_bytes())
-    for verb in verbs:
-        told = hotfn(*verb, cwd=here)
-        assert b"this is hotfn.hfr" in told.stderr, told
-        assert told.stdout == hotfn(*verb, "hotfn.hfr", cwd=here).stdout
+    for command in commands:
+        shown = hotfn(*command, cwd=here)
+        assert b"this is hotfn.hfr" in shown.stderr, shown
+        assert shown.stdout == hotfn(*command, "hotfn.hfr", cwd=here).stdout
 
 
 def check_narrow(record):
@@ -132,9 +132,9 @@ def check_info(record):
     assert info["threads"][0]["calls"] == 2**64 - 1 and info["threads"][0]["name"] == "worker"
 
 
-def repairs_told(record, folder):
-    """What info, the report, the page and Python's readers are told of a repair."""
-    page, documents = folder / "page.html", [json.loads(hotfn(*verb, "--json", record).stdout) for verb in (["info"], ["report"])]
+def repairs_shown(record, folder):
+    """Return how info, the report, the page and the JSON documents show a repair."""
+    page, documents = folder / "page.html", [json.loads(hotfn(*command, "--json", record).stdout) for command in (["info"], ["report"])]
     for name, document in zip(("info", "report"), documents):
         check_schema(name, document)
     hotfn("export", "-F", "html", record, "-o", page)
@@ -143,23 +143,23 @@ def repairs_told(record, folder):
             documents[1]["record"].get("repaired"), notes)
 
 
-def check_tells_its_repair(record, lost, folder):
+def check_repair_is_shown(record, lost, folder):
     """A repaired record says so, and what was lost; so do its repair, and what it is merged with."""
     assert lost
     again, merged = folder / "again.hfr", folder / "merged.hfr"
     hotfn("repair", record, "-o", again)
     hotfn("merge", again, record, "-o", merged)
     both = f"again.hfr: {lost}; {record.name}: {lost}"
-    for one, told in ((record, lost), (again, lost), (merged, both)):
-        info, report, *in_json, notes = repairs_told(one, folder)
-        assert f"repaired   lost: {told}\n" in info and f"\nrepaired; lost: {told}\n" in report, (info, report)
-        assert in_json == [told, told] and f"this record was repaired, and lost: {told}" in notes, (in_json, notes)
+    for one, shown in ((record, lost), (again, lost), (merged, both)):
+        info, report, *in_json, notes = repairs_shown(one, folder)
+        assert f"repaired   lost: {shown}\n" in info and f"\nrepaired; lost: {shown}\n" in report, (info, report)
+        assert in_json == [shown, shown] and f"this record was repaired, and lost: {shown}" in notes, (in_json, notes)
 
 
 def check_repair(record, folder):
     whole = record.read_bytes()
     cut, new = folder / "cut.hfr", folder / "new.hfr"
-    info, report, *in_json, notes = repairs_told(record, folder)
+    info, report, *in_json, notes = repairs_shown(record, folder)
     assert "repaired" not in info + report + notes and in_json == [None, None]
     cut.write_bytes(whole[:-300])
     problem = hotfn("report", cut, status=1).stderr.decode()
@@ -168,11 +168,11 @@ def check_repair(record, folder):
     assert "lost" in said and "names" in said, said
     calls = [f["calls"] for f in json.loads(table(new, "--json"))["functions"]]
     assert len(calls) == 17
-    check_tells_its_repair(new, said.partition("; lost: ")[2].strip(), folder)
+    check_repair_is_shown(new, said.partition("; lost: ")[2].strip(), folder)
     cut.write_bytes(whole[:100])
     assert hotfn("repair", cut, "-o", new, status=1).stderr
     assert "nothing lost" in hotfn("repair", record, "-o", new).stdout.decode()
-    check_tells_its_repair(new, "nothing", folder)
+    check_repair_is_shown(new, "nothing", folder)
     assert hotfn("repair", record, status=2).stderr
     assert hotfn("repair", "/none", "-o", new, status=1).stderr
     assert hotfn("repair", record, "-o", "/none/new", status=1).stderr
@@ -188,13 +188,13 @@ def check_words(record):
     for typed in ("zzz", "o", "x" * 300):
         assert "did you mean" not in said(typed), typed
     assert f"hotfn run -- {HOTFN}" in said(HOTFN)
-    for verb in ("repair", "diff", "merge", "scan", "list", "symbols"):
-        lines = said(verb).splitlines()
-        assert len(lines) == 2 and "a name is missing: hotfn " + verb in lines[0], lines
+    for command in ("repair", "diff", "merge", "scan", "list", "symbols"):
+        lines = said(command).splitlines()
+        assert len(lines) == 2 and "a name is missing: hotfn " + command in lines[0], lines
     assert "a name is missing" in said("diff", record)
     assert "'b' is one name too many" in said("report", record, "b")
-    for verb in ("merge", "repair", "kit"):
-        assert "-o is missing" in said(verb, record), verb
+    for command in ("merge", "repair", "kit"):
+        assert "-o is missing" in said(command, record), command
     assert "a program is missing" in said("bisect", "--by", "exit")
     assert hotfn("help", "report").stdout == hotfn("report", "--help").stdout
     assert "did you mean 'report'" in said("help", "reprot")
@@ -234,9 +234,9 @@ def main():
         check_words(record)
         check_addresses()
         check_pipe()
-        for verb in ("report", "info", "repair"):
-            assert b"usage" in hotfn(verb, "--help").stdout
-            assert hotfn(verb, "--unknown", status=2).stderr
+        for command in ("report", "info", "repair"):
+            assert b"usage" in hotfn(command, "--help").stdout
+            assert hotfn(command, "--unknown", status=2).stderr
     print("report, info and repair do what they say")
 
 
