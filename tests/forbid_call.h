@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A container's filter: one system call fails with EPERM in this process and its children, from now on. */
+/* A filter as containers have: from now on one system call fails with EPERM in this process and its
+ * children. */
 #ifndef TESTS_FORBID_CALL_H
 #define TESTS_FORBID_CALL_H
 

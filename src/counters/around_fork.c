@@ -63,7 +63,7 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
     hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *suspended = hfn_time_limbo_of(t);
+    hfn_waiting_call *suspended = hfn_time_suspended_of(t);
     const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
     const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
     const hfn_open_call *calls = (const void *)logs;
@@ -75,18 +75,18 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++) {
         log[i].frame = 0;
     }
-    for (uint32_t i = 0; i < f->limbo_count; i++) {
+    for (uint32_t i = 0; i < f->suspended_count; i++) {
         suspended[i] = waiting[i];
     }
     t->last_tick = f->last_tick;
     t->depth = f->depth;
     t->current = f->current;
-    t->limbo_count = f->limbo_count;
+    t->suspended_count = f->suspended_count;
     t->timed = f->timed;
     t->floor = f->floor;
     t->node = f->node;
-    t->limbo_low = f->limbo_low;
-    t->limbo_high = f->limbo_high;
+    t->suspended_low = f->suspended_low;
+    t->suspended_high = f->suspended_high;
     t->alloc_frame = f->alloc_frame;
     t->alloc_depth = f->alloc_depth;
 }

@@ -147,7 +147,8 @@ static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_recor
     hfn_sink_text(sink, "\n");
 }
 
-static void put_share(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint64_t calls)
+static void put_share(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                      uint64_t calls)
 {
     char text[16];
     double share = view->total_calls ? 100.0 * (double)calls / (double)view->total_calls : 0;
@@ -155,7 +156,7 @@ static void put_share(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
     hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
 }
 
-static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t rank)
+static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l, uint32_t rank)
 {
     char text[33], remark[200] = "";
     hotfn_record_function f;
@@ -391,7 +392,8 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
 }
 
 /* The notes below the rows. */
-static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t rows)
+static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                      uint32_t rows)
 {
     hfn_layout_notes(view, sink, l);
     put_census(view, sink, rows);
@@ -411,7 +413,7 @@ static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
 static bool write_table(const hfn_view *view, hfn_sink *sink)
 {
     uint32_t rows = called_rows(view, view->limit);
-    hfn_layout layout;
+    hfn_table_layout layout;
     hfn_wrap wrap;
     hfn_sink *prose = view->options.width > 0 ? &wrap.sink : sink;
     bool held;

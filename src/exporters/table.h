@@ -42,20 +42,20 @@ enum {
     HFN_COLUMN_COUNT,
 };
 
-typedef struct hfn_layout {
+typedef struct hfn_table_layout {
     size_t widths[HFN_COLUMN_COUNT]; /* characters; 0: not shown                       */
     size_t room;                     /* for the function's name; 0: as long as it is   */
-} hfn_layout;
+} hfn_table_layout;
 
-void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out);
-void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l);
+void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *out);
+void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l);
 /* One cell, if its column is shown: text at its right, in a colour or "". */
-void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
-                    const char *color, const char *text);
-void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                    uint32_t column, const char *color, const char *text);
+void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                            const char *name);
 /* Names the columns that there was no room for. */
-void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l);
+void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l);
 
 /* What goes through w->sink goes on to `to`, in lines of width columns. */
 typedef struct hfn_wrap {
@@ -70,12 +70,12 @@ void hfn_wrap_begin(hfn_wrap *w, hfn_sink *to, size_t width);
 void hfn_wrap_end(hfn_wrap *w);
 
 /* table_memory.c: columns of a timed run that kept memory, and its sums. */
-void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                       const hotfn_record_timing *t);
 void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
 
 /* The cells between calls and module. */
-void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                      const hotfn_record_timing *t);
 /* " (counted only: ...)", " (did not return)" or nothing. */
 void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_bytes);

@@ -87,7 +87,7 @@ static void measure_columns(const hfn_view *view, uint32_t rows, size_t *module,
 }
 
 /* The number of terminal columns that remain for names. */
-static size_t get_name_width(const hfn_layout *l, size_t terminal)
+static size_t get_name_width(const hfn_table_layout *l, size_t terminal)
 {
     size_t taken = 0;
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
@@ -96,10 +96,10 @@ static size_t get_name_width(const hfn_layout *l, size_t terminal)
     return terminal > taken ? terminal - taken : 0;
 }
 
-void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out)
+void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *out)
 {
     size_t module, calls, terminal = view->options.width;
-    *out = (hfn_layout){ .room = 0 };
+    *out = (hfn_table_layout){ .room = 0 };
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
         out->widths[i] = is_present(view, i) ? columns[i].width : 0;
     }
@@ -126,7 +126,7 @@ void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_layout *out)
     out->room = out->room ? out->room : 1;
 }
 
-static void begin_column(hfn_sink *sink, const hfn_layout *l, uint32_t column)
+static void begin_column(hfn_sink *sink, const hfn_table_layout *l, uint32_t column)
 {
     for (uint32_t i = 0; i < column; i++) {
         if (l->widths[i]) {
@@ -136,8 +136,8 @@ static void begin_column(hfn_sink *sink, const hfn_layout *l, uint32_t column)
     }
 }
 
-void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
-                    const char *color, const char *text)
+void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                    uint32_t column, const char *color, const char *text)
 {
     if (l->widths[column] == 0) {
         return;
@@ -147,7 +147,7 @@ void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, u
                     *color ? hfn_table_color(view, PLAIN) : "");
 }
 
-void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                            const char *name)
 {
     size_t width = l->widths[HFN_COLUMN_MODULE];
@@ -163,7 +163,7 @@ void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_layou
     hfn_sink_format(sink, "%*s", BETWEEN, "");
 }
 
-void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
+void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l)
 {
     hfn_sink_text(sink, hfn_table_color(view, DIM));
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
@@ -177,7 +177,7 @@ void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_layout *l
 }
 
 /* Name the columns that were dropped for lack of room, so that they are not taken for unknown. */
-void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_layout *l)
+void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l)
 {
     const char *before = "  no room for: ";
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {

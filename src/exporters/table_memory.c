@@ -23,7 +23,7 @@ static const char *bytes_text(uint64_t bytes, char out[24])
     return out;
 }
 
-void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                       const hotfn_record_timing *t)
 {
     char text[32];

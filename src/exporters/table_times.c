@@ -36,8 +36,8 @@ static bool is_sample(const hfn_view *view)
     return (view->time.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
-static void put_time(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, uint32_t column,
-                     const char *color, bool about, uint64_t ns)
+static void put_time(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                     uint32_t column, const char *color, bool about, uint64_t ns)
 {
     char time[24], text[32];
     snprintf(text, sizeof text, "%s%*s", about ? "~" : "", about ? (int)l->widths[column] - 1 : 0,
@@ -45,7 +45,7 @@ static void put_time(const hfn_view *view, hfn_sink *sink, const hfn_layout *l, 
     hfn_layout_put(view, sink, l, column, color, text);
 }
 
-void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_layout *l,
+void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                      const hotfn_record_timing *t)
 {
     char text[24];

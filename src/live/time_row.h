@@ -5,7 +5,7 @@
  *   a hfn_time_cell a slot
  *   the log: the calls that are open, outermost first, and one that is none in front of them, so that each has
  *     one further out
- *   the limbo: open calls that were not on the way to what ran later
+ *   the suspended: open calls that were not on the way to what ran later
  *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next one is timed.  Stubs
  *     count them down, so they stand close together
  *   the gaps: sampled only, an hfn_time_gap a slot
@@ -25,7 +25,7 @@
 
 #define HFN_TIME_MOST_SLOTS (UINT32_C(1) << 24)
 #define HFN_LOG_CAPACITY 4096u /* deeper calls are timed, but not followed through a longjmp */
-#define HFN_LIMBO_CAPACITY 256u
+#define HFN_SUSPENDED_CAPACITY 256u
 #define HFN_HINT_BITS 13u
 #define HFN_PROBE_CALLS 64u /* that a thread makes to learn what they cost, each time ... */
 #define HFN_PROBE_FEW 16u   /* ... more than as many as these */
@@ -69,7 +69,7 @@ typedef struct hfn_open_call {
     uint64_t how;
 } hfn_open_call;
 
-/* In limbo. */
+/* In suspended. */
 typedef struct hfn_waiting_call {
     hfn_open_call call;
     uint64_t end;          /* when it was last seen; it may have been left then */
@@ -93,13 +93,13 @@ typedef struct hfn_time_state {
     uint32_t depth;
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
-    uint32_t limbo_count;
+    uint32_t suspended_count;
     uint64_t timed; /* timed calls that ended; sampled: ticks that all calls' hooks took */
     uint64_t floor; /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread; /* index of its cell + 1; 0: a row that is nobody's               */
     uint32_t node;   /* the current call's tree node + 1                               */
-    uint64_t limbo_low, limbo_high; /* all frames in limbo lie in [low, high]           */
+    uint64_t suspended_low, suspended_high; /* all frames in suspended lie in [low, high]           */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
@@ -127,7 +127,7 @@ static inline uint64_t hfn_time_log_at(uint64_t slots)
 static inline uint64_t hfn_time_skips_at(uint64_t slots)
 {
     return hfn_time_log_at(slots) + HFN_LOG_CAPACITY * sizeof(hfn_open_call) +
-           HFN_LIMBO_CAPACITY * sizeof(hfn_waiting_call);
+           HFN_SUSPENDED_CAPACITY * sizeof(hfn_waiting_call);
 }
 
 static inline uint64_t hfn_time_gaps_at(uint64_t slots)

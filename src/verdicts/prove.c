@@ -8,8 +8,8 @@
  *      leader (prove_jumps.c).  If two paths to a leader disagree on the depth of the stack, the
  *      proof ends, unless one of them contains a call, which may not return: that path is dropped
  *      (prove_leaders.c).  A leader whose state changed is followed again.
- *   3. When no leader is left and there was an indirect jump, every byte of the function that a jump
- *      or a table marks is treated as one of its targets.
+ *   3. When no leader is left and there was an indirect jump, every byte of the function that a
+ *      jump or a table marks is treated as one of its targets.
  *   4. When that adds nothing, exceptions are followed from the calls found so far to their landing
  *      pads.
  *   5. Repeat until nothing new is found.

@@ -22,7 +22,7 @@ import gen_version_script  # noqa: E402  (needs the path above)
 UNWINDER_CALLS = {"_dl_find_object", "dl_iterate_phdr"}
 UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # glibc's own there, see tools/agent/find_fde_i386.c
 GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
-# All that the agent leaves to the loader to find.  What it calls by name may be the target's own: src/own_c.
+# All that the agent leaves to the loader to find.  What it calls by name may be the target's own: src/agent/libc.
 OPEN_NAMES = {
     "__register_atfork",    # of the C library alone: pthread_atfork leads to it
     "_r_debug",             # the loader's data
@@ -89,7 +89,7 @@ def check_agent(path):
     problems = [f"{name}: exported by the agent" for name in sorted(names - allowed)]
     problems += [f"{name}: needed by the agent"
                  for name in needed(path) if not C_LIBRARY.fullmatch(name)]
-    problems += [f"{name}: called by the agent by name: give src/own_c one of its own"
+    problems += [f"{name}: called by the agent by name: give src/agent/libc one of its own"
                  for name in sorted(undefined(path) - OPEN_NAMES)]
     return problems, f"the agent's {len(names)} exported names"
 

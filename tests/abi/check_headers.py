@@ -20,7 +20,7 @@ def compile_alone(compiler, standard, language, header):
 
 
 def main():
-    c_compiler, cxx_compiler = sys.argv[1:3]  # a C++ compiler of '' is left out
+    c_compiler, cxx_compiler = sys.argv[1:3]  # '' means no C++ compiler
     problems = []
     headers = [path for path in tree.files() if path.parts[0] == "include"]
     for path in headers:

@@ -5,7 +5,7 @@
 A function, counted from the line its declaration starts on to its last brace, has at most 70 lines;
 a C file at most 800 (500 wanted), a public header 300, the agent's files 300 together (and 100
 that only one CPU's agent has).  Where a longer one is right (one switch that decodes), a comment
-before it or in it says why: `length: up to 120 lines because ...`.
+before it or in it gives the reason: `length: up to 120 lines because ...`.
 """
 import re
 

@@ -20,7 +20,7 @@ HOST = re.compile(r"\b(?:https?|ftp|git|ssh)://(?:[^/\s@\"'<>]*@)?([A-Za-z0-9.-]
 # Not in the middle of a longer path, nor after a variable.
 BEGIN = r"(?<![\w./$}~-])"
 HOME = re.compile(BEGIN + r"/(?:(?:home|Users)/(?!(?:user|me|you|\.\.\.)\b)[a-z]\w*|root)/")
-# A checkout straight below one of these tells nothing about the machine.
+# A checkout directly below one of these is not specific to a machine.
 COMMON = {"/", "/app", "/build", "/builds", "/home", "/mnt", "/opt", "/root", "/src", "/srv", "/tmp",
           "/usr", "/usr/src", "/var"}
 

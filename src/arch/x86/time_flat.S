@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: the two ends of a timed call of which only times are kept, for the calls that most are: the thread has
- * a row, the clock is rdtsc, nothing waits in limbo, the function is not open further out, the call that ends is the
+ * a row, the clock is rdtsc, nothing waits in suspended, the function is not open further out, the call that ends is the
  * log's innermost.  They are call_stack.c's enter and leave, which see to all other calls, store for store in the
  * same order, by hand for the few registers that they save: beside the clock, that is most of what can be saved
  * (docs/lab/timing-cost.md).  The stub's frame lies above the return address.  All registers are kept, and behind the
@@ -17,7 +17,7 @@
     .equ    LAST_TICK, 24
     .equ    DEPTH, 36
     .equ    CURRENT, 40
-    .equ    LIMBO_COUNT, 44
+    .equ    SUSPENDED_COUNT, 44
     .equ    TIMED, 48
     .equ    FLOOR, 56
     .equ    CELLS, 192          /* by number; a slot's is one further */
@@ -79,7 +79,7 @@
     movl    DEPTH(%rcx), %edx
     cmpl    $LOG_CAPACITY, %edx
     jae     5f
-    cmpl    $0, LIMBO_COUNT(%rcx)
+    cmpl    $0, SUSPENDED_COUNT(%rcx)
     jne     5f
     addq    %rcx, %rsi
     movl    %edx, %eax

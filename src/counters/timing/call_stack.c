@@ -9,7 +9,7 @@
  * may end in any order, and on another thread than they began on.
  *
  * The log says which calls are open.  A call in it whose frame lies below a new one was left by
- * longjmp, or waits on another stack.  Nobody can tell which, so it goes to limbo: if it ends after
+ * longjmp, or waits on another stack.  Nobody can tell which, so it goes to suspended: if it ends after
  * all, it is taken out; if its place on the stack is used again, it had been left when it was last
  * seen.  No frame is ever read through the log: its memory may be gone.
  *
@@ -342,21 +342,21 @@ static ALWAYS_INLINE bool lies_below(const hfn_open_call *call, uint64_t frame)
     return call->frame - 1 < frame;
 }
 
-static void forget(hfn_time_state *t, hfn_waiting_call *limbo, uint32_t index)
+static void forget(hfn_time_state *t, hfn_waiting_call *suspended, uint32_t index)
 {
-    limbo[index] = limbo[t->limbo_count - 1];
-    t->limbo_count--;
+    suspended[index] = suspended[t->suspended_count - 1];
+    t->suspended_count--;
 }
 
-static void put_into_limbo(hfn_time_state *t, const hfn_open_call *call)
+static void put_into_suspended(hfn_time_state *t, const hfn_open_call *call)
 {
-    if (t->limbo_count == 0 || call->frame < t->limbo_low) {
-        t->limbo_low = call->frame;
+    if (t->suspended_count == 0 || call->frame < t->suspended_low) {
+        t->suspended_low = call->frame;
     }
-    if (t->limbo_count == 0 || call->frame > t->limbo_high) {
-        t->limbo_high = call->frame;
+    if (t->suspended_count == 0 || call->frame > t->suspended_high) {
+        t->suspended_high = call->frame;
     }
-    hfn_time_limbo_of(t)[t->limbo_count++] =
+    hfn_time_suspended_of(t)[t->suspended_count++] =
         (hfn_waiting_call){ *call, t->last_tick, t->timed - call->timed_before };
 }
 
@@ -366,8 +366,8 @@ static HFN_KEEPS_REGISTERS void set_aside(hfn_time_state *t, uint32_t depth)
     uint32_t end = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
 
     for (uint32_t i = depth; i < end; i++) {
-        if (!(log[i].how & HFN_CALL_ENDED) && t->limbo_count < HFN_LIMBO_CAPACITY) {
-            put_into_limbo(t, &log[i]);
+        if (!(log[i].how & HFN_CALL_ENDED) && t->suspended_count < HFN_SUSPENDED_CAPACITY) {
+            put_into_suspended(t, &log[i]);
         }
         log[i].frame = 0;
     }
@@ -412,24 +412,24 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
 }
 
 /* A new frame stands at `frame`: what lay between it and the next one of this stack is gone. */
-static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
+static HFN_KEEPS_REGISTERS void empty_suspended(hfn_time_state *t, uint64_t frame)
 {
     const hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    hfn_waiting_call *suspended = hfn_time_suspended_of(t);
     uint64_t behind = frame + HFN_TIME_FRAME_BYTES;
 
     if (t->depth > 0 && t->depth <= HFN_LOG_CAPACITY &&
         log[t->depth - 1].frame - frame <= NEXT_FRAME_BYTES) {
         behind = log[t->depth - 1].frame;
     }
-    if (frame > t->limbo_high || behind <= t->limbo_low) {
+    if (frame > t->suspended_high || behind <= t->suspended_low) {
         return;
     }
-    for (uint32_t i = t->limbo_count; i-- > 0;) {
-        hfn_waiting_call w = limbo[i];
+    for (uint32_t i = t->suspended_count; i-- > 0;) {
+        hfn_waiting_call w = suspended[i];
 
         if (w.call.frame >= frame && w.call.frame < behind) {
-            forget(t, limbo, i);
+            forget(t, suspended, i);
             account(t, &w.call, w.end, w.timed_within);
             __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
         }
@@ -440,11 +440,11 @@ static HFN_KEEPS_REGISTERS void empty_limbo(hfn_time_state *t, uint64_t frame)
  * and the last of them to end made one of them current. */
 static bool current_was_left(hfn_time_state *t, uint64_t frame)
 {
-    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    const hfn_waiting_call *suspended = hfn_time_suspended_of(t);
 
-    for (uint32_t i = 0; i < t->limbo_count; i++) {
-        if (hfn_call_slot(limbo[i].call.how) + 1 == t->current &&
-            hfn_call_node(limbo[i].call.how) == t->node && limbo[i].call.frame <= frame) {
+    for (uint32_t i = 0; i < t->suspended_count; i++) {
+        if (hfn_call_slot(suspended[i].call.how) + 1 == t->current &&
+            hfn_call_node(suspended[i].call.how) == t->node && suspended[i].call.frame <= frame) {
             return true;
         }
     }
@@ -466,11 +466,11 @@ static NOINLINE HFN_KEEPS_REGISTERS void settle(hfn_time_state *t, uint64_t fram
             make_current(t);
         }
     }
-    if (t->limbo_count > 0) {
+    if (t->suspended_count > 0) {
         if (current_was_left(t, frame)) {
             make_current(t);
         }
-        empty_limbo(HFN_PASS(t), HFN_PASS(frame));
+        empty_suspended(HFN_PASS(t), HFN_PASS(frame));
     }
 }
 
@@ -480,7 +480,7 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
                                                               const hfn_time_frame *f, uint64_t now)
 {
     hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    hfn_waiting_call *suspended = hfn_time_suspended_of(t);
     uint64_t frame = address_of(f), before = t->timed;
     bool logged = f->depth < HFN_LOG_CAPACITY;
 
@@ -499,10 +499,10 @@ static NOINLINE HFN_KEEPS_REGISTERS uint64_t end_out_of_order(hfn_time_state *t,
         t->depth = f->depth;
         return before;
     }
-    for (uint32_t i = t->limbo_count; i-- > 0;) {
-        if (limbo[i].call.frame == frame && limbo[i].call.start == f->start) {
-            before = limbo[i].call.timed_before;
-            forget(t, limbo, i);
+    for (uint32_t i = t->suspended_count; i-- > 0;) {
+        if (suspended[i].call.frame == frame && suspended[i].call.start == f->start) {
+            before = suspended[i].call.timed_before;
+            forget(t, suspended, i);
             return before;
         }
     }
@@ -564,7 +564,7 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     depth = t->depth;
     bool left =
         HFN_LIKELY(depth - 1 < HFN_LOG_CAPACITY) && lies_below(&log[depth - 1], address_of(f));
-    if (HFN_UNLIKELY(left || t->limbo_count > 0)) {
+    if (HFN_UNLIKELY(left || t->suspended_count > 0)) {
         settle(HFN_PASS(t), HFN_PASS(address_of(f)));
         depth = t->depth;
     }
@@ -734,7 +734,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     t->depth = 0;
     t->current = 0;
     t->node = hfn_outside_node(t);
-    t->limbo_count = 0;
+    t->suspended_count = 0;
     t->alloc_frame = 0;
     t->floor = 0;
     t->last_tick = now;
@@ -789,7 +789,7 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
 {
     hfn_time_state *t = hfn_time_state_of(row);
     hfn_open_call *log = hfn_time_log_of(t);
-    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    const hfn_waiting_call *suspended = hfn_time_suspended_of(t);
 
     if (t->depth > 0 && !pass_time(t, t->current, now)) {
         now = t->last_tick;
@@ -804,10 +804,10 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
         }
         log[i].frame = 0;
     }
-    for (uint32_t i = 0; i < t->limbo_count; i++) {
-        account(t, &limbo[i].call, limbo[i].end, limbo[i].timed_within);
+    for (uint32_t i = 0; i < t->suspended_count; i++) {
+        account(t, &suspended[i].call, suspended[i].end, suspended[i].timed_within);
     }
-    t->limbo_count = t->depth = t->current = 0;
+    t->suspended_count = t->depth = t->current = 0;
     t->node = hfn_outside_node(t);
 }
 

@@ -146,7 +146,7 @@ static inline hfn_open_call *hfn_time_log_of(hfn_time_state *t)
     return (hfn_open_call *)(void *)((uint8_t *)t + hfn_time.log_at);
 }
 
-static inline hfn_waiting_call *hfn_time_limbo_of(hfn_time_state *t)
+static inline hfn_waiting_call *hfn_time_suspended_of(hfn_time_state *t)
 {
     return (hfn_waiting_call *)(void *)(hfn_time_log_of(t) + HFN_LOG_CAPACITY);
 }

@@ -45,7 +45,7 @@ static probe middle_of(const probe *p)
 /* Only where a call of it goes the usual way. */
 static bool can_measure(const hfn_time_state *t, uint64_t slot)
 {
-    return hfn_time.clock != HFN_CLOCK_STOPPED && t->thread != 0 && t->limbo_count == 0 &&
+    return hfn_time.clock != HFN_CLOCK_STOPPED && t->thread != 0 && t->suspended_count == 0 &&
            t->depth + 1 < HFN_LOG_CAPACITY && slot < HFN_CALL_SLOT;
 }
 

@@ -19,7 +19,7 @@ void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 _Static_assert(AT(hfn_time_engine, thread_at, 0) && AT(hfn_time_engine, log_at, 4) &&
                    AT(hfn_time_engine, clock, 8) && HOTFN_CLOCK_TSC == 1 &&
                    IN_STATE(last_tick, 24) && IN_STATE(depth, 36) && IN_STATE(current, 40) &&
-                   IN_STATE(limbo_count, 44) && IN_STATE(timed, 48) && IN_STATE(floor, 56) &&
+                   IN_STATE(suspended_count, 44) && IN_STATE(timed, 48) && IN_STATE(floor, 56) &&
                    IN_STATE(outside, 192) && IN_CELL(total_ticks, 0) && IN_CELL(self_ticks, 8) &&
                    IN_CELL(timed_calls, 16) && IN_CELL(min_ticks, 24) && IN_CELL(max_ticks, 32) &&
                    IN_CELL(open, 44) && IN_CELL(callee_timed, 48) && IN_CELL(within_timed, 56),
@@ -415,13 +415,13 @@ static bool stands_there(const hfn_open_call *call)
 
 static uint64_t find_waiting(hfn_time_state *t, uint64_t at)
 {
-    const hfn_waiting_call *limbo = hfn_time_limbo_of(t);
+    const hfn_waiting_call *suspended = hfn_time_suspended_of(t);
     uint64_t found = 0;
 
-    for (uint32_t i = 0; i < t->limbo_count; i++) {
-        if (stands_over(limbo[i].call.frame, at) && stands_there(&limbo[i].call) &&
-            (found == 0 || limbo[i].call.frame < found)) {
-            found = limbo[i].call.frame;
+    for (uint32_t i = 0; i < t->suspended_count; i++) {
+        if (stands_over(suspended[i].call.frame, at) && stands_there(&suspended[i].call) &&
+            (found == 0 || suspended[i].call.frame < found)) {
+            found = suspended[i].call.frame;
         }
     }
     return found;

@@ -328,7 +328,7 @@ static void calls_around_a_fork_are_timed_once(void)
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK_EQ_U64(timed_cell(t, 1)->total_ticks + timed_cell(t, 6)->total_ticks, timed_busy(t));
     CHECK_EQ_U64(timed.header.abandoned_exits, 0);
-    CHECK_EQ_U64(t->depth + t->current + t->limbo_count, 0);
+    CHECK_EQ_U64(t->depth + t->current + t->suspended_count, 0);
     CHECK_EQ_U64(t->timed, 6);
     timed_forget();
 }

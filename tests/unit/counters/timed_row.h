@@ -21,7 +21,7 @@ enum { TIMED_COUNTS_BYTES = 4096, TIMED_THREADS = 8 };
 
 typedef struct timed_row {
     _Alignas(64) uint8_t counts[TIMED_COUNTS_BYTES];
-    uint8_t times[1 << 19]; /* log, limbo and hints are the most of it */
+    uint8_t times[1 << 19]; /* log, suspended and hints are the most of it */
 } timed_row;
 
 typedef struct timed_memory {

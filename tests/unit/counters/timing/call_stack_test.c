@@ -223,7 +223,7 @@ static void calls_that_are_jumped_out_of_are_accounted(void)
     }
     CHECK_EQ_U64(timed.header.abandoned_exits, 150);
     CHECK_EQ_U64(t->depth, 0);
-    CHECK_EQ_U64(t->limbo_count, 0);
+    CHECK_EQ_U64(t->suspended_count, 0);
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
     CHECK_EQ_U64(timed.nodes[t->root - 1].flags & HFN_NODE_USED, HFN_NODE_USED);
     CHECK(timed.header.nodes_used <= 64); /* the same places in the tree each round */
@@ -303,8 +303,8 @@ static void more_calls_than_the_log_holds_end_all(void)
     timed_forget();
 }
 
-/* 300 calls that wait on a stack which nobody returns to: limbo has 256 places. */
-static void more_left_calls_than_limbo_holds_are_forgotten(void)
+/* 300 calls that wait on a stack which nobody returns to: suspended has 256 places. */
+static void more_left_calls_than_suspended_holds_are_forgotten(void)
 {
     timed_start(0);
     hfn_time_state *t = timed_use(0);
@@ -314,13 +314,13 @@ static void more_left_calls_than_limbo_holds_are_forgotten(void)
     }
     enter(frame_at(2, 64), 2, false); /* higher up: all of them are set aside */
     leave(frame_at(2, 64), false);
-    CHECK(t->limbo_count <= HFN_LIMBO_CAPACITY);
+    CHECK(t->suspended_count <= HFN_SUSPENDED_CAPACITY);
     for (uint32_t i = 300; i >= 1; i--) { /* they waited after all */
         leave(frame_at(0, i * 64), false);
     }
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 300);
     CHECK_EQ_U64(timed_cell(t, 2)->timed_calls, 1);
-    CHECK(t->limbo_count == 0 && timed_own_sum(t) == timed_busy(t));
+    CHECK(t->suspended_count == 0 && timed_own_sum(t) == timed_busy(t));
     timed_forget();
 }
 
@@ -394,14 +394,14 @@ static void a_row_ends_with_what_is_open_and_what_waits(void)
     enter(frame_at(1, 256), 2, true); /* on another stack: the first one waits */
     enter(frame_at(1, 512), 3, true);
     spend(500);
-    CHECK_EQ_U64(t->limbo_count, 1);
+    CHECK_EQ_U64(t->suspended_count, 1);
     hfn_time_end_row(hfn_thread_row, hfn_cpu_ticks());
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);
     CHECK(timed_cell(t, 1)->total_ticks >= 500 && timed_cell(t, 1)->total_ticks <= seen);
     CHECK(timed_cell(t, 3)->total_ticks >= 500 &&
           timed_cell(t, 2)->total_ticks >= timed_cell(t, 3)->total_ticks);
     CHECK_EQ_U64(timed_own_sum(t), timed_busy(t));
-    CHECK_EQ_U64(t->depth + t->limbo_count + t->current, 0);
+    CHECK_EQ_U64(t->depth + t->suspended_count + t->current, 0);
     timed_forget();
 }
 
@@ -417,7 +417,7 @@ static void nothing_begins_in_a_row_that_is_nobodys(void)
         CHECK(f->how & HFN_CALL_UNTIMED);
         leave(f, full);
         CHECK_EQ_U64(t->depth, HFN_DEPTH_CLOSED);
-        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls + t->limbo_count, 0);
+        CHECK_EQ_U64(timed_cell(t, 1)->timed_calls + t->suspended_count, 0);
         timed_forget();
     }
 }
@@ -816,7 +816,7 @@ static const check_test tests[] = {
     CHECK_TEST(exceptions_end_what_they_pass),
     CHECK_TEST(coroutines_end_once_each),
     CHECK_TEST(more_calls_than_the_log_holds_end_all),
-    CHECK_TEST(more_left_calls_than_limbo_holds_are_forgotten),
+    CHECK_TEST(more_left_calls_than_suspended_holds_are_forgotten),
     CHECK_TEST(a_clock_that_is_stopped_is_not_read_any_more),
     CHECK_TEST(calls_that_outlive_their_session_return_unseen),
     CHECK_TEST(a_row_ends_with_what_is_open_and_what_waits),

@@ -99,10 +99,10 @@ static void none_is_learnt_where_calls_go_another_way(void)
     timed_start(0);
     hfn_time_state *t = timed_use(0);
     t->timed = HFN_PROBE_AT - 1;
-    t->limbo_count = 1; /* somewhere */
-    hfn_time_limbo_of(t)[0].call.frame = t->limbo_low = t->limbo_high = 64;
+    t->suspended_count = 1; /* somewhere */
+    hfn_time_suspended_of(t)[0].call.frame = t->suspended_low = t->suspended_high = 64;
     call(1, false, 1);
-    t->limbo_count = 0;
+    t->suspended_count = 0;
     t->timed = HFN_PROBE_AT - 1;
     t->thread = 0; /* nobody's row */
     call(1, false, 1);
