@@ -313,7 +313,7 @@ class Survive(OracleTest):
         self.survive(1, "+an extra line", "break:output")
 
     def test_finds_a_hang(self):
-        self.survive(1, "command running after 6 s", "break:hang", 6)
+        self.survive(1, "still running after 6 s", "break:hang", 6)
 
 
 if __name__ == "__main__":
