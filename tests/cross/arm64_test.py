@@ -162,8 +162,8 @@ def check_live_patching(bench, build, cpu):
     return None
 
 
-BUDGET_TESTS = ["tests/cross/budget_bytes.c", "tests/unit/session/budget_choose_test.c",
-                "tests/unit/session/budget_times_test.c"]
+BUDGET_TESTS = ["tests/cross/budget_bytes.c", "tests/unit/launch/budget/choose_test.c",
+                "tests/unit/launch/budget/times_test.c"]
 
 
 def check_budget(bench, build, cpu):
