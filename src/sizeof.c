@@ -52,7 +52,6 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_record_caller),
     STRUCT_SIZE(hotfn_launch_options),
     STRUCT_SIZE(hotfn_launch_info),
-    STRUCT_SIZE(hotfn_live_options),
     STRUCT_SIZE(hotfn_record_budget),
     STRUCT_SIZE(hotfn_record_change),
     STRUCT_SIZE(hotfn_exported),
@@ -63,8 +62,6 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_scan_info),
     STRUCT_SIZE(hotfn_session_options),
     STRUCT_SIZE(hotfn_session_stats),
-    STRUCT_SIZE(hotfn_join_options),
-    STRUCT_SIZE(hotfn_request),
     STRUCT_SIZE(hotfn_frame_info),
 };
 /* clang-format on */

@@ -10,12 +10,10 @@
 #include <hotfn/lowlevel/image.h>
 #include <hotfn/lowlevel/json.h>
 #include <hotfn/lowlevel/lists.h>
-#include <hotfn/lowlevel/live.h>
 #include <hotfn/lowlevel/plan.h>
 #include <hotfn/lowlevel/scan.h>
 #include <hotfn/lowlevel/session.h>
 #include <hotfn/lowlevel/symbols.h>
-#include <hotfn/lowlevel/target.h>
 #include <hotfn/lowlevel/timing.h>
 #include <hotfn/lowlevel/verdicts.h>
 

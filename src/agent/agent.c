@@ -10,6 +10,7 @@
 
 #include "agent/agent.h"
 #include "live/run_flags.h"
+#include "session/joined.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Settings: HOTFN_RUN=parent pid:live fd:handover fd:device:inode:flags, HOTFN_TARGET=glob. */
+/* ---- Settings: HOTFN_RUN=parent pid:live fd:channel fd:device:inode:flags, HOTFN_TARGET=glob. */
 
 typedef struct settings {
-    unsigned parent, live_fd, handover_fd, flags;
+    unsigned parent, live_fd, channel_fd, flags;
     unsigned long long device, inode;
     const char *target_glob;
 } settings;
@@ -128,19 +129,19 @@ const hotfn_hooks *agent_hooks(void)
 
 static void join_run(const settings *s)
 {
-    char live[64], handover[64], perf[64];
+    char live[64], channel[64], perf[64];
     hotfn_env env = HOTFN_ENV_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_join_options options = HOTFN_JOIN_OPTIONS_INIT;
+    hfn_join_options options = { 0 };
     hotfn_env_own_memory(&env); /* the target's malloc may be replaced, or not be initialised yet */
     snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
-    snprintf(handover, sizeof handover, "/proc/%u/fd/%u", s->parent, s->handover_fd);
+    snprintf(channel, sizeof channel, "/proc/%u/fd/%u", s->parent, s->channel_fd);
     snprintf(perf, sizeof perf, "/tmp/perf-%d.map", (int)getpid());
     options.live_path = live;
-    options.handover_path = handover;
+    options.channel_path = channel;
     options.flags = HOTFN_SESSION_SINGLE_THREADED;
     options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
-    if (hotfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
+    if (hfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
         (s->flags & (AGENT_QUIET | AGENT_INSIDE)) != (AGENT_QUIET | AGENT_INSIDE)) {
         dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
                 err.file, err.file[0] ? ": " : "", err.text);

@@ -33,7 +33,7 @@ typedef struct own_memory {
 
 enum { OWN_COUNT = 4 };
 
-static void find_own_memory(const hotfn_live *live, own_memory own[OWN_COUNT])
+static void find_own_memory(const hfn_live *live, own_memory own[OWN_COUNT])
 {
     own[0] = (own_memory){ hfn_raw_pointer(live->base), live->base_bytes };
     own[1] = (own_memory){ hfn_raw_pointer(live->rows), live->rows_bytes };
@@ -56,7 +56,7 @@ static bool populate_map(void *user, const hfn_map *map)
 
 EXPORT int mlockall(int flags)
 {
-    const hotfn_live *live = hfn_session_current_live();
+    const hfn_live *live = hfn_session_current_live();
     if (!live || !(flags & MCL_CURRENT) || (flags & MCL_ONFAULT)) {
         return next_mlockall(flags);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows around fork(): after it, two processes have the same row pointer, but a row must have only
- * one writer.  So the forking thread counts into a private row during the fork.  The system clears
- * that row in the child at the fork (MADV_WIPEONFORK), so that the parent finds exactly the
- * parent's calls in it, and the child the child's. */
+/* Counting around fork().  After the fork two processes have the same row pointer, but a row must
+ * have one writer.  So the forking thread counts in a private row from prepare until parent or
+ * child.  The kernel wipes that row in the child at the moment of the fork (MADV_WIPEONFORK): the
+ * parent finds its own calls in it, the child only those that the child made. */
 #include "base/compiler.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
@@ -10,28 +10,28 @@
 
 #include <stddef.h>
 
-/* The private mapping: a page with this struct, which the child inherits, then the row, which is
- * cleared in the child. */
+/* The private mapping: a page with this prefix, which the child inherits, then the row, which is
+ * wiped in it. */
 typedef struct private_row {
-    uint8_t *before; /* the thread's pointer before the fork    */
+    uint8_t *before; /* the row pointer of the thread before the fork */
     uint64_t row_bytes;
-    uint64_t wiped; /* 0: the row is not cleared in the child  */
+    uint64_t wiped; /* 0: in the child the row has the counts of the parent */
 } private_row;
 
 #define PREFIX_BYTES 4096u
 
-static bool is_private(const uint8_t *row)
+static bool is_private_row(const uint8_t *row)
 {
     const uint8_t *end = hfn_rows.rows + (uint64_t)hfn_rows.thread_capacity * hfn_rows.row_bytes;
     return row && row != hfn_rows.discard && !(row >= hfn_rows.rows && row < end);
 }
 
-static private_row *prefix_of(uint8_t *row)
+static private_row *get_prefix(uint8_t *row)
 {
     return (private_row *)(void *)(row - PREFIX_BYTES);
 }
 
-static uint32_t slots_used(void)
+static uint32_t get_slots_used(void)
 {
     uint32_t used = __atomic_load_n(&hfn_rows.header->slots_used, __ATOMIC_RELAXED);
     return used > 0 && used < hfn_rows.slot_capacity ? used : hfn_rows.slot_capacity;
@@ -42,7 +42,7 @@ static void add_row(uint8_t *to, const uint8_t *from)
 {
     uint64_t *sums = (uint64_t *)(void *)to;
     const uint64_t *counts = (const uint64_t *)(const void *)from;
-    uint32_t count = slots_used();
+    uint32_t count = get_slots_used();
 
     for (uint32_t i = 0; i < count; i++) {
         if (HFN_UNLIKELY(counts[i] != 0)) {
@@ -56,7 +56,7 @@ static void add_row(uint8_t *to, const uint8_t *from)
 
 static void unmap_private_row(uint8_t *row)
 {
-    hfn_rows_unmap(prefix_of(row), PREFIX_BYTES + prefix_of(row)->row_bytes);
+    hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
 void hfn_time_move(uint8_t *to, const uint8_t *from)
@@ -107,7 +107,7 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     }
     mapping = hfn_rows_map(PREFIX_BYTES + (uint64_t)hfn_rows.row_bytes);
     if (!mapping) {
-        return; /* concurrent calls of parent and child may then be lost */
+        return; /* parent and child share the row and may lose calls made at the same time */
     }
     prefix = (private_row *)(void *)mapping;
     prefix->before = before;
@@ -124,12 +124,12 @@ void hotfn_counters_fork_parent(hotfn_counters *c)
 {
     uint8_t *row = hfn_thread_row;
 
-    if (!c || !hfn_rows.header || !is_private(row)) {
+    if (!c || !hfn_rows.header || !is_private_row(row)) {
         return;
     }
-    hfn_thread_row = prefix_of(row)->before;
+    hfn_thread_row = get_prefix(row)->before;
     add_row(hfn_thread_row, row);
-    if (hfn_time_is_on()) { /* calls that began before the fork may have ended during it */
+    if (hfn_time_is_on()) { /* calls that began before prepare may have ended since */
         hfn_time_move(hfn_thread_row, row);
     }
     unmap_private_row(row);
@@ -143,12 +143,11 @@ void hotfn_counters_fork_child(hotfn_counters *c)
         return;
     }
     hfn_rows_identify_process(true);
-    hfn_rows
-        .generation++; /* a thread paused before the fork must not resume with the parent's row */
+    hfn_rows.generation++; /* a pause before the fork must not resume with the parent's row */
     if (row == hfn_rows.discard) {
         return;
     }
-    if (!is_private(row)) {
+    if (!is_private_row(row)) {
         hfn_thread_row = NULL;
         return;
     }
@@ -156,7 +155,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
     if (hfn_time_is_on()) {
         hfn_time_begin_child(hfn_thread_row);
     }
-    if (prefix_of(row)->wiped) {
+    if (get_prefix(row)->wiped) {
         add_row(hfn_thread_row, row);
     }
     unmap_private_row(row);

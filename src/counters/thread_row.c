@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: a thread's first hooked call.  It runs on the thread's stack at the entry of any
- * function, also in a signal handler and nested inside itself: no libc, no lock, no vector register
- * (-mgeneral-regs-only), little stack.
+ * function, also in a signal handler that interrupts this code: no libc, no lock, no vector
+ * register (-mgeneral-regs-only), little stack.
  *
- * A thread owns a row when it has written its tid into the row's cell by compare-and-swap.  A row
- * whose owner is dead is taken over before a new one is used.  A thread may own two rows (a signal
- * handler between claim and use); both are summed, so that no call is lost. */
+ * A thread owns a row once it has stored its tid in the row's cell.  The owner word (tid,
+ * thread_count) changes by compare-and-swap:
+ *
+ *     0 --(begin_new_row)--> tid of a thread --(take_over_row)--> HFN_TID_BUSY --(sign_cell)--> tid
+ * of a thread
+ *
+ * - A row whose owner has ended is taken over before a new row is begun.
+ * - sign_cell stores the owner with release, after the other words of the cell; take_over_row loads
+ * it with acquire before it reads them.
+ * - A thread may own two rows, if a signal handler claims one between claim and use.  All rows are
+ * summed, so no call is lost. */
 #include "counters/thread_row.h"
 
 #include "counters/timing/call_stack.h"
@@ -23,10 +31,10 @@ typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thre
 typedef struct claimer {
     uint32_t tid, pid;
     uint32_t process,
-        pid_namespace; /* 0: child of a raw fork or vfork; others cannot detect its end */
+        pid_namespace; /* 0: the child of a raw fork or vfork, never judged by others */
 } claimer;
 
-static claimer identify_claimer(void)
+static claimer identify_thread(void)
 {
     claimer me = { 0, 0, 0, 0 };
 
@@ -39,19 +47,20 @@ static claimer identify_claimer(void)
     return me;
 }
 
-static owner_word *owner_of(hfn_thread_cell *cell)
+static owner_word *get_owner_word(hfn_thread_cell *cell)
 {
     return (owner_word *)(void *)&cell->tid;
 }
 
-static uint64_t owner_value(uint32_t tid, uint32_t thread_count)
+static uint64_t make_owner_word(uint32_t tid, uint32_t thread_count)
 {
     return tid | (uint64_t)thread_count << 32;
 }
 
-/* May `me` take the row?  Only "no such thread" proves that its owner is gone. */
-static bool owner_is_gone(const hfn_thread_cell *cell, uint32_t tid, const claimer *me,
-                          uint32_t cells_used)
+/* Whether `me` may take the row.  Only the error "no such thread" proves that its owner has ended.
+ */
+static bool has_owner_ended(const hfn_thread_cell *cell, uint32_t tid, const claimer *me,
+                            uint32_t cells_used)
 {
     if (tid == 0 || tid == HFN_TID_BUSY) {
         return false;
@@ -63,7 +72,7 @@ static bool owner_is_gone(const hfn_thread_cell *cell, uint32_t tid, const claim
            cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
 }
 
-/* The cell is marked busy for this thread: fill it, then publish the owner. */
+/* Describe this thread in a cell that it has claimed, then publish it as the owner. */
 static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_count)
 {
     if (thread_count == 1) {
@@ -77,27 +86,28 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->pid_namespace = me->pid_namespace;
     cell->row_variable = (uint64_t)(uintptr_t)&hfn_thread_row;
     hfn_os_hot_thread_name(cell->name);
-    /* pairs with the acquire load in take_over: a thread that reads this owner also reads its
-     * pid */
-    __atomic_store_n(owner_of(cell), owner_value(me->tid, thread_count), __ATOMIC_RELEASE);
+    /* pairs with the acquire load in take_over_row, which then sees pid and process of this owner
+     */
+    __atomic_store_n(get_owner_word(cell), make_owner_word(me->tid, thread_count),
+                     __ATOMIC_RELEASE);
 }
 
-/* Try to take over one of the next `tries` cells; returns its index, or NO_ROW. */
-static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries)
+/* Try to take over one of `tries` rows; returns its index, or NO_ROW. */
+static uint32_t take_over_row(const claimer *me, uint32_t cells_used, uint32_t tries)
 {
     uint32_t first = __atomic_fetch_add(&hfn_rows.next_try, tries, __ATOMIC_RELAXED);
 
     for (uint32_t i = 0; i < tries; i++) {
         uint32_t index = (first + i) % cells_used;
         hfn_thread_cell *cell = &hfn_rows.cells[index];
-        uint64_t owner = __atomic_load_n(owner_of(cell), __ATOMIC_ACQUIRE);
+        uint64_t owner = __atomic_load_n(get_owner_word(cell), __ATOMIC_ACQUIRE);
         uint32_t count = (uint32_t)(owner >> 32);
 
-        /* The count makes each owner's word unlike all earlier ones: a row that another
-         * thread has just taken over is not taken from its new owner. */
-        if (owner_is_gone(cell, (uint32_t)owner, me, cells_used) &&
-            __atomic_compare_exchange_n(owner_of(cell), &owner,
-                                        owner_value(HFN_TID_BUSY, count + 1), false,
+        /* The count makes each owner word differ from all earlier ones, so a row that another
+         * thread has taken over since the load is not taken from its new owner. */
+        if (has_owner_ended(cell, (uint32_t)owner, me, cells_used) &&
+            __atomic_compare_exchange_n(get_owner_word(cell), &owner,
+                                        make_owner_word(HFN_TID_BUSY, count + 1), false,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             sign_cell(cell, me, count + 1);
             return index;
@@ -106,7 +116,7 @@ static uint32_t take_over(const claimer *me, uint32_t cells_used, uint32_t tries
     return NO_ROW;
 }
 
-static uint32_t begin_new(const claimer *me)
+static uint32_t begin_new_row(const claimer *me)
 {
     uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
 
@@ -120,7 +130,7 @@ static uint32_t begin_new(const claimer *me)
     return used;
 }
 
-static uint32_t cells_in_use(void)
+static uint32_t get_cells_used(void)
 {
     uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
     return used < hfn_rows.thread_capacity ? used : hfn_rows.thread_capacity;
@@ -135,16 +145,16 @@ uint8_t *hfn_thread_row_claim(void)
     if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) { /* pairs with activate_counters */
         return hfn_rows.discard;
     }
-    me = identify_claimer();
-    used = cells_in_use();
+    me = identify_thread();
+    used = get_cells_used();
     if (used > 0 && me.process != 0) {
-        index = take_over(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
+        index = take_over_row(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
     }
     if (index == NO_ROW) {
-        index = begin_new(&me);
+        index = begin_new_row(&me);
     }
     if (index == NO_ROW && me.process != 0) {
-        index = take_over(&me, cells_in_use(), hfn_rows.thread_capacity);
+        index = take_over_row(&me, get_cells_used(), hfn_rows.thread_capacity);
     }
     if (index == NO_ROW) {
         __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);

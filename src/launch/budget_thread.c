@@ -11,7 +11,7 @@ static void keep_budget(void *user)
     uint64_t wait_ns = 0;
 
     while (hfn_watcher_sleep(&b->watcher, wait_ns)) {
-        wait_ns = hotfn_budget_step(b->budget, b->pid);
+        wait_ns = hfn_budget_step(b->budget, b->pid);
     }
 }
 
@@ -24,7 +24,7 @@ void hfn_budget_thread_start(hotfn_launch *l)
         return;
     }
     b->pid = l->child.pid;
-    if (hotfn_budget_create(&b->budget, l->live, l->handover, &l->env, &err) != HOTFN_OK) {
+    if (hfn_budget_create(&b->budget, l->live, l->channel, &l->env, &err) != HOTFN_OK) {
         hfn_log_message(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: %s", err.text);
     } else if (!hfn_watcher_start(&b->watcher, keep_budget, b)) {
         hfn_log_message(&l->env, HOTFN_LOG_ERROR,
@@ -35,6 +35,6 @@ void hfn_budget_thread_start(hotfn_launch *l)
 void hfn_budget_thread_stop(hotfn_launch *l)
 {
     hfn_watcher_stop(&l->budget.watcher);
-    hotfn_budget_destroy(l->budget.budget);
+    hfn_budget_destroy(l->budget.budget);
     l->budget.budget = NULL;
 }

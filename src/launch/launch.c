@@ -66,10 +66,10 @@ static void free_launch(hotfn_launch *l)
     hotfn_env env = l->env;
 
     hfn_launch_unlink_record(l);
-    hotfn_snapshot_destroy(l->observation.from);
-    hotfn_snapshot_destroy(l->observation.to);
-    hotfn_handover_destroy(l->handover);
-    hotfn_live_close(l->live);
+    hfn_snapshot_destroy(l->observation.from);
+    hfn_snapshot_destroy(l->observation.to);
+    hfn_plan_channel_destroy(l->channel);
+    hfn_live_close(l->live);
     hotfn_list_destroy(l->list);
     hotfn_scan_close(l->kit);
     hfn_known_modules_finish(&l->known);
@@ -145,7 +145,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         return HOTFN_E_OPTION;
     }
 
-    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hfn_start_stats stats;
     hotfn_launch_info info = {
         .size = sizeof info,
         .state = l->state,
@@ -154,7 +154,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         .run_ns = (l->end_ns ? l->end_ns : hfn_os_monotonic_ns()) - l->begin_ns,
         .record_path = record_file(l),
     };
-    if (hotfn_handover_get_stats(l->handover, &stats) == HOTFN_OK) {
+    if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         info.is_joined = 1;
         info.hooked_count = stats.hooked;
         info.refused_count = stats.refused;
@@ -195,7 +195,7 @@ uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *l, uint
         for (uint32_t i = 0; i < count; i++) {
             is_known |= pids[i] == pid;
         }
-        if (!is_known && hfn_os_process_maps_file(pid, hotfn_live_fd(l->live))) {
+        if (!is_known && hfn_os_process_maps_file(pid, hfn_live_get_fd(l->live))) {
             pids[count++] = pid;
         }
     }
@@ -208,8 +208,8 @@ static hotfn_status write_record(hotfn_launch *l, const char *path, hotfn_error 
 {
     uint32_t state = l->child.exit_code < 0 ? HOTFN_RECORD_KILLED : HOTFN_RECORD_FINISHED;
 
-    return hotfn_live_finish(l->live, path, state, l->child.exit_code, l->observation.from,
-                             l->observation.to, err);
+    return hfn_live_finish(l->live, path, state, l->child.exit_code, l->observation.from,
+                           l->observation.to, err);
 }
 
 /* Create an empty file of its own for the record, so that no link that another user made there is
@@ -265,7 +265,7 @@ static void warn_of_unmatched_globs(const hotfn_launch *l)
 
 hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
 {
-    hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    hfn_start_stats stats;
 
     if (!l) {
         return hfn_report_null(err, __func__);
@@ -285,7 +285,7 @@ hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
     }
     l->is_linked = false; /* the record replaced the link */
     l->is_kept = true;
-    if (hotfn_handover_get_stats(l->handover, &stats) == HOTFN_OK) {
+    if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         warn_of_unmatched_globs(l);
     }
     return HOTFN_OK;

@@ -5,12 +5,17 @@
 #define HFN_LAUNCH_LAUNCH_H
 
 #include "base/memory.h"
+#include "launch/budget/budget.h"
+#include "live/live.h"
+#include "live/plan_channel.h"
 #include "os/child.h"
 #include "os/threads.h"
+#include "records/finish.h"
 #include "scan/modules.h"
 
 #include <hotfn/launch.h>
-#include <hotfn/lowlevel/target.h>
+#include <hotfn/lowlevel/lists.h>
+#include <hotfn/lowlevel/scan.h>
 #include <stdatomic.h>
 
 /* target.c: the file that is executed, and the image that the agent enters. */
@@ -38,15 +43,15 @@ void hfn_watcher_stop(hfn_watcher *watcher);
 
 /* observation.c: the time between --after and --for, as two snapshots. */
 typedef struct hfn_observation {
-    const hotfn_live *live;
+    const hfn_live *live;
     uint64_t after_ns, for_ns;
-    hotfn_snapshot *from, *to;
+    hfn_snapshot *from, *to;
     hfn_watcher watcher;
 } hfn_observation;
 
 /* budget_thread.c */
 typedef struct hfn_budget_thread {
-    hotfn_budget *budget;
+    hfn_budget *budget;
     uint32_t pid;
     hfn_watcher watcher;
 } hfn_budget_thread;
@@ -75,8 +80,8 @@ struct hotfn_launch {
     hotfn_scan *kit;               /* of the program; NULL: it is scanned here */
     uint8_t *matched_includes;     /* for each glob of the selection: 1 if it matched */
     uint8_t *matched_module_globs; /* for each module glob */
-    hotfn_live *live;
-    hotfn_handover *handover;
+    hfn_live *live;
+    hfn_plan_channel *channel;
     hfn_known_modules known; /* of the plan service; their numbers are those of the live record */
     hfn_plan_service service;
     hfn_observation observation;

@@ -29,7 +29,7 @@ enum {
     REASONS = 128,
 };
 
-static void set_narrow_limits(hotfn_live_options *o, uint32_t timing)
+static void set_narrow_limits(hfn_live_options *o, uint32_t timing)
 {
     uint64_t row_bytes = (uint64_t)o->slot_capacity * sizeof(uint64_t), rows;
 
@@ -83,7 +83,7 @@ static char *quote_command(hotfn_launch *l)
 static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
 {
     char folder[HFN_OS_PATH_BYTES];
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     bool is_narrow = l->target.machine == HOTFN_MACHINE_X86;
     uint64_t slots = l->target.text_bytes / CODE_BYTES_PER_FUNCTION + SPARE_SLOTS +
                      count_other_slots(l, is_narrow);
@@ -104,21 +104,21 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
     hotfn_error why = HOTFN_ERROR_INIT;
-    hotfn_status status = hotfn_live_create(&l->live, &o, &l->env, &why);
+    hotfn_status status = hfn_live_create(&l->live, &o, &l->env, &why);
     if (status != HOTFN_OK) { /* HOTFN_E_DENIED from a launch is about the program */
         status = status == HOTFN_E_DENIED ? HOTFN_E_UNSUPPORTED : status;
         return hfn_report_error(err, status, why.file, why.offset, "%s", why.text);
     }
     for (uint32_t reason = 1; reason < REASONS; reason++) {
-        hotfn_live_set_reason(l->live, reason, hotfn_reason_get_name(reason),
-                              hotfn_reason_get_text(reason));
+        hfn_live_set_reason(l->live, reason, hotfn_reason_get_name(reason),
+                            hotfn_reason_get_text(reason));
     }
     return HOTFN_OK;
 }
 
 void hfn_launch_live_path(const hotfn_launch *l, char *path, size_t path_bytes)
 {
-    hfn_os_shared_path(hotfn_live_fd(l->live), path, path_bytes);
+    hfn_os_shared_path(hfn_live_get_fd(l->live), path, path_bytes);
 }
 
 static hotfn_status link_record(hotfn_launch *l, hotfn_error *err)
@@ -160,7 +160,7 @@ hotfn_status hfn_launch_create_record(hotfn_launch *l, hotfn_error *err)
     hotfn_status status = create_live(l, err);
 
     if (status == HOTFN_OK) {
-        status = hotfn_handover_create(&l->handover, &l->env, err);
+        status = hfn_plan_channel_create(&l->channel, &l->env, err);
     }
     return status == HOTFN_OK ? link_record(l, err) : status;
 }

@@ -11,9 +11,9 @@ static void take_snapshots(void *user)
     if (!hfn_watcher_sleep(&o->watcher, o->after_ns)) {
         return;
     }
-    hotfn_live_snapshot(&o->from, o->live, NULL);
+    hfn_live_snapshot(&o->from, o->live, NULL);
     if (o->for_ns && hfn_watcher_sleep(&o->watcher, o->for_ns)) {
-        hotfn_live_snapshot(&o->to, o->live, NULL);
+        hfn_live_snapshot(&o->to, o->live, NULL);
     }
 }
 
@@ -41,6 +41,6 @@ void hfn_observation_stop(hotfn_launch *l)
         hfn_log_message(
             &l->env, HOTFN_LOG_ERROR,
             "the program ended before the time to observe began: the record has no calls");
-        hotfn_live_snapshot(&o->from, o->live, NULL);
+        hfn_live_snapshot(&o->from, o->live, NULL);
     }
 }

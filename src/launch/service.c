@@ -26,12 +26,12 @@ static hfn_module_rules get_module_rules(const hotfn_launch *l)
     };
 }
 
-static hfn_module_facts describe_module(const hotfn_request *request)
+static hfn_module_facts describe_module(const hfn_plan_request *request)
 {
     return (hfn_module_facts){
         .path = request->path,
         .file = { request->file_device, request->file_inode, request->file_stamp },
-        .is_main = request->kind == HOTFN_REQUEST_MAIN,
+        .is_main = request->kind == HFN_PLAN_REQUEST_MAIN,
     };
 }
 
@@ -52,8 +52,8 @@ static void remember_module(hotfn_launch *l, const hfn_module_facts *facts,
 }
 
 /* A module without functions is remembered by any stamp, as no id can identify it. */
-static uint32_t add_without_functions(hotfn_launch *l, const hotfn_request *request, uint32_t flags,
-                                      const char *note)
+static uint32_t add_without_functions(hotfn_launch *l, const hfn_plan_request *request,
+                                      uint32_t flags, const char *note)
 {
     uint32_t module = UINT32_MAX;
     hfn_module_facts facts = describe_module(request);
@@ -64,17 +64,17 @@ static uint32_t add_without_functions(hotfn_launch *l, const hotfn_request *requ
     m.file_device = request->file_device;
     m.file_inode = request->file_inode;
     m.file_stamp = request->file_stamp;
-    if (hotfn_live_add_module(l->live, &m, NULL, &module, NULL) != HOTFN_OK) {
+    if (hfn_live_add_module(l->live, &m, NULL, &module, NULL) != HOTFN_OK) {
         return UINT32_MAX;
     }
     if (note) {
-        hotfn_live_set_module(l->live, module, flags, request->load_base, note);
+        hfn_live_set_module(l->live, module, flags, request->load_base, note);
     }
     remember_module(l, &facts, NULL, true, module);
     return module;
 }
 
-static uint32_t refuse_module(hotfn_launch *l, const hotfn_request *request,
+static uint32_t refuse_module(hotfn_launch *l, const hfn_plan_request *request,
                               const hfn_module_facts *facts, const hotfn_error *err)
 {
     hfn_log_message(&l->env, HOTFN_LOG_WARNING, "%s is not counted: %s", request->path, err->text);
@@ -95,13 +95,13 @@ static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, con
         return status;
     }
     hfn_function_source source = hfn_scan_choice_source(&choice);
-    status = hfn_live_add_module(l->live, &choice.module, &source, module, err);
+    status = hfn_live_add_module_from(l->live, &choice.module, &source, module, err);
     hfn_scan_choice_finish(&choice);
     if (status != HOTFN_OK) {
         return status;
     }
     hotfn_scan_get_info(scan, &info);
-    status = hotfn_handover_add_plan(l->handover, *module, info.plan, info.plan_bytes, err);
+    status = hfn_plan_channel_add(l->channel, *module, info.plan, info.plan_bytes, err);
     if (status == HOTFN_OK) {
         remember_module(l, facts, &info, hfn_scan_stamp_is_reliable(scan), *module);
     }
@@ -110,12 +110,12 @@ static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, con
 
 /* ---- Scans. */
 
-static hotfn_status open_scan(hotfn_launch *l, const hotfn_request *request, hotfn_scan **scan,
+static hotfn_status open_scan(hotfn_launch *l, const hfn_plan_request *request, hotfn_scan **scan,
                               hotfn_error *err)
 {
     const hotfn_launch_options *o = &l->options;
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
-    bool is_main = request->kind == HOTFN_REQUEST_MAIN;
+    bool is_main = request->kind == HFN_PLAN_REQUEST_MAIN;
 
     if (l->kit && is_main) {
         *scan = l->kit;
@@ -130,7 +130,7 @@ static hotfn_status open_scan(hotfn_launch *l, const hotfn_request *request, hot
     return hotfn_scan_open(scan, request->path, &options, &l->env, err);
 }
 
-static uint32_t scan_module(hotfn_launch *l, const hotfn_request *request,
+static uint32_t scan_module(hotfn_launch *l, const hfn_plan_request *request,
                             const hfn_module_facts *facts, hfn_module_use use)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -158,7 +158,7 @@ static uint32_t scan_module(hotfn_launch *l, const hotfn_request *request,
 /* ---- The thread. */
 
 /* Returns the number of the module in the record. */
-static uint32_t resolve_request(hotfn_launch *l, const hotfn_request *request)
+static uint32_t resolve_request(hotfn_launch *l, const hfn_plan_request *request)
 {
     hfn_module_rules rules = get_module_rules(l);
     hfn_module_facts facts = describe_module(request);
@@ -178,10 +178,10 @@ static void serve_requests(void *user)
     hotfn_launch *l = user;
 
     while (!atomic_load(&l->service.stop)) {
-        hotfn_request request = HOTFN_REQUEST_INIT;
-        if (hotfn_handover_wait(l->handover, WAIT_NS, &request) == HOTFN_OK &&
-            request.kind != HOTFN_REQUEST_NONE) {
-            hotfn_handover_answer(l->handover, resolve_request(l, &request));
+        hfn_plan_request request = { 0 };
+        hfn_plan_channel_wait(l->channel, WAIT_NS, &request);
+        if (request.kind != HFN_PLAN_REQUEST_NONE) {
+            hfn_plan_channel_answer(l->channel, resolve_request(l, &request));
         }
     }
 }
@@ -201,7 +201,7 @@ void hfn_plan_service_stop(hotfn_launch *l)
 
     if (s->is_started) {
         atomic_store(&s->stop, true);
-        hotfn_handover_ring(l->handover);
+        hfn_plan_channel_wake(l->channel);
         hfn_os_join_thread(&s->thread);
         s->is_started = false;
     }

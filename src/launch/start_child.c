@@ -36,7 +36,7 @@ static bool fill_environment(environment *e, const hotfn_launch *l)
                  l->agent, before) < (int)sizeof e->preload;
 
     snprintf(e->run, sizeof e->run, "HOTFN_RUN=%" PRIu32 ":%d:%d:%" PRIu64 ":%" PRIu64 ":%03u",
-             hfn_os_get_process_id(), hotfn_live_fd(l->live), hotfn_handover_fd(l->handover),
+             hfn_os_get_process_id(), hfn_live_get_fd(l->live), hfn_plan_channel_get_fd(l->channel),
              l->target.device, l->target.inode, agent_flags(l->options.flags));
     e->settings[0] = e->preload;
     e->settings[1] = e->run;
@@ -78,6 +78,6 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
     if (error != 0) {
         return report_start_error(l, error, err);
     }
-    hotfn_live_set_pid(l->live, l->child.pid);
+    hfn_live_set_pid(l->live, l->child.pid);
     return HOTFN_OK;
 }

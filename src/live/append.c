@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules go into a live record: names first, then functions, then the module, then the counts that
- * make them visible.  Only the maker appends. */
+/* Append modules to a live record: names, then functions, then the module, and last the counts that
+ * make them visible to readers (publish_counts).  Only the creator appends. */
 #include "base/status.h"
 #include "live/live.h"
 
 /* ---- Strings. */
 
-static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte_count,
-                              uint32_t *offset, hotfn_error *err)
+static hotfn_status append_bytes(hfn_live *live, const char *bytes, uint64_t byte_count,
+                                 uint32_t *offset, hotfn_error *err)
 {
     uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - live->string_bytes;
     hotfn_status status;
@@ -17,7 +17,7 @@ static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte
                                 "the record has no room for more names");
     }
     status = hfn_live_allocate(live, HFN_SECTION_STRINGS, live->string_bytes + byte_count,
-                               &live->string_bytes_there, err);
+                               &live->string_bytes_allocated, err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -27,8 +27,10 @@ static hotfn_status add_bytes(hotfn_live *live, const char *bytes, uint64_t byte
     return HOTFN_OK;
 }
 
-/* A text, ended as a list of one: whatever ends the strings, a walk over names ends inside. */
-static hotfn_status add_text(hotfn_live *live, const char *text, uint32_t *offset, hotfn_error *err)
+/* Append a string and an empty one, so that the string is also a list of one name and a loop over
+ * the list ends inside the section. */
+static hotfn_status append_text(hfn_live *live, const char *text, uint32_t *offset,
+                                hotfn_error *err)
 {
     hotfn_status status;
     uint32_t end;
@@ -37,21 +39,22 @@ static hotfn_status add_text(hotfn_live *live, const char *text, uint32_t *offse
     if (!text || !text[0]) {
         return HOTFN_OK;
     }
-    status = add_bytes(live, text, strlen(text) + 1, offset, err);
-    return status == HOTFN_OK ? add_bytes(live, "", 1, &end, err) : status;
+    status = append_bytes(live, text, strlen(text) + 1, offset, err);
+    return status == HOTFN_OK ? append_bytes(live, "", 1, &end, err) : status;
 }
 
-static uint64_t list_bytes(const char *names)
+/* Bytes of a list of names, its final empty name included. */
+static uint64_t count_list_bytes(const char *names)
 {
     const char *at = names;
 
     while (at[0]) {
         at += strlen(at) + 1;
     }
-    return (uint64_t)(at - names) + 1; /* the empty one too */
+    return (uint64_t)(at - names) + 1;
 }
 
-/* ---- Texts that come again and again. */
+/* ---- Texts that were stored before. */
 
 static bool find_known(const hfn_known_text *known, const char *text, uint32_t *value)
 {
@@ -64,20 +67,20 @@ static bool find_known(const hfn_known_text *known, const char *text, uint32_t *
     return false;
 }
 
-static void remember(hfn_known_text *known, uint32_t *next, const char *text, uint32_t value)
+static void remember_text(hfn_known_text *known, uint32_t *next, const char *text, uint32_t value)
 {
     known[*next % HFN_KNOWN_TEXTS] = (hfn_known_text){ text, value };
     ++*next;
 }
 
-static void forget_texts(hotfn_live *live)
+static void forget_texts(hfn_live *live)
 {
     memset(live->strategies, 0, sizeof live->strategies);
     memset(live->reasons, 0, sizeof live->reasons);
 }
 
-static hotfn_status strategy_offset(hotfn_live *live, const char *text, uint32_t *offset,
-                                    hotfn_error *err)
+static hotfn_status store_strategy(hfn_live *live, const char *text, uint32_t *offset,
+                                   hotfn_error *err)
 {
     hotfn_status status;
 
@@ -93,23 +96,23 @@ static hotfn_status strategy_offset(hotfn_live *live, const char *text, uint32_t
             return HOTFN_OK;
         }
     }
-    status = add_text(live, text, offset, err);
+    status = append_text(live, text, offset, err);
     if (status == HOTFN_OK) {
-        remember(live->strategies, &live->next_strategy, text, *offset);
+        remember_text(live->strategies, &live->next_strategy, text, *offset);
     }
     return status;
 }
 
-static uint8_t *reason_entry(const hotfn_live *live, uint32_t reason)
+static uint8_t *get_reason_entry(const hfn_live *live, uint32_t reason)
 {
     return hfn_live_section(live, HFN_SECTION_REASONS) + (uint64_t)reason * HFN_REASON_BYTES;
 }
 
-/* The number of a reason's word; a word that nobody set gets the highest free number. */
-static hotfn_status reason_number(hotfn_live *live, const char *name, const char *text,
-                                  uint32_t *number, hotfn_error *err)
+/* Find the number of a reason by its name, or store the name under the highest free number. */
+static hotfn_status store_reason(hfn_live *live, const char *name, const char *text,
+                                 uint32_t *number, hotfn_error *err)
 {
-    uint32_t free_one = 0;
+    uint32_t free_number = 0;
     hotfn_status status;
 
     *number = 0;
@@ -117,31 +120,31 @@ static hotfn_status reason_number(hotfn_live *live, const char *name, const char
         return HOTFN_OK;
     }
     for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
-        uint32_t known = hfn_read_le32(reason_entry(live, i) + HFN_REASON_NAME);
+        uint32_t known = hfn_read_le32(get_reason_entry(live, i) + HFN_REASON_NAME);
 
         if (known == 0) {
-            free_one = i;
+            free_number = i;
         } else if (strcmp(hfn_live_text(live, known), name) == 0) {
             *number = i;
-            remember(live->reasons, &live->next_reason, name, i);
+            remember_text(live->reasons, &live->next_reason, name, i);
             return HOTFN_OK;
         }
     }
-    if (free_one == 0) {
+    if (free_number == 0) {
         return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                                 "the record has no room for more reasons");
     }
-    status = hotfn_live_set_reason(live, free_one, name, text);
-    *number = free_one;
-    remember(live->reasons, &live->next_reason, name, free_one);
+    status = hfn_live_set_reason(live, free_number, name, text);
+    *number = free_number;
+    remember_text(live->reasons, &live->next_reason, name, free_number);
     return status;
 }
 
-/* The words that stand at or behind the end that the strings have again. */
-static void forget_reasons(hotfn_live *live)
+/* Forget the reasons whose strings were discarded when string_bytes was reset. */
+static void forget_reasons(hfn_live *live)
 {
     for (uint32_t i = 1; i < HFN_REASON_CAPACITY; i++) {
-        uint8_t *entry = reason_entry(live, i);
+        uint8_t *entry = get_reason_entry(live, i);
 
         if (hfn_read_le32(entry + HFN_REASON_NAME) >= live->string_bytes) {
             hfn_shared_put32(entry + HFN_REASON_NAME, 0);
@@ -150,8 +153,8 @@ static void forget_reasons(hotfn_live *live)
     }
 }
 
-hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char *name,
-                                   const char *text)
+hotfn_status hfn_live_set_reason(hfn_live *live, uint32_t reason, const char *name,
+                                 const char *text)
 {
     if (!live || !name || !text) {
         return HOTFN_E_OPTION;
@@ -167,14 +170,14 @@ hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char
     if (reason == 0 || reason >= HFN_REASON_CAPACITY) {
         return HOTFN_E_LIMIT;
     }
-    status = add_text(live, name, &name_at, NULL);
+    status = append_text(live, name, &name_at, NULL);
     if (status == HOTFN_OK) {
-        status = add_text(live, text, &text_at, NULL);
+        status = append_text(live, text, &text_at, NULL);
     }
     if (status != HOTFN_OK) {
         return status;
     }
-    entry = reason_entry(live, reason);
+    entry = get_reason_entry(live, reason);
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(entry + HFN_REASON_TEXT, text_at);
     hfn_shared_put32(entry + HFN_REASON_NAME, name_at);
@@ -183,31 +186,32 @@ hotfn_status hotfn_live_set_reason(hotfn_live *live, uint32_t reason, const char
 
 /* ---- Functions. */
 
-static hotfn_status put_names(hotfn_live *live, const hotfn_record_function *f, uint32_t *offset,
-                              hotfn_error *err)
+static hotfn_status append_names(hfn_live *live, const hotfn_record_function *f, uint32_t *offset,
+                                 hotfn_error *err)
 {
     const char *name = f->name ? f->name : "", *others = f->names ? f->names : "";
     uint32_t rest;
-    hotfn_status status = add_bytes(live, name, strlen(name) + 1, offset, err);
+    hotfn_status status = append_bytes(live, name, strlen(name) + 1, offset, err);
 
-    return status == HOTFN_OK ? add_bytes(live, others, list_bytes(others), &rest, err) : status;
+    return status == HOTFN_OK ? append_bytes(live, others, count_list_bytes(others), &rest, err)
+                              : status;
 }
 
-static bool is_wanted(const hotfn_record_function *f)
+static bool needs_slot(const hotfn_record_function *f)
 {
     return f->state == HOTFN_STATE_HOOKED || f->state == HOTFN_STATE_WAITING;
 }
 
-static uint32_t take_slot(hotfn_live *live, const hotfn_record_function *f)
+static uint32_t assign_slot(hfn_live *live, const hotfn_record_function *f)
 {
-    if (!is_wanted(f) || live->slot_count >= hfn_live_slot_capacity(live)) {
+    if (!needs_slot(f) || live->slot_count >= hfn_live_slot_capacity(live)) {
         return HOTFN_NO_SLOT;
     }
     return live->slot_count++;
 }
 
-/* How it will be timed; the counters may fall back later. */
-static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
+/* Store how the function will be timed; the counters may reduce that later. */
+static void write_timing_state(hfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
 {
     const hfn_time_header *h = hfn_live_time_header(live);
     uint32_t mode = HOTFN_TIMING_COUNT_ONLY, reason = HOTFN_VERDICT_TIMING_REASON(flags);
@@ -222,21 +226,21 @@ static void put_timing(hotfn_live *live, uint32_t index, uint32_t flags, uint32_
                      HFN_TIMING_WORD(mode, reason));
 }
 
-static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *f, uint32_t index,
-                                 hotfn_error *err)
+static hotfn_status append_function(hfn_live *live, const hotfn_record_function *f, uint32_t index,
+                                    hotfn_error *err)
 {
     uint8_t *at =
         hfn_live_section(live, HFN_SECTION_FUNCTIONS) + (uint64_t)index * HFN_FUNCTION_BYTES;
     uint8_t *state = hfn_live_section(live, HFN_SECTION_STATES) + (uint64_t)index * HFN_STATE_BYTES;
-    uint32_t slot = take_slot(live, f), name = 0, strategy = 0, reason = 0;
-    bool out_of_slots = is_wanted(f) && slot == HOTFN_NO_SLOT;
-    hotfn_status status = put_names(live, f, &name, err);
+    uint32_t slot = assign_slot(live, f), name = 0, strategy = 0, reason = 0;
+    bool out_of_slots = needs_slot(f) && slot == HOTFN_NO_SLOT;
+    hotfn_status status = append_names(live, f, &name, err);
 
     if (status == HOTFN_OK) {
-        status = strategy_offset(live, f->strategy, &strategy, err);
+        status = store_strategy(live, f->strategy, &strategy, err);
     }
     if (status == HOTFN_OK) {
-        status = reason_number(live, f->reason, f->reason_text, &reason, err);
+        status = store_reason(live, f->reason, f->reason_text, &reason, err);
     }
     if (status != HOTFN_OK) {
         return status;
@@ -252,12 +256,12 @@ static hotfn_status put_function(hotfn_live *live, const hotfn_record_function *
                    out_of_slots ? HFN_STATE_AND_REASON(HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS)
                                 : HFN_STATE_AND_REASON(f->state, reason));
     hfn_write_le32(state + HFN_STATE_OFFSET, f->reason_offset);
-    put_timing(live, index, f->flags, slot);
+    write_timing_state(live, index, f->flags, slot);
     return HOTFN_OK;
 }
 
-static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *source,
-                                  uint32_t count, hotfn_error *err)
+static hotfn_status append_functions(hfn_live *live, const hfn_function_source *source,
+                                     uint32_t count, hotfn_error *err)
 {
     hotfn_record_function f;
     uint32_t first = live->function_count;
@@ -270,11 +274,11 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
     }
     status = hfn_live_allocate(live, HFN_SECTION_FUNCTIONS,
                                (uint64_t)(first + count) * HFN_FUNCTION_BYTES,
-                               &live->function_bytes_there, err);
-    forget_texts(live); /* addresses that the caller's texts had the last time */
+                               &live->function_bytes_allocated, err);
+    forget_texts(live); /* the caller may have reused the addresses of its texts */
     for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
         source->get(source->user, i, &f);
-        status = put_function(live, &f, first + i, err);
+        status = append_function(live, &f, first + i, err);
     }
     if (status == HOTFN_OK) {
         live->function_count += count;
@@ -284,7 +288,7 @@ static hotfn_status put_functions(hotfn_live *live, const hfn_function_source *s
 
 /* ---- The module. */
 
-static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
+static void write_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
 {
     uint32_t id_bytes = m->id_bytes < sizeof m->id ? m->id_bytes : sizeof m->id;
 
@@ -300,26 +304,27 @@ static void put_module(uint8_t *at, const hotfn_record_module *m, uint32_t path)
     hfn_write_le64(at + HFN_MODULE_STAMP, m->file_stamp);
 }
 
-static void publish(hotfn_live *live)
+static void publish_counts(hfn_live *live)
 {
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(live->base + HFN_AT_FUNCTIONS, live->function_count);
     hfn_shared_put32(live->base + HFN_AT_SLOTS, live->slot_count);
     __atomic_store_n(&hfn_live_cell_header(live)->slots_used, live->slot_count, __ATOMIC_RELAXED);
-    /* last: who sees the module sees all that belongs to it; pairs with hotfn_live_module_count */
+    /* Stored last: a reader that sees the module sees its functions, names and slots.  Pairs with
+     * the acquire load in hfn_live_get_module_count. */
     hfn_shared_put32(live->base + HFN_AT_MODULES, live->module_count);
 }
 
-/* Its functions did not fit: the module is listed, and says so. */
-static void put_note(uint8_t *at, const hotfn_record_module *m, const hotfn_error *why)
+/* Mark a module whose functions did not fit. */
+static void mark_failed(uint8_t *at, const hotfn_record_module *m, const hotfn_error *why)
 {
     hfn_write_le32(at + HFN_MODULE_FLAGS, m->flags | HOTFN_MODULE_FAILED);
     memcpy(at + HFN_MODULE_NOTE, why->text, HFN_MODULE_NOTE_BYTES - 1);
 }
 
-hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
-                                 const hfn_function_source *source, uint32_t *index,
-                                 hotfn_error *err)
+hotfn_status hfn_live_add_module_from(hfn_live *live, const hotfn_record_module *module,
+                                      const hfn_function_source *source, uint32_t *index,
+                                      hotfn_error *err)
 {
     hotfn_error why = HOTFN_ERROR_INIT;
     uint32_t path, slots = live->slot_count, first = live->function_count;
@@ -330,34 +335,34 @@ hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *mo
 
     if (!hfn_os_is_open(live->file) || !hfn_copy_options(&m, sizeof m, module)) {
         return hfn_report_error(err, HOTFN_E_STATE, live->path, HOTFN_NO_OFFSET,
-                                "only who made a record adds modules to it");
+                                "only the creator of a record adds modules to it");
     }
     if (live->module_count >= live->layout.sections[HFN_SECTION_MODULES].elements) {
         return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                                 "the record has no room for more modules");
     }
-    status = add_text(live, m.path, &path, err);
+    status = append_text(live, m.path, &path, err);
     if (status != HOTFN_OK) {
         return status;
     }
     at = hfn_live_section(live, HFN_SECTION_MODULES) +
          (uint64_t)live->module_count * HFN_MODULE_BYTES;
-    put_module(at, &m, path);
+    write_module(at, &m, path);
     strings = live->string_bytes;
-    if (put_functions(live, source, m.function_count, &why) != HOTFN_OK) {
+    if (append_functions(live, source, m.function_count, &why) != HOTFN_OK) {
         live->string_bytes = strings;
         live->slot_count = slots;
         forget_texts(live);
         forget_reasons(live);
-        put_note(at, &m, &why);
+        mark_failed(at, &m, &why);
     }
     hfn_write_le32(at + HFN_MODULE_FIRST_FUNCTION, first);
     hfn_write_le32(at + HFN_MODULE_FUNCTIONS, live->function_count - first);
     hfn_write_le32(at + HFN_MODULE_FIRST_SLOT, slots);
     hfn_write_le32(at + HFN_MODULE_SLOTS, live->slot_count - slots);
     *index = live->module_count++;
-    publish(live);
-    hfn_live_make_ready(live);
+    publish_counts(live);
+    hfn_live_allocate_first_histograms(live);
     return HOTFN_OK;
 }
 
@@ -368,15 +373,11 @@ static void copy_function(void *user, uint32_t index, hotfn_record_function *out
     *out = functions[index];
 }
 
-hotfn_status hotfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
-                                   const hotfn_record_function *functions, uint32_t *index,
-                                   hotfn_error *err)
+hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *module,
+                                 const hotfn_record_function *functions, uint32_t *index,
+                                 hotfn_error *err)
 {
-    if (!live || !module || !index || (!functions && module->function_count > 0)) {
-        return hfn_report_null(err, __func__);
-    }
-
     hfn_function_source source = { copy_function, (void *)(uintptr_t)functions };
 
-    return hfn_live_add_module(live, module, &source, index, err);
+    return hfn_live_add_module_from(live, module, &source, index, err);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget's part of the live record: a header with the changes that the launcher made, and a word
- * for each function. */
+/* The budget's sections of the live record: a header with the changes of level, and a word per
+ * function. */
 #include "live/live.h"
 
 _Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,
-               "the sizes that records hold");
+               "the sizes in records");
 
-hfn_budget_header *hfn_live_budget(const hotfn_live *live)
+hfn_budget_header *hfn_live_get_budget(const hfn_live *live)
 {
     return live->layout.sections[HFN_SECTION_BUDGET].type
                ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET)
                : NULL;
 }
 
-void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
+void hfn_live_write_budget_header(hfn_live *live, const hfn_live_options *o)
 {
-    hfn_budget_header *h = hfn_live_budget(live);
+    hfn_budget_header *h = hfn_live_get_budget(live);
 
     if (!h) {
         return;
@@ -24,25 +24,25 @@ void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *o)
     h->change_capacity = HFN_BUDGET_CHANGES;
 }
 
-uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function)
+uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function)
 {
     return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
 }
 
-uint32_t *hfn_live_means(const hotfn_live *live)
+uint32_t *hfn_live_means(const hfn_live *live)
 {
     return live->layout.sections[HFN_SECTION_BUDGET_MEANS].type
                ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET_MEANS)
                : NULL;
 }
 
-static uint8_t *time_state(const hotfn_live *live, uint32_t row, hfn_time_memory *memory)
+static uint8_t *time_state(const hfn_live *live, uint32_t row, hfn_time_memory *memory)
 {
     hfn_live_time_memory(live, memory);
     return live->rows + (uint64_t)row * live->layout.row_bytes + memory->thread_at;
 }
 
-uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
+uint32_t *hfn_live_skip(const hfn_live *live, uint32_t row, uint32_t slot)
 {
     hfn_time_memory memory;
     uint8_t *state = time_state(live, row, &memory);
@@ -50,7 +50,7 @@ uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot)
     return (uint32_t *)(void *)(state + memory.skips_at) + slot;
 }
 
-hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
+hfn_time_gap *hfn_live_gap(const hfn_live *live, uint32_t row, uint32_t slot)
 {
     hfn_time_memory memory;
     uint8_t *state = time_state(live, row, &memory);
@@ -58,7 +58,7 @@ hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot)
     return (hfn_time_gap *)(void *)(state + memory.gaps_at) + slot;
 }
 
-bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends)
+bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends)
 {
     uint64_t at = live->layout.sections[HFN_SECTION_TIME_ROWS].offset +
                   (uint64_t)row * live->layout.row_bytes;
@@ -73,7 +73,7 @@ bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, 
     return true;
 }
 
-bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
+bool hfn_live_is_timed(const hfn_live *live, uint32_t function)
 {
     const uint8_t *states = hfn_live_section(live, HFN_SECTION_TIMING_STATES);
 
@@ -81,11 +81,11 @@ bool hfn_live_is_timed(const hotfn_live *live, uint32_t function)
            HOTFN_TIMING_COUNT_ONLY;
 }
 
-void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change)
+void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change)
 {
-    hfn_budget_header *h = hfn_live_budget(live);
+    hfn_budget_header *h = hfn_live_get_budget(live);
     hfn_budget_change *changes = (hfn_budget_change *)(h + 1);
-    uint8_t *state = hfn_live_budget_state(live, change->function);
+    uint8_t *state = hfn_live_get_budget_state(live, change->function);
     uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
 
     word |= change->to | (change->to == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_LOWER_BOUND : 0);
@@ -96,7 +96,8 @@ void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change)
     if (h->change_count < h->change_capacity) {
         changes[h->change_count] = *change;
     }
-    /* last: who sees the count sees the change */
+    /* Stored last: a reader that sees the count sees the change.  Pairs with the load in
+     * records/budget.c. */
     __atomic_store_n(&h->change_count, h->change_count + 1, __ATOMIC_RELEASE);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers and section tables: written from a layout, and taken apart into one with every number
- * checked against the real size of the file.  Nothing behind the header is looked at here. */
+/* Header and section table: written from a layout, and read into one with every number checked
+ * against the real size of the file.  The sections themselves are not read here. */
 #include "live/layout.h"
 
 #include "base/crc32c.h"
@@ -8,8 +8,8 @@
 
 #include <inttypes.h>
 
-#define MOST_SECTIONS 64u
-#define MOST_ENTRY_BYTES 1024u
+#define MAX_SECTIONS 64u
+#define MAX_ENTRY_BYTES 1024u
 
 uint32_t hfn_section_element_bytes(uint32_t type)
 {
@@ -36,7 +36,7 @@ uint32_t hfn_section_critical(uint32_t type)
 
 /* ---- Writing. */
 
-static uint32_t section_count(const hfn_layout *layout)
+static uint32_t count_sections(const hfn_layout *layout)
 {
     uint32_t count = 0;
 
@@ -48,7 +48,7 @@ static uint32_t section_count(const hfn_layout *layout)
 
 uint32_t hfn_header_bytes(const hfn_layout *layout)
 {
-    return HFN_HEADER_BYTES + section_count(layout) * HFN_ENTRY_BYTES;
+    return HFN_HEADER_BYTES + count_sections(layout) * HFN_ENTRY_BYTES;
 }
 
 static void put_entry(uint8_t *at, const hfn_section *section)
@@ -62,14 +62,14 @@ static void put_entry(uint8_t *at, const hfn_section *section)
     hfn_write_le64(at + HFN_ENTRY_ELEMENTS, section->elements);
 }
 
-static uint32_t static_crc(const uint8_t *header, uint32_t table_bytes)
+static uint32_t compute_static_crc(const uint8_t *header, uint32_t table_bytes)
 {
     uint32_t crc = hfn_compute_crc32c(0, header, HFN_AT_STATIC_CRC);
     return hfn_compute_crc32c(crc, header + HFN_HEADER_BYTES, table_bytes);
 }
 
-void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
-                    uint64_t start_ns)
+void hfn_header_write(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
+                      uint64_t start_ns)
 {
     uint8_t *entry = header + HFN_HEADER_BYTES;
 
@@ -90,19 +90,19 @@ void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uui
             entry += HFN_ENTRY_BYTES;
         }
     }
-    hfn_write_le32(header + HFN_AT_SECTION_COUNT, section_count(layout));
+    hfn_write_le32(header + HFN_AT_SECTION_COUNT, count_sections(layout));
     hfn_write_le32(header + HFN_AT_STATIC_CRC,
-                   static_crc(header, section_count(layout) * HFN_ENTRY_BYTES));
+                   compute_static_crc(header, count_sections(layout) * HFN_ENTRY_BYTES));
 }
 
-static uint32_t mutable_crc(const uint8_t *header)
+static uint32_t compute_mutable_crc(const uint8_t *header)
 {
     return hfn_compute_crc32c(0, header + HFN_AT_STATE, HFN_AT_MUTABLE_CRC - HFN_AT_STATE);
 }
 
 void hfn_header_seal(uint8_t *header)
 {
-    hfn_write_le32(header + HFN_AT_MUTABLE_CRC, mutable_crc(header));
+    hfn_write_le32(header + HFN_AT_MUTABLE_CRC, compute_mutable_crc(header));
 }
 
 /* ---- Reading. */
@@ -115,7 +115,8 @@ static hotfn_status check_identity(hfn_span head, const char *path, hotfn_error 
     }
     if (head.size < HFN_HEADER_BYTES) {
         return hfn_report_error(err, HOTFN_E_FORMAT, path, head.size,
-                                "the record is cut: its header has %d bytes", HFN_HEADER_BYTES);
+                                "the record is truncated: its header has %d bytes",
+                                HFN_HEADER_BYTES);
     }
     if (hfn_read_le32(head.data + HFN_AT_ENDIAN) == HFN_SWAP32(HFN_RECORD_ENDIAN)) {
         return hfn_report_error(
@@ -148,8 +149,8 @@ static void get_entry(const uint8_t *at, hfn_section *out)
     out->elements = hfn_read_le64(at + HFN_ENTRY_ELEMENTS);
 }
 
-static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t where,
-                               const char *path, hotfn_error *err)
+static hotfn_status check_entry(hfn_layout *out, const hfn_section *s, uint64_t where,
+                                const char *path, hotfn_error *err)
 {
     uint32_t size = hfn_section_element_bytes(s->type);
 
@@ -157,13 +158,13 @@ static hotfn_status take_entry(hfn_layout *out, const hfn_section *s, uint64_t w
         return s->flags & HFN_SECTION_CRITICAL
                    ? hfn_report_error(
                          err, HOTFN_E_MISMATCH, path, where,
-                         "a newer hotfn wrote section %u, which this one must not ignore", s->type)
+                         "a newer hotfn wrote section %u, which this version must not ignore",
+                         s->type)
                    : HOTFN_OK;
     }
     if (out->sections[s->type].type != 0 || s->element_bytes != size ||
         (size && s->elements > s->bytes / size)) {
-        return hfn_report_error(err, HOTFN_E_FORMAT, path, where, "section %u makes no sense",
-                                s->type);
+        return hfn_report_error(err, HOTFN_E_FORMAT, path, where, "section %u is damaged", s->type);
     }
     out->sections[s->type] = *s;
     return HOTFN_OK;
@@ -176,7 +177,7 @@ static bool table_is_whole(hfn_span head, uint64_t *table_bytes)
 
     *table_bytes = (uint64_t)count * entry;
     return hfn_read_le32(head.data + HFN_AT_HEADER_BYTES) == HFN_HEADER_BYTES &&
-           entry >= HFN_ENTRY_BYTES && entry <= MOST_ENTRY_BYTES && count <= MOST_SECTIONS &&
+           entry >= HFN_ENTRY_BYTES && entry <= MAX_ENTRY_BYTES && count <= MAX_SECTIONS &&
            hfn_span_has(head, HFN_HEADER_BYTES, *table_bytes);
 }
 
@@ -184,12 +185,12 @@ static hotfn_status check_sums(hfn_span head, uint64_t table_bytes, const char *
                                hotfn_error *err)
 {
     if (hfn_read_le32(head.data + HFN_AT_STATIC_CRC) !=
-        static_crc(head.data, (uint32_t)table_bytes)) {
+        compute_static_crc(head.data, (uint32_t)table_bytes)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_STATIC_CRC,
                                 "the record's header is damaged (checksum)");
     }
     if (hfn_read_le32(head.data + HFN_AT_KIND) == HFN_KIND_FINISHED &&
-        hfn_read_le32(head.data + HFN_AT_MUTABLE_CRC) != mutable_crc(head.data)) {
+        hfn_read_le32(head.data + HFN_AT_MUTABLE_CRC) != compute_mutable_crc(head.data)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, path, HFN_AT_MUTABLE_CRC,
                                 "the record's header is damaged (second checksum)");
     }
@@ -205,7 +206,7 @@ static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_by
 
     for (uint64_t at = HFN_HEADER_BYTES; at < HFN_HEADER_BYTES + table_bytes; at += entry_bytes) {
         get_entry(head.data + at, &s);
-        status = take_entry(out, &s, at, path, err);
+        status = check_entry(out, &s, at, path, err);
         if (status != HOTFN_OK) {
             return status;
         }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The .hfr format: where everything stands.  docs/man/hotfn.hfr.5 says the same for people; numbers
- * here never change their meaning within a major version.  All words are little-endian.
+/* The layout of .hfr records; docs/man/hotfn.hfr.5 describes the same format for users.  A number
+ * keeps its meaning within a major version.  All words are little-endian.
  *
- *   header    HFN_HEADER_BYTES; the first half never changes, the second half does while live
- *   table     section_count x HFN_ENTRY_BYTES
- *   sections  anywhere behind, each inside the file
+ *   header    HFN_HEADER_BYTES; the first half is constant, the second half changes while live
+ *   table     HFN_AT_SECTION_COUNT entries of HFN_ENTRY_BYTES
+ *   sections  anywhere after the table, each inside the file
  *
- * A live record has all sections at their full capacity, and plain rows; a finished one holds only
- * what was used, and packed rows. */
-#ifndef HFN_RECORDS_LAYOUT_H
-#define HFN_RECORDS_LAYOUT_H
+ * A live record has all sections at full capacity, and plain rows.  A finished record has only the
+ * used parts, and packed rows. */
+#ifndef HFN_LIVE_LAYOUT_H
+#define HFN_LIVE_LAYOUT_H
 
 #include "base/byte_order.h"
 #include "base/compiler.h"
@@ -19,7 +19,6 @@
 #include "live/time_memory.h"
 
 #include <hotfn/lowlevel/budget.h>
-#include <hotfn/lowlevel/live.h>
 #include <hotfn/lowlevel/timing.h>
 #include <hotfn/record.h>
 #include <string.h>
@@ -29,25 +28,25 @@
 #define HFN_RECORD_MAJOR 1u
 #define HFN_RECORD_MINOR 0u
 
-enum { /* the header's first half: static */
+enum { /* header, first half: constant */
        HFN_AT_MAGIC = 0,
        HFN_AT_ENDIAN = 8,
        HFN_AT_MAJOR = 12,
        HFN_AT_MINOR = 16,
-       HFN_AT_HEADER_BYTES = 20, /* where the table begins                  */
-       HFN_AT_ENTRY_BYTES = 24,  /* from one table entry to the next        */
+       HFN_AT_HEADER_BYTES = 20, /* offset of the table                     */
+       HFN_AT_ENTRY_BYTES = 24,  /* distance of table entries               */
        HFN_AT_SECTION_COUNT = 28,
        HFN_AT_UUID = 32,        /* 16 bytes                                */
        HFN_AT_START_NS = 48,    /* u64                                     */
        HFN_AT_FILE_BYTES = 56,  /* u64                                     */
-       HFN_AT_ROW_BYTES = 64,   /* live: from one row to the next          */
+       HFN_AT_ROW_BYTES = 64,   /* live: distance of rows                  */
        HFN_AT_KIND = 68,        /* HFN_KIND_*                              */
        HFN_AT_STATIC_CRC = 124, /* over [0, 124) and the table             */
-       /* the second half: changes while live */
+       /* second half: changes while live */
        HFN_AT_STATE = 128, /* HOTFN_RECORD_*                          */
        HFN_AT_EXIT_CODE = 132,
        HFN_AT_PID = 136,
-       HFN_AT_MODULES = 140, /* modules in use ...                      */
+       HFN_AT_MODULES = 140, /* numbers in use                          */
        HFN_AT_FUNCTIONS = 144,
        HFN_AT_SLOTS = 148,
        HFN_AT_STRINGS = 152, /* u64 bytes                               */
@@ -68,39 +67,39 @@ enum { /* a table entry */
        HFN_ENTRY_BYTE_COUNT = 16, /* u64 */
        HFN_ENTRY_ELEMENT_BYTES = 24,
        HFN_ENTRY_CRC = 28,      /* CRC-32C of the section, if HFN_SECTION_HAS_CRC */
-       HFN_ENTRY_ELEMENTS = 32, /* u64: that it has room for                      */
+       HFN_ENTRY_ELEMENTS = 32, /* u64: capacity                                  */
        HFN_ENTRY_BYTES = 48,
 };
 
-#define HFN_SECTION_CRITICAL 1u /* who does not know its type must refuse the record */
+#define HFN_SECTION_CRITICAL 1u /* a reader that does not know its type refuses the record */
 #define HFN_SECTION_HAS_CRC 2u
 
 enum {
     HFN_SECTION_META = 1, /* key NUL value NUL ...                              */
     HFN_SECTION_MODULES,
     HFN_SECTION_REASONS,
-    HFN_SECTION_SLOTS, /* u32 a function, HOTFN_NO_SLOT if it has none       */
+    HFN_SECTION_SLOTS, /* u32 per function, HOTFN_NO_SLOT: none              */
     HFN_SECTION_STATES,
     HFN_SECTION_FUNCTIONS,
-    HFN_SECTION_STRINGS,     /* begins with an empty one, ends with two NULs       */
+    HFN_SECTION_STRINGS,     /* begins with an empty string, ends with two NULs    */
     HFN_SECTION_CELLS,       /* hfn_cell_header, then hfn_thread_cell ...      */
-    HFN_SECTION_ROWS,        /* u64 a slot; live only                              */
+    HFN_SECTION_ROWS,        /* u64 per slot; live only                            */
     HFN_SECTION_PACKED_ROWS, /* pack.h; finished only                              */
-    /* Timing, hotfn/timing.h: all of it optional, and never critical. */
+    /* Timing (time_memory.h): all optional, never critical. */
     HFN_SECTION_TIME_HEADER,   /* hfn_time_header                                */
-    HFN_SECTION_TIME_ROWS,     /* live only: row_bytes a thread: hfn_time_thread,
-                                  then a hfn_time_cell a slot at cells_at        */
+    HFN_SECTION_TIME_ROWS,     /* live only: row_bytes per thread: hfn_time_thread,
+                                  then an hfn_time_cell per slot at cells_at     */
     HFN_SECTION_PACKED_TIMES,  /* times.h; finished only                           */
     HFN_SECTION_HISTOGRAMS,    /* live: HFN_HISTOGRAM_BYTES each; finished: pack.h */
     HFN_SECTION_NODES,         /* hfn_time_node                                  */
-    HFN_SECTION_NODE_ALLOCS,   /* hotfn_alloc_cell a node                          */
+    HFN_SECTION_NODE_ALLOCS,   /* hotfn_alloc_cell per node                        */
     HFN_SECTION_SLOW_CALLS,    /* hfn_slow_call                                  */
-    HFN_SECTION_EVENTS,        /* live: event_capacity hfn_time_event a thread;
+    HFN_SECTION_EVENTS,        /* live: event_capacity hfn_time_event per thread;
                                   finished: times.h                                */
-    HFN_SECTION_TIMING_STATES, /* u32 a function: HFN_TIMING_WORD                  */
+    HFN_SECTION_TIMING_STATES, /* u32 per function: HFN_TIMING_WORD                */
     HFN_SECTION_BUDGET,        /* hfn_budget_header, then hfn_budget_change ...  */
-    HFN_SECTION_BUDGET_STATES, /* u32 a function: HOTFN_BUDGET_*                   */
-    HFN_SECTION_BUDGET_MEANS,  /* live only, timed: u32 a slot, one call in so many is timed */
+    HFN_SECTION_BUDGET_STATES, /* u32 per function: HOTFN_BUDGET_*                 */
+    HFN_SECTION_BUDGET_MEANS,  /* live only, timed: u32 per slot, mean sampling interval */
     HFN_SECTION_TYPES,
 };
 
@@ -119,7 +118,7 @@ enum { /* a module */
        HFN_MODULE_INODE = 80,     /* u64 */
        HFN_MODULE_PATH = 88,      /* string */
        HFN_MODULE_STAMP = 96,     /* u64 */
-       HFN_MODULE_NOTE = 256,     /* text, NUL-terminated */
+       HFN_MODULE_NOTE = 256,     /* text with NUL         */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,
 };
@@ -127,7 +126,7 @@ enum { /* a module */
 enum {                          /* a function; strings are u32 offsets into the strings section */
        HFN_FUNCTION_RVA = 0,    /* u64 */
        HFN_FUNCTION_SIZE = 8,   /* u64 */
-       HFN_FUNCTION_NAME = 16,  /* its other names follow, then an empty one */
+       HFN_FUNCTION_NAME = 16,  /* other names follow, then an empty one */
        HFN_FUNCTION_NAMES = 20, /* count */
        HFN_FUNCTION_FLAGS = 24,
        HFN_FUNCTION_STRATEGY = 28, /* string */
@@ -140,31 +139,31 @@ enum {                     /* a state */
        HFN_STATE_BYTES = 8,
 };
 
-enum { /* a reason, by its number */
+enum { /* a reason; its index is its number */
        HFN_REASON_NAME = 0,
        HFN_REASON_TEXT = 4,
        HFN_REASON_BYTES = 8,
        HFN_REASON_CAPACITY = 256,
 };
 
-/* A text about the run: what a repair of the record lost. */
+/* Key of the meta section: what a repair of the record lost. */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
-/* A histogram in live memory: a u64 a bucket. */
+/* A histogram in live memory: a u64 per bucket. */
 #define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))
 
-/* Changes of levels that a record keeps. */
+/* Capacity for changes of level. */
 #define HFN_BUDGET_CHANGES 8192u
 
-/* How a function was timed: HOTFN_TIMING_FULL ..., and the number of the reason if not in full. */
+/* How a function was timed (HOTFN_TIMING_FULL ...), and the number of the reason if not in full. */
 #define HFN_TIMING_WORD(mode, reason) ((uint32_t)(mode) | (uint32_t)(reason) << 8)
 
 #define HFN_STATE_OF(word) ((word)&0xffu)
 #define HFN_REASON_OF(word) ((word) >> 8)
 #define HFN_STATE_AND_REASON(state, reason) ((uint32_t)(state) | (uint32_t)(reason) << 8)
 
-/* The part of a budget's section that is used. */
+/* Used bytes of a budget section. */
 uint64_t hfn_budget_used_bytes(const uint8_t *section, uint64_t byte_count);
 
 typedef struct hfn_section {
@@ -174,7 +173,7 @@ typedef struct hfn_section {
     uint64_t elements;
 } hfn_section;
 
-/* What a table says, by type; bytes 0 where there is none. */
+/* A decoded table, by section type; type is 0 where there is no section. */
 typedef struct hfn_layout {
     uint32_t kind;
     uint32_t row_bytes;
@@ -186,21 +185,25 @@ typedef struct hfn_layout {
 
 /* The element size that this version writes and expects (0: bytes). */
 uint32_t hfn_section_element_bytes(uint32_t type);
-/* HFN_SECTION_CRITICAL, or 0: readers that do not know it pass over it. */
+/* HFN_SECTION_CRITICAL, or 0 if readers that do not know the type ignore it. */
 uint32_t hfn_section_critical(uint32_t type);
 
-/* Write the static half and the table; the CRC last.  header has room for
- * hfn_header_bytes(section count). */
-void hfn_header_put(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
-                    uint64_t start_ns);
+/* Write the constant half and the table, then their CRC.  header has hfn_header_bytes(layout)
+ * bytes. */
+void hfn_header_write(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],
+                      uint64_t start_ns);
 uint32_t hfn_header_bytes(const hfn_layout *layout);
-/* CRC of the second half, into its place. */
+/* Store the CRC of the second half. */
 void hfn_header_seal(uint8_t *header);
 
 /*
- * Check and take apart a header with its table (head: the file's first bytes, at most the whole file).
- * file_bytes is the file's real size.  tolerant: checksums and sizes may be wrong, for a repair.
- * HOTFN_E_FORMAT with the offset, HOTFN_E_MISMATCH (another version or byte order).
+ * Check and decode a header with its table.
+ *
+ * head        the first bytes of the file.
+ * file_bytes  real size of the file.
+ * tolerant    accept wrong checksums and sizes, for a repair.
+ *
+ * HOTFN_OK, HOTFN_E_FORMAT with the offset, HOTFN_E_MISMATCH (another version or byte order).
  */
 hotfn_status hfn_header_read(hfn_layout *out, hfn_span head, uint64_t file_bytes, bool tolerant,
                              const char *path, hotfn_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A live record's life: made by a parent or a session, joined by a target, closed.  What is put into
- * it stands in live_append.c and live_state.c. */
+/* Create, join and close a live record; append.c and state.c fill it.  live.h describes the life
+ * cycle. */
 #include "live/live.h"
 
 #include "base/status.h"
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#define HEAD_BYTES 2048u /* more than header and table of a live record */
+#define HEAD_BYTES 2048u /* at least header and table of a live record */
 
 /* ---- Words that two processes share. */
 
@@ -32,9 +32,9 @@ void hfn_shared_put64(uint8_t *at, uint64_t value)
     __atomic_store_n((uint64_t *)(void *)at, value, __ATOMIC_RELEASE);
 }
 
-/* ---- Places. */
+/* ---- Sections. */
 
-uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type)
+uint8_t *hfn_live_section(const hfn_live *live, uint32_t type)
 {
     const hfn_section *s = live->layout.sections;
     uint64_t tail = s[HFN_SECTION_FUNCTIONS].offset;
@@ -46,27 +46,27 @@ uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type)
                                   : live->base + s[type].offset;
 }
 
-uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type)
+uint64_t hfn_live_section_bytes(const hfn_live *live, uint32_t type)
 {
     return live->layout.sections[type].bytes;
 }
 
-hfn_cell_header *hfn_live_cell_header(const hotfn_live *live)
+hfn_cell_header *hfn_live_cell_header(const hfn_live *live)
 {
     return (hfn_cell_header *)(void *)hfn_live_section(live, HFN_SECTION_CELLS);
 }
 
-hfn_thread_cell *hfn_live_cells(const hotfn_live *live)
+hfn_thread_cell *hfn_live_cells(const hfn_live *live)
 {
     return (hfn_thread_cell *)(void *)(hfn_live_cell_header(live) + 1);
 }
 
-uint32_t hfn_live_slot_capacity(const hotfn_live *live)
+uint32_t hfn_live_slot_capacity(const hfn_live *live)
 {
     return (uint32_t)live->layout.sections[HFN_SECTION_ROWS].elements;
 }
 
-uint32_t hfn_live_rows_used(const hotfn_live *live)
+uint32_t hfn_live_rows_used(const hfn_live *live)
 {
     uint32_t capacity = (uint32_t)live->layout.sections[HFN_SECTION_CELLS].elements;
     uint32_t used = __atomic_load_n(&hfn_live_cell_header(live)->cells_used, __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ uint32_t hfn_live_rows_used(const hotfn_live *live)
     return used < capacity ? used : capacity;
 }
 
-uint32_t hfn_live_slots_used(const hotfn_live *live)
+uint32_t hfn_live_slots_used(const hfn_live *live)
 {
     uint32_t capacity = hfn_live_slot_capacity(live);
     uint32_t used = hfn_shared_get32(live->base + HFN_AT_SLOTS);
@@ -82,13 +82,14 @@ uint32_t hfn_live_slots_used(const hotfn_live *live)
     return used < capacity ? used : capacity;
 }
 
-/* ---- Making. */
+/* ---- Creating. */
 
 typedef struct meta_text {
     const char *key, *value;
 } meta_text;
 
-static uint64_t put_meta(uint8_t *out, const meta_text *texts, size_t count)
+/* Write key NUL value NUL ... unless out is NULL; returns the number of bytes. */
+static uint64_t write_meta(uint8_t *out, const meta_text *texts, size_t count)
 {
     uint64_t bytes = 0;
 
@@ -118,24 +119,23 @@ static void make_uuid(uint8_t out[16])
     out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
 }
 
-static void put_first_words(hotfn_live *live, const meta_text *texts, size_t count)
+static void write_header(hfn_live *live, const meta_text *texts, size_t count)
 {
     uint8_t uuid[16];
 
     make_uuid(uuid);
-    put_meta(hfn_live_section(live, HFN_SECTION_META), texts, count);
-    live->string_bytes = 2; /* "", and the empty list of names */
+    write_meta(hfn_live_section(live, HFN_SECTION_META), texts, count);
+    live->string_bytes = 2; /* the empty string and the empty list of names */
     hfn_write_le64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_write_le32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
     hfn_write_le32(live->base + HFN_AT_PID, hfn_os_get_process_id());
-    /* what records themselves say of functions; callers may word it otherwise */
-    hotfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
-    hotfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded",
-                          "its module never came into the process");
-    hfn_header_put(live->base, &live->layout, uuid, hfn_os_wall_ns());
+    /* reasons that the record gives itself; callers may replace their texts */
+    hfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
+    hfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded", "its module was never loaded");
+    hfn_header_write(live->base, &live->layout, uuid, hfn_os_wall_ns());
 }
 
-static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_error *err)
+static hotfn_status create_record(hfn_live *live, const hfn_live_options *o, hotfn_error *err)
 {
     char tool[64];
     const meta_text texts[] = {
@@ -146,7 +146,8 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
     hotfn_status status;
 
     snprintf(tool, sizeof tool, "hotfn %s", hotfn_get_version());
-    status = hfn_live_place(&live->layout, o, put_meta(NULL, texts, HFN_COUNT_OF(texts)), err);
+    status =
+        hfn_live_choose_layout(&live->layout, o, write_meta(NULL, texts, HFN_COUNT_OF(texts)), err);
     if (status == HOTFN_OK && o->durable_path) {
         size_t bytes = strlen(o->durable_path) + 1;
 
@@ -156,30 +157,31 @@ static hotfn_status make(hotfn_live *live, const hotfn_live_options *o, hotfn_er
             return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
         }
         memcpy(live->path, o->durable_path, bytes);
-        status = hfn_live_make_durable(live, err);
+        status = hfn_live_create_file(live, err);
     } else if (status == HOTFN_OK) {
-        status = hfn_live_make_memory(live, err);
+        status = hfn_live_create_memory(live, err);
     }
     if (status == HOTFN_OK) {
         status = hfn_live_map(live, live->file, live->path, err);
     }
     if (status == HOTFN_OK) {
-        status = hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_there, err);
+        status =
+            hfn_live_allocate(live, HFN_SECTION_STRINGS, 2, &live->string_bytes_allocated, err);
     }
     if (status == HOTFN_OK) {
-        put_first_words(live, texts, HFN_COUNT_OF(texts));
-        hfn_live_begin_times(live, o);
-        hfn_live_begin_budget(live, o);
+        write_header(live, texts, HFN_COUNT_OF(texts));
+        hfn_live_write_time_header(live, o);
+        hfn_live_write_budget_header(live, o);
     } else if (live->is_durable && hfn_os_is_open(live->file)) {
         hfn_os_remove_file(live->path);
     }
     return status;
 }
 
-static hotfn_live *new_live(const hotfn_env *env)
+static hfn_live *allocate_live(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_live *live = hfn_allocate_zeroed(&filled, sizeof *live);
+    hfn_live *live = hfn_allocate_zeroed(&filled, sizeof *live);
 
     if (live) {
         live->env = filled;
@@ -188,33 +190,25 @@ static hotfn_live *new_live(const hotfn_env *env)
     return live;
 }
 
-hotfn_status hotfn_live_create(hotfn_live **out, const hotfn_live_options *options,
-                               const hotfn_env *env, hotfn_error *err)
+hotfn_status hfn_live_create(hfn_live **out, const hfn_live_options *options, const hotfn_env *env,
+                             hotfn_error *err)
 {
-    if (!out) {
-        return hfn_report_null(err, __func__);
-    }
-
-    hotfn_live_options o;
+    hfn_live_options o = options ? *options : (hfn_live_options){ 0 };
     hotfn_status status;
-    hotfn_live *live;
+    hfn_live *live;
 
-    if (!hfn_copy_options(&o, sizeof o, options) || o.flags != 0) {
-        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "unknown record option");
-    }
     if (o.timing && !HFN_CAN_TIME) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                                "calls cannot be timed on this CPU yet: count them (--mode count)");
+                                "calls cannot be timed on this CPU: count them (--mode count)");
     }
-    live = new_live(env);
+    live = allocate_live(env);
     if (!live) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                                 "no memory for a record");
     }
-    status = make(live, &o, err);
+    status = create_record(live, &o, err);
     if (status != HOTFN_OK) {
-        hotfn_live_close(live);
+        hfn_live_close(live);
         return status;
     }
     *out = live;
@@ -228,17 +222,18 @@ static hotfn_status refuse_layout(uint32_t kind, const uint8_t *head, const char
                                   hotfn_error *err)
 {
     if (kind != HFN_KIND_LIVE) {
-        return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET, "this is not a live record");
+        return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+                                "this is not a live record");
     }
-    return hfn_report_error(err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
-                    "the live record (format version %u.%u) has another layout than this hotfn "
-                    "(format version %u.%u) gives it: use the agent of the same hotfn",
-                    hfn_read_le32(head + HFN_AT_MAJOR), hfn_read_le32(head + HFN_AT_MINOR),
-                    HFN_RECORD_MAJOR, HFN_RECORD_MINOR);
+    return hfn_report_error(
+        err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
+        "the live record (format version %u.%u) has another layout than this hotfn "
+        "(format version %u.%u) gives it: use the agent of the same hotfn",
+        hfn_read_le32(head + HFN_AT_MAJOR), hfn_read_le32(head + HFN_AT_MINOR), HFN_RECORD_MAJOR,
+        HFN_RECORD_MINOR);
 }
 
-static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *path,
-                              hotfn_error *err)
+static hotfn_status join_file(hfn_live *live, hfn_os_file file, const char *path, hotfn_error *err)
 {
     uint8_t head[HEAD_BYTES];
     hfn_os_file_info info;
@@ -258,20 +253,19 @@ static hotfn_status join_file(hotfn_live *live, hfn_os_file file, const char *pa
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!hfn_live_placed_alike(&live->layout)) {
+    if (!hfn_live_is_own_layout(&live->layout)) {
         return refuse_layout(live->layout.kind, head, path, err);
     }
     return hfn_live_map(live, file, path, err);
 }
 
-hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env *env,
-                             hotfn_error *err)
+hotfn_status hfn_live_join(hfn_live **out, const char *path, const hotfn_env *env, hotfn_error *err)
 {
     if (!out || !path) {
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_live *live;
+    hfn_live *live;
     hotfn_status status;
     hfn_os_file file;
     hfn_os_error error = hfn_os_open_file(&file, path, HFN_OS_READ | HFN_OS_WRITE);
@@ -280,19 +274,19 @@ hotfn_status hotfn_live_join(hotfn_live **out, const char *path, const hotfn_env
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be opened: %s",
                                 hfn_os_get_error_text(error));
     }
-    live = new_live(env);
+    live = allocate_live(env);
     status = live ? join_file(live, file, path, err)
                   : hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     hfn_os_close_file(file);
     if (status != HOTFN_OK) {
-        hotfn_live_close(live);
+        hfn_live_close(live);
         return status;
     }
     *out = live;
     return HOTFN_OK;
 }
 
-void hotfn_live_close(hotfn_live *live)
+void hfn_live_close(hfn_live *live)
 {
     hotfn_env env;
 
@@ -310,7 +304,7 @@ void hotfn_live_close(hotfn_live *live)
     hfn_free_memory(&env, live, sizeof *live);
 }
 
-int32_t hotfn_live_fd(const hotfn_live *live)
+int32_t hfn_live_get_fd(const hfn_live *live)
 {
     if (!live) {
         return -1;
@@ -318,7 +312,7 @@ int32_t hotfn_live_fd(const hotfn_live *live)
     return (int32_t)live->file.handle;
 }
 
-hfn_row_memory hfn_live_get_rows(const hotfn_live *live)
+hfn_row_memory hfn_live_get_rows(const hfn_live *live)
 {
     return (hfn_row_memory){
         .thread_capacity = (uint32_t)(live->rows_bytes / live->layout.row_bytes),
@@ -330,16 +324,13 @@ hfn_row_memory hfn_live_get_rows(const hotfn_live *live)
     };
 }
 
-hfn_row_memory hfn_live_activate_rows(hotfn_live *live)
+hfn_row_memory hfn_live_activate_rows(hfn_live *live)
 {
-    live->was_counted_in = true;
+    live->rows_were_active = true;
     return hfn_live_get_rows(live);
 }
 
-void hotfn_live_set_pid(hotfn_live *live, uint32_t pid)
+void hfn_live_set_pid(hfn_live *live, uint32_t pid)
 {
-    if (!live) {
-        return;
-    }
     hfn_shared_put32(live->base + HFN_AT_PID, pid);
 }

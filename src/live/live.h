@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/* The live record from inside: one shared mapping.  Who made it trusts its own counts; what stands in
- * the mapping may have been changed by a target gone wild, and is only read with bounds. */
-#ifndef HFN_RECORDS_LIVE_H
-#define HFN_RECORDS_LIVE_H
+/* The live record: shared memory with the modules, functions and counts of a running target.
+ *
+ * Life cycle.  `state` is the word HFN_AT_STATE of its header.
+ *
+ *     hfn_live_create        state LIVE.  The creator owns the file: it alone appends modules,
+ * names |                  reasons, takes snapshots and writes the finished record (fd >= 0).
+ *     hfn_live_join          The target maps the same file by path.  It changes flags and states of
+ * what |                  was appended (hfn_live_set_module, hfn_live_set_function); fd is -1.
+ *     hfn_live_activate_rows Counters use the rows: from now on a thread may write to a row at any
+ * time, |                  so used rows stay mapped for good. hfn_live_finish        The creator
+ * writes a finished record; its state is FINISHED, or KILLED if the |                  target was
+ * killed.  The counts are whole in both cases, because the memory |                  outlives the
+ * target.  A durable file that was never finished is BROKEN. hfn_live_close         Unmap.  A
+ * durable file keeps the state LIVE.
+ *
+ * Two processes share the words that hfn_shared_put32 and hfn_shared_put64 store.  The stores
+ * release, the loads of hfn_shared_get32 and hfn_shared_get64 acquire:
+ * - publish (append.c) stores the module count last; hfn_live_get_module_count loads it first.  A
+ * reader that sees a module sees its functions, names and slots.
+ * - A row's owner word and the number of cells have pairs of their own (counters/thread_row.c).
+ * - hfn_live_add_change stores the number of changes last; the reader of a record loads it first.
+ *
+ * The creator keeps its own counts in struct hfn_live and trusts only these.  The target may have
+ * overwritten whatever is in the mapping, so it is read with bounds. */
+#ifndef HFN_LIVE_LIVE_H
+#define HFN_LIVE_LIVE_H
 
 #include "base/function_source.h"
 #include "base/memory.h"
@@ -11,117 +33,197 @@
 #include "live/time_row.h"
 #include "os/files.h"
 
+typedef struct hfn_live hfn_live;
+
+/* A field left 0 means the default in brackets. */
+typedef struct hfn_live_options {
+    const char *durable_path; /* create the record in this file [shared memory]             */
+    const char *command;
+    const char *directory;
+    uint32_t slot_capacity;      /* functions that can be counted [65536]                   */
+    uint32_t thread_capacity;    /* rows [4096 within 16 GiB of addresses; durable: within
+                                    64 MiB of disk]                                         */
+    uint32_t function_capacity;  /* functions that can be listed [slot_capacity * 2]        */
+    uint32_t module_capacity;    /* [1024] */
+    uint64_t string_bytes;       /* room for names [256 MiB, sparse]                        */
+    uint32_t timing;             /* HOTFN_TIMING_* [0: calls are not timed]                 */
+    uint32_t sample_mean;        /* HOTFN_TIMING_SAMPLED */
+    uint64_t slow_ns;            /* HOTFN_TIMING_SLOW    */
+    uint32_t node_capacity;      /* nodes of call trees [2^20, sparse; durable: 2^16]       */
+    uint32_t histogram_capacity; /* one per function and thread [2^14, sparse; durable: 2^11] */
+    uint32_t slow_capacity;      /* slow calls kept [4096]                                  */
+    uint32_t event_capacity;     /* events kept per thread, a power of two [2^16]           */
+    uint32_t budget_ppm;         /* limit for the cost of hooks [0: no budget]              */
+} hfn_live_options;
+
+/* ---- Calls for both ends. */
+
+/* Create a live record.  HOTFN_OK, HOTFN_E_IO (the disk is full, the folder is not writable, or
+ * another run writes the durable file), HOTFN_E_NO_MEMORY, HOTFN_E_LIMIT (a capacity),
+ * HOTFN_E_UNSUPPORTED (timing on this CPU), HOTFN_E_DENIED (the memory cannot be sealed). */
+hotfn_status hfn_live_create(hfn_live **out, const hfn_live_options *options, const hotfn_env *env,
+                             hotfn_error *err);
+/* Join a live record of another process; path may be /proc/PID/fd/N.  The file is mapped and closed
+ * again. Calls nothing of libc that allocates.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT,
+ * HOTFN_E_MISMATCH (another version, or not live), HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_live_join(hfn_live **out, const char *path, const hotfn_env *env,
+                           hotfn_error *err);
+/* NULL is fine. */
+void hfn_live_close(hfn_live *live);
+/* The descriptor of the memory or the file, owned by live; -1 if joined. */
+int32_t hfn_live_get_fd(const hfn_live *live);
+
+/* Append a module with module->function_count functions.  Functions in state HOOKED or WAITING get
+ * the next slots, in order; those that find no slot are refused ("no-slots").  If functions or
+ * names do not fit, the module is listed without functions, FAILED, with a note.  *index is its
+ * number.  HOTFN_OK, HOTFN_E_LIMIT (no room for the module itself), HOTFN_E_STATE (not the
+ * creator), HOTFN_E_IO (durable: the disk is full). */
+hotfn_status hfn_live_add_module_from(hfn_live *live, const hotfn_record_module *module,
+                                      const hfn_function_source *source, uint32_t *index,
+                                      hotfn_error *err);
+/* The same, of an array that is borrowed. */
+hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *module,
+                                 const hotfn_record_function *functions, uint32_t *index,
+                                 hotfn_error *err);
+/* Replace the flags of a module; also its load_base if not 0, and its note if not NULL (cut at 255
+ * bytes). Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
+hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,
+                                 uint64_t load_base, const char *note);
+/* Set the state of a function, the number of its reason, and the offset of the reason from the
+ * entry.  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (reason above 255). */
+hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t function_index,
+                                   uint32_t state, uint32_t reason, uint32_t reason_offset);
+/* Store name and text of a reason's number, so that the record explains itself.  HOTFN_OK,
+ * HOTFN_E_STATE (not the creator), HOTFN_E_LIMIT (reason 0 or above 255, or no room for names),
+ * HOTFN_E_IO. */
+hotfn_status hfn_live_set_reason(hfn_live *live, uint32_t reason, const char *name,
+                                 const char *text);
+/* Set the pid of the target. */
+void hfn_live_set_pid(hfn_live *live, uint32_t pid);
+
+/* slots[i] is the slot of the module's function i, a view; NULL if there is no such module. */
+const uint32_t *hfn_live_get_slots(const hfn_live *live, uint32_t module);
+/* A view; NULL if there is no such function. */
+const char *hfn_live_get_function_name(const hfn_live *live, uint32_t module,
+                                       uint32_t function_index);
+uint32_t hfn_live_get_module_count(const hfn_live *live);
+/* The texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_OPTION (out->size). */
+hotfn_status hfn_live_get_module(const hfn_live *live, uint32_t module, hotfn_record_module *out);
+/* Find the function that counts in a slot, without its calls. */
+bool hfn_live_find_slot(const hfn_live *live, uint32_t slot, hotfn_record_function *out);
+
+/* The rows, for reading. */
+hfn_row_memory hfn_live_get_rows(const hfn_live *live);
+/* The rows, for hfn_counters_create_in. */
+hfn_row_memory hfn_live_activate_rows(hfn_live *live);
+/* Memory of times for the counters; false if the record is not timed. */
+bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out);
+hfn_time_header *hfn_live_time_header(const hfn_live *live); /* NULL: not timed */
+/* Map the memory that the first timed calls touch, so that they do not fault. */
+void hfn_live_map_first_histograms(const hfn_live *live);
+/* Measure the clock's frequency again, over the whole run. */
+void hfn_live_measure_clock(hfn_live *live);
+bool hfn_live_is_timed(const hfn_live *live, uint32_t function);
+
+/* ---- Budget.  Only the launcher writes it. */
+
+hfn_budget_header *hfn_live_get_budget(const hfn_live *live);                /* NULL: no budget */
+uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function); /* its u32       */
+/* By slot; NULL if nothing is timed or there is no budget. */
+uint32_t *hfn_live_means(const hfn_live *live);
+/* The number of calls that the thread of a row still skips before it times one. */
+uint32_t *hfn_live_skip(const hfn_live *live, uint32_t row, uint32_t slot);
+hfn_time_gap *hfn_live_gap(const hfn_live *live, uint32_t row, uint32_t slot);
+/* Ticks that the entries and exits of a row's timed calls took, and their number; false if the row
+ * cannot be read.  Reads the file, because reading the mapping would allocate pages for its holes.
+ */
+bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends);
+/* Append a change and update the state of its function. */
+void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change);
+
+/* ---- Inside: the mapping and its sections. */
+
 #define HFN_KNOWN_TEXTS 16u
 
-/* A text that came often: by address first. */
+/* A text that was stored already, found by its address before its characters are compared. */
 typedef struct hfn_known_text {
     const char *text;
-    uint32_t value;
+    uint32_t value; /* offset of the string, or number of the reason */
 } hfn_known_text;
 
-struct hotfn_live {
+struct hfn_live {
     hotfn_env env;
-    hfn_os_file file; /* HFN_OS_NO_FILE: joined                                */
+    hfn_os_file file; /* HFN_OS_NO_FILE: joined                                             */
     bool is_durable;
-    bool was_counted_in; /* rows were given to counters: threads may know them  */
-    bool keeps_times;    /* and one may still be writing times: process.c               */
-    char *path;          /* of the durable file, or NULL                        */
-    uint8_t *base;       /* header to cells        */
+    bool rows_were_active; /* counters used the rows: threads may still write to them            */
+    bool keeps_times;      /* a thread may still write times: the pools stay mapped              */
+    char *path;            /* of the durable file, or NULL                                       */
+    uint8_t *base;         /* header to cells    */
     uint8_t *rows;
-    uint8_t *tail; /* functions and names    */
+    uint8_t *tail; /* functions and names */
     uint64_t base_bytes, tail_bytes;
-    uint64_t rows_bytes; /* fewer rows than there are if addresses are scarce */
+    uint64_t rows_bytes; /* mapped; less than the section where address space is scarce */
     hfn_layout layout;
-    /* the maker's */
+    /* of the creator */
     hfn_clock clock; /* kind 0: not timed */
     uint32_t module_count, function_count, slot_count;
     uint64_t string_bytes;
-    uint64_t function_bytes_there, string_bytes_there; /* durable: allocated on disk */
+    uint64_t function_bytes_allocated, string_bytes_allocated; /* durable: on disk */
     hfn_known_text strategies[HFN_KNOWN_TEXTS];
     hfn_known_text reasons[HFN_KNOWN_TEXTS];
     uint32_t next_strategy, next_reason;
 };
 
-uint8_t *hfn_live_section(const hotfn_live *live, uint32_t type);
-uint64_t hfn_live_section_bytes(const hotfn_live *live, uint32_t type);
-hfn_cell_header *hfn_live_cell_header(const hotfn_live *live);
-hfn_thread_cell *hfn_live_cells(const hotfn_live *live);
-uint32_t hfn_live_slot_capacity(const hotfn_live *live);
-uint32_t hfn_live_rows_used(const hotfn_live *live); /* as the target says, within capacity */
-uint32_t hfn_live_slots_used(const hotfn_live *live);
-/* The rows, for reading. */
-hfn_row_memory hfn_live_get_rows(const hotfn_live *live);
-/* The rows, for hfn_counters_create_in.  They stay mapped until the live record is closed; used rows
- * are then emptied and stay mapped for good, because a thread may still run a stub. */
-hfn_row_memory hfn_live_activate_rows(hotfn_live *live);
-
-/* Words that two processes share. */
+/* Words that two processes share; the header of this file names the pairs. */
 uint32_t hfn_shared_get32(const uint8_t *at);
 uint64_t hfn_shared_get64(const uint8_t *at);
 void hfn_shared_put32(uint8_t *at, uint32_t value);
 void hfn_shared_put64(uint8_t *at, uint64_t value);
 
-/* The module's entry, and its functions' range within capacity; false past the end. */
-bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
-                     uint32_t *count);
-/* The function that counts in this slot, without its calls; false: none. */
-bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out);
-/* The text at offset of the strings section, "" if it does not end inside. */
-const char *hfn_live_text(const hotfn_live *live, uint64_t offset);
+uint8_t *hfn_live_section(const hfn_live *live, uint32_t type);
+uint64_t hfn_live_section_bytes(const hfn_live *live, uint32_t type);
+hfn_cell_header *hfn_live_cell_header(const hfn_live *live);
+hfn_thread_cell *hfn_live_cells(const hfn_live *live);
+uint32_t hfn_live_slot_capacity(const hfn_live *live);
+uint32_t hfn_live_rows_used(const hfn_live *live);  /* bounded by the capacity */
+uint32_t hfn_live_slots_used(const hfn_live *live); /* bounded by the capacity */
+/* The entry of a module and the range of its functions, within capacity; false if there is none. */
+bool hfn_live_find_module(const hfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
+                          uint32_t *count);
+/* The string at an offset; "" if it does not end inside the section. */
+const char *hfn_live_text(const hfn_live *live, uint64_t offset);
 
-/* append.c */
-/* hotfn_live_add_module, of module->function_count functions of a source. */
-hotfn_status hfn_live_add_module(hotfn_live *live, const hotfn_record_module *module,
-                                 const hfn_function_source *source, uint32_t *index,
-                                 hotfn_error *err);
-
-/* live_time.c: what timing adds to a live record. */
+/* times.c: what timing adds to a live record. */
 typedef struct hfn_time_sizes {
     bool is_timed;
-    uint64_t nodes, allocs, histograms, slow_calls, events; /* capacities; events of a thread */
+    uint64_t nodes, allocs, histograms, slow_calls, events; /* capacities; events per thread */
 } hfn_time_sizes;
-/* Where addresses are limited (ulimit -v) they are the program's to use: we ask for no more than this. */
-uint64_t hfn_live_address_share(void);
-hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *options);
+hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *options);
 hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout);
-/* Say in the header what is kept and where, once the record is mapped; the clock starts. */
-void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *options);
-/* Memory that first calls will need: made, once functions are known; mapped, in the target. */
-void hfn_live_make_ready(const hotfn_live *live);
-void hfn_live_map_ready(const hotfn_live *live);
-/* Its memory for the counters; false: the record is not timed. */
-bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out);
-hfn_time_header *hfn_live_time_header(const hotfn_live *live); /* NULL: not timed */
-/* Measure the clock against the system's once more, over the whole run. */
-void hfn_live_settle_clock(hotfn_live *live);
+/* Choose and start the clock, and describe in the header what is kept, once the record is mapped.
+ */
+void hfn_live_write_time_header(hfn_live *live, const hfn_live_options *options);
+/* Allocate the memory that hfn_live_map_first_histograms maps. */
+void hfn_live_allocate_first_histograms(const hfn_live *live);
 
-/* budget.c: the parent's book.  NULL: there is no budget. */
-hfn_budget_header *hfn_live_budget(const hotfn_live *live);
-void hfn_live_begin_budget(hotfn_live *live, const hotfn_live_options *options);
-uint8_t *hfn_live_budget_state(const hotfn_live *live, uint32_t function); /* its word */
-/* By slot; NULL: nothing is timed, or there is no budget. */
-uint32_t *hfn_live_means(const hotfn_live *live);
-/* How many calls the thread of a row passes over before it times the next one, and what that stands for. */
-uint32_t *hfn_live_skip(const hotfn_live *live, uint32_t row, uint32_t slot);
-/* What the row's timed calls took, of how many ends of them; false: it cannot be read.  By pread, as a mapping
- * would fill the holes. */
-bool hfn_live_timed_ends(const hotfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends);
-hfn_time_gap *hfn_live_gap(const hotfn_live *live, uint32_t row, uint32_t slot);
-bool hfn_live_is_timed(const hotfn_live *live, uint32_t function);
-/* Append it, and mark the function. */
-void hfn_live_note_change(hotfn_live *live, const hfn_budget_change *change);
+/* budget.c */
+void hfn_live_write_budget_header(hfn_live *live, const hfn_live_options *options);
 
-/* live_place.c: where everything goes, and the memory for it. */
-hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *options, uint64_t meta_bytes,
-                            hotfn_error *err);
-/* Does a record of another process stand as this version would have placed it? */
-bool hfn_live_placed_alike(const hfn_layout *found);
-hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err);
-hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err);
-hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, hotfn_error *err);
-void hfn_live_unmap(hotfn_live *live);
-/* Durable: make sure that bytes [0, byte_count) of a section stand on disk. */
-hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,
-                               uint64_t *there, hotfn_error *err);
+/* place.c: the layout of the file, and its memory. */
+
+/* The most address space to ask for where it is limited (ulimit -v), since the program needs the
+ * rest. */
+uint64_t hfn_live_get_address_share(void);
+hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *options,
+                                    uint64_t meta_bytes, hotfn_error *err);
+/* Whether this version would choose the same layout for the capacities of a found record. */
+bool hfn_live_is_own_layout(const hfn_layout *found);
+hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err);
+hotfn_status hfn_live_create_file(hfn_live *live, hotfn_error *err);
+hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, hotfn_error *err);
+void hfn_live_unmap(hfn_live *live);
+/* Durable: allocate bytes [0, byte_count) of a section on disk; *allocated is how many are. */
+hotfn_status hfn_live_allocate(hfn_live *live, uint32_t type, uint64_t byte_count,
+                               uint64_t *allocated, hotfn_error *err);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of a live record: its layout from the wanted capacities, and the file behind it: a memfd
- * that nobody can cut any more, or a durable file whose blocks are allocated before anybody writes
- * there, since a full disk would otherwise kill the target (SIGBUS). */
+/* The memory of a live record: a layout for the wanted capacities, and the file that holds it.  The
+ * file is sealed shared memory, which no process can truncate, or a durable file.  Blocks of a
+ * durable file are allocated before they are written, because a store to a full disk would kill the
+ * target (SIGBUS). */
 #include "base/status.h"
 #include "live/live.h"
 #include "os/os.h"
@@ -9,19 +10,19 @@
 #define DEFAULT_SLOTS 65536u
 #define DEFAULT_MODULES 1024u
 #define DEFAULT_THREADS 4096u
-#define FEWEST_THREADS 16u
+#define MIN_THREADS 16u
 #define DEFAULT_STRING_BYTES (UINT64_C(256) << 20)
-#define MOST_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
-#define MOST_SLOTS (UINT32_C(1) << 26)
-#define MOST_MODULES (UINT32_C(1) << 20)
+#define MAX_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
+#define MAX_SLOTS (UINT32_C(1) << 26)
+#define MAX_MODULES (UINT32_C(1) << 20)
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
 #define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
-#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk, unless the caller asks for more */
+#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk; a default */
 #define FAR_BYTES (UINT64_C(1) << 36)
-/* Of its addresses a 32-bit process is asked for no more. */
+/* The most address space that rows take in a 32-bit process. */
 #define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
 
-uint64_t hfn_live_address_share(void)
+uint64_t hfn_live_get_address_share(void)
 {
     uint64_t limit = hfn_os_get_address_limit();
 
@@ -30,29 +31,29 @@ uint64_t hfn_live_address_share(void)
 
 /* ---- Layout. */
 
-static uint64_t page_round(uint64_t bytes)
+static uint64_t round_to_pages(uint64_t bytes)
 {
     uint64_t page = hfn_os_page_bytes();
     return (bytes + page - 1) & ~(page - 1);
 }
 
-static uint32_t choose_threads(const hotfn_live_options *o, uint64_t row_bytes)
+static uint32_t choose_threads(const hfn_live_options *o, uint64_t row_bytes)
 {
-    uint64_t most = (o->durable_path ? DURABLE_ROW_BYTES
-                     : o->timing     ? TIMED_ROW_ADDRESS_BYTES
-                                     : ROW_ADDRESS_BYTES) /
-                    row_bytes;
+    uint64_t max = (o->durable_path ? DURABLE_ROW_BYTES
+                    : o->timing     ? TIMED_ROW_ADDRESS_BYTES
+                                    : ROW_ADDRESS_BYTES) /
+                   row_bytes;
 
     if (o->thread_capacity) {
         return o->thread_capacity;
     }
-    if (most > DEFAULT_THREADS) {
+    if (max > DEFAULT_THREADS) {
         return DEFAULT_THREADS;
     }
-    return most > FEWEST_THREADS ? (uint32_t)most : FEWEST_THREADS;
+    return max > MIN_THREADS ? (uint32_t)max : MIN_THREADS;
 }
 
-static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t byte_count)
+static void place_section(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t byte_count)
 {
     hfn_section *s = &out->sections[type];
 
@@ -62,41 +63,43 @@ static void place(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t by
     s->element_bytes = hfn_section_element_bytes(type);
     s->elements = elements;
     s->bytes = s->element_bytes ? elements * s->element_bytes : byte_count;
-    out->file_bytes += page_round(s->bytes ? s->bytes : 1);
+    out->file_bytes += round_to_pages(s->bytes ? s->bytes : 1);
 }
 
-static uint64_t count_bytes(uint64_t slots)
+static uint64_t get_counts_bytes(uint64_t slots)
 {
-    return page_round(slots * sizeof(uint64_t));
+    return round_to_pages(slots * sizeof(uint64_t));
 }
 
-static uint64_t row_bytes_of(uint64_t slots, const hfn_time_sizes *time)
+static uint64_t get_row_bytes(uint64_t slots, const hfn_time_sizes *time)
 {
-    return count_bytes(slots) + (time->is_timed ? page_round(hfn_time_row_bytes(slots)) : 0);
+    return get_counts_bytes(slots) +
+           (time->is_timed ? round_to_pages(hfn_time_row_bytes(slots)) : 0);
 }
 
-/* What timing keeps outside of the rows; functions is what a timing state is kept of. */
+/* The sections of timing, but for the rows. */
 static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t threads,
                         uint32_t functions)
 {
     if (!time->is_timed) {
         return;
     }
-    place(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hfn_time_header));
-    place(out, HFN_SECTION_TIMING_STATES, functions, 0);
-    place(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
-    place(out, HFN_SECTION_NODES, time->nodes, 0);
-    place(out, HFN_SECTION_SLOW_CALLS, time->slow_calls, 0);
+    place_section(out, HFN_SECTION_TIME_HEADER, 0, sizeof(hfn_time_header));
+    place_section(out, HFN_SECTION_TIMING_STATES, functions, 0);
+    place_section(out, HFN_SECTION_HISTOGRAMS, 0, time->histograms * HFN_HISTOGRAM_BYTES);
+    place_section(out, HFN_SECTION_NODES, time->nodes, 0);
+    place_section(out, HFN_SECTION_SLOW_CALLS, time->slow_calls, 0);
     if (time->allocs > 0) {
-        place(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
+        place_section(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
     }
     if (time->events > 0) {
-        place(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hfn_time_event));
+        place_section(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hfn_time_event));
     }
 }
 
-/* A thread's times stand behind its counts, in the same row: one pointer leads to both.  As far as the
- * section of all times reaches behind that of all counts, nothing else is placed. */
+/* A thread's times follow its counts in the same row, so that one pointer reaches both.  The two
+ * sections overlap: the section of times has the same distance between rows and begins at the times
+ * of the first row. */
 static void place_time_rows(hfn_layout *out, uint32_t slots)
 {
     const hfn_section *rows = &out->sections[HFN_SECTION_ROWS];
@@ -104,13 +107,12 @@ static void place_time_rows(hfn_layout *out, uint32_t slots)
 
     s->type = HFN_SECTION_TIME_ROWS;
     s->flags = hfn_section_critical(HFN_SECTION_TIME_ROWS);
-    s->offset = rows->offset + count_bytes(slots);
+    s->offset = rows->offset + get_counts_bytes(slots);
     s->bytes = rows->bytes;
     s->elements = slots;
-    out->file_bytes += count_bytes(slots);
+    out->file_bytes += get_counts_bytes(slots);
 }
 
-/* What a budget keeps. */
 static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *time,
                          uint32_t functions, uint32_t slots)
 {
@@ -118,82 +120,83 @@ static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *tim
         return;
     }
     if (time->is_timed) {
-        place(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
+        place_section(out, HFN_SECTION_BUDGET_MEANS, slots, 0);
     }
-    place(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
-          sizeof(hfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hfn_budget_change));
-    place(out, HFN_SECTION_BUDGET_STATES, functions, 0);
+    place_section(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
+                  sizeof(hfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hfn_budget_change));
+    place_section(out, HFN_SECTION_BUDGET_STATES, functions, 0);
 }
 
-/* What the target writes stands together at the front: it is what a durable file allocates. */
+/* What the target writes comes first: a durable file allocates it at once. */
 static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
                       uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes,
                       const hfn_time_sizes *time, bool with_budget)
 {
-    uint64_t row_bytes = row_bytes_of(slots, time);
+    uint64_t row_bytes = get_row_bytes(slots, time);
 
     memset(out, 0, sizeof *out);
     out->kind = HFN_KIND_LIVE;
     out->row_bytes = (uint32_t)row_bytes;
-    out->file_bytes = page_round(HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES);
-    place(out, HFN_SECTION_META, 0, meta_bytes);
-    place(out, HFN_SECTION_MODULES, modules, 0);
-    place(out, HFN_SECTION_REASONS, HFN_REASON_CAPACITY, 0);
-    place(out, HFN_SECTION_SLOTS, functions, 0);
-    place(out, HFN_SECTION_STATES, functions, 0);
-    place(out, HFN_SECTION_CELLS, threads,
-          sizeof(hfn_cell_header) + (uint64_t)threads * sizeof(hfn_thread_cell));
+    out->file_bytes = round_to_pages(HFN_HEADER_BYTES + HFN_SECTION_TYPES * HFN_ENTRY_BYTES);
+    place_section(out, HFN_SECTION_META, 0, meta_bytes);
+    place_section(out, HFN_SECTION_MODULES, modules, 0);
+    place_section(out, HFN_SECTION_REASONS, HFN_REASON_CAPACITY, 0);
+    place_section(out, HFN_SECTION_SLOTS, functions, 0);
+    place_section(out, HFN_SECTION_STATES, functions, 0);
+    place_section(out, HFN_SECTION_CELLS, threads,
+                  sizeof(hfn_cell_header) + (uint64_t)threads * sizeof(hfn_thread_cell));
     place_times(out, time, threads, functions);
     place_budget(out, with_budget, time, functions, slots);
-    place(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
+    place_section(out, HFN_SECTION_ROWS, slots, (uint64_t)threads * row_bytes);
     if (time->is_timed) {
         place_time_rows(out, slots);
     }
-    place(out, HFN_SECTION_FUNCTIONS, functions, 0);
-    place(out, HFN_SECTION_STRINGS, 0, string_bytes);
+    place_section(out, HFN_SECTION_FUNCTIONS, functions, 0);
+    place_section(out, HFN_SECTION_STRINGS, 0, string_bytes);
 }
 
-bool hfn_live_placed_alike(const hfn_layout *found)
+bool hfn_live_is_own_layout(const hfn_layout *found)
 {
     const hfn_section *s = found->sections;
     hfn_time_sizes time = hfn_time_sizes_found(found);
-    hfn_layout ours;
+    hfn_layout own;
 
     if (found->kind != HFN_KIND_LIVE || found->row_bytes == 0 ||
-        s[HFN_SECTION_ROWS].elements - 1 >= MOST_SLOTS ||
-        s[HFN_SECTION_FUNCTIONS].elements > 2 * MOST_SLOTS ||
-        s[HFN_SECTION_MODULES].elements > MOST_MODULES ||
+        s[HFN_SECTION_ROWS].elements - 1 >= MAX_SLOTS ||
+        s[HFN_SECTION_FUNCTIONS].elements > 2 * MAX_SLOTS ||
+        s[HFN_SECTION_MODULES].elements > MAX_MODULES ||
         s[HFN_SECTION_CELLS].elements > UINT32_MAX) {
         return false;
     }
-    place_all(&ours, (uint32_t)s[HFN_SECTION_ROWS].elements,
-              (uint32_t)s[HFN_SECTION_CELLS].elements, (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
+    place_all(&own, (uint32_t)s[HFN_SECTION_ROWS].elements, (uint32_t)s[HFN_SECTION_CELLS].elements,
+              (uint32_t)s[HFN_SECTION_FUNCTIONS].elements,
               (uint32_t)s[HFN_SECTION_MODULES].elements, s[HFN_SECTION_META].bytes,
               s[HFN_SECTION_STRINGS].bytes, &time, s[HFN_SECTION_BUDGET].type != 0);
-    return ours.row_bytes == found->row_bytes && ours.file_bytes == found->file_bytes &&
-           memcmp(ours.sections, found->sections, sizeof ours.sections) == 0;
+    return own.row_bytes == found->row_bytes && own.file_bytes == found->file_bytes &&
+           memcmp(own.sections, found->sections, sizeof own.sections) == 0;
 }
 
-hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64_t meta_bytes,
-                            hotfn_error *err)
+hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *o, uint64_t meta_bytes,
+                                    hotfn_error *err)
 {
     uint32_t slots = o->slot_capacity ? o->slot_capacity : DEFAULT_SLOTS;
     uint32_t functions = o->function_capacity ? o->function_capacity : slots * 2;
     uint32_t modules = o->module_capacity ? o->module_capacity : DEFAULT_MODULES;
-    uint64_t few_strings = hfn_live_address_share() / 8;
-    uint64_t some_strings = few_strings < DEFAULT_STRING_BYTES ? few_strings : DEFAULT_STRING_BYTES;
-    uint64_t strings = o->string_bytes ? o->string_bytes : some_strings;
+    uint64_t shared_strings = hfn_live_get_address_share() / 8;
+    uint64_t default_strings =
+        shared_strings < DEFAULT_STRING_BYTES ? shared_strings : DEFAULT_STRING_BYTES;
+    uint64_t strings = o->string_bytes ? o->string_bytes : default_strings;
     hfn_time_sizes time = hfn_time_sizes_wanted(o);
-    uint64_t row_bytes = row_bytes_of(slots, &time);
+    uint64_t row_bytes = get_row_bytes(slots, &time);
     uint32_t threads = choose_threads(o, row_bytes);
 
-    if (slots > MOST_SLOTS || functions > 2 * MOST_SLOTS || modules > MOST_MODULES ||
-        strings > MOST_STRING_BYTES) {
+    if (slots > MAX_SLOTS || functions > 2 * MAX_SLOTS || modules > MAX_MODULES ||
+        strings > MAX_STRING_BYTES) {
         return hfn_report_error(
             err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
             "a record holds at most %u slots, %u functions, %u modules and 4 GiB of "
             "names",
-            MOST_SLOTS, 2 * MOST_SLOTS, MOST_MODULES);
+            MAX_SLOTS, 2 * MAX_SLOTS, MAX_MODULES);
     }
     if (time.is_timed && slots > HFN_TIME_MOST_SLOTS) {
         return hfn_report_error(err, HOTFN_E_LIMIT, o->durable_path, HOTFN_NO_OFFSET,
@@ -206,7 +209,7 @@ hotfn_status hfn_live_place(hfn_layout *out, const hotfn_live_options *o, uint64
 
 /* ---- The file. */
 
-hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
+hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err)
 {
     hfn_os_error error = hfn_os_create_shared(&live->file, "hotfn-record", live->layout.file_bytes);
 
@@ -225,9 +228,9 @@ hotfn_status hfn_live_make_memory(hotfn_live *live, hotfn_error *err)
     return HOTFN_OK;
 }
 
-/* Removes an earlier file of this name unless a run still writes it.  It may be mapped somewhere, so it
- * is never truncated. */
-static hotfn_status clear_way(const char *path, hotfn_error *err)
+/* Removes an earlier file of this name unless a run still writes it.  It may be mapped somewhere,
+ * so it is never truncated. */
+static hotfn_status remove_earlier_file(const char *path, hotfn_error *err)
 {
     hfn_os_file_info info;
     hfn_os_file file;
@@ -238,7 +241,7 @@ static hotfn_status clear_way(const char *path, hotfn_error *err)
     }
     if (info.kind != HFN_OS_REGULAR_FILE && info.kind != HFN_OS_LINK) {
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                                "is no regular file: name another one for the record");
+                                "this is no regular file: name another one for the record");
     }
     if (info.kind == HFN_OS_REGULAR_FILE && hfn_os_open_file(&file, path, HFN_OS_READ) == 0) {
         bool is_free = hfn_os_try_lock_file(file, HFN_OS_EXCLUSIVE_LOCK);
@@ -246,7 +249,7 @@ static hotfn_status clear_way(const char *path, hotfn_error *err)
         hfn_os_close_file(file);
         if (!is_free) {
             return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                                    "another run writes this record now: name another file");
+                                    "another run writes this record: name another file");
         }
     }
     error = hfn_os_remove_file(path);
@@ -257,7 +260,7 @@ static hotfn_status clear_way(const char *path, hotfn_error *err)
     return HOTFN_OK;
 }
 
-static hotfn_status no_room(const hotfn_live *live, hfn_os_error error, hotfn_error *err)
+static hotfn_status fail_disk_full(const hfn_live *live, hfn_os_error error, hotfn_error *err)
 {
     return hfn_report_error(
         err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
@@ -266,10 +269,10 @@ static hotfn_status no_room(const hotfn_live *live, hfn_os_error error, hotfn_er
         hfn_os_get_error_text(error));
 }
 
-hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
+hotfn_status hfn_live_create_file(hfn_live *live, hotfn_error *err)
 {
     const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
-    hotfn_status status = clear_way(live->path, err);
+    hotfn_status status = remove_earlier_file(live->path, err);
     hfn_os_error error;
 
     if (status != HOTFN_OK) {
@@ -278,8 +281,8 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
     error =
         hfn_os_open_file(&live->file, live->path, HFN_OS_READ | HFN_OS_WRITE | HFN_OS_CREATE_NEW);
     if (error != 0) {
-        return hfn_report_error(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET, "cannot be made: %s",
-                                hfn_os_get_error_text(error));
+        return hfn_report_error(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
+                                "cannot be created: %s", hfn_os_get_error_text(error));
     }
     /* Held until this process ends, by which readers recognise a live record. */
     hfn_os_try_lock_file(live->file, HFN_OS_EXCLUSIVE_LOCK);
@@ -288,47 +291,47 @@ hotfn_status hfn_live_make_durable(hotfn_live *live, hotfn_error *err)
         error = hfn_os_allocate_space(live->file, 0, functions->offset);
     }
     if (error != 0) {
-        status = no_room(live, error, err);
+        status = fail_disk_full(live, error, err);
         hfn_os_remove_file(live->path);
     }
     return status;
 }
 
-hotfn_status hfn_live_allocate(hotfn_live *live, uint32_t type, uint64_t byte_count,
-                               uint64_t *there, hotfn_error *err)
+hotfn_status hfn_live_allocate(hfn_live *live, uint32_t type, uint64_t byte_count,
+                               uint64_t *allocated, hotfn_error *err)
 {
-    uint64_t wanted = page_round(byte_count);
+    uint64_t wanted = round_to_pages(byte_count);
     const hfn_section *s = &live->layout.sections[type];
     hfn_os_error error;
 
-    if (!live->is_durable || wanted <= *there) {
+    if (!live->is_durable || wanted <= *allocated) {
         return HOTFN_OK;
     }
-    error = hfn_os_allocate_space(live->file, s->offset + *there, wanted - *there);
+    error = hfn_os_allocate_space(live->file, s->offset + *allocated, wanted - *allocated);
     if (error) {
-        return no_room(live, error, err);
+        return fail_disk_full(live, error, err);
     }
-    *there = wanted;
+    *allocated = wanted;
     return HOTFN_OK;
 }
 
 /* ---- The mapping: base (header to cells), rows, tail (functions and names). */
 
-/* Far below us: left to itself the kernel puts the many gigabytes of rows right below the libraries,
- * where stubs and the program's own generated code want to be. */
-static uint64_t far_from_code(uint64_t byte_count)
+/* Far below the libraries: the kernel's own choice would place the many gigabytes of rows right
+ * below them, where stubs and the program's generated code need addresses. */
+static uint64_t choose_far_address(uint64_t byte_count)
 {
-    static const char here;
-    uint64_t ours = (uint64_t)(uintptr_t)&here, distance = byte_count + FAR_BYTES;
+    static const char code;
+    uint64_t here = (uint64_t)(uintptr_t)&code, distance = byte_count + FAR_BYTES;
 
-    return ours > distance + FAR_BYTES ? page_round(ours - distance) : 0;
+    return here > distance + FAR_BYTES ? round_to_pages(here - distance) : 0;
 }
 
 static hfn_os_error map_file(uint8_t **out, hfn_os_file file, uint64_t offset, uint64_t byte_count)
 {
     void *at;
-    hfn_os_error error =
-        hfn_os_map_file(&at, file, offset, byte_count, HFN_OS_MAP_WRITE, far_from_code(byte_count));
+    hfn_os_error error = hfn_os_map_file(&at, file, offset, byte_count, HFN_OS_MAP_WRITE,
+                                         choose_far_address(byte_count));
 
     if (error == 0) {
         hfn_os_exclude_from_dumps(at,
@@ -338,9 +341,9 @@ static hfn_os_error map_file(uint8_t **out, hfn_os_file file, uint64_t offset, u
     return error;
 }
 
-/* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be, and as many
- * rows as fit. */
-static hfn_os_error map_in_parts(hotfn_live *live, hfn_os_file file, uint64_t share)
+/* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be,
+ * and as many rows as fit. */
+static hfn_os_error map_in_parts(hfn_live *live, hfn_os_file file, uint64_t share)
 {
     const hfn_section *sections = live->layout.sections;
     uint64_t row_bytes = live->layout.row_bytes, count = live->rows_bytes / row_bytes;
@@ -374,11 +377,11 @@ static hfn_os_error map_in_parts(hotfn_live *live, hfn_os_file file, uint64_t sh
     return error;
 }
 
-hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, hotfn_error *err)
+hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, hotfn_error *err)
 {
     const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
     const hfn_section *functions = &live->layout.sections[HFN_SECTION_FUNCTIONS];
-    uint64_t share = hfn_live_address_share();
+    uint64_t share = hfn_live_get_address_share();
     uint8_t *whole = NULL;
     hfn_os_error error;
 
@@ -405,21 +408,22 @@ hotfn_status hfn_live_map(hotfn_live *live, hfn_os_file file, const char *path, 
     return HOTFN_OK;
 }
 
-/* A thread that stands in a stub may count once more after everything else is gone: rows that were
- * in use become private pages. */
-static uint64_t keep_rows(hotfn_live *live)
+/* A thread inside a stub may still count after the record is closed, so used rows become private
+ * pages. Returns the bytes that stay mapped. */
+static uint64_t keep_rows(hfn_live *live)
 {
     uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;
 
-    if (!live->was_counted_in || kept == 0) {
+    if (!live->rows_were_active || kept == 0) {
         return 0;
     }
     kept = kept < live->rows_bytes ? kept : live->rows_bytes;
     return hfn_os_replace_pages(live->rows, kept) ? kept : live->rows_bytes;
 }
 
-/* Header and pools of times, between all else and the rows; how much lies in front of what is kept. */
-static uint64_t keep_pools(hotfn_live *live)
+/* Header and pools of times, just before the rows, stay mapped if a thread may still write them.
+ * Returns the bytes before them. */
+static uint64_t keep_pools(hfn_live *live)
 {
     uint64_t before = live->layout.sections[HFN_SECTION_TIME_HEADER].offset;
 
@@ -429,7 +433,7 @@ static uint64_t keep_pools(hotfn_live *live)
     return hfn_os_replace_pages(live->base + before, live->base_bytes - before) ? before : 0;
 }
 
-void hfn_live_unmap(hotfn_live *live)
+void hfn_live_unmap(hfn_live *live)
 {
     uint64_t kept, before;
 

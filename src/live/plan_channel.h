@@ -1,72 +1,122 @@
 /* SPDX-License-Identifier: MIT */
-/* The shared memory between `hotfn run` and its target: plans, and a mailbox in which the target asks
- * for modules that nobody planned.  Both ends are of one build; what the other end wrote is still
- * bounded before it is used.  The target keeps no file descriptor of it: ranges are mapped by path. */
-#ifndef HFN_HANDOVER_H
-#define HFN_HANDOVER_H
+/* The plan channel: shared memory through which a launcher gives plans to its target, and in which
+ * the target requests plans of modules that the launcher did not foresee.  plan_channel.c describes
+ * the protocol.  Both ends are of one build; each still checks what the other wrote before it uses
+ * it. */
+#ifndef HFN_LIVE_PLAN_CHANNEL_H
+#define HFN_LIVE_PLAN_CHANNEL_H
 
-#include <hotfn/lowlevel/target.h>
-#include <hotfn/session.h>
+#include <hotfn/env.h>
 #include <stdatomic.h>
 
-#define HFN_PLAN_MEMORY_NAME "hotfn-handover"
-#define HFN_HANDOVER_MAGIC 0x33564f484e4648ull /* "HFNHOV3": 3 is the version of the layout */
-#define HFN_HANDOVER_VERSION(magic) ((char)((magic) >> 48))
-#define HFN_HANDOVER_PLANS 1024u
-#define HFN_HANDOVER_BYTES (4ull << 30) /* sparse; plans begin at HFN_HANDOVER_FIRST */
-#define HFN_HANDOVER_FIRST (1ull << 20)
+#define HFN_PLAN_MEMORY_NAME "hotfn-plans"
+#define HFN_CHANNEL_MAGIC 0x34564f484e4648ull /* "HFNHOV4": 4 is the version of the layout */
+#define HFN_CHANNEL_VERSION(magic) ((char)((magic) >> 48))
+#define HFN_CHANNEL_PLANS 1024u
+#define HFN_CHANNEL_BYTES (4ull << 30) /* sparse */
+#define HFN_CHANNEL_FIRST_PLAN (1ull << 20)
 
-/* The mail's two low bits; above them stands the pid of who asks. */
-#define HFN_MAIL_FREE 0u
-#define HFN_MAIL_WRITING 1u /* a thread of the target fills the question in */
-#define HFN_MAIL_ASKED 2u
-#define HFN_MAIL_ANSWERED 3u
-#define HFN_MAIL(pid, state)                                                                       \
+/* States of the request word, its two low bits; the pid of the requesting process is above them. */
+#define HFN_REQUEST_FREE 0u
+#define HFN_REQUEST_WRITING 1u /* a thread of the target fills in the request */
+#define HFN_REQUEST_ASKED 2u
+#define HFN_REQUEST_ANSWERED 3u
+#define HFN_REQUEST_WORD(pid, state)                                                               \
     ((uint32_t)(pid) << 2 | (state)) /* pids have 22 bits (linux/threads.h) */
 
+/* Kinds of a request. */
+#define HFN_PLAN_REQUEST_NONE 0u   /* no request arrived                */
+#define HFN_PLAN_REQUEST_MODULE 1u /* a module that has no plan         */
+#define HFN_PLAN_REQUEST_MAIN 2u   /* the same, and it is the main program */
+
+/* A module of the target that needs a plan. */
+typedef struct hfn_plan_request {
+    uint32_t kind; /* HFN_PLAN_REQUEST_* */
+    uint64_t load_base;
+    uint64_t file_device;
+    uint64_t file_inode;
+    char path[1024];
+    uint64_t file_stamp; /* if it differs, another file has the inode now */
+} hfn_plan_request;
+
+/* What a target did when it installed its hooks; hotfn_session_stats has the same fields. */
+typedef struct hfn_start_stats {
+    uint32_t hooked, refused;
+    uint64_t stub_bytes, unwind_bytes, table_bytes, copied_page_bytes, total_ns;
+} hfn_start_stats;
+
 typedef struct hfn_plan_place {
-    uint64_t offset; /* in the handover, page aligned */
-    uint64_t bytes;  /* 0: no plan                    */
+    uint64_t offset; /* in the channel, page aligned */
+    uint64_t bytes;  /* 0: no plan                   */
 } hfn_plan_place;
 
-typedef struct hfn_handover_shared {
+/* The first bytes of the channel. */
+typedef struct hfn_plan_channel_memory {
     uint64_t magic;
-    uint32_t parent_pid;
-    _Atomic uint32_t mail; /* HFN_MAIL_*, a futex word; the question and the answer follow it:
-                              they are read only behind an acquire load of it                */
+    uint32_t launcher_pid;
+    _Atomic uint32_t request_word; /* HFN_REQUEST_WORD; guards request and answer_module */
     uint32_t answer_module;
-    _Atomic uint32_t stats_ready;
-    _Atomic uint32_t
-        bell; /* a futex word on which the parent alone sleeps: one more at each ring */
-    _Atomic uint32_t
-        started_pid; /* who has put its hooks in last, and the processor time of that */
-    _Atomic uint32_t start_us;
+    _Atomic uint32_t has_stats; /* guards stats                                        */
+    _Atomic uint32_t doorbell;  /* number of rings; only the launcher sleeps on it     */
+    _Atomic uint32_t start_pid; /* process that installed its hooks last; guards start_us */
+    _Atomic uint32_t start_us;  /* processor time that it needed for that              */
     uint32_t unused;
-    hotfn_request question;
-    hotfn_commit_stats stats;
-    hfn_plan_place plans[HFN_HANDOVER_PLANS]; /* by module number of the live record */
-} hfn_handover_shared;
+    hfn_plan_request request;
+    hfn_start_stats stats;
+    hfn_plan_place plans[HFN_CHANNEL_PLANS]; /* by module number of the live record */
+} hfn_plan_channel_memory;
 
-/* ---- The parent's end.  A module's plan, mapped for the caller; NULL if it has none. */
-const void *hfn_handover_view_plan(const hotfn_handover *handover, uint32_t module,
-                                   uint64_t *bytes);
+/* ---- The launcher's end.  One thread at a time, but for hfn_plan_channel_wake. */
 
-/* What it took the process to put its hooks in, of processor time; 0: not known (yet). */
-uint64_t hfn_handover_start_ns(const hotfn_handover *handover, uint32_t pid);
+typedef struct hfn_plan_channel hfn_plan_channel;
 
-/* ---- The target's end. */
-typedef struct hfn_handover_link {
-    hfn_handover_shared *shared;
-    const char *path;
-} hfn_handover_link;
+/* Create a channel without plans, owned by the caller.  HOTFN_OK, HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_plan_channel_create(hfn_plan_channel **out, const hotfn_env *env,
+                                     hotfn_error *err);
+/* NULL is fine. */
+void hfn_plan_channel_destroy(hfn_plan_channel *channel);
+/* The descriptor of the shared memory, which the channel owns and the target inherits. */
+int32_t hfn_plan_channel_get_fd(const hfn_plan_channel *channel);
+/* Copy the plan of module number `module` of the live record into the channel.  HOTFN_OK,
+ * HOTFN_E_LIMIT (no place for it), HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_plan_channel_add(hfn_plan_channel *channel, uint32_t module, const void *plan,
+                                  uint64_t plan_bytes, hotfn_error *err);
+/* Map the plan of a module for the caller; NULL if it has none. */
+const void *hfn_plan_channel_view_plan(const hfn_plan_channel *channel, uint32_t module,
+                                       uint64_t *bytes);
+/* Wait until a request arrives, hfn_plan_channel_wake is called, or the time is over.  out->kind is
+ * HFN_PLAN_REQUEST_NONE if there is no request.  A request is returned again until it is answered.
+ */
+void hfn_plan_channel_wait(hfn_plan_channel *channel, uint64_t timeout_ns, hfn_plan_request *out);
+/* End the wait of another thread, or the next wait if none is under way.  Any thread. */
+void hfn_plan_channel_wake(hfn_plan_channel *channel);
+/* Answer the request that was returned last: the number of the module in the live record, or
+ * UINT32_MAX if the target must not hook it.  HOTFN_E_STATE if that request is no longer pending.
+ */
+hotfn_status hfn_plan_channel_answer(hfn_plan_channel *channel, uint32_t module);
+/* What the target did; HOTFN_E_STATE until it has installed its hooks. */
+hotfn_status hfn_plan_channel_get_stats(const hfn_plan_channel *channel, hfn_start_stats *out);
+/* Processor time in which process pid installed its hooks; 0 if it is not known yet. */
+uint64_t hfn_plan_channel_get_start_ns(const hfn_plan_channel *channel, uint32_t pid);
 
-hotfn_status hfn_handover_join(hfn_handover_link *link, const char *path, hotfn_error *err);
-void hfn_handover_leave(hfn_handover_link *link);
-/* Ask for the module; its number in the live record, or UINT32_MAX when nobody answers. */
-uint32_t hfn_handover_ask(hfn_handover_link *link, const hotfn_request *question);
-/* Map the plan of a module; NULL if it has none, or it cannot be mapped. */
-const void *hfn_handover_map_plan(const hfn_handover_link *link, uint32_t module, uint64_t *bytes);
-void hfn_handover_tell_stats(hfn_handover_link *link, const hotfn_commit_stats *stats);
-void hfn_handover_tell_start(hfn_handover_link *link, uint32_t pid, uint64_t cpu_ns);
+/* ---- The target's end.  It keeps no file descriptor and maps ranges by path. */
+
+typedef struct hfn_plan_client {
+    hfn_plan_channel_memory *shared;
+    const char *path; /* kept */
+} hfn_plan_client;
+
+/* HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT (not a plan channel),
+ * HOTFN_E_MISMATCH (another version of the layout). */
+hotfn_status hfn_plan_client_join(hfn_plan_client *client, const char *path, hotfn_error *err);
+void hfn_plan_client_leave(hfn_plan_client *client);
+/* Request the plan of a module and wait for the answer: its number in the live record, or
+ * UINT32_MAX if it must not be hooked or the launcher has ended. */
+uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request *request);
+/* Map the plan of a module; NULL if it has none or cannot be mapped. */
+const void *hfn_plan_client_map_plan(const hfn_plan_client *client, uint32_t module,
+                                     uint64_t *bytes);
+void hfn_plan_client_report_stats(hfn_plan_client *client, const hfn_start_stats *stats);
+void hfn_plan_client_report_start(hfn_plan_client *client, uint32_t pid, uint64_t cpu_ns);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory layout of a set of rows: a header, a cell that describes each row, and the rows.  A row is an
- * array of 64-bit slots with one writer, the thread that owns it. */
+/* Memory layout of a set of rows: a header, a cell that describes each row, and the rows.  A row is
+ * an array of 64-bit slots with one writer, the thread that owns it. */
 #ifndef HFN_LIVE_ROWS_H
 #define HFN_LIVE_ROWS_H
 
 #include <stdint.h>
 
-/* The owner of a row: 64 bytes, in memory that other processes may share.  When a thread has ended, a
- * later thread takes its row over and keeps adding to the counts in it. */
+/* The owner of a row: 64 bytes, in memory that other processes may share.  When a thread has ended,
+ * a later thread takes its row over and keeps adding to the counts in it. */
 typedef struct hfn_thread_cell {
     uint32_t tid;          /* 0: never used; UINT32_MAX: the owner is being changed      */
     uint32_t thread_count; /* threads that have owned this row so far                    */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What both sides of a live record change and look up: a module's state, a function's fate, slots. */
+/* What both ends of a live record change and read: flags of modules, states of functions, slots. */
 #include "base/status.h"
 #include "live/live.h"
 
-const char *hfn_live_text(const hotfn_live *live, uint64_t offset)
+const char *hfn_live_text(const hfn_live *live, uint64_t offset)
 {
     const char *strings = (const char *)hfn_live_section(live, HFN_SECTION_STRINGS);
     uint64_t bytes = hfn_live_section_bytes(live, HFN_SECTION_STRINGS);
@@ -14,7 +14,7 @@ const char *hfn_live_text(const hotfn_live *live, uint64_t offset)
     return strings + offset;
 }
 
-uint32_t hotfn_live_module_count(const hotfn_live *live)
+uint32_t hfn_live_get_module_count(const hfn_live *live)
 {
     if (!live) {
         return 0;
@@ -29,12 +29,12 @@ uint32_t hotfn_live_module_count(const hotfn_live *live)
     return count < capacity ? count : (uint32_t)capacity;
 }
 
-bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
-                     uint32_t *count)
+bool hfn_live_find_module(const hfn_live *live, uint32_t module, uint8_t **entry, uint32_t *first,
+                          uint32_t *count)
 {
     uint64_t capacity = live->layout.sections[HFN_SECTION_FUNCTIONS].elements;
 
-    if (module >= hotfn_live_module_count(live)) {
+    if (module >= hfn_live_get_module_count(live)) {
         return false;
     }
     *entry = hfn_live_section(live, HFN_SECTION_MODULES) + (uint64_t)module * HFN_MODULE_BYTES;
@@ -43,8 +43,8 @@ bool hfn_live_module(const hotfn_live *live, uint32_t module, uint8_t **entry, u
     return *first <= capacity && *count <= capacity - *first;
 }
 
-hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t flags,
-                                   uint64_t load_base, const char *note)
+hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,
+                                 uint64_t load_base, const char *note)
 {
     if (!live) {
         return HOTFN_E_OPTION;
@@ -53,7 +53,7 @@ hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t f
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count)) {
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return HOTFN_E_NOT_FOUND;
     }
     if (note) {
@@ -69,8 +69,8 @@ hotfn_status hotfn_live_set_module(hotfn_live *live, uint32_t module, uint32_t f
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t function_index,
-                                     uint32_t state, uint32_t reason, uint32_t reason_offset)
+hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t function_index,
+                                   uint32_t state, uint32_t reason, uint32_t reason_offset)
 {
     if (!live) {
         return HOTFN_E_OPTION;
@@ -79,7 +79,7 @@ hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t
     uint32_t first, count;
     uint8_t *entry, *at;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count) {
+    if (!hfn_live_find_module(live, module, &entry, &first, &count) || function_index >= count) {
         return HOTFN_E_NOT_FOUND;
     }
     if (reason >= HFN_REASON_CAPACITY) {
@@ -92,7 +92,7 @@ hotfn_status hotfn_live_set_function(hotfn_live *live, uint32_t module, uint32_t
     return HOTFN_OK;
 }
 
-const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
+const uint32_t *hfn_live_get_slots(const hfn_live *live, uint32_t module)
 {
     if (!live) {
         return NULL;
@@ -101,14 +101,14 @@ const uint32_t *hotfn_live_slots(const hotfn_live *live, uint32_t module)
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count)) {
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return NULL;
     }
     return (const uint32_t *)(const void *)hfn_live_section(live, HFN_SECTION_SLOTS) + first;
 }
 
-const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
-                                     uint32_t function_index)
+const char *hfn_live_get_function_name(const hfn_live *live, uint32_t module,
+                                       uint32_t function_index)
 {
     if (!live) {
         return NULL;
@@ -117,7 +117,7 @@ const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
     uint32_t first, count;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &first, &count) || function_index >= count) {
+    if (!hfn_live_find_module(live, module, &entry, &first, &count) || function_index >= count) {
         return NULL;
     }
     return hfn_live_text(live,
@@ -126,8 +126,7 @@ const char *hotfn_live_function_name(const hotfn_live *live, uint32_t module,
                                        HFN_FUNCTION_NAME));
 }
 
-hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
-                                   hotfn_record_module *out)
+hotfn_status hfn_live_get_module(const hfn_live *live, uint32_t module, hotfn_record_module *out)
 {
     if (!live) {
         return HOTFN_E_OPTION;
@@ -137,7 +136,7 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
     const char *slash;
     uint8_t *entry;
 
-    if (!hfn_live_module(live, module, &entry, &m.first_function, &m.function_count)) {
+    if (!hfn_live_find_module(live, module, &entry, &m.first_function, &m.function_count)) {
         return HOTFN_E_NOT_FOUND;
     }
     m.flags = hfn_shared_get32(entry + HFN_MODULE_FLAGS);
@@ -157,9 +156,9 @@ hotfn_status hotfn_live_get_module(const hotfn_live *live, uint32_t module,
     return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* ---- From a slot back to its function. */
+/* ---- The function of a slot. */
 
-static void fill_function(const hotfn_live *live, uint32_t module, uint32_t index,
+static void read_function(const hfn_live *live, uint32_t module, uint32_t index,
                           hotfn_record_function *f)
 {
     const uint8_t *at =
@@ -190,13 +189,13 @@ static void fill_function(const hotfn_live *live, uint32_t module, uint32_t inde
 
 /* Slots rise with the functions of a module, and some functions have none: the search begins at the
  * lowest index that fits. */
-bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_function *out)
+bool hfn_live_find_slot(const hfn_live *live, uint32_t slot, hotfn_record_function *out)
 {
-    for (uint32_t module = hotfn_live_module_count(live); module-- > 0;) {
+    for (uint32_t module = hfn_live_get_module_count(live); module-- > 0;) {
         uint32_t first, count, first_slot, slot_count;
         uint8_t *entry;
 
-        if (!hfn_live_module(live, module, &entry, &first, &count)) {
+        if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
             continue;
         }
         first_slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
@@ -204,11 +203,11 @@ bool hfn_live_find_slot(const hotfn_live *live, uint32_t slot, hotfn_record_func
         if (slot < first_slot || slot - first_slot >= slot_count) {
             continue;
         }
-        const uint32_t *slots = hotfn_live_slots(live, module);
+        const uint32_t *slots = hfn_live_get_slots(live, module);
         for (uint32_t i = slot - first_slot; i < count; i++) {
             if (slots[i] == slot) {
                 out->slot = slot;
-                fill_function(live, module, first + i, out);
+                read_function(live, module, first + i, out);
                 return true;
             }
         }

@@ -34,9 +34,9 @@ static uint64_t power_of_two(uint64_t value)
     return power;
 }
 
-hfn_time_sizes hfn_time_sizes_wanted(const hotfn_live_options *o)
+hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *o)
 {
-    bool small = o->durable_path || hfn_live_address_share() < SMALL_SHARE_BYTES;
+    bool small = o->durable_path || hfn_live_get_address_share() < SMALL_SHARE_BYTES;
     hfn_time_sizes sizes = { 0 };
 
     if (!o->timing) {
@@ -72,17 +72,17 @@ hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout)
     return sizes;
 }
 
-static void *pool(const hotfn_live *live, uint32_t type)
+static void *pool(const hfn_live *live, uint32_t type)
 {
     return live->layout.sections[type].type ? hfn_live_section(live, type) : NULL;
 }
 
-hfn_time_header *hfn_live_time_header(const hotfn_live *live)
+hfn_time_header *hfn_live_time_header(const hfn_live *live)
 {
     return pool(live, HFN_SECTION_TIME_HEADER);
 }
 
-bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out)
+bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
 {
     const hfn_section *s = live->layout.sections;
     uint64_t slots = hfn_live_slot_capacity(live);
@@ -109,7 +109,7 @@ bool hfn_live_time_memory(const hotfn_live *live, hfn_time_memory *out)
 
 /* Each timed function touches a page or two of its own: those of the first ones are made by who makes the record,
  * and mapped at once by the target, for which a fault each would be most of what first calls cost. */
-static uint64_t ready_bytes(const hotfn_live *live)
+static uint64_t ready_bytes(const hfn_live *live)
 {
     const hfn_section *s = &live->layout.sections[HFN_SECTION_HISTOGRAMS];
     uint32_t slots = hfn_shared_get32(live->base + HFN_AT_SLOTS);
@@ -118,7 +118,7 @@ static uint64_t ready_bytes(const hotfn_live *live)
     return s->type == 0 ? 0 : bytes < s->bytes ? bytes : s->bytes;
 }
 
-void hfn_live_make_ready(const hotfn_live *live)
+void hfn_live_allocate_first_histograms(const hfn_live *live)
 {
     uint64_t bytes = ready_bytes(live);
 
@@ -128,7 +128,7 @@ void hfn_live_make_ready(const hotfn_live *live)
     }
 }
 
-void hfn_live_map_ready(const hotfn_live *live)
+void hfn_live_map_first_histograms(const hfn_live *live)
 {
     uint64_t bytes = ready_bytes(live);
 
@@ -137,7 +137,7 @@ void hfn_live_map_ready(const hotfn_live *live)
     }
 }
 
-void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
+void hfn_live_write_time_header(hfn_live *live, const hfn_live_options *o)
 {
     hfn_time_sizes sizes = hfn_time_sizes_found(&live->layout);
     hfn_time_header *h;
@@ -163,7 +163,7 @@ void hfn_live_begin_times(hotfn_live *live, const hotfn_live_options *o)
     h->flags = o->timing;
 }
 
-void hfn_live_settle_clock(hotfn_live *live)
+void hfn_live_measure_clock(hfn_live *live)
 {
     hfn_time_header *h = hfn_live_time_header(live);
 

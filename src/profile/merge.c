@@ -7,8 +7,8 @@
 #include "base/names.h"
 #include "base/sort.h"
 #include "base/status.h"
-#include "live/live.h"
 #include "os/process.h"
+#include "records/finish.h"
 
 #include <stdio.h>
 
@@ -171,7 +171,7 @@ static bool order_functions(merger *g)
 
 /* ---- The new record's counts. */
 
-static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uint32_t *at,
+static hotfn_status add_module(merger *g, hfn_live *live, uint32_t number, uint32_t *at,
                                hotfn_error *err)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT, made = HOTFN_RECORD_MODULE_INIT;
@@ -196,16 +196,16 @@ static hotfn_status add_module(merger *g, hotfn_live *live, uint32_t number, uin
     }
     hotfn_record_get_module(g->m.records[g->module_record[number]], g->module_index[number], &m);
     m.function_count = count;
-    status = hotfn_live_add_module(live, &m, functions, &index, err);
+    status = hfn_live_add_module(live, &m, functions, &index, err);
     if (status == HOTFN_OK) {
-        status = hotfn_live_get_module(live, index, &made);
+        status = hfn_live_get_module(live, index, &made);
     }
     if (status == HOTFN_OK &&
         made.function_count != count) { /* else the indices of later functions would be wrong */
         status = hfn_report_error(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
     }
     if (status == HOTFN_OK) {
-        status = hotfn_live_set_module(live, index, m.flags, m.load_base, m.note);
+        status = hfn_live_set_module(live, index, m.flags, m.load_base, m.note);
     }
     hfn_free_memory(&g->m.env, functions, count * sizeof *functions);
     return status;
@@ -240,9 +240,9 @@ static void name_runs(const hfn_merge *m, const char *command, char *out, size_t
     strcat(out, ")");
 }
 
-static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
+static hotfn_status make_live(merger *g, hfn_live **out, hotfn_error *err)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     uint32_t at = 0, rows = hfn_merge_rows(&g->m);
     char command[1024];
@@ -257,7 +257,7 @@ static hotfn_status make_live(merger *g, hotfn_live **out, hotfn_error *err)
     o.module_capacity = hfn_names_count(g->modules) + 1;
     o.thread_capacity = rows;
     o.string_bytes = STRING_BYTES;
-    status = hotfn_live_create(out, &o, &g->m.env, err);
+    status = hfn_live_create(out, &o, &g->m.env, err);
     for (uint32_t i = 0; status == HOTFN_OK && i < hfn_names_count(g->modules); i++) {
         status = add_module(g, *out, i, &at, err);
     }
@@ -331,7 +331,7 @@ static bool put_values(const merger *g, const uint32_t *slots, const hfn_row_mem
     return true;
 }
 
-static hotfn_status put_counts(merger *g, hotfn_live *live)
+static hotfn_status put_counts(merger *g, hfn_live *live)
 {
     hfn_row_memory memory = hfn_live_get_rows(live);
     uint32_t *slots = hfn_allocate_zeroed(&g->m.env, g->m.function_count * sizeof *slots);
@@ -342,11 +342,11 @@ static hotfn_status put_counts(merger *g, hotfn_live *live)
         hfn_free_memory(&g->m.env, slots, g->m.function_count * sizeof *slots);
         return HOTFN_E_NO_MEMORY;
     }
-    for (uint32_t m = 0; m < hotfn_live_module_count(live); m++) {
+    for (uint32_t m = 0; m < hfn_live_get_module_count(live); m++) {
         hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
-        const uint32_t *of_module = hotfn_live_slots(live, m);
+        const uint32_t *of_module = hfn_live_get_slots(live, m);
 
-        hotfn_live_get_module(live, m, &module);
+        hfn_live_get_module(live, m, &module);
         for (uint32_t i = 0; i < module.function_count; i++) {
             slots[at++] = of_module[i];
         }
@@ -425,7 +425,7 @@ static hotfn_status add_times_and_write(const hfn_merge *m, const char *counts, 
 
 static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
 {
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     size_t name_bytes = strlen(to) + 32;
     char *counts = hfn_allocate_zeroed(&g->m.env, name_bytes);
     hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
@@ -441,14 +441,14 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
     }
     if (status == HOTFN_OK) {
         snprintf(counts, name_bytes, "%s.%lx.counts", to, (unsigned long)hfn_os_get_process_id());
-        status = hotfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
+        status = hfn_live_finish(live, counts, HOTFN_RECORD_MERGED, 0, NULL, NULL, err);
         if (status == HOTFN_OK) {
             status = add_times_and_write(&g->m, counts, to, err);
         }
         hfn_os_remove_file(counts);
     }
     hfn_free_memory(&g->m.env, counts, name_bytes);
-    hotfn_live_close(live);
+    hfn_live_close(live);
     return status == HOTFN_E_NO_MEMORY
                ? hfn_report_error(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")
                : status;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* From a live record to a finished one: snapshots of its counts and times, the difference of two
  * snapshots, and the finished file. */
+#include "records/finish.h"
+
 #include "base/status.h"
-#include "live/live.h"
 #include "os/os.h"
 #include "records/times.h"
 #include "records/writer.h"
 
-struct hotfn_snapshot {
+struct hfn_snapshot {
     hotfn_env env;
     uint64_t time_ns;
     hfn_packed rows;
@@ -16,7 +17,7 @@ struct hotfn_snapshot {
 
 /* ---- Snapshots. */
 
-static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_error *err)
+static hotfn_status read_rows(const hfn_live *live, hfn_packed *rows, hotfn_error *err)
 {
     const hfn_section *s = &live->layout.sections[HFN_SECTION_ROWS];
 
@@ -24,7 +25,7 @@ static hotfn_status read_rows(const hotfn_live *live, hfn_packed *rows, hotfn_er
                            hfn_live_rows_used(live), live->slot_count, live->path, err);
 }
 
-static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_error *err)
+static hotfn_status read_times(const hfn_live *live, hfn_times *times, hotfn_error *err)
 {
     hfn_times_init(times, &live->env);
     return hfn_times_read_live(
@@ -32,13 +33,13 @@ static hotfn_status read_times(const hotfn_live *live, hfn_times *times, hotfn_e
         live->slot_count, live->clock.kind ? hfn_clock_read(live->clock.kind) : 0, live->path, err);
 }
 
-hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, hotfn_error *err)
+hotfn_status hfn_live_snapshot(hfn_snapshot **out, const hfn_live *live, hotfn_error *err)
 {
     if (!out || !live) {
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_snapshot *s;
+    hfn_snapshot *s;
     hotfn_status status;
 
     if (!hfn_os_is_open(live->file)) {
@@ -58,14 +59,14 @@ hotfn_status hotfn_live_snapshot(hotfn_snapshot **out, const hotfn_live *live, h
         status = read_times(live, &s->times, err);
     }
     if (status != HOTFN_OK) {
-        hotfn_snapshot_destroy(s);
+        hfn_snapshot_destroy(s);
         return status;
     }
     *out = s;
     return HOTFN_OK;
 }
 
-void hotfn_snapshot_destroy(hotfn_snapshot *s)
+void hfn_snapshot_destroy(hfn_snapshot *s)
 {
     hotfn_env env;
 
@@ -78,14 +79,14 @@ void hotfn_snapshot_destroy(hotfn_snapshot *s)
     hfn_free_memory(&env, s, sizeof *s);
 }
 
-uint64_t hotfn_snapshot_get_time_ns(const hotfn_snapshot *s)
+uint64_t hfn_snapshot_get_time_ns(const hfn_snapshot *s)
 {
     return s ? s->time_ns : 0;
 }
 
 /* The counts of the finished record: all of them, or those between the snapshots. */
-static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const hotfn_snapshot *from,
-                                const hotfn_snapshot *to, hotfn_error *err)
+static hotfn_status choose_rows(const hfn_live *live, hfn_packed *out, const hfn_snapshot *from,
+                                const hfn_snapshot *to, hotfn_error *err)
 {
     hfn_packed now;
     hotfn_status status = HOTFN_OK;
@@ -108,8 +109,8 @@ static hotfn_status choose_rows(const hotfn_live *live, hfn_packed *out, const h
 }
 
 /* The times of the same period, packed as sections. */
-static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out,
-                                 const hotfn_snapshot *from, const hotfn_snapshot *to,
+static hotfn_status choose_times(const hfn_live *live, hfn_times_sections *out,
+                                 const hfn_snapshot *from, const hfn_snapshot *to,
                                  uint32_t thread_count, hotfn_error *err)
 {
     hfn_times now;
@@ -132,13 +133,13 @@ static hotfn_status choose_times(const hotfn_live *live, hfn_times_sections *out
 
 /* ---- The finished file. */
 
-static void set_part(hfn_parts *parts, const hotfn_live *live, uint32_t type, uint64_t byte_count)
+static void set_part(hfn_parts *parts, const hfn_live *live, uint32_t type, uint64_t byte_count)
 {
     parts->bytes[type] = hfn_live_section(live, type);
     parts->byte_counts[type] = byte_count;
 }
 
-static void set_parts(hfn_parts *parts, const hotfn_live *live, const hfn_packed *rows)
+static void set_parts(hfn_parts *parts, const hfn_live *live, const hfn_packed *rows)
 {
     parts->module_count = live->module_count;
     parts->function_count = live->function_count;
@@ -160,8 +161,7 @@ static void set_parts(hfn_parts *parts, const hotfn_live *live, const hfn_packed
              sizeof(hfn_cell_header) + rows->row_count * sizeof(hfn_thread_cell));
 }
 
-static void set_time_parts(hfn_parts *parts, const hotfn_live *live,
-                           const hfn_times_sections *times)
+static void set_time_parts(hfn_parts *parts, const hfn_live *live, const hfn_times_sections *times)
 {
     for (uint32_t type = HFN_SECTION_TIME_HEADER; type < HFN_SECTION_TYPES; type++) {
         parts->bytes[type] = times->bytes[type];
@@ -174,9 +174,9 @@ static void set_time_parts(hfn_parts *parts, const hotfn_live *live,
     }
 }
 
-static void set_budget_parts(hfn_parts *parts, const hotfn_live *live)
+static void set_budget_parts(hfn_parts *parts, const hfn_live *live)
 {
-    if (!hfn_live_budget(live)) {
+    if (!hfn_live_get_budget(live)) {
         return;
     }
     set_part(parts, live, HFN_SECTION_BUDGET,
@@ -186,7 +186,7 @@ static void set_budget_parts(hfn_parts *parts, const hotfn_live *live)
              (uint64_t)live->function_count * sizeof(uint32_t));
 }
 
-static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *path,
+static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *path,
                                 hotfn_error *err)
 {
     uint64_t bytes = parts->byte_counts[HFN_SECTION_STATES];
@@ -206,9 +206,8 @@ static hotfn_status write_parts(hotfn_live *live, hfn_parts *parts, const char *
     return status;
 }
 
-hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t state,
-                               int32_t exit_code, const hotfn_snapshot *from,
-                               const hotfn_snapshot *to, hotfn_error *err)
+hotfn_status hfn_live_finish(hfn_live *live, const char *path, uint32_t state, int32_t exit_code,
+                             const hfn_snapshot *from, const hfn_snapshot *to, hotfn_error *err)
 {
     if (!live || !path) {
         return hfn_report_null(err, __func__);
@@ -228,7 +227,7 @@ hotfn_status hotfn_live_finish(hotfn_live *live, const char *path, uint32_t stat
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
                                 "a record is finished as finished, killed or merged");
     }
-    hfn_live_settle_clock(live);
+    hfn_live_measure_clock(live);
     hfn_packed_init(&rows, &live->env);
     status = choose_rows(live, &rows, from, to, err);
     if (status == HOTFN_OK) {

@@ -156,7 +156,7 @@ static bool write_header(writer *w, const hfn_parts *parts)
     hfn_write_le64(header + HFN_AT_WINDOW_START_NS, parts->window_start_ns);
     hfn_write_le64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
     hfn_header_seal(header);
-    hfn_header_put(header, &w->layout, parts->uuid, parts->start_ns);
+    hfn_header_write(header, &w->layout, parts->uuid, parts->start_ns);
     return write_at(w, header, hfn_header_bytes(&w->layout), 0);
 }
 

@@ -4,6 +4,7 @@
 #include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "plan/plan.h"
 #include "scan/block.h"
 #include "symbols/symbols.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Find the allocation functions of a module, for a run that records memory (--with alloc): by their names,
- * which the C and C++ standards reserve, in modules that have malloc_usable_size as well. */
+/* Find the allocation functions of a module, for a run that records memory (--with alloc): by their
+ * names, which the C and C++ standards reserve, in modules that have malloc_usable_size as well. */
 #include "functions/allocators.h"
 #include "base/status.h"
 #include "counters/timing/alloc.h"
@@ -26,7 +26,7 @@ static uint64_t find_usable(const hfn_process *p, const hfn_loaded_module *m, ui
                             uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        for (const char *name = hotfn_live_function_name(p->live, m->live_module, i); name;
+        for (const char *name = hfn_live_get_function_name(p->live, m->live_module, i); name;
              name = next_name(name)) {
             if (strcmp(name, "malloc_usable_size") == 0) {
                 return m->base +
@@ -56,19 +56,19 @@ static void add_function(const hfn_process *p, const char *name, uint32_t slot, 
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m)
 {
     const hfn_time_header *h = hfn_live_time_header(p->live);
-    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    const uint32_t *slots = hfn_live_get_slots(p->live, m->live_module);
     uint32_t first, count;
     uint64_t usable;
     uint8_t *entry;
 
     if (!h || !(h->flags & HOTFN_TIMING_ALLOC) || !slots ||
-        !hfn_live_module(p->live, m->live_module, &entry, &first, &count)) {
+        !hfn_live_find_module(p->live, m->live_module, &entry, &first, &count)) {
         return;
     }
     usable = find_usable(p, m, first, count);
     for (uint32_t i = 0; usable != 0 && i < count; i++) {
         if (slots[i] != HOTFN_NO_SLOT) {
-            add_function(p, hotfn_live_function_name(p->live, m->live_module, i), slots[i],
+            add_function(p, hfn_live_get_function_name(p->live, m->live_module, i), slots[i],
                          hfn_live_is_timed(p->live, first + i), usable);
         }
     }

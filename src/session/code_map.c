@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A map from code addresses to slots.  A sampled call finds its caller by its return address, because the
- * caller's own call may be skipped.  For functions that are only counted, the map also has the place of their
- * return address on the stack, so that their callers are found too. */
+/* A map from code addresses to slots.  A sampled call finds its caller by its return address,
+ * because the caller's own call may be skipped.  For functions that are only counted, the map also
+ * has the place of their return address on the stack, so that their callers are found too. */
 #include "counters/timing/timing.h"
 #include "functions/eh_frame_find.h"
 #include "live/live.h"
@@ -15,7 +15,7 @@ static uint32_t get_function_count(const hfn_process *p, const hfn_loaded_module
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
 
     if (m->live_module == UINT32_MAX ||
-        hotfn_live_get_module(p->live, m->live_module, &known) != HOTFN_OK) {
+        hfn_live_get_module(p->live, m->live_module, &known) != HOTFN_OK) {
         return 0;
     }
     return known.function_count;
@@ -46,13 +46,14 @@ static void add_range(map_builder *m, uint64_t begin, uint64_t end, uint32_t beh
     }
 }
 
-/* ---- The place of a function's return address, by its unwind data.  Only the plain case is used: the address
- * is where the call stored it, at a constant distance from the stack pointer. */
+/* ---- The place of a function's return address, by its unwind data.  Only the plain case is used:
+ * the address is where the call stored it, at a constant distance from the stack pointer. */
 
 enum { WORD = sizeof(uintptr_t), MAX_DISTANCE = 1 << 16, MIN_CALL_BYTES = 2 };
 
-/* DWARF numbers of return address and stack pointer: x86-64 psABI, figure 3.36; i386 psABI, table 2.14.  On other
- * CPUs a call stores the return address in a register, and the function saves it anywhere. */
+/* DWARF numbers of return address and stack pointer: x86-64 psABI, figure 3.36; i386 psABI,
+ * table 2.14.  On other CPUs a call stores the return address in a register, and the function saves
+ * it anywhere. */
 static uint64_t get_stack_register(const hfn_cie *cie)
 {
     if (WORD == 8 && cie->return_register == 16) {
@@ -114,8 +115,8 @@ static bool open_table(const hfn_loaded_module *m, hfn_eh_table *out)
 
 /* ---- All functions that have a slot, and their outlined parts. */
 
-/* The function that a piece of code belongs to, as an index in the module: itself, or for an outlined part (gcc's
- * .cold) its function; UINT32_MAX if that is not known. */
+/* The function that a piece of code belongs to, as an index in the module: itself, or for an
+ * outlined part (gcc's .cold) its function; UINT32_MAX if that is not known. */
 static uint32_t find_owner(const hfn_process *p, uint32_t first, uint32_t count, uint32_t index)
 {
     const uint8_t *state =
@@ -132,11 +133,11 @@ static uint32_t find_owner(const hfn_process *p, uint32_t first, uint32_t count,
 static void add_ranges(map_builder *map, const hfn_loaded_module *m)
 {
     const hfn_process *p = map->process;
-    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    const uint32_t *slots = hfn_live_get_slots(p->live, m->live_module);
     uint32_t first, count;
     uint8_t *module;
 
-    if (!hfn_live_module(p->live, m->live_module, &module, &first, &count)) {
+    if (!hfn_live_find_module(p->live, m->live_module, &module, &first, &count)) {
         return;
     }
     map->has_table = open_table(m, &map->table);

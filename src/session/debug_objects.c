@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stub regions as ELF objects, for debuggers that read generated code from files in memory (gdb manual,
- * "JIT Compilation Interface").  The debugger reads such a file from the memory of the process, beginning at
- * the address of its header, so nothing is copied: the objects lie below the regions, and their .eh_frame is
- * the real one at its place. */
+/* Stub regions as ELF objects, for debuggers that read generated code from files in memory (gdb
+ * manual, "JIT Compilation Interface").  The debugger reads such a file from the memory of the
+ * process, beginning at the address of its header, so nothing is copied: the objects lie below the
+ * regions, and their .eh_frame is the real one at its place. */
 #include "arch/stub.h"
 
 #include "base/byte_order.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Stop timing in a process that continues.  Open calls return to their stubs later and find that timing has
- * ended (counters/timing/call_stack.c).  A thread that is in an entry or exit probe now uses memory that will be
- * unmapped, so this file waits until no thread is in a probe. */
+/* Stop timing in a process that continues.  Open calls return to their stubs later and find that
+ * timing has ended (counters/timing/call_stack.c).  A thread that is in an entry or exit probe now
+ * uses memory that will be unmapped, so this file waits until no thread is in a probe. */
 #include "base/status.h"
 #include "counters/timing/timing.h"
 #include "live/live.h"
@@ -30,8 +30,8 @@ static bool note_own_module(void *user, const hfn_os_module *m)
     return s->own_end == 0;
 }
 
-/* HOT PATH: stopped threads may hold any lock.  For a thread in a signal handler this is called with the
- * interrupted address too. */
+/* HOT PATH: stopped threads may hold any lock.  For a thread in a signal handler, this function is
+ * called with the interrupted address too. */
 static uint64_t find_probe(void *user, uint64_t pc)
 {
     probe_search *s = user;

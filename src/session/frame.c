@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A frame keeps the sum of each slot at its begin.  At its end all rows are summed again; the differences are
- * the calls of the frame.  The largest are kept in a heap whose root is the smallest of them. */
+/* A frame keeps the sum of each slot at its begin.  At its end all rows are summed again; the
+ * differences are the calls of the frame.  The largest are kept in a heap whose root is the
+ * smallest of them. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"
@@ -20,10 +21,10 @@ typedef struct ranked_slot {
 
 struct hotfn_frame {
     hotfn_env env;
-    const hotfn_live *live; /* of the session */
-    uint64_t *begin;        /* [slot_count]: sums at the begin of the frame                      */
-    uint32_t slot_count;    /* slots summed so far                                               */
-    ranked_slot *top;       /* [top_capacity]; a heap while it is filled, then by falling calls  */
+    const hfn_live *live; /* of the session */
+    uint64_t *begin;      /* [slot_count]: sums at the begin of the frame                      */
+    uint32_t slot_count;  /* slots summed so far                                               */
+    ranked_slot *top;     /* [top_capacity]; a heap while it is filled, then by falling calls  */
     uint32_t top_capacity, top_wanted;
     uint32_t top_count; /* of the frame that ended last */
 };
@@ -61,8 +62,8 @@ static void clear_top(hotfn_frame *f)
     }
 }
 
-/* Sort by falling calls: the root, the smallest, moves to the end again and again.  Entries without calls are
- * dropped. */
+/* Sort by falling calls: the root, the smallest, moves to the end again and again.  Entries without
+ * calls are dropped. */
 static void sort_top(hotfn_frame *f)
 {
     for (uint32_t last = f->top_capacity; last-- > 1;) {
@@ -200,7 +201,7 @@ hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,
     if (function && !hfn_copy_out(function, &found, sizeof found)) {
         return HOTFN_E_OPTION;
     }
-    return module ? hotfn_live_get_module(f->live, found.module, module) : HOTFN_OK;
+    return module ? hfn_live_get_module(f->live, found.module, module) : HOTFN_OK;
 }
 
 void hotfn_frame_destroy(hotfn_frame *f)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A session in the target of a launcher: it joins the launcher's live record and installs the launcher's
- * plans. */
+/* A session in the target of a launcher: it joins the launcher's live record and installs the
+ * launcher's plans. */
+#include "session/joined.h"
 #include "base/status.h"
 #include "os/os.h"
 #include "session/session.h"
@@ -8,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Map the plan of a module, or find its earlier mapping.  A plan stays mapped for good, so a program that
- * loads and unloads a module again and again does not accumulate mappings. */
+/* Map the plan of a module, or find its earlier mapping.  A plan stays mapped for good, so a
+ * program that loads and unloads a module again and again does not accumulate mappings. */
 static const hfn_mapped_plan *map_plan(hotfn_session *s, uint32_t module)
 {
     hfn_mapped_plan *plan = s->plans;
@@ -22,7 +23,7 @@ static const hfn_mapped_plan *map_plan(hotfn_session *s, uint32_t module)
             return NULL;
         }
         plan->live_module = module;
-        plan->bytes = hfn_handover_map_plan(&s->link, module, &plan->byte_count);
+        plan->bytes = hfn_plan_client_map_plan(&s->client, module, &plan->byte_count);
         plan->next = s->plans;
         s->plans = plan;
     }
@@ -30,13 +31,13 @@ static const hfn_mapped_plan *map_plan(hotfn_session *s, uint32_t module)
 }
 
 /* Request the plan from the launcher, which scans outside of this process. */
-static void request_plan(void *user, const hotfn_request *request, bool is_main,
+static void request_plan(void *user, const hfn_plan_request *request, bool is_main,
                          uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
 {
     hotfn_session *s = user;
-    hotfn_request question = *request;
-    question.kind = is_main ? HOTFN_REQUEST_MAIN : HOTFN_REQUEST_MODULE;
-    *live_module = hfn_handover_ask(&s->link, &question);
+    hfn_plan_request asked = *request;
+    asked.kind = is_main ? HFN_PLAN_REQUEST_MAIN : HFN_PLAN_REQUEST_MODULE;
+    *live_module = hfn_plan_client_request(&s->client, &asked);
     if (*live_module == UINT32_MAX) {
         return;
     }
@@ -49,7 +50,7 @@ static void request_plan(void *user, const hotfn_request *request, bool is_main,
 
 static void leave_channel(hotfn_session *s)
 {
-    hfn_handover_leave(&s->link);
+    hfn_plan_client_leave(&s->client);
 }
 
 /* ---- Names of stubs for perf and other tools: a line `address size name` per stub. */
@@ -83,7 +84,7 @@ static void write_stub_name(void *user, uint64_t address, uint32_t byte_count,
     }
     const char *name = live_module == UINT32_MAX
                            ? NULL
-                           : hotfn_live_function_name(p->live, live_module, function_index);
+                           : hfn_live_get_function_name(p->live, live_module, function_index);
     int n = snprintf(map->buffer + map->used, 1024, "%llx %x hotfn:stub:%.900s\n",
                      (unsigned long long)address, byte_count, name ? name : "?");
     map->used += n > 0 && n < 1024 ? (size_t)n : 0;
@@ -104,61 +105,57 @@ static void write_perf_map(hotfn_session *s, const char *path)
 
 /* ---- Joining. */
 
-static hotfn_status join_launcher(hotfn_session *s, const hotfn_join_options *o, hotfn_error *err)
+static hotfn_status join_launcher(hotfn_session *s, const hfn_join_options *o, hotfn_error *err)
 {
     uint64_t begin_ns = hfn_os_thread_cpu_ns();
     hotfn_status status = hfn_session_claim(s, err);
     if (status == HOTFN_OK) {
-        status = hotfn_live_join(&s->live, o->live_path, &s->env, err);
+        status = hfn_live_join(&s->live, o->live_path, &s->env, err);
     }
     if (status == HOTFN_OK) {
-        status = hfn_handover_join(&s->link, o->handover_path, err);
+        status = hfn_plan_client_join(&s->client, o->channel_path, err);
     }
     if (status == HOTFN_OK) {
         status = hotfn_session_start(s, err);
     }
     if (status == HOTFN_OK) {
-        hfn_handover_tell_stats(&s->link, &s->process.stats);
-        hfn_handover_tell_start(&s->link, hfn_os_get_process_id(),
-                                hfn_os_thread_cpu_ns() - begin_ns);
+        hfn_plan_client_report_stats(&s->client, &s->process.stats);
+        hfn_plan_client_report_start(&s->client, hfn_os_get_process_id(),
+                                     hfn_os_thread_cpu_ns() - begin_ns);
     }
     return status;
 }
 
-hotfn_status hotfn_session_join(hotfn_session **out, const hotfn_join_options *options,
-                                const hotfn_env *env, hotfn_error *err)
+hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *options,
+                              const hotfn_env *env, hotfn_error *err)
 {
-    if (!out) {
-        return hfn_report_null(err, __func__);
-    }
+    hfn_join_options kept = *options;
+    hotfn_status status;
+    hotfn_session *s;
 
-    hotfn_join_options o;
-    if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~HFN_SESSION_FLAGS || !o.live_path ||
-        !o.handover_path) {
+    if (kept.flags & ~HFN_SESSION_FLAGS || !kept.live_path || !kept.channel_path) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "unknown or missing join option");
     }
-    hotfn_session *s = hfn_session_new(env);
+    s = hfn_session_new(env);
     if (!s) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     }
-    s->flags = o.flags;
+    s->flags = kept.flags;
     s->source = (hfn_plan_source){ request_plan, s };
     s->release = leave_channel;
     /* Copied: plans of modules that are loaded later are mapped by this path. */
-    const char *path = hfn_arena_copy(&s->texts, o.handover_path, strlen(o.handover_path));
-    hotfn_join_options kept = o;
-    kept.handover_path = path;
-    hotfn_status status =
-        path ? join_launcher(s, &kept, err)
-             : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    kept.channel_path = hfn_arena_copy(&s->texts, kept.channel_path, strlen(kept.channel_path));
+    status = kept.channel_path
+                 ? join_launcher(s, &kept, err)
+                 : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);
         return status;
     }
-    if (o.perf_map_path) {
+    if (kept.perf_map_path) {
         void *paused = hotfn_counters_pause();
-        write_perf_map(s, o.perf_map_path);
+        write_perf_map(s, kept.perf_map_path);
         hotfn_counters_resume(paused);
     }
     *out = s;

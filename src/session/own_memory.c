@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An allocator apart from the process's malloc, which the program may replace, which may not be initialised yet,
- * and which may itself be hooked.  Blocks come from the system and are never returned to it. */
+/* An allocator apart from the process's malloc, which the program may replace, which may not be
+ * initialised yet, and which may itself be hooked.  Blocks come from the system and are never
+ * returned to it. */
 #include "os/memory.h"
 
 #include <hotfn/env.h>
@@ -31,8 +32,9 @@ static void *allocate_from_arena(size_t bytes)
     return memory;
 }
 
-/* Freed pieces are reused from bins by powers of two, so that a program that loads and unloads modules again
- * and again does not grow.  Callers hold the dynamic linker's lock, so there is one at a time. */
+/* Freed pieces are reused from bins by powers of two, so that a program that loads and unloads
+ * modules again and again does not grow.  Callers hold the dynamic linker's lock, so there is one
+ * at a time. */
 typedef struct piece {
     struct piece *next;
 } piece;

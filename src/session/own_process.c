@@ -67,7 +67,7 @@ static hfn_module_rules module_rules(const hotfn_session *s)
                                .needs_loader = true };
 }
 
-static hfn_module_facts describe_module(const hotfn_request *request, bool is_main)
+static hfn_module_facts describe_module(const hfn_plan_request *request, bool is_main)
 {
     uint64_t breakpoint = hfn_os_get_module_list_hook();
     return (hfn_module_facts){
@@ -99,7 +99,7 @@ static hotfn_status add_to_record(hotfn_session *s, hfn_scanned *scanned, hfn_mo
         return status;
     }
     hfn_function_source source = hfn_scan_choice_source(&choice);
-    status = hfn_live_add_module(s->live, &choice.module, &source, &scanned->live_module, err);
+    status = hfn_live_add_module_from(s->live, &choice.module, &source, &scanned->live_module, err);
     hfn_scan_choice_finish(&choice);
     return status;
 }
@@ -142,7 +142,7 @@ static hfn_scanned *accept_scan(hotfn_session *s, hfn_scanned *scanned,
     return scanned;
 }
 
-/* NULL, and err, if the file cannot be scanned. */
+/* NULL with err if the file cannot be scanned. */
 static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, hfn_module_use use,
                               const hotfn_scan_options *options, hotfn_error *err)
 {
@@ -185,7 +185,7 @@ static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)
     return scanned;
 }
 
-static void find_by_scan(void *user, const hotfn_request *request, bool is_main,
+static void find_by_scan(void *user, const hfn_plan_request *request, bool is_main,
                          uint32_t *live_module, const void **plan, uint64_t *plan_bytes)
 {
     hotfn_session *s = user;
@@ -259,7 +259,7 @@ static uint32_t get_timing_flags(const hotfn_session_options *o)
                                          : kept | HOTFN_TIMING_TREE | HOTFN_TIMING_HISTOGRAMS;
 }
 
-static void set_timing_options(hotfn_live_options *live, const hotfn_session_options *o)
+static void set_timing_options(hfn_live_options *live, const hotfn_session_options *o)
 {
     enum { NARROW_THREADS = 64, NARROW_NODES = 1 << 17, NARROW_HISTOGRAMS = 1 << 11 };
     bool narrow = SIZE_MAX <= UINT32_MAX;
@@ -280,7 +280,7 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
                                   hotfn_error *err)
 {
     char folder[1024];
-    hotfn_live_options live = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options live = { 0 };
     live.durable_path = o->durable_path;
     live.command = "(own process)";
     hfn_os_get_working_folder(folder, sizeof folder);
@@ -289,12 +289,12 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
     if (s->is_timed) {
         set_timing_options(&live, o);
     }
-    hotfn_status status = hotfn_live_create(&s->live, &live, &s->env, err);
+    hotfn_status status = hfn_live_create(&s->live, &live, &s->env, err);
     if (status == HOTFN_OK) {
-        hotfn_live_set_pid(s->live, hfn_os_get_process_id());
+        hfn_live_set_pid(s->live, hfn_os_get_process_id());
         for (uint32_t reason = 1; reason < 128; reason++) {
-            hotfn_live_set_reason(s->live, reason, hotfn_reason_get_name(reason),
-                                  hotfn_reason_get_text(reason));
+            hfn_live_set_reason(s->live, reason, hotfn_reason_get_name(reason),
+                                hotfn_reason_get_text(reason));
         }
     }
     return status;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside the counted process.  The dynamic linker calls a function of its own whenever its list of modules has
- * changed (the debugger interface); a hook on that function reports dlopen and dlclose.  The callback runs in the
- * thread that called dlopen or dlclose, with the linker's lock held and the thread's counting paused. */
+/* Inside the counted process.  The dynamic linker calls a function of its own whenever its list of
+ * modules has changed (the debugger interface); a hook on that function reports dlopen and dlclose.
+ * The callback runs in the thread that called dlopen or dlclose, with the linker's lock held and
+ * the thread's counting paused. */
 #include "session/process.h"
 
 #include "base/status.h"
@@ -23,8 +24,9 @@ static uint64_t hash_path(const char *path)
     return hfn_stamp_mix(HFN_STAMP_BEGIN, path, strlen(path));
 }
 
-/* A module is identified by what the dynamic linker reports, because its file may be deleted or replaced while
- * it is loaded.  An update runs after every change of the list, so a module at the place of another is new. */
+/* A module is identified by what the dynamic linker reports, because its file may be deleted or
+ * replaced while it is loaded.  An update runs after every change of the list, so a module at the
+ * place of another is new. */
 static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
 {
     for (size_t i = 0; i < p->loaded_count; i++) {
@@ -44,16 +46,16 @@ static bool is_own_module(const hfn_os_module *m)
     return here >= m->base && here < m->end;
 }
 
-static bool describe_module(const hfn_os_module *m, hotfn_request *out)
+static bool describe_module(const hfn_os_module *m, hfn_plan_request *out)
 {
     hfn_os_file_info file;
     char real[4096];
-    *out = (hotfn_request)HOTFN_REQUEST_INIT;
+    *out = (hfn_plan_request){ 0 };
     if (m->path[0] == 0 || !hfn_os_resolve_path(m->path, real, sizeof real) ||
         strlen(real) >= sizeof out->path || hfn_os_get_path_info(real, &file) != 0) {
         return false; /* the vdso, or a file that is gone */
     }
-    out->kind = HOTFN_REQUEST_MODULE;
+    out->kind = HFN_PLAN_REQUEST_MODULE;
     out->load_base = m->base;
     out->file_device = file.device;
     out->file_inode = file.inode;
@@ -66,7 +68,7 @@ static void mark_failed(hfn_process *p, const hfn_loaded_module *m, const char *
 {
     hfn_log_message(&p->env, HOTFN_LOG_WARNING, "module %u: %s", m->live_module, why);
     if (m->live_module != UINT32_MAX) {
-        hotfn_live_set_module(p->live, m->live_module, HOTFN_MODULE_FAILED, m->base, why);
+        hfn_live_set_module(p->live, m->live_module, HOTFN_MODULE_FAILED, m->base, why);
     }
 }
 
@@ -122,10 +124,11 @@ static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t en
     }
 }
 
-/* Request hooks for all functions of the module that have a slot, except for the watched function. */
+/* Request hooks for all functions of the module that have a slot, except for the watched function.
+ */
 static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
 {
-    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    const uint32_t *slots = hfn_live_get_slots(p->live, m->live_module);
     size_t bytes = (size_t)function_count * sizeof *slots;
     uint32_t *changed = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -145,8 +148,8 @@ static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t functio
     hfn_free_memory(&p->env, changed, bytes);
 }
 
-/* Stop timing for good if the module has a system call of its own that may disable the TSC: the clock would
- * then fault in a thread without a warning. */
+/* Stop timing for good if the module has a system call of its own that may disable the TSC: the
+ * clock would then fault in a thread without a warning. */
 static void stop_clock_if_unsafe(hfn_process *p, const hfn_loaded_module *m)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
@@ -157,11 +160,11 @@ static void stop_clock_if_unsafe(hfn_process *p, const hfn_loaded_module *m)
     }
     hfn_timing_stop_clock(&stopped_at);
     hfn_timing_record_stop(stopped_at);
-    hotfn_live_get_module(p->live, m->live_module, &known);
+    hfn_live_get_module(p->live, m->live_module, &known);
     snprintf(note, sizeof note,
              "nothing is timed: its system call at +0x%" PRIx32 " may disable the TSC",
              hfn_plan_get_tsc_disable_rva(m->plan));
-    hotfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
+    hfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
 }
 
 static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
@@ -174,7 +177,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     }
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
-    hotfn_live_get_module(p->live, m->live_module, &known);
+    hfn_live_get_module(p->live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
     follow_module_list(p, m, info.entry_count);
     stop_clock_if_unsafe(p, m);
@@ -184,7 +187,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     }
 }
 
-static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_request *request)
+static bool add_module(hfn_process *p, const hfn_os_module *os, const hfn_plan_request *request)
 {
     if (!hfn_grow_array(&p->env, (void **)&p->loaded, &p->loaded_capacity, p->loaded_count + 1,
                         sizeof *p->loaded)) {
@@ -211,7 +214,7 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hotfn_requ
 static bool update_module(void *user, const hfn_os_module *os)
 {
     hfn_process *p = user;
-    hotfn_request request;
+    hfn_plan_request request;
     if (is_own_module(os)) {
         return true;
     }
@@ -236,9 +239,9 @@ static void forget_unseen(hfn_process *p)
         }
         if (m->live_module != UINT32_MAX) {
             hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
-            hotfn_live_get_module(p->live, m->live_module, &known);
-            hotfn_live_set_module(p->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED, 0,
-                                  NULL);
+            hfn_live_get_module(p->live, m->live_module, &known);
+            hfn_live_set_module(p->live, m->live_module, known.flags | HOTFN_MODULE_UNLOADED, 0,
+                                NULL);
         }
         hotfn_plan_destroy(m->plan);
         *m = p->loaded[--p->loaded_count];
@@ -254,8 +257,8 @@ static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_in
     hfn_process *p = user;
     for (size_t i = 0; i < p->loaded_count; i++) {
         if (p->loaded[i].hooks_module == hooks_module) {
-            hotfn_live_set_function(p->live, p->loaded[i].live_module, function_index,
-                                    HOTFN_STATE_REFUSED, reason, offset);
+            hfn_live_set_function(p->live, p->loaded[i].live_module, function_index,
+                                  HOTFN_STATE_REFUSED, reason, offset);
         }
     }
 }
@@ -263,19 +266,19 @@ static void mark_refused(void *user, uint32_t hooks_module, uint32_t function_in
 static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
-    hotfn_live_get_module(p->live, m->live_module, &known);
-    const uint32_t *slots = hotfn_live_slots(p->live, m->live_module);
+    hfn_live_get_module(p->live, m->live_module, &known);
+    const uint32_t *slots = hfn_live_get_slots(p->live, m->live_module);
     for (uint32_t i = 0; i < known.function_count; i++) {
         if (slots[i] != HOTFN_NO_SLOT) {
-            hotfn_live_set_function(p->live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
+            hfn_live_set_function(p->live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
         }
     }
     if (m->watched_function < known.function_count) {
-        hotfn_live_set_function(p->live, m->live_module, m->watched_function, HOTFN_STATE_REFUSED,
-                                HOTFN_REASON_ENGINE, 0);
+        hfn_live_set_function(p->live, m->live_module, m->watched_function, HOTFN_STATE_REFUSED,
+                              HOTFN_REASON_ENGINE, 0);
     }
     uint32_t flags = (known.flags | HOTFN_MODULE_LOADED) & ~HOTFN_MODULE_UNLOADED;
-    hotfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
+    hfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
 }
 
 static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
@@ -303,14 +306,13 @@ static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
     return s;
 }
 
-hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
+hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
     hfn_time_memory times;
     *p = (hfn_process){ .env = hfn_env_fill(env), .flags = flags, .live = live, .source = source };
-    p->stats.size = sizeof p->stats;
     options.flags = hook_flags;
     if (hfn_live_time_header(live) && !hfn_process_may_time()) {
         return hfn_report_error(
@@ -343,7 +345,7 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
     hfn_os_each_module(update_module, p);
     hotfn_status s = p->loaded_count > before || before == 0 ? commit_hooks(p, err) : HOTFN_OK;
     if (before == 0) {
-        hfn_live_map_ready(p->live);
+        hfn_live_map_first_histograms(p->live);
     }
     forget_unseen(p);
     return s;

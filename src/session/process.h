@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The counted process from inside: follow the dynamic linker, and hook each loaded module that has a plan.
- * A callback supplies the plans, from an own scan or from a launcher. */
+/* The counted process from inside: follow the dynamic linker, and hook each loaded module that has
+ * a plan. A callback supplies the plans, from an own scan or from a launcher. */
 #ifndef HFN_SESSION_PROCESS_H
 #define HFN_SESSION_PROCESS_H
 
 #include "base/memory.h"
+#include "live/live.h"
+#include "live/plan_channel.h"
 #include "os/os.h"
 
-#include <hotfn/lowlevel/target.h>
+#include <hotfn/lowlevel/counters.h>
+#include <hotfn/lowlevel/scan.h>
 #include <hotfn/session.h>
 
-/* Find or build the plan of a loaded module.  *live_module is its number in the live record, UINT32_MAX if it is
- * not recorded; *plan_bytes may be NULL if there is nothing to hook. */
+/* Find or build the plan of a loaded module.  *live_module is its number in the live record,
+ * UINT32_MAX if it is not recorded; *plan_bytes may be NULL if there is nothing to hook. */
 typedef struct hfn_plan_source {
-    void (*find)(void *user, const hotfn_request *module, bool is_main, uint32_t *live_module,
+    void (*find)(void *user, const hfn_plan_request *module, bool is_main, uint32_t *live_module,
                  const void **plan_bytes, uint64_t *plan_byte_count);
     void *user;
 } hfn_plan_source;
@@ -32,33 +35,36 @@ typedef struct hfn_loaded_module {
 typedef struct hfn_process {
     hotfn_env env;
     uint32_t flags;           /* HOTFN_SESSION_* */
-    hotfn_live *live;         /* kept, owned by the session */
+    hfn_live *live;           /* kept, owned by the session */
     hotfn_counters *counters; /* owned */
     hotfn_hooks *hooks;       /* owned */
     hfn_plan_source source;
     hfn_loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
-    bool follows_modules;     /* the watched function is hooked */
-    hotfn_commit_stats stats; /* summed over all commits           */
+    bool follows_modules;  /* the watched function is hooked */
+    hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;
 
 /* Counters over the live record's memory, and an empty hook set with hook_flags (HOTFN_HOOKS_*). */
-hotfn_status hfn_process_init(hfn_process *p, hotfn_live *live, uint32_t flags, uint32_t hook_flags,
+hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
 /* Hook the modules that were loaded since the last update, and forget those that were unloaded. */
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
-/* code_map.c: publish the map by which sampled calls find their callers; nothing if no calls are sampled. */
+/* code_map.c: publish the map by which sampled calls find their callers; nothing if no calls are
+ * sampled. */
 void hfn_process_map_code(const hfn_process *p);
 /* Free the map once no thread reads it. */
 void hfn_process_forget_code(const hfn_process *p);
-/* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory. */
+/* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory.
+ */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
 /* end_times.c: after the hooks are removed, end the timed calls that are open. */
 void hfn_process_end_times(const hfn_process *p);
-/* False if a thread may still run an entry or exit probe of an earlier session, whose engine must stay then. */
+/* False if a thread may still run an entry or exit probe of an earlier session, whose engine must
+ * stay then. */
 bool hfn_process_may_time(void);
-/* Restore the bytes and release everything but the live record.  A status other than HOTFN_OK means that
- * bytes remain changed; *remaining is the number of hooks among them. */
+/* Restore the bytes and release everything but the live record.  A status other than HOTFN_OK means
+ * that bytes remain changed; *remaining is the number of hooks among them. */
 hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error *why);
 
 #endif

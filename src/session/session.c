@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of every session, whatever the source of its plans: start, snapshot, stop, follow fork().
- * This file must not use the scanner, because the agent links it and a target gets no decoder. */
+/* The calls of every session, whatever the source of its plans: start, snapshot, stop, follow
+ * fork(). This file must not use the scanner, because the agent links it and a target gets no
+ * decoder. */
 #include "session/session.h"
 #include "base/status.h"
 #include "live/live.h"
+#include "records/finish.h"
 
 #include <hotfn/lowlevel/session.h>
 
 #include <stdio.h>
 
-/* The session of this process, for the fork handlers, which are registered once and never removed. */
+/* The session of this process, for the fork handlers, which are registered once and never removed.
+ */
 static hotfn_session *the_session;
 static bool follows_fork; /* changed only by the owner of the_session */
 
@@ -60,7 +63,7 @@ const hotfn_hooks *hfn_session_current_hooks(void)
     return session ? session->process.hooks : NULL;
 }
 
-hotfn_live *hfn_session_current_live(void)
+hfn_live *hfn_session_current_live(void)
 {
     const hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
     return session ? session->live : NULL;
@@ -82,7 +85,7 @@ hotfn_session *hfn_session_new(const hotfn_env *env)
 
 static hotfn_session_stats stats_of(const hfn_process *process)
 {
-    const hotfn_commit_stats *from = &process->stats;
+    const hfn_start_stats *from = &process->stats;
 
     return (hotfn_session_stats){
         .size = sizeof(hotfn_session_stats),
@@ -158,8 +161,7 @@ hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error 
     }
 
     void *paused = hotfn_counters_pause();
-    hotfn_status status =
-        hotfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    hotfn_status status = hfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
     hotfn_counters_resume(paused);
     return status;
 }
@@ -203,7 +205,7 @@ void hotfn_session_destroy(hotfn_session *s)
     if (s->release) {
         s->release(s);
     }
-    hotfn_live_close(s->live);
+    hfn_live_close(s->live);
     hotfn_env env = s->env;
     hfn_arena_finish(&s->texts);
     hfn_free_memory(&env, s, sizeof *s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The session object, shared by its two kinds: a session that scans its own process (own_process.c), and a
- * session in the target of a launcher (joined.c), which must not link the scanner. */
+/* The session object, shared by its two kinds: a session that scans its own process
+ * (own_process.c), and a session in the target of a launcher (joined.c), which must not link the
+ * scanner. */
 #ifndef HFN_SESSION_INTERNAL_H
 #define HFN_SESSION_INTERNAL_H
 
@@ -30,7 +31,7 @@ struct hotfn_session {
     uint32_t hook_flags; /* HOTFN_HOOKS_*   */
     bool running;
     hotfn_session_stats stats; /* of the latest start and stop */
-    hotfn_live *live;
+    hfn_live *live;
     hfn_process process;
     hfn_plan_source source;
     void (*release)(hotfn_session *session); /* frees what the kind added; may be NULL */
@@ -46,11 +47,12 @@ struct hotfn_session {
     hfn_known_modules known; /* those of scans */
     bool holds_own_code;
     /* joined */
-    hfn_handover_link link;
+    hfn_plan_client client;
     hfn_mapped_plan *plans;
 };
 
-/* timing_allowed.c: check that calls of this process can be timed by itself, and prepare it for that. */
+/* timing_allowed.c: check that calls of this process can be timed by itself, and prepare it for
+ * that. */
 hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
 
 hotfn_session *hfn_session_new(const hotfn_env *env);
@@ -59,6 +61,6 @@ hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
 void hfn_session_release(hotfn_session *session);
 /* Of the session of the process; NULL if there is none.  Any thread, also in a signal handler. */
 const hotfn_hooks *hfn_session_current_hooks(void);
-hotfn_live *hfn_session_current_live(void);
+hfn_live *hfn_session_current_live(void);
 
 #endif

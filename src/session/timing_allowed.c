@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Check that a running process can time its own calls, and prepare it.  `hotfn run` prepares a program before it
- * starts; here the program runs already, so three cases are refused: a second engine, a clock that must not be
- * read, and exceptions that cannot pass frames of hotfn.  Libraries that timed calls need are pinned. */
+/* Check that a running process can time its own calls, and prepare it.  `hotfn run` prepares a
+ * program before it starts; here the program runs already, so three cases are refused: a second
+ * engine, a clock that must not be read, and exceptions that cannot pass frames of hotfn. Libraries
+ * that timed calls need are pinned. */
 #include "base/status.h"
 #include "hooks/unwind.h"
 #include "image/image.h"
@@ -10,9 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot be registered
- * with an unwinder that is linked into a module: such a module imports the dynamic linker's functions that find
- * code, and nothing of libgcc_s.  Without an exception table it only reads stacks, as crash handlers do. */
+/* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot
+ * be registered with an unwinder that is linked into a module: such a module imports the dynamic
+ * linker's functions that find code, and nothing of libgcc_s.  Without an exception table it only
+ * reads stacks, as crash handlers do. */
 
 typedef struct imports {
     bool asks_loader, has_libgcc;
@@ -58,7 +60,8 @@ static bool check_module(void *user, const hfn_os_module *m)
     return s->found[0] == 0;
 }
 
-/* ---- Pinned libraries: open calls return through code of hotfn, even after the session has ended. */
+/* ---- Pinned libraries: open calls return through code of hotfn, even after the session has ended.
+ */
 
 static void pin_libraries(void)
 {

@@ -3,8 +3,7 @@
 type names that are defined twice, and comments wider than 100 columns.
 
 exempt.list names the files that these rules do not cover: one path pattern a line, with its reason in
-the comment above it.  pending.list names the files whose language pass is not finished; no file is added
-to it.
+the comment above it.
 """
 import fnmatch
 import functools
@@ -29,7 +28,7 @@ def patterns_of(name):
 
 @functools.lru_cache
 def exempt_patterns():
-    return patterns_of("exempt.list") + patterns_of("pending.list")
+    return patterns_of("exempt.list")
 
 
 def is_exempt(path):

@@ -9,7 +9,7 @@ enum { LOOKS = 6, SKIPPED = 77 };
 static budget_scene s;
 
 /* The first function takes half of the time until it is unhooked. */
-static uint32_t look(hotfn_budget *b)
+static uint32_t look(hfn_budget *b)
 {
     const hfn_function_budget *first = NULL;
 
@@ -17,7 +17,7 @@ static uint32_t look(hotfn_budget *b)
         uint64_t used = hfn_os_get_process_cpu_ns((uint32_t)s.pid) - b->cpu_ns;
         scene_add_calls(&s, 0, (uint64_t)((double)used / 2 / b->count_ns));
         scene_step(&s, b);
-        first = b->function_count > 0 ? &b->functions[hotfn_live_slots(s.live, 0)[0]] : NULL;
+        first = b->function_count > 0 ? &b->functions[hfn_live_get_slots(s.live, 0)[0]] : NULL;
         if (first && (first->level == HOTFN_BUDGET_UNHOOKED || first->is_fixed)) {
             break;
         }
@@ -29,8 +29,8 @@ static uint32_t look(hotfn_budget *b)
 static bool went(counting *c, const hotfn_env *env)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_budget *b = NULL;
-    hotfn_status status = hotfn_budget_create(&b, s.live, s.handover, env, &err);
+    hfn_budget *b = NULL;
+    hotfn_status status = hfn_budget_create(&b, s.live, s.channel, env, &err);
     bool gone;
 
     CHECK(status == HOTFN_OK || status == HOTFN_E_NO_MEMORY);
@@ -38,7 +38,7 @@ static bool went(counting *c, const hotfn_env *env)
     gone = b && look(b) == HOTFN_BUDGET_UNHOOKED;
     CHECK(scene_has_bytes(&s, 0, gone ? s.unhooked[0] : s.hooked[0]));
     CHECK(scene_has_bytes(&s, 1, s.hooked[1]));
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     CHECK_EQ_U64(c->live_bytes, 0);
     CHECK_EQ_I64(c->size_mismatches, 0);
     return gone;

@@ -143,7 +143,7 @@ static void maps_survive_every_failure(void)
     }
 }
 
-static void maps_beside_their_images_survive_every_failure(void)
+static void maps_with_their_images_survive_every_failure(void)
 {
     pe_builder *pe = pe_new_sample();
     hotfn_image *windows = NULL;
@@ -217,7 +217,7 @@ static const check_test tests[] = {
     CHECK_TEST(debugdata_survives_every_failure),
     CHECK_TEST(an_image_without_sections_survives_every_failure),
     CHECK_TEST(maps_survive_every_failure),
-    CHECK_TEST(maps_beside_their_images_survive_every_failure),
+    CHECK_TEST(maps_with_their_images_survive_every_failure),
     CHECK_TEST(lists_survive_every_failure),
 };
 CHECK_MAIN(tests)

@@ -5,6 +5,7 @@
 #include "profile/timed.h"
 
 #include <hotfn/export.h>
+#include <hotfn/lowlevel/counters.h>
 
 static char finished[128], repaired[128], timed[128];
 
@@ -17,31 +18,31 @@ static int32_t swallow(void *user, const void *bytes, size_t byte_count)
 
 static hotfn_status write_record(const void *none, const hotfn_env *env, hotfn_error *err)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_snapshot *from = NULL;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_snapshot *from = NULL;
+    hfn_live *live = NULL;
     hotfn_status status;
 
     (void)none;
     o.slot_capacity = 64;
     o.thread_capacity = 4;
-    status = hotfn_live_create(&live, &o, env, err);
+    status = hfn_live_create(&live, &o, env, err);
     CHECK((status == HOTFN_OK) == (live != NULL));
     if (status != HOTFN_OK) {
         return status;
     }
     sample_add_modules(live);
     sample_count(live, 0, 7, 7, 0, 10);
-    status = hotfn_live_snapshot(&from, live, err);
+    status = hfn_live_snapshot(&from, live, err);
     sample_count(live, 0, 7, 7, 1, 10);
     if (status == HOTFN_OK) {
-        status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, from, NULL, err);
+        status = hfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, from, NULL, err);
     }
     if (status == HOTFN_OK) {
-        status = hotfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+        status = hfn_live_finish(live, finished, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
     }
-    hotfn_snapshot_destroy(from);
-    hotfn_live_close(live);
+    hfn_snapshot_destroy(from);
+    hfn_live_close(live);
     return status;
 }
 
@@ -101,34 +102,34 @@ static hotfn_status count(const void *none, const hotfn_env *env, hotfn_error *e
     return status;
 }
 
-static void writing_survives_each_failed_request(void)
+static void writing_survives_every_failure(void)
 {
     snprintf(finished, sizeof finished, "%s", sample_path("finished.hfr"));
     fail_each_request(write_record, NULL, 0);
 }
 
-static void reading_survives_each_failed_request(void)
+static void reading_survives_every_failure(void)
 {
     snprintf(repaired, sizeof repaired, "%s", sample_path("repaired.hfr"));
     fail_each_request(read_record, NULL, 0);
 }
 
-static void timed_records_survive_each_failed_request(void)
+static void timed_records_survive_every_failure(void)
 {
     snprintf(timed, sizeof timed, "%s", sample_path("timed.hfr"));
     free(timed_write(timed, 20, 10));
     fail_each_request(read_timed, NULL, 0);
 }
 
-static void counters_survive_each_failed_request(void)
+static void counters_survive_every_failure(void)
 {
     fail_each_request(count, NULL, 0);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(writing_survives_each_failed_request),
-    CHECK_TEST(reading_survives_each_failed_request),
-    CHECK_TEST(timed_records_survive_each_failed_request),
-    CHECK_TEST(counters_survive_each_failed_request),
+    CHECK_TEST(writing_survives_every_failure),
+    CHECK_TEST(reading_survives_every_failure),
+    CHECK_TEST(timed_records_survive_every_failure),
+    CHECK_TEST(counters_survive_every_failure),
 };
 CHECK_MAIN(tests)

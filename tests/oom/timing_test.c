@@ -86,7 +86,7 @@ static uint32_t judge(const scene *s, counting *c)
     return timed;
 }
 
-static void fail_each_request(bool once)
+static void fail_each_allocation(bool once)
 {
     scene s = make();
     counting c;
@@ -115,12 +115,12 @@ static void fail_each_request(bool once)
 
 static void proofs_survive_every_failure(void)
 {
-    fail_each_request(false);
+    fail_each_allocation(false);
 }
 
 static void proofs_survive_each_single_failure(void)
 {
-    fail_each_request(true);
+    fail_each_allocation(true);
 }
 
 static const check_test tests[] = {

@@ -283,17 +283,6 @@ class RecordThread(Sized):
                 ("name", c_char * 16), ("busy_ns", c_uint64)]
 
 
-class LiveOptions(Sized):
-    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("durable_path", c_char_p),
-                ("command", c_char_p), ("directory", c_char_p), ("slot_capacity", c_uint32),
-                ("thread_capacity", c_uint32), ("function_capacity", c_uint32),
-                ("module_capacity", c_uint32), ("string_bytes", c_uint64),
-                ("timing", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64),
-                ("node_capacity", c_uint32), ("histogram_capacity", c_uint32),
-                ("slow_capacity", c_uint32), ("event_capacity", c_uint32),
-                ("budget_ppm", c_uint32), ("reserved", c_uint32)]
-
-
 class RecordCaller(Sized):
     _fields_ = [("size", c_uint32), ("function", c_uint32), ("calls", c_uint64)]
 
@@ -367,17 +356,6 @@ class SessionStats(Sized):
                 ("remaining_status", c_int32), ("reserved", c_uint32), ("stub_bytes", c_uint64),
                 ("unwind_bytes", c_uint64), ("table_bytes", c_uint64), ("copied_page_bytes", c_uint64),
                 ("total_ns", c_uint64)]
-
-
-class JoinOptions(Sized):
-    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("live_path", c_char_p),
-                ("handover_path", c_char_p), ("perf_map_path", c_char_p)]
-
-
-class Request(Sized):
-    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("load_base", c_uint64),
-                ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char * 1024),
-                ("file_stamp", c_uint64)]
 
 
 # hotfn/frame.h

@@ -35,22 +35,22 @@
 
 /* ---- Creating and destroying. */
 
-hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_handover *handover,
-                                 const hotfn_env *env, hotfn_error *err)
+hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channel *channel,
+                               const hotfn_env *env, hotfn_error *err)
 {
-    if (!out || !live || !handover) {
+    if (!out || !live || !channel) {
         return hfn_report_null(err, __func__);
     }
 
     hotfn_env filled = hfn_env_fill(env);
-    hotfn_budget *b;
+    hfn_budget *b;
 
-    if (!hfn_live_budget(live) || !hfn_os_is_open(live->file)) {
+    if (!hfn_live_get_budget(live) || !hfn_os_is_open(live->file)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "the record was made without a budget");
     }
     if (!hfn_os_can_change_others()) {
-        snprintf(hfn_live_budget(live)->note, sizeof b->header->note,
+        snprintf(hfn_live_get_budget(live)->note, sizeof b->header->note,
                  "not by a hotfn built for this CPU");
         return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
@@ -68,8 +68,8 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     }
     b->env = filled;
     b->live = live;
-    b->handover = handover;
-    b->header = hfn_live_budget(live);
+    b->channel = channel;
+    b->header = hfn_live_get_budget(live);
     b->share = (double)b->header->share_ppm / 1e6;
     b->remote = (hfn_remote){ .env = filled, .memory = HFN_OS_NO_FILE };
     memset(b->pages, 0, offsetof(hfn_target_pages, bytes));
@@ -85,7 +85,7 @@ hotfn_status hotfn_budget_create(hotfn_budget **out, hotfn_live *live, hotfn_han
     return HOTFN_OK;
 }
 
-void hotfn_budget_destroy(hotfn_budget *b)
+void hfn_budget_destroy(hfn_budget *b)
 {
     hotfn_env env;
 
@@ -111,7 +111,7 @@ void hotfn_budget_destroy(hotfn_budget *b)
 
 /* ---- New modules and slots of the live record. */
 
-static bool grow_functions(hotfn_budget *b, uint32_t count)
+static bool grow_functions(hfn_budget *b, uint32_t count)
 {
     size_t old = b->function_capacity;
     hfn_function_budget *functions;
@@ -140,7 +140,7 @@ static bool grow_functions(hotfn_budget *b, uint32_t count)
     return true;
 }
 
-static void init_function(const hotfn_budget *b, hfn_function_budget *f, uint32_t module,
+static void init_function(const hfn_budget *b, hfn_function_budget *f, uint32_t module,
                           uint32_t function)
 {
     f->function = function;
@@ -151,19 +151,19 @@ static void init_function(const hotfn_budget *b, hfn_function_budget *f, uint32_
 }
 
 /* False: the plan is not available yet; the next step tries again. */
-static bool load_module_plan(hotfn_budget *b, uint32_t index)
+static bool load_module_plan(hfn_budget *b, uint32_t index)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hfn_patched_module *m = &b->modules[index];
-    const uint32_t *slots = hotfn_live_slots(b->live, index);
+    const uint32_t *slots = hfn_live_get_slots(b->live, index);
 
-    if (hotfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots) {
+    if (hfn_live_get_module(b->live, index, &known) != HOTFN_OK || !slots) {
         return false;
     }
     if (known.load_base == 0 || known.function_count == 0) {
         return known.function_count == 0;
     }
-    m->bytes = hfn_handover_view_plan(b->handover, index, &m->byte_count);
+    m->bytes = hfn_plan_channel_view_plan(b->channel, index, &m->byte_count);
     if (!m->bytes) {
         return false;
     }
@@ -184,7 +184,7 @@ static bool load_module_plan(hotfn_budget *b, uint32_t index)
     return true;
 }
 
-static bool update_known_slots(hotfn_budget *b)
+static bool update_known_slots(hfn_budget *b)
 {
     /* the shared counts: another thread of this process adds modules concurrently */
     uint32_t count = hfn_shared_get32(b->live->base + HFN_AT_MODULES);
@@ -218,7 +218,7 @@ static bool update_known_slots(hotfn_budget *b)
 
 /* ---- Call counts.  Read by pread: a read through a mapping would fill the file's holes. */
 
-static bool add_row(hotfn_budget *b, uint32_t row)
+static bool add_row(hfn_budget *b, uint32_t row)
 {
     uint64_t at = b->live->layout.sections[HFN_SECTION_ROWS].offset +
                   (uint64_t)row * b->live->layout.row_bytes;
@@ -232,7 +232,7 @@ static bool add_row(hotfn_budget *b, uint32_t row)
     return true;
 }
 
-static bool grow_row_buffers(hotfn_budget *b)
+static bool grow_row_buffers(hfn_budget *b)
 {
     uint64_t *rows;
 
@@ -252,7 +252,7 @@ static bool grow_row_buffers(hotfn_budget *b)
 
 /* Set each function's calls since the last complete step.  Later code visits only the functions in
  * `called`, since most functions are never called. */
-static bool read_counts(hotfn_budget *b, uint32_t pid)
+static bool read_counts(hfn_budget *b, uint32_t pid)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live);
@@ -283,14 +283,14 @@ static bool read_counts(hotfn_budget *b, uint32_t pid)
 
 /* ---- Changing the target. */
 
-static void set_note(hotfn_budget *b, const char *problem, hfn_os_error error)
+static void set_note(hfn_budget *b, const char *problem, hfn_os_error error)
 {
     b->is_stuck = true;
     snprintf(b->header->note, sizeof b->header->note, "%s: %s", problem,
              hfn_os_get_error_text(error));
 }
 
-void hfn_budget_set_level(hotfn_budget *b, hfn_function_budget *f, uint32_t level, double run_ns)
+void hfn_budget_set_level(hfn_budget *b, hfn_function_budget *f, uint32_t level, double run_ns)
 {
     double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
     hfn_budget_change apply_changes = {
@@ -303,7 +303,7 @@ void hfn_budget_set_level(hotfn_budget *b, hfn_function_budget *f, uint32_t leve
         .why = level > f->level ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY,
     };
 
-    hfn_live_note_change(b->live, &apply_changes);
+    hfn_live_add_change(b->live, &apply_changes);
     if (apply_changes.why == HOTFN_BUDGET_OVER_BUDGET) {
         bool again = f->wait_ns > 0 && b->header->cpu_ns - f->rehooked_ns < RESET_WAIT_NS;
         f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_MIN_WAIT_NS;
@@ -317,7 +317,7 @@ void hfn_budget_set_level(hotfn_budget *b, hfn_function_budget *f, uint32_t leve
 }
 
 /* Record the hooks of the functions to unhook; a hook with unexpected bytes stays as it is. */
-static void create_unpatch_records(hotfn_budget *b)
+static void create_unpatch_records(hfn_budget *b)
 {
     uint32_t kept = 0;
 
@@ -341,7 +341,7 @@ static void create_unpatch_records(hotfn_budget *b)
 }
 
 /* Is no thread inside the bytes that repatching would change? */
-static bool are_ranges_free(hotfn_budget *b)
+static bool are_ranges_free(hfn_budget *b)
 {
     hfn_remote_range ranges[HFN_BUDGET_MAX_TRIES];
     uint32_t count = 0;
@@ -355,14 +355,14 @@ static bool are_ranges_free(hotfn_budget *b)
     return count == 0 || !hfn_os_remote_is_inside(&b->remote, ranges, count);
 }
 
-static void drop_unpatch_record(hotfn_budget *b, hfn_function_budget *f)
+static void drop_unpatch_record(hfn_budget *b, hfn_function_budget *f)
 {
     hfn_unpatch_free_record(f->unpatch, &b->env);
     f->unpatch = NULL;
 }
 
 /* Unpatch and repatch the chosen functions; the target is stopped. */
-static void patch_chosen(hotfn_budget *b, double run_ns)
+static void patch_chosen(hfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
         hfn_function_budget *f = &b->functions[b->chosen[i]];
@@ -393,7 +393,7 @@ static void patch_chosen(hotfn_budget *b, double run_ns)
     hfn_target_pages_write_back(b->pages);
 }
 
-static void abandon_changes(hotfn_budget *b)
+static void abandon_changes(hfn_budget *b)
 {
     for (uint32_t i = 0; i < b->chosen_count; i++) {
         hfn_function_budget *f = &b->functions[b->chosen[i]];
@@ -407,7 +407,7 @@ static void abandon_changes(hotfn_budget *b)
 
 /* A stop is counted from when the first thread stopped; delays of the scheduler on a busy machine
  * are not part of the cost. */
-static void count_stop(hotfn_budget *b, uint64_t begin_ns, hfn_os_error error)
+static void count_stop(hfn_budget *b, uint64_t begin_ns, hfn_os_error error)
 {
     hfn_budget_header *h = b->header;
     uint64_t now_ns = hfn_os_monotonic_ns(), took_ns = hfn_os_remote_get_stopped_ns(&b->remote);
@@ -425,7 +425,7 @@ static void count_stop(hotfn_budget *b, uint64_t begin_ns, hfn_os_error error)
     }
 }
 
-static void apply_changes(hotfn_budget *b, double run_ns)
+static void apply_changes(hfn_budget *b, double run_ns)
 {
     uint64_t begin_ns;
     hfn_os_error error = hfn_os_remote_open(&b->remote);
@@ -452,7 +452,7 @@ static void apply_changes(hotfn_budget *b, double run_ns)
 /* ---- A step. */
 
 /* An unhooked function that is counted again: its module was reloaded and hooked anew. */
-static void detect_rehooked(hotfn_budget *b, double run_ns)
+static void detect_rehooked(hfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->called_count; i++) {
         hfn_function_budget *f = &b->functions[b->called[i]];
@@ -465,7 +465,7 @@ static void detect_rehooked(hotfn_budget *b, double run_ns)
     }
 }
 
-static double get_mean_stop_ns(const hotfn_budget *b)
+static double get_mean_stop_ns(const hfn_budget *b)
 {
     return b->header->stops ? (double)b->header->stopped_ns / b->header->stops
                             : (double)DEFAULT_STOP_NS;
@@ -474,7 +474,7 @@ static double get_mean_stop_ns(const hotfn_budget *b)
 /* Choose the functions to unhook or rehook.  Unhooking waits until the excess since the last stop
  * is as large as the cost of a stop: the excess will probably recur, and the saving then pays for
  * the stop. */
-static void choose_changes(hotfn_budget *b, double counts, double allowed, bool is_over)
+static void choose_changes(hfn_budget *b, double counts, double allowed, bool is_over)
 {
     bool too_many = counts > allowed;
 
@@ -491,7 +491,7 @@ static void choose_changes(hotfn_budget *b, double counts, double allowed, bool 
 }
 
 /* The header shows the mean cost of all calls counted so far. */
-static double compute_count_cost(hotfn_budget *b)
+static double compute_count_cost(hfn_budget *b)
 {
     double calls = 0, counts;
 
@@ -509,7 +509,7 @@ static double compute_count_cost(hotfn_budget *b)
     return counts;
 }
 
-static void measure_again(hotfn_budget *b, uint64_t now_ns)
+static void measure_again(hfn_budget *b, uint64_t now_ns)
 {
     if (now_ns - b->measured_ns < MEASURE_INTERVAL_NS) {
         return;
@@ -520,9 +520,9 @@ static void measure_again(hotfn_budget *b, uint64_t now_ns)
 
 /* The duration of the target's start, if it was reported since the last step; it is reported once,
  * and again after exec(). */
-static double take_new_start_ns(hotfn_budget *b)
+static double take_new_start_ns(hfn_budget *b)
 {
-    uint64_t took_ns = hfn_handover_start_ns(b->handover, b->remote.pid);
+    uint64_t took_ns = hfn_plan_channel_get_start_ns(b->channel, b->remote.pid);
 
     if (took_ns == 0 || took_ns == b->started_ns) {
         return 0;
@@ -532,7 +532,7 @@ static double take_new_start_ns(hotfn_budget *b)
 }
 
 /* Add the hooks' cost since the last step to the header; returns the sum. */
-static double record_cost(hotfn_budget *b, double counts, double run_ns)
+static double record_cost(hfn_budget *b, double counts, double run_ns)
 {
     double timing = hfn_budget_timing(b, b->remote.pid), start = take_new_start_ns(b);
     double cost = counts + timing + start, max_cost = MAX_COST_PART * run_ns;
@@ -545,7 +545,7 @@ static double record_cost(hotfn_budget *b, double counts, double run_ns)
     return part * cost;
 }
 
-static void account_interval(hotfn_budget *b, uint64_t passed_ns)
+static void account_interval(hfn_budget *b, uint64_t passed_ns)
 {
     double run_ns = (double)passed_ns, counts, cost, share_ns, counts_ns;
     bool is_over;
@@ -567,7 +567,7 @@ static void account_interval(hotfn_budget *b, uint64_t passed_ns)
 }
 
 /* Follow the child itself if it has a row, else its first descendant that has one (--target). */
-static void select_process(hotfn_budget *b, uint32_t child)
+static void select_process(hfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
     uint32_t rows = hfn_live_rows_used(b->live), found = 0;
@@ -588,7 +588,7 @@ static void select_process(hotfn_budget *b, uint32_t child)
     }
 }
 
-uint64_t hotfn_budget_step(hotfn_budget *b, uint32_t pid)
+uint64_t hfn_budget_step(hfn_budget *b, uint32_t pid)
 {
     if (!b) {
         return UINT64_MAX;

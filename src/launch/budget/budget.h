@@ -4,13 +4,27 @@
 #ifndef HFN_BUDGET_H
 #define HFN_BUDGET_H
 
-#include "live/budget_memory.h"
+#include "live/live.h"
+#include "live/plan_channel.h"
 #include "os/remote.h"
 #include "plan/plan.h"
 
 #include <hotfn/lowlevel/budget.h>
-#include <hotfn/lowlevel/target.h>
-#include <hotfn/session.h>
+
+typedef struct hfn_budget hfn_budget;
+
+/* Create a budget for a live record that has a budget_ppm.  The budget keeps live and channel, and
+ * measures the cost of a hook for a millisecond.  HOTFN_OK, HOTFN_E_OPTION, HOTFN_E_NO_MEMORY,
+ * HOTFN_E_UNSUPPORTED (this CPU). */
+hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channel *channel,
+                               const hotfn_env *env, hotfn_error *err);
+/* Measure what hooks cost in process pid, which is not reaped yet, and unhook or rehook functions.
+ * One thread makes all steps.  ptrace may stop the target during a step; other waits for it in this
+ * process see that stop (waitid with WNOWAIT leaves it to the budget).  Returns the nanoseconds
+ * until the next step. */
+uint64_t hfn_budget_step(hfn_budget *budget, uint32_t pid);
+/* Detach from the target; unhooked functions stay unhooked.  NULL is fine. */
+void hfn_budget_destroy(hfn_budget *budget);
 
 /* A module of the target. */
 typedef struct hfn_patched_module {
@@ -99,10 +113,10 @@ typedef struct hfn_function_budget {
     bool is_just_out; /* unhooked since the last step: late calls are normal */
 } hfn_function_budget;
 
-struct hotfn_budget {
+struct hfn_budget {
     hotfn_env env;
-    hotfn_live *live;
-    hotfn_handover *handover;
+    hfn_live *live;
+    hfn_plan_channel *channel;
     hfn_budget_header *header;
     double share;
     double count_ns, timed_ns;        /* cost of counting a call, and extra cost of timing it */
@@ -139,25 +153,25 @@ double hfn_budget_measure(bool is_sampled);
  * it. */
 double hfn_budget_measure_again(bool is_sampled, double known_ns);
 /* choose.c: the cost of counting and timing the function's calls since the last step. */
-double hfn_budget_cost(const hotfn_budget *budget, const hfn_function_budget *function);
+double hfn_budget_cost(const hfn_budget *budget, const hfn_function_budget *function);
 /* The hooks' budget for bare_ns of the program's own time: its share, less a part of what earlier
  * steps exceeded. */
-double hfn_budget_allowed(const hotfn_budget *budget, double bare_ns);
+double hfn_budget_allowed(const hfn_budget *budget, double bare_ns);
 /* Counting cost `counts`, which is above `allowed`: choose the functions to unhook. */
-void hfn_budget_choose_unhooked(hotfn_budget *budget, double counts, double allowed);
+void hfn_budget_choose_unhooked(hfn_budget *budget, double counts, double allowed);
 /* Counting is within the budget: choose the functions to rehook; a stop takes stop_ns. */
-void hfn_budget_choose_retried(hotfn_budget *budget, double stop_ns);
+void hfn_budget_choose_retried(hfn_budget *budget, double stop_ns);
 
 /* times.c: the cost of timed calls in the process since the last step, in nanoseconds. */
-double hfn_budget_timing(hotfn_budget *budget, uint32_t pid);
+double hfn_budget_timing(hfn_budget *budget, uint32_t pid);
 /* Set the sampling intervals of hooked functions so that timing costs `allowed`; the target is not
  * stopped.  is_over: hooks are over budget now; run_ns: processor time since the last step. */
-void hfn_budget_time(hotfn_budget *budget, double allowed, bool is_over, double run_ns);
+void hfn_budget_time(hfn_budget *budget, double allowed, bool is_over, double run_ns);
 /* Once rehooked, the function's calls are counted but not timed. */
-void hfn_budget_stop_timing(hotfn_budget *budget, uint32_t slot);
+void hfn_budget_stop_timing(hfn_budget *budget, uint32_t slot);
 
 /* budget.c: change the function's level and add the change to the live record. */
-void hfn_budget_set_level(hotfn_budget *budget, hfn_function_budget *function, uint32_t level,
+void hfn_budget_set_level(hfn_budget *budget, hfn_function_budget *function, uint32_t level,
                           double run_ns);
 
 #endif

@@ -12,12 +12,12 @@
 #define MIN_CALLS_DIVISOR                                                                          \
     256u /* rarer than the top function by this factor: left for a later step */
 
-static double count_cost(const hotfn_budget *b, const hfn_function_budget *f)
+static double count_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
     return f->level < HOTFN_BUDGET_UNHOOKED ? (double)f->calls * b->count_ns : 0;
 }
 
-double hfn_budget_cost(const hotfn_budget *b, const hfn_function_budget *f)
+double hfn_budget_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
     uint32_t mean = f->mean > b->mean ? f->mean : b->mean;
     bool is_timed = f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_COUNTED &&
@@ -28,7 +28,7 @@ double hfn_budget_cost(const hotfn_budget *b, const hfn_function_budget *f)
 
 /* Earlier excess reduces the budget of later steps: the start, the first steps and the stops of a
  * short run are thereby compensated. */
-double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
+double hfn_budget_allowed(const hfn_budget *b, double bare_ns)
 {
     const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
@@ -41,7 +41,7 @@ double hfn_budget_allowed(const hotfn_budget *b, double bare_ns)
 
 /* ---- Functions to unhook. */
 
-static const hotfn_budget *compared; /* qsort passes no context; one thread runs all steps */
+static const hfn_budget *compared; /* qsort passes no context; one thread runs all steps */
 
 static int compare_calls(const void *left, const void *right)
 {
@@ -51,7 +51,7 @@ static int compare_calls(const void *left, const void *right)
     return (a < c) - (a > c);
 }
 
-void hfn_budget_choose_unhooked(hotfn_budget *b, double counts, double allowed)
+void hfn_budget_choose_unhooked(hfn_budget *b, double counts, double allowed)
 {
     uint32_t count = 0;
 
@@ -78,7 +78,7 @@ void hfn_budget_choose_unhooked(hotfn_budget *b, double counts, double allowed)
 
 /* Subtract the price of a trial from the remaining budget of the whole run; false if it is
  * higher. */
-static bool can_afford_try(const hotfn_budget *b, const hfn_function_budget *f, double stop_ns,
+static bool can_afford_try(const hfn_budget *b, const hfn_function_budget *f, double stop_ns,
                            double *left)
 {
     double price =
@@ -91,7 +91,7 @@ static bool can_afford_try(const hotfn_budget *b, const hfn_function_budget *f, 
     return true;
 }
 
-void hfn_budget_choose_retried(hotfn_budget *b, double stop_ns)
+void hfn_budget_choose_retried(hfn_budget *b, double stop_ns)
 {
     const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */

@@ -30,7 +30,7 @@ static double probe_ticks(const hfn_time_header *h)
     return (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
 }
 
-static void learn_cost(hotfn_budget *b, const hfn_time_header *h)
+static void learn_cost(hfn_budget *b, const hfn_time_header *h)
 {
     double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends : probe_ticks(h);
 
@@ -47,7 +47,7 @@ static uint64_t since(uint64_t *last, uint64_t now)
     return passed;
 }
 
-double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
+double hfn_budget_timing(hfn_budget *b, uint32_t pid)
 {
     const hfn_time_header *h = hfn_live_time_header(b->live);
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
@@ -57,7 +57,7 @@ double hfn_budget_timing(hotfn_budget *b, uint32_t pid)
         return 0;
     }
     for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++) {
-        if (cells[i].pid == pid && hfn_live_timed_ends(b->live, i, &row_ticks, &row_ends)) {
+        if (cells[i].pid == pid && hfn_live_read_timing_cost(b->live, i, &row_ticks, &row_ends)) {
             ticks += row_ticks;
             ends += row_ends;
         }
@@ -81,14 +81,14 @@ static bool is_timed(const hfn_function_budget *f)
 }
 
 /* What its calls would have taken, timed as closely as was asked. */
-static double asked_cost(const hotfn_budget *b, const hfn_function_budget *f)
+static double asked_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
     return (double)f->calls * b->timed_ns / b->mean;
 }
 
 /* What each may take, so that all that are timed take what is allowed: nobody more than he asks
  * for, and who asks for more as much as any other.  It grows from round to round. */
-static double fair_share(const hotfn_budget *b, double allowed)
+static double fair_share(const hfn_budget *b, double allowed)
 {
     double share = 0;
 
@@ -116,7 +116,7 @@ static double fair_share(const hotfn_budget *b, double allowed)
 }
 
 /* One call in so many at least is passed over; 1: as the target would do it. */
-static uint32_t mean_for(const hotfn_budget *b, const hfn_function_budget *f, double share)
+static uint32_t mean_for(const hfn_budget *b, const hfn_function_budget *f, double share)
 {
     double mean;
 
@@ -131,7 +131,7 @@ static uint32_t mean_for(const hotfn_budget *b, const hfn_function_budget *f, do
 
 /* To be timed sooner, the calls to be passed over become none, and what was passed over stands for
  * nothing. That store and the target's count-down may cross: then it takes longer. */
-static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
+static void set_mean(hfn_budget *b, uint32_t slot, uint32_t mean)
 {
     hfn_function_budget *f = &b->functions[slot];
     bool is_closer = mean != 0 && (f->mean == 0 || mean < f->mean);
@@ -144,14 +144,14 @@ static void set_mean(hotfn_budget *b, uint32_t slot, uint32_t mean)
     }
 }
 
-void hfn_budget_stop_timing(hotfn_budget *b, uint32_t slot)
+void hfn_budget_stop_timing(hfn_budget *b, uint32_t slot)
 {
     if (b->means && b->functions[slot].closest == HOTFN_BUDGET_TIMED) {
         set_mean(b, slot, COUNTED_MEAN);
     }
 }
 
-static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
+static void change_mean(hfn_budget *b, uint32_t slot, uint32_t mean, double run_ns)
 {
     hfn_function_budget *f = &b->functions[slot];
     uint32_t level = mean <= b->mean        ? HOTFN_BUDGET_TIMED
@@ -170,7 +170,7 @@ static void change_mean(hotfn_budget *b, uint32_t slot, uint32_t mean, double ru
 }
 
 /* Is this to be done now?  More calls are timed only after a while. */
-static bool is_due(const hotfn_budget *b, const hfn_function_budget *f, uint32_t mean, bool is_over)
+static bool is_due(const hfn_budget *b, const hfn_function_budget *f, uint32_t mean, bool is_over)
 {
     if (f->mean == 0) {
         return f->calls > 0 && f->last + f->calls >= BEGUN_CALLS;
@@ -181,7 +181,7 @@ static bool is_due(const hotfn_budget *b, const hfn_function_budget *f, uint32_t
     return !is_over && f->retry_ns <= b->header->cpu_ns && mean <= f->mean / 2;
 }
 
-void hfn_budget_time(hotfn_budget *b, double allowed, bool is_over, double run_ns)
+void hfn_budget_time(hfn_budget *b, double allowed, bool is_over, double run_ns)
 {
     double share;
 

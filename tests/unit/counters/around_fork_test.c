@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each call around fork() is counted once, for the process that made it. */
+/* Counting around fork(): each call is counted once, for the process that made it. */
 #include "counters/stub.h"
 #include "counters/timed_row.h"
 
@@ -36,7 +36,7 @@ static hotfn_counters *shared_counters(uint32_t threads)
     return c;
 }
 
-/* The calls of a slot in the rows of process pid. */
+/* The calls of a slot, summed over the rows of a process. */
 static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
 {
     hfn_row_memory m = stub_memory(c);
@@ -50,7 +50,7 @@ static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
     return sum;
 }
 
-static void each_side_keeps_its_own_calls(void)
+static void parent_and_child_keep_their_own_calls(void)
 {
     hotfn_counters *c = shared_counters(8);
     pid_t child;
@@ -79,7 +79,7 @@ static void each_side_keeps_its_own_calls(void)
     hotfn_counters_destroy(c);
 }
 
-static void first_call_may_be_made_during_the_fork(void)
+static void first_call_of_a_thread_may_be_between_prepare_and_fork(void)
 {
     hotfn_counters *c = shared_counters(8);
     pid_t child;
@@ -100,7 +100,7 @@ static void first_call_may_be_made_during_the_fork(void)
     hotfn_counters_destroy(c);
 }
 
-static void child_of_a_paused_thread_does_not_get_its_parents_row(void)
+static void child_of_a_paused_thread_gets_a_fresh_row(void)
 {
     hotfn_counters *c = shared_counters(8);
     void *paused;
@@ -125,7 +125,7 @@ static void child_of_a_paused_thread_does_not_get_its_parents_row(void)
     hotfn_counters_destroy(c);
 }
 
-/* ---- libc's fork handlers, with threads that count and fork continuously. */
+/* ---- As fork handlers of libc, with threads that count and fork concurrently. */
 
 static hotfn_counters *the_counters;
 
@@ -152,7 +152,7 @@ static void *fork_and_count(void *argument)
 
         fake_call(20);
         child = fork();
-        fake_call(21); /* both sides */
+        fake_call(21); /* in parent and child */
         if (child == 0) {
             fake_call(22);
             _exit(0);
@@ -182,7 +182,7 @@ static void threads_that_fork_lose_no_call(void)
     hotfn_counters_destroy(c);
 }
 
-static void rows_of_dead_processes_are_reused(void)
+static void rows_of_ended_processes_are_reused(void)
 {
     hotfn_counters *c = the_counters = shared_counters(HFN_ROWS_KEPT_APART + 40);
 
@@ -201,7 +201,7 @@ static void rows_of_dead_processes_are_reused(void)
     hotfn_counters_destroy(c);
 }
 
-static void killed_child_leaves_its_counts(void)
+static void counts_of_a_killed_child_are_kept(void)
 {
     hotfn_counters *c = the_counters = shared_counters(8);
     pid_t child = fork();
@@ -218,9 +218,9 @@ static void killed_child_leaves_its_counts(void)
     hotfn_counters_destroy(c);
 }
 
-/* Process numbers of another pid namespace have no meaning here, so its rows are never taken
- * over. */
-static void rows_of_other_namespaces_are_not_taken_over(void)
+/* Pids of another pid namespace mean nothing here, so rows of its processes are never taken over.
+ */
+static void rows_of_other_pid_namespaces_are_kept(void)
 {
     hotfn_counters *c;
     pid_t helper;
@@ -259,8 +259,8 @@ static void rows_of_other_namespaces_are_not_taken_over(void)
     hotfn_counters_destroy(c);
 }
 
-/* The child of a raw fork has its parent's row pointer (a known limitation), but threads that it
- * starts get rows under its own process id. */
+/* The child of a raw fork inherits the row pointer of its parent, so its own calls may be lost;
+ * threads that it starts get rows under its own pid. */
 static void *count_once(void *argument)
 {
     (void)argument;
@@ -268,7 +268,7 @@ static void *count_once(void *argument)
     return NULL;
 }
 
-static void threads_of_a_raw_forks_child_get_rows(void)
+static void threads_of_a_raw_fork_child_get_rows(void)
 {
     hotfn_counters *c = shared_counters(8);
     pid_t child;
@@ -295,18 +295,17 @@ static void begin(hfn_time_frame *frame, uint32_t slot)
     hfn_time_enter_full(frame);
 }
 
-/* The fork handlers with two rows: calls begin before the fork or in a fork handler, and end
- * after it. */
+/* Calls begin before prepare or before the fork, and end after it. */
 static void calls_around_a_fork_are_timed_once(void)
 {
-    hfn_time_frame frames[8]; /* a stack: the last one is the outermost call's */
+    hfn_time_frame frames[8]; /* a stack; the last element is the outermost call */
     timed_start(HOTFN_TIMING_TREE);
     hfn_time_state *t = timed_use(0);
     uint8_t *before = timed.rows[0].counts, *meanwhile = timed.rows[1].counts;
 
     begin(&frames[7], 1);
     begin(&frames[6], 2);
-    begin(&frames[5], 3); /* runs the handlers */
+    begin(&frames[5], 3); /* the call that forks */
     hfn_time_begin_row(meanwhile, 0);
     hfn_time_move(meanwhile, before);
     hfn_thread_row = meanwhile;
@@ -334,14 +333,14 @@ static void calls_around_a_fork_are_timed_once(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(each_side_keeps_its_own_calls),
-    CHECK_TEST(first_call_may_be_made_during_the_fork),
-    CHECK_TEST(child_of_a_paused_thread_does_not_get_its_parents_row),
+    CHECK_TEST(parent_and_child_keep_their_own_calls),
+    CHECK_TEST(first_call_of_a_thread_may_be_between_prepare_and_fork),
+    CHECK_TEST(child_of_a_paused_thread_gets_a_fresh_row),
     CHECK_TEST(threads_that_fork_lose_no_call),
-    CHECK_TEST(rows_of_dead_processes_are_reused),
-    CHECK_TEST(killed_child_leaves_its_counts),
-    CHECK_TEST(rows_of_other_namespaces_are_not_taken_over),
-    CHECK_TEST(threads_of_a_raw_forks_child_get_rows),
+    CHECK_TEST(rows_of_ended_processes_are_reused),
+    CHECK_TEST(counts_of_a_killed_child_are_kept),
+    CHECK_TEST(rows_of_other_pid_namespaces_are_kept),
+    CHECK_TEST(threads_of_a_raw_fork_child_get_rows),
     CHECK_TEST(calls_around_a_fork_are_timed_once),
 };
 

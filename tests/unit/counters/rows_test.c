@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: one at a time, summed, paused, and destroyed while threads
- * continue. */
+/* The process's set of rows: one exists at a time; sums, pauses, and sets that end before their
+ * threads. */
 #include "counters/stub.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <unistd.h>
 
-static void one_set_at_a_time(void)
+static void second_set_is_refused_until_the_first_is_destroyed(void)
 {
     hotfn_counters *c = stub_counters(4), *second = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -20,7 +20,7 @@ static void one_set_at_a_time(void)
     hotfn_counters_destroy(NULL);
 }
 
-static void invalid_memory_is_rejected(void)
+static void memory_that_cannot_hold_rows_is_refused(void)
 {
     hotfn_counters *c = stub_counters(4), *second = NULL;
     hfn_row_memory m = stub_memory(c), bad[9];
@@ -86,7 +86,7 @@ static void paused_calls_are_not_counted_and_pauses_nest(void)
     hotfn_counters_destroy(c);
 }
 
-static void resume_under_another_set_does_not_restore_the_old_row(void)
+static void resume_under_another_set_starts_with_a_fresh_row(void)
 {
     hotfn_counters *c = stub_counters(4);
     void *paused;
@@ -122,13 +122,13 @@ static void *count_on_request(void *argument)
     }
 }
 
-static void let_count(survivor *s)
+static void request_count(survivor *s)
 {
     sem_post(&s->go);
     sem_wait(&s->done);
 }
 
-static void threads_find_the_next_set(void)
+static void threads_count_in_the_next_set(void)
 {
     survivor s = { .quit = 0 };
     pthread_t thread;
@@ -139,8 +139,8 @@ static void threads_find_the_next_set(void)
     for (int round = 0; round < 20; round++) {
         hotfn_counters *c = stub_counters(4);
 
-        let_count(&s);
-        let_count(&s);
+        request_count(&s);
+        request_count(&s);
         fake_call(7);
         CHECK_EQ_U64(stub_sum(c, 7), 3);
         CHECK_EQ_U64(stub_memory(c).header->cells_used, 2);
@@ -151,8 +151,8 @@ static void threads_find_the_next_set(void)
     pthread_join(thread, NULL);
 }
 
-/* A session that stops and starts again uses the same memory twice. */
-static void same_memory_continues_the_same_rows(void)
+/* A session that is stopped and started again uses the same memory. */
+static void set_over_the_same_memory_adds_to_the_same_rows(void)
 {
     hotfn_counters *owner = stub_counters(4);
     hfn_row_memory m = stub_memory(owner);
@@ -178,12 +178,12 @@ static void same_memory_continues_the_same_rows(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(one_set_at_a_time),
-    CHECK_TEST(invalid_memory_is_rejected),
+    CHECK_TEST(second_set_is_refused_until_the_first_is_destroyed),
+    CHECK_TEST(memory_that_cannot_hold_rows_is_refused),
     CHECK_TEST(sum_stays_inside_the_slots),
     CHECK_TEST(paused_calls_are_not_counted_and_pauses_nest),
-    CHECK_TEST(resume_under_another_set_does_not_restore_the_old_row),
-    CHECK_TEST(threads_find_the_next_set),
-    CHECK_TEST(same_memory_continues_the_same_rows),
+    CHECK_TEST(resume_under_another_set_starts_with_a_fresh_row),
+    CHECK_TEST(threads_count_in_the_next_set),
+    CHECK_TEST(set_over_the_same_memory_adds_to_the_same_rows),
 };
 CHECK_MAIN(tests)

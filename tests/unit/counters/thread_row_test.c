@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's first hooked call preserves the thread's state and loses no call, for any kind of
- * thread, and wherever a signal arrives. */
+/* A thread's first hooked call: it changes no state of the thread and loses no call, for threads of
+ * every kind and wherever a signal arrives. */
 #include "counters/stub.h"
 #include "counters/trap_flag.h"
 
@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* It delays signals, supports only libc's threads, and turns vfork into fork. */
+/* It delays signals, knows only threads of libc, and replaces vfork by fork. */
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -23,7 +23,7 @@
 #define THREAD_SANITIZER 0
 #endif
 
-/* ---- Registers.  (Of i386: tests/property/i386_stub_test.c.) */
+/* ---- Registers (i386: tests/property/i386_stub_test.c). */
 
 #if defined(__x86_64__)
 enum { GPRS = 15, VECTORS = 16 }; /* all but rsp */
@@ -48,25 +48,29 @@ void call_slow_path_with_known_state(void);
 #define LOAD_GPR(name, n) "movq wanted_state+8*" #n "(%rip), %" #name "\n"
 #define STORE_GPR(name, n) "movq %" #name ", found_state+8*" #n "(%rip)\n"
 
-/* The state of a stub: rcx is saved below the return address, and is 0. */
+/* clang-format off */
+/* As a stub calls it: rcx is saved below the return address and is 0. */
 __asm__(
     ".text\n.globl call_slow_path_with_known_state\n"
     "call_slow_path_with_known_state:\n"
-    "pushq %rbx\npushq %rbp\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n" EACH_VECTOR(
-        LOAD_VECTOR)
-        EACH_GPR(
-            LOAD_GPR) "movq wanted_state+16(%rip), %rcx\n"
-                      "movq %rcx, -16(%rsp)\n"
-                      "pushq wanted_state+120(%rip)\npopfq\n"
-                      "movq wanted_state+16(%rip), %rcx\n"
-                      "movq %rcx, -16(%rsp)\n"
-                      "movabsq $0, %rcx\n"
-                      "call *stub_slow_path(%rip)\n"
-                      "movq %rcx, found_state+16(%rip)\n" EACH_GPR(STORE_GPR) EACH_VECTOR(
-                          STORE_VECTOR) "pushfq\npopq found_state+120(%rip)\n"
-                                        "cld\n"
-                                        "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbp\npopq %rbx\n"
-                                        "ret\n");
+    "pushq %rbx\npushq %rbp\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    EACH_VECTOR(LOAD_VECTOR)
+    EACH_GPR(LOAD_GPR)
+    "movq wanted_state+16(%rip), %rcx\n"
+    "movq %rcx, -16(%rsp)\n"
+    "pushq wanted_state+120(%rip)\npopfq\n"
+    "movq wanted_state+16(%rip), %rcx\n"
+    "movq %rcx, -16(%rsp)\n"
+    "movabsq $0, %rcx\n"
+    "call *stub_slow_path(%rip)\n"
+    "movq %rcx, found_state+16(%rip)\n"
+    EACH_GPR(STORE_GPR)
+    EACH_VECTOR(STORE_VECTOR)
+    "pushfq\npopq found_state+120(%rip)\n"
+    "cld\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbp\npopq %rbx\n"
+    "ret\n");
+/* clang-format on */
 
 static void first_call_keeps_every_register_and_flag(void)
 {
@@ -100,7 +104,7 @@ static void *count_many(void *argument)
     return NULL;
 }
 
-static void threads_at_once_lose_no_call(void)
+static void concurrent_threads_lose_no_call(void)
 {
     hotfn_counters *c = stub_counters(16);
     pthread_t threads[8];
@@ -147,7 +151,7 @@ static void *count_and_wait(void *argument)
 {
     (void)argument;
     fake_call(0);
-    pthread_barrier_wait(&all_here); /* no thread ends before each has a row or was refused one */
+    pthread_barrier_wait(&all_here); /* no thread ends before each has claimed a row or failed */
     fake_call(0);
     return NULL;
 }
@@ -203,7 +207,7 @@ static void cancelled_thread_keeps_its_counts(void)
     hotfn_counters_destroy(c);
 }
 
-static void cell_identifies_the_owner_of_the_row(void)
+static void cell_describes_the_owner_of_the_row(void)
 {
     hotfn_counters *c = stub_counters(4);
     const hfn_thread_cell *cell = stub_memory(c).cells;
@@ -275,8 +279,9 @@ static void vfork_child_counts_with_its_parent(void)
     hotfn_counters_destroy(c);
 }
 
-/* The vfork child makes the thread's first call; when it ends, no other thread may take its row. */
-static void row_claimed_in_a_vfork_child_stays_its_parents(void)
+/* The vfork child makes the first call of the thread: no other thread may take the row over when it
+ * ends. */
+static void row_claimed_in_a_vfork_child_stays_with_the_parent(void)
 {
     hotfn_counters *c = stub_counters(4);
     pthread_t thread;
@@ -320,7 +325,7 @@ static void signals_in_short_threads_lose_no_call(void)
     sigaction(SIGPROF, &action, &before);
     setitimer(ITIMER_PROF, &often, NULL);
     for (; rounds < 400 || calls_made == 0;
-         rounds++) { /* signals arrive at the kernel's timer ticks */
+         rounds++) { /* signals arrive at timer ticks of the kernel */
         for (int i = 0; i < 4; i++) {
             pthread_create(&threads[i], NULL, count_many, (void *)300);
         }
@@ -339,7 +344,7 @@ static struct {
     long at, steps;
 } step;
 
-/* Single steps: at the step-th instruction the signal handler makes a hooked call. */
+/* Single-stepped: at instruction number `step` a handler makes a hooked call. */
 static void count_at_step(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info, (void)context;
@@ -348,7 +353,7 @@ static void count_at_step(int number, siginfo_t *info, void *context)
     }
 }
 
-static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
+static void signal_at_any_instruction_of_the_first_call_loses_no_call(void)
 {
     struct sigaction action = { .sa_sigaction = count_at_step, .sa_flags = SA_SIGINFO }, before;
     uint64_t rounds = 0;
@@ -367,7 +372,7 @@ static void a_signal_at_any_instruction_of_the_first_call_loses_nothing(void)
         fake_call(12);
         fake_call(13);
         if (stub_sum(c, 12) != 2 || stub_sum(c, 13) != 2) {
-            CHECK_EQ_I64(step.at, -1); /* a failure shows the instruction */
+            CHECK_EQ_I64(step.at, -1); /* prints the instruction */
         }
         CHECK_EQ_U64(stub_memory(c).header->threads_lost, 0);
         hotfn_counters_destroy(c);
@@ -397,8 +402,8 @@ static _Unwind_Reason_Code look_for_caller(struct _Unwind_Context *context, void
     return _URC_NO_REASON;
 }
 
-/* In `mov ebx, [esp]; ret`?  The linker keeps one of each such thunk, and crt1.o's has no unwind
- * rows. */
+/* Whether pc is in `mov ebx, [esp]; ret`: the linker keeps one copy of this thunk, and that of
+ * crt1.o has no unwind data. */
 static bool is_in_pc_thunk(const void *context)
 {
 #if defined(__i386__)
@@ -500,16 +505,16 @@ static const check_test tests[] = {
 #if defined(__x86_64__)
     CHECK_TEST(first_call_keeps_every_register_and_flag),
 #endif
-    CHECK_TEST(threads_at_once_lose_no_call),
+    CHECK_TEST(concurrent_threads_lose_no_call),
     CHECK_TEST(thousands_of_short_threads_share_few_rows),
     CHECK_TEST(threads_beyond_the_rows_are_counted_as_lost),
     CHECK_TEST(cancelled_thread_keeps_its_counts),
-    CHECK_TEST(cell_identifies_the_owner_of_the_row),
+    CHECK_TEST(cell_describes_the_owner_of_the_row),
     CHECK_TEST(raw_thread_gets_a_row),
     CHECK_TEST(vfork_child_counts_with_its_parent),
-    CHECK_TEST(row_claimed_in_a_vfork_child_stays_its_parents),
+    CHECK_TEST(row_claimed_in_a_vfork_child_stays_with_the_parent),
     CHECK_TEST(signals_in_short_threads_lose_no_call),
-    CHECK_TEST(a_signal_at_any_instruction_of_the_first_call_loses_nothing),
+    CHECK_TEST(signal_at_any_instruction_of_the_first_call_loses_no_call),
     CHECK_TEST(every_instruction_of_the_first_call_can_be_unwound),
     CHECK_TEST(first_call_needs_less_than_512_bytes_of_stack),
     CHECK_TEST(first_call_on_an_alternate_stack),

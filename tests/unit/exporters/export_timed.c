@@ -21,36 +21,35 @@ static void fill_function(hotfn_record_function *f, char *name, size_t bytes, ui
 
 static int write_large(const char *path, uint32_t count)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function *f = calloc(count, sizeof *f);
     char(*names)[64] = calloc(count, sizeof *names);
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.slot_capacity = count;
     o.thread_capacity = 2;
     o.command = "./large <b>";
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     for (uint32_t i = 0; i < count; i++) {
         fill_function(&f[i], names[i], sizeof names[i], i);
     }
     m.path = "/opt/large";
     m.function_count = count;
-    hotfn_live_add_module(live, &m, f, &index, NULL);
-    hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
+    hfn_live_add_module(live, &m, f, &index, NULL);
+    hfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
     for (uint32_t i = 0; i < count; i++) {
         sample_count(live, 0, 7, 7, i, i + 1);
     }
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     free(names);
     free(f);
     return check_failures;
 }
 
-static void note(hotfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
+static void note(hfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
 {
     hfn_budget_change c = { .at_ns = at_ns,
                             .calls_per_second = 123000000,
@@ -60,44 +59,43 @@ static void note(hotfn_live *live, uint64_t at_ns, uint32_t from, uint32_t to)
                             .to = to,
                             .why = to > from ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY };
 
-    hfn_live_note_change(live, &c);
+    hfn_live_add_change(live, &c);
 }
 
 static int write_budgeted(const char *path)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[2];
     hfn_budget_header *h;
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.slot_capacity = 8;
     o.thread_capacity = 2;
     o.budget_ppm = 50000;
     o.command = "./budgeted";
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     m.path = "/opt/budgeted";
     m.function_count = 2;
     f[0] = sample_function("<tiny>", 0x1000, HOTFN_STATE_HOOKED);
     f[1] = sample_function("calm", 0x1010, HOTFN_STATE_HOOKED);
-    hotfn_live_add_module(live, &m, f, &index, NULL);
-    hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
+    hfn_live_add_module(live, &m, f, &index, NULL);
+    hfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0x400000, NULL);
     sample_count(live, 0, 7, 7, 0, 5000);
     sample_count(live, 0, 7, 7, 1, 20);
     note(live, 1500000000, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED);
     note(live, 2500000000, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED);
     note(live, 2600000000, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED);
-    h = hfn_live_budget(live);
+    h = hfn_live_get_budget(live);
     h->cpu_ns = 4000000000;
     h->cost_ns = 125000000;
     h->stopped_ns = 6000000;
     h->stops = 3;
     h->count_cost_ps = 1250;
     strcpy(h->note, "a <note>");
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     return check_failures;
 }
 

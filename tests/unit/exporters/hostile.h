@@ -29,17 +29,17 @@ static const char *const hostile_names[] = {
 /* Function i was called i times, the last one as often as a u64 can say. */
 static inline void hostile_write(const char *path)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[HOSTILE_COUNT + 1];
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.command = "./game 'a \"b\"'\n\x80";
     o.directory = "/tmp";
     o.slot_capacity = 64;
     o.thread_capacity = 2;
-    hotfn_live_create(&live, &o, NULL, NULL);
+    hfn_live_create(&live, &o, NULL, NULL);
     for (uint32_t i = 0; i < HOSTILE_COUNT; i++) {
         f[i] = sample_function(hostile_names[i], 0x1000 + 16 * i, HOTFN_STATE_HOOKED);
     }
@@ -48,13 +48,13 @@ static inline void hostile_write(const char *path)
     f[HOSTILE_COUNT] = sample_function("tiny", 0x9000, HOTFN_STATE_REFUSED);
     m.path = "/opt/ga\"me\033";
     m.function_count = HOSTILE_COUNT + 1;
-    hotfn_live_add_module(live, &m, f, &index, NULL);
-    hotfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0, "a \"note\"\n");
+    hfn_live_add_module(live, &m, f, &index, NULL);
+    hfn_live_set_module(live, 0, HOTFN_MODULE_LOADED | HOTFN_MODULE_MAIN, 0, "a \"note\"\n");
     for (uint32_t i = 0; i < HOSTILE_COUNT; i++) {
         sample_count(live, 0, 1, 1, i, i + 1 < HOSTILE_COUNT ? i : UINT64_MAX);
     }
-    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
-    hotfn_live_close(live);
+    hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
 }
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes into a live record, and what happens when its room ends. */
+/* Modules of a live record, and what happens when its capacity is used up. */
 #include "records/sample.h"
 
 #include "base/compiler.h"
 #include "live/live.h"
 
 #include <fcntl.h>
+#include <hotfn/lowlevel/verdicts.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,24 +15,23 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-static hotfn_live *small_live(uint32_t slots, uint32_t functions, uint64_t string_bytes)
+static hfn_live *small_live(uint32_t slots, uint32_t functions, uint64_t string_bytes)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live = NULL;
 
     o.slot_capacity = slots;
     o.function_capacity = functions;
     o.module_capacity = 2;
     o.string_bytes = string_bytes;
     o.thread_capacity = 2;
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         exit(1);
     }
     return live;
 }
 
-static hotfn_status add(hotfn_live *live, const char *path, uint32_t function_count,
-                        uint32_t *index)
+static hotfn_status add(hfn_live *live, const char *path, uint32_t function_count, uint32_t *index)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[8];
@@ -43,43 +43,43 @@ static hotfn_status add(hotfn_live *live, const char *path, uint32_t function_co
     }
     m.path = path;
     m.function_count = function_count;
-    return hotfn_live_add_module(live, &m, f, index, NULL);
+    return hfn_live_add_module(live, &m, f, index, NULL);
 }
 
-static hotfn_record *read_live(const hotfn_live *live)
+static hotfn_record *read_live(const hfn_live *live)
 {
     hotfn_record *record = NULL;
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK)) {
         exit(1);
     }
     return record;
 }
 
-static void slots_go_to_what_may_be_hooked_in_order(void)
+static void hookable_functions_get_slots_in_order(void)
 {
-    hotfn_live *live = sample_live(NULL);
-    const uint32_t *slots = hotfn_live_slots(live, 0);
+    hfn_live *live = sample_live(NULL);
+    const uint32_t *slots = hfn_live_get_slots(live, 0);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
 
     CHECK(slots[0] == 0 && slots[1] == 1 && slots[2] == HOTFN_NO_SLOT && slots[3] == HOTFN_NO_SLOT);
-    CHECK_EQ_U64(hotfn_live_slots(live, 1)[0], 2);
-    CHECK(hotfn_live_slots(live, 2) == NULL);
-    CHECK_EQ_I64(hotfn_live_get_module(live, 1, &m), HOTFN_OK);
+    CHECK_EQ_U64(hfn_live_get_slots(live, 1)[0], 2);
+    CHECK(hfn_live_get_slots(live, 2) == NULL);
+    CHECK_EQ_I64(hfn_live_get_module(live, 1, &m), HOTFN_OK);
     CHECK_EQ_U64(m.first_slot, 2);
     CHECK_EQ_U64(m.first_function, 4);
     CHECK_STR(m.file, "libgamma.so");
-    CHECK_EQ_U64(hotfn_live_module_count(live), 2);
-    CHECK_STR(hotfn_live_function_name(live, 0, 3), "alpha.cold");
-    CHECK(hotfn_live_function_name(live, 0, 4) == NULL);
-    hotfn_live_close(live);
+    CHECK_EQ_U64(hfn_live_get_module_count(live), 2);
+    CHECK_STR(hfn_live_get_function_name(live, 0, 3), "alpha.cold");
+    CHECK(hfn_live_get_function_name(live, 0, 4) == NULL);
+    hfn_live_close(live);
 }
 
-static void functions_beyond_the_slots_are_refused_with_a_reason(void)
+static void functions_without_a_free_slot_are_refused_with_a_reason(void)
 {
-    hotfn_live *live = small_live(3, 16, 4096);
+    hfn_live *live = small_live(3, 16, 4096);
     hotfn_record *record;
     uint32_t index;
 
@@ -90,12 +90,12 @@ static void functions_beyond_the_slots_are_refused_with_a_reason(void)
     CHECK_EQ_U64(sample_get(record, 3).state, HOTFN_STATE_REFUSED);
     CHECK_STR(sample_get(record, 4).reason, "no-slots");
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void module_that_does_not_fit_is_listed_and_says_so(void)
+static void module_that_does_not_fit_is_listed_as_failed(void)
 {
-    hotfn_live *live = small_live(8, 4, 4096), *few_names = small_live(8, 8, 160);
+    hfn_live *live = small_live(8, 4, 4096), *few_names = small_live(8, 8, 160);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record *record;
     uint32_t index;
@@ -118,14 +118,13 @@ static void module_that_does_not_fit_is_listed_and_says_so(void)
     hotfn_record_get_module(record, 0, &m);
     CHECK(m.flags & HOTFN_MODULE_FAILED);
     hotfn_record_close(record);
-    hotfn_live_close(live);
-    hotfn_live_close(few_names);
+    hfn_live_close(live);
+    hfn_live_close(few_names);
 }
 
-/* What names and slots a module took before its room ended is the next one's. */
-static void a_module_that_did_not_fit_leaves_its_room(void)
+static void names_and_slots_of_a_failed_module_are_reused(void)
 {
-    hotfn_live *live = small_live(8, 16, 4096);
+    hfn_live *live = small_live(8, 16, 4096);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS), before;
     char *long_name = malloc(room);
@@ -140,37 +139,37 @@ static void a_module_that_did_not_fit_leaves_its_room(void)
     m.path = "a";
     m.function_count = 3;
     before = live->string_bytes;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_live_get_module(live, 0, &m), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_get_module(live, 0, &m), HOTFN_OK);
     CHECK(m.flags & HOTFN_MODULE_FAILED);
-    CHECK_EQ_U64(live->string_bytes - before, 3); /* "a" and two ends */
+    CHECK_EQ_U64(live->string_bytes - before, 3); /* "a" and two NULs */
     CHECK_EQ_I64(add(live, "b", 8, &index), HOTFN_OK);
-    CHECK_EQ_U64(hotfn_live_slots(live, 1)[0], 0);
-    CHECK_EQ_U64(hotfn_live_slots(live, 1)[7], 7);
+    CHECK_EQ_U64(hfn_live_get_slots(live, 1)[0], 0);
+    CHECK_EQ_U64(hfn_live_get_slots(live, 1)[7], 7);
     free(long_name);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void names_fill_their_room_to_the_last_byte(void)
+static void names_fill_the_strings_to_the_last_byte(void)
 {
-    hotfn_live *live = small_live(8, 8, 4096), *full = small_live(8, 8, 4096);
+    hfn_live *live = small_live(8, 8, 4096), *full = small_live(8, 8, 4096);
     uint64_t room = hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - live->string_bytes;
     char *text = malloc(room);
 
     memset(text, 't', room);
-    text[room - 5] = 0; /* each text has two ends */
-    CHECK_EQ_I64(hotfn_live_set_reason(live, 3, "ab", text), HOTFN_E_LIMIT);
-    CHECK_EQ_I64(hotfn_live_set_reason(full, 3, "a", text), HOTFN_OK);
+    text[room - 5] = 0; /* each text has two NULs */
+    CHECK_EQ_I64(hfn_live_set_reason(live, 3, "ab", text), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hfn_live_set_reason(full, 3, "a", text), HOTFN_OK);
     CHECK_EQ_U64(full->string_bytes, hfn_live_section_bytes(full, HFN_SECTION_STRINGS));
     free(text);
-    hotfn_live_close(full);
-    hotfn_live_close(live);
+    hfn_live_close(full);
+    hfn_live_close(live);
 }
 
-/* A caller may keep its texts in one place for all modules. */
-static void a_text_is_what_it_says_not_where_it_lies(void)
+/* A caller may build the texts of all modules in the same buffer. */
+static void texts_at_the_same_address_are_compared_by_characters(void)
 {
-    hotfn_live *live = small_live(8, 8, 4096);
+    hfn_live *live = small_live(8, 8, 4096);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     char strategy[16] = "jump", reason[16] = "too-short";
     hotfn_record_function f = sample_function("f", 0, HOTFN_STATE_REFUSED);
@@ -181,90 +180,90 @@ static void a_text_is_what_it_says_not_where_it_lies(void)
     f.reason = reason;
     m.path = "a";
     m.function_count = 1;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
     strcpy(strategy, "island");
     strcpy(reason, "busy");
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
     record = read_live(live);
     CHECK_STR(sample_get(record, 0).strategy, "jump");
     CHECK_STR(sample_get(record, 0).reason, "too-short");
     CHECK_STR(sample_get(record, 1).strategy, "island");
     CHECK_STR(sample_get(record, 1).reason, "busy");
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void modules_end_with_an_error(void)
+static void module_beyond_the_capacity_is_an_error(void)
 {
-    hotfn_live *live = small_live(8, 8, 4096);
+    hfn_live *live = small_live(8, 8, 4096);
     uint32_t index = 7;
 
     CHECK_EQ_I64(add(live, "a", 1, &index), HOTFN_OK);
     CHECK_EQ_I64(add(live, "b", 1, &index), HOTFN_OK);
     CHECK_EQ_I64(add(live, "c", 1, &index), HOTFN_E_LIMIT);
     CHECK_EQ_U64(index, 1);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void only_the_maker_appends(void)
+static void only_the_creator_appends(void)
 {
-    hotfn_live *live = sample_live(NULL), *joined = NULL;
+    hfn_live *live = sample_live(NULL), *joined = NULL;
     char path[64];
     uint32_t index;
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
+    CHECK_EQ_I64(hfn_live_join(&joined, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(add(joined, "a", 1, &index), HOTFN_E_STATE);
-    CHECK_EQ_I64(hotfn_live_set_reason(joined, 3, "a", "b"), HOTFN_E_STATE);
-    CHECK_EQ_U64(hotfn_live_module_count(joined), 2);
-    CHECK_STR(hotfn_live_function_name(joined, 0, 0), "alpha");
-    CHECK_EQ_I64(hotfn_live_fd(joined), -1);
-    hotfn_live_close(joined);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_set_reason(joined, 3, "a", "b"), HOTFN_E_STATE);
+    CHECK_EQ_U64(hfn_live_get_module_count(joined), 2);
+    CHECK_STR(hfn_live_get_function_name(joined, 0, 0), "alpha");
+    CHECK_EQ_I64(hfn_live_get_fd(joined), -1);
+    hfn_live_close(joined);
+    hfn_live_close(live);
 }
 
 static void state_and_reason_are_set_by_number(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record *record;
 
-    CHECK_EQ_I64(hotfn_live_set_reason(live, HOTFN_REASON_BYTES_DIFFER, "bytes-differ", "differs"),
+    CHECK_EQ_I64(hfn_live_set_reason(live, HOTFN_REASON_BYTES_DIFFER, "bytes-differ", "differs"),
                  HOTFN_OK);
     CHECK_EQ_I64(
-        hotfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 2),
+        hfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 2),
         HOTFN_OK);
-    CHECK_EQ_I64(hotfn_live_set_function(live, 0, 4, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
-    CHECK_EQ_I64(hotfn_live_set_function(live, 2, 0, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
-    CHECK_EQ_I64(hotfn_live_set_function(live, 0, 0, HOTFN_STATE_REFUSED, 1000, 2), HOTFN_E_LIMIT);
-    CHECK_EQ_I64(hotfn_live_set_reason(live, 0, "a", "b"), HOTFN_E_LIMIT);
-    CHECK_EQ_I64(hotfn_live_set_reason(live, 256, "a", "b"), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hfn_live_set_function(live, 0, 4, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hfn_live_set_function(live, 2, 0, HOTFN_STATE_REFUSED, 1, 2), HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hfn_live_set_function(live, 0, 0, HOTFN_STATE_REFUSED, 1000, 2), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hfn_live_set_reason(live, 0, "a", "b"), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hfn_live_set_reason(live, 256, "a", "b"), HOTFN_E_LIMIT);
     record = read_live(live);
     CHECK_STR(sample_get(record, 1).reason, "bytes-differ");
     CHECK_STR(sample_get(record, 1).reason_text, "differs");
     CHECK_EQ_U64(sample_get(record, 1).reason_offset, 2);
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void long_note_is_cut(void)
+static void long_note_is_truncated(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     char note[1000];
 
     memset(note, 'n', sizeof note - 1);
     note[sizeof note - 1] = 0;
-    CHECK_EQ_I64(hotfn_live_set_module(live, 0, 0, 0, note), HOTFN_OK);
-    hotfn_live_get_module(live, 0, &m);
+    CHECK_EQ_I64(hfn_live_set_module(live, 0, 0, 0, note), HOTFN_OK);
+    hfn_live_get_module(live, 0, &m);
     CHECK_EQ_U64(strlen(m.note), 255);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-/* Words for a refusal that were new in it: they stood behind its names. */
-static void a_module_without_room_takes_its_reasons_along(void)
+/* Reasons that the failed module used first are stored after its names. */
+static void reasons_of_a_failed_module_are_discarded(void)
 {
     static char long_name[8192];
-    hotfn_live *live = small_live(8, 16, 4096);
+    hfn_live *live = small_live(8, 16, 4096);
     hotfn_record_function f[2] = { sample_function("f", 0, HOTFN_STATE_REFUSED),
                                    sample_function(long_name, 16, HOTFN_STATE_REFUSED) };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -275,21 +274,21 @@ static void a_module_without_room_takes_its_reasons_along(void)
     m.path = "a";
     f[0].reason = "of-a";
     m.function_count = 2;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
-    record = read_live(live); /* it makes sense */
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    record = read_live(live); /* the record is valid */
     hotfn_record_close(record);
     m.path = "b";
     f[0].reason = "of-b";
     m.function_count = 1;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     record = read_live(live);
     CHECK_STR(sample_get(record, 0).name, "f");
     CHECK_STR(sample_get(record, 0).reason, "of-b");
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-/* proc(5), pagemap: bit 63 says that the page is mapped. */
+/* proc(5), pagemap: bit 63 is set if the page is mapped. */
 static uint32_t pages_mapped(const uint8_t *at, uint32_t count)
 {
     int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -306,21 +305,22 @@ static uint32_t pages_mapped(const uint8_t *at, uint32_t count)
     return mapped;
 }
 
-static uint64_t bytes_made(const hotfn_live *live)
+static uint64_t bytes_made(const hfn_live *live)
 {
     struct stat s = { 0 };
 
-    CHECK_EQ_I64(fstat(hotfn_live_fd(live), &s), 0);
+    CHECK_EQ_I64(fstat(hfn_live_get_fd(live), &s), 0);
     return (uint64_t)s.st_blocks * 512;
 }
 
-/* By its maker, for as many functions as there are; the target maps them in one go (Linux 5.14, before it faults). */
-static void histograms_of_first_calls_are_made_ready(void)
+/* The creator allocates them for the functions that exist; the target maps them together (since
+ * Linux 5.14). */
+static void histograms_of_first_calls_are_allocated_and_mapped(void)
 {
     enum { FUNCTIONS = 8 };
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     uint32_t index, pages = FUNCTIONS * HFN_HISTOGRAM_BYTES / (uint32_t)sysconf(_SC_PAGESIZE);
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     const uint8_t *pool;
     uint64_t made;
 
@@ -328,7 +328,7 @@ static void histograms_of_first_calls_are_made_ready(void)
     o.thread_capacity = 2;
     o.string_bytes = 4096;
     o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS;
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK)) {
         return;
     }
     pool = hfn_live_section(live, HFN_SECTION_HISTOGRAMS);
@@ -336,25 +336,25 @@ static void histograms_of_first_calls_are_made_ready(void)
     CHECK_EQ_I64(add(live, "a", FUNCTIONS, &index), HOTFN_OK);
     CHECK(bytes_made(live) - made >= FUNCTIONS * HFN_HISTOGRAM_BYTES);
     CHECK_EQ_U64(pages_mapped(pool, pages), 0);
-    hfn_live_map_ready(live);
+    hfn_live_map_first_histograms(live);
     if (madvise((void *)(uintptr_t)pool, 1, MADV_POPULATE_READ) == 0) {
         CHECK_EQ_U64(pages_mapped(pool, pages), pages);
     }
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(slots_go_to_what_may_be_hooked_in_order),
-    CHECK_TEST(functions_beyond_the_slots_are_refused_with_a_reason),
-    CHECK_TEST(module_that_does_not_fit_is_listed_and_says_so),
-    CHECK_TEST(a_module_that_did_not_fit_leaves_its_room),
-    CHECK_TEST(names_fill_their_room_to_the_last_byte),
-    CHECK_TEST(a_text_is_what_it_says_not_where_it_lies),
-    CHECK_TEST(modules_end_with_an_error),
-    CHECK_TEST(only_the_maker_appends),
+    CHECK_TEST(hookable_functions_get_slots_in_order),
+    CHECK_TEST(functions_without_a_free_slot_are_refused_with_a_reason),
+    CHECK_TEST(module_that_does_not_fit_is_listed_as_failed),
+    CHECK_TEST(names_and_slots_of_a_failed_module_are_reused),
+    CHECK_TEST(names_fill_the_strings_to_the_last_byte),
+    CHECK_TEST(texts_at_the_same_address_are_compared_by_characters),
+    CHECK_TEST(module_beyond_the_capacity_is_an_error),
+    CHECK_TEST(only_the_creator_appends),
     CHECK_TEST(state_and_reason_are_set_by_number),
-    CHECK_TEST(long_note_is_cut),
-    CHECK_TEST(a_module_without_room_takes_its_reasons_along),
-    CHECK_TEST(histograms_of_first_calls_are_made_ready),
+    CHECK_TEST(long_note_is_truncated),
+    CHECK_TEST(reasons_of_a_failed_module_are_discarded),
+    CHECK_TEST(histograms_of_first_calls_are_allocated_and_mapped),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers and tables of sections: what was put is read, and what is wrong is named. */
+/* Headers and section tables: written ones are read back, damaged ones are rejected with the
+ * offset. */
 #include "live/layout.h"
 
 #include "check.h"
@@ -20,12 +21,12 @@ static hfn_layout sample_layout(void)
     return layout;
 }
 
-static void put(const hfn_layout *layout)
+static void write_header(const hfn_layout *layout)
 {
     memset(header, 0, sizeof header);
     hfn_write_le32(header + HFN_AT_STATE, HOTFN_RECORD_FINISHED);
     hfn_header_seal(header);
-    hfn_header_put(header, layout, (const uint8_t *)"0123456789abcdef", 77);
+    hfn_header_write(header, layout, (const uint8_t *)"0123456789abcdef", 77);
 }
 
 static hotfn_status read_back(hfn_layout *out, hotfn_error *err)
@@ -34,25 +35,25 @@ static hotfn_status read_back(hfn_layout *out, hotfn_error *err)
                            "r.hfr", err);
 }
 
-static void header_comes_back(void)
+static void header_is_read_back(void)
 {
     hfn_layout wanted = sample_layout(), found;
 
-    put(&wanted);
+    write_header(&wanted);
     CHECK_EQ_I64(read_back(&found, NULL), HOTFN_OK);
     CHECK_MEM(&found, &wanted, sizeof found);
     CHECK_EQ_U64(hfn_read_le64(header + HFN_AT_START_NS), 77);
     CHECK_EQ_U64(hfn_header_bytes(&wanted), HFN_HEADER_BYTES + 2 * HFN_ENTRY_BYTES);
 }
 
-static void every_changed_byte_of_a_header_is_noticed(void)
+static void every_changed_byte_of_a_header_is_detected(void)
 {
     hfn_layout layout = sample_layout(), found;
 
     for (uint32_t i = 0; i < hfn_header_bytes(&layout); i++) {
         hotfn_error err = HOTFN_ERROR_INIT;
 
-        put(&layout);
+        write_header(&layout);
         header[i] ^= 0x10;
         if (read_back(&found, &err) == HOTFN_OK || !err.text[0]) {
             CHECK_EQ_U64(i, UINT32_MAX);
@@ -65,11 +66,11 @@ static void another_version_or_byte_order_is_a_mismatch(void)
     hfn_layout layout = sample_layout(), found;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    put(&layout);
+    write_header(&layout);
     hfn_write_le32(header + HFN_AT_MAJOR, HFN_RECORD_MAJOR + 1);
     CHECK_EQ_I64(read_back(&found, &err), HOTFN_E_MISMATCH);
     CHECK_EQ_U64(err.offset, HFN_AT_MAJOR);
-    put(&layout);
+    write_header(&layout);
     hfn_write_le32(header + HFN_AT_ENDIAN, HFN_SWAP32(HFN_RECORD_ENDIAN));
     CHECK_EQ_I64(read_back(&found, &err), HOTFN_E_MISMATCH);
 }
@@ -79,18 +80,18 @@ static hotfn_status read_section(hfn_section section, hotfn_error *err)
     hfn_layout layout = sample_layout(), found;
 
     layout.sections[HFN_SECTION_SLOTS] = section;
-    put(&layout);
+    write_header(&layout);
     return read_back(&found, err);
 }
 
-static void unknown_sections_are_passed_over_unless_critical(void)
+static void unknown_sections_are_ignored_unless_critical(void)
 {
     CHECK_EQ_I64(read_section((hfn_section){ 999, 0, 0, 8, 1, 0, 0 }, NULL), HOTFN_OK);
     CHECK_EQ_I64(read_section((hfn_section){ 999, HFN_SECTION_CRITICAL, 0, 8, 1, 0, 0 }, NULL),
                  HOTFN_E_MISMATCH);
 }
 
-static void sections_outside_of_the_file_are_refused(void)
+static void sections_outside_of_the_file_are_rejected(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
@@ -105,7 +106,7 @@ static void sections_outside_of_the_file_are_refused(void)
                  HOTFN_E_FORMAT);
 }
 
-static void sections_that_lie_about_their_elements_are_refused(void)
+static void sections_with_wrong_element_counts_are_rejected(void)
 {
     CHECK_EQ_I64(read_section((hfn_section){ HFN_SECTION_SLOTS, 0, 8, 8, 4, 0, 3 }, NULL),
                  HOTFN_E_FORMAT);
@@ -116,15 +117,15 @@ static void sections_that_lie_about_their_elements_are_refused(void)
     CHECK_EQ_I64(read_section((hfn_section){ HFN_SECTION_SLOTS, 0, 8, 8, 8, 0, 1 }, NULL),
                  HOTFN_E_FORMAT);
     CHECK_EQ_I64(read_section((hfn_section){ HFN_SECTION_META, 0, 8, 8, 0, 0, 0 }, NULL),
-                 HOTFN_E_FORMAT); /* the second one of its type */
+                 HOTFN_E_FORMAT); /* a second section of its type */
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(header_comes_back),
-    CHECK_TEST(every_changed_byte_of_a_header_is_noticed),
+    CHECK_TEST(header_is_read_back),
+    CHECK_TEST(every_changed_byte_of_a_header_is_detected),
     CHECK_TEST(another_version_or_byte_order_is_a_mismatch),
-    CHECK_TEST(unknown_sections_are_passed_over_unless_critical),
-    CHECK_TEST(sections_outside_of_the_file_are_refused),
-    CHECK_TEST(sections_that_lie_about_their_elements_are_refused),
+    CHECK_TEST(unknown_sections_are_ignored_unless_critical),
+    CHECK_TEST(sections_outside_of_the_file_are_rejected),
+    CHECK_TEST(sections_with_wrong_element_counts_are_rejected),
 };
 CHECK_MAIN(tests)

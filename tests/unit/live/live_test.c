@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Live records: made, joined by another process, read while live, finished, also when the target was
- * killed. */
+/* Live records: created, joined by another process, read while live, finished, also after the
+ * target was killed. */
 #include "records/sample.h"
 
 #include <fcntl.h>
@@ -22,17 +22,17 @@ static hotfn_record *open_record(const char *path)
     return record;
 }
 
-static const char *live_path(const hotfn_live *live)
+static const char *live_path(const hfn_live *live)
 {
     static char path[64];
 
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), hotfn_live_fd(live));
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), hfn_live_get_fd(live));
     return path;
 }
 
 static void live_record_reads_like_a_finished_one(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_record *record;
     hotfn_record_function f;
@@ -61,38 +61,38 @@ static void live_record_reads_like_a_finished_one(void)
     CHECK_EQ_U64(f.module, 1);
     CHECK_EQ_U64(f.state, HOTFN_STATE_WAITING);
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
-static void target_joins_and_a_kill_loses_nothing(void)
+static void killed_target_loses_no_count(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = live_path(live);
     hotfn_record *record;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     pid_t child = fork();
 
     if (child == 0) {
-        hotfn_live *joined = NULL;
+        hfn_live *joined = NULL;
 
-        if (hotfn_live_join(&joined, path, NULL, NULL) != HOTFN_OK) {
+        if (hfn_live_join(&joined, path, NULL, NULL) != HOTFN_OK) {
             _exit(1);
         }
-        if (hotfn_live_slots(joined, 0)[1] != 1) {
+        if (hfn_live_get_slots(joined, 0)[1] != 1) {
             _exit(2);
         }
-        hotfn_live_set_module(joined, 1, HOTFN_MODULE_LOADED, 0x7f0000000000, "as told");
-        hotfn_live_set_function(joined, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED, 9);
+        hfn_live_set_module(joined, 1, HOTFN_MODULE_LOADED, 0x7f0000000000, "a note");
+        hfn_live_set_function(joined, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NOT_LOADED, 9);
         sample_count(joined, 0, (uint32_t)getpid(), (uint32_t)getpid(), 1, 1000);
         raise(SIGKILL);
     }
     int status = 0;
     waitpid(child, &status, 0);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    CHECK_EQ_I64(hotfn_live_finish(live, sample_path("killed.hfr"), HOTFN_RECORD_KILLED, -SIGKILL,
-                                   NULL, NULL, NULL),
+    CHECK_EQ_I64(hfn_live_finish(live, sample_path("killed.hfr"), HOTFN_RECORD_KILLED, -SIGKILL,
+                                 NULL, NULL, NULL),
                  HOTFN_OK);
-    hotfn_live_close(live);
+    hfn_live_close(live);
     record = open_record(sample_path("killed.hfr"));
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.state, HOTFN_RECORD_KILLED);
@@ -102,51 +102,51 @@ static void target_joins_and_a_kill_loses_nothing(void)
     CHECK_STR(sample_get(record, 4).reason, "not-loaded");
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_get_module(record, 1, &m);
-    CHECK_STR(m.note, "as told");
+    CHECK_STR(m.note, "a note");
     CHECK_EQ_U64(m.load_base, 0x7f0000000000);
     hotfn_record_close(record);
 }
 
-static void memory_of_a_record_cannot_be_cut(void)
+static void memory_of_a_record_cannot_be_truncated(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
 
-    CHECK(ftruncate(hotfn_live_fd(live), 4096) != 0);
-    hotfn_live_close(live);
+    CHECK(ftruncate(hfn_live_get_fd(live), 4096) != 0);
+    hfn_live_close(live);
 }
 
 static void window_is_the_difference_of_two_snapshots(void)
 {
-    hotfn_live *live = sample_live(NULL);
-    hotfn_snapshot *from = NULL, *to = NULL;
+    hfn_live *live = sample_live(NULL);
+    hfn_snapshot *from = NULL, *to = NULL;
     hotfn_record *record;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
 
     sample_count(live, 0, 1, 1, 0, 100);
-    CHECK_EQ_I64(hotfn_live_snapshot(&from, live, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_snapshot(&from, live, NULL), HOTFN_OK);
     sample_count(live, 0, 1, 1, 0, 11);
-    sample_count(live, 1, 1, 2, 1, 3); /* a row that the first snapshot lacks */
-    CHECK_EQ_I64(hotfn_live_snapshot(&to, live, NULL), HOTFN_OK);
+    sample_count(live, 1, 1, 2, 1, 3); /* a row that is not in the first snapshot */
+    CHECK_EQ_I64(hfn_live_snapshot(&to, live, NULL), HOTFN_OK);
     sample_count(live, 0, 1, 1, 0, 50);
-    CHECK_EQ_I64(hotfn_live_finish(live, sample_path("window.hfr"), HOTFN_RECORD_FINISHED, 0, from,
-                                   to, NULL),
-                 HOTFN_OK);
+    CHECK_EQ_I64(
+        hfn_live_finish(live, sample_path("window.hfr"), HOTFN_RECORD_FINISHED, 0, from, to, NULL),
+        HOTFN_OK);
     record = open_record(sample_path("window.hfr"));
     CHECK_EQ_U64(sample_get(record, 0).calls, 11);
     CHECK_EQ_U64(sample_get(record, 1).calls, 3);
     hotfn_record_get_info(record, &info);
-    CHECK_EQ_U64(info.window_start_ns, hotfn_snapshot_get_time_ns(from));
-    CHECK_EQ_U64(info.window_end_ns, hotfn_snapshot_get_time_ns(to));
+    CHECK_EQ_U64(info.window_start_ns, hfn_snapshot_get_time_ns(from));
+    CHECK_EQ_U64(info.window_end_ns, hfn_snapshot_get_time_ns(to));
     hotfn_record_close(record);
-    CHECK_EQ_I64(hotfn_live_finish(live, sample_path("window.hfr"), HOTFN_RECORD_FINISHED, 0, from,
-                                   NULL, NULL),
+    CHECK_EQ_I64(hfn_live_finish(live, sample_path("window.hfr"), HOTFN_RECORD_FINISHED, 0, from,
+                                 NULL, NULL),
                  HOTFN_OK);
     record = open_record(sample_path("window.hfr"));
     CHECK_EQ_U64(sample_get(record, 0).calls, 61);
     hotfn_record_close(record);
-    hotfn_snapshot_destroy(from);
-    hotfn_snapshot_destroy(to);
-    hotfn_live_close(live);
+    hfn_snapshot_destroy(from);
+    hfn_snapshot_destroy(to);
+    hfn_live_close(live);
 }
 
 static void durable_record_of_a_dead_writer_is_broken_and_repairable(void)
@@ -186,8 +186,8 @@ static void durable_record_is_live_while_its_writer_lives(void)
     char path[128];
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live, *second = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live, *second = NULL;
     hotfn_record *record;
 
     snprintf(path, sizeof path, "%s", sample_path("held.hfr"));
@@ -197,22 +197,21 @@ static void durable_record_is_live_while_its_writer_lives(void)
     CHECK_EQ_U64(info.state, HOTFN_RECORD_LIVE);
     hotfn_record_close(record);
     o.durable_path = path;
-    CHECK_EQ_I64(hotfn_live_create(&second, &o, NULL, &err), HOTFN_E_IO);
+    CHECK_EQ_I64(hfn_live_create(&second, &o, NULL, &err), HOTFN_E_IO);
     CHECK(strstr(err.text, "another run") != NULL);
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 3, NULL, NULL, NULL),
-                 HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 3, NULL, NULL, NULL), HOTFN_OK);
     record = open_record(path);
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.state, HOTFN_RECORD_FINISHED);
     CHECK_EQ_I64(info.exit_code, 3);
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(live_record_reads_like_a_finished_one),
-    CHECK_TEST(target_joins_and_a_kill_loses_nothing),
-    CHECK_TEST(memory_of_a_record_cannot_be_cut),
+    CHECK_TEST(killed_target_loses_no_count),
+    CHECK_TEST(memory_of_a_record_cannot_be_truncated),
     CHECK_TEST(window_is_the_difference_of_two_snapshots),
     CHECK_TEST(durable_record_of_a_dead_writer_is_broken_and_repairable),
     CHECK_TEST(durable_record_is_live_while_its_writer_lives),

@@ -4,10 +4,10 @@
 #include "records/sample.h"
 #include "records/times.h"
 
-static hotfn_live *timed_live(void)
+static hfn_live *timed_live(void)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live = NULL;
 
     o.slot_capacity = 1000;
     o.thread_capacity = 8;
@@ -16,13 +16,13 @@ static hotfn_live *timed_live(void)
     o.node_capacity = 100;
     o.event_capacity = 100;
     o.slow_ns = 1000000;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     return live;
 }
 
 static void a_thread_s_times_stand_behind_its_counts(void)
 {
-    hotfn_live *live = timed_live();
+    hfn_live *live = timed_live();
     const hfn_section *s = live->layout.sections;
     hfn_row_memory m;
     hfn_time_memory t;
@@ -39,17 +39,17 @@ static void a_thread_s_times_stand_behind_its_counts(void)
     t.nodes[99].calls = 1;
     t.allocs[99].freed_bytes = 1;
     t.events[8 * 128 - 1].kind = 1; /* a power of two */
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void who_joins_finds_the_times(void)
 {
-    hotfn_live *live = timed_live(), *joined = NULL;
+    hfn_live *live = timed_live(), *joined = NULL;
     hfn_time_memory ours, theirs;
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
-    if (!CHECK_EQ_I64(hotfn_live_join(&joined, path, NULL, NULL), HOTFN_OK)) {
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
+    if (!CHECK_EQ_I64(hfn_live_join(&joined, path, NULL, NULL), HOTFN_OK)) {
         return;
     }
     CHECK(hfn_live_time_memory(live, &ours) && hfn_live_time_memory(joined, &theirs));
@@ -57,17 +57,17 @@ static void who_joins_finds_the_times(void)
     ours.nodes[5].calls = 77;
     CHECK_EQ_U64(theirs.nodes[5].calls, 77);
     CHECK_EQ_U64(theirs.header->ticks_per_second, ours.header->ticks_per_second);
-    hotfn_live_close(joined);
-    hotfn_live_close(live);
+    hfn_live_close(joined);
+    hfn_live_close(live);
 }
 
-static hotfn_record_time_info times_read_from(hotfn_live *live)
+static hotfn_record_time_info times_read_from(hfn_live *live)
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record *r = NULL;
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     if (CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK)) {
         CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
     }
@@ -78,7 +78,7 @@ static hotfn_record_time_info times_read_from(hotfn_live *live)
 /* At the start 10 and 8 ticks, and 2 for what is none of it; as it ran of 3 * 64 calls 6 and 12 in the mean. */
 static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
 {
-    hotfn_live *live = timed_live();
+    hfn_live *live = timed_live();
     hfn_time_header *h = hfn_live_time_header(live);
     hotfn_record_time_info info;
     double ns = 1e9 / (double)h->ticks_per_second;
@@ -99,13 +99,13 @@ static void what_calls_cost_as_it_ran_takes_the_place_of_the_start(void)
     h->probed_inside_ticks = UINT64_MAX; /* nonsense */
     info = times_read_from(live);
     CHECK(info.cost_outside_ns <= 0);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* Two ends see 24 ticks in the mean, and half of 8 are not seen; 10 are inside. */
 static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
 {
-    hotfn_live *live = timed_live();
+    hfn_live *live = timed_live();
     hfn_time_header *h = hfn_live_time_header(live);
     hotfn_record_time_info info;
     double ns = 1e9 / (double)h->ticks_per_second;
@@ -135,12 +135,12 @@ static void what_ends_saw_as_it_ran_takes_the_place_of_the_start(void)
     h->unseen_ticks = INT64_MAX;
     info = times_read_from(live);
     CHECK(info.cost_outside_ns > 0);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void the_clock_is_in_the_header(void)
 {
-    hotfn_live *live = timed_live();
+    hfn_live *live = timed_live();
     const hfn_time_header *h = hfn_live_time_header(live);
 
     CHECK(h->clock == HOTFN_CLOCK_TSC || h->clock == HOTFN_CLOCK_MONOTONIC ||
@@ -148,23 +148,23 @@ static void the_clock_is_in_the_header(void)
     CHECK(h->ticks_per_second >= 1000000 && h->start_ticks > 0);
     CHECK(h->slow_ticks >= h->ticks_per_second / 1000 - 1 &&
           h->slow_ticks <= h->ticks_per_second / 1000 + 1);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* Of two threads: one to the second histogram, which has calls, one to the first, which has none. */
 static void a_sampled_call_that_waits_in_its_row_is_read(void)
 {
     const uint32_t buckets[] = { HOTFN_HISTOGRAM_BUCKETS + 7, HOTFN_HISTOGRAM_BUCKETS - 1 };
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hfn_row_memory m;
     hfn_times times;
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     hfn_time_memory t;
 
     o.slot_capacity = 16;
     o.thread_capacity = 2;
     o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     m = hfn_live_activate_rows(live);
     CHECK(hfn_live_time_memory(live, &t));
     t.header->histograms_used = 2;
@@ -177,8 +177,8 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
         s->due_calls = 3 + i;
     }
     hfn_times_init(&times, &live->env);
-    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout,
-                                     live->layout.file_bytes, 2, 1, 0, "", NULL),
+    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout, live->layout.file_bytes, 2,
+                                     1, 0, "", NULL),
                  HOTFN_OK);
     for (uint32_t i = 0; i < 2; i++) {
         uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
@@ -192,13 +192,13 @@ static void a_sampled_call_that_waits_in_its_row_is_read(void)
         CHECK_EQ_U64(counts[HOTFN_HISTOGRAM_BUCKETS - 1], i == 0 ? 4 : 0);
     }
     hfn_times_finish(&times);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* Of a chunk of 32 that a thread took: its root, one place that was called, and one that it just writes. */
 static void nodes_that_no_call_has_begun_are_no_places(void)
 {
-    hotfn_live *live = timed_live();
+    hfn_live *live = timed_live();
     hfn_time_memory t;
     hfn_times times;
 
@@ -208,26 +208,26 @@ static void nodes_that_no_call_has_begun_are_no_places(void)
     t.nodes[1] = (hfn_time_node){ .slot = 5, .flags = HFN_NODE_USED, .calls = 7 };
     t.nodes[2] = (hfn_time_node){ .slot = 6, .calls = 8 };
     hfn_times_init(&times, &live->env);
-    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout,
-                                     live->layout.file_bytes, 1, 10, 0, "", NULL),
+    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout, live->layout.file_bytes, 1,
+                                     10, 0, "", NULL),
                  HOTFN_OK);
     CHECK(hfn_times_validate(&times, 10, 1));
     CHECK_EQ_U64(times.node_count, 1);
     CHECK_EQ_U64(times.nodes[0].slot, 5);
     CHECK_EQ_U64(times.nodes[0].calls, 7);
     hfn_times_finish(&times);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void a_record_without_timing_has_no_room_for_it(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hfn_time_memory t;
 
     CHECK(!hfn_live_time_memory(live, &t));
     CHECK_EQ_U64(live->layout.sections[HFN_SECTION_TIME_ROWS].type, 0);
     CHECK(live->layout.row_bytes <= 4096);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {

@@ -2,6 +2,7 @@
 /* All folders linked with src/os/none in the place of a system: nothing else in src/ needs one, and
  * each public call then fails with a status. */
 #include "check.h"
+#include "live/live.h"
 
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
@@ -29,10 +30,10 @@ static void a_record_cannot_be_opened_or_created(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record = NULL;
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
 
     CHECK_EQ_I64(hotfn_record_open(&record, "/tmp/run.hfr", NULL, &err), HOTFN_E_IO);
-    CHECK_EQ_I64(hotfn_live_create(&live, NULL, NULL, &err), HOTFN_E_NO_MEMORY);
+    CHECK_EQ_I64(hfn_live_create(&live, NULL, NULL, &err), HOTFN_E_NO_MEMORY);
     CHECK(record == NULL && live == NULL);
 }
 

@@ -325,7 +325,7 @@ static void a_step_beyond_the_moved_code_is_refused(void)
     hotfn_plan_destroy(plan);
 }
 
-/* ---- Plans of one entry, each a little different from one that opens. */
+/* ---- Plans of one entry, each slightly different from a plan that opens. */
 
 typedef struct sketch {
     uint32_t strategy, patch_bytes, original_bytes;
@@ -335,7 +335,7 @@ typedef struct sketch {
     hotfn_status opened;
 } sketch;
 
-/* Whoever finishes a plan opens it. */
+/* Finishing a plan opens it. */
 static hotfn_status finish_plan_of(const sketch *row)
 {
     static const hfn_moved moved = { .bytes = { 0x90 }, .length = 1, .instruction_count = 1 };
@@ -400,7 +400,7 @@ static void an_entry_opens_only_if_its_strategy_can_be_patched(void)
         { PUN, 4, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
         { PUN, 5, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
         { PUN, 0, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
-        { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, WRONG }, /* the jump's last byte is not told */
+        { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, WRONG }, /* the jump's last byte is missing */
         { JUMP, 5, 5, 0x90, 0, 4, 0, 0, 0, HOTFN_OK },
         { JUMP, 5, 5, 0x90, 0, 5, 0, 0, 0, WRONG }, /* rsp */
         { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX, 0, 0, 0, HOTFN_OK },

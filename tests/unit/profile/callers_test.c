@@ -17,13 +17,12 @@ static hotfn_record *open_story(void)
 static hotfn_record *open_counted(void)
 {
     const char *path = sample_path("counted.hfr");
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record *r = NULL;
 
     sample_count(live, 0, 70, 70, 1, 5);
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     if (!CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK)) {
         exit(1);
     }

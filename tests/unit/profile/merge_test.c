@@ -27,13 +27,12 @@ static hotfn_record *open_at(const char *path)
 /* A run that called the function in slot 1 so often, from start to end. */
 static void write_run(const char *path, uint64_t calls, uint64_t start_ns, uint64_t end_ns)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record *record;
 
     sample_count(live, 0, 70, 70, 1, calls);
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     record = open_at(path);
     hfn_write_le64(record->header + HFN_AT_START_NS, start_ns);
     hfn_write_le64(record->header + HFN_AT_END_NS, end_ns);
@@ -98,24 +97,23 @@ static void a_mean_is_rounded_and_as_long_as_one(void)
 static void write_module(const char *path, uint32_t machine, uint32_t state)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_function f = sample_function("f", 0x1000, state);
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.slot_capacity = 8;
     o.thread_capacity = 2;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     m.machine = machine;
     m.path = "/opt/library.so";
     m.function_count = 1;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
     if (state == HOTFN_STATE_HOOKED) {
         sample_count(live, 0, 70, 70, 0, 4);
     }
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
 }
 
 static void one_path_for_two_machines_is_two_modules(void)
@@ -144,14 +142,14 @@ static void write_reasons(const char *path, const char *library)
     static char names[REASONS][24];
     static hotfn_record_function f[REASONS];
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.slot_capacity = 8;
     o.function_capacity = REASONS + 1;
     o.thread_capacity = 2;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     for (uint32_t i = 0; i < REASONS; i++) {
         snprintf(names[i], sizeof names[i], "%s-%u", library, i);
         f[i] = sample_function("f", 16 * i, HOTFN_STATE_REFUSED);
@@ -159,15 +157,14 @@ static void write_reasons(const char *path, const char *library)
     }
     m.path = library;
     m.function_count = REASONS;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     m.path = "last";
     m.function_count = 1;
     f[0] = sample_function("counted", 0, HOTFN_STATE_HOOKED);
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     sample_count(live, 0, 70, 70, 0, 4);
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
 }
 
 /* Else a module would be left out, and the counts of those behind it would be of other functions. */
@@ -364,26 +361,25 @@ static void write_twice(const char *path, const uint64_t calls[2], const hfn_tim
 {
     timed_model *model = calloc(1, sizeof *model);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_function f = sample_function("f", 0x1000, HOTFN_STATE_HOOKED);
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t index;
 
     o.slot_capacity = TIMED_SLOTS;
     o.thread_capacity = 2;
     m.path = "/opt/library.so";
     m.function_count = 1;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     for (uint32_t i = 0; i < 2; i++) {
-        CHECK_EQ_I64(hotfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
+        CHECK_EQ_I64(hfn_live_add_module(live, &m, &f, &index, NULL), HOTFN_OK);
         CHECK_EQ_U64(index, i);
         sample_count(live, 0, 70, 70, i, calls[i]);
         model->cells[0][i] = cells[i];
         model->histograms[i][timed_bucket(50)] = cells[i].timed_calls;
     }
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     timed_attach(path, model, 1);
     free(model);
 }

@@ -238,16 +238,15 @@ static inline void timed_attach(const char *path, const timed_model *m, uint32_t
 
 static inline void timed_write_counts(const char *path, const timed_model *m, uint32_t threads)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
 
     for (uint32_t i = 0; i < threads; i++) {
         for (uint32_t s = 0; s < 3; s++) {
             sample_count(live, i, 70, 70 + i, s, m->calls[i][s]);
         }
     }
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
 }
 
 /* The story as a finished record; each call costs so much, and those that take so long are slow. */

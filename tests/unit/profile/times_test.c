@@ -214,15 +214,15 @@ static void memory_of_a_function_is_its_nodes(void)
 
 static void counting_records_say_that_they_were_not_timed(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("counted.hfr");
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_timing t;
     hotfn_record *r = NULL;
 
     sample_count(live, 0, 70, 70, 0, 5);
-    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
-    hotfn_live_close(live);
+    hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_get_time_info(r, &info), HOTFN_OK);
     CHECK_EQ_U64(info.flags, 0);

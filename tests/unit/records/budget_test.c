@@ -7,20 +7,20 @@
 #include <hotfn/lowlevel/budget.h>
 #include <unistd.h>
 
-static hotfn_live *create_live_with_budget(uint32_t ppm)
+static hfn_live *create_live_with_budget(uint32_t ppm)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[3] = { HOTFN_RECORD_FUNCTION_INIT, HOTFN_RECORD_FUNCTION_INIT,
                                    HOTFN_RECORD_FUNCTION_INIT };
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
     uint32_t module;
 
     o.slot_capacity = 10;
     o.thread_capacity = 2;
     o.string_bytes = 1 << 16;
     o.budget_ppm = ppm;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     m.function_count = 3;
     m.path = "/x/game";
     for (uint32_t i = 0; i < 3; i++) {
@@ -28,11 +28,11 @@ static hotfn_live *create_live_with_budget(uint32_t ppm)
         f[i].name = i == 0 ? "first" : i == 1 ? "second" : "third";
         f[i].rva = 16 * i;
     }
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &module, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &module, NULL), HOTFN_OK);
     return live;
 }
 
-static void note_change(hotfn_live *live, uint32_t function, uint32_t from, uint32_t to,
+static void note_change(hfn_live *live, uint32_t function, uint32_t from, uint32_t to,
                         uint64_t at_ns)
 {
     hfn_budget_change change = { .at_ns = at_ns,
@@ -43,7 +43,7 @@ static void note_change(hotfn_live *live, uint32_t function, uint32_t from, uint
                                  .to = to,
                                  .why = to > from ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY };
 
-    hfn_live_note_change(live, &change);
+    hfn_live_add_change(live, &change);
 }
 
 static void check_record(const char *path)
@@ -97,7 +97,7 @@ static void check_merged(void)
 
 static void noted_changes_are_in_every_kind_of_record(void)
 {
-    hotfn_live *live = create_live_with_budget(50000);
+    hfn_live *live = create_live_with_budget(50000);
     char path[64], text[100];
 
     sample_path(""); /* makes the folder */
@@ -106,11 +106,11 @@ static void noted_changes_are_in_every_kind_of_record(void)
     note_change(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 100);
     note_change(live, 1, HOTFN_BUDGET_UNHOOKED, HOTFN_BUDGET_COUNTED, 200);
     note_change(live, 2, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_COUNTED, 300);
-    hfn_live_budget(live)->cost_ns = 77;
-    strcpy(hfn_live_budget(live)->note, "why");
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    hfn_live_get_budget(live)->cost_ns = 77;
+    strcpy(hfn_live_get_budget(live)->note, "why");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     check_record(path);
-    CHECK_EQ_I64(hotfn_live_finish(live, "budget.hfr", HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+    CHECK_EQ_I64(hfn_live_finish(live, "budget.hfr", HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
     check_record("budget.hfr");
     CHECK_EQ_I64(hotfn_record_repair("budget.hfr", "budget2.hfr", text, sizeof text, NULL, NULL),
@@ -119,12 +119,12 @@ static void noted_changes_are_in_every_kind_of_record(void)
     check_merged();
     unlink("budget.hfr");
     unlink("budget2.hfr");
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void changes_without_room_are_counted_and_set_states(void)
 {
-    hotfn_live *live = create_live_with_budget(1000);
+    hfn_live *live = create_live_with_budget(1000);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record *r = NULL;
     char path[64];
@@ -133,7 +133,7 @@ static void changes_without_room_are_counted_and_set_states(void)
         note_change(live, 0, HOTFN_BUDGET_TIMED, HOTFN_BUDGET_SAMPLED, i);
     }
     note_change(live, 1, HOTFN_BUDGET_COUNTED, HOTFN_BUDGET_UNHOOKED, 1);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_budget(r, &b);
     CHECK_EQ_U64(b.change_count, HFN_BUDGET_CHANGES);
@@ -141,25 +141,25 @@ static void changes_without_room_are_counted_and_set_states(void)
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 1),
                  HOTFN_BUDGET_UNHOOKED | HOTFN_BUDGET_LOWER_BOUND);
     hotfn_record_close(r);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void a_run_without_a_budget_has_none(void)
 {
-    hotfn_live *live = create_live_with_budget(0);
+    hfn_live *live = create_live_with_budget(0);
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record *r = NULL;
     char path[64];
 
-    CHECK(hfn_live_budget(live) == NULL);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_live_fd(live));
+    CHECK(hfn_live_get_budget(live) == NULL);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     CHECK_EQ_I64(hotfn_record_open(&r, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_get_budget(r, &b), HOTFN_OK);
     CHECK_EQ_U64(b.share_ppm, 0);
     CHECK_STR(b.note, "");
     CHECK_EQ_U64(hotfn_record_get_budget_state(r, 0), 0);
     hotfn_record_close(r);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {

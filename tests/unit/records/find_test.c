@@ -20,7 +20,7 @@ static size_t demangle_sample(void *user, const char *mangled, char *out, size_t
     return strlen(readable);
 }
 
-static hotfn_record *open_sample(hotfn_live **live)
+static hotfn_record *open_sample(hfn_live **live)
 {
     hotfn_env env = HOTFN_ENV_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -28,9 +28,9 @@ static hotfn_record *open_sample(hotfn_live **live)
     const char *path = sample_path("find.hfr");
 
     env.demangle_fn = demangle_sample;
-    CHECK_EQ_I64(hotfn_live_finish(*live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+    CHECK_EQ_I64(hfn_live_finish(*live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
                  HOTFN_OK);
-    hotfn_live_close(*live);
+    hfn_live_close(*live);
     if (!CHECK_EQ_I64(hotfn_record_open(&record, path, &env, &err), HOTFN_OK)) {
         printf("# %s\n", err.text);
         exit(1);
@@ -40,7 +40,7 @@ static hotfn_record *open_sample(hotfn_live **live)
 
 static hotfn_record *open_plain_sample(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
 
     return open_sample(&live);
 }
@@ -48,7 +48,7 @@ static hotfn_record *open_plain_sample(void)
 /* A record that also has a module with a nameless function and a second function "alpha". */
 static hotfn_record *open_sample_with_namesakes(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[2];
     uint32_t index;
@@ -58,7 +58,7 @@ static hotfn_record *open_sample_with_namesakes(void)
     f[1] = sample_function("alpha", 0x40, HOTFN_STATE_REFUSED);
     m.function_count = 2;
     m.path = "/opt/game/libother.so";
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     return open_sample(&live);
 }
 

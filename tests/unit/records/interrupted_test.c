@@ -65,13 +65,13 @@ int close(int fd)
 
 static void a_durable_record_is_created_despite_signals(void)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
 
     o.durable_path = sample_path("durable.hfr");
     expect_signals(SPACE, 5);
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
         printf("# %s\n", err.text);
         return;
     }
@@ -79,21 +79,20 @@ static void a_durable_record_is_created_despite_signals(void)
     expect_signals(SPACE, 1);
     sample_add_modules(live);
     CHECK(made[SPACE] > 1);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void a_finished_record_is_written_and_read_despite_signals(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record *record = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
     char from[128];
 
     snprintf(from, sizeof from, "%s", sample_path("finished.hfr"));
     sample_count(live, 0, 7, 7, 0, 42);
-    CHECK_EQ_I64(hotfn_live_finish(live, from, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, from, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     expect_signals(OPEN, 2);
     expect_signals(FLUSH, 2);
     expect_signals(CLOSE, 9);

@@ -97,7 +97,8 @@ static void live_rows_are_read_around_holes(void)
     CHECK(pwrite(fd, &one, 8, 4096) == 8);
     CHECK(pwrite(fd, &one, 8, 4096 + ROW_BYTES - 8) == 8);
     CHECK(pwrite(fd, &one, 8, 4096 + 2 * ROW_BYTES + 500000) == 8);
-    CHECK_EQ_I64(hfn_packed_read(&p, (hfn_os_file){ fd }, 4096, ROW_BYTES, ROWS, ROW_BYTES / 8, "rows", NULL),
+    CHECK_EQ_I64(hfn_packed_read(&p, (hfn_os_file){ fd }, 4096, ROW_BYTES, ROWS, ROW_BYTES / 8,
+                                 "rows", NULL),
                  HOTFN_OK);
     CHECK_EQ_U64(p.row_count, ROWS);
     for (uint64_t row = 0; row < ROWS; row++) {
@@ -119,7 +120,8 @@ static void a_truncated_file_is_an_error(void)
     uint64_t one = 1;
 
     CHECK(pwrite(fd, &one, 8, 0) == 8);
-    CHECK_EQ_I64(hfn_packed_read(&p, (hfn_os_file){ fd }, 0, 4096, 1, 512, "rows", &err), HOTFN_E_IO);
+    CHECK_EQ_I64(hfn_packed_read(&p, (hfn_os_file){ fd }, 0, 4096, 1, 512, "rows", &err),
+                 HOTFN_E_IO);
     CHECK_STR(err.file, "rows");
     hfn_packed_finish(&p);
     close(fd);

@@ -8,6 +8,7 @@
 #include "records/reader.h"
 
 #include <fcntl.h>
+#include <hotfn/lowlevel/verdicts.h>
 #include <sys/stat.h>
 
 typedef struct file_bytes {
@@ -39,14 +40,13 @@ static void store_file(const char *path, const uint8_t *bytes, size_t count)
 
 static file_bytes finished_sample(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("sample.hfr");
 
     sample_count(live, 0, 70, 70, 0, 5);
     sample_count(live, 1, 70, 71, 1, 300);
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 3, NULL, NULL, NULL),
-                 HOTFN_OK);
-    hotfn_live_close(live);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 3, NULL, NULL, NULL), HOTFN_OK);
+    hfn_live_close(live);
     return load_file(path);
 }
 
@@ -221,7 +221,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
 {
     char path[128];
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_live *live;
+    hfn_live *live;
     file_bytes f;
 
     snprintf(path, sizeof path, "%s", sample_path("short.hfr"));
@@ -233,7 +233,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
     CHECK_EQ_U64(open_and_digest(path, &err), 0);
     CHECK_EQ_U64(err.offset, HFN_AT_ROW_BYTES);
     CHECK(strstr(err.text, "too short for its slots") != NULL);
-    hotfn_live_close(live);
+    hfn_live_close(live);
     free(f.bytes);
 }
 
@@ -356,7 +356,7 @@ static void a_live_record_without_a_free_row_opens(void)
     char path[128];
     hotfn_record *record = NULL;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    hotfn_live *live;
+    hfn_live *live;
 
     snprintf(path, sizeof path, "%s", sample_path("full.hfr"));
     live = sample_live(path);
@@ -368,7 +368,7 @@ static void a_live_record_without_a_free_row_opens(void)
     CHECK_EQ_U64(info.thread_count, 8);
     CHECK_EQ_U64(sample_get(record, 0).calls, 8);
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void slots_beyond_the_functions_are_ignored(void)
@@ -401,7 +401,7 @@ static void check_shown_threads(const hotfn_record *record, uint32_t first, uint
 
 static void choosing_a_process_shows_its_threads_only(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
     const char *path = sample_path("processes.hfr");
     hotfn_record *record = NULL;
@@ -409,8 +409,8 @@ static void choosing_a_process_shows_its_threads_only(void)
     sample_count(live, 0, 70, 70, 0, 5);
     sample_count(live, 1, 80, 80, 0, 7);
     sample_count(live, 2, 80, 81, 1, 1);
-    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
-    hotfn_live_close(live);
+    hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 0).calls, 12);
     CHECK_EQ_I64(hotfn_record_choose_process(record, 80), HOTFN_OK);
@@ -443,15 +443,15 @@ static void choosing_a_process_shows_its_threads_only(void)
 
 static void sort_is_by_calls_then_by_name(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("order.hfr");
     hotfn_record *record = NULL;
     uint32_t order[5];
 
     sample_count(live, 0, 70, 70, 1, 5);
     sample_count(live, 0, 70, 70, 0, 1);
-    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
-    hotfn_live_close(live);
+    hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_sort(record, HOTFN_BY_CALLS, order), HOTFN_OK);
     CHECK(order[0] == 1 && order[1] == 0);
@@ -463,14 +463,14 @@ static void sort_is_by_calls_then_by_name(void)
 
 static void counts_of_a_function_that_lost_its_hook_are_kept(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("unhooked.hfr");
     hotfn_record *record = NULL;
 
     sample_count(live, 0, 70, 70, 1, 5);
-    hotfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 0);
-    hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
-    hotfn_live_close(live);
+    hfn_live_set_function(live, 0, 1, HOTFN_STATE_REFUSED, HOTFN_REASON_BYTES_DIFFER, 0);
+    hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     CHECK_EQ_U64(sample_get(record, 1).counted, 1);
     CHECK_EQ_U64(sample_get(record, 1).calls, 5);

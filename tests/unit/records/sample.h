@@ -5,9 +5,8 @@
 #define HFN_TESTS_RECORDS_SAMPLE_H
 
 #include "check.h"
-#include "live/live.h"
+#include "records/finish.h"
 
-#include <hotfn/lowlevel/live.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -27,7 +26,7 @@ static inline hotfn_record_function sample_function(const char *name, uint64_t r
     return f;
 }
 
-static inline void sample_add_modules(hotfn_live *live)
+static inline void sample_add_modules(hfn_live *live)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[4];
@@ -47,21 +46,21 @@ static inline void sample_add_modules(hotfn_live *live)
     memcpy(m.id, "\xde\xad\xbe\xef", 4);
     m.function_count = 4;
     m.path = "/opt/game/game";
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     CHECK_EQ_U64(index, 0);
     f[0] = sample_function("gamma", 0x2000, HOTFN_STATE_WAITING);
     m.flags = 0;
     m.function_count = 1;
     m.path = "libgamma.so";
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
     CHECK_EQ_U64(index, 1);
 }
 
-static inline hotfn_live *sample_live(const char *durable_path)
+static inline hfn_live *sample_live(const char *durable_path)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_error err = HOTFN_ERROR_INIT;
-    hotfn_live *live = NULL;
+    hfn_live *live = NULL;
 
     o.durable_path = durable_path;
     o.command = "./game --level 'one two'";
@@ -71,7 +70,7 @@ static inline hotfn_live *sample_live(const char *durable_path)
     o.function_capacity = 64;
     o.module_capacity = 4;
     o.string_bytes = 8192;
-    if (!CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
+    if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
         printf("# %s: %s\n", err.file, err.text);
         exit(1);
     }
@@ -80,7 +79,7 @@ static inline hotfn_live *sample_live(const char *durable_path)
 }
 
 /* Count calls of the function in slot, as thread tid of process pid. */
-static inline void sample_count(hotfn_live *live, uint32_t row, uint32_t pid, uint32_t tid,
+static inline void sample_count(hfn_live *live, uint32_t row, uint32_t pid, uint32_t tid,
                                 uint32_t slot, uint64_t calls)
 {
     hfn_row_memory m;

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static hotfn_status finish_record(hotfn_live *live, const char *path, hotfn_error *err)
+static hotfn_status finish_record(hfn_live *live, const char *path, hotfn_error *err)
 {
-    return hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
+    return hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
 }
 
 static uint32_t count_files_beside(const char *path)
@@ -32,7 +32,7 @@ static uint32_t count_files_beside(const char *path)
 
 static void full_disk_is_an_error_and_leaves_nothing(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("full.hfr");
     uint32_t files = count_files_beside(path);
     struct rlimit before, small = { 2048, RLIM_INFINITY };
@@ -48,12 +48,12 @@ static void full_disk_is_an_error_and_leaves_nothing(void)
     CHECK_EQ_U64(count_files_beside(path), files);
     CHECK_EQ_I64(finish_record(live, path, &err), HOTFN_OK);
     CHECK_EQ_U64(count_files_beside(path), files + 1);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void a_failed_write_keeps_the_older_record(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("older.hfr");
     struct rlimit before, small;
     struct stat was, is;
@@ -68,14 +68,14 @@ static void a_failed_write_keeps_the_older_record(void)
     setrlimit(RLIMIT_FSIZE, &before);
     stat(path, &is);
     CHECK(was.st_ino == is.st_ino && was.st_size == is.st_size);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void errors_name_the_file_that_cannot_be_written(void)
 {
     static const char *const places[] = { "/none/r.hfr", "/proc/r.hfr", "/dev", "/dev/tty",
                                           "/dev/full" };
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
 
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         hotfn_error err = HOTFN_ERROR_INIT;
@@ -84,23 +84,23 @@ static void errors_name_the_file_that_cannot_be_written(void)
         CHECK_STR(err.file, places[i]);
         CHECK(err.text[0]);
     }
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void writing_to_dev_null_keeps_the_device(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     struct stat file;
 
     CHECK_EQ_I64(finish_record(live, "/dev/null", NULL), HOTFN_OK);
     CHECK_EQ_I64(stat("/dev/null", &file), 0);
     CHECK(S_ISCHR(file.st_mode));
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void the_finished_file_replaces_a_link_to_the_live_record(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *path = sample_path("linked.hfr");
@@ -108,7 +108,7 @@ static void the_finished_file_replaces_a_link_to_the_live_record(void)
     struct stat file;
     char target[64];
 
-    snprintf(target, sizeof target, "/proc/%d/fd/%d", (int)getpid(), hotfn_live_fd(live));
+    snprintf(target, sizeof target, "/proc/%d/fd/%d", (int)getpid(), hfn_live_get_fd(live));
     CHECK_EQ_I64(symlink(target, path), 0);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_info(record, &info);
@@ -117,7 +117,7 @@ static void the_finished_file_replaces_a_link_to_the_live_record(void)
     CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
     lstat(path, &file);
     CHECK(S_ISREG(file.st_mode));
-    hotfn_live_close(live);
+    hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     hotfn_record_get_info(record, &info);
     CHECK_EQ_U64(info.state, HOTFN_RECORD_FINISHED);
@@ -130,7 +130,7 @@ static void the_finished_file_replaces_a_link_to_the_live_record(void)
 
 static void the_signal_mask_of_the_caller_is_restored(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     sigset_t before, after;
 
     sigemptyset(&before);
@@ -139,13 +139,13 @@ static void the_signal_mask_of_the_caller_is_restored(void)
     CHECK_EQ_I64(finish_record(live, sample_path("mask.hfr"), NULL), HOTFN_OK);
     sigprocmask(SIG_SETMASK, NULL, &after);
     CHECK(sigismember(&after, SIGUSR2) == 1 && sigismember(&after, SIGXFSZ) == 0);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* A killed writer leaves its temporary file behind, and its process id may be used again. */
 static void a_temporary_file_of_a_killed_writer_is_skipped(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("left.hfr");
     uint32_t files = count_files_beside(path);
     char left[160];
@@ -157,7 +157,7 @@ static void a_temporary_file_of_a_killed_writer_is_skipped(void)
     CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
     CHECK_EQ_U64(count_files_beside(path), files + 2);
     CHECK_EQ_I64(unlink(left), 0);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {

@@ -4,6 +4,7 @@
 #include "scan/block.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
+#include "scan/scan.h"
 
 #include "base/memory.h"
 

@@ -20,33 +20,34 @@ static hotfn_record_function function_at(uint64_t rva, uint64_t byte_count, uint
     return f;
 }
 
-static hotfn_live *make_live(uint32_t timing)
+static hfn_live *make_live(uint32_t timing)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live = NULL;
 
     o.slot_capacity = 16;
     o.thread_capacity = 2;
     o.string_bytes = 1 << 12;
     o.timing = timing;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     return live;
 }
 
-static uint32_t add_module(hotfn_live *live, const char *path,
-                           const hotfn_record_function *functions, uint32_t count)
+static uint32_t add_module(hfn_live *live, const char *path, const hotfn_record_function *functions,
+                           uint32_t count)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     uint32_t index = UINT32_MAX;
 
     m.path = path;
     m.function_count = count;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, functions, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, functions, &index, NULL), HOTFN_OK);
     return index;
 }
 
-/* The map of two modules with functions, one that is not recorded, and one that is not selected; or NULL. */
-static const hfn_code_map *map_modules(hotfn_live *live)
+/* The map of four modules: two with functions, one not recorded, one not selected.  NULL on
+ * failure. */
+static const hfn_code_map *map_modules(hfn_live *live)
 {
     const hotfn_record_function first[] = { function_at(0x100, 0x20, HOTFN_STATE_WAITING),
                                             function_at(0x120, 0x40, HOTFN_STATE_REFUSED),
@@ -78,7 +79,7 @@ static void check_range(const hfn_code_range *r, uint64_t begin, uint64_t end, u
 /* Slots follow the order of modules. */
 static void map_lists_functions_with_a_slot_by_address(void)
 {
-    hotfn_live *live = make_live(HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
+    hfn_live *live = make_live(HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
     static const hfn_code_map
         *map; /* static, because maps are never freed while threads may read them */
 
@@ -88,17 +89,17 @@ static void map_lists_functions_with_a_slot_by_address(void)
         check_range(&map->ranges[1], FIRST_BASE + 0x100, FIRST_BASE + 0x120, 0);
         check_range(&map->ranges[2], FIRST_BASE + 0x180, FIRST_BASE + 0x190, 1);
     }
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void map_exists_only_if_calls_are_sampled(void)
 {
-    hotfn_live *counted = make_live(0), *timed = make_live(HOTFN_TIMING_TIMES);
+    hfn_live *counted = make_live(0), *timed = make_live(HOTFN_TIMING_TIMES);
 
     CHECK(map_modules(counted) == NULL);
     CHECK(map_modules(timed) == NULL);
-    hotfn_live_close(counted);
-    hotfn_live_close(timed);
+    hfn_live_close(counted);
+    hfn_live_close(timed);
 }
 
 static const check_test tests[] = {

@@ -9,7 +9,7 @@
 
 enum { MANY = 700 }; /* functions: more than are summed together, and no multiple of that number */
 
-static hotfn_frame *make_frame(hotfn_live *live, uint32_t top_count, const hotfn_env *env)
+static hotfn_frame *make_frame(hfn_live *live, uint32_t top_count, const hotfn_env *env)
 {
     hotfn_session session = { .live = live };
     hotfn_frame *frame = NULL;
@@ -36,7 +36,7 @@ static hotfn_record_function get_function_at(const hotfn_frame *frame, uint32_t 
 
 static void frame_counts_calls_of_all_threads_since_it_began(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_frame *frame;
     hotfn_frame_info info;
 
@@ -61,13 +61,13 @@ static void frame_counts_calls_of_all_threads_since_it_began(void)
     CHECK_EQ_U64(info.top_count, 0);
     CHECK_EQ_U64(info.calls, 0);
     hotfn_frame_destroy(frame);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* The same fields as hotfn_record_get_function, and the module. */
 static void frame_reports_function_and_module(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_frame *frame = make_frame(live, 1, NULL);
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -88,7 +88,7 @@ static void frame_reports_function_and_module(void)
     CHECK_STR(f.strategy, "jump");
     CHECK_STR(f.reason, "");
     CHECK_EQ_I64(hotfn_frame_get_function(frame, 1, &f, &m), HOTFN_E_NOT_FOUND);
-    hotfn_live_set_function(live, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS, 7);
+    hfn_live_set_function(live, 1, 0, HOTFN_STATE_REFUSED, HOTFN_REASON_NO_SLOTS, 7);
     sample_count(live, 0, 70, 70, 2, 1);
     next_frame(frame);
     CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, &f, &m), HOTFN_OK);
@@ -97,24 +97,24 @@ static void frame_reports_function_and_module(void)
     CHECK_STR(f.reason, "no-slots");
     CHECK_EQ_U64(f.reason_offset, 7);
     hotfn_frame_destroy(frame);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* ---- Many functions, some without a slot. */
 
-static hotfn_live *empty_live(void)
+static hfn_live *empty_live(void)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
-    hotfn_live *live = NULL;
+    hfn_live_options o = { 0 };
+    hfn_live *live = NULL;
 
     o.slot_capacity = 2 * MANY;
     o.thread_capacity = 4;
-    CHECK_EQ_I64(hotfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
     return live;
 }
 
 /* Every third function has no slot. */
-static void add_many(hotfn_live *live)
+static void add_many(hfn_live *live)
 {
     static char names[MANY][16];
     static hotfn_record_function f[MANY];
@@ -128,7 +128,7 @@ static void add_many(hotfn_live *live)
     }
     m.path = "many.so";
     m.function_count = MANY;
-    CHECK_EQ_I64(hotfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, f, &index, NULL), HOTFN_OK);
 }
 
 static uint64_t calls_of(uint32_t function)
@@ -165,7 +165,7 @@ static void check_top(const hotfn_frame *frame, hotfn_frame_info info, uint32_t 
 static void frame_lists_the_most_called_of_many_functions(void)
 {
     const uint32_t sizes[] = { 1, 2, 3, 20, 255, 466, UINT32_MAX };
-    hotfn_live *live = empty_live();
+    hfn_live *live = empty_live();
     hotfn_frame *frames[HFN_COUNT_OF(sizes)];
     const uint32_t *slots;
 
@@ -173,7 +173,7 @@ static void frame_lists_the_most_called_of_many_functions(void)
     for (size_t i = 0; i < HFN_COUNT_OF(sizes); i++) {
         frames[i] = make_frame(live, sizes[i], NULL);
     }
-    slots = hotfn_live_slots(live, 0);
+    slots = hfn_live_get_slots(live, 0);
     for (uint32_t i = 0; i < MANY; i++) {
         if (slots[i] != HOTFN_NO_SLOT) {
             sample_count(live, i % 4, 70, 70 + i % 4, slots[i], calls_of(i));
@@ -183,12 +183,12 @@ static void frame_lists_the_most_called_of_many_functions(void)
         check_top(frames[i], next_frame(frames[i]), sizes[i]);
         hotfn_frame_destroy(frames[i]);
     }
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static void frame_grows_with_added_modules(void)
 {
-    hotfn_live *live = empty_live();
+    hfn_live *live = empty_live();
     hotfn_frame *frame = make_frame(live, UINT32_MAX, NULL);
 
     CHECK_EQ_U64(next_frame(frame).top_count, 0);
@@ -203,7 +203,7 @@ static void frame_grows_with_added_modules(void)
     CHECK_STR(get_function_at(frame, 0).name, "f0");
     CHECK_EQ_U64(get_function_at(frame, 1).module, 0);
     hotfn_frame_destroy(frame);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 /* ---- Failures. */
@@ -213,7 +213,7 @@ static void frame_continues_after_failed_allocation(void)
 {
     for (size_t failed = 1; failed <= 2; failed++) {
         hotfn_error err = HOTFN_ERROR_INIT;
-        hotfn_live *live = sample_live(NULL);
+        hfn_live *live = sample_live(NULL);
         counting c;
         hotfn_env env = counting_env(&c);
         hotfn_frame *frame = make_frame(live, UINT32_MAX, &env);
@@ -224,7 +224,7 @@ static void frame_continues_after_failed_allocation(void)
         sample_count(live, 0, 70, 70, 0, 3);
         m.path = "libmore.so";
         m.function_count = 1;
-        CHECK_EQ_I64(hotfn_live_add_module(live, &m, &more, &index, NULL), HOTFN_OK);
+        CHECK_EQ_I64(hfn_live_add_module(live, &m, &more, &index, NULL), HOTFN_OK);
         sample_count(live, 0, 70, 70, 3, 4);
         c.fail_at = c.requests + failed;
         c.fail_once = true;
@@ -235,13 +235,13 @@ static void frame_continues_after_failed_allocation(void)
         hotfn_frame_destroy(frame);
         CHECK_EQ_U64(c.live_bytes, 0);
         CHECK_EQ_I64(c.size_mismatches, 0);
-        hotfn_live_close(live);
+        hfn_live_close(live);
     }
 }
 
 static void frame_rejects_structs_of_unknown_size(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     hotfn_frame *frame = make_frame(live, 0, NULL);
     hotfn_frame_info info = { .size = sizeof info + 8 };
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -254,7 +254,7 @@ static void frame_rejects_structs_of_unknown_size(void)
     CHECK_EQ_I64(hotfn_frame_get_function(frame, 0, NULL, NULL), HOTFN_OK);
     hotfn_frame_destroy(frame);
     hotfn_frame_destroy(NULL);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Flags that this version does not know are rejected before anything is done, because the caller may rely on
- * them. */
+/* Flags that this version does not know are rejected before anything is done, because the caller
+ * may rely on them. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
 #include "records/sample.h"
+#include "session/joined.h"
 
 #define UNKNOWN 0x40000000u
 
@@ -13,7 +14,7 @@ static void sessions_reject_unknown_flags(void)
     const char *nothing = "no-such-module";
     hotfn_selection pick = HOTFN_SELECTION_INIT;
     hotfn_session_options o = HOTFN_SESSION_OPTIONS_INIT;
-    hotfn_join_options join = HOTFN_JOIN_OPTIONS_INIT;
+    hfn_join_options join = { 0 };
     hotfn_session *session = NULL;
 
     o.modules = &nothing;
@@ -27,9 +28,9 @@ static void sessions_reject_unknown_flags(void)
     o.flags = 0;
     pick.flags = UNKNOWN;
     CHECK_EQ_I64(hotfn_session_create(&session, &o, NULL, NULL), HOTFN_E_OPTION);
-    join.live_path = join.handover_path = "/nowhere";
+    join.live_path = join.channel_path = "/nowhere";
     join.flags = UNKNOWN;
-    CHECK_EQ_I64(hotfn_session_join(&session, &join, NULL, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hfn_session_join(&session, &join, NULL, NULL), HOTFN_E_OPTION);
 }
 
 static void scans_reject_unknown_flags(void)
@@ -52,13 +53,12 @@ static int32_t discard_bytes(void *user, const void *bytes, size_t byte_count)
 
 static void exports_reject_unknown_flags(void)
 {
-    hotfn_live *live = sample_live(NULL);
+    hfn_live *live = sample_live(NULL);
     const char *path = sample_path("r.hfr");
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     hotfn_record *record = NULL;
 
-    CHECK_EQ_I64(hotfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
-                 HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
     o.flags = 31; /* all known flags */
     CHECK_EQ_I64(hotfn_export(record, "table", &o, discard_bytes, NULL, NULL, NULL), HOTFN_OK);
@@ -66,7 +66,7 @@ static void exports_reject_unknown_flags(void)
     CHECK_EQ_I64(hotfn_export(record, "table", &o, discard_bytes, NULL, NULL, NULL),
                  HOTFN_E_OPTION);
     hotfn_record_close(record);
-    hotfn_live_close(live);
+    hfn_live_close(live);
 }
 
 static const check_test tests[] = {

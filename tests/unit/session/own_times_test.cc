@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A session that times its own process, by the shared library as an embedder has it.  What took how long is known by
-// the processor's counter, read inside of the timed function and around its call: a total lies between the two,
-// however busy the machine is.
+// A session that times its own process, through the shared library, as an embedder uses it.  The
+// test reads the processor's counter inside the timed function and around its call: the total lies
+// between the two, however busy the machine is.
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -87,7 +87,7 @@ TIMED void t_hold()
     inside += now() - begin;
 }
 
-// It may not run behind a frame of ours, so a call of t_tail would have to end at its jump there.
+// Variadic, so count-only: a call of t_tail must end at its jump to this function.
 TIMED int t_variable(int count, ...)
 {
     va_list list;
@@ -199,15 +199,16 @@ struct times {
     times &operator=(const times &) = delete;
 };
 
-// Between what it saw of itself and what passed around it; rounding to ns, and the hooks' cost, taken out in the mean.
-static bool lies_between(double ticks, uint64_t least, uint64_t most, uint64_t calls)
+// Between the ticks inside and around the call; the slack is for rounding to ns and for the hooks'
+// cost, of which only the mean is subtracted.
+static bool lies_between(double ticks, uint64_t inside, uint64_t around, uint64_t calls)
 {
     double slack = 20000 + 4000 * static_cast<double>(calls);
     bool holds =
-        ticks > static_cast<double>(least) - slack && ticks < static_cast<double>(most) + slack;
+        ticks > static_cast<double>(inside) - slack && ticks < static_cast<double>(around) + slack;
     if (!holds) {
         std::printf("# %.0f ticks, of %llu to %llu\n", ticks,
-                    static_cast<unsigned long long>(least), static_cast<unsigned long long>(most));
+                    static_cast<unsigned long long>(inside), static_cast<unsigned long long>(around));
     }
     return holds;
 }
@@ -277,11 +278,12 @@ static void threads_are_timed_apart_and_summed(void)
     hotfn_session_destroy(session);
 }
 
-// What a thread is in when its session stops ends there, once; its stub is there when it comes back.
+// Calls that are open when a session stops end at the stop, once; their stubs still exist when they
+// return.
 static void calls_that_are_open_at_a_stop_end_there(void)
 {
-    for (int then = 0; then < 4;
-         then++) { // they return with no session, the same again, one that counts, a flat one
+    // They return to no session, the same session again, a counting session, a flat one.
+    for (int then = 0; then < 4; then++) {
         hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, then == 2 ? 1 : 0));
         held = may_leave = 0;
         start(session);

@@ -36,8 +36,8 @@ typedef struct budget_scene {
     uint8_t unhooked[SCENE_FUNCTIONS][SCENE_BYTES], hooked[SCENE_FUNCTIONS][SCENE_BYTES];
     hotfn_plan *plan;
     hotfn_hooks *hooks;
-    hotfn_live *live;
-    hotfn_handover *handover;
+    hfn_live *live;
+    hfn_plan_channel *channel;
     pid_t pid;
 } budget_scene;
 
@@ -93,7 +93,7 @@ static inline void scene_make_code(budget_scene *s)
 /* timing: HOTFN_TIMING_*; if it is not 0, both functions are timed. */
 static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t timing)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function f[SCENE_FUNCTIONS] = { HOTFN_RECORD_FUNCTION_INIT,
                                                  HOTFN_RECORD_FUNCTION_INIT };
@@ -105,7 +105,7 @@ static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t tim
     o.budget_ppm = ppm;
     o.timing = timing;
     o.sample_mean = timing & HOTFN_TIMING_SAMPLED ? 1 : 0;
-    CHECK_EQ_I64(hotfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
     m.function_count = SCENE_FUNCTIONS;
     m.path = "/x/game";
     m.load_base = (uint64_t)(uintptr_t)s->code.bytes;
@@ -115,10 +115,10 @@ static inline void scene_make_record(budget_scene *s, uint32_t ppm, uint32_t tim
         f[i].rva = s->rva[i];
         f[i].flags = timing ? HOTFN_VERDICT_TIMED : 0;
     }
-    CHECK_EQ_I64(hotfn_live_add_module(s->live, &m, f, &module, NULL), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_handover_create(&s->handover, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_add_module(s->live, &m, f, &module, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_plan_channel_create(&s->channel, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(
-        hotfn_handover_add_plan(s->handover, module, s->plan->bytes, s->plan->byte_count, NULL),
+        hfn_plan_channel_add(s->channel, module, s->plan->bytes, s->plan->byte_count, NULL),
         HOTFN_OK);
 }
 
@@ -147,7 +147,7 @@ static inline void scene_start_counting(budget_scene *s)
 
 static inline void scene_add_calls(budget_scene *s, uint32_t index, uint64_t calls)
 {
-    ((uint64_t *)(void *)s->live->rows)[hotfn_live_slots(s->live, 0)[index]] += calls;
+    ((uint64_t *)(void *)s->live->rows)[hfn_live_get_slots(s->live, 0)[index]] += calls;
 }
 
 /* Wait until the target has used cpu_ns more processor time; false after a minute. */
@@ -163,10 +163,10 @@ static inline bool scene_use_cpu(const budget_scene *s, uint64_t cpu_ns)
 }
 
 /* Run a step, and more while a thread that did not stop in time is still held. */
-static inline void scene_step(const budget_scene *s, hotfn_budget *b)
+static inline void scene_step(const budget_scene *s, hfn_budget *b)
 {
     do {
-        hotfn_budget_step(b, (uint32_t)s->pid);
+        hfn_budget_step(b, (uint32_t)s->pid);
     } while (b->is_held && sched_yield() == 0);
 }
 
@@ -203,8 +203,8 @@ static inline void scene_end(budget_scene *s)
     waitpid(s->pid, &status, 0);
     CHECK_EQ_I64(status, 0);
     CHECK_EQ_U64(atomic_load(&s->shared->wrong_answers), 0);
-    hotfn_handover_destroy(s->handover);
-    hotfn_live_close(s->live);
+    hfn_plan_channel_destroy(s->channel);
+    hfn_live_close(s->live);
     hotfn_hooks_destroy(s->hooks);
     hotfn_plan_destroy(s->plan);
     munmap(s->shared, sizeof *s->shared);

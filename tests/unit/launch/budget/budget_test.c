@@ -13,19 +13,19 @@ enum { SKIPPED = 77 };
 #define MANY UINT64_C(1000000000000) /* calls above any budget */
 #define FIFTH 200000u                /* a share of 20 %, which soon pays for a trial */
 
-static hotfn_budget *budget_of(budget_scene *s)
+static hfn_budget *budget_of(budget_scene *s)
 {
-    hotfn_budget *b = NULL;
+    hfn_budget *b = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    CHECK_EQ_I64(hotfn_budget_create(&b, s->live, s->handover, NULL, &err), HOTFN_OK);
+    CHECK_EQ_I64(hfn_budget_create(&b, s->live, s->channel, NULL, &err), HOTFN_OK);
     return b;
 }
 
-static const hfn_function_budget *get_function(const hotfn_budget *b, const budget_scene *s,
+static const hfn_function_budget *get_function(const hfn_budget *b, const budget_scene *s,
                                                uint32_t index)
 {
-    return &b->functions[hotfn_live_slots(s->live, 0)[index]];
+    return &b->functions[hfn_live_get_slots(s->live, 0)[index]];
 }
 
 /* In code that resembles a program, both a counted and a skipped call have a measurable cost. */
@@ -47,7 +47,7 @@ static void cost_of_a_hook_is_a_moving_mean(void)
 
 /* Run steps until the first function is at the level.  Before each one the target works, and the
  * function's calls cost `share` of that time. */
-static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t level)
+static bool reaches(hfn_budget *b, budget_scene *s, double share, uint32_t level)
 {
     for (int i = 0; i < 400 && scene_use_cpu(s, 10 * SCENE_MS); i++) {
         uint64_t used = hfn_os_get_process_cpu_ns((uint32_t)s->pid) - b->cpu_ns;
@@ -63,7 +63,7 @@ static bool reaches(hotfn_budget *b, budget_scene *s, double share, uint32_t lev
     return false;
 }
 
-static void step_once(hotfn_budget *b, budget_scene *s)
+static void step_once(hfn_budget *b, budget_scene *s)
 {
     scene_use_cpu(s, 10 * SCENE_MS);
     scene_step(s, b);
@@ -72,17 +72,17 @@ static void step_once(hotfn_budget *b, budget_scene *s)
 static void function_over_budget_is_unhooked_and_later_rehooked(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
     scene_start_counting(&s);
     CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
     CHECK(scene_has_bytes(&s, 0, s.unhooked[0]));
     CHECK(scene_has_bytes(&s, 1, s.hooked[1]));
-    CHECK_EQ_U64(hfn_live_budget(s.live)->change_count, 1);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->change_count, 1);
     CHECK(reaches(b, &s, 0, HOTFN_BUDGET_COUNTED));
     CHECK(scene_has_bytes(&s, 0, s.hooked[0]));
-    CHECK_STR(hfn_live_budget(s.live)->note, "");
-    hotfn_budget_destroy(b);
+    CHECK_STR(hfn_live_get_budget(s.live)->note, "");
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -90,23 +90,23 @@ static void function_over_budget_is_unhooked_and_later_rehooked(void)
 static void module_without_load_address_is_left_alone(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
     uint32_t first, count;
     uint8_t *entry;
 
-    CHECK(hfn_live_module(s.live, 0, &entry, &first, &count));
+    CHECK(hfn_live_find_module(s.live, 0, &entry, &first, &count));
     hfn_shared_put64(entry + HFN_MODULE_LOAD_BASE, 0);
     scene_start_counting(&s);
     scene_add_calls(&s, 0, MANY);
     step_once(b, &s);
-    CHECK_EQ_U64(hfn_live_budget(s.live)->stops, 0);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->stops, 0);
     CHECK(!get_function(b, &s, 0)->is_fixed);
-    CHECK_EQ_I64(hotfn_live_set_module(s.live, 0, 0, (uint64_t)(uintptr_t)s.code.bytes, NULL),
+    CHECK_EQ_I64(hfn_live_set_module(s.live, 0, 0, (uint64_t)(uintptr_t)s.code.bytes, NULL),
                  HOTFN_OK);
     CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
     CHECK(scene_has_bytes(&s, 0, s.unhooked[0]));
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -115,11 +115,11 @@ static void module_without_load_address_is_left_alone(void)
 static void late_calls_do_not_mark_a_function_as_rehooked(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
     scene_start_counting(&s);
     CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
-    b->functions[hotfn_live_slots(s.live, 0)[0]].retry_ns = UINT64_MAX; /* no trial in between */
+    b->functions[hfn_live_get_slots(s.live, 0)[0]].retry_ns = UINT64_MAX; /* no trial in between */
     scene_add_calls(&s, 0, 1000);
     step_once(b, &s);
     CHECK_EQ_U64(get_function(b, &s, 0)->level, HOTFN_BUDGET_UNHOOKED);
@@ -127,7 +127,7 @@ static void late_calls_do_not_mark_a_function_as_rehooked(void)
     scene_add_calls(&s, 0, 1000);
     step_once(b, &s);
     CHECK_EQ_U64(get_function(b, &s, 0)->level, HOTFN_BUDGET_COUNTED);
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -135,7 +135,7 @@ static void late_calls_do_not_mark_a_function_as_rehooked(void)
 static void wait_doubles_when_a_function_is_over_budget_again(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
     uint64_t first;
 
     scene_start_counting(&s);
@@ -144,8 +144,8 @@ static void wait_doubles_when_a_function_is_over_budget_again(void)
     CHECK(reaches(b, &s, 0, HOTFN_BUDGET_COUNTED));
     CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED));
     CHECK_EQ_U64(get_function(b, &s, 0)->wait_ns, 2 * first);
-    CHECK(get_function(b, &s, 0)->retry_ns >= hfn_live_budget(s.live)->cpu_ns + first);
-    hotfn_budget_destroy(b);
+    CHECK(get_function(b, &s, 0)->retry_ns >= hfn_live_get_budget(s.live)->cpu_ns + first);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -153,9 +153,9 @@ static void wait_doubles_when_a_function_is_over_budget_again(void)
 static void timing_is_reduced_without_a_stop(void)
 {
     budget_scene s = scene_begin(50000, HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
     hfn_time_header *h = hfn_live_time_header(s.live);
-    uint32_t slot = hotfn_live_slots(s.live, 0)[0];
+    uint32_t slot = hfn_live_get_slots(s.live, 0)[0];
 
     h->ticks_per_second = 1000000000;
     h->cost_inside_ticks = h->cost_outside_ticks = 100 * 1000 * 256; /* 200 us a timed call */
@@ -166,13 +166,13 @@ static void timing_is_reduced_without_a_stop(void)
     CHECK(get_function(b, &s, 0)->level > HOTFN_BUDGET_TIMED &&
           get_function(b, &s, 0)->level < HOTFN_BUDGET_UNHOOKED);
     CHECK(b->means[slot] >= 64);
-    CHECK_EQ_U64(hfn_live_budget(s.live)->stops, 0);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->stops, 0);
     CHECK(scene_has_bytes(&s, 0, s.hooked[0]));
     *hfn_live_skip(s.live, 0, slot) = 12345;      /* calls that the target will skip */
     CHECK(reaches(b, &s, 0, HOTFN_BUDGET_TIMED)); /* no more calls */
     CHECK_EQ_U64(b->means[slot], 1);
     CHECK_EQ_U64(*hfn_live_skip(s.live, 0, slot), 0);
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -180,32 +180,32 @@ static void timing_is_reduced_without_a_stop(void)
 static void start_of_the_target_is_part_of_the_cost(void)
 {
     budget_scene s = scene_begin(50000, 0);
-    hotfn_budget *b = budget_of(&s);
-    hfn_budget_header *h = hfn_live_budget(s.live);
-    hfn_handover_link link = { 0 };
+    hfn_budget *b = budget_of(&s);
+    hfn_budget_header *h = hfn_live_get_budget(s.live);
+    hfn_plan_client client = { 0 };
     char path[64];
 
-    snprintf(path, sizeof path, "/proc/self/fd/%d", hotfn_handover_fd(s.handover));
-    CHECK_EQ_I64(hfn_handover_join(&link, path, NULL), HOTFN_OK);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_plan_channel_get_fd(s.channel));
+    CHECK_EQ_I64(hfn_plan_client_join(&client, path, NULL), HOTFN_OK);
     scene_start_counting(&s);
-    hfn_handover_tell_start(&link, (uint32_t)s.pid + 1, 3000000);
+    hfn_plan_client_report_start(&client, (uint32_t)s.pid + 1, 3000000);
     step_once(b, &s);
     CHECK_EQ_U64(h->start_ns, 0);
-    hfn_handover_tell_start(&link, (uint32_t)s.pid, 2000000);
+    hfn_plan_client_report_start(&client, (uint32_t)s.pid, 2000000);
     step_once(b, &s);
     step_once(b, &s);
     CHECK_EQ_U64(h->start_ns, 2000000);
     CHECK_EQ_U64(h->cost_ns, 2000000); /* nothing was called */
-    hfn_handover_leave(&link);
-    hotfn_budget_destroy(b);
+    hfn_plan_client_leave(&client);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
 /* ---- Targets that cannot be changed. */
 
-static void check_refused(hotfn_budget *b, budget_scene *s, const char *problem, int error)
+static void check_refused(hfn_budget *b, budget_scene *s, const char *problem, int error)
 {
-    hfn_budget_header *h = hfn_live_budget(s->live);
+    hfn_budget_header *h = hfn_live_get_budget(s->live);
     char note[128];
 
     snprintf(note, sizeof note, "%s: %s", problem, strerror(error));
@@ -248,16 +248,16 @@ static void target_with_a_debugger_is_left_alone(void)
 {
     budget_scene s = scene_begin(50000, 0);
     pid_t tracer = start_tracer(s.pid);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
     scene_start_counting(&s);
     scene_add_calls(&s, 0, MANY);
     step_once(b, &s);
-    CHECK_EQ_U64(hfn_live_budget(s.live)->failed_stops, 1);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->failed_stops, 1);
     check_refused(b, &s, "the target cannot be stopped for a change", EPERM);
     kill(tracer, SIGKILL);
     waitpid(tracer, NULL, 0);
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -265,7 +265,7 @@ static void target_with_a_debugger_is_left_alone(void)
 static void inaccessible_memory_is_reported(void)
 {
     budget_scene s = scene_begin(50000, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
     struct rlimit old, none;
     int next = dup(0);
 
@@ -279,7 +279,7 @@ static void inaccessible_memory_is_reported(void)
     scene_step(&s, b);
     CHECK_EQ_I64(setrlimit(RLIMIT_NOFILE, &old), 0);
     check_refused(b, &s, "the target's memory cannot be changed", EMFILE);
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -288,21 +288,21 @@ static void timing_is_reduced_in_an_unchangeable_target(void)
 {
     budget_scene s = scene_begin(50000, HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
     pid_t tracer = start_tracer(s.pid);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
     hfn_live_time_header(s.live)->cost_inside_ticks = 100 * 256;
     scene_start_counting(&s);
     scene_add_calls(&s, 0, MANY);
     step_once(b, &s); /* tries to unhook it, and fails */
-    CHECK(hfn_live_budget(s.live)->note[0] != 0);
+    CHECK(hfn_live_get_budget(s.live)->note[0] != 0);
     scene_add_calls(&s, 0, MANY);
     step_once(b, &s);
     CHECK_EQ_U64(get_function(b, &s, 0)->level, HOTFN_BUDGET_COUNTED);
-    CHECK(b->means[hotfn_live_slots(s.live, 0)[0]] >= 1000000);
+    CHECK(b->means[hfn_live_get_slots(s.live, 0)[0]] >= 1000000);
     CHECK(scene_has_bytes(&s, 0, s.hooked[0]));
     kill(tracer, SIGKILL);
     waitpid(tracer, NULL, 0);
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
@@ -315,18 +315,18 @@ static void functions_are_not_rehooked_without_stack_access(void)
     pid = fork(); /* a seccomp filter cannot be removed */
     if (pid == 0) {
         budget_scene s = scene_begin(FIFTH, 0);
-        hotfn_budget *b = budget_of(&s);
+        hfn_budget *b = budget_of(&s);
         scene_start_counting(&s);
         if (CHECK(forbid_call(SYS_process_vm_readv)) &&
             CHECK(reaches(b, &s, 0.5, HOTFN_BUDGET_UNHOOKED))) {
-            for (int i = 0; i < 400 && hfn_live_budget(s.live)->stops < 3; i++) {
+            for (int i = 0; i < 400 && hfn_live_get_budget(s.live)->stops < 3; i++) {
                 step_once(b, &s);
             }
-            CHECK(hfn_live_budget(s.live)->stops >= 3); /* after several attempts */
+            CHECK(hfn_live_get_budget(s.live)->stops >= 3); /* after several attempts */
             CHECK_EQ_U64(get_function(b, &s, 0)->level, HOTFN_BUDGET_UNHOOKED);
             CHECK(scene_has_bytes(&s, 0, s.unhooked[0]));
         }
-        hotfn_budget_destroy(b);
+        hfn_budget_destroy(b);
         scene_end(&s);
         fflush(stdout);
         _exit(check_failures != 0);
@@ -341,7 +341,7 @@ static void bytes_changed_by_others_are_left_alone(void)
 {
     static const uint8_t breakpoint[SCENE_BYTES] = { 0xcc };
     budget_scene s = scene_begin(50000, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
     uint8_t now[SCENE_BYTES];
 
     atomic_store(&s.shared->stopping, true); /* no thread runs into the breakpoint */
@@ -363,26 +363,26 @@ static void bytes_changed_by_others_are_left_alone(void)
     step_once(b, &s);
     CHECK(get_function(b, &s, 0)->is_fixed);
     CHECK(scene_has_bytes(&s, 0, now));
-    CHECK_EQ_U64(hfn_live_budget(s.live)->change_count, 0);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->change_count, 0);
     CHECK(scene_write(&s, 0, s.hooked[0], 1));
-    hotfn_budget_destroy(b);
+    hfn_budget_destroy(b);
     scene_end(&s);
 }
 
 static void ended_target_is_no_error(void)
 {
     budget_scene s = scene_begin(50000, 0);
-    hotfn_budget *b = budget_of(&s);
+    hfn_budget *b = budget_of(&s);
 
-    CHECK_EQ_U64(hotfn_budget_step(b, (uint32_t)s.pid), HFN_BUDGET_SHORT_STEP_NS); /* no row yet */
+    CHECK_EQ_U64(hfn_budget_step(b, (uint32_t)s.pid), HFN_BUDGET_SHORT_STEP_NS); /* no row yet */
     scene_start_counting(&s);
     scene_add_calls(&s, 0, MANY);
     atomic_store(&s.shared->stopping, true);
     CHECK_EQ_I64(waitpid(s.pid, NULL, 0), s.pid);
-    CHECK_EQ_U64(hotfn_budget_step(b, (uint32_t)s.pid), HFN_BUDGET_SHORT_STEP_NS);
-    CHECK_EQ_U64(hfn_live_budget(s.live)->stops, 0);
-    CHECK_STR(hfn_live_budget(s.live)->note, "");
-    hotfn_budget_destroy(b);
+    CHECK_EQ_U64(hfn_budget_step(b, (uint32_t)s.pid), HFN_BUDGET_SHORT_STEP_NS);
+    CHECK_EQ_U64(hfn_live_get_budget(s.live)->stops, 0);
+    CHECK_STR(hfn_live_get_budget(s.live)->note, "");
+    hfn_budget_destroy(b);
     s.pid = fork(); /* for scene_end */
     if (s.pid == 0) {
         _exit(0);
@@ -393,13 +393,13 @@ static void ended_target_is_no_error(void)
 static void record_without_a_budget_is_refused(void)
 {
     budget_scene s = scene_begin(0, 0);
-    hotfn_budget *b = NULL;
+    hfn_budget *b = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    CHECK_EQ_I64(hotfn_budget_create(&b, s.live, s.handover, NULL, &err), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hfn_budget_create(&b, s.live, s.channel, NULL, &err), HOTFN_E_OPTION);
     CHECK_STR(err.text, "the record was made without a budget");
     CHECK(b == NULL);
-    hotfn_budget_destroy(NULL);
+    hfn_budget_destroy(NULL);
     scene_end(&s);
 }
 

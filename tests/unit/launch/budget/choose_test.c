@@ -11,7 +11,7 @@ enum { COUNT = 4 };
 static hfn_budget_header header;
 static hfn_function_budget functions[COUNT];
 static uint32_t chosen[COUNT], called[COUNT];
-static hotfn_budget budget;
+static hfn_budget budget;
 static hfn_unpatch_record unpatch_record;
 
 /* A share of 5 %; a call costs 1 ns counted. */
@@ -19,16 +19,16 @@ static void begin(void)
 {
     memset(functions, 0, sizeof functions);
     header = (hfn_budget_header){ .cpu_ns = 10000000000u };
-    budget = (hotfn_budget){ .header = &header,
-                             .share = 0.05,
-                             .count_ns = 1,
-                             .timed_ns = 50,
-                             .mean = 1,
-                             .functions = functions,
-                             .function_count = COUNT,
-                             .chosen = chosen,
-                             .called = called,
-                             .called_count = COUNT };
+    budget = (hfn_budget){ .header = &header,
+                           .share = 0.05,
+                           .count_ns = 1,
+                           .timed_ns = 50,
+                           .mean = 1,
+                           .functions = functions,
+                           .function_count = COUNT,
+                           .chosen = chosen,
+                           .called = called,
+                           .called_count = COUNT };
     for (uint32_t i = 0; i < COUNT; i++) {
         functions[i].level = functions[i].closest = HOTFN_BUDGET_COUNTED;
         called[i] = i;

@@ -11,17 +11,17 @@ enum { COUNT = 6, OFTEN = 100000, MEAN_OF_NONE = 1000000 };
 #define LOOK 10e6 /* nanoseconds from one look to the next */
 
 typedef struct scene {
-    hotfn_live *live;
+    hfn_live *live;
     hfn_budget_header *header;
     hfn_function_budget functions[COUNT];
     uint32_t called[COUNT];
-    hotfn_budget budget;
+    hfn_budget budget;
 } scene;
 
 /* A timed call costs 50 ns. */
 static void begin(scene *s, uint32_t asked)
 {
-    hotfn_live_options o = HOTFN_LIVE_OPTIONS_INIT;
+    hfn_live_options o = { 0 };
 
     memset(s, 0, sizeof *s);
     o.slot_capacity = COUNT;
@@ -30,21 +30,21 @@ static void begin(scene *s, uint32_t asked)
     o.budget_ppm = 50000;
     o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED;
     o.sample_mean = asked;
-    CHECK_EQ_I64(hotfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_create(&s->live, &o, NULL, NULL), HOTFN_OK);
     hfn_live_cell_header(s->live)->cells_used = 1;
-    s->header = hfn_live_budget(s->live);
+    s->header = hfn_live_get_budget(s->live);
     s->header->cpu_ns = 10000000000u;
-    s->budget = (hotfn_budget){ .live = s->live,
-                                .header = s->header,
-                                .share = 0.05,
-                                .count_ns = 1,
-                                .timed_ns = 50,
-                                .means = hfn_live_means(s->live),
-                                .mean = asked,
-                                .functions = s->functions,
-                                .function_count = COUNT,
-                                .called = s->called,
-                                .called_count = COUNT };
+    s->budget = (hfn_budget){ .live = s->live,
+                              .header = s->header,
+                              .share = 0.05,
+                              .count_ns = 1,
+                              .timed_ns = 50,
+                              .means = hfn_live_means(s->live),
+                              .mean = asked,
+                              .functions = s->functions,
+                              .function_count = COUNT,
+                              .called = s->called,
+                              .called_count = COUNT };
     for (uint32_t i = 0; i < COUNT; i++) {
         s->functions[i].level = s->functions[i].closest = HOTFN_BUDGET_TIMED;
         s->functions[i].function = i;
@@ -54,7 +54,7 @@ static void begin(scene *s, uint32_t asked)
 
 static void end(scene *s)
 {
-    hotfn_live_close(s->live);
+    hfn_live_close(s->live);
 }
 
 /* A look after some time in which each was called so often. */
