@@ -134,14 +134,36 @@ void *valloc(size_t byte_count)
     return byte_count <= sizeof block ? block : NULL;
 }
 
+static bool is_waiting(const hfn_scan_choice *choice, const char *name)
+{
+    hfn_function_source source = hfn_scan_choice_source(choice);
+
+    for (uint32_t i = 0; i < choice->module.function_count; i++) {
+        hotfn_record_function row;
+
+        source.get(source.user, i, &row);
+        if (strcmp(row.name, name) == 0) {
+            return row.state == HOTFN_STATE_WAITING;
+        }
+    }
+    CHECK(!"the test program has the function");
+    return false;
+}
+
+/* A sanitizer's runtime adds allocators of its own, so that their number says nothing. */
 static void of_an_allocator_only_its_functions_are_selected(void)
 {
     hotfn_scan *scan = scan_self();
     hfn_scan_choice choice;
 
     CHECK(valloc(1) != NULL);
+    CHECK_EQ_I64(hfn_scan_choose(&choice, scan, HFN_MODULE_SELECTED, 0, NULL, NULL), HOTFN_OK);
+    CHECK(is_waiting(&choice, "valloc"));
+    CHECK(is_waiting(&choice, "is_waiting"));
+    hfn_scan_choice_finish(&choice);
     CHECK_EQ_I64(hfn_scan_choose(&choice, scan, HFN_MODULE_ALLOCATORS, 0, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_U64(count_waiting(&choice), 1);
+    CHECK(is_waiting(&choice, "valloc"));
+    CHECK(!is_waiting(&choice, "is_waiting"));
     hfn_scan_choice_finish(&choice);
     hotfn_scan_close(scan);
 }
