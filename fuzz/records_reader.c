@@ -180,7 +180,7 @@ static void ask_everything(hotfn_record *record)
         hotfn_record_choose_process(record, t.pid);
     }
     order = calloc(info.function_count + 1u, sizeof *order);
-    if (!order || hotfn_record_sort(record, HOTFN_BY_CALLS, order) != HOTFN_OK) {
+    if (!order || hotfn_record_sort(record, HOTFN_BY_CALLS, order, info.function_count) != HOTFN_OK) {
         abort();
     }
     free(order);

@@ -42,8 +42,8 @@ static void print_hot(const hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_record_get_info(record, &info);
-    uint32_t *order = calloc(info.function_count, sizeof *order);
-    if (!order || hotfn_record_sort(record, HOTFN_BY_CALLS, order) != HOTFN_OK) {
+    uint32_t order[2];
+    if (hotfn_record_sort(record, HOTFN_BY_CALLS, order, 2) != HOTFN_OK) {
         exit(1);
     }
     for (uint32_t i = 0; i < info.function_count && i < 2; i++) {
@@ -51,7 +51,6 @@ static void print_hot(const hotfn_record *record)
         hotfn_record_get_function(record, order[i], &f);
         printf("%8llu  %s\n", (unsigned long long)f.calls, f.name);
     }
-    free(order);
 }
 
 int main(void)

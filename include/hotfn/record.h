@@ -185,10 +185,12 @@ HOTFN_API hotfn_status hotfn_record_choose_thread(hotfn_record *record, uint32_t
 
 /* Sort the functions by a key, HOTFN_BY_*; functions with equal keys are sorted by calls and then
  * by name.  Functions that were not called come last, and of these the ones that were not counted.
- * order (borrowed) receives hotfn_record_info.function_count indices.
+ * order (borrowed) receives the first `capacity` indices; if the record has fewer functions, the
+ * other elements become HOTFN_NO_FUNCTION.
  * HOTFN_OK, HOTFN_E_UNSUPPORTED (the run did not record this key), HOTFN_E_OPTION (no such key),
  * HOTFN_E_NO_MEMORY.  Together with other readers.  Since 0.1. */
-HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t by, uint32_t *order);
+HOTFN_API hotfn_status hotfn_record_sort(const hotfn_record *record, uint32_t by, uint32_t *order,
+                                         uint32_t capacity);
 
 /* ---- Writing new records.  These calls do not need an open record and may run in any thread. */
 

@@ -94,7 +94,8 @@ static hotfn_status write_ordered(hfn_view *view, const hfn_format *format, hfn_
 static hotfn_status write_matching(hfn_view *view, const hfn_format *format, hfn_sink *sink,
                                    uint32_t *order, hotfn_error *err)
 {
-    hotfn_status s = hotfn_record_sort(view->record, view->options.by, order);
+    hotfn_status s =
+        hotfn_record_sort(view->record, view->options.by, order, view->info.function_count);
     if (s != HOTFN_OK) {
         return s;
     }

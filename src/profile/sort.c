@@ -80,9 +80,10 @@ static void rank_function(const hotfn_record *r, uint32_t index, uint32_t by, ra
     out->is_called = f.counted && f.calls > 0;
 }
 
-hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *order)
+hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *order,
+                               uint32_t capacity)
 {
-    if (!r || (!order && r->function_count > 0) || by > HOTFN_BY_NAME) {
+    if (!r || (!order && capacity > 0) || by > HOTFN_BY_NAME) {
         return HOTFN_E_OPTION;
     }
 
@@ -105,8 +106,8 @@ hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *ord
     }
     sorted = hfn_sort_items(items, items + count, count, sizeof *items,
                             by == HOTFN_BY_NAME ? comes_before_by_name : comes_before);
-    for (size_t i = 0; i < count; i++) {
-        order[i] = sorted[i].index;
+    for (size_t i = 0; i < capacity; i++) {
+        order[i] = i < count ? sorted[i].index : HOTFN_NO_FUNCTION;
     }
     hfn_free_memory(&r->env, items, bytes);
     return HOTFN_OK;

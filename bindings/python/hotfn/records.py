@@ -336,7 +336,7 @@ class Record:
         UnsupportedError if the run did not record the key."""
         by, count = key_number(key), self._raw_info().function_count
         order = (c_uint32 * max(count, 1))()
-        status = lib.hotfn_record_sort(self._open_handle, by, order)
+        status = lib.hotfn_record_sort(self._open_handle, by, order, count)
         if status == UNSUPPORTED:
             raise UnsupportedError(status, f"the run did not record the key {key!r} (hotfn run --mode time"
                                    + (" --with alloc)" if key == "alloc" else ")"))

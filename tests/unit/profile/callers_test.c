@@ -108,22 +108,28 @@ static uint64_t get_key(const hotfn_record *r, uint32_t function, uint32_t by)
 static void sort_orders_functions_by_each_key(void)
 {
     hotfn_record *r = open_story();
-    uint32_t order[5];
+    uint32_t order[6];
 
     for (uint32_t by = HOTFN_BY_DEFAULT; by <= HOTFN_BY_ALLOC; by++) {
         uint32_t seen = 0;
 
-        CHECK_EQ_I64(hotfn_record_sort(r, by, order), HOTFN_OK);
+        CHECK_EQ_I64(hotfn_record_sort(r, by, order, 5), HOTFN_OK);
         for (uint32_t i = 0; i < 5; i++) {
             seen |= 1u << order[i];
             CHECK(i == 0 || get_key(r, order[i - 1], by) >= get_key(r, order[i], by));
         }
         CHECK_EQ_U64(seen, 31);
     }
-    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME, order), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME, order, 5), HOTFN_OK);
     for (uint32_t i = 1; i < 5; i++) {
         CHECK(strcmp(sample_get(r, order[i - 1]).name, sample_get(r, order[i]).name) < 0);
     }
+    order[0] = order[1] = UINT32_MAX;
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME, order, 1), HOTFN_OK);
+    CHECK(order[0] < 5 && order[1] == UINT32_MAX); /* the capacity is respected */
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME, NULL, 0), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME, order, 6), HOTFN_OK);
+    CHECK_EQ_U64(order[5], HOTFN_NO_FUNCTION);
     hotfn_record_close(r);
 }
 
@@ -133,13 +139,13 @@ static void sort_refuses_keys_that_the_run_did_not_record(void)
     uint32_t order[5] = { 9, 9, 9, 9, 9 };
 
     for (uint32_t by = HOTFN_BY_SELF; by <= HOTFN_BY_ALLOC; by++) {
-        CHECK_EQ_I64(hotfn_record_sort(r, by, order), HOTFN_E_UNSUPPORTED);
+        CHECK_EQ_I64(hotfn_record_sort(r, by, order, 5), HOTFN_E_UNSUPPORTED);
     }
-    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME + 1, order), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_CALLS, NULL), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_record_sort(NULL, HOTFN_BY_CALLS, order), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_NAME + 1, order, 5), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_CALLS, NULL, 5), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_sort(NULL, HOTFN_BY_CALLS, order, 5), HOTFN_E_OPTION);
     CHECK_EQ_U64(order[0], 9);
-    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_DEFAULT, order), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_sort(r, HOTFN_BY_DEFAULT, order, 5), HOTFN_OK);
     CHECK_EQ_U64(order[0], 1);
     hotfn_record_close(r);
 }

@@ -453,7 +453,7 @@ static void sort_is_by_calls_then_by_name(void)
     hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
     hfn_live_close(live);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_record_sort(record, HOTFN_BY_CALLS, order), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_sort(record, HOTFN_BY_CALLS, order, 5), HOTFN_OK);
     CHECK(order[0] == 1 && order[1] == 0);
     CHECK_STR(sample_get(record, order[2]).name, "alpha.cold"); /* uncounted ones by name */
     CHECK_STR(sample_get(record, order[3]).name, "gamma");
