@@ -7,7 +7,7 @@
 const hfn_arch *hfn_arch_find(uint32_t machine)
 {
     static const hfn_arch *const all[] = {
-#ifndef HFN_X86_LEFT_OUT /* built without Zydis, for another CPU */
+#ifndef HFN_WITHOUT_X86 /* a build for another CPU, without Zydis */
         &hfn_arch_x86_64, &hfn_arch_x86,
 #endif
         &hfn_arch_arm64

@@ -42,9 +42,9 @@ typedef struct hfn_instruction {
     bool signs_return;          /* paciasp, pacibsp */
     bool with_key_b;            /* pacibsp */
     bool reads_memory_relative; /* the PC-relative field is the displacement of a memory operand */
-    bool takes_address;         /* lea, adr, or an immediate wide enough for an absolute address;
-                                 * of an immediate relative_bytes is 0, and only an image that is
-                                 * never relocated can hold an address there */
+    bool takes_address;         /* lea, adr, or an immediate wide enough for an absolute address.
+                                 * An immediate has relative_bytes 0 and can be an address only in
+                                 * an image that is never relocated */
     bool from_register;         /* takes_address: lea with a base register; i386 JUMP_INDIRECT:
                                  * jmp [register + disp32].  If the register holds the base of
                                  * position-independent data (hfn_straight_line.pic_base), target is
@@ -63,7 +63,7 @@ typedef struct hfn_partial_addresses {
 
 /* ---- Jump tables. */
 
-/* Straight-line code that ends with an indirect jump: no jump enters it but at its first
+/* Straight-line code that ends with an indirect jump.  Jumps enter it only at its first
  * instruction. */
 typedef struct hfn_straight_line {
     const uint8_t *bytes;
@@ -80,12 +80,11 @@ typedef struct hfn_straight_line {
 /* Where an indirect jump goes, as far as its line shows. */
 typedef enum hfn_dispatch_kind {
     HFN_DISPATCH_POINTER = 0, /* to a complete pointer: loaded, a constant, or returned by a
-                               * call.  Code takes such an address elsewhere, so it is known from
-                               * there */
+                               * call.  The target is found where its address is taken */
     HFN_DISPATCH_TABLE,       /* through the jump table described in hfn_dispatch */
     HFN_DISPATCH_OFFSET,      /* to a table entry added to a base, but the line shows only one of
                                * them */
-    HFN_DISPATCH_VALUE,       /* to a register that was set before the line */
+    HFN_DISPATCH_VALUE,       /* to the value of a register that was set before the line */
     HFN_DISPATCH_COMPUTED     /* to the result of arithmetic without a table */
 } hfn_dispatch_kind;
 
@@ -127,7 +126,7 @@ typedef struct hfn_moved {
     uint8_t original_at[16];   /* offset of each in the original, counted from the patch */
     uint8_t moved_at[16];      /* offset of its copy in bytes[], to which a thread's PC is moved */
     int16_t cfa_delta[16];     /* bytes by which the stack grew before instruction i;
-                                * HFN_CFA_UNKNOWN after a change that is no known number */
+                                * HFN_CFA_UNKNOWN after a change by an unknown number */
     int16_t cfa_delta_end;     /* the same before the jump back */
     hfn_fixup fixups[HFN_FIXUP_MAX];
 } hfn_moved;
@@ -158,8 +157,8 @@ typedef enum hfn_move_result {
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
 #define HFN_ARGUMENTS_MAX 124   /* i386          */
 
-/* What the function does with addresses of its own frame: stores one outside of the frame;
- * compares one with a value that is none. */
+/* How the function uses addresses of its own frame: it stores one outside of the frame; it compares
+ * one with a value that is not such an address. */
 #define HFN_FRAME_ADDRESS_STORED 1u
 #define HFN_FRAME_ADDRESS_COMPARED 2u
 
@@ -188,15 +187,15 @@ typedef enum hfn_stack_outcome {
     HFN_STACK_POPS_UNKNOWN    /* a return that pops an unsupported number of bytes      */
 } hfn_stack_outcome;
 
-/* ---- What patching needs to know of a CPU. */
+/* ---- The table for patching. */
 
-/* Everything here was decoded before, so that a process is patched without a decoder.
- * jump_bytes and jump_reach_bytes are those of the full-range jump that a patch consists of. */
+/* These functions work on code that was decoded when the plan was built, and need no decoder.
+ * jump_bytes and jump_reach_bytes describe the full-range jump of which a patch consists. */
 typedef struct hfn_patching {
     uint32_t machine;          /* HOTFN_MACHINE_* */
     uint16_t elf_machine;      /* the same in ELF headers (System V gABI, e_machine) */
-    uint32_t unit_bytes;       /* addresses of instructions are multiples of it (1; 4) */
-    uint32_t jump_bytes;       /* 5; 4 */
+    uint32_t unit_bytes;       /* addresses of instructions are multiples of it: x86 1, ARM64 4 */
+    uint32_t jump_bytes;       /* x86 5, ARM64 4 */
     uint32_t short_jump_bytes; /* of the jump to an island within 128 bytes; 0: there is none */
     uint64_t jump_reach_bytes; /* in either direction */
     bool has_tail_exits;       /* a stub can end the timing of a call at the function's tail jump */
@@ -207,14 +206,14 @@ typedef struct hfn_patching {
     /* Validate a fixup that was read from a plan, of moved code of moved_bytes bytes. */
     hfn_fixup_kind (*fixup_kind)(uint32_t at, uint32_t end, uint32_t moved_bytes);
     /* Target of the full-range jump or call at `bytes`, which is at `address`; 0 if there is
-     * none.  NULL where hooks of other processes are not changed (os/remote.h). */
+     * none.  NULL on a CPU on which hooks of another process are not changed (os/remote.h). */
     uint64_t (*jump_target)(const uint8_t *bytes, uint64_t address);
     /* Write the DWARF call frame instructions of moved code, starting from the state at an
      * entry.  Returns their size in bytes, UINT32_MAX if they do not fit. */
     uint32_t (*cfi_steps)(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 } hfn_patching;
 
-/* ---- What the static part needs to know of a CPU. */
+/* ---- The table for the static part. */
 
 typedef struct hfn_arch {
     const char *name;
@@ -243,11 +242,11 @@ typedef struct hfn_arch {
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 
-    /* May the code at address `at` read what a stub would change: x86, the flags; ARM64, x16 and
-     * x17? bytes are the code around `at`.  Follows straight-line code, direct jumps and calls;
-     * what it cannot decode counts as a read.  at_return is the result for a path that returns.
-     * If the path leaves bytes, the result is true and *leaves_to the address at which to ask
-     * again; else it is UINT64_MAX. */
+    /* May the code at address `at` read the state that a stub would change (x86: the flags; ARM64:
+     * x16 and x17)?  bytes are the code around `at`.  Follows straight-line code, direct jumps and
+     * calls; an instruction that cannot be decoded counts as a read.  at_return is the result for a
+     * path that returns.  If the path leaves bytes, the result is true and *leaves_to is the
+     * address at which to continue; otherwise *leaves_to is UINT64_MAX. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                        bool at_return, uint64_t *leaves_to);
 
@@ -267,8 +266,8 @@ typedef struct hfn_arch {
      * 0), and a call's return address stays the same. */
     bool (*retarget)(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 
-    /* How many bytes from its target on an instruction with reads_memory_relative may access.
-     * NULL if there are no such instructions. */
+    /* The number of bytes, from its target on, that an instruction with reads_memory_relative may
+     * access.  NULL if there are no such instructions. */
     uint32_t (*touched_bytes)(const uint8_t *bytes, uint64_t size);
 
     /* Can the direct call or jump at bytes be given another target by writing its 4-byte field
@@ -284,8 +283,8 @@ typedef struct hfn_arch {
     hfn_stack_outcome (*step_stack)(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                     hfn_stack_state *state);
     uint8_t stack_register, frame_register; /* their indexes in hfn_stack_state.at */
-    uint8_t return_place; /* index in it of the place to which the return address was saved;
-                           * stack_register if it stays where the call put it */
+    uint8_t return_place; /* index in hfn_stack_state.at of the place where the return address is
+                           * saved; stack_register if it stays where the call stored it */
 
     /* Compilers outline code that several functions share into functions that run on their
      * caller's frame.  Does the instruction at bytes, not a return, prove that its function is
@@ -293,8 +292,8 @@ typedef struct hfn_arch {
     bool (*is_never_shared)(const uint8_t *bytes, uint64_t size);
 
     /* Do bytes contain a system call that forbids the thread to read the time stamp counter?
-     * *at receives its offset.  Sees only numbers that are constants close to the call.  NULL if
-     * this CPU has none. */
+     * *at receives its offset.  Finds only calls whose number and arguments are constants shortly
+     * before the call.  NULL if this CPU has no such call. */
     bool (*disables_tsc)(const uint8_t *bytes, uint64_t size, uint64_t *at);
 } hfn_arch;
 

@@ -4,22 +4,23 @@
  * sampling stub that skips every call.  The functions consist of a few independent instructions, so
  * hooks compete with them for the processor and its predictors; a single function called repeatedly
  * would hide half of the cost.  The row holds 64 counters followed by 64 words of calls to skip.
- * Stubs are as far apart as those of a program, and the skipping ones follow the space of a timing
- * tail, so they occupy as much of the caches (docs/design/budget.md).
+ * Stubs are as far apart as in a hooked program, and the space of a timing tail precedes each
+ * sampling stub, so stubs occupy as much of the caches as there (docs/design/budget.md).
  *
- * This file has the layout of functions and stubs.  A CPU's file defines CALL, JUMP, ENTRY_BYTES
- * and the macros entry, body (returns), count (goes to 1 if there is no row) and pass_over. */
+ * This file defines the layout of functions and stubs.  A CPU's file defines CALL, JUMP,
+ * ENTRY_BYTES and the macros entry, body (returns), count (branches to label 1 if there is no row)
+ * and skip_call. */
 #ifndef HFN_ARCH_BUSY_PROBE_H
 #define HFN_ARCH_BUSY_PROBE_H
 
     .set    FUNCTIONS, 64
     .set    STRIDE, 48          /* of functions */
     .set    COUNT_STRIDE, 44    /* of stubs */
-    .set    PASS_STRIDE, 128
-    .set    PASS_FRONT, 36      /* space of a timing tail before a skipping stub */
+    .set    SKIP_STRIDE, 128
+    .set    SKIP_FRONT, 36      /* space of a timing tail before a sampling stub */
     .set    SKIPS, 8 * FUNCTIONS
 
-.macro  each_called first
+.macro  call_each first
     .set    n, 0
     .rept   FUNCTIONS
     CALL    \first + n * STRIDE
@@ -38,12 +39,12 @@
     .endr
 .endm
 
-.macro  stubs_of functions, stride, front, pass_over
+.macro  stubs_of functions, stride, front, skip_call
     .set    n, 0
     .rept   FUNCTIONS
     .org    \functions\()_stubs + n * \stride + \front
     count
-    \pass_over
+    \skip_call
 1:  entry
     JUMP    \functions + n * STRIDE + ENTRY_BYTES
     .set    n, n + 1
@@ -62,14 +63,14 @@ bare:
 counted:
     hooked  counted_stubs, COUNT_STRIDE, 0
     .p2align 6
-passed:
-    hooked  passed_stubs, PASS_STRIDE, PASS_FRONT
+skipped:
+    hooked  skipped_stubs, SKIP_STRIDE, SKIP_FRONT
     .p2align 6
 counted_stubs:
     stubs_of counted, COUNT_STRIDE, 0
     .p2align 6
-passed_stubs:
-    stubs_of passed, PASS_STRIDE, PASS_FRONT, pass_over
+skipped_stubs:
+    stubs_of skipped, SKIP_STRIDE, SKIP_FRONT, skip_call
 .endm
 
 #endif

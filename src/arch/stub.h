@@ -5,7 +5,7 @@
  * The patch at a function's entry jumps to the function's stub, which consists of a head and the
  * moved instructions.  A head's size depends on its kind and flags alone, so a batch of stubs is
  * laid out before any is written.  A region of stubs shares gates: code that the heads call for
- * what is rare or long.
+ * rare or long operations.
  *
  * Nothing here writes to code that may run: the caller passes a buffer and the address at which its
  * bytes will be placed.  Any thread may call any of these functions.
@@ -18,7 +18,7 @@
 typedef enum hfn_stub_kind {
     HFN_STUB_COUNT = 0, /* inc qword [row + slot_displacement]           */
     HFN_STUB_CALL,      /* callback(user) with all registers saved       */
-    HFN_STUB_EMPTY,     /* nothing: the cost of a patch and a moved entry */
+    HFN_STUB_EMPTY,     /* nothing, to measure a patch and a moved entry  */
     HFN_STUB_TIME,      /* COUNT; entry and exit probes around the body  */
     HFN_STUB_SAMPLE,    /* COUNT; the probes for some of the calls       */
     HFN_STUB_KINDS

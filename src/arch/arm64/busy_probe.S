@@ -33,7 +33,7 @@
     str     x17, [x16, #8 * n]
 .endm
 
-.macro  pass_over
+.macro  skip_call
     movz    w17, #(SKIPS + 4 * n)
     movk    w17, #0, lsl #16
     add     x16, x16, x17
@@ -49,15 +49,15 @@
     cmp     x2, #1
     b.eq    2f
     b.hi    3f
-1:  each_called bare
+1:  call_each bare
     subs    x1, x1, #1
     b.ne    1b
     ret     x9
-2:  each_called counted
+2:  call_each counted
     subs    x1, x1, #1
     b.ne    2b
     ret     x9
-3:  each_called passed
+3:  call_each skipped
     subs    x1, x1, #1
     b.ne    3b
     ret     x9

@@ -115,7 +115,7 @@ hfn_arm64_form hfn_arm64_get_form(uint32_t word)
     case 0x6:
     case 0xC:
     case 0xE:
-        if ((word & 0x3B000000) == 0x18000000) { /* opc 3 of the SIMD registers: none */
+        if ((word & 0x3B000000) == 0x18000000) { /* SIMD: opc 3 is unallocated */
             return word >> 30 == 3 && (word >> 26 & 1) ? HFN_ARM64_NONE : HFN_ARM64_LOAD_LITERAL;
         }
         return is_memory_copy(word) ? HFN_ARM64_BOUND : HFN_ARM64_PLAIN;
@@ -212,8 +212,9 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     return true;
 }
 
-/* Loads and stores (C4.1.94) write the loaded registers, and the base with write-back. */
-static uint32_t get_load_written_registers(uint32_t word)
+/* The registers that a load or store (C4.1.94) writes: those that it loads, and the base if the
+ * instruction writes it back. */
+static uint32_t get_registers_written_by_access(uint32_t word)
 {
     uint32_t rt = 1u << (word & 31), rn = 1u << hfn_arm64_get_bits(word, 9, 5);
     uint32_t rt2 = 1u << hfn_arm64_get_bits(word, 14, 10),
@@ -246,7 +247,7 @@ uint32_t hfn_arm64_get_written_registers(uint32_t word)
 
     switch (hfn_arm64_get_bits(word, 28, 25)) {
     case 0xA:
-    case 0xB: /* branches: x30 of calls; mrs and sysl */
+    case 0xB: /* calls write x30; mrs and sysl write rt */
         if (word >> 24 == 0xD5) {
             return rd & ~none;
         }
@@ -255,7 +256,7 @@ uint32_t hfn_arm64_get_written_registers(uint32_t word)
     case 0x4:
     case 0x6:
     case 0xC:
-    case 0xE: return get_load_written_registers(word) & ~none;
+    case 0xE: return get_registers_written_by_access(word) & ~none;
     case 0x5:
     case 0xD:
         if ((word & 0x7FE00010) == 0x7A400000 || (word & 0x7FE00010) == 0x3A400000) {
@@ -295,7 +296,7 @@ void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pag
                                 hfn_instruction *in)
 {
     uint32_t word = hfn_read_le32(bytes), rd = word & 31, rn = hfn_arm64_get_bits(word, 9, 5);
-    bool knows_base = pages->known >> rn & 1;
+    bool is_base_known = pages->known >> rn & 1;
 
     if ((word & 0x9F000000) == 0x90000000) { /* adrp */
         pages->page[rd] = in->target;
@@ -303,12 +304,12 @@ void hfn_arm64_complete_address(const uint8_t *bytes, hfn_partial_addresses *pag
         pages->known &= ~(1u << 31);
         return;
     }
-    if ((word & 0xFF800000) == 0x91000000 && knows_base) { /* add xd, xn, #imm */
+    if ((word & 0xFF800000) == 0x91000000 && is_base_known) { /* add xd, xn, #imm */
         uint64_t shift = word >> 22 & 1 ? 12 : 0;
         in->takes_address = true;
         in->relative_bytes = HFN_ARM64_BYTES;
         in->target = pages->page[rn] + ((uint64_t)hfn_arm64_get_bits(word, 21, 10) << shift);
-    } else if ((word & 0x3B000000) == 0x39000000 && knows_base) { /* ldr, str [xn, #imm] */
+    } else if ((word & 0x3B000000) == 0x39000000 && is_base_known) { /* ldr, str [xn, #imm] */
         uint32_t scale = get_access_scale(word);
         in->reads_memory_relative = true;
         in->relative_bytes = HFN_ARM64_BYTES;

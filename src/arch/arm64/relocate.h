@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Moves prologues: move and retarget of arch.h, cfi_steps, and the stack's growth.  The `end` of
- * a fixup is its kind. */
+/* Moves prologues: the functions move, retarget and cfi_steps of arch.h.  hfn_fixup.end holds the
+ * kind of a fixup. */
 #ifndef HFN_ARCH_ARM64_RELOCATE_H
 #define HFN_ARCH_ARM64_RELOCATE_H
 
 #include "arch/arch.h"
 
 /* Values of hfn_fixup.end. */
-#define HFN_ARM64_FIXUP_BRANCH 0u  /* the word at `at` is a b: aim it      */
+#define HFN_ARM64_FIXUP_BRANCH 0u  /* the word at `at` is a b              */
 #define HFN_ARM64_FIXUP_ADDRESS 1u /* 8 bytes at `at`: the target's address */
 
 #define HFN_ARM64_NEGATE_RA_STATE                                                                  \
@@ -23,7 +23,7 @@ uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_
 bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size);
 
 /* The bytes by which the instruction grows the stack (negative: shrinks it); false if it changes
- * sp by no known number. */
+ * sp by an unknown number. */
 bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes);
 
 #endif

@@ -31,7 +31,7 @@
     incq    8 * n(%rax)
 .endm
 
-.macro  pass_over
+.macro  skip_call
     subl    $1, SKIPS + 4 * n(%rax)
     jb      1f
 .endm
@@ -40,15 +40,15 @@
     cmpq    $1, %rdx
     je      2f
     ja      3f
-1:  each_called bare
+1:  call_each bare
     decq    %rsi
     jnz     1b
     ret
-2:  each_called counted
+2:  call_each counted
     decq    %rsi
     jnz     2b
     ret
-3:  each_called passed
+3:  call_each skipped
     decq    %rsi
     jnz     3b
     ret

@@ -5,7 +5,7 @@
  *     jmp [table + i*8]                                                  (absolute addresses)
  *     mov r, [table + i*8]; jmp r                                        (the same)
  *     lea b, [rip+table]; movsxd r, [b + i*4]; add r, b; jmp r           (offsets from the table)
- *     the same with mov, cdqe instead of movsxd, at -O0                  (no table and no bound)
+ *     the same with mov, cdqe instead of movsxd, at -O0                  (the line shows no table)
  *     mov r, [b + i*4 + table]; add r, b; jmp r                          (Microsoft: b is the image
  *                                                                         base, table an RVA)
  *     mov r, [b + i*4 + table]; add r, b; jmp r                          (i386, -fPIC: b is GOT)
@@ -37,7 +37,7 @@ static uint32_t get_call_clobbered(const code_line *line)
     return line->mode == HFN_X86_32 ? 0x7 : 0xFC7;
 }
 
-/* Wrap an RVA around where pointers wrap around. */
+/* Truncate an RVA to the size of a pointer. */
 static uint64_t wrap_address(const code_line *line, uint64_t rva)
 {
     return line->mode == HFN_X86_32 ? (uint32_t)rva : rva;
@@ -101,7 +101,8 @@ static void extend_proof(const code_line *line, uint32_t index, hfn_dispatch *ou
     }
 }
 
-/* How many values of dest pass `cmp dest, n` and a conditional jump that is not taken? */
+/* The number of values of dest for which the jump after `cmp dest, n` is not taken: n + 1 for ja, n
+ * for jae, 0 (unknown) for other conditions. */
 static uint64_t get_compared_count(const hfn_x86_effects *compare, uint8_t condition)
 {
     uint64_t limit = compare->immediate;
@@ -275,7 +276,7 @@ static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
            line->code.pic_base;
 }
 
-/* A summand, as far as the line contains the instruction that computes it. */
+/* A summand of the jump's target, described by the instruction that computes it in the line. */
 typedef enum summand_kind { NOT_IN_CODE, ADDRESS, LOADED, ARITHMETIC } summand_kind;
 
 typedef struct summand {
@@ -356,7 +357,7 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
 
 /* Microsoft's compiler: `lea b, [rip+image base]`, usually before the line, then `mov r, [b +
  * i*4 + table]` with the table's RVA; entries are RVAs.  If the line does not set b, it is
- * assumed to be the image base; entries relative to their own table would need no displacement. */
+ * assumed to be the image base, because a table with relative entries needs no displacement. */
 static bool describe_image_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
                                  uint8_t base_reg, hfn_dispatch *out)
 {

@@ -370,7 +370,8 @@ void hfn_x86_emit_time_gate(uint8_t *out, uint64_t target)
     put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), target); /* jmp [rip + 0] */
 }
 
-/* x87, SSE, AVX, AVX-512: what compiled code may use without asking.  Not: MPX, PKRU, AMX. */
+/* x87, SSE, AVX and AVX-512, which compiled code may use without the kernel's permission.  MPX,
+ * PKRU and AMX are not included. */
 #define COMPILED_STATE UINT32_C(0xe7)
 #define AMX_STATE (UINT32_C(3) << 17)
 enum { LEGACY_AREA_BYTES = 512, XSAVE_HEADER_BYTES = 64 };
@@ -482,7 +483,7 @@ static uint8_t *put_restore_vectors(uint8_t *out, const hfn_x86_vector_state *ve
     return PUT(out, 0x48, 0x0f, 0xae, 0x2c, 0x24); /* xrstor64 [rsp] */
 }
 
-/* rbx: the return address, that of the stub's jump over {callback, user}. */
+/* rbx holds the return address: the stub's jump over {callback, user}. */
 uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     uint8_t *at = put_save_vectors(put_save_registers(out), vector);

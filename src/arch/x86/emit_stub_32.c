@@ -318,7 +318,7 @@ static void put_restore_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *v
     PUT(w, 0x0f, 0xae, 0x2c, 0x24); /* xrstor [esp] */
 }
 
-/* ebx: the return address, that of the stub's jump over {callback, user}. */
+/* ebx holds the return address: the stub's jump over {callback, user}. */
 uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
 {
     hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an instruction reads and overwrites of general registers, for their liveness. */
+/* The general registers that an instruction reads and overwrites, for the analysis of liveness. */
 #ifndef HFN_ARCH_X86_REGISTERS_H
 #define HFN_ARCH_X86_REGISTERS_H
 

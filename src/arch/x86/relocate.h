@@ -19,7 +19,7 @@ bool hfn_x86_make_retarget(hfn_x86_mode mode, const uint8_t *bytes, uint64_t siz
 bool hfn_x86_is_retargetable(const uint8_t *bytes, const hfn_instruction *in);
 
 /* The bytes by which the instruction grows the stack (negative: shrinks it); false if it changes
- * rsp by no known number. */
+ * rsp by an unknown number. */
 bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                               int32_t *growth_bytes);
 

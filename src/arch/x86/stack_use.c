@@ -275,7 +275,7 @@ static hfn_stack_outcome step_lea(const step *p)
     return HFN_STACK_OK;
 }
 
-/* Follow a change of rsp that is no constant. */
+/* Follow a change of rsp by anything but a constant. */
 static hfn_stack_outcome move_by_register(const step *p)
 {
     const hfn_x86_effects *e = &p->e;
