@@ -28,7 +28,8 @@
 #define HFN_TRAIT_FAULT 16u      /* a fault handler compares addresses with those of its code    */
 #define HFN_TRAIT_FLAGS_LIVE_OUT                                                                   \
     32u /* callers read flags after the call that were set before it   */
-/* The instructions must keep their addresses, or their boundaries are not certain. */
+/* Traits of functions whose instructions must keep their addresses, or have uncertain boundaries.
+ * */
 #define HFN_TRAITS_FIXED (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT)
 
 /* A function with its place in the code.  Same index as in the functions. */
@@ -80,7 +81,7 @@ typedef struct hfn_analysis {
     hotfn_image_info info;
     bool fixed_place;  /* the image is not relocated: immediates may be addresses           */
     bool image_base;   /* x64 Windows: entries of jump tables may be relative to RVA 0      */
-    uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register; 0 */
+    uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register */
     uint32_t threads, flags;
     hfn_code code;
     hfn_references references;
@@ -136,9 +137,11 @@ void hfn_flow_scan(hfn_analysis *a);
 /* flags.c: whether the code at rva may read flags before it writes them all; at_return is the
  * answer for a path that returns first. */
 bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return);
-/* Record a direct call of target, and whether flags are live at behind.  Any thread. */
+/* Record a direct call of target, and whether flags are live at its return address `behind`.  Any
+ * thread. */
 void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
-/* When all calls are recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls. */
+/* After all calls were recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls.
+ * */
 void hfn_flags_propagate(hfn_analysis *a);
 
 /* tables.c: read the jump tables of all dispatchers; sets marks and traits. */
@@ -160,7 +163,7 @@ uint32_t hfn_evidence_flags(const hfn_analysis *a, uint32_t index);
 void hfn_fixed_prepare(hfn_analysis *a);
 /* Add bytes that an instruction accesses.  Any thread. */
 void hfn_fixed_add_read(hfn_analysis *a, uint64_t rva, uint32_t byte_count);
-/* When all are added: sort them, so that they can be searched. */
+/* After all were added: sort the fixed bytes, so that they can be searched. */
 void hfn_fixed_sort(hfn_analysis *a);
 /* The reason why a byte in [from, to) is fixed, and the first such byte; NONE if there is none. */
 uint32_t hfn_fixed_reason(const hfn_analysis *a, uint64_t from, uint64_t to, uint64_t *at);
@@ -193,7 +196,7 @@ void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts);
  * it. */
 bool hfn_body_is_closed(const hfn_analysis *a, const hfn_body *body);
 /* Reserve the bytes [from, to) after a function's end; false unless they are unused dead padding.
- */
+ * */
 bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to);
 /* Reserve byte_count bytes of padding that begin in [low, high]; UINT64_MAX if there are none. */
 uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, uint32_t byte_count);

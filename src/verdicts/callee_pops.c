@@ -3,12 +3,12 @@
  * i386: how many bytes of arguments a callee pops (`ret n` of stdcall, or of functions that
  * return structures).
  *
- * If the callee is known, its returns or its name answer.  Otherwise the proof assumes that it
- * pops nothing.  If that is wrong, the stack pointer is higher than assumed from there on, and a
- * return that uses it does not fit; so each return that fits confirms the assumption for all
- * calls on the paths to it.  Blocks from which no such return is reached (`abort` follows, or the
- * frame pointer resets the stack pointer) are unconfirmed: the proof fails if one of them
- * accesses bytes near the return address by the stack pointer.
+ * If the callee is known, its returns or its name show the number.  Otherwise the proof assumes
+ * that it pops nothing.  If that is wrong, the stack pointer is higher than assumed from there on,
+ * and a return that uses it would not find the return address.  So each return at the assumed depth
+ * confirms the assumption for all calls on the paths to it.  Blocks from which no such return is
+ * reached (`abort` follows, or the frame pointer resets the stack pointer) are unconfirmed: the
+ * proof fails if one of them accesses bytes near the return address by the stack pointer.
  */
 #include "verdicts/prove.h"
 
@@ -40,7 +40,8 @@ static uint8_t read_returns(const hfn_analysis *a, const hfn_body *body)
     return words == 0 ? POPS_UNKNOWN : words;
 }
 
-static uint8_t pops_of(const hfn_analysis *a, uint64_t target)
+/* As read_returns, for the function at target. */
+static uint8_t get_popped_words(const hfn_analysis *a, uint64_t target)
 {
     uint32_t index = hfn_analysis_find_body(a, target);
     uint8_t known;
@@ -61,13 +62,13 @@ static uint8_t pops_of(const hfn_analysis *a, uint64_t target)
 void hfn_pops_apply_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state)
 {
     const hfn_analysis *a = p->analysis;
-    uint8_t stack = a->arch->stack_register, known = pops_of(a, target);
+    uint8_t stack = a->arch->stack_register, known = get_popped_words(a, target);
     const hfn_slot *slot = known == POPS_UNKNOWN ? hfn_prove_find_slot(p, target) : NULL;
 
     if (slot && slot->pops_nothing) {
         known = 1;
     } else if (slot && slot->own != UINT64_MAX) {
-        known = pops_of(a, slot->own);
+        known = get_popped_words(a, slot->own);
     }
     if (known == POPS_UNKNOWN) {
         return;

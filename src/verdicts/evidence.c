@@ -18,8 +18,9 @@ static bool is_referred_to(const hfn_analysis *a, uint32_t index)
            (hfn_region_marks(body->region, body->rva) & wanted);
 }
 
-/* The kernel jumps to it.  The entry point of a library is ignored, because old linkers store the
- * first code address there; on Windows the entry point is called like any function. */
+/* Whether the kernel jumps to the function.  The entry point of a library is ignored, because old
+ * linkers store the first code address there; on Windows the entry point is called like any
+ * function. */
 static bool is_process_entry(const hfn_analysis *a, uint32_t index)
 {
     const hfn_body *body = &a->bodies[index];
@@ -41,7 +42,7 @@ static bool has_name_with(const hfn_analysis *a, uint32_t index, const char *par
     return false;
 }
 
-/* Nothing calls it, and nothing takes its address. */
+/* Whether the function is part of another one: nothing calls it, and nothing takes its address. */
 static bool is_fragment(const hfn_analysis *a, uint32_t index)
 {
     const hfn_body *body = &a->bodies[index];
@@ -55,7 +56,7 @@ static bool is_fragment(const hfn_analysis *a, uint32_t index)
     if (!(body->flags & HOTFN_FUNCTION_HAS_SYMBOL)) {
         return true;
     }
-    /* A label in hand-written code that only jumps target. */
+    /* A label in hand-written code, targeted by jumps only. */
     if ((body->flags & HOTFN_FUNCTION_UNTYPED) &&
         (hfn_region_marks(body->region, body->rva) & HFN_MARK_JUMPED)) {
         return true;

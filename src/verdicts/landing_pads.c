@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Follows exceptions: the call-site tables of C++ and similar languages (LSB core, 'Exception
  * Frames'; the layout of gcc's and LLVM's LSDA).  At a landing pad the stack pointer and the
- * frame pointer have their values of the call; no other register is known. */
+ * frame pointer have the values that they had at the call; other registers are unknown. */
 #include "functions/eh_frame_read.h"
 #include "verdicts/prove.h"
 

@@ -12,7 +12,7 @@
  */
 #include "verdicts/prove.h"
 
-enum { IS_NONE = 1, IS_OUTLINED = 2, LINES_MAX = 8 };
+enum { NOT_OUTLINED = 1, IS_OUTLINED = 2, LINES_MAX = 8 };
 
 /* Decode the instruction at rva; false if the line ends without a return or a jump. */
 static bool read_next(const hfn_analysis *a, const hfn_body *body, uint64_t rva,
@@ -41,13 +41,13 @@ static uint8_t classify_function(const hfn_analysis *a, const hfn_body *body)
         const uint8_t *bytes = body->region->bytes + (at - body->region->rva);
         if (!read_next(a, body, at, &in) || in.flow == HFN_FLOW_JUMP_IF ||
             (in.flow != HFN_FLOW_RETURN && a->arch->is_never_shared(bytes, in.length))) {
-            return IS_NONE;
+            return NOT_OUTLINED;
         }
         hfn_stack_outcome answer = a->arch->step_stack(bytes, body->end - at, at, &state);
         touches |= answer == HFN_STACK_TOUCHES_CALLER || answer == HFN_STACK_TOUCHES_RETURN ||
                    state.argument_bytes > 0;
     }
-    return touches ? IS_OUTLINED : IS_NONE;
+    return touches ? IS_OUTLINED : NOT_OUTLINED;
 }
 
 bool hfn_is_outlined(const hfn_analysis *a, uint32_t function)
@@ -72,8 +72,9 @@ static const hfn_body *find_outlined(const hfn_analysis *a, uint64_t rva)
                : NULL;
 }
 
-/* The line ends with a tail jump to a function, which returns to the caller of the line.  It must
- * leave the stack pointer as any call does; registers that the line set are unknown. */
+/* Follow a tail jump from the end of the line to a function, which returns to the caller of the
+ * line. The stack pointer must be that of the line's start; registers that the line set become
+ * unknown. */
 static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
                             const hfn_stack_state *before)
 {
@@ -90,7 +91,9 @@ static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
     return HOTFN_REASON_NONE;
 }
 
-static uint32_t follow_line(hfn_prover *p, uint64_t target, hfn_stack_state *state, uint32_t left)
+/* Follow a line and the lines that it calls or jumps to, nested at most lines_left deep. */
+static uint32_t follow_line(hfn_prover *p, uint64_t target, hfn_stack_state *state,
+                            uint32_t lines_left)
 {
     const hfn_analysis *a = p->analysis;
     const hfn_stack_state before = *state;
@@ -98,7 +101,7 @@ static uint32_t follow_line(hfn_prover *p, uint64_t target, hfn_stack_state *sta
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
     uint32_t reason = HOTFN_REASON_NONE;
 
-    if (body && left == 0) {
+    if (body && lines_left == 0) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     for (uint64_t at = target; body && reason == HOTFN_REASON_NONE; at += in.length) {
@@ -112,13 +115,13 @@ static uint32_t follow_line(hfn_prover *p, uint64_t target, hfn_stack_state *sta
             body->region->bytes + (at - body->region->rva), body->end - at, at, state));
         hfn_pops_record_step(p, state->uncertain_calls, state, false);
         if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL) {
-            reason = follow_line(p, in.target, state, left - 1);
+            reason = follow_line(p, in.target, state, lines_left - 1);
         }
         if (reason != HOTFN_REASON_NONE || does_continue(&in)) {
             continue;
         }
         return in.flow == HFN_FLOW_JUMP && find_outlined(a, in.target)
-                   ? follow_line(p, in.target, state, left - 1)
+                   ? follow_line(p, in.target, state, lines_left - 1)
                    : end_by_jump(p, state, &before);
     }
     return reason;

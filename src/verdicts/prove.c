@@ -10,8 +10,8 @@
  *      (prove_leaders.c).  A leader whose state changed is followed again.
  *   3. When no leader is left and there was an indirect jump, every byte of the function that a
  *      jump or a table marks is treated as one of its targets.
- *   4. When that adds nothing, exceptions are followed from the calls found so far to their landing
- *      pads.
+ *   4. When step 3 adds nothing, exceptions are followed from the calls found so far to their
+ *      landing pads.
  *   5. Repeat until nothing new is found.
  */
 #include "verdicts/prove.h"
@@ -62,8 +62,8 @@ static void record_part(hfn_prover *p, uint64_t rva)
                      sizeof index);
 }
 
-/* Whether a call targets the function's own middle: to get its address, or in a retpoline, which
- * replaces the return address. */
+/* Whether a call targets an instruction inside the function: to read its own address, or in a
+ * retpoline, which replaces the return address. */
 static bool is_inside(const hfn_prover *p, uint64_t target)
 {
     const hfn_analysis *a = p->analysis;
@@ -104,7 +104,7 @@ static uint8_t pc_register(const hfn_prover *p, const hfn_instruction *in)
 }
 
 /* i386: call +0, which the arch handles as a push. */
-static bool is_push_of_place(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
+static bool is_push_of_pc(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
 {
     return p->analysis->arch->pc_register && in->flow == HFN_FLOW_CALL &&
            in->target == at + in->length;
@@ -144,7 +144,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
         return BLOCK_ENDS;
     }
     p->frame_address |= state->frame_address;
-    if (is_push_of_place(p, at, in)) {
+    if (is_push_of_pc(p, at, in)) {
         return BLOCK_CONTINUES;
     }
     if (in->flow == HFN_FLOW_CALL && state->uncertain_calls) {
@@ -172,10 +172,10 @@ typedef struct reading {
     uint64_t at, end; /* next instruction; end of its function or fragment */
     hfn_stack_state state;
     bool weak;        /* the path contains a call, which may not return  */
-    bool behind_call; /* it was the previous instruction, but for padding */
+    bool behind_call; /* only padding lies between it and a call */
 } reading;
 
-/* Jumps target the next instruction: another block begins. */
+/* Whether a jump targets the next instruction, so that another block begins there. */
 static bool begins_next_block(const reading *r)
 {
     return r->at != r->block.begin && r->at < r->end && r->at < r->block.region->end &&
@@ -205,7 +205,7 @@ static void append_start(hfn_block *b, uint64_t at)
 static bool is_real_call(const hfn_prover *p, uint64_t at, const hfn_instruction *in)
 {
     return in->flow == HFN_FLOW_CALL_INDIRECT ||
-           (in->flow == HFN_FLOW_CALL && !is_push_of_place(p, at, in) &&
+           (in->flow == HFN_FLOW_CALL && !is_push_of_pc(p, at, in) &&
             pc_register(p, in) == HFN_NO_REGISTER);
 }
 
@@ -263,7 +263,7 @@ static uint32_t read_block(hfn_prover *p, const hfn_leader *from)
     }
 }
 
-/* HOTFN_REASON_*, as for all functions below. */
+/* Follow all queued leaders.  This function and those below return HOTFN_REASON_*. */
 static uint32_t read_queued(hfn_prover *p)
 {
     while (p->queue_count > 0) {
@@ -297,7 +297,7 @@ static uint32_t follow_case(hfn_prover *p, uint64_t rva, bool *any)
     return hfn_prove_add_edge(p, rva, &p->dispatch_state, true);
 }
 
-/* Follow all marked places inside a function or fragment. */
+/* Treat all marked places inside a function or fragment as targets of the indirect jump. */
 static uint32_t follow_cases_inside(hfn_prover *p, const hfn_body *part, bool *any)
 {
     uint32_t reason = HOTFN_REASON_NONE;
@@ -310,7 +310,7 @@ static uint32_t follow_cases_inside(hfn_prover *p, const hfn_body *part, bool *a
     return reason;
 }
 
-/* A table entry that is another function: the jump is a tail jump. */
+/* Follow a table entry that targets another function, as a tail jump. */
 static uint32_t follow_entry(hfn_prover *p, uint64_t rva, uint32_t index, bool *any)
 {
     uint32_t reason;
@@ -328,8 +328,8 @@ static uint32_t follow_entry(hfn_prover *p, uint64_t rva, uint32_t index, bool *
     return reason;
 }
 
-/* Follow the cross-function jumps of its tables.  A target in the middle of another function is
- * ignored: the table was read too far. */
+/* Follow the cross-function jumps of the part's tables.  A target in the middle of another function
+ * is ignored: the table was read too far. */
 static uint32_t follow_cases_outside(hfn_prover *p, uint32_t part, bool *any)
 {
     const hfn_analysis *a = p->analysis;
@@ -419,7 +419,8 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
     if (reason == HOTFN_REASON_NONE && !hfn_pops_are_consistent(p)) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    /* The function would compare addresses of calls with and without the additional frame. */
+    /* Calls run with or without the additional frame, so comparing the addresses of their variables
+     * would give other results. */
     if (reason == HOTFN_REASON_NONE &&
         p->frame_address == (HFN_FRAME_ADDRESS_STORED | HFN_FRAME_ADDRESS_COMPARED)) {
         return HOTFN_REASON_OWN_ADDRESS;

@@ -5,11 +5,12 @@
  * that can be copied.
  *
  *   prove.c          the algorithm: block by block, until nothing new is reached
- *   prove_leaders.c  leaders of basic blocks, and what is known of the stack there
+ *   prove_leaders.c  leaders of basic blocks, and the state of the stack there
  *   prove_jumps.c    targets of jumps and returns
  *   outlined.c       calls of outlined functions
  *   landing_pads.c   targets of exceptions
- *   callee_pops.c    i386: what callees pop from the stack */
+ *   callee_pops.c    i386: what callees pop from the stack
+ */
 #ifndef HFN_VERDICTS_PROVE_H
 #define HFN_VERDICTS_PROVE_H
 
@@ -22,8 +23,8 @@ typedef struct hfn_leader {
     bool weak;   /* all paths to it contain a call, which may not return, or are guessed */
     bool queued; /* waits to be followed (again) */
     /* i386, of the block that begins here (callee_pops.c): */
-    bool depends_on_calls; /* it accesses memory that depends on what callees popped            */
-    bool returns;          /* it returns by that stack pointer, which confirms the assumption    */
+    bool depends_on_calls; /* its accesses depend on the assumption that callees popped nothing */
+    bool returns;          /* it reaches a return by that stack pointer, which confirms it      */
     bool resets; /* it sets the stack pointer to a known place                                 */
 } hfn_leader;
 
@@ -57,7 +58,7 @@ typedef struct hfn_prover {
     size_t call_count, call_capacity;
     hfn_tail *tails;
     size_t tail_count, tail_capacity;
-    uint32_t *parts; /* other bodies whose code belongs to it, and itself first */
+    uint32_t *parts; /* bodies whose code is followed: the function's, then its fragments' */
     size_t part_count, part_capacity;
     hfn_cfg_edge *edges; /* i386 only */
     size_t edge_count, edge_capacity;
@@ -65,12 +66,12 @@ typedef struct hfn_prover {
     /* Of the function being proven: */
     uint32_t function;
     uint64_t rva, end;
-    bool dispatches; /* it contains an indirect jump: */
-    hfn_stack_state dispatch_state;
-    uint64_t dispatch_block;
-    bool case_seen;        /* a possible target of that was found */
-    bool loops;            /* it jumps to its own entry   */
-    uint64_t block;        /* leader of the current block; UINT64_MAX: none            */
+    bool dispatches;                /* it contains an indirect jump          */
+    hfn_stack_state dispatch_state; /* at the indirect jumps, merged         */
+    uint64_t dispatch_block;        /* leader of the first one's block       */
+    bool case_seen;                 /* a possible target of them was found   */
+    bool loops;                     /* it jumps to its own entry   */
+    uint64_t block;                 /* leader of the current block; UINT64_MAX: none            */
     uint64_t branch_field; /* 4-byte displacement of the current branch; 0: it has none         */
     uint8_t frame_address; /* HFN_FRAME_ADDRESS_* of all its code */
     uint32_t reach;        /* bytes of stack arguments that it accesses       */
@@ -86,8 +87,8 @@ typedef struct hfn_block {
     uint32_t count;
 } hfn_block;
 
-/* prove.c: prove one function.  HOTFN_REASON_NONE: it holds if it holds for the functions in
- * p->tails. */
+/* prove.c: prove one function.  HOTFN_REASON_NONE: the function is proven if all functions in
+ * p->tails are. */
 uint32_t hfn_prove_function(hfn_prover *p, uint32_t function);
 uint32_t hfn_prove_reason(hfn_stack_outcome answer);
 
@@ -99,7 +100,7 @@ bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capaci
 void hfn_prove_clear_leaders(hfn_prover *p);
 /* The leader at rva, or the free slot for it. */
 hfn_leader *hfn_prove_find_leader(const hfn_prover *p, uint64_t rva);
-/* Forget in `known` what `state` does not confirm; true if that changed anything. */
+/* Set the values of `known` that differ in `state` to unknown; true if that changed anything. */
 bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state);
 /* Add an edge to rva with this stack state; HOTFN_REASON_*. */
 uint32_t hfn_prove_add_edge(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
@@ -113,13 +114,15 @@ uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops);
 /* The slot that the PLT entry at rva reads, or NULL. */
 const hfn_slot *hfn_prove_find_slot(const hfn_prover *p, uint64_t rva);
 
-/* callee_pops.c: apply a call to the stack state; `called`: uncertain_calls before it. */
+/* callee_pops.c: apply a call to the stack state; `called` is the value of
+ * uncertain_calls before the call. */
 void hfn_pops_apply_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_stack_state *state);
-/* Record the step of an instruction in the current block, and an edge from it. */
+/* Record the effect of an instruction on the current block; record an edge from that block. */
 void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
                           bool returns);
 void hfn_pops_add_edge(hfn_prover *p, uint64_t to, const hfn_stack_state *state);
-/* Whether each block that depends on what callees popped reaches a return that confirms it. */
+/* Whether each block that depends on the bytes that callees popped reaches a return that confirms
+ * the assumption. */
 bool hfn_pops_are_consistent(hfn_prover *p);
 
 /* outlined.c: whether the function may be outlined code, which uses the stack of its caller. */
@@ -127,7 +130,8 @@ bool hfn_is_outlined(const hfn_analysis *a, uint32_t function);
 /* Follow a call of outlined code; other calls change nothing.  HOTFN_REASON_*. */
 uint32_t hfn_prove_outlined(hfn_prover *p, uint64_t target, hfn_stack_state *state);
 
-/* landing_pads.c: add edges for exceptions of the calls found so far; *any: one was new. */
+/* landing_pads.c: add edges for exceptions of the calls found so far; *any is set if one is
+ * new. */
 uint32_t hfn_prove_landing_pads(hfn_prover *p, bool *any);
 
 #endif

@@ -4,7 +4,7 @@
  * edge.  A jump that leaves it with an empty frame is a tail jump and ends the call.  Its target
  * must be a function of this image, which is proven too; or a GOT slot whose function is
  * specified by a standard or is certainly this image's own.  An unknown target ends the proof.
- * Any other indirect jump targets places of the function itself (prove.c).
+ * All other indirect jumps are treated as switches, with targets in the function itself (prove.c).
  */
 #include "verdicts/prove.h"
 
@@ -18,7 +18,7 @@ enum {
 /* ---- Properties of an address. */
 
 /* Whether the stack pointer is where it was at the entry. */
-static bool is_as_at_entry(const hfn_prover *p, const hfn_stack_state *state)
+static bool has_empty_frame(const hfn_prover *p, const hfn_stack_state *state)
 {
     hfn_stack_state entry;
     uint8_t stack = p->analysis->arch->stack_register;
@@ -27,7 +27,7 @@ static bool is_as_at_entry(const hfn_prover *p, const hfn_stack_state *state)
     return state->at[stack] == entry.at[stack];
 }
 
-/* A jump behind the landing pad enters the function too. */
+/* Whether the target is the function's entry, or the site of its patch after a landing pad. */
 static bool is_own_entry(const hfn_prover *p, uint64_t target)
 {
     return target == p->rva || target == p->items[p->function].site_rva;
@@ -48,9 +48,9 @@ static bool is_in_plt(const hfn_prover *p, uint64_t rva)
            a->bodies[index - 1].kind == HOTFN_FUNCTION_PLT;
 }
 
-/* ---- Slots of the GOT; NULL: unknown. */
+/* ---- Slots of the GOT.  These functions return NULL if the slot is not known. */
 
-static const hfn_slot *slot_at(const hfn_prover *p, uint64_t rva)
+static const hfn_slot *find_slot_at(const hfn_prover *p, uint64_t rva)
 {
     const hfn_analysis *a = p->analysis;
     size_t low =
@@ -60,9 +60,9 @@ static const hfn_slot *slot_at(const hfn_prover *p, uint64_t rva)
 }
 
 /* The slot that an indirect jump reads. */
-static const hfn_slot *slot_of_jump(const hfn_prover *p, const hfn_instruction *in)
+static const hfn_slot *find_slot_of_jump(const hfn_prover *p, const hfn_instruction *in)
 {
-    return in->reads_memory_relative ? slot_at(p, in->target) : NULL;
+    return in->reads_memory_relative ? find_slot_at(p, in->target) : NULL;
 }
 
 /* i386: the address is relative to the PIC base in a register. */
@@ -74,9 +74,10 @@ static void find_pic_target(const hfn_analysis *a, hfn_instruction *in)
     }
 }
 
-/* The slot of the PLT entry at rva: read by its jump, or by a load before it.  The entry must not
- * change the stack. */
-static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_stack_state state)
+/* The slot that the PLT entry at rva reads, by its jump or by a load before the jump.  The entry
+ * must not change the stack. */
+static const hfn_slot *find_slot_of_plt_entry(const hfn_prover *p, uint64_t rva,
+                                              hfn_stack_state state)
 {
     const hfn_analysis *a = p->analysis;
     const hfn_region *region = hfn_code_region(&a->code, rva);
@@ -95,13 +96,13 @@ static const hfn_slot *slot_of_plt_entry(const hfn_prover *p, uint64_t rva, hfn_
         }
         find_pic_target(a, &in);
         if (in.reads_memory_relative) {
-            slot = slot_of_jump(p, &in);
+            slot = find_slot_of_jump(p, &in);
         }
         if (a->arch->step_stack(bytes, region->end - rva, rva, &state) != HFN_STACK_OK) {
             return NULL;
         }
     }
-    return in.flow == HFN_FLOW_JUMP_INDIRECT && is_as_at_entry(p, &state) ? slot : NULL;
+    return in.flow == HFN_FLOW_JUMP_INDIRECT && has_empty_frame(p, &state) ? slot : NULL;
 }
 
 const hfn_slot *hfn_prove_find_slot(const hfn_prover *p, uint64_t rva)
@@ -109,7 +110,7 @@ const hfn_slot *hfn_prove_find_slot(const hfn_prover *p, uint64_t rva)
     hfn_stack_state entry;
 
     p->analysis->arch->begin_stack(&entry);
-    return slot_of_plt_entry(p, rva, entry);
+    return find_slot_of_plt_entry(p, rva, entry);
 }
 
 /* ---- Returns and tail jumps. */
@@ -125,7 +126,7 @@ uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
 
 /* A standard function has its arguments in registers; on i386 in at most STANDARD_WORDS words,
  * which it does not pop. */
-static uint32_t tail_to_standard(hfn_prover *p)
+static uint32_t follow_tail_to_standard(hfn_prover *p)
 {
     if (p->analysis->arch->pointer_bytes != 4) {
         return HOTFN_REASON_NONE;
@@ -134,9 +135,9 @@ static uint32_t tail_to_standard(hfn_prover *p)
     return hfn_prove_return(p, 0);
 }
 
-/* A function with the name of a standard function has no stack arguments, so it can pass none to
- * an unknown tail target. */
-static uint32_t tail_to_unknown(hfn_prover *p)
+/* A visible function with the name of a standard function has only the arguments that the standard
+ * specifies, so it can pass no others to an unknown tail target. */
+static uint32_t follow_tail_to_unknown(hfn_prover *p)
 {
     const hfn_analysis *a = p->analysis;
     const char *name = NULL;
@@ -145,15 +146,15 @@ static uint32_t tail_to_unknown(hfn_prover *p)
         for (uint32_t n = 0;
              (name = hotfn_functions_get_name(a->functions, p->function, n)) != NULL; n++) {
             if (hfn_is_standard(a, name)) {
-                return tail_to_standard(p);
+                return follow_tail_to_standard(p);
             }
         }
     }
     return HOTFN_REASON_TAIL_UNKNOWN;
 }
 
-/* timing.c requires that the target is proven too. */
-static uint32_t tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_state *state)
+/* Record the tail jump.  timing.c requires a proof of its target. */
+static uint32_t follow_tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_state *state)
 {
     const hfn_tail tail = { index, p->branch_field };
 
@@ -163,7 +164,8 @@ static uint32_t tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_
 }
 
 /* A tail jump through the GOT: to an own function, or to a function that a standard specifies. */
-static uint32_t tail_by_slot(hfn_prover *p, const hfn_slot *slot, const hfn_stack_state *state)
+static uint32_t follow_tail_by_slot(hfn_prover *p, const hfn_slot *slot,
+                                    const hfn_stack_state *state)
 {
     uint32_t unused;
 
@@ -172,12 +174,13 @@ static uint32_t tail_by_slot(hfn_prover *p, const hfn_slot *slot, const hfn_stac
         begins_function(p, slot->target, &unused)) {
         return hfn_prove_jump(p, slot->target, state);
     }
-    return slot->is_standard ? tail_to_standard(p) : tail_to_unknown(p);
+    return slot->is_standard ? follow_tail_to_standard(p) : follow_tail_to_unknown(p);
 }
 
 /* ---- Jumps. */
 
-/* Follow code outside the function as its own: a fragment, or code without a function. */
+/* Follow code outside the function as a part of it: a fragment, or code that belongs to no
+ * function. */
 static uint32_t follow_outside(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
     return hfn_code_region(&p->analysis->code, target) ? hfn_prove_add_edge(p, target, state, false)
@@ -186,7 +189,7 @@ static uint32_t follow_outside(hfn_prover *p, uint64_t target, const hfn_stack_s
 
 uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *state)
 {
-    bool is_tail = is_as_at_entry(p, state), is_function, is_plt;
+    bool is_tail = has_empty_frame(p, state), is_function, is_plt;
     uint32_t index;
 
     if (is_own_entry(p, target)) {
@@ -199,21 +202,21 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
     is_function = begins_function(p, target, &index);
     is_plt = is_in_plt(p, target);
     if (is_plt || !is_function) { /* a PLT without unwind data belongs to no function */
-        const hfn_slot *slot = is_tail ? slot_of_plt_entry(p, target, *state) : NULL;
+        const hfn_slot *slot = is_tail ? find_slot_of_plt_entry(p, target, *state) : NULL;
         if (slot) {
-            return tail_by_slot(p, slot, state);
+            return follow_tail_by_slot(p, slot, state);
         }
     }
     if (is_plt) {
-        return is_tail ? tail_to_unknown(p) : HOTFN_REASON_TAIL_UNKNOWN;
+        return is_tail ? follow_tail_to_unknown(p) : HOTFN_REASON_TAIL_UNKNOWN;
     }
     if (!is_tail || !is_function || p->items[index].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
         return follow_outside(p, target, state);
     }
-    return tail_to_function(p, index, state);
+    return follow_tail_to_function(p, index, state);
 }
 
-static hfn_dispatch dispatch_of(const hfn_prover *p, const hfn_block *b)
+static hfn_dispatch describe_dispatch(const hfn_prover *p, const hfn_block *b)
 {
     const hfn_straight_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
                                      .size = b->region->end - b->begin,
@@ -267,28 +270,29 @@ static bool all_entries_are_known(const hfn_prover *p, const hfn_dispatch *d)
     return true;
 }
 
-/* With an empty frame it is a tail jump, unless it goes through a table. */
+/* A jump with an empty frame is a tail jump, unless it uses a jump table whose entries are known.
+ * */
 uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_instruction *in,
                                  const hfn_stack_state *state)
 {
-    bool is_tail = is_as_at_entry(p, state);
-    const hfn_slot *slot = slot_of_jump(p, in);
+    bool is_tail = has_empty_frame(p, state);
+    const hfn_slot *slot = find_slot_of_jump(p, in);
     hfn_dispatch d = { .kind = HFN_DISPATCH_POINTER };
 
     if (in->through_table && is_tail) {
-        d = dispatch_of(p, b);
+        d = describe_dispatch(p, b);
     }
     if (!slot && d.kind == HFN_DISPATCH_POINTER && d.table_rva != 0) {
-        slot = slot_at(p, d.table_rva);
+        slot = find_slot_at(p, d.table_rva);
     }
     if (slot && is_tail) {
-        return tail_by_slot(p, slot, state);
+        return follow_tail_by_slot(p, slot, state);
     }
     if (p->analysis->bodies[p->function].traits & HFN_TRAIT_UNBOUNDED) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     if (is_tail && (d.kind != HFN_DISPATCH_TABLE || !all_entries_are_known(p, &d))) {
-        return tail_to_unknown(p);
+        return follow_tail_to_unknown(p);
     }
     return record_dispatch(p, state);
 }

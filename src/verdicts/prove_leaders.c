@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The leaders of a proof, each with the stack state on which all paths to it agree.  A path that
- * changes that state queues the leader again; each change forgets something, so this ends.  Also
- * the prover's memory.
+ * The leaders of a proof, each with the stack state on which all paths to it agree, and the memory
+ * of the prover.  If a path changes the state of a leader, the leader is queued again.  A change
+ * only makes a value unknown, raises a bounded count or replaces a weak path by a strong one, so
+ * the proof terminates.
  */
 #include "verdicts/prove.h"
 
@@ -84,7 +85,7 @@ static void enqueue_leader(hfn_prover *p, hfn_leader *l)
     }
 }
 
-/* Double the table; the queue holds indices of it and is rebuilt. */
+/* Double the table, and rebuild the queue, which holds indices of the table. */
 static bool grow_table(hfn_prover *p)
 {
     hfn_leader *old = p->leaders;
@@ -131,7 +132,8 @@ bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
     return changed;
 }
 
-/* If two paths disagree on the depth of the stack, a weak one is dropped. */
+/* If two paths disagree on the depth of the stack, the weak one is dropped; the proof fails if both
+ * or neither are weak. */
 static uint32_t merge_into_leader(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
                                   bool weak)
 {

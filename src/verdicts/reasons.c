@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words for strategies and reasons: stable names for programs, and a sentence for users. */
+/* Strategies and reasons as text: stable names for programs, and a sentence for users. */
 #include <hotfn/lowlevel/verdicts.h>
 
 #include <stddef.h>
@@ -99,7 +99,7 @@ static const wording reasons[] = {
 };
 // clang-format on
 
-static const wording *wording_of(uint32_t reason)
+static const wording *find_wording(uint32_t reason)
 {
     static const wording unknown = { "unknown", "This version does not know the reason." };
 
@@ -119,10 +119,10 @@ const char *hotfn_strategy_get_name(uint32_t strategy)
 
 const char *hotfn_reason_get_name(uint32_t reason)
 {
-    return wording_of(reason)->name;
+    return find_wording(reason)->name;
 }
 
 const char *hotfn_reason_get_text(uint32_t reason)
 {
-    return wording_of(reason)->text;
+    return find_wording(reason)->text;
 }

@@ -11,7 +11,8 @@ static size_t word_count(const hfn_references *r)
     return (size_t)((r->end - r->rva + WORD_SPAN - 1) / WORD_SPAN);
 }
 
-/* From the lowest to the highest data section, unless that exceeds what the file can hold. */
+/* Set the range from the lowest to the highest data section.  A section that would make it more
+ * than twice as large as the file is ignored. */
 static void find_extent(hfn_references *r, const hotfn_image *image)
 {
     uint32_t wanted = HOTFN_SECTION_LOADED,

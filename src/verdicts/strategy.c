@@ -18,9 +18,9 @@ typedef struct candidate {
     uint64_t size;           /* of bytes, up to the end of the region's tail         */
     uint64_t body;           /* bytes from the site to the function's end           */
     uint32_t jump_bytes;     /* size of a jump with full reach                      */
-    uint8_t pc_register;     /* that a covered call sets to its return address        */
+    uint8_t pc_register;     /* set to its return address by a covered call          */
     uint32_t limit;          /* bytes at the site that may be overwritten, at most a jump     */
-    uint32_t reason, offset; /* why not more, and the offset from the entry      */
+    uint32_t reason, offset; /* why limit is not higher; offset of the cause from the entry */
     hfn_verdict *out;
 } candidate;
 

@@ -15,7 +15,7 @@
 #define LINE_MAX 64u       /* instructions of a straight line that are kept */
 #define ENTRIES_MAX 65536u /* a larger size is treated as unknown */
 #define PAIRS_MAX 4096u    /* of taken addresses as table and base; beyond: UNBOUNDED */
-#define ROUNDS_MAX 4 /* of dropped sizes that invalidate other sizes; then no size is trusted */
+#define ROUNDS_MAX 4       /* of dropping sizes; if a size is still invalid then, all are dropped */
 
 /* A table to read. */
 typedef struct table {
@@ -43,9 +43,9 @@ typedef struct dispatch_code {
     uint32_t start_count;
     uint64_t *addresses; /* that it takes */
     size_t address_count, address_capacity;
-    bool wants_addresses; /* as tables, because a line showed none    */
-    bool wants_bases;     /* and as bases of their entries            */
-    uint64_t unshown_at;  /* the jump for which they are tried        */
+    bool tries_addresses;  /* as tables, because a line shows none     */
+    bool tries_bases;      /* and as bases of their entries            */
+    uint64_t unshown_jump; /* the jump whose line shows no table       */
 } dispatch_code;
 
 static void add_table(dispatch_code *p, const table *t)
@@ -113,14 +113,14 @@ static void record_dispatch(dispatch_code *p, uint64_t jump_rva)
     switch (d.kind) {
     case HFN_DISPATCH_TABLE: record_table(p, jump_rva, &d); break;
     case HFN_DISPATCH_OFFSET:
-        if (line.image_base) { /* its tables look like any constant */
+        if (line.image_base) { /* the table's address may be any constant */
             mark_unbounded(p, jump_rva);
         }
-        p->wants_bases = true;
-        p->wants_addresses = true;
-        p->unshown_at = jump_rva;
+        p->tries_bases = true;
+        p->tries_addresses = true;
+        p->unshown_jump = jump_rva;
         break;
-    case HFN_DISPATCH_VALUE: p->wants_addresses = true; break;
+    case HFN_DISPATCH_VALUE: p->tries_addresses = true; break;
     case HFN_DISPATCH_COMPUTED: mark_unbounded(p, jump_rva); break;
     default: break;
     }
@@ -193,11 +193,11 @@ static bool is_constant_data(const hfn_analysis *a, uint64_t rva)
 /* Try every address that the code takes as the table. */
 static void add_unshown_tables(dispatch_code *p)
 {
-    if (p->wants_bases &&
+    if (p->tries_bases &&
         (p->address_count == 0 || p->address_count > PAIRS_MAX / p->address_count)) {
-        mark_unbounded(p, p->unshown_at);
+        mark_unbounded(p, p->unshown_jump);
     }
-    p->wants_bases = p->wants_bases && p->address_count <= PAIRS_MAX / (p->address_count + 1);
+    p->tries_bases = p->tries_bases && p->address_count <= PAIRS_MAX / (p->address_count + 1);
     for (size_t i = 0; i < p->address_count; i++) {
         table t = { .rva = p->addresses[i],
                     .base = p->addresses[i],
@@ -212,7 +212,7 @@ static void add_unshown_tables(dispatch_code *p)
             t.base = p->scan->analysis->pic_base;
             add_table(p, &t);
         }
-        for (size_t k = 0; p->wants_bases && k < p->address_count; k++) {
+        for (size_t k = 0; p->tries_bases && k < p->address_count; k++) {
             t.base = p->addresses[k];
             if (k != i && t.base - p->dispatcher->from < p->dispatcher->to - p->dispatcher->from) {
                 add_table(p, &t);
@@ -228,7 +228,7 @@ static void scan_dispatcher(void *user, uint32_t item)
 
     p.region = hfn_code_region(&s->analysis->code, p.dispatcher->from);
     decode_range(&p);
-    if (p.wants_addresses) {
+    if (p.tries_addresses) {
         add_unshown_tables(&p);
     }
     hfn_os_lock_mutex(&s->analysis->lock);
@@ -345,7 +345,7 @@ static void read_table(hfn_analysis *a, const table *t)
 }
 
 /* Whether a jump targets the instructions that establish the size. */
-static bool proof_broken(const hfn_analysis *a, const table *t)
+static bool is_proof_broken(const hfn_analysis *a, const table *t)
 {
     const hfn_region *region = hfn_code_region(&a->code, t->proof_from);
 
@@ -364,7 +364,7 @@ static bool drop_broken_proofs(table_scan *s, bool all)
 
     for (size_t i = 0; i < s->count; i++) {
         table *t = &s->tables[i];
-        if (t->entry_count == 0 || !(all || proof_broken(s->analysis, t))) {
+        if (t->entry_count == 0 || !(all || is_proof_broken(s->analysis, t))) {
             continue;
         }
         t->entry_count = 0;

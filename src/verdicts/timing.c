@@ -28,7 +28,7 @@ typedef struct proof {
     uint8_t words;        /* stack argument words that it accesses                            */
     int8_t pops;          /* words that its returns pop; -1: it does not return               */
     bool is_blocked;      /* one of its tail exits cannot be patched                          */
-    uint8_t words_on;     /* argument words of tail targets that run inside the timed call    */
+    uint8_t tail_words;   /* argument words of tail targets that run inside the timed call    */
     uint32_t tail_target; /* target of its tail exits, plus 1; 0: none                        */
 } proof;
 
@@ -36,7 +36,7 @@ typedef struct timing {
     hfn_analysis *analysis;
     hfn_verdict *items;
     proof *proven;
-    tail *tails; /* by from, after sort */
+    tail *tails; /* of proven functions */
     size_t tail_count, tail_capacity;
     bool walks_own_stack;
 } timing;
@@ -47,12 +47,12 @@ static void set_timing_result(hfn_verdict *v, uint32_t reason)
     v->pub.flags |= reason == HOTFN_REASON_NONE ? HOTFN_VERDICT_TIMED : reason << 16;
 }
 
-/* Reasons that do not depend on the code.  If a fragment jumps to the entry, the proof finds its
- * owner. */
+/* The reasons that follow from the verdict and the traits alone.  A jump to the entry from a
+ * fragment is none of them: the proof shows whether the fragment belongs to the function. */
 static uint32_t check_entry(const timing *t, const hfn_verdict *v)
 {
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
-    uint8_t notes = t->analysis->bodies[v - t->items].traits;
+    uint8_t traits = t->analysis->bodies[v - t->items].traits;
 
     if (!t->analysis->arch->step_stack) {
         return HOTFN_REASON_NOT_PROVEN;
@@ -62,7 +62,7 @@ static uint32_t check_entry(const timing *t, const hfn_verdict *v)
     }
     if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
         ((v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP) &&
-         (notes & (HFN_TRAIT_LOOPS | HFN_TRAIT_UNBOUNDED)))) {
+         (traits & (HFN_TRAIT_LOOPS | HFN_TRAIT_UNBOUNDED)))) {
         return HOTFN_REASON_ENTRY_JUMPED;
     }
     if (v->pub.patch_offset != pad) {
@@ -71,7 +71,7 @@ static uint32_t check_entry(const timing *t, const hfn_verdict *v)
     return HOTFN_REASON_NONE;
 }
 
-/* With a call at the first byte, the stub would time the callee. */
+/* Whether the patch retargets a call at the first byte: the stub would time the callee. */
 static bool begins_with_call(const hfn_analysis *a, const hfn_verdict *v)
 {
     hfn_span bytes = hfn_image_span(a->image, v->site_rva);
@@ -91,9 +91,9 @@ static uint32_t check_hook(const timing *t, const hfn_verdict *v)
                : reason;
 }
 
-/* A function that is not timed only because of its hook is proven too, for functions that
- * tail-jump to it. */
-static void prove_one(timing *t, hfn_prover *p, uint32_t index)
+/* Prove a function and record its tail jumps.  A function that only its hook prevents from being
+ * timed is proven too, because other functions may tail-jump to it. */
+static void prove_item(timing *t, hfn_prover *p, uint32_t index)
 {
     hfn_verdict *v = &t->items[index];
     uint32_t reason = check_hook(t, v), found, word = t->analysis->arch->pointer_bytes;
@@ -115,9 +115,9 @@ static void prove_one(timing *t, hfn_prover *p, uint32_t index)
     }
     set_timing_result(v, reason != HOTFN_REASON_NONE ? reason : found);
     for (size_t k = 0; t->proven[index].holds && k < p->tail_count; k++) {
-        const tail one = { index, p->tails[k].to, p->tails[k].field };
+        const tail jump = { index, p->tails[k].to, p->tails[k].field };
         hfn_analysis_append(t->analysis, (void **)&t->tails, &t->tail_count, &t->tail_capacity,
-                            &one, sizeof one);
+                            &jump, sizeof jump);
     }
 }
 
@@ -134,7 +134,7 @@ static void prove_batch(void *user, uint32_t item)
     }
     for (uint32_t i = from; i < to; i++) {
         if (t->items[i].pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-            prove_one(t, &p, i);
+            prove_item(t, &p, i);
         }
     }
     t->analysis->no_memory |= p.no_memory;
@@ -164,60 +164,61 @@ static bool refuse_unproven(timing *t)
     return any;
 }
 
-/* Remove functions whose tail jumps all end; the remaining ones are in a cycle or lead into one. */
+/* Remove the functions without a tail jump to a remaining function, until none is removed; those
+ * that remain are in a cycle or lead into one. */
 static void refuse_cycles(timing *t)
 {
-    uint32_t *left =
-        hfn_allocate_zeroed(&t->analysis->env, (t->analysis->count + 1) * sizeof *left);
+    uint32_t *remaining =
+        hfn_allocate_zeroed(&t->analysis->env, (t->analysis->count + 1) * sizeof *remaining);
     bool any = true;
 
-    if (!left) {
+    if (!remaining) {
         t->analysis->no_memory = true;
         return;
     }
     for (uint32_t i = 0; i < t->analysis->count; i++) {
-        left[i] = t->proven[i].holds;
+        remaining[i] = t->proven[i].holds;
     }
-    while (any) { /* as often as the longest chain of tail jumps, plus one */
+    while (any) { /* one round more than the longest chain of tail jumps has */
         any = false;
         for (size_t i = 0; i < t->tail_count; i++) {
-            if (left[t->tails[i].from] && left[t->tails[i].to]) {
-                left[t->tails[i].from] = 2;
+            if (remaining[t->tails[i].from] && remaining[t->tails[i].to]) {
+                remaining[t->tails[i].from] = 2;
             }
         }
         for (uint32_t i = 0; i < t->analysis->count; i++) {
-            any |= left[i] == 1;
-            left[i] = left[i] == 2;
+            any |= remaining[i] == 1;
+            remaining[i] = remaining[i] == 2;
         }
     }
     for (uint32_t i = 0; i < t->analysis->count; i++) {
-        if (left[i]) {
+        if (remaining[i]) {
             withdraw_proof(t, i, HOTFN_REASON_TAIL_CYCLE);
         }
     }
-    hfn_free_memory(&t->analysis->env, left, (t->analysis->count + 1) * sizeof *left);
+    hfn_free_memory(&t->analysis->env, remaining, (t->analysis->count + 1) * sizeof *remaining);
 }
 
 /* ---- Arguments. */
 
 /* Merge the accessed and popped words of a tail target into the jumping function; true if that
  * changed it. */
-static bool merge_tail_target(timing *t, const tail *one)
+static bool merge_tail_target(timing *t, const tail *jump)
 {
-    proof *from = &t->proven[one->from];
-    const proof *to = &t->proven[one->to];
-    bool more = from->words < to->words, learns = from->pops < 0 && to->pops >= 0;
+    proof *from = &t->proven[jump->from];
+    const proof *to = &t->proven[jump->to];
+    bool more_words = from->words < to->words, sets_pops = from->pops < 0 && to->pops >= 0;
 
     if (!from->holds) {
         return false;
     }
     if (from->pops >= 0 && to->pops >= 0 && from->pops != to->pops) {
-        withdraw_proof(t, one->from, HOTFN_REASON_RETURN_POPS);
+        withdraw_proof(t, jump->from, HOTFN_REASON_RETURN_POPS);
         return true;
     }
-    from->words = more ? to->words : from->words;
-    from->pops = learns ? to->pops : from->pops;
-    return more || learns;
+    from->words = more_words ? to->words : from->words;
+    from->pops = sets_pops ? to->pops : from->pops;
+    return more_words || sets_pops;
 }
 
 static void resolve_arguments(timing *t)
@@ -248,10 +249,10 @@ static void resolve_arguments(timing *t)
 
 /* ---- Tail exits. */
 
-/* A function whose tail jumps all go to one function that must not run inside the timed call can
- * still be timed: the call ends at the jump, before the target runs (arch/x86/emit_tail_exit.c).
- * The target then finds the arguments of the original caller, so the function must not have
- * accessed its copies of them. */
+/* A function can still be timed if all its tail jumps to functions that must not run inside the
+ * timed call have the same target: the call ends at the jump, before the target runs
+ * (arch/x86/emit_tail_exit.c). The target then finds the arguments of the original caller, so the
+ * function must not have accessed its copies of them. */
 
 static bool ends_with_unproven(const hfn_verdict *v)
 {
@@ -260,8 +261,8 @@ static bool ends_with_unproven(const hfn_verdict *v)
     return reason == HOTFN_REASON_TAIL_UNPROVEN || reason == HOTFN_REASON_TAIL_CYCLE;
 }
 
-/* `--with alloc` reads results of such functions where their call ends, so it must end at the
- * return. */
+/* Whether the function has the name of a standard one.  `--with alloc` reads the result of such a
+ * function when its timed call ends, so the call must end at the return. */
 static bool has_standard_name(const hfn_analysis *a, uint32_t index)
 {
     const char *name;
@@ -274,31 +275,32 @@ static bool has_standard_name(const hfn_analysis *a, uint32_t index)
     return false;
 }
 
-static bool is_own_site(const hfn_analysis *a, const tail *one)
+/* Whether the jump is a call site in the function's own bytes, which can be redirected. */
+static bool is_own_site(const hfn_analysis *a, const tail *jump)
 {
     size_t low = hfn_count_below_u32(a->branches, a->branch_count, sizeof *a->branches,
-                                     offsetof(hfn_branch, field), one->field);
+                                     offsetof(hfn_branch, field), jump->field);
 
-    return low < a->branch_count && a->branches[low].field == one->field &&
-           a->branches[low].target == one->to && one->field + 4 <= a->bodies[one->from].end &&
-           hfn_analysis_find_body(a, one->field) == one->from + 1;
+    return low < a->branch_count && a->branches[low].field == jump->field &&
+           a->branches[low].target == jump->to && jump->field + 4 <= a->bodies[jump->from].end &&
+           hfn_analysis_find_body(a, jump->field) == jump->from + 1;
 }
 
-static void record_tail_exit(timing *t, const tail *one)
+static void record_tail_exit(timing *t, const tail *jump)
 {
-    proof *from = &t->proven[one->from];
-    const proof *to = &t->proven[one->to];
+    proof *from = &t->proven[jump->from];
+    const proof *to = &t->proven[jump->to];
 
     if (to->holds) { /* it may run inside the timed call */
-        from->words_on = from->words_on < to->words ? to->words : from->words_on;
+        from->tail_words = from->tail_words < to->words ? to->words : from->tail_words;
         return;
     }
-    if (!is_own_site(t->analysis, one) ||
-        (t->items[one->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
-        (from->tail_target != 0 && from->tail_target != one->to + 1)) {
+    if (!is_own_site(t->analysis, jump) ||
+        (t->items[jump->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
+        (from->tail_target != 0 && from->tail_target != jump->to + 1)) {
         from->is_blocked = true;
     }
-    from->tail_target = one->to + 1;
+    from->tail_target = jump->to + 1;
 }
 
 static void resolve_tail_exits(timing *t)
@@ -320,7 +322,7 @@ static void resolve_tail_exits(timing *t)
             continue;
         }
         set_timing_result(v, HOTFN_REASON_NONE);
-        v->pub.flags |= (uint32_t)p->words_on << 24;
+        v->pub.flags |= (uint32_t)p->tail_words << 24;
         v->pub.tail_target = p->tail_target;
     }
 }
@@ -402,14 +404,15 @@ static void find_tsc_disable(hfn_analysis *a)
 static void record_slot(void *user, const hfn_image_slot *slot)
 {
     hfn_analysis *a = user;
-    bool is_one = strncmp(slot->name, "_Z", 2) == 0;
+    bool has_one_definition = strncmp(slot->name, "_Z", 2) == 0;
     bool is_standard = hfn_is_standard(a, slot->name);
-    const hfn_slot one = { slot->place_rva, is_one || is_standard ? slot->target_rva : UINT64_MAX,
-                           slot->target_rva, is_standard, hfn_pops_nothing(a, slot->name) };
+    bool is_certain = has_one_definition || is_standard;
+    const hfn_slot item = { slot->place_rva, is_certain ? slot->target_rva : UINT64_MAX,
+                            slot->target_rva, is_standard, hfn_pops_nothing(a, slot->name) };
 
-    if (one.target != UINT64_MAX || one.is_standard || a->pops) {
-        hfn_analysis_append(a, (void **)&a->slots, &a->slot_count, &a->slot_capacity, &one,
-                            sizeof one);
+    if (item.target != UINT64_MAX || item.is_standard || a->pops) {
+        hfn_analysis_append(a, (void **)&a->slots, &a->slot_count, &a->slot_capacity, &item,
+                            sizeof item);
     }
 }
 

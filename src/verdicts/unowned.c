@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unowned fragments: fragments with an indirect jump that may go anywhere.  The function that
- * they belong to may have set up the jump, so the targets may lie in it; only the jumps into the
- * fragment show which function that is.  Every function that jumps there is treated as if the
+ * Unowned fragments: fragments with an indirect jump that may target any address.  The function
+ * that they belong to may have set up the jump, so the targets may lie in it; only the jumps into
+ * the fragment show which function that is.  Every function that jumps there is treated as if the
  * indirect jump were its own.  Such fragments are rare, so a second pass over all code is
  * affordable.
  */
