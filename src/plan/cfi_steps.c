@@ -12,7 +12,7 @@ enum {
     ADVANCE_1 = 0x02,
     DEF_CFA_REGISTER = 0x0d,
     DEF_CFA_OFFSET = 0x0e,
-    NEGATE_RA_STATE = 0x2d, /* AArch64: the return address is signed, or no longer */
+    NEGATE_RA_STATE = 0x2d, /* AArch64: toggles whether the return address is signed */
 };
 
 /* Skip an unsigned LEB128 number; false if it is incomplete. */

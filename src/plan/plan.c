@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens and validates a plan.  Its bytes may come from a cache or from another process, so every
  * offset, count and order is checked here, in one pass; readers of an open plan check nothing.
- * That the moved instructions are the right ones is ensured by the checksum and the image id, not
- * here. */
+ * Whether the moved instructions match the image is not checked here: the checksum and the image id
+ * ensure it. */
 #include "plan/plan.h"
 
 #include "base/memory.h"
@@ -18,7 +18,7 @@ hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index)
     return (hfn_plan_range){ hfn_read_le32(at + PLAN_RANGE_BEGIN_AT),
                              hfn_read_le32(at + PLAN_RANGE_END_AT),
                              hfn_read_le32(at + PLAN_RANGE_FIRST_AT),
-                             hfn_read_le32(at + PLAN_RANGE_COUNT_OF_AT) };
+                             hfn_read_le32(at + PLAN_RANGE_ENTRY_COUNT_AT) };
 }
 
 enum { LANES = 4 };
@@ -102,7 +102,7 @@ static bool check_steps(const hfn_plan_hook *hook)
            advanced <= hook->moved_bytes;
 }
 
-static uint32_t data_bytes_of(const uint8_t *entry)
+static uint32_t get_data_bytes(const uint8_t *entry)
 {
     uint32_t island =
         entry[PLAN_ENTRY_STRATEGY_AT] == HOTFN_STRATEGY_ISLAND ? PLAN_ISLAND_BYTES : 0;
@@ -148,7 +148,7 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
            entry[PLAN_ENTRY_PATCH_BYTES_AT] >= 1 &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] >= entry[PLAN_ENTRY_PATCH_BYTES_AT] &&
            entry[PLAN_ENTRY_ORIGINAL_BYTES_AT] <= PLAN_ORIGINAL_MAX &&
-           (uint64_t)hfn_read_le32(entry + PLAN_ENTRY_DATA_AT) + data_bytes_of(entry) <=
+           (uint64_t)hfn_read_le32(entry + PLAN_ENTRY_DATA_AT) + get_data_bytes(entry) <=
                plan->data_bytes;
 }
 

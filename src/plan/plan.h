@@ -59,10 +59,10 @@ enum {
 
 /* Offsets in a range. */
 enum {
-    PLAN_RANGE_BEGIN_AT = 0,     /* u32 rva                     */
-    PLAN_RANGE_END_AT = 4,       /* u32 rva                     */
-    PLAN_RANGE_FIRST_AT = 8,     /* u32 its first entry         */
-    PLAN_RANGE_COUNT_OF_AT = 12, /* u32                      */
+    PLAN_RANGE_BEGIN_AT = 0,        /* u32 rva                     */
+    PLAN_RANGE_END_AT = 4,          /* u32 rva                     */
+    PLAN_RANGE_FIRST_AT = 8,        /* u32 its first entry         */
+    PLAN_RANGE_ENTRY_COUNT_AT = 12, /* u32                      */
     PLAN_RANGE_BYTES = 16,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds a plan from verdicts.  This is the only file of the folder that sees verdicts, so that a
+/* Builds a plan from verdicts.  This is the only file of the folder that uses verdicts, so that a
  * process can be patched without linking the analysis and its decoder. */
 #include "plan/plan_write.h"
 
@@ -14,7 +14,7 @@
 
 /* The number of bytes at the site that must equal the file: those that are overwritten or moved,
  * and for a pun the bytes that become part of the jump. */
-static uint32_t original_bytes_of(const hfn_verdict *verdict)
+static uint32_t count_original_bytes(const hfn_verdict *verdict)
 {
     uint32_t patched = verdict->pub.strategy == HOTFN_STRATEGY_PUN ? 5 : verdict->pub.patch_bytes;
 
@@ -22,8 +22,8 @@ static uint32_t original_bytes_of(const hfn_verdict *verdict)
 }
 
 /* End of the function's code, limited to the bytes of its section. */
-static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t site_rva,
-                       uint64_t bytes_behind_site)
+static uint64_t get_end_rva(const hotfn_verdicts *verdicts, uint32_t index, uint64_t site_rva,
+                            uint64_t bytes_behind_site)
 {
     const hfn_function *f = hfn_functions_at(hfn_verdicts_functions(verdicts), index);
     uint64_t before_site = site_rva - f->rva;
@@ -37,17 +37,18 @@ static uint64_t end_of(const hotfn_verdicts *verdicts, uint32_t index, uint64_t 
 static bool find_tail_exits(const hotfn_verdicts *verdicts, uint32_t index,
                             uint32_t fields[UINT8_MAX], hfn_plan_new_entry *source)
 {
-    uint32_t to = hfn_verdicts_at(verdicts, index)->pub.tail_target - 1;
+    uint32_t target = hfn_verdicts_at(verdicts, index)->pub.tail_target - 1;
     uint64_t end =
         source->rva + hfn_functions_at(hfn_verdicts_functions(verdicts), index)->byte_count;
     size_t count, i;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
     source->tail_exits = fields;
-    source->tail_target_rva = (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), to)->rva;
+    source->tail_target_rva =
+        (uint32_t)hfn_functions_at(hfn_verdicts_functions(verdicts), target)->rva;
     i = hfn_count_below_u32(sites, count, sizeof *sites, offsetof(hfn_branch, field), source->rva);
     for (; i < count && sites[i].field < end; i++) {
-        if (sites[i].target != to) {
+        if (sites[i].target != target) {
             continue;
         }
         if (source->tail_exit_count == UINT8_MAX) {
@@ -63,7 +64,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
 {
     const hfn_verdict *verdict = hfn_verdicts_at(verdicts, index);
     const hotfn_image *image = hfn_verdicts_image(verdicts);
-    uint32_t original_bytes = original_bytes_of(verdict);
+    uint32_t original_bytes = count_original_bytes(verdict);
     hfn_span original = hfn_image_span(image, verdict->site_rva);
     hfn_moved moved;
     uint32_t tail_exits[UINT8_MAX];
@@ -71,7 +72,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .function_index = index,
         .section = hfn_image_section_of(image, verdict->site_rva),
         .rva = verdict->site_rva - verdict->pub.patch_offset,
-        .end_rva = end_of(verdicts, index, verdict->site_rva, original.size),
+        .end_rva = get_end_rva(verdicts, index, verdict->site_rva, original.size),
         .strategy = verdict->pub.strategy,
         .flags = verdict->pub.flags & 0xffu, /* without the reason for not being timed */
         .arguments = verdict->pub.flags >> 24,
@@ -95,16 +96,16 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
     return hfn_plan_writer_add(writer, &source);
 }
 
-/* Set numbers[function] to the index of its entry, NO_ENTRY if it has none. */
+/* Set entries[function] to the index of its entry, NO_ENTRY if it has none. */
 static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
-                                uint32_t *numbers, const hotfn_env *env, hotfn_error *err)
+                                uint32_t *entries, const hotfn_env *env, hotfn_error *err)
 {
     uint32_t count = hotfn_verdicts_get_count(verdicts), dropped_count = 0, number = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         const hfn_verdict *verdict = hfn_verdicts_at(verdicts, i);
         hotfn_status status;
-        numbers[i] = NO_ENTRY;
+        entries[i] = NO_ENTRY;
         if (verdict->pub.verdict != HOTFN_VERDICT_HOOKABLE ||
             verdict->pub.strategy == HOTFN_STRATEGY_INT3) {
             continue;
@@ -115,7 +116,7 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
         }
         dropped_count += status != HOTFN_OK;
         if (status == HOTFN_OK) {
-            numbers[i] = number++;
+            entries[i] = number++;
         }
     }
     if (dropped_count > 0) {
@@ -126,14 +127,14 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
 }
 
 static hotfn_status add_sites(hfn_plan_writer *writer, const hotfn_verdicts *verdicts,
-                              const uint32_t *numbers, hotfn_error *err)
+                              const uint32_t *entries, hotfn_error *err)
 {
     size_t count;
     const hfn_branch *sites = hfn_verdicts_sites(verdicts, &count);
 
     for (size_t i = 0; i < count; i++) {
-        if (numbers[sites[i].target] != NO_ENTRY &&
-            !hfn_plan_writer_add_site(writer, sites[i].field, numbers[sites[i].target])) {
+        if (entries[sites[i].target] != NO_ENTRY &&
+            !hfn_plan_writer_add_site(writer, sites[i].field, entries[sites[i].target])) {
             return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                                     "no memory for a plan");
         }
@@ -145,18 +146,18 @@ static hotfn_status add_all(hfn_plan_writer *writer, const hotfn_verdicts *verdi
                             const hotfn_env *env, hotfn_error *err)
 {
     uint32_t count = hotfn_verdicts_get_count(verdicts);
-    uint32_t *numbers = hfn_allocate_zeroed(env, count * sizeof *numbers);
+    uint32_t *entries = hfn_allocate_zeroed(env, count * sizeof *entries);
     hotfn_status status;
 
-    if (!numbers) {
+    if (!entries) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
                                 "no memory for a plan");
     }
-    status = add_entries(writer, verdicts, numbers, env, err);
+    status = add_entries(writer, verdicts, entries, env, err);
     if (status == HOTFN_OK) {
-        status = add_sites(writer, verdicts, numbers, err);
+        status = add_sites(writer, verdicts, entries, err);
     }
-    hfn_free_memory(env, numbers, count * sizeof *numbers);
+    hfn_free_memory(env, entries, count * sizeof *entries);
     return status;
 }
 

@@ -16,8 +16,8 @@ struct hfn_plan_writer {
     const hfn_patching *patching; /* NULL: unsupported machine */
     buffer ranges, entries, data, sites;
     uint32_t entry_count;
-    uint32_t site_behind; /* end of the last site's field */
-    uint32_t section;     /* of the last range */
+    uint32_t last_site_end; /* end of the last site's field */
+    uint32_t section;       /* of the last range */
     int64_t reach_begin, reach_end;
     uint8_t header[PLAN_HEADER_BYTES];
 };
@@ -199,8 +199,8 @@ static void write_entry(uint8_t *entry, const hfn_plan_new_entry *source, uint32
     }
 }
 
-/* The range of the entry: the last one, or a new range. */
-static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_new_entry *source)
+/* The range of the entry's section: the last one, or a new one. */
+static uint8_t *get_or_add_range(hfn_plan_writer *writer, const hfn_plan_new_entry *source)
 {
     uint8_t *range;
 
@@ -214,7 +214,7 @@ static uint8_t *range_for(hfn_plan_writer *writer, const hfn_plan_new_entry *sou
     hfn_write_le32(range + PLAN_RANGE_BEGIN_AT, UINT32_MAX);
     hfn_write_le32(range + PLAN_RANGE_END_AT, 0);
     hfn_write_le32(range + PLAN_RANGE_FIRST_AT, writer->entry_count);
-    hfn_write_le32(range + PLAN_RANGE_COUNT_OF_AT, 0);
+    hfn_write_le32(range + PLAN_RANGE_ENTRY_COUNT_AT, 0);
     writer->section = source->section;
     return range;
 }
@@ -223,7 +223,7 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_new_entry *sour
 {
     uint64_t begin = source->rva, end = begin + source->patch_offset + source->original_bytes;
     uint64_t island = source->island_rva;
-    uint8_t *range = range_for(writer, source);
+    uint8_t *range = get_or_add_range(writer, source);
 
     if (!range) {
         return false;
@@ -241,8 +241,8 @@ static bool add_to_range(hfn_plan_writer *writer, const hfn_plan_new_entry *sour
     if (end > hfn_read_le32(range + PLAN_RANGE_END_AT)) {
         hfn_write_le32(range + PLAN_RANGE_END_AT, (uint32_t)end);
     }
-    hfn_write_le32(range + PLAN_RANGE_COUNT_OF_AT,
-                   hfn_read_le32(range + PLAN_RANGE_COUNT_OF_AT) + 1);
+    hfn_write_le32(range + PLAN_RANGE_ENTRY_COUNT_AT,
+                   hfn_read_le32(range + PLAN_RANGE_ENTRY_COUNT_AT) + 1);
     extend_reach(writer, (int64_t)begin, (int64_t)end);
     return true;
 }
@@ -275,7 +275,7 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_new_ent
 
 /* ---- Sites. */
 
-static bool in_a_range(const hfn_plan_writer *writer, uint32_t field_rva)
+static bool is_in_range(const hfn_plan_writer *writer, uint32_t field_rva)
 {
     for (size_t at = 0; at < writer->ranges.used; at += PLAN_RANGE_BYTES) {
         if (field_rva >= hfn_read_le32(writer->ranges.bytes + at + PLAN_RANGE_BEGIN_AT) + 1 &&
@@ -295,25 +295,25 @@ static bool put_site(hfn_plan_writer *writer, uint32_t gap, uint32_t entry)
         return false;
     }
     hfn_write_le32(at, gap | entry << PLAN_SITE_GAP_BITS);
-    writer->site_behind += gap + PLAN_FIELD_BYTES;
+    writer->last_site_end += gap + PLAN_FIELD_BYTES;
     return true;
 }
 
 bool hfn_plan_writer_add_site(hfn_plan_writer *writer, uint32_t field_rva, uint32_t entry)
 {
-    if (entry >= PLAN_SITE_NONE || !in_a_range(writer, field_rva)) {
+    if (entry >= PLAN_SITE_NONE || !is_in_range(writer, field_rva)) {
         return true;
     }
-    while (field_rva - writer->site_behind > PLAN_SITE_GAP_MAX) {
-        uint32_t gap = field_rva - writer->site_behind - PLAN_FIELD_BYTES;
+    while (field_rva - writer->last_site_end > PLAN_SITE_GAP_MAX) {
+        uint32_t gap = field_rva - writer->last_site_end - PLAN_FIELD_BYTES;
         if (!put_site(writer, gap < PLAN_SITE_GAP_MAX ? gap : PLAN_SITE_GAP_MAX, PLAN_SITE_NONE)) {
             return false;
         }
     }
-    return put_site(writer, field_rva - writer->site_behind, entry);
+    return put_site(writer, field_rva - writer->last_site_end, entry);
 }
 
-/* ---- The whole. */
+/* ---- The whole plan. */
 
 static void finish_header(hfn_plan_writer *writer, uint64_t byte_count)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Builds a plan entry by entry.  plan_build.c feeds it from verdicts, tests from literals. */
+/* Builds a plan entry by entry.  plan_build.c makes the entries from verdicts, tests from
+ * constants. */
 #ifndef HFN_PLAN_PLAN_WRITE_H
 #define HFN_PLAN_PLAN_WRITE_H
 
 #include "plan/plan.h"
 
-/* One hookable function, as the writer needs it. */
+/* The description of one hookable function. */
 typedef struct hfn_plan_new_entry {
     uint32_t function_index;
     uint32_t section; /* entries of one section share a range */
@@ -26,7 +27,7 @@ typedef struct hfn_plan_new_entry {
 
 typedef struct hfn_plan_writer hfn_plan_writer;
 
-/* The writer, owned by the caller; NULL if there is no memory. */
+/* Create a writer, which the caller owns; NULL if there is no memory. */
 hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
                                         uint32_t function_count);
 void hfn_plan_writer_set_tsc_disable_rva(hfn_plan_writer *writer, uint32_t rva);

@@ -244,9 +244,9 @@ static void an_invalid_part_is_named_in_the_error(void)
 {
     size_t first = PLAN_HEADER_BYTES, second = first + PLAN_RANGE_BYTES;
 
-    check_refused_at(first + PLAN_RANGE_COUNT_OF_AT, 4, first); /* of 3 that there are */
-    check_refused_at(first + PLAN_RANGE_COUNT_OF_AT, 0, first);
-    check_refused_at(second + PLAN_RANGE_COUNT_OF_AT, 2, second); /* of 1 that is left */
+    check_refused_at(first + PLAN_RANGE_ENTRY_COUNT_AT, 4, first); /* of 3 that there are */
+    check_refused_at(first + PLAN_RANGE_ENTRY_COUNT_AT, 0, first);
+    check_refused_at(second + PLAN_RANGE_ENTRY_COUNT_AT, 2, second); /* of 1 that is left */
     check_refused_at(second + PLAN_RANGE_FIRST_AT, 1, second);
     check_refused_at(second + PLAN_RANGE_FIRST_AT, 3, second);
     check_refused_at(first + PLAN_RANGE_END_AT, 0, first); /* where it begins */
@@ -280,7 +280,7 @@ static void invalid_fields_are_refused(void)
     check_refused(PLAN_ENTRY_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(PLAN_RANGE_COUNT_AT, 0, HOTFN_E_FORMAT);
     check_refused(PLAN_REACH_END_AT, 8, HOTFN_E_FORMAT);
-    check_refused(ranges + PLAN_RANGE_COUNT_OF_AT, 9, HOTFN_E_FORMAT);
+    check_refused(ranges + PLAN_RANGE_ENTRY_COUNT_AT, 9, HOTFN_E_FORMAT);
     check_refused(ranges + PLAN_RANGE_END_AT, 40, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_DATA_AT, 255, HOTFN_E_FORMAT);
     check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_INT3, HOTFN_E_FORMAT);
