@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of allocator functions, mangled as the Itanium C++ ABI does it. */
+/* The names of allocator functions, mangled according to the Itanium C++ ABI. */
 #include "functions/allocators.h"
 
 #include "base/compiler.h"

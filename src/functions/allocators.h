@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* What a call does with its block. */
+/* The effect of a call on its block of memory. */
 typedef enum hfn_allocator_kind {
     HFN_ALLOCATOR_NONE,
     HFN_ALLOCATOR_RETURNS, /* returns it, as malloc does         */
@@ -15,7 +15,7 @@ typedef enum hfn_allocator_kind {
     HFN_ALLOCATOR_STORES   /* posix_memalign: stores its address */
 } hfn_allocator_kind;
 
-/* names follow each other and end with NUL each; an empty one ends the list. */
+/* names is a list of texts that each end with a NUL; an empty text ends the list. */
 hfn_allocator_kind hfn_find_allocator_kind(const char *names);
 bool hfn_has_allocator_name(const char *names);
 

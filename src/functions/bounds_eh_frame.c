@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks .eh_frame from end to end, not the sorted table in .eh_frame_hdr: the table has starts but
- * no sizes. The section is found by its header, else by the pointer in .eh_frame_hdr
- * (PT_GNU_EH_FRAME). FDEs keep what a stripped file still knows: where functions begin and end.
- * They cover fragments too; the ones that prove it by their first byte are marked.
+ * Reads .eh_frame from end to end rather than the sorted table in .eh_frame_hdr, which has starts
+ * but no sizes. The section is found by its section header, else by the pointer in .eh_frame_hdr
+ * (PT_GNU_EH_FRAME). FDEs remain in stripped files and show where functions begin and end.
+ * Fragments have FDEs too; those whose first frame proves it are marked.
  */
 #include "functions/bounds_eh_frame.h"
 
@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-/* By the psABIs: DWARF numbers of the stack pointer, and CFA minus stack pointer at an entry. */
+/* From the psABIs: DWARF number of the stack pointer, and CFA minus stack pointer at an entry. */
 typedef struct entry_rule {
     uint32_t machine;
     uint64_t stack_register;
@@ -31,7 +31,7 @@ static const entry_rule rules[] = {
 };
 
 typedef struct cie_list {
-    hfn_cie *items; /* by offset, as they stand in the section */
+    hfn_cie *items; /* sorted by offset, as in the section */
     size_t capacity, count;
 } cie_list;
 
@@ -39,10 +39,10 @@ typedef struct reader {
     const hotfn_image *image;
     const hotfn_env *env;
     hfn_eh_bytes eh;
-    const entry_rule *rule; /* NULL: no judgement of first bytes */
+    const entry_rule *rule; /* NULL: first bytes are not examined */
     cie_list cies;
     hfn_fde_list *fdes;
-    bool bounded; /* the end of the section is known */
+    bool bounded; /* the size of the section is known */
     bool no_memory;
 } reader;
 
@@ -56,8 +56,8 @@ static const entry_rule *rule_of(uint32_t machine)
     return NULL;
 }
 
-/* .eh_frame_hdr: version 1, three encodings, then eh_frame_ptr (LSB core, 'The .eh_frame_hdr
- * section').  The end is not known: the zero terminator is. */
+/* Finds .eh_frame with .eh_frame_hdr: version 1, three encodings, then eh_frame_ptr (LSB core, 'The
+ * .eh_frame_hdr section').  The size is unknown; the zero terminator ends the section. */
 static bool find_by_header(reader *r, uint64_t link_base)
 {
     hfn_eh_bytes header = { .word_bytes = r->eh.word_bytes };
@@ -103,7 +103,7 @@ static bool add_cie(reader *r, uint64_t offset, uint64_t at, uint64_t end)
     hfn_cie cie;
 
     if (!hfn_eh_read_cie(&r->eh, at, end, &cie)) {
-        return true; /* its FDEs are passed over */
+        return true; /* its FDEs are skipped */
     }
     cie.offset = offset;
     if (!hfn_grow_array(r->env, (void **)&r->cies.items, &r->cies.capacity, r->cies.count + 1,
@@ -122,10 +122,11 @@ static const hfn_cie *find_cie(const cie_list *cies, uint64_t offset)
     return low < cies->count && cies->items[low].offset == offset ? &cies->items[low] : NULL;
 }
 
-/* True entries have the stack as the caller left it; anything else at a first byte is the middle of
- * something.  An FDE that cannot be understood proves nothing. */
-static void judge_first_byte(const reader *r, const hfn_cie *cie, hfn_span instructions,
-                             hfn_fde *fde)
+/* At the entry of a function the stack is as the caller left it; any other frame at the first byte
+ * means that the FDE begins in the middle of a function.  An FDE that is not understood proves
+ * nothing. */
+static void examine_first_byte(const reader *r, const hfn_cie *cie, hfn_span instructions,
+                               hfn_fde *fde)
 {
     hfn_frame frame = hfn_eh_frame_at_entry(cie, instructions);
 
@@ -146,8 +147,8 @@ static void judge_first_byte(const reader *r, const hfn_cie *cie, hfn_span instr
     }
 }
 
-/* The fields behind the CIE pointer, [at, end). */
-static void note_instructions(const reader *r, uint64_t at, uint64_t byte_count, hfn_fde *fde)
+/* Stores the place of the call frame instructions, which begin at `at`. */
+static void store_instructions(const reader *r, uint64_t at, uint64_t byte_count, hfn_fde *fde)
 {
     uint64_t rva;
 
@@ -175,20 +176,20 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
         return false;
     }
     if (!hfn_image_rva(r->image, begin, &fde->rva) || fde->byte_count == 0) {
-        return false; /* of a function that the linker dropped */
+        return false; /* belongs to a function that the linker dropped */
     }
     fde->flags = cie->signal_frame ? HFN_FDE_SIGNAL : 0;
     fde->cfi_rva = fde->cfi_bytes = 0;
     lsda_at = at;
     at += data_bytes;
     instructions = hfn_span_from(own.bytes, at);
-    judge_first_byte(r, cie, instructions, fde);
+    examine_first_byte(r, cie, instructions, fde);
     fde->lsda_rva = UINT64_MAX;
     if (hfn_eh_pointer(&own, &lsda_at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
         if (hfn_eh_frame_sizes_arguments(cie, instructions)) {
-            note_instructions(r, at, instructions.size, fde);
+            store_instructions(r, at, instructions.size, fde);
         }
         if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva)) {
             fde->lsda_rva = UINT64_MAX;
@@ -213,7 +214,8 @@ static bool add_fde(reader *r, const hfn_cie *cie, uint64_t at, uint64_t end)
     return true;
 }
 
-/* One CIE or FDE at *at; moves on.  False at the end: the terminator, damage or no memory. */
+/* Reads one CIE or FDE at *at and advances *at.  False at the end: at the terminator, at damage, or
+ * if there is no memory. */
 static bool read_entry(reader *r, uint64_t *at)
 {
     hfn_span s = r->eh.bytes;
@@ -223,7 +225,7 @@ static bool read_entry(reader *r, uint64_t *at)
     if (!hfn_span_u32(s, start, &narrow)) {
         return false;
     }
-    if (narrow == 0) { /* the end, or only the end of one object file's part */
+    if (narrow == 0) { /* the terminator of the section, or of one object file's part */
         *at += 4;
         return r->bounded;
     }
@@ -235,7 +237,7 @@ static bool read_entry(reader *r, uint64_t *at)
         id_at = start + 12;
     }
     if (bytes < 4 || !hfn_span_has(s, id_at, bytes) || !hfn_span_u32(s, id_at, &id)) {
-        hfn_log_message(r->env, HOTFN_LOG_WARNING, "%s: .eh_frame is damaged at its byte %llu",
+        hfn_log_message(r->env, HOTFN_LOG_WARNING, "%s: .eh_frame is damaged at offset %llu",
                         hfn_image_path(r->image), (unsigned long long)start);
         return false;
     }

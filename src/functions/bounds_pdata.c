@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .pdata from end to end.  A chained entry is a fragment, by the words of its unwind information;
- * where it stands right behind the function that it is chained to it is no more than the rest of
- * that function (compilers chain where the frame grows late), and its bytes are added to it.
- * Functions that touch neither the stack pointer nor a saved register have no entry at all.
+ * Reads .pdata from end to end.  An entry whose unwind information is chained to that of a function
+ * is a fragment of the function.  If it begins right where the function ends, it is not a separate
+ * fragment: compilers chain when a frame grows late, and its bytes are added to the function.
+ * Functions that change neither the stack pointer nor a saved register have no entry.
  */
 #include "functions/bounds_pdata.h"
 
@@ -16,10 +16,10 @@
 
 enum { WARNINGS_MAX = 4, X64_CFA_OFFSET = 8 };
 
-/* An entry while they are sorted. */
+/* An entry during sorting. */
 typedef struct range {
     hfn_fde fde;
-    uint64_t parent; /* fde.rva unless it is chained */
+    uint64_t parent; /* begin of its function; fde.rva if it is not chained */
 } range;
 
 typedef struct reader {
@@ -38,7 +38,7 @@ static void warn_skipped_entry(reader *r, uint64_t rva)
 
     if (r->warnings++ < WARNINGS_MAX) {
         hfn_log_message(r->env, HOTFN_LOG_WARNING,
-                        "%s: unwind information is broken at RVA 0x%llx (byte %llu): passed over",
+                        "%s: unwind information is broken at RVA 0x%llx (byte %llu): skipped",
                         hfn_image_path(r->pdata.image), (unsigned long long)rva, offset);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls for functions except selection: create, destroy, and getters that fill sized
- * structs. */
+/* The public calls for function tables, except those for selection: create, destroy, and getters
+ * that fill sized structs. */
 #include "base/search.h"
 #include "functions/bounds_pdata.h"
 #include "functions/inside.h"
@@ -28,13 +28,13 @@ static bool read_bounds(hfn_fde_list *out, const hotfn_image *image, const hotfn
     return out->count > 0 || hfn_bounds_eh_frame(out, image, env);
 }
 
-/* A map whose sections fit may still be of another build; then most of its names lie in the middle
- * of functions. Labels of assembly do too, but they are few. */
+/* The map of another build may have the same sections; then most of its names are in the middle of
+ * functions. Labels of assembly code are too, but they are few. */
 static bool is_of_another_build(const hotfn_functions *functions, const hotfn_symbols *symbols)
 {
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
 
-    return functions->map_misses > 2 && functions->map_misses > functions->map_fits / 4 &&
+    return functions->map_misses > 2 && functions->map_misses > functions->map_hits / 4 &&
            hotfn_symbols_get_info(symbols, &info) == HOTFN_OK &&
            !(info.flags & HOTFN_SYMBOLS_FORCE);
 }
@@ -61,12 +61,12 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
         goto no_memory;
     }
     if (is_of_another_build(functions, symbols)) {
-        uint32_t misses = functions->map_misses, all = misses + functions->map_fits;
+        uint32_t misses = functions->map_misses, all = misses + functions->map_hits;
         hotfn_functions_destroy(functions);
         return hfn_report_error(
             err, HOTFN_E_MISMATCH, hfn_image_path(image), HOTFN_NO_OFFSET,
-            "the map is of another build: %u of %u of its functions begin in the "
-            "middle of the image's; take the map that this very link wrote",
+            "the map is of another build: %u of its %u functions begin in the middle of a "
+            "function of the image; use the map that the same link wrote",
             misses, all);
     }
     hfn_functions_mark_kinds(functions);

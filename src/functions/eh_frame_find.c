@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* .eh_frame_hdr: version 1, three encodings, where .eh_frame is, how many entries, then a first
- * byte's address and an FDE's each, sorted by the former (LSB core, 'The .eh_frame_hdr
- * section'). */
+/* .eh_frame_hdr: version 1, three encodings, the address of .eh_frame, the count of entries, then
+ * the entries: the address of a function and that of its FDE, sorted by the former (LSB core, 'The
+ * .eh_frame_hdr section'). */
 #include "functions/eh_frame_find.h"
 
 enum { TABLE_AT = 12, ENTRY_BYTES = 8, VERSION = 1 };
@@ -21,7 +21,7 @@ bool hfn_eh_table_open(hfn_eh_table *out, hfn_eh_bytes bytes, uint64_t header)
            hfn_span_has(bytes.bytes, out->at, (uint64_t)out->count * ENTRY_BYTES);
 }
 
-/* A word of an entry: an address. */
+/* The address in a word of an entry. */
 static uint64_t word_at(const hfn_eh_table *t, uint64_t at)
 {
     uint32_t word = 0;
@@ -30,7 +30,7 @@ static uint64_t word_at(const hfn_eh_table *t, uint64_t at)
     return t->header + (uint64_t)(int64_t)(int32_t)word;
 }
 
-/* The address of its FDE, 0: it has none. */
+/* The address of the FDE of the function at address; 0 if it has none. */
 static uint64_t fde_of(const hfn_eh_table *t, uint64_t address)
 {
     uint32_t low = 0, high = t->count;
@@ -48,7 +48,8 @@ static uint64_t fde_of(const hfn_eh_table *t, uint64_t address)
                : 0;
 }
 
-/* What lies behind a length and an id, and the id; entries of 4 GiB are not known. */
+/* Reads the length and the id of the entry at `at`; *end is the end of the entry.  Entries with a
+ * 64-bit length are not supported. */
 static bool open_entry(const hfn_eh_bytes *eh, uint64_t at, uint32_t *id, uint64_t *end)
 {
     uint32_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The unwind data of one function of a module that is loaded, by the sorted table of
+/* Finds the unwind data of one function of a loaded module with the sorted table of
  * .eh_frame_hdr. */
 #ifndef HFN_FUNCTIONS_EH_FRAME_FIND_H
 #define HFN_FUNCTIONS_EH_FRAME_FIND_H
@@ -7,9 +7,9 @@
 #include "functions/eh_frame_read.h"
 
 typedef struct hfn_eh_table {
-    hfn_eh_bytes eh; /* all that is mapped around it: .eh_frame too */
-    uint64_t at;     /* of the table's first entry, from there      */
-    uint64_t header; /* the address that entries count from         */
+    hfn_eh_bytes eh; /* the mapped bytes around it, with .eh_frame */
+    uint64_t at;     /* offset of the first entry in them */
+    uint64_t header; /* the address that entries are relative to */
     uint32_t count;
 } hfn_eh_table;
 
@@ -19,10 +19,10 @@ typedef struct hfn_eh_function {
     uint64_t byte_count;
 } hfn_eh_function;
 
-/* bytes: what is mapped there, .eh_frame_hdr at address `header` in it.  False if the table is of
- * another kind than linkers write. */
+/* bytes are mapped memory that contains .eh_frame_hdr at address `header`.  False if the table has
+ * another form than linkers write. */
 bool hfn_eh_table_open(hfn_eh_table *out, hfn_eh_bytes bytes, uint64_t header);
-/* The function that begins at the address. */
+/* Finds the function that begins at exactly this address; false if there is none. */
 bool hfn_eh_table_find(const hfn_eh_table *table, uint64_t address, hfn_eh_function *out);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads encoded pointers and CIEs, and runs call frame instructions only as far as the first
- * advance: they decide whether an FDE's first byte is the entry of a function, where by the
- * psABI only the return address has been pushed, or lies inside a frame that other code made.
+ * Reads encoded pointers and CIEs, and runs call frame instructions.  For an entry they run only up
+ * to the first advance: they then show whether the FDE's first byte is the entry of a function,
+ * where by the psABI only the return address has been pushed, or lies inside a frame that other
+ * code made.
  */
 #include "functions/eh_frame_read.h"
 
@@ -71,8 +72,8 @@ bool hfn_eh_pointer(const hfn_eh_bytes *eh, uint64_t *at, uint8_t encoding, uint
     return true;
 }
 
-/* The augmentation data behind 'z', letter by letter.  An unknown letter ends the reading: 'z' says
- * how far to skip. */
+/* Reads the augmentation data after 'z', letter by letter.  An unknown letter ends the reading: the
+ * length that 'z' gives is enough to skip the rest. */
 static bool read_augmentation(const hfn_eh_bytes *eh, const char *letters, uint64_t at,
                               hfn_cie *cie)
 {
@@ -109,7 +110,7 @@ static bool read_augmentation(const hfn_eh_bytes *eh, const char *letters, uint6
     return true;
 }
 
-/* Call frame instructions as they run.  DWARF 5, 6.4.2 and 7.24. */
+/* The state while call frame instructions run.  DWARF 5, 6.4.2 and 7.24. */
 typedef struct runner {
     const hfn_cie *cie;
     hfn_frame *frame;
@@ -125,7 +126,8 @@ static step save_register(const runner *r, uint64_t number)
     return STEP_NEXT;
 }
 
-/* Below the CFA, in units of data_align; 0: elsewhere. */
+/* Stores where the return address is if number is its register; factored is in units of data_align,
+ * 0 means not on the stack. */
 static void place_return(const runner *r, uint64_t number, uint64_t factored)
 {
     if (number == r->cie->return_register) {
@@ -167,7 +169,7 @@ static step skip_block(hfn_span s, uint64_t *at)
     return STEP_NEXT;
 }
 
-/* The ones with a register first. */
+/* Runs an instruction whose first operand is a register. */
 static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t code)
 {
     uint64_t number, offset = 0;
@@ -252,7 +254,7 @@ static step run_one(const runner *r, hfn_span s, uint64_t *at)
         code == 0x2f) {
         return run_register_rule(r, s, at, code);
     }
-    return STEP_UNKNOWN; /* restore_state too: no compiler has it at an entry */
+    return STEP_UNKNOWN; /* restore_state too: no compiler emits it at an entry */
 }
 
 /* Runs the instructions up to the first advance, the first unknown instruction or the end. */
@@ -283,7 +285,7 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
     }
     letters = hfn_span_string(own.bytes, at + 1);
     if (!letters || (letters[0] && letters[0] != 'z')) {
-        return false; /* "eh" of gcc 2, or a vendor's own */
+        return false; /* "eh" of gcc 2, or an unknown one */
     }
     at += 2 + strlen(letters) + (version == 4 ? 2 : 0);
     if (!hfn_span_uleb(own.bytes, &at, &code_align) ||

@@ -11,7 +11,7 @@
 #include <hotfn/lowlevel/functions.h>
 #include <string.h>
 
-/* Return the literal byte at *glob, without its quote, and advance *glob past it. */
+/* Returns the literal byte at *glob, without its backslash, and advances *glob past it. */
 static unsigned char read_literal(const char **glob)
 {
     if (**glob == '\\' && (*glob)[1]) {
@@ -20,7 +20,7 @@ static unsigned char read_literal(const char **glob)
     return (unsigned char)*(*glob)++;
 }
 
-/* Match c against a bracket expression; glob points behind its '['.  *hit receives the result.
+/* Matches c against a bracket expression; glob points behind its '['.  *hit receives the result.
  * Returns the text behind ']', or NULL if there is none.  A leading ']' is a member of the set. */
 static const char *match_bracket(const char *glob, unsigned char c, bool *hit)
 {
@@ -58,7 +58,7 @@ static bool is_well_formed(const char *glob)
     return glob != NULL;
 }
 
-/* Match c against the element at *glob, which is not '*'; on success advance *glob past it. */
+/* Matches c against the element at *glob, which is not '*'; on success advances *glob past it. */
 static bool match_element(const char **glob, unsigned char c)
 {
     const char *next = *glob;

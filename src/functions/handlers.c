@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of language handlers.  Its form identifies the handler, whose name is seldom known:
+ * The data of language handlers.  Their form shows the kind of the handler, whose name is seldom
+ * known:
  *   - a scope table: __try blocks of C (Microsoft, 'x64 exception handling', C_SCOPE_TABLE);
  *   - the RVA of a FuncInfo with its magic number: C++ (ehdata.h of Microsoft's C++ library);
- *   - anything else that leads into data may be the compressed form of the latter: unless that says
- *     otherwise, every instruction behind the prologue may be guarded.
- * C++ compiled with /EHs (nearly all) catches what is thrown by calls, and calls are never moved:
- * only where a fault may be caught as well do instructions have to stay where they are.
+ *   - any other RVA of data may be that of a compressed FuncInfo: unless a flag in that excludes
+ *     it, a fault in any instruction behind the prologue may be caught.
+ * C++ compiled with /EHs (nearly all) catches only exceptions that a call throws, and the engine
+ * never moves a call.  Only where faults may be caught as well must instructions stay at their
+ * addresses.
  */
 #include "functions/handlers.h"
 
@@ -19,24 +21,24 @@ enum {
     TRY_BYTES = 20,
     STATE_BYTES = 8,
     FLAG_CALLS_ONLY = 1,       /* FuncInfo.EHFlags: compiled with /EHs           */
-    COMPRESSED_CALLS_ONLY = 32 /* the same in the first byte of compressed ones  */
+    COMPRESSED_CALLS_ONLY = 32 /* the same flag in the first byte of a compressed FuncInfo */
 };
 
+/* The bound steps_left is for files with thousands of tables that share the same bytes. */
 typedef struct walk {
     const hotfn_image *image;
     const hfn_handler_visitor *visitor;
     hfn_pdata_entry entry;
-    uint64_t left; /* table entries that may still be read: tables that share bytes by the
-                    * thousand are cut short */
+    uint64_t steps_left; /* table entries that may still be read */
     uint32_t catch_bytes;
 } walk;
 
 static bool spend_step(walk *w)
 {
-    if (w->left == 0) {
+    if (w->steps_left == 0) {
         return false;
     }
-    w->left--;
+    w->steps_left--;
     return true;
 }
 
@@ -57,7 +59,7 @@ static bool read_scope(hfn_span s, uint64_t index, scope *out)
            hfn_span_u32(s, at + 8, &out->handler) && hfn_span_u32(s, at + 12, &out->target);
 }
 
-/* Every number must make sense: ranges of code, a filter (or 1: always), a target (or 0:
+/* True if all numbers are plausible: ranges of code, a filter (or 1: always), a target (or 0:
  * finally). */
 static bool is_scope_table(walk *w, hfn_span s, uint32_t count)
 {
@@ -92,7 +94,7 @@ static void visit_scopes(const walk *w, hfn_span s, uint32_t count)
     }
 }
 
-/* An RVA at a place of a table, called if it is code. */
+/* Reports the RVA at this offset as called if it is code. */
 static void visit_call(const walk *w, hfn_span s, uint64_t at)
 {
     uint32_t rva = 0;
@@ -102,7 +104,7 @@ static void visit_call(const walk *w, hfn_span s, uint64_t at)
     }
 }
 
-/* A FuncInfo has pairs of a count and an RVA. */
+/* Reads a pair of a count and an RVA, and returns a view of the table at that RVA. */
 static hfn_span table_at(const walk *w, hfn_span info, uint64_t at, uint32_t *count)
 {
     uint32_t rva = 0;
@@ -130,7 +132,7 @@ static void visit_tries(walk *w, hfn_span info)
     }
 }
 
-/* From each address on a state holds; -1 is none. */
+/* Each entry has an address and the state from there on; state -1 is outside of all try blocks. */
 static void visit_states(walk *w, hfn_span info)
 {
     uint32_t count, begin, state, end;
@@ -168,7 +170,8 @@ static void visit_func_info(walk *w, hfn_span info)
     }
 }
 
-/* EHFlags exist from the third magic number on; the other two never occur on 64-bit machines. */
+/* Accepts only the third magic number, from which on there are EHFlags; the other two do not occur
+ * on 64-bit machines. */
 static bool is_func_info(hfn_span info)
 {
     uint32_t magic;
@@ -177,7 +180,8 @@ static bool is_func_info(hfn_span info)
            hfn_span_has(info, 0, 40);
 }
 
-/* Handlers that only check the stack have a small number there, which leads nowhere. */
+/* Visits data of unknown form.  The data of a handler that only checks the stack is a small number,
+ * which is not an RVA of data. */
 static void visit_unknown(walk *w, uint32_t rva)
 {
     hfn_span info = hfn_image_span(w->image, rva);
@@ -187,7 +191,7 @@ static void visit_unknown(walk *w, uint32_t rva)
         !hfn_span_u8(info, 0, &head)) {
         return;
     }
-    hfn_handlers_compressed(w->image, rva, w->entry.parent, &w->left, w->visitor);
+    hfn_handlers_compressed(w->image, rva, w->entry.parent, &w->steps_left, w->visitor);
     if (head & COMPRESSED_CALLS_ONLY) {
         return;
     }
@@ -217,7 +221,7 @@ static void visit_entry(walk *w)
 
 void hfn_each_handler(const hotfn_image *image, const hfn_handler_visitor *visitor)
 {
-    walk w = { .image = image, .visitor = visitor, .left = hfn_image_file(image).size };
+    walk w = { .image = image, .visitor = visitor, .steps_left = hfn_image_file(image).size };
     hfn_pdata pdata;
     uint64_t ignored;
 

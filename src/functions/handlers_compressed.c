@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FuncInfo4 (ehdata4_export.h of Microsoft's C++ library): a byte of flags, then the maps that they
- * announce, as RVAs; numbers are compressed.  Nothing marks such data for sure, so it is read
- * twice: first to see whether every number makes sense, then to visit the unwind actions, the catch
- * blocks and where execution goes on behind them.
+ * FuncInfo4 (ehdata4_export.h of Microsoft's C++ library): a byte of flags, then the RVAs of the
+ * maps that the flags announce; numbers are compressed.  Such data has no magic number, so it is
+ * read twice: first to check that every number is plausible, then to visit the unwind actions, the
+ * catch blocks and the addresses where execution continues after them.
  */
 #include "functions/handlers_compressed.h"
 
@@ -16,15 +16,15 @@ enum {
     HANDLER_ADJECTIVES = 1,
     HANDLER_TYPE = 2,
     HANDLER_OBJECT = 4,
-    HANDLER_RVAS = 8, /* the addresses behind it are RVAs, not distances */
+    HANDLER_RVAS = 8, /* continuation addresses are RVAs, not offsets in the function */
 };
 
-/* A place in the image from which is read; once something was wrong, good stays false. */
+/* A reading position in the image; `good` becomes false at the first fault and stays so. */
 typedef struct cursor {
     const hotfn_image *image;
-    const hfn_handler_visitor *visitor; /* NULL: only look */
+    const hfn_handler_visitor *visitor; /* NULL: only check */
     uint64_t function_rva;
-    uint64_t *left;
+    uint64_t *steps_left;
     hfn_span bytes;
     uint64_t at;
     bool good;
@@ -56,8 +56,8 @@ static uint32_t read_rva(cursor *c)
     return value;
 }
 
-/* As many low bits of the first byte are set as bytes follow it; 4 and more: the whole next
- * word. */
+/* The count of low bits set in the first byte is the count of bytes that follow; from 4 on the
+ * number is the next 32-bit word. */
 static uint32_t read_number(cursor *c)
 {
     uint8_t first = read_byte(c);
@@ -77,8 +77,8 @@ static uint32_t read_number(cursor *c)
 
 static bool spend_step(cursor *c)
 {
-    c->good = c->good && *c->left > 0;
-    *c->left -= c->good;
+    c->good = c->good && *c->steps_left > 0;
+    *c->steps_left -= c->good;
     return c->good;
 }
 
@@ -98,7 +98,7 @@ static void visit_jump(cursor *c, uint64_t rva)
     }
 }
 
-/* Kind 0 has no action; 1 and 2 name an object as well; 3 is the action alone. */
+/* Kind 0 has no action, 3 an action; 1 and 2 an action and an object. */
 static bool read_unwind_map(cursor c)
 {
     uint32_t count = read_number(&c);
@@ -160,7 +160,7 @@ static bool read_info(cursor c)
         read_number(&c);
     }
     if (!c.good || (flags & FLAG_RESERVED) || !(flags & (FLAG_UNWIND_MAP | FLAG_TRY_MAP))) {
-        return false; /* nothing in it that we look for */
+        return false; /* not a FuncInfo4, or one without actions and catch blocks */
     }
     if ((flags & FLAG_UNWIND_MAP) && !read_unwind_map(at_rva(&c, read_rva(&c)))) {
         return false;
@@ -169,9 +169,11 @@ static bool read_info(cursor c)
 }
 
 void hfn_handlers_compressed(const hotfn_image *image, uint64_t info_rva, uint64_t function_rva,
-                             uint64_t *left, const hfn_handler_visitor *visitor)
+                             uint64_t *steps_left, const hfn_handler_visitor *visitor)
 {
-    cursor c = { .image = image, .function_rva = function_rva, .left = left, .good = true };
+    cursor c = {
+        .image = image, .function_rva = function_rva, .steps_left = steps_left, .good = true
+    };
 
     c = at_rva(&c, info_rva);
     if (!read_info(c)) {

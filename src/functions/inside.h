@@ -15,23 +15,23 @@ struct hotfn_functions {
     const hotfn_image *image;
     hfn_arena made_names; /* "prog+0x1234"                       */
     hfn_function *items;  /* by rva                              */
-    const char **names;   /* of each function, best first        */
+    const char **names;   /* of all functions in turn, best first */
     size_t capacity, name_capacity;
     uint32_t count, name_count;
-    uint32_t map_fits, map_misses; /* rows of a map at the start of an FDE, and inside of one */
+    uint32_t map_hits, map_misses; /* rows of a map at the start of an FDE, and inside one */
 };
 
-/* table.c: fill items and names from both sources.  False if there is no memory. */
+/* table.c: fills items and names from both sources.  False if there is no memory. */
 bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symbols,
                            hfn_fde_list *fdes);
-/* names.c: append the names of one function (symbols[0..count), maybe none), best first. */
+/* names.c: appends the names of one function (symbols[0..count), maybe none), best first. */
 typedef struct hfn_name_room {
-    const hfn_symbol **order; /* two halves: what is sorted, and room */
+    const hfn_symbol **order; /* two halves: the symbols to sort, and room to sort them */
     size_t capacity;
 } hfn_name_room;
 bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
                              const hfn_symbol *symbols, uint32_t count, hfn_name_room *room);
-/* kinds.c: recognise linker stubs, resolvers and C run-time glue. */
+/* kinds.c: marks linker stubs, resolvers and C run-time glue. */
 void hfn_functions_mark_kinds(hotfn_functions *functions);
 void hfn_functions_mark_pe_kinds(hotfn_functions *functions); /* kinds_pe.c */
 /* The function at exactly rva, or NULL. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recognises functions that are not part of the program itself: linker stubs by section name
- * and by the shape of their code (without section headers by the shape of the whole FDE); resolvers
- * by symbol type (table.c) or by an IRELATIVE relocation; run-time glue by the entry point, DT_INIT
- * and DT_FINI; the four helpers of crtstuff.c by a combination that only they have: the name, a
- * local symbol of size 0, and no FDE.
+ * Recognises functions that are not part of the program itself:
+ * - linker stubs by section name and by the shape of their code (without section headers by the
+ *   shape of the whole FDE);
+ * - resolvers by symbol type (table.c) or by an IRELATIVE relocation;
+ * - run-time glue by the entry point, DT_INIT and DT_FINI;
+ * - the four helpers of crtstuff.c by the combination of their name, a local symbol of size 0, and
+ *   no FDE.
  */
 #include "functions/inside.h"
 #include "image/elf_numbers.h"
@@ -65,7 +67,7 @@ static bool has_stub_shape(const hotfn_functions *functions, uint32_t machine, u
     case HOTFN_MACHINE_X86:
     case HOTFN_MACHINE_X86_64: return is_x86_stub(code);
     case HOTFN_MACHINE_ARM64: return is_arm64_stub(code);
-    default: return true; /* the section's name must do */
+    default: return true; /* the section name is sufficient */
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Recognises functions of a PE image that are not part of the program itself: stubs of imports, by
- * the slot that they jump through (a slot of the import address table, or of a delayed import), and
- * code that the loader and the C run-time library put in: entry point, TLS callbacks, the stand-ins
- * of Control Flow Guard.
+ * Recognises functions of a PE image that are not part of the program itself.  Stubs of imports are
+ * recognised by the slot that they jump through (in the import address table or that of a delayed
+ * import).  Glue is code of the loader and the C run-time library: the entry point, TLS callbacks,
+ * and the helper functions of Control Flow Guard.
  */
 #include "functions/inside.h"
 #include "image/pe.h"
@@ -12,7 +12,7 @@
 
 enum { DELAY_BYTES = 32, DELAY_MAX = 256, SLOTS_MAX = 8192 };
 
-/* Where the loader writes the addresses of imports. */
+/* The slots that the loader writes the addresses of imports to. */
 typedef struct slots {
     const hotfn_image *image;
     uint64_t link_base;
@@ -22,7 +22,7 @@ typedef struct slots {
     } delayed[DELAY_MAX]; /* the slots of each delayed library */
 } slots;
 
-/* How many names stand in the list; 0 ends it. */
+/* The number of names in the list, which a 0 terminates. */
 static uint64_t count_names(const slots *s, uint32_t names)
 {
     hfn_span list = hfn_image_span(s->image, names);
@@ -35,8 +35,8 @@ static uint64_t count_names(const slots *s, uint32_t names)
     return count;
 }
 
-/* PE Format, 'The Delay-Load Directory Table': the slots begin at the fourth number, as many as
- * there are names (the fifth). */
+/* PE Format, 'The Delay-Load Directory Table': the fourth field of an entry is the RVA of the
+ * slots, the fifth that of the names; there is one slot for each name. */
 static void find_delayed(slots *s)
 {
     uint64_t ignored;
@@ -73,9 +73,9 @@ static bool is_slot(const slots *s, uint64_t rva)
            strcmp(section.name, ".idata") == 0;
 }
 
-/* What asks for a delayed import: lea rax, [slot] and jmp (48 8d 05, e9), mov eax, slot and jmp
- * (b8, e9). */
-static bool is_x86_loader(const slots *s, hfn_span code, uint64_t rva)
+/* The code that loads a delayed import: lea rax, [slot] and jmp (48 8d 05, e9) on x64, mov eax,
+ * slot and jmp (b8, e9) on x86. */
+static bool is_x86_delay_load(const slots *s, hfn_span code, uint64_t rva)
 {
     uint8_t first = 0, second = 0, third = 0, jump = 0;
     uint64_t jump_at = s->word_bytes == 8 ? 7 : 5;
@@ -95,7 +95,7 @@ static bool is_x86_loader(const slots *s, hfn_span code, uint64_t rva)
     return first == 0xb8 && in_delayed(s, field - s->link_base);
 }
 
-/* jmp [slot] (ff 25), maybe with REX.W. */
+/* jmp [slot] (ff 25), with or without REX.W. */
 static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
 {
     uint8_t first = 0, second = 0;
@@ -112,10 +112,10 @@ static bool is_x86_stub(const slots *s, hfn_span code, uint64_t rva)
         return is_slot(s, s->word_bytes == 8 ? rva + at + 6 + (uint64_t)(int32_t)field
                                              : field - s->link_base);
     }
-    return is_x86_loader(s, code, rva);
+    return is_x86_delay_load(s, code, rva);
 }
 
-/* adrp x16, page; ldr x16, [x16, #offset]; br x16.  Of a delayed import also: adrp x17, page; add
+/* adrp x16, page; ldr x16, [x16, #offset]; br x16.  For a delayed import also: adrp x17, page; add
  * x17, x17, #offset; b (Arm ARM: ADRP, LDR immediate, BR, ADD immediate, B). */
 static bool is_arm64_stub(const slots *s, hfn_span code, uint64_t rva)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The spellings of one name, and globs compared with them. */
+/* Makes the spellings of one name and compares globs with them. */
 #include "functions/match.h"
 
 #include "functions/glob.h"
@@ -73,7 +73,7 @@ static bool reserve_buffer(hfn_name_matcher *matcher, size_t needed)
     return true;
 }
 
-/* Demangle the name without its version.  Returns the length, 0 if it has no readable spelling. */
+/* Demangles the name without its version.  Returns the length, 0 if it has no readable spelling. */
 static size_t demangle_plain(hfn_name_matcher *matcher)
 {
     const hotfn_env *env = matcher->env;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one matcher of function names.  A glob is compared with every spelling of a name: the
+ * The only matcher of function names.  A glob is compared with every spelling of a name: the
  * linker's with and without its version ("memcpy@GLIBC_2.14"), and the readable one with and
- * without its parameter list.  Lists, selections and reports all use it, so that they find the same
+ * without its parameter list.  Lists, selections and reports all use it and therefore find the same
  * functions.
  */
 #ifndef HFN_FUNCTIONS_MATCH_H
@@ -28,8 +28,8 @@ void hfn_matcher_finish(hfn_name_matcher *matcher);
 void hfn_matcher_set_name(hfn_name_matcher *matcher, const char *name);
 /* True if any spelling of the current name matches.  glob has been checked with hfn_glob_check. */
 bool hfn_matcher_matches(hfn_name_matcher *matcher, const char *glob);
-/* True if any of the count names matches, which follow each other and end with NUL each.  An empty
- * name ends the list early. */
+/* True if any of the count names matches; each ends with a NUL and the next one follows it.  An
+ * empty name ends the list early. */
 bool hfn_matcher_matches_any(hfn_name_matcher *matcher, const char *glob, const char *names,
                              uint32_t count);
 

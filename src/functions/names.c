@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All names of one address are names of one function. The most familiar name comes first:
- * typed before untyped, without a version before with one, global before local, few leading
- * underscores, strong before weak (memcmp, not bcmp), short, then by the alphabet. A function
- * without a name is called by its file and place, "prog+0x1234".
+ * All symbols of one address name the same function. The most familiar name comes first: typed
+ * before untyped, without a version before with one, global before local, few leading underscores
+ * first, strong before weak (memcmp, not bcmp), short before long, then alphabetical. A function
+ * without a symbol is named after its file and RVA, "prog+0x1234".
  */
 #include "functions/inside.h"
 
@@ -30,7 +30,7 @@ static bool has_version(const char *name, size_t length)
     return name[0] != '?' && memchr(name, '@', length) != NULL;
 }
 
-/* Returns less than 0 if a is preferred to b. */
+/* Less than 0 if a is preferred to b. */
 static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
 {
     size_t length_a = strnlen(a->name, MAX_MEASURED_NAME);

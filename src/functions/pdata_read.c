@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x64: three RVAs an entry, the last one's UNWIND_INFO may be chained to that of the function which
- * the range is a part of.  ARM64: an RVA and either packed unwind data or the RVA of an .xdata
- * record, which carry the length.  Only the fields that distinguish functions from fragments or
- * locate handlers are read; those that only unwinding needs are not.
+ * x64: an entry has three RVAs; the last is that of an UNWIND_INFO, which may be chained to that of
+ * the function that the range is a part of.  ARM64: an entry has an RVA and either packed unwind
+ * data or the RVA of an .xdata record; both contain the length.  Only fields that distinguish
+ * functions from fragments or locate handlers are read, not those for unwinding.
  */
 #include "functions/pdata_read.h"
 
 #include <string.h>
 
 enum {
-    CHAIN_MAX = 32, /* as many as Windows itself follows */
+    CHAIN_MAX = 32, /* the limit in Windows */
     X64_ENTRY_BYTES = 12,
     ARM64_ENTRY_BYTES = 8,
     FLAG_HANDLERS = 3, /* UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER */
     FLAG_CHAINED = 4,
     CODE_MACHINE_FRAME = 10, /* UWOP_PUSH_MACHFRAME */
-    ARM64_END_C = 0xe5,      /* the prologue is elsewhere */
+    ARM64_END_C = 0xe5,      /* the range has no prologue of its own */
 };
 
 void hfn_pdata_open(hfn_pdata *out, const hotfn_image *image)
@@ -38,10 +38,11 @@ void hfn_pdata_open(hfn_pdata *out, const hotfn_image *image)
         return;
     }
     out->table = hfn_pe_directory(image, HFN_PE_EXCEPTIONS, &out->table_rva);
-    out->count = (uint32_t)(out->table.size / out->entry_bytes); /* a directory has 32-bit size */
+    out->count =
+        (uint32_t)(out->table.size / out->entry_bytes); /* the size of a directory has 32 bits */
 }
 
-/* A RUNTIME_FUNCTION of x64, and the UNWIND_INFO that it means. */
+/* A RUNTIME_FUNCTION of x64, with its UNWIND_INFO resolved. */
 typedef struct x64_function {
     uint32_t begin, end, unwind;
 } x64_function;
@@ -50,7 +51,7 @@ typedef struct x64_unwind {
     hfn_span bytes; /* from the record to the end of its section */
     uint64_t rva;
     uint8_t flags, prologue_bytes, code_count;
-    uint64_t tail; /* offset of what stands behind the codes */
+    uint64_t tail; /* offset of the fields behind the codes */
 } x64_unwind;
 
 static bool read_x64_function(hfn_span s, uint64_t at, x64_function *out)
@@ -74,7 +75,7 @@ static bool read_x64_unwind(const hotfn_image *image, uint64_t rva, x64_unwind *
     return hfn_span_has(out->bytes, 0, out->tail);
 }
 
-/* An odd unwind address means another entry's (an old form of sharing). */
+/* An odd unwind address refers to another RUNTIME_FUNCTION, whose unwind information is shared. */
 static bool resolve_x64(const hfn_pdata *p, x64_function *f)
 {
     for (int hop = 0; hop < CHAIN_MAX; hop++) {
@@ -90,7 +91,8 @@ static bool resolve_x64(const hfn_pdata *p, x64_function *f)
     return false;
 }
 
-/* What stands before its first byte: codes without a prologue, or the frame of an interrupt. */
+/* True if the first byte lies inside a frame that other code made: there are codes without a
+ * prologue, or the frame of an interrupt. */
 static bool x64_begins_inside(const x64_unwind *u)
 {
     uint8_t code = 0;
@@ -107,7 +109,7 @@ static bool x64_begins_inside(const x64_unwind *u)
     return false;
 }
 
-/* Follow the chain to the function that the range is a part of. */
+/* Follows the chain to the function that the range is a part of. */
 static bool follow_chain(const hfn_pdata *p, const x64_unwind *first, hfn_pdata_entry *out,
                          uint64_t *broken_at)
 {
@@ -160,7 +162,7 @@ static bool read_x64(const hfn_pdata *p, uint32_t index, hfn_pdata_entry *out, u
     return true;
 }
 
-/* Packed unwind data: flag 1 a function with a standard prologue, 2 a fragment without. */
+/* Packed unwind data: flag 1 is a function with a standard prologue, 2 a fragment without one. */
 static void read_packed(uint32_t packed, hfn_pdata_entry *out)
 {
     out->byte_count = (uint64_t)(packed >> 2 & 0x7ff) * 4;
@@ -189,7 +191,7 @@ static bool read_xdata(const hfn_pdata *p, uint64_t rva, hfn_pdata_entry *out)
         code_words = more >> 16 & 0xff;
         codes = 8;
     }
-    if (!(head >> 21 & 1)) { /* E: the one epilogue has no scope word of its own */
+    if (!(head >> 21 & 1)) { /* E is clear: each epilogue has a scope word */
         codes += 4 * (uint64_t)epilogues;
     }
     if (!hfn_span_has(s, codes, 4 * (uint64_t)code_words)) {

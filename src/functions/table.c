@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One walk over the symbols and the FDEs, both by address, decides what is a function:
+ * One walk over the symbols and the FDEs, both sorted by address, decides which addresses are
+ * functions:
  *   - an address with a function symbol;
- *   - the start of an FDE, unless a symbol's range contains it (then it is part of that function);
- *   - a global symbol without type at an address outside all other ranges: hand-written code.
- * A second walk gives sizes: the symbol's, else the FDE's, else up to the next function; never into
- * the next function or out of the section.
+ *   - the start of an FDE, unless it lies in the range of a symbol (then it is part of that
+ *     function);
+ *   - a global symbol without type outside all other ranges: hand-written code.
+ * A second walk determines sizes: the symbol's, else the FDE's, else up to the next function; never
+ * beyond the next function or the section.
  */
 #include "functions/inside.h"
 
@@ -20,10 +22,10 @@ typedef struct group {
     uint32_t symbol_count;
     const hfn_fde *fde; /* NULL if none begins here */
     bool has_function, has_label, is_resolver, global, exported;
-    bool has_entry;      /* a function symbol that is not said to be a part of another */
-    bool sure;           /* a function symbol whose source knows sizes and types  */
+    bool has_entry;      /* a function symbol that is not marked as a part of another */
+    bool reliable;       /* a function symbol from a source with sizes and types */
     uint64_t byte_count; /* the longest of the symbols'                           */
-    uint64_t most;       /* as far as symbols of a map could reach; 0: not limited */
+    uint64_t max_bytes;  /* the largest size that a map allows; 0: not limited */
 } group;
 
 typedef struct walk {
@@ -51,11 +53,11 @@ static void take_symbol(group *g, const hfn_symbol *s)
     g->global |= (s->flags & HOTFN_SYMBOL_GLOBAL) != 0;
     g->exported |= (s->flags & HOTFN_SYMBOL_EXPORTED) != 0;
     if (s->flags & HOTFN_SYMBOL_SIZE_GUESSED) {
-        g->most = s->byte_count;
+        g->max_bytes = s->byte_count;
     } else if (s->byte_count > g->byte_count) {
         g->byte_count = s->byte_count;
     }
-    g->sure |= s->kind != HOTFN_SYMBOL_LABEL && !(s->flags & HOTFN_SYMBOL_SIZE_GUESSED);
+    g->reliable |= s->kind != HOTFN_SYMBOL_LABEL && !(s->flags & HOTFN_SYMBOL_SIZE_GUESSED);
 }
 
 /* False at the end of both lists. */
@@ -89,17 +91,17 @@ static bool next_group(walk *w, group *g)
 }
 
 /*
- * A label without type and without an FDE is a function only if it is global and no range with
- * a known end contains it.  Local labels are loops, tables of constants in the code (OpenSSL's
- * K256) and marks of compiler plugins (.annobin_*), which are never called.  A linker map
- * does not distinguish labels from functions: a name inside an FDE is a label.
+ * A label without type and without an FDE is a function only if it is global and not inside any
+ * range whose end is known.  Local labels are loops, tables of constants in code (OpenSSL's K256)
+ * and symbols of compiler plugins (.annobin_*); none of these is called.  A linker map does not
+ * distinguish labels from functions: a name inside an FDE is a label.
  */
 static bool is_function(const walk *w, const group *g)
 {
     if (!hfn_image_is_code(w->functions->image, g->rva)) {
         return false;
     }
-    if (g->sure) {
+    if (g->reliable) {
         return true;
     }
     if (g->fde) {
@@ -124,8 +126,8 @@ static void describe_function(const group *g, hfn_function *f)
     f->flags |= g->global ? HOTFN_FUNCTION_GLOBAL : 0;
     f->flags |= g->exported ? HOTFN_FUNCTION_EXPORTED : 0;
     f->flags |= g->has_label && !g->has_function ? HOTFN_FUNCTION_UNTYPED : 0;
-    if (f->byte_count == 0 && !g->fde && g->most) {
-        f->byte_count = g->most;
+    if (f->byte_count == 0 && !g->fde && g->max_bytes) {
+        f->byte_count = g->max_bytes;
         f->flags |= HOTFN_FUNCTION_SIZE_GUESSED;
     }
     if (!g->fde) {
@@ -162,8 +164,8 @@ static bool add_function(walk *w, const group *g)
     return true;
 }
 
-/* A symbol's range ends at the latest where the next function symbol begins, so that a wrong size
- * does not cover the rest of the section. */
+/* Ends a symbol's range at the next function symbol at the latest, so that a wrong size does not
+ * cover the rest of the section. */
 static void extend_symbol_end(walk *w, const group *g)
 {
     uint64_t end = g->rva + g->byte_count;
@@ -176,14 +178,14 @@ static void extend_symbol_end(walk *w, const group *g)
     }
 }
 
-/* Checks a map against the unwind data: its functions must begin where FDEs begin. */
-static void judge_map(walk *w, const group *g)
+/* Compares a map with the unwind data: its functions must begin where FDEs begin. */
+static void compare_map(walk *w, const group *g)
 {
-    if (!g->has_function || g->sure || g->symbols->kind != HOTFN_SYMBOL_FUNCTION) {
+    if (!g->has_function || g->reliable || g->symbols->kind != HOTFN_SYMBOL_FUNCTION) {
         return;
     }
     if (g->fde) {
-        w->functions->map_fits++;
+        w->functions->map_hits++;
     } else if (g->rva < w->fde_end) {
         w->functions->map_misses++;
     }
@@ -194,7 +196,7 @@ static bool walk_groups(walk *w)
     group g;
 
     while (next_group(w, &g)) {
-        judge_map(w, &g);
+        compare_map(w, &g);
         if (is_function(w, &g) && !add_function(w, &g)) {
             return false;
         }
@@ -203,8 +205,8 @@ static bool walk_groups(walk *w)
     return true;
 }
 
-/* Sizes: clipped at the next function and the end of the section. */
-static void give_sizes(hotfn_functions *functions)
+/* Determines the sizes; each ends at the next function or at the end of the section. */
+static void compute_sizes(hotfn_functions *functions)
 {
     hotfn_section section = HOTFN_SECTION_INIT;
     uint32_t known = UINT32_MAX;
@@ -268,7 +270,7 @@ bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symb
     good = walk_groups(&w);
     hfn_free_memory(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
     if (good) {
-        give_sizes(functions);
+        compute_sizes(functions);
     }
     return good;
 }
