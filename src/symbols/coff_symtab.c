@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The COFF symbol table (PE Format, 'COFF Symbol Table'): 18 bytes a symbol, auxiliary ones behind
- * it.  Kept: what is defined in a section and has a name of its own.  A symbol of function type is
- *      a
- * function, an untyped one in code a label (an import's stub, hand-written code).  There are no
- * sizes: those come from .pdata or .eh_frame.
+ * The COFF symbol table (PE Format, 'COFF Symbol Table'): 18 bytes a symbol, followed by its
+ * auxiliary symbols.  Only symbols that are defined in a section and have a name of their own are
+ * kept.  A symbol of function type is a function; an untyped one in code is a label (an import's
+ * stub, hand-written code).  Sizes are not recorded here: they come from .pdata or .eh_frame.
  */
 #include "symbols/coff_symtab.h"
 
@@ -50,7 +49,8 @@ static bool read_entry(hfn_span entries, uint64_t at, entry *e)
     return true;
 }
 
-/* In place if it ends there, else a copy; "" if it has none; NULL if there is no memory. */
+/* The name of a symbol: a view if it ends with a NUL, else a copy; "" if it has none; NULL if there
+ * is no memory. */
 static const char *name_of(const reader *r, uint64_t at)
 {
     const char *raw = (const char *)r->symtab.entries.data + at, *name;
@@ -68,7 +68,7 @@ static const char *name_of(const reader *r, uint64_t at)
     return hfn_arena_copy(&r->table->names, raw, SHORT_NAME_BYTES);
 }
 
-/* A section, or an object file's part of one (".text", ".idata$5"): no name that anybody gave. */
+/* A symbol that names a section or an object file's part of a section (".text", ".idata$5"). */
 static bool is_section_symbol(const entry *e, const char *name)
 {
     return e->storage_class == CLASS_STATIC && name[0] == '.';

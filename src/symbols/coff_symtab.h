@@ -6,7 +6,8 @@
 #include "image/pe.h"
 #include "symbols/table.h"
 
-/* Source SYMTAB.  HOTFN_OK, also if there is none; HOTFN_E_NO_MEMORY. */
+/* Adds the symbols with source SYMTAB.  HOTFN_OK, also if the image has no such table;
+ * HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *image, bool want_data,
                                   hotfn_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Separate debug files, in the order that gdb looks for them ('Debugging Information in Separate
- * Files' in its manual): by build-id in <dir>/.build-id/xx/yyyy.debug, then by the name and CRC of
- * .gnu_debuglink beside the image, in .debug/ beside it, and in <dir>/<folder of the image>. <dir>
- * is each folder that the caller gave, then /usr/lib/debug.
+ * Searches for the separate debug file of an image in the same order as gdb ('Debugging Information
+ * in Separate Files' in its manual): by build-id in <dir>/.build-id/xx/yyyy.debug, then by the name
+ * and CRC of .gnu_debuglink beside the image, in .debug/ beside it, and in <dir>/<folder of the
+ * image>. <dir> is each folder that the caller gave, then /usr/lib/debug.
  */
 #include "symbols/elf_separate.h"
 
@@ -26,8 +26,8 @@ typedef struct search {
     char folder[PATH_MAX]; /* of the image, absolute, no '/' at the end; "" if unknown */
 } search;
 
-/* Slicing by eight: a debug file may have gigabytes.  The tables are made on the stack; that costs
- * 2,048 steps and spares a global table with its first-use race. */
+/* Slicing by eight, because a debug file may have gigabytes.  The tables are made on the stack in
+ * 2,048 steps: a global table would need protection against a race at its first use. */
 uint32_t hfn_separate_crc32(hfn_span bytes)
 {
     uint32_t tables[8][256], crc = UINT32_MAX;
@@ -58,7 +58,8 @@ uint32_t hfn_separate_crc32(hfn_span bytes)
     return ~crc;
 }
 
-/* Opened, or NULL: quietly if there is no such file, with a warning if it is no good. */
+/* Opens the file.  NULL without a message if there is no such file, and with a warning if it is
+ * broken. */
 static hotfn_image *try_open(const search *s, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -66,7 +67,7 @@ static hotfn_image *try_open(const search *s, const char *path)
 
     if (hotfn_image_open(&found, path, s->env, &err) != HOTFN_OK) {
         hfn_log_message(s->env, err.status == HOTFN_E_IO ? HOTFN_LOG_DEBUG : HOTFN_LOG_WARNING,
-                        "%s: passed over: %s", path, err.text);
+                        "%s: skipped: %s", path, err.text);
     }
     return found;
 }
@@ -94,14 +95,14 @@ static hotfn_image *check_build(const search *s, hotfn_image *found, const char 
         return NULL;
     }
     if (!same_build(s, found)) {
-        difference = "of another build (its build-id differs)";
+        difference = "of another build: its build-id differs from that";
     } else if (by_link && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc) {
-        difference = "not the file that .gnu_debuglink names (its CRC differs)";
+        difference = "of another build: its CRC differs from that in .gnu_debuglink";
     }
     if (!difference) {
         return found;
     }
-    hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s than %s", path, difference,
+    hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: skipped: %s of %s", path, difference,
                     s->info.path);
     hotfn_image_close(found);
     return NULL;
@@ -124,7 +125,7 @@ static hotfn_image *by_build_id(const search *s, const char *dir)
     return check_build(s, try_open(s, path), path, false);
 }
 
-/* first/middle/name, where any of first and middle may be "". */
+/* Tries first/middle/name, where first and middle may be "". */
 static hotfn_image *by_link(const search *s, const char *first, const char *middle)
 {
     char path[PATH_MAX];
@@ -136,7 +137,8 @@ static hotfn_image *by_link(const search *s, const char *first, const char *midd
     return check_build(s, try_open(s, path), path, true);
 }
 
-/* A name, padding to 4, the CRC; a name with '/' would lead out of the folders that are meant. */
+/* Reads .gnu_debuglink: a name, padding to 4, the CRC.  A name with '/' is ignored, because it
+ * would lead out of the folders to search. */
 static void read_link(search *s)
 {
     const hfn_elf_section *section = hfn_elf_section_named(s->image, ".gnu_debuglink");

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the file with the symbols that a release build was stripped of. */
+/* Finds the separate debug file, which has the symbols that were stripped from a release build. */
 #ifndef HFN_SYMBOLS_ELF_SEPARATE_H
 #define HFN_SYMBOLS_ELF_SEPARATE_H
 
 #include "image/image.h"
 
-/* Folders besides /usr/lib/debug; borrowed for the call. */
+/* The folders to search in addition to /usr/lib/debug; borrowed for the call. */
 typedef struct hfn_symbol_dirs {
     const char *const *paths;
     uint32_t count;
 } hfn_symbol_dirs;
 
 /*
- * The separate debug file of image, opened (the caller closes it); NULL if there is none. A file
- * that belongs to another build, or is broken, is passed over with a warning.
+ * Opens the separate debug file of image (the caller closes it); NULL if there is none. A file that
+ * is broken or belongs to another build is skipped with a warning.
  */
 hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *dirs,
                                const hotfn_env *env);

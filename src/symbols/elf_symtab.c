@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .symtab and .dynsym. Kept: what is defined, named and lies in a segment. Dropped: sections,
- * files, thread-local symbols, the mapping symbols of ARM and RISC-V. A name of .symtab is taken as
- * it stands; a name of .dynsym gets '@version' where that version is not the default one, because
- * two functions of the library then share the plain name (System V gABI has none of this: LSB core,
- * 'Symbol Versioning').
+ * Reads .symtab and .dynsym.  A symbol is kept if it is defined, has a name and lies in a segment.
+ * Symbols of sections and files, thread-local symbols, and the mapping symbols of ARM and RISC-V
+ * are dropped.  A name of .symtab is kept unchanged; a name of .dynsym gets '@version' if that
+ * version is not the default one, because two functions of the library then share the plain name
+ * (LSB core, 'Symbol Versioning'; the System V gABI does not have versions).
  */
 #include "symbols/elf_symtab.h"
 
@@ -65,8 +65,8 @@ static bool read_entry(const symtab *t, uint64_t index, entry *e)
     return true;
 }
 
-/* '$x', '$d', '$a', '$t', alone or followed by '.': where code and data begin (ELF for the Arm
- * Architecture, 'Mapping symbols'; RISC-V psABI, the same). */
+/* Mapping symbols mark where code and data begin: '$x', '$d', '$a', '$t', alone or followed by '.'
+ * (ELF for the Arm Architecture, 'Mapping symbols'; RISC-V psABI, the same). */
 static bool is_mapping_symbol(const symtab *t, const char *name)
 {
     if (name[0] != '$' || !name[1] || !strchr("xdat", name[1])) {
@@ -77,7 +77,7 @@ static bool is_mapping_symbol(const symtab *t, const char *name)
            (name[2] == 0 || name[2] == '.' || name[1] == 'x');
 }
 
-/* HOTFN_SYMBOL_* kind, or 0 if it is none of interest. */
+/* The HOTFN_SYMBOL_* kind; 0 for a symbol to drop. */
 static uint8_t kind_of(const symtab *t, const entry *e, uint64_t rva)
 {
     uint8_t data = t->reader->want_data ? HOTFN_SYMBOL_DATA : 0;
@@ -109,8 +109,8 @@ static uint8_t flags_of(const symtab *t, const entry *e)
     return flags;
 }
 
-/* Fills t->version_names. vd_ndx stands at 4, vd_aux at 12, vd_next at 16 of a Verdef; vda_name
- * at 0 of its first Verdaux (LSB core, 'Version Definitions'). vd_next only leads forward. */
+/* Fills t->version_names. A Verdef has vd_ndx at 4, vd_aux at 12 and vd_next at 16; vda_name is at
+ * 0 of its first Verdaux (LSB core, 'Version Definitions'). vd_next only leads forward. */
 static bool read_versions(symtab *t)
 {
     hfn_span definitions = hfn_elf_dynamic_table(t->reader->image, HFN_DT_VERDEF);
@@ -160,7 +160,8 @@ static const char *versioned_name(symtab *t, uint64_t index, const char *name)
     return copy;
 }
 
-/* The value of a symbol of .debug_info is an offset, and may look like an address of code. */
+/* False for a symbol in a section like .debug_info: its value is an offset that may look like an
+ * address of code. */
 static bool is_loaded(const symtab *t, const entry *e)
 {
     const hfn_elf_section *section = hfn_elf_section_at(t->holder, e->section);
@@ -183,7 +184,7 @@ static bool take_entry(symtab *t, uint64_t index, const entry *e)
         return true;
     }
     if (e->section == UINT32_MAX && !(t->fixed && e->type == HFN_STT_FUNC)) {
-        return true; /* absolute: a number, and no address unless the image cannot move */
+        return true; /* absolute: not an address, unless the image cannot be relocated */
     }
     if (t->raw_machine == HFN_EM_ARM && e->type == HFN_STT_FUNC) {
         value &= ~(uint64_t)1; /* Thumb */
@@ -215,7 +216,8 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
     t->entry_bytes = t->entry_bytes ? t->entry_bytes : t->wide ? 24 : 16;
     if (t->entry_bytes < (t->wide ? 24u : 16u)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, hfn_image_path(holder), HOTFN_NO_OFFSET,
-                                "symbol entries of %llu bytes", (unsigned long long)t->entry_bytes);
+                                "a symbol table with entries of %llu bytes, which is too few",
+                                (unsigned long long)t->entry_bytes);
     }
     for (; read_entry(t, index, &e); index++) {
         if (!take_entry(t, index, &e)) {
@@ -240,7 +242,7 @@ static const hfn_elf_section *section_of_type(const hotfn_image *image, uint32_t
     return NULL;
 }
 
-/* The table that section holds, with its names (sh_link). */
+/* Opens the symbol table in section and the table of its names (sh_link). */
 static hotfn_status table_of_section(symtab *t, const hotfn_image *holder,
                                      const hfn_elf_section *section, hotfn_error *err)
 {
@@ -282,8 +284,8 @@ hotfn_status hfn_symtab_read(const hfn_symtab_reader *reader, const hotfn_image 
     return status == HOTFN_OK ? read_table(&t, holder, err) : status;
 }
 
-/* Without section headers the dynamic section says where the same table is, and the hash table how
- * long it is. */
+/* Opens .dynsym of an image without section headers: the dynamic section gives its address, the
+ * hash table its length. */
 static void table_of_dynamic(symtab *t, const hotfn_image *image)
 {
     hfn_span rest = hfn_elf_dynamic_table(image, HFN_DT_SYMTAB);

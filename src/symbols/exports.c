@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_exports_load: the rows of an export directory as a table by number, each with what its
- * forwarder leads to. */
+/* hotfn_exports_load: a table with one row for each export, and with the target of each export that
+ * is forwarded. */
 #include "symbols/forwarders.h"
 #include "symbols/inside.h"
 
@@ -38,13 +38,13 @@ static bool add_export(hotfn_exports *exports, const hfn_exports *tables, const 
     return true;
 }
 
-/* Names by function: next[n] is one more than the number of the next name of the same function,
- * first[index] of its first. */
-typedef struct names_of {
+/* The names of each function as linked lists. first[i] is the first name of function i, next[n] is
+ * the name after name n; both hold the index of a name plus 1, and 0 ends a list. */
+typedef struct name_lists {
     uint32_t *first, *next;
-} names_of;
+} name_lists;
 
-static void chain_names(const hfn_exports *tables, names_of *names)
+static void chain_names(const hfn_exports *tables, name_lists *names)
 {
     hfn_export e;
 
@@ -57,7 +57,7 @@ static void chain_names(const hfn_exports *tables, names_of *names)
     }
 }
 
-static bool add_all(hotfn_exports *exports, const hfn_exports *tables, const names_of *names)
+static bool add_all(hotfn_exports *exports, const hfn_exports *tables, const name_lists *names)
 {
     hfn_export e;
 
@@ -79,8 +79,8 @@ static bool read_rows(hotfn_exports *exports, const hfn_exports *tables)
 {
     size_t first_bytes = tables->function_count * sizeof(uint32_t);
     size_t next_bytes = tables->name_count * sizeof(uint32_t);
-    names_of names = { hfn_allocate_zeroed(&exports->env, first_bytes),
-                       hfn_allocate_zeroed(&exports->env, next_bytes) };
+    name_lists names = { hfn_allocate_zeroed(&exports->env, first_bytes),
+                         hfn_allocate_zeroed(&exports->env, next_bytes) };
     bool good = names.first && names.next;
 
     if (good) {
@@ -117,11 +117,12 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_symbols_options taken;
+    hotfn_symbols_options copied;
     hfn_exports tables = { .image = image };
     hotfn_exports *exports;
-    hotfn_status status = hfn_symbols_take_options(
-        &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
+    hotfn_status status = hfn_symbols_copy_options(
+        &copied, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE,
+        err);
 
     if (status == HOTFN_OK && hfn_image_is_pe(image)) {
         status = hfn_exports_open(&tables, image, err);
@@ -129,9 +130,9 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
     if (status != HOTFN_OK) {
         return status;
     }
-    exports = new_exports(image, &taken, env);
+    exports = new_exports(image, &copied, env);
     if (exports && (tables.function_count == 0 || read_rows(exports, &tables))) {
-        exports->forwarders.options = NULL; /* the caller's, and borrowed for the call */
+        exports->forwarders.options = NULL; /* borrowed for this call only */
         *out = exports;
         return HOTFN_OK;
     }

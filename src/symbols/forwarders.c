@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * "COMBASE.CoCreateInstance": the function of that name of combase.dll, which may forward it again.
- * The library is looked for beside the image and in the caller's folders, as it is written and in
- * small letters; names of API sets (api-ms-win-...) are no files and stay names.
+ * The forwarder "COMBASE.CoCreateInstance" leads to the function CoCreateInstance of combase.dll,
+ * which may be forwarded again.  The library is searched for beside the image and in the caller's
+ * folders, under its name unchanged and in lower case.  Names of API sets (api-ms-win-...) are not
+ * files and are not followed.
  */
 #include "symbols/forwarders.h"
 
@@ -47,7 +48,8 @@ void hfn_forwarders_finish(hfn_forwarders *f)
     hfn_arena_finish(&f->names);
 }
 
-/* HOTFN_OK with library->image set, if the file is there and good; HOTFN_E_NO_MEMORY. */
+/* Opens the library if the file exists and is valid; then HOTFN_OK with library->image set.
+ * HOTFN_E_NO_MEMORY. */
 static hotfn_status try_file(const hfn_forwarders *f, const char *folder, const char *name,
                              hfn_library *library)
 {
@@ -67,7 +69,7 @@ static hotfn_status try_file(const hfn_forwarders *f, const char *folder, const 
     if (status == HOTFN_OK || status == HOTFN_E_NO_MEMORY) {
         return status;
     }
-    hfn_log_message(f->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
+    hfn_log_message(f->env, HOTFN_LOG_WARNING, "%s: skipped: %s", path, err.text);
     hotfn_image_close(library->image);
     library->image = NULL;
     return status;
@@ -104,8 +106,8 @@ static bool open_library(const hfn_forwarders *f, hfn_library *library)
     return status != HOTFN_E_NO_MEMORY;
 }
 
-/* The library of that name, opened at most once; *out NULL if there are too many.  A name that
- * would lead out of the folders is that of no library. */
+/* The library of that name, opened at most once.  *out is NULL if there are too many libraries, or
+ * if the name would lead out of the folders to search. */
 static bool find_library(hfn_forwarders *f, const char *name, size_t length, hfn_library **out)
 {
     hfn_library made = { .image = NULL };

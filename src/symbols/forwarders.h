@@ -7,10 +7,10 @@
 
 #include <hotfn/lowlevel/symbols.h>
 
-/* A library that some forwarder names; opened once. */
+/* A library that a forwarder names; opened once. */
 typedef struct hfn_library {
-    const char *name;   /* as forwarders write it: no ".dll"      */
-    hotfn_image *image; /* NULL: it was not found, or is no good  */
+    const char *name;   /* as in the forwarder: without ".dll" */
+    hotfn_image *image; /* NULL: not found, or broken */
     hfn_exports exports;
 } hfn_library;
 
@@ -29,9 +29,9 @@ bool hfn_forwarders_init(hfn_forwarders *f, const hotfn_image *image,
                          const hotfn_symbols_options *options, const hotfn_env *env);
 void hfn_forwarders_finish(hfn_forwarders *f);
 
-/* Where "LIBRARY.Name" leads in the end: *library, whose image is not NULL, and the RVA in it;
- * *library is NULL if a file on the way is not there or does not export it. False if there is no
- * memory. */
+/* Follows "LIBRARY.Name" to its end: *library is a library with an image, and *rva the function in
+ * it.  *library is NULL if a file on the way does not exist or does not export the name.  False if
+ * there is no memory. */
 bool hfn_forwarders_follow(hfn_forwarders *f, const char *forward, const hfn_library **library,
                            uint64_t *rva);
 

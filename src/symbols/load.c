@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load: which sources of an ELF image, and in which order; PE is load_pe.c. */
+/* hotfn_symbols_load: the sources of symbols of an ELF image, and their order; load_pe.c has those
+ * of a PE image. */
 #include "image/pe.h"
 #include "symbols/elf_separate.h"
 #include "symbols/elf_symtab.h"
@@ -10,13 +11,14 @@
 
 static void warn_skipped_file(const hotfn_symbols *symbols, const hotfn_error *err)
 {
-    hfn_log_message(&symbols->table.env, HOTFN_LOG_WARNING, "%s: passed over: %s", err->file,
+    hfn_log_message(&symbols->table.env, HOTFN_LOG_WARNING, "%s: skipped: %s", err->file,
                     err->text);
 }
 
-/* A source beside the image: broken is a warning, only no memory is an error. */
-static hotfn_status read_beside(hotfn_symbols *symbols, const hfn_symtab_reader *reader,
-                                const hotfn_image *holder, uint8_t source, hotfn_error *err)
+/* Reads a source outside of the image: if that is broken, a warning is logged; only lack of memory
+ * is an error. */
+static hotfn_status read_extra_source(hotfn_symbols *symbols, const hfn_symtab_reader *reader,
+                                      const hotfn_image *holder, uint8_t source, hotfn_error *err)
 {
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hfn_symtab_read(reader, holder, source, &why);
@@ -30,8 +32,8 @@ static hotfn_status read_beside(hotfn_symbols *symbols, const hfn_symtab_reader 
     return HOTFN_OK;
 }
 
-/* A small ELF file with a .symtab, packed with xz into the image itself (Fedora's MiniDebugInfo;
- * gdb's manual, same heading). */
+/* Unpacks .gnu_debugdata: a small ELF file with a .symtab, compressed with xz into a section of the
+ * image (Fedora's MiniDebugInfo; gdb's manual, same heading). */
 static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
 {
     const hotfn_env *env = &symbols->table.env;
@@ -75,13 +77,15 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
         symbols->separate = hfn_separate_open(reader->image, &dirs, &symbols->table.env);
     }
     if (symbols->separate) {
-        status = read_beside(symbols, reader, symbols->separate, HOTFN_SOURCE_DEBUG_FILE, err);
+        status =
+            read_extra_source(symbols, reader, symbols->separate, HOTFN_SOURCE_DEBUG_FILE, err);
     }
     if (status == HOTFN_OK && !symbols->table.function_count) {
         unpack_debugdata(symbols, reader->image);
     }
     if (symbols->debugdata) {
-        status = read_beside(symbols, reader, symbols->debugdata, HOTFN_SOURCE_DEBUGDATA, err);
+        status =
+            read_extra_source(symbols, reader, symbols->debugdata, HOTFN_SOURCE_DEBUGDATA, err);
     }
     return status == HOTFN_OK ? hfn_dynsym_read(reader, err) : status;
 }
@@ -97,7 +101,7 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
     hotfn_symbols_options taken;
     hfn_symtab_reader reader;
     hotfn_symbols *symbols;
-    hotfn_status status = hfn_symbols_take_options(
+    hotfn_status status = hfn_symbols_copy_options(
         &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
 
     if (status != HOTFN_OK) {

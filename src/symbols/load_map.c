@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load_map: a linker map, recognised by its first lines and checked against its
- * image, as symbols. */
+/* hotfn_symbols_load_map: loads the symbols of a linker map, whose kind its first lines show, and
+ * checks that it belongs to the image. */
 #include "symbols/elf_symtab.h"
 #include "symbols/map.h"
 #include "symbols/pe_exports.h"
@@ -10,7 +10,7 @@
 enum { LOOKED_AT_LINES = 40 };
 
 static const struct {
-    const char *begin; /* of a line among the first ones */
+    const char *begin; /* the beginning of one of the first lines */
     const char *format;
     hfn_map_reader reader;
 } marks[] = {
@@ -29,7 +29,7 @@ static const struct {
     { "LOAD ", "gnu-ld-map", hfn_map_read_gnu },
 };
 
-/* The columns' names, blanks squeezed away. */
+/* The column names of each kind of map, without blanks. */
 static const struct {
     const char *words;
     const char *format;
@@ -66,7 +66,7 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
     if (hfn_map_lines_begin(&lines, bytes, "", NULL) != HOTFN_OK) {
         return NULL;
     }
-    lines.cut_is_fine = true;
+    lines.allow_truncated = true;
     for (int i = 0; i < LOOKED_AT_LINES && hfn_map_next_line(&lines, &line); i++) {
         hfn_text_take_blanks(&line);
         for (size_t k = 0; k < HFN_COUNT_OF(marks); k++) {
@@ -83,7 +83,7 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
     return NULL;
 }
 
-/* What the image itself exports joins the map: other modules may call it. */
+/* Adds the exports of the image, because other modules may call them. */
 static hotfn_status read_exports(hfn_linker_map *map)
 {
     hfn_symtab_reader reader = { &map->symbols->table, map->image, map->wants_data };
@@ -143,7 +143,7 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
             map->err, HOTFN_E_FORMAT, symbols->info.path, 0,
             "no linker map of a known kind (MSVC, lld, GNU ld, gold, mold, ld64)");
     }
-    map->lines.cut_is_fine = map->forced;
+    map->lines.allow_truncated = map->forced;
     status = reader(map);
     if (status == HOTFN_OK) {
         status = hfn_map_finish(map);
@@ -159,7 +159,7 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
     return status == HOTFN_OK ? read_exports(map) : status;
 }
 
-/* bytes: the bytes of symbols->file, or the caller's bytes. */
+/* bytes is symbols->file or memory of the caller. */
 static hotfn_status load_map(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span bytes,
                              const hotfn_image *image, uint32_t flags, hotfn_error *err)
 {
@@ -187,7 +187,7 @@ static hotfn_status begin_load(hotfn_symbols **symbols, hotfn_symbols_options *t
                                const hotfn_env *env, hotfn_error *err)
 {
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE;
-    hotfn_status status = hfn_symbols_take_options(taken, options, known, err);
+    hotfn_status status = hfn_symbols_copy_options(taken, options, known, err);
 
     if (status != HOTFN_OK) {
         return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load_pdb: a program database, checked against its image, as symbols. */
+/* hotfn_symbols_load_pdb: loads the symbols of a program database and checks that it belongs to the
+ * image. */
 #include "base/byte_order.h"
 #include "symbols/inside.h"
 #include "symbols/pdb_lines.h"
@@ -10,7 +11,8 @@
 
 enum { GUID_BYTES = 16, ID_BYTES = 20, ID_TEXT_BYTES = 48 };
 
-/* A GUID as symbol servers and Microsoft's tools write it: three little-endian numbers, 8 bytes. */
+/* Prints a GUID as symbol servers and Microsoft's tools do: three little-endian numbers, then 8
+ * bytes. */
 static void print_id(char out[ID_TEXT_BYTES], const uint8_t *id)
 {
     hfn_span s = { id, ID_BYTES, false };
@@ -36,12 +38,13 @@ static void fill_info(hotfn_symbols_info *info, const hfn_pdb *pdb)
     hfn_write_le32(info->id + GUID_BYTES, pdb->age);
 }
 
-/* The image must name this GUID and age; the linker changes one of them with every link. */
+/* The GUID and age in the image must equal those of the PDB. A linker changes at least one of them
+ * each time it links. */
 static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image *image, bool force,
                                 hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    char pdb_id[ID_TEXT_BYTES], image_id[ID_TEXT_BYTES] = "no PDB at all";
+    char pdb_id[ID_TEXT_BYTES], image_id[ID_TEXT_BYTES] = "(none)";
     hotfn_status status = HOTFN_OK;
 
     hotfn_image_get_info(image, &info);
@@ -55,13 +58,13 @@ static hotfn_status check_image(const hotfn_symbols *symbols, const hotfn_image 
     if (force) {
         hfn_log_message(
             &symbols->table.env, HOTFN_LOG_WARNING,
-            "%s: taken by force for %s, which names %s; it is %s: names and addresses may be "
-            "wrong",
+            "%s: used for %s by force, although that names the PDB %s and this one is %s: names "
+            "and addresses may be wrong",
             symbols->info.path, info.path, image_id, pdb_id);
     } else {
         status = hfn_report_error(err, HOTFN_E_MISMATCH, symbols->info.path, HOTFN_NO_OFFSET,
-                                  "another build's PDB: %s names %s, this is %s", info.path,
-                                  image_id, pdb_id);
+                                  "a PDB of another build: %s names the PDB %s, this one is %s",
+                                  info.path, image_id, pdb_id);
     }
     return status;
 }
@@ -90,7 +93,7 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     if (status == HOTFN_OK && lines->pdb.is_fastlink) {
         hfn_log_message(
             &table->env, HOTFN_LOG_WARNING,
-            "%s: made with /DEBUG:FASTLINK, most of its symbols stayed in the object files; "
+            "%s: linked with /DEBUG:FASTLINK, which leaves most symbols in the object files; "
             "link with /DEBUG:FULL",
             symbols->info.path);
     }
@@ -100,16 +103,17 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     return status;
 }
 
-/* If path is NULL, the PDB is read from bytes. */
+/* Opens the file at path, or uses bytes if path is NULL. */
 static hotfn_status load_pdb(hotfn_symbols **out, const char *path, hfn_file bytes,
                              const char *name, const hotfn_image *image,
                              const hotfn_symbols_options *options, const hotfn_env *env,
                              hotfn_error *err)
 {
-    hotfn_symbols_options taken;
+    hotfn_symbols_options copied;
     hotfn_symbols *symbols;
-    hotfn_status status = hfn_symbols_take_options(
-        &taken, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE, err);
+    hotfn_status status = hfn_symbols_copy_options(
+        &copied, options, HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE,
+        err);
 
     if (status != HOTFN_OK) {
         return status;
@@ -124,7 +128,7 @@ static hotfn_status load_pdb(hotfn_symbols **out, const char *path, hfn_file byt
         status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
     }
     if (status == HOTFN_OK) {
-        status = read_pdb(symbols, image, taken.flags, err);
+        status = read_pdb(symbols, image, copied.flags, err);
     }
     return hfn_symbols_finish_load(out, symbols, status, err);
 }
@@ -152,7 +156,7 @@ hotfn_status hotfn_symbols_load_pdb(hotfn_symbols **out, const char *path, const
         return hfn_report_null(err, __func__);
     }
 
-    hfn_file none = { NULL, 0, 0, 0 };
+    hfn_file no_bytes = { NULL, 0, 0, 0 };
 
-    return load_pdb(out, path, none, path, image, options, env, err);
+    return load_pdb(out, path, no_bytes, path, image, options, env, err);
 }

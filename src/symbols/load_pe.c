@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hotfn_symbols_load for a PE image: its PDB where it is found, its COFF symbol table, its exports,
- * all in one table. */
+/* hotfn_symbols_load for a PE image: one table from its PDB if that is found, its COFF symbol
+ * table, and its exports. */
 #include "symbols/load_pe.h"
 
 #include "symbols/coff_symtab.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of Apple's ld64 and of ld64.lld: parts that begin with `# Name:`, columns parted by tabs.
- * Symbols are `address size [file] name`; ld64.lld before LLVM 15 leaves the size out. Rows of
- * string literals, unwind data and pointer tables are no symbols. Source: the man page ld(1), -map;
- * the rest by their output.
+ * Maps of Apple's ld64 and of ld64.lld: parts that begin with `# Name:`, with columns separated by
+ * tabs. Symbols are `address size [file] name`; ld64.lld before LLVM 15 omits the size. Rows of
+ * string literals, unwind data and pointer tables are skipped. Source: the man page ld(1), -map;
+ * the rest was derived from the output of both linkers.
  */
 #include "symbols/map.h"
 
@@ -37,7 +37,7 @@ static void read_arch(hfn_linker_map *map, hfn_text name)
             map->machine = machines[i].machine;
         }
     }
-    if (hfn_text_begins(name, "arm64")) { /* begins like arm */
+    if (hfn_text_begins(name, "arm64")) { /* must be tested before "arm" */
         map->machine = HOTFN_MACHINE_ARM64;
     }
 }
@@ -62,7 +62,7 @@ static void read_heading(reader *r, hfn_text line)
     }
 }
 
-/* `[  1] `; what follows is text. */
+/* Reads `[  1] ` and advances *text to the name behind it. */
 static bool take_file_number(hfn_text *text, uint64_t *number)
 {
     hfn_text rest = *text;
@@ -78,14 +78,14 @@ static bool take_file_number(hfn_text *text, uint64_t *number)
     return true;
 }
 
-/* Files are numbered from 0 without gaps. */
+/* Adds a file. Files are numbered from 0 without gaps. */
 static hotfn_status read_file(reader *r, hfn_text line)
 {
     hotfn_status status;
     uint64_t number;
 
     if (!take_file_number(&line, &number) || number != r->count) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     if (hfn_text_is(line, "linker synthesized")) {
@@ -145,7 +145,7 @@ static hotfn_status read_section(reader *r, hfn_text line)
 
     if (!hfn_text_take_0x(&line, &address) || !hfn_text_take_blanks(&line) ||
         !hfn_text_take_0x(&line, &byte_count) || !hfn_text_take_blanks(&line)) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     segment = hfn_text_take_word(&line);
@@ -157,7 +157,7 @@ static hotfn_status read_section(reader *r, hfn_text line)
         }
     }
     if (r->map->section_count == MAX_SECTIONS) {
-        hfn_map_note(r->map, &r->map->contradicting);
+        hfn_map_count_fault(r->map, &r->map->contradicting);
         return HOTFN_OK;
     }
     r->last = NULL; /* the table may move */
@@ -183,7 +183,8 @@ static const hfn_map_section *section_of(reader *r, uint64_t address)
     return NULL;
 }
 
-/* ltmp0, ltmp1 ...: the assembler's own marks of where a section of an object begins. */
+/* ltmp0, ltmp1 ...: the assembler's own symbols at the beginning of an object's part of a
+ * section. */
 static bool is_temporary(hfn_text name)
 {
     uint64_t number;
@@ -203,7 +204,7 @@ static hotfn_status read_symbol(reader *r, hfn_text line)
          (!hfn_text_take_blanks(&line) || !hfn_text_take_0x(&line, &row.byte_count))) ||
         !hfn_text_take_blanks(&line) || !take_file_number(&line, &number) || number >= r->count ||
         line.at == line.end) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     if (is_temporary(line)) {
@@ -212,7 +213,7 @@ static hotfn_status read_symbol(reader *r, hfn_text line)
     row.name = line;
     section = section_of(r, row.address);
     if (!section) {
-        hfn_map_note(r->map, &r->map->stray);
+        hfn_map_count_fault(r->map, &r->map->stray);
         return HOTFN_OK;
     }
     r->map->module = r->files[number];
@@ -233,11 +234,11 @@ static hotfn_status read_line(reader *r, hfn_text line)
     case PART_SECTIONS: return read_section(r, line);
     case PART_SYMBOLS: return read_symbol(r, line);
     case PART_DEAD: return HOTFN_OK; /* not linked into the program */
-    default: hfn_map_note(r->map, &r->map->unknown); return HOTFN_OK;
+    default: hfn_map_count_fault(r->map, &r->map->unknown); return HOTFN_OK;
     }
 }
 
-/* A program has its first 4 GiB (32-bit: a page or four) unmapped; a library begins at 0. */
+/* The first 4 GiB of a program (32-bit: a page or four) are unmapped; a library begins at 0. */
 static void find_base(hfn_linker_map *map)
 {
     uint64_t lowest = UINT64_MAX;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checks that the map belongs to the image.  Its sections must lie where the image's do: by name in
- * ELF files and GNU ld's PE files, by number in Microsoft's; the entry point must be the same, and
- * so must the time stamp where both have one. Names inside of functions are detected later, by
- * unwind data.
+ * Checks that the map belongs to the image.  Its sections must have the same addresses: they are
+ * compared by name in ELF files and GNU ld's PE files, by number in Microsoft's.  The entry point
+ * must be the same, and so must the time stamp if both have one. Symbols in the middle of functions
+ * are detected later, with unwind data (src/functions).
  */
 #include "symbols/map.h"
 
@@ -15,12 +15,12 @@ static hotfn_status fail_mismatch(const hfn_linker_map *map, const char *what, u
                                   uint64_t in_image)
 {
     return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
-                            "the map of another build: %s is 0x%" PRIx64 " in it, 0x%" PRIx64
-                            " in %.200s; take the map that this very link wrote",
+                            "this is the map of another build: %s is 0x%" PRIx64
+                            " in it, 0x%" PRIx64 " in %.200s; use the map that the same link wrote",
                             what, in_map, in_image, hfn_image_path(map->image));
 }
 
-/* A view of the image's section of that name; false if it has none. */
+/* The section of the image with that name; false if there is none. */
 static bool find_named(const hotfn_image *image, hfn_text name, hotfn_section *out)
 {
     for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
@@ -31,7 +31,7 @@ static bool find_named(const hotfn_image *image, hfn_text name, hotfn_section *o
     return false;
 }
 
-/* A PE file may round sizes up to its file alignment, a map may not. */
+/* A PE file may have its sizes rounded up to the file alignment, but not a map. */
 static bool same_size(const hfn_linker_map *map, uint64_t a, uint64_t b)
 {
     uint64_t slack = map->image_format == HOTFN_FORMAT_PE ? 0xfff : 0;
@@ -46,7 +46,7 @@ static hotfn_status check_section(const hfn_linker_map *map, const hfn_map_secti
     int length = hfn_text_length(s->name) < 40 ? (int)hfn_text_length(s->name) : 40;
 
     if (s->address - map->base != in_image->rva) {
-        snprintf(what, sizeof what, "the place of %.*s", length, s->name.at);
+        snprintf(what, sizeof what, "the address of %.*s", length, s->name.at);
         return fail_mismatch(map, what, s->address - map->base, in_image->rva);
     }
     if (!same_size(map, s->byte_count, in_image->byte_count)) {
@@ -72,15 +72,14 @@ static hotfn_status check_by_name(const hfn_linker_map *map)
             }
         } else if (s->flags & HFN_MAP_CODE && s->byte_count &&
                    !hfn_image_is_code(map->image, s->address - map->base)) {
-            status = fail_mismatch(map, "a section of code that the image lacks, its place",
+            status = fail_mismatch(map, "the address of a section of code that the image lacks",
                                    s->address, 0);
         }
     }
     return status;
 }
 
-/* Segment n of a map is section n of the image. A map does not list segments that nothing named is
- * in. */
+/* Segment n of a map is section n of the image. A map does not list segments without symbols. */
 static hotfn_status check_by_number(const hfn_linker_map *map)
 {
     hotfn_status status = HOTFN_OK;
@@ -133,7 +132,7 @@ static hotfn_status check_sections_and_entry(const hfn_linker_map *map)
     hotfn_image_get_info(map->image, &info);
     if (map->is_macho || (map->image_format && map->image_format != info.format)) {
         return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
-                                "the map of another kind of file than %.200s", info.path);
+                                "this is the map of another kind of file than %.200s", info.path);
     }
     if (map->machine != HOTFN_MACHINE_OTHER && map->machine != info.machine) {
         return fail_mismatch(map, "the machine (HOTFN_MACHINE_*)", map->machine, info.machine);
@@ -155,7 +154,7 @@ hotfn_status hfn_map_check(const hfn_linker_map *map)
     forced.err = &kept;
     status = check_sections_and_entry(&forced);
     if (status != HOTFN_OK) {
-        hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: taken all the same: %s",
+        hfn_log_message(&map->symbols->table.env, HOTFN_LOG_WARNING, "%s: used by force: %s",
                         map->lines.path, kept.text);
     }
     return HOTFN_OK;

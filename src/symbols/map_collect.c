@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the readers of maps find, put into tables. Names are copied, because a map has no NUL behind
- * them; the name of an object file is kept once, as long as it comes again soon. */
+/* Stores what the readers of maps find. Names are copied, because those in a map are not followed
+ * by a NUL; the name of an object file is copied only once if the next use of it follows soon. */
 #include "symbols/map.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static hotfn_status no_memory(const hfn_linker_map *map)
                             "no memory for its symbols");
 }
 
-void hfn_map_note(hfn_linker_map *map, hfn_map_fault *fault)
+void hfn_map_count_fault(hfn_linker_map *map, hfn_map_fault *fault)
 {
     if (fault->count++ == 0) {
         fault->first_line = map->lines.number;
@@ -23,7 +23,7 @@ static bool is_plt(hfn_text name)
     return hfn_text_begins(name, ".plt") || hfn_text_begins(name, ".iplt");
 }
 
-/* Debug data and what only the linker and its friends read. */
+/* Sections that are not loaded: debug data, and data for linkers and similar tools. */
 static bool is_unloaded(hfn_text name)
 {
     static const char *const names[] = { ".comment",  ".symtab",         ".strtab",
@@ -68,7 +68,7 @@ hotfn_status hfn_map_add_section(hfn_linker_map *map, hfn_text name, uint64_t ad
         return no_memory(map);
     }
     if (byte_count > UINT64_MAX - address) {
-        hfn_map_note(map, &map->contradicting);
+        hfn_map_count_fault(map, &map->contradicting);
         byte_count = 0;
     }
     map->sections[map->section_count++] =
@@ -91,7 +91,7 @@ hotfn_status hfn_map_add_piece(hfn_linker_map *map, uint64_t address, uint64_t b
         return HOTFN_OK;
     }
     if (section && (hfn_text_is(section->name, ".init") || hfn_text_is(section->name, ".fini"))) {
-        return HOTFN_OK; /* one function, put together from pieces of several objects */
+        return HOTFN_OK; /* a single function, assembled from pieces of several objects */
     }
     if (map->pieces.count == UINT32_MAX - 1 ||
         !hfn_grow_array(&map->symbols->table.env, (void **)&map->pieces.items,
@@ -105,13 +105,13 @@ hotfn_status hfn_map_add_piece(hfn_linker_map *map, uint64_t address, uint64_t b
     return HOTFN_OK;
 }
 
-/* NULL if there is no memory, or if name holds a NUL, which no linker writes. */
+/* Copies the name.  NULL if there is no memory, or if it contains a NUL, which no linker writes. */
 static const char *copy_name(hfn_linker_map *map, hfn_text name, hotfn_status *status)
 {
     const char *copy;
 
     if (memchr(name.at, 0, hfn_text_length(name))) {
-        *status = hfn_map_fail(&map->lines, "holds a NUL byte: this is no text");
+        *status = hfn_map_fail(&map->lines, "contains a NUL byte: this is not a text file");
         return NULL;
     }
     copy = hfn_arena_copy(&map->symbols->table.names, name.at, hfn_text_length(name));
@@ -164,9 +164,9 @@ hotfn_status hfn_map_set_module(hfn_linker_map *map, hfn_text name)
     return HOTFN_OK;
 }
 
-/* Where a row like this one was put last. lld-link writes a symbol once for each object that has
- * it; seeing that here is cheaper than sorting the doubles out. */
-static uint32_t *recent_place(hfn_linker_map *map, const hfn_map_row *row)
+/* The cache entry for rows like this one. lld-link writes a symbol once for each object that has
+ * it; detecting that here is cheaper than removing the duplicates after sorting. */
+static uint32_t *recent_entry(hfn_linker_map *map, const hfn_map_row *row)
 {
     uint64_t key = row->address * 0x9e3779b97f4a7c15u + hfn_text_length(row->name);
 
@@ -190,7 +190,7 @@ static bool is_double(const hfn_linker_map *map, const hfn_map_row *row, uint32_
 hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
                              const hfn_map_section *section)
 {
-    uint32_t *recent = recent_place(map, row);
+    uint32_t *recent = recent_entry(map, row);
     hfn_symbol s = { .rva = row->address, .byte_count = row->byte_count, .flags = row->flags };
     hotfn_status status = HOTFN_OK;
 
@@ -199,7 +199,7 @@ hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
     }
     if (section && (row->address < section->address ||
                     row->address - section->address > section->byte_count)) {
-        hfn_map_note(map, &map->stray);
+        hfn_map_count_fault(map, &map->stray);
         return HOTFN_OK;
     }
     s.kind = row->kind ? row->kind : kind_in(section);
@@ -219,8 +219,8 @@ hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
     return HOTFN_OK;
 }
 
-/* "name = .", "PROVIDE (name = .)": the name, empty if there is none or if the value is a number,
- * which is no address. */
+/* The name in "name = ." or "PROVIDE (name = .)".  Empty if there is none, or if the value is a
+ * number rather than an address. */
 static hfn_text assigned_name(hfn_text text)
 {
     static const char *const wraps[] = { "PROVIDE_HIDDEN (", "PROVIDE (", "HIDDEN (" };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what a map says to symbols: addresses become RVAs, kinds follow the image where there is
- * one, and a size that the map lacks is the way to the next symbol, clipped by the piece that an
- * object gave, or by the section. Such sizes are marked: unwind data know better (src/functions).
+ * Converts the rows of a map to symbols.  Addresses become RVAs, and kinds follow the sections of
+ * the image if there is one.  A symbol without a size extends to the next symbol, but not beyond
+ * the piece of its object file, or its section. Such sizes are marked, because unwind data are more
+ * reliable (src/functions).
  */
 #include "symbols/map.h"
 
@@ -23,10 +24,11 @@ static void warn_fault(const hfn_linker_map *map, const hfn_map_fault *fault, co
 static void warn_faults(const hfn_linker_map *map)
 {
     warn_fault(map, &map->unknown, "are not understood and are omitted");
-    warn_fault(map, &map->stray, "name an address outside of their section and are omitted");
-    warn_fault(map, &map->contradicting, "contradict others of the same section and are omitted");
+    warn_fault(map, &map->stray, "have an address outside their section and are omitted");
+    warn_fault(map, &map->contradicting,
+               "contradict other lines about the same section and are omitted");
     warn_fault(map, &map->overlapping,
-               "give the same bytes to two objects; sizes there may be short");
+               "assign the same bytes to two objects; sizes of functions there may be too small");
 }
 
 static bool piece_before(const void *left, const void *right)
@@ -36,7 +38,7 @@ static bool piece_before(const void *left, const void *right)
     return a->address < b->address;
 }
 
-/* By address. False if there is no memory. */
+/* Sorts by address. False if there is no memory. */
 static bool sort_ranges(hfn_linker_map *map, hfn_map_pieces *ranges)
 {
     return hfn_sort_array(&map->symbols->table.env, (void **)&ranges->items, ranges->capacity,
@@ -47,14 +49,15 @@ static void find_overlaps(hfn_linker_map *map)
 {
     for (uint32_t i = 1; i < map->pieces.count; i++) {
         const hfn_map_piece *a = &map->pieces.items[i - 1], *b = &map->pieces.items[i];
-        bool same = a->address == b->address && a->end == b->end; /* a map given twice */
+        bool same = a->address == b->address &&
+                    a->end == b->end; /* the same piece twice: two maps in one file */
         if (b->address < a->end && !same && a->line && b->line && map->overlapping.count++ == 0) {
             map->overlapping.first_line = a->line > b->line ? a->line : b->line;
         }
     }
 }
 
-/* If the map names no base, use the lowest page that a section begins in. */
+/* If the map has no base, uses the lowest page that a section begins in. */
 static void find_image_base(hfn_linker_map *map)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -103,7 +106,7 @@ static void make_rvas(hfn_linker_map *map)
     for (uint32_t i = 0; i < table->count; i++) {
         hfn_symbol s = table->items[i];
         if (s.rva < map->base) {
-            continue; /* an absolute number that a script assigned */
+            continue; /* an absolute value that a script assigned */
         }
         s.rva -= map->base;
         if (map->image) {
@@ -115,7 +118,8 @@ static void make_rvas(hfn_linker_map *map)
     table->count = kept;
 }
 
-/* Sections become ranges like pieces, by address; what takes no room among them goes. */
+/* Converts the sections to ranges, sorted by address like pieces; sections that are empty, unloaded
+ * or thread-local are skipped. */
 static bool sort_sections(hfn_linker_map *map, hfn_map_pieces *out)
 {
     memset(out, 0, sizeof *out);
@@ -134,7 +138,8 @@ static bool sort_sections(hfn_linker_map *map, hfn_map_pieces *out)
     return sort_ranges(map, out);
 }
 
-/* The end of the range that holds address, 0 if none does. Addresses go up from call to call. */
+/* The end of the range that contains address, 0 if there is none. Addresses must not decrease from
+ * call to call. */
 static uint64_t end_around(const hfn_map_pieces *ranges, uint32_t *at, uint64_t address)
 {
     while (*at < ranges->count && ranges->items[*at].end <= address) {
@@ -144,7 +149,7 @@ static uint64_t end_around(const hfn_map_pieces *ranges, uint32_t *at, uint64_t 
                                                                         : 0;
 }
 
-static void give_sizes(hfn_linker_map *map, const hfn_map_pieces *sections)
+static void compute_sizes(hfn_linker_map *map, const hfn_map_pieces *sections)
 {
     hfn_symbol_table *table = &map->symbols->table;
     uint32_t piece = 0, section = 0;
@@ -186,7 +191,7 @@ hotfn_status hfn_map_finish(hfn_linker_map *map)
                (!map->source_lines || hfn_map_lines_finish(map->source_lines, map->base));
     }
     if (good) {
-        give_sizes(map, &sections);
+        compute_sizes(map, &sections);
     }
     hfn_free_memory(&map->symbols->table.env, sections.items,
                     sections.capacity * sizeof *sections.items);

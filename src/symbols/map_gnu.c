@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of GNU ld and gold, behind the line 'Linker script and memory map' or 'Memory map'. The
- * margin says what a line is: none, an output section; one blank, an input section, `name address
- * size object`; sixteen, what belongs to the line above: its numbers if its name was too long, a
- * symbol, or an assignment of the linker script. Only global symbols are there and none has a size.
- * Source: binutils' manual, ld -Map; the rest by their output.
+ * Maps of GNU ld and gold, which begin behind the line 'Linker script and memory map' or 'Memory
+ * map'. The margin determines the kind of a line:
+ * - no blank: an output section;
+ * - one blank: an input section, `name address size object`;
+ * - sixteen blanks: a continuation of the line above (its numbers, if its name was too long), a
+ *   symbol, or an assignment of the linker script.
+ * The maps list only global symbols and have no sizes. Source: binutils' manual, ld -Map; the rest
+ * was derived from the output of both linkers.
  */
 #include "symbols/map.h"
 
 #include <string.h>
 
-static const char margin[] = "                "; /* 16: of what belongs to the line above */
+static const char margin[] = "                "; /* 16 blanks */
 
 enum { PENDING_NONE, PENDING_OUT, PENDING_IN };
 
 typedef struct reader {
     hfn_linker_map *map;
-    bool in_map; /* behind the heading */
-    int pending; /* a name whose numbers stand in the next line */
+    bool in_map; /* the heading has been read */
+    int pending; /* a name was read whose numbers are in the next line */
     hfn_text name;
 } reader;
 
-/* ld writes its headings in the user's language, but never LOAD. */
+/* ld translates its headings to the user's language, but not LOAD. */
 static bool begins_map(hfn_text line)
 {
     return hfn_text_is(line, "Linker script and memory map") || hfn_text_is(line, "Memory map") ||
            hfn_text_begins(line, "LOAD ");
 }
 
-/* ` 0xADDRESS 0xSIZE`; *text is behind them. */
+/* Reads ` 0xADDRESS 0xSIZE` and advances *text. */
 static bool take_numbers(hfn_text *text, uint64_t *address, uint64_t *byte_count)
 {
     hfn_text rest = *text;
@@ -48,7 +51,7 @@ static hotfn_status add_out(reader *r, hfn_text name, hfn_text text)
 
     r->map->module = 0;
     if (!take_numbers(&text, &address, &byte_count)) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     return hfn_map_add_section(r->map, name, address, byte_count, hfn_map_flags_of(name));
@@ -61,7 +64,7 @@ static hotfn_status add_in(reader *r, hfn_text text)
     hotfn_status status;
 
     if (!take_numbers(&text, &address, &byte_count)) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     hfn_text_take_blanks(&text);
@@ -72,7 +75,8 @@ static hotfn_status add_in(reader *r, hfn_text text)
     return hfn_map_add_piece(r->map, address, byte_count, section);
 }
 
-/* Lines of an input statement without a section: patterns, what fills gaps, gold's own parts. */
+/* Lines of an input statement that are not sections: patterns, fillers of gaps, gold's own
+ * parts. */
 static bool is_pattern(hfn_text text)
 {
     hfn_text first = hfn_text_take_word(&text);
@@ -144,7 +148,7 @@ static hotfn_status read_out(reader *r, hfn_text line)
     r->pending = PENDING_NONE;
     if (hfn_text_begins(line, "OUTPUT(")) {
         read_output(r->map, line);
-        r->in_map = false; /* what follows is cross references */
+        r->in_map = false; /* cross references follow */
         return HOTFN_OK;
     }
     if (hfn_text_is(line, "Cross Reference Table")) {
@@ -163,8 +167,8 @@ static hotfn_status read_out(reader *r, hfn_text line)
     return add_out(r, name, line);
 }
 
-/* The image base, where a line of the script gives it away. */
-static void look_for_base(hfn_linker_map *map, uint64_t address, hfn_text text)
+/* Sets the image base if this line of the script shows it. */
+static void find_base_in_script(hfn_linker_map *map, uint64_t address, hfn_text text)
 {
     if (hfn_text_begins(text, "__image_base__ = ")) {
         map->base = address;
@@ -196,18 +200,18 @@ static hotfn_status read_name(reader *r, uint64_t address, hfn_text text)
         }
     }
     if (script) {
-        look_for_base(r->map, address, text);
+        find_base_in_script(r->map, address, text);
         return hfn_map_add_assignment(r->map, address, text);
     }
     if (!section) {
-        hfn_map_note(r->map, &r->map->stray);
+        hfn_map_count_fault(r->map, &r->map->stray);
         return HOTFN_OK;
     }
     return hfn_map_add_row(r->map, &row, section);
 }
 
-/* What stands behind the margin: numbers of the line above, a symbol, an assignment. */
-static hotfn_status read_behind(reader *r, hfn_text text)
+/* Reads a line with the margin: numbers of the line above, a symbol, or an assignment. */
+static hotfn_status read_after_margin(reader *r, hfn_text text)
 {
     int pending = r->pending;
     hfn_text numbers = text;
@@ -215,14 +219,14 @@ static hotfn_status read_behind(reader *r, hfn_text text)
 
     r->pending = PENDING_NONE;
     if (*text.at == '[' || *text.at == ' ' || *text.at == '*') {
-        return HOTFN_OK; /* not provided; a size before relaxing; undefined */
+        return HOTFN_OK; /* not provided, undefined, or a size before relaxing */
     }
     if (!hfn_text_take_0x(&text, &address)) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     if (hfn_text_take_blanks(&text) >= sizeof margin - 1 && text.at < text.end) {
-        return read_name(r, address, text); /* more blanks where addresses have 8 digits */
+        return read_name(r, address, text); /* addresses of 8 digits are followed by more blanks */
     }
     if (pending == PENDING_OUT) {
         return add_out(r, r->name, numbers);
@@ -230,7 +234,7 @@ static hotfn_status read_behind(reader *r, hfn_text text)
     if (pending == PENDING_IN) {
         return add_in(r, numbers);
     }
-    /* Data that a script places: `0xADDRESS 0x4 LONG 0x0`; gold's own parts with long names. */
+    /* Data from a script: `0xADDRESS 0x4 LONG 0x0`; gold's own parts with long names. */
     return HOTFN_OK;
 }
 
@@ -248,17 +252,17 @@ static hotfn_status read_line(reader *r, hfn_text line)
         return read_out(r, line);
     }
     if (hfn_text_take(&line, margin)) {
-        return read_behind(r, line);
+        return read_after_margin(r, line);
     }
     line.at++;
     if (*line.at != ' ') {
         return read_in(r, line);
     }
-    hfn_map_note(r->map, &r->map->unknown);
+    hfn_map_count_fault(r->map, &r->map->unknown);
     return HOTFN_OK;
 }
 
-/* Without a script's word for it: the page of the first thing that is loaded. */
+/* If the script does not show the base, uses the page of the first loaded section. */
 static void find_base(hfn_linker_map *map)
 {
     uint64_t lowest = UINT64_MAX;

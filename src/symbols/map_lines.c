@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A map gives the beginning of each line but not its end.  A line ends where the next one begins,
- * or at the end of its symbol, since the code behind may have been compiled without lines.
+ * or at the end of its symbol, because the following code may have been compiled without lines.
  */
 #include "symbols/map_lines.h"
 
@@ -79,14 +79,14 @@ bool hfn_map_lines_finish(hfn_map_line_table *table, uint64_t base)
                           sizeof *table->items, comes_before);
 }
 
-/* How many begin before rva. */
+/* The number of lines that begin before rva. */
 static uint32_t count_before(const hfn_map_line_table *table, uint64_t rva)
 {
     return (uint32_t)hfn_count_below(table->items, table->count, sizeof *table->items,
                                      offsetof(hfn_map_line, address), rva);
 }
 
-/* [*begin, *end): around rva, the symbol that begins last; false if none does. */
+/* Stores the range of the last symbol that begins at or before rva; false if there is none. */
 static bool find_symbol(const hfn_symbol_table *symbols, uint64_t rva, uint64_t *begin,
                         uint64_t *end)
 {

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of LLVM's lld for ELF (columns VMA LMA Size Align), of lld-link /lldmap and lld's -Map for
- * PE (Address Size Align, distances from the image base), and of mold (VMA Size Align, sizes
- * decimal). Behind the columns the depth of a line says what it is: 0 blanks an output section, 8
- * an input section `file:(section)`, 16 a symbol. Only lld for ELF knows the sizes of symbols.
- * Sources: the documents of lld and mold on -Map; the rest by their output.
+ * Maps of three linkers:
+ * - LLVM's lld for ELF (columns VMA LMA Size Align);
+ * - lld-link /lldmap and lld's -Map for PE (Address Size Align; addresses relative to the image
+ *   base);
+ * - mold (VMA Size Align; sizes are decimal).
+ * Behind the columns the indentation determines the kind of a line: 0 blanks an output section, 8
+ * an input section `file:(section)`, 16 a symbol. Only lld for ELF writes the sizes of symbols.
+ * Sources: the documentation of -Map in lld and mold; the rest was derived from their output.
  */
 #include "symbols/map.h"
 
@@ -47,12 +50,12 @@ static bool take_columns(hfn_text line, int kind, columns *c)
     return line.at < line.end;
 }
 
-/* `a.o:(.text)`: the file, empty for what the linker made itself. */
+/* The file in `a.o:(.text)`; empty for a part that the linker made itself. */
 static hfn_text file_of(hfn_text text)
 {
     const char *found = NULL, *next = hfn_text_find(text, ":(");
 
-    while (next) { /* the last one: a path may hold anything */
+    while (next) { /* the last match: a path may contain any text */
         found = next;
         next = hfn_text_find((hfn_text){ next + 2, text.end }, ":(");
     }
@@ -82,7 +85,7 @@ static hotfn_status read_out(hfn_linker_map *map, int kind, const columns *c)
     }
     if (kind == COLUMNS_MOLD && (hfn_text_begins(c->text, ".relro_padding") ||
                                  (c->text.at < c->text.end && *c->text.at != '.'))) {
-        return HOTFN_OK; /* the headers, and room that is no section */
+        return HOTFN_OK; /* the headers, or padding that is not a section */
     }
     return hfn_map_add_section(map, c->text, c->address, c->byte_count, flags);
 }
@@ -111,13 +114,13 @@ static hotfn_status read_symbol(hfn_linker_map *map, int kind, const columns *c)
         row.byte_count = c->byte_count;
     }
     if (!section) {
-        hfn_map_note(map, &map->stray);
+        hfn_map_count_fault(map, &map->stray);
         return HOTFN_OK;
     }
     return hfn_map_add_row(map, &row, section);
 }
 
-/* The first line names the columns; -1 if it is another. */
+/* The kind of map by the column names in the first line; -1 if it is not known. */
 static int columns_of(hfn_text line)
 {
     hfn_text_take_blanks(&line);
@@ -154,7 +157,7 @@ static hotfn_status read_line(hfn_linker_map *map, int kind, hfn_text line)
         }
     }
     if (columns_of(line) != kind) {
-        hfn_map_note(map, &map->unknown);
+        hfn_map_count_fault(map, &map->unknown);
     }
     return HOTFN_OK;
 }

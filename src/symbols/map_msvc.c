@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of Microsoft's linker and of lld-link /map. Two tables: groups with their class (CODE or
- * DATA), and publics as `seg:offset name address flags object`, then static symbols in the same
- * form. Flags: 'f' a function, 'i' inline (a folded COMDAT). Names wider than their column leave
- * one blank, so the address is found as the first word of 8 or 16 hexadecimal digits behind the
- * name. Old linkers (/MAPINFO:LINES) add tables of lines, `line seg:offset` up to four a row.
- * Source: Microsoft Learn, '/MAP (Generate Mapfile)'; lld-link writes no 'f'.
+ * Maps of Microsoft's linker and of lld-link /map. They have two tables: groups with their class
+ * (CODE or DATA), and public symbols as `seg:offset name address flags object`, followed by static
+ * symbols in the same form. The flag 'f' is a function, 'i' an inline function (a folded COMDAT).
+ * Behind a name that is wider than its column there is only one blank, so the address is the first
+ * word of 8 or 16 hexadecimal digits behind the name. Old linkers (/MAPINFO:LINES) add tables of
+ * lines, up to four `line seg:offset` a row. Source: Microsoft Learn, '/MAP (Generate Mapfile)'.
+ * lld-link does not write 'f'.
  */
 #include "symbols/map.h"
 
@@ -21,7 +22,7 @@ typedef struct group {
 enum { PART_GROUPS, PART_ROWS, PART_LINES, PART_OTHER };
 
 typedef struct reader {
-    hfn_linker_map *map; /* its sections are the segments, by number from 1 */
+    hfn_linker_map *map; /* segment n is its section n - 1 */
     group *groups;
     size_t capacity, count; /* groups by segment and offset */
     uint64_t entry_segment, entry_offset;
@@ -29,7 +30,7 @@ typedef struct reader {
     bool statics, has_entry, has_function_flags;
 } reader;
 
-/* `0001:00000000 ` at the front of *text. */
+/* Reads `0001:00000000 ` at the front of *text. */
 static bool take_place(hfn_text *text, uint64_t *number, uint64_t *offset)
 {
     hfn_text rest = *text;
@@ -62,7 +63,7 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
 
     if (!hfn_text_take_hex(&text, &g.byte_count) || !hfn_text_take(&text, "H") ||
         g.byte_count > UINT32_MAX) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     if (number == 0) {
@@ -71,7 +72,7 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
     if (r->count &&
         (r->groups[r->count - 1].segment > number ||
          (r->groups[r->count - 1].segment == number && r->groups[r->count - 1].offset > offset))) {
-        hfn_map_note(r->map, &r->map->contradicting);
+        hfn_map_count_fault(r->map, &r->map->contradicting);
         return HOTFN_OK;
     }
     hfn_text_take_blanks(&text);
@@ -94,7 +95,8 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
     return HOTFN_OK;
 }
 
-/* Is what lies there code by its group?  The last group that begins at or before it. */
+/* True if the group that contains the offset is code: the last group that begins at or
+ * before it. */
 static bool in_code(const reader *r, uint64_t number, uint64_t offset)
 {
     size_t low = 0, high = r->count;
@@ -111,7 +113,7 @@ static bool in_code(const reader *r, uint64_t number, uint64_t offset)
     return low > 0 && r->groups[low - 1].segment == number && r->groups[low - 1].code;
 }
 
-/* The name is what stands before the address: *text is behind it afterwards. */
+/* Reads the name, which ends before the address, and the address. */
 static bool take_name(hfn_text *text, hfn_text *name, uint64_t *address)
 {
     hfn_text rest = *text;
@@ -127,7 +129,7 @@ static bool take_name(hfn_text *text, hfn_text *name, uint64_t *address)
             *text = rest;
             return true;
         }
-        name->end = rest.at; /* a name with a blank in it */
+        name->end = rest.at; /* the name has a blank in it */
     }
     return false;
 }
@@ -173,27 +175,27 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
     bool function;
 
     if (!take_name(&text, &row.name, &row.address)) {
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     function = take_flag(&text, "f ");
     take_flag(&text, "i ");
     hfn_text_take_blanks(&text);
     if (number == 0 || hfn_text_is(text, "<absolute>")) {
-        return HOTFN_OK; /* a number, no address */
+        return HOTFN_OK; /* an absolute value */
     }
     status = add_segments(r, number, row.name);
     if (status != HOTFN_OK) {
         return status;
     }
     if (!place_segment(r, number, offset, row.address)) {
-        hfn_map_note(r->map, &r->map->contradicting);
+        hfn_map_count_fault(r->map, &r->map->contradicting);
         return HOTFN_OK;
     }
     r->has_function_flags |= function;
     row.kind = kind_of(r, number, offset, function, text);
     if (hfn_text_is(text, "<linker-defined>") && !function) {
-        row.kind = HOTFN_SYMBOL_DATA; /* a mark, not code */
+        row.kind = HOTFN_SYMBOL_DATA; /* a symbol of the linker, not code */
         row.flags |= HFN_SYMBOL_MARK;
         text.at = text.end;
     }
@@ -202,7 +204,7 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
                               : status;
 }
 
-/* ` 12 0001:00000000    13 0001:0000000c`: lines of the file that was named above. */
+/* Reads ` 12 0001:00000000    13 0001:0000000c`: lines of the file that was named last. */
 static hotfn_status read_lines(reader *r, hfn_text text)
 {
     uint64_t line, number, offset;
@@ -211,13 +213,13 @@ static hotfn_status read_lines(reader *r, hfn_text text)
     while (status == HOTFN_OK && text.at < text.end) {
         if (!hfn_text_take_decimal(&text, &line) || !hfn_text_take_blanks(&text) ||
             !take_place(&text, &number, &offset) || line == 0 || line > UINT32_MAX) {
-            hfn_map_note(r->map, &r->map->unknown);
+            hfn_map_count_fault(r->map, &r->map->unknown);
             return HOTFN_OK;
         }
         if (number == 0 || number > r->map->section_count ||
             r->map->sections[number - 1].flags & HFN_MAP_UNLOADED) {
-            hfn_map_note(r->map,
-                         &r->map->stray); /* no public symbol gave the address of that segment */
+            /* No public symbol gave the address of that segment. */
+            hfn_map_count_fault(r->map, &r->map->stray);
             return HOTFN_OK;
         }
         status =
@@ -226,7 +228,7 @@ static hotfn_status read_lines(reader *r, hfn_text text)
     return status;
 }
 
-/* `a.obj(C:\game\a.c) segment .text`: the source's name. */
+/* Reads `a.obj(C:\game\a.c) segment .text`, which names the source file of the following lines. */
 static hotfn_status begin_lines(reader *r, hfn_text text)
 {
     const char *begin = hfn_text_find(text, ".obj("), *end = NULL;
@@ -238,14 +240,14 @@ static hotfn_status begin_lines(reader *r, hfn_text text)
     }
     if (!begin || !end || begin + 1 >= end) {
         r->part = PART_OTHER;
-        hfn_map_note(r->map, &r->map->unknown);
+        hfn_map_count_fault(r->map, &r->map->unknown);
         return HOTFN_OK;
     }
     r->part = PART_LINES;
     return hfn_map_set_file(r->map, (hfn_text){ begin + 1, end });
 }
 
-/* Lines that begin a part; false if this is none. */
+/* Reads a line that begins a part of the map; false if it does not. */
 static bool read_heading(reader *r, hfn_text text, hotfn_status *status)
 {
     hfn_linker_map *map = r->map;
@@ -257,7 +259,7 @@ static bool read_heading(reader *r, hfn_text text, hotfn_status *status)
     } else if (hfn_text_take(&text, "Preferred load address is ") &&
                hfn_text_take_hex(&text, &map->base)) {
         map->has_base = true;
-        r->count = 0; /* a new map, should there be two in one file */
+        r->count = 0; /* a second map in the same file */
         r->part = PART_GROUPS;
         r->statics = false;
     } else if (hfn_text_take(&text, "entry point at")) {
@@ -272,7 +274,7 @@ static bool read_heading(reader *r, hfn_text text, hotfn_status *status)
     } else if (hfn_text_take(&text, "Line numbers for ")) {
         *status = begin_lines(r, text);
     } else if (hfn_text_is(text, "Exports") || hfn_text_begins(text, "FIXUPS: ")) {
-        r->part = PART_OTHER; /* names no symbol's place */
+        r->part = PART_OTHER; /* its rows have no addresses of symbols */
     } else {
         return false;
     }
@@ -284,7 +286,7 @@ static hotfn_status read_line(reader *r, hfn_text line)
     hotfn_status status = HOTFN_OK;
     uint64_t number, offset;
 
-    /* At the margin stand the title of some versions and the headings of lines. */
+    /* Only the title in some versions and the headings of line tables begin at the margin. */
     if ((hfn_text_take_blanks(&line) == 0 && !hfn_text_begins(line, "Line numbers for ")) ||
         line.at == line.end) {
         return HOTFN_OK;
@@ -299,11 +301,11 @@ static hotfn_status read_line(reader *r, hfn_text line)
     if (r->part == PART_LINES) {
         return read_lines(r, line);
     }
-    hfn_map_note(r->map, &r->map->unknown);
+    hfn_map_count_fault(r->map, &r->map->unknown);
     return HOTFN_OK;
 }
 
-/* A map without a single 'f' was written by lld: all of its symbols in code are functions. */
+/* lld writes no 'f' flags: in a map without any, all symbols in code are functions. */
 static void resolve_kinds(const reader *r)
 {
     hfn_symbol_table *table = &r->map->symbols->table;

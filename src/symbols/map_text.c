@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines and words.  The length of a line is bounded: no linker writes a longer line, and a gigabyte
- * without a line end is refused at once instead of after reading it. */
+ * without a line end is refused before all of it is read. */
 #include "symbols/map_text.h"
 
 #include "base/status.h"
@@ -29,7 +29,7 @@ hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const cha
                             text[0] == 0 || text[1] == 0)) {
         return hfn_report_error(
             err, HOTFN_E_FORMAT, path, 0,
-            "UTF-16 text, or no text at all: give the map as the linker wrote it "
+            "this is UTF-16 text, or not text at all: give the map as the linker wrote it "
             "(iconv -f UTF-16 -t UTF-8)");
     }
     *lines = (hfn_map_lines){ .begin = text, .at = text, .line = text, .path = path, .err = err };
@@ -63,8 +63,8 @@ bool hfn_map_next_line(hfn_map_lines *l, hfn_text *out)
         l->status = hfn_map_fail(l, "is longer than 1 MiB: no linker writes that");
         return false;
     }
-    if (!end && !l->cut_is_fine && !is_blank(l->at, l->end)) {
-        l->status = hfn_map_fail(l, "has no end: the map was cut, or is still being written");
+    if (!end && !l->allow_truncated && !is_blank(l->at, l->end)) {
+        l->status = hfn_map_fail(l, "has no end: the map was truncated, or is still being written");
         return false;
     }
     l->at = end ? end + 1 : l->end;

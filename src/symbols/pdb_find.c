@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the PDB of an image lies, in this order: beside the image, by the name that the linker
- * wrote into it and by the image's own name; then in each folder that the caller gave, plainly and
- * in the layout of a symbol store, NAME/GUIDAGE/NAME (Microsoft, 'SymStore': two-tier stores are
- * not
- * followed).  A name is tried unchanged and in lower case: Windows ignores case.
+ * Searches for the PDB of an image: first beside the image, by the file name that the linker wrote
+ * into the image and by the image's own name; then in each folder that the caller gave, as a plain
+ * file and as NAME/GUIDAGE/NAME, the layout of a symbol store (Microsoft, 'SymStore'; two-tier
+ * stores are not supported).  Each name is tried unchanged and in lower case, because Windows
+ * ignores case.
  */
 #include "symbols/pdb_find.h"
 
@@ -23,13 +23,13 @@ typedef struct search {
     const hotfn_image *image;
     const hotfn_symbols_options *options;
     const hotfn_env *env;
-    char names[4][NAME_BYTES]; /* of the linker and of the image, as they are and small; "" none */
+    char names[4][NAME_BYTES]; /* from linker and image, as they are and in lower case */
     char store[STORE_BYTES];   /* GUIDAGE */
     hotfn_symbols *found;
     hotfn_status status;
 } search;
 
-/* What stands behind the last '/' or '\'. */
+/* The part behind the last '/' or '\'. */
 static const char *base_name(const char *path)
 {
     const char *name = path;
@@ -42,7 +42,8 @@ static const char *base_name(const char *path)
     return name;
 }
 
-/* With a variant in small letters; a name that would lead elsewhere is none. */
+/* Stores the name and its lower-case form.  A name that begins with '.' or is too long is
+ * ignored. */
 static void set_name(char (*names)[NAME_BYTES], const char *name, size_t length, const char *suffix)
 {
     if (length == 0 || name[0] == '.' || length + strlen(suffix) >= NAME_BYTES) {
@@ -76,21 +77,21 @@ static void set_store(search *s, const hfn_pe_pdb *pdb)
     snprintf(at, 12, "%" PRIX32, pdb->age);
 }
 
-/* True if the search is over. */
+/* Returns true when the search must end: the PDB was loaded, or memory ran out. */
 static bool try_file(search *s, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hfn_os_file_info there;
 
     if (hfn_os_get_path_info(path, &there) != 0 || there.kind != HFN_OS_REGULAR_FILE) {
-        return false; /* a store has folders of that name */
+        return false; /* a symbol store has a folder of that name */
     }
     s->status = hotfn_symbols_load_pdb(&s->found, path, s->image, s->options, s->env, &err);
     if (s->status == HOTFN_OK) {
         hfn_log_message(s->env, HOTFN_LOG_INFO, "%s: symbols from %s", hfn_image_path(s->image),
                         path);
     } else if (s->status != HOTFN_E_NO_MEMORY) {
-        hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: passed over: %s", path, err.text);
+        hfn_log_message(s->env, HOTFN_LOG_WARNING, "%s: skipped: %s", path, err.text);
     }
     return s->status == HOTFN_OK || s->status == HOTFN_E_NO_MEMORY;
 }

@@ -8,8 +8,8 @@
 #include <hotfn/lowlevel/symbols.h>
 
 /*
- * Tries the places where the PDB may be and loads the first that is of this build into *out, which
- * is left alone if there is none.  One of another build, or broken, is passed over with a warning.
+ * Loads the first PDB of this very build among the places where it may be.  *out stays unchanged if
+ * there is none.  A PDB of another build or a broken one is skipped with a warning.
  * HOTFN_OK or HOTFN_E_NO_MEMORY.
  */
 hotfn_status hfn_pdb_find(hotfn_symbols **out, const hotfn_image *image,

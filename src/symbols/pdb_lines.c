@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * C13 line tables (LLVM docs, PDB: "The Module Information Stream", C13 Line Information;
- * microsoft-pdb, include/cvinfo.h, CV_DebugSLinesHeader_t).  The first question makes an index of
- * which code has lines where in the file, a few bytes a function; a function's own lines are
- * decoded when it is asked for, and kept until another one is.
+ * microsoft-pdb, include/cvinfo.h, CV_DebugSLinesHeader_t).  The first query builds an index of the
+ * code ranges that have a line table and of the place of each table; it takes a few bytes a
+ * function.  The line table of a function is decoded when an address in it is queried, and kept
+ * until a query needs another table.
  */
 #include "symbols/pdb_lines.h"
 
@@ -24,7 +25,8 @@ enum {
 };
 #define LINE_MASK 0xffffffu
 #define NAMES_SIGNATURE 0xeffeeffeu
-/* Lines that debuggers step over or into: no line of a file (microsoft-pdb, cvinfo.h). */
+/* Line numbers with a special meaning to debuggers: "never step into" and "always step into". They
+ * are not lines of a file (microsoft-pdb, cvinfo.h). */
 #define LINE_NEVER_STEP 0xfeefeeu
 #define LINE_ALWAYS_STEP 0xf00f00u
 
@@ -39,8 +41,8 @@ hfn_pdb_lines *hfn_pdb_lines_new(const hotfn_env *env)
     return lines;
 }
 
-/* Returns to the state before the first query. */
-static void forget_lines(hfn_pdb_lines *lines)
+/* Frees the index and the decoded lines, as before the first query. */
+static void discard_lines(hfn_pdb_lines *lines)
 {
     const hotfn_env *env = &lines->env;
 
@@ -68,18 +70,18 @@ void hfn_pdb_lines_destroy(void *state)
         return;
     }
     env = lines->env;
-    forget_lines(lines);
+    discard_lines(lines);
     hfn_pdb_close(&lines->pdb);
     hfn_free_memory(&env, lines, sizeof *lines);
 }
 
-static void warn_skipped_lines(const hfn_pdb_lines *lines, const hotfn_error *why)
+static void warn_skipped_lines(const hfn_pdb_lines *lines, const hotfn_error *err)
 {
-    hfn_log_message(&lines->env, HOTFN_LOG_WARNING, "%s: offset %llu: lines passed over: %s",
-                    why->file, (unsigned long long)why->offset, why->text);
+    hfn_log_message(&lines->env, HOTFN_LOG_WARNING, "%s: offset %llu: its lines are skipped: %s",
+                    err->file, (unsigned long long)err->offset, err->text);
 }
 
-/* One DEBUG_S_LINES subsection: which code it is about. */
+/* Adds the code range of one DEBUG_S_LINES subsection to the index. */
 static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, uint32_t module,
                                 uint32_t at, uint32_t size, hotfn_error *err)
 {
@@ -88,7 +90,7 @@ static hotfn_status index_lines(hfn_pdb_lines *lines, hfn_msf_stream *stream, ui
     hotfn_status status;
 
     if (size < LINES_HEADER_BYTES) {
-        return hfn_pdb_lies(stream, at, err, "a line table is too short");
+        return hfn_pdb_fail(stream, at, err, "a line table is too short");
     }
     status = hfn_pdb_view(stream, at, LINES_HEADER_BYTES, &header, err, "line table");
     if (status != HOTFN_OK) {
@@ -124,7 +126,7 @@ static hotfn_status index_subsections(hfn_pdb_lines *lines, hfn_msf_stream *stre
         size = hfn_pdb_u32(head, 4);
         at += 8;
         if (size > end - at) {
-            return hfn_pdb_lies(stream, at - 4, err, "line information claims too many bytes");
+            return hfn_pdb_fail(stream, at - 4, err, "line information claims too many bytes");
         }
         if (kind == DEBUG_S_FILECHKSMS) {
             lines->files[module] = (hfn_pdb_files){ at, size };
@@ -153,7 +155,7 @@ static hotfn_status index_module(hfn_pdb_lines *lines, uint32_t index, hotfn_err
     }
     if (at > stream.size || module->c13_bytes > stream.size - at) {
         status =
-            hfn_pdb_lies(&stream, at, err, "a module claims more line information than it has");
+            hfn_pdb_fail(&stream, at, err, "a module claims more line information than it has");
     } else {
         status = index_subsections(lines, &stream, index, (uint32_t)at,
                                    (uint32_t)at + module->c13_bytes, err);
@@ -169,7 +171,8 @@ static bool comes_before(const void *left, const void *right)
     return a->source < b->source;
 }
 
-/* "/names": a signature, a version, how many bytes, texts (LLVM docs, PDB: the string table). */
+/* "/names": a signature, a version, the size of the texts in bytes, the texts (LLVM docs, PDB: the
+ * string table). */
 static hotfn_status open_names(hfn_pdb_lines *lines, hotfn_error *err)
 {
     hfn_msf_stream *stream = &lines->names_stream;
@@ -188,7 +191,7 @@ static hotfn_status open_names(hfn_pdb_lines *lines, hotfn_error *err)
     }
     if (hfn_pdb_u32(whole, 0) != NAMES_SIGNATURE ||
         hfn_pdb_u32(whole, 8) > whole.size - NAMES_HEADER_BYTES) {
-        return hfn_pdb_lies(stream, 0, err, "the table of file names is damaged");
+        return hfn_pdb_fail(stream, 0, err, "the table of file names is damaged");
     }
     lines->names =
         hfn_span_string_table(hfn_span_sub(whole, NAMES_HEADER_BYTES, hfn_pdb_u32(whole, 8)));
@@ -216,14 +219,14 @@ static hotfn_status make_index(hfn_pdb_lines *lines)
     if (status == HOTFN_E_NO_MEMORY ||
         !hfn_sort_array(&lines->env, (void **)&lines->contributions, lines->contribution_capacity,
                         lines->contribution_count, sizeof *lines->contributions, comes_before)) {
-        forget_lines(lines);
+        discard_lines(lines);
         return HOTFN_E_NO_MEMORY;
     }
     lines->is_indexed = true;
     return HOTFN_OK;
 }
 
-/* How many contributions begin before source. */
+/* The number of contributions that begin before source. */
 static uint32_t count_before(const hfn_pdb_lines *lines, uint64_t source)
 {
     return (uint32_t)hfn_count_below(lines->contributions, lines->contribution_count,
@@ -231,8 +234,8 @@ static uint32_t count_before(const hfn_pdb_lines *lines, uint64_t source)
                                      offsetof(hfn_pdb_contribution, source), source);
 }
 
-/* The last that begins at source or before it, if it reaches so far; of folded functions, which lie
- * upon each other, the first.  UINT32_MAX if none. */
+/* The index of the contribution that contains source, UINT32_MAX if there is none.  Folded
+ * functions have several contributions at one address: then the first one. */
 static uint32_t find_contribution(const hfn_pdb_lines *lines, uint64_t source)
 {
     uint32_t count = count_before(lines, source + 1);
@@ -255,8 +258,8 @@ static bool line_before(const void *left, const void *right)
     return a->offset < b->offset;
 }
 
-/* Blocks, one a file: the file's place in the list, how many lines, how many bytes; lines;
- * columns. */
+/* Each block holds the lines of one file: the offset of the file in the module's list of files, the
+ * count of lines, the size of the block in bytes, then all lines, then all columns. */
 static hotfn_status decode_blocks(hfn_pdb_lines *lines, hfn_span table)
 {
     uint64_t entry_bytes = LINE_BYTES + (hfn_pdb_u16(table, 6) & HAS_COLUMNS ? COLUMN_BYTES : 0);
@@ -306,9 +309,9 @@ static hotfn_status decode_contribution(hfn_pdb_lines *lines, uint32_t index)
         status = decode_blocks(lines, table);
         if (status == HOTFN_E_FORMAT) {
             lines->line_count = 0;
-            hfn_pdb_lies(&stream, c->at, &err, "a line table's block is damaged");
+            hfn_pdb_fail(&stream, c->at, &err, "a line table's block is damaged");
             warn_skipped_lines(lines, &err);
-            status = HOTFN_OK; /* remembered: it has no lines */
+            status = HOTFN_OK; /* kept as decoded, with no lines */
         }
     }
     if (status == HOTFN_OK &&
@@ -323,8 +326,8 @@ static hotfn_status decode_contribution(hfn_pdb_lines *lines, uint32_t index)
     return status;
 }
 
-/* A place in the module's list of files -> the file's name; NULL if there is none. */
-static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t place)
+/* The name of the file at this offset of the module's list of files; NULL if there is none. */
+static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t offset)
 {
     hfn_pdb_files files = lines->files[module];
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -332,12 +335,12 @@ static const char *file_name(hfn_pdb_lines *lines, uint32_t module, uint32_t pla
     hfn_msf_stream stream;
     hfn_span entry;
 
-    if (place >= files.bytes ||
+    if (offset >= files.bytes ||
         hfn_msf_stream_open(&stream, &lines->pdb.msf, lines->pdb.modules[module].stream, &err) !=
             HOTFN_OK) {
         return NULL;
     }
-    if (hfn_msf_view(&stream, (uint64_t)files.at + place, 4, &entry) == HOTFN_OK) {
+    if (hfn_msf_view(&stream, (uint64_t)files.at + offset, 4, &entry) == HOTFN_OK) {
         name = hfn_span_name(lines->names, hfn_pdb_u32(entry, 0));
     }
     hfn_msf_stream_close(&stream);
@@ -350,8 +353,8 @@ static size_t lines_before(const hfn_pdb_lines *lines, uint64_t offset)
                                offsetof(hfn_pdb_line, offset), offset);
 }
 
-/* Of the decoded contribution: [begin, end) are offsets in it.  The first line counts where several
- * begin at one place. */
+/* Finds the line of offset in the decoded contribution; [begin, end) are offsets in that too.
+ * Where several lines begin at one offset, the first is used. */
 static bool find_in_decoded(const hfn_pdb_lines *lines, uint32_t offset, uint32_t *begin,
                             uint32_t *end, const hfn_pdb_line **out)
 {
@@ -401,7 +404,7 @@ hotfn_status hfn_pdb_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     out->line = line->line;
     out->rva = rva - (source - begin);
     out->byte_count = end - begin;
-    if (lines->pdb.addresses.from_source.size) { /* moved: what lies in one piece with rva */
+    if (lines->pdb.addresses.from_source.size) { /* with OMAP: only the piece that contains rva */
         source += lines->contributions[index].source;
         end_source = lines->contributions[index].source + end;
         out->rva = rva;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM docs, PDB: "The MSF File Format".  The superblock names the blocks of the stream directory;
- * that gives each stream's size and blocks.  Streams are read where they lie: a linker writes most
- * blocks of a stream side by side, so nearly all views go straight into the file.  Offsets are 64
- * bits wide: 32-bit block numbers reach far beyond 4 GiB.
+ * LLVM docs, PDB: "The MSF File Format".  The superblock leads to the blocks of the stream
+ * directory, which lists the size and the blocks of each stream.  A linker writes most blocks of a
+ * stream one after the other, so nearly all views point straight into the file; only bytes that
+ * cross a gap are copied.  Offsets are 64 bits wide: 32-bit block numbers reach far beyond 4 GiB.
  */
 #include "symbols/pdb_msf.h"
 
@@ -16,20 +16,21 @@ enum {
     AT_BLOCK_BYTES = 32, /* offsets in the superblock */
     AT_DIRECTORY_BYTES = 44,
     AT_BLOCK_MAP = 52,
-    AHEAD = 64, /* blocks */
+    AHEAD = 64, /* blocks examined for a run, unless a view needs more */
 };
-#define NIL_SIZE 0xffffffffu /* a stream that was deleted */
+#define NIL_SIZE 0xffffffffu /* size of a deleted stream */
 
-/* What people take for a PDB.  Portable: "Portable PDB v1.0: Format Specification"; 2.00 and MSFZ
- * by their first bytes in microsoft-pdb (msf.cpp) and Microsoft's msfz documents. */
+/* Reports files that are easily mistaken for a PDB.  Sources: "Portable PDB v1.0: Format
+ * Specification"; for 2.00 and MSFZ the first bytes in microsoft-pdb (msf.cpp) and in Microsoft's
+ * msfz documents. */
 static hotfn_status refuse_other_kind(const hfn_msf *msf, hotfn_error *err)
 {
     static const struct {
         const char *magic, *why;
     } others[] = {
-        { "BSJB", "a portable .NET PDB: it names no native code" },
+        { "BSJB", "a portable .NET PDB, which has no symbols of native code" },
         { "Microsoft C/C++ program database 2.00",
-          "a PDB of before 2002 (MSF 2.00); only MSF 7.00 is read" },
+          "a PDB from before 2002 (MSF 2.00); only MSF 7.00 can be read" },
         { "Microsoft MSFZ Container",
           "a compressed PDB (MSFZ): expand it first, or link without /DEBUG:COMPRESS" },
     };
@@ -55,7 +56,8 @@ static hotfn_status no_memory(const hfn_msf *msf, hotfn_error *err)
                             "no memory to read it");
 }
 
-/* Marks block as used; its first bytes must lie in the file.  at is the offset of its number. */
+/* Marks block as used; its first `bytes` bytes must lie in the file.  at is the file offset of the
+ * block number, for the error. */
 static hotfn_status claim_block(hfn_msf *msf, uint32_t block, uint64_t bytes, uint64_t at,
                                 hotfn_error *err)
 {
@@ -153,7 +155,7 @@ static hotfn_status read_directory(hfn_msf *msf, uint32_t bytes, uint32_t map_bl
     return gather_directory(msf, bytes, err);
 }
 
-/* Where in the file the directory's word of that index is. */
+/* The file offset of the directory's word with that index. */
 static uint64_t directory_offset(const hfn_msf *msf, uint64_t word)
 {
     uint64_t at = 4 * word;
@@ -171,7 +173,7 @@ static uint32_t stream_size(const hfn_msf *msf, uint32_t number)
     return size == NIL_SIZE ? 0 : size;
 }
 
-/* Where each stream's block numbers begin; they must all lie inside the directory. */
+/* Stores where the block numbers of each stream begin; they must all lie inside the directory. */
 static hotfn_status index_streams(hfn_msf *msf, hotfn_error *err)
 {
     uint64_t numbers, next;
@@ -258,7 +260,7 @@ uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number)
     return directory_offset(msf, number < msf->stream_count ? 1 + (uint64_t)number : 0);
 }
 
-/* The index-th block of the stream; checked when it was opened. */
+/* The number of the index-th block of the stream; it was checked when the stream was opened. */
 static uint32_t block_of(const hfn_msf_stream *s, uint64_t index)
 {
     uint32_t block = 0;
@@ -275,7 +277,7 @@ hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t 
 
     if (!hfn_msf_has(msf, number)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, msf->path, hfn_msf_entry_offset(msf, number),
-                                "stream %u is named but does not exist", number);
+                                "stream %u is referred to but does not exist", number);
     }
     s.size = stream_size(msf, number);
     s.first_number = msf->first_number[number];
@@ -301,8 +303,8 @@ void hfn_msf_stream_close(hfn_msf_stream *stream)
     memset(stream, 0, sizeof *stream);
 }
 
-/* The run of neighbours that begins with the block of offset: at least AHEAD blocks of it, and as
- * far as size asks.  Bounded, so that reading here and there stays cheap in a long stream. */
+/* Finds the run of adjacent blocks that begins with the block of offset.  It looks at AHEAD blocks,
+ * or at as many as size needs: a bound, so that scattered reads stay cheap in a long stream. */
 static void find_run(hfn_msf_stream *s, uint64_t offset, uint64_t size)
 {
     uint32_t shift = s->msf->block_shift, blocks = blocks_for(s->msf, s->size);

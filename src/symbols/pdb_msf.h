@@ -7,7 +7,8 @@
 #include "base/span.h"
 #include "base/status.h"
 
-/* A number of a record; 0 beyond its end, which the caller detects by its size. */
+/* Reads a field of a record; 0 if it lies outside, which the caller excludes by checking the
+ * size. */
 static inline uint32_t hfn_pdb_u32(hfn_span s, uint64_t offset)
 {
     uint32_t value = 0;
@@ -24,7 +25,7 @@ static inline uint32_t hfn_pdb_u16(hfn_span s, uint64_t offset)
     return value;
 }
 
-#define HFN_MSF_NO_STREAM 0xffffu /* a 16-bit stream number that means: none */
+#define HFN_MSF_NO_STREAM 0xffffu /* the stream number that means "no stream" */
 
 typedef struct hfn_msf {
     const hotfn_env *env; /* all three kept */
@@ -32,16 +33,16 @@ typedef struct hfn_msf {
     hfn_span file;
     uint32_t block_shift; /* a block has 1 << block_shift bytes */
     uint32_t stream_count;
-    uint64_t block_count; /* whole and begun ones in the file */
-    uint64_t map_at;      /* where the numbers of the directory's blocks stand */
-    hfn_span directory;   /* its blocks one after the other, in directory_copy */
+    uint64_t block_count; /* blocks in the file, a partial last one included */
+    uint64_t map_at;      /* file offset of the block numbers of the directory */
+    hfn_span directory;   /* the joined blocks of the stream directory, in directory_copy */
     uint8_t *directory_copy;
-    uint32_t *first_number;   /* of a stream's block numbers: u32s from the directory's begin */
-    uint8_t *claimed_blocks;  /* a bit a block: it belongs to a stream that was opened */
-    uint8_t *claimed_streams; /* a bit a stream: it was opened */
+    uint32_t *first_number;  /* index of a stream's first block number in the directory, in words */
+    uint8_t *claimed_blocks; /* one bit a block: it belongs to a stream that was opened */
+    uint8_t *claimed_streams; /* one bit a stream: it was opened */
 } hfn_msf;
 
-/* A stream and the last run of neighbouring blocks that was read of it. */
+/* An open stream, and the run of adjacent blocks that was read last. */
 typedef struct hfn_msf_stream {
     const hfn_msf *msf;
     uint32_t number;
@@ -53,8 +54,8 @@ typedef struct hfn_msf_stream {
     size_t scratch_bytes;
 } hfn_msf_stream;
 
-/* file, path and env are kept.  On failure nothing has to be closed.  HOTFN_E_UNSUPPORTED names
- * what the file is instead, if that is known. */
+/* file, path and env are kept.  On failure there is nothing to close.  HOTFN_E_UNSUPPORTED: the
+ * message names the format of the file if it is a known one. */
 hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const hotfn_env *env,
                           hotfn_error *err);
 void hfn_msf_close(hfn_msf *msf);
@@ -62,24 +63,25 @@ void hfn_msf_close(hfn_msf *msf);
 /* The stream exists and is not nil. */
 bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
 bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
-/* The file offset of the stream's size in the directory, or of the stream count if the stream does
- * not exist. */
+/* The file offset of the stream's size in the directory; if the stream does not exist, of the count
+ * of streams. */
 uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number);
 /*
- * Check that the stream's blocks lie inside the file and belong to no other stream that was opened:
- * so all that is read of all streams together is no more than the file.  Once opened, a stream may
- * be opened again.  HOTFN_OK or HOTFN_E_FORMAT.
+ * Check that the stream's blocks lie inside the file and belong to no other stream that was opened.
+ * Reading all streams therefore reads no more bytes than the file has.  A stream may be opened
+ * several times.  HOTFN_OK or HOTFN_E_FORMAT.
  */
 hotfn_status hfn_msf_stream_open(hfn_msf_stream *stream, hfn_msf *msf, uint32_t number,
                                  hotfn_error *err);
 void hfn_msf_stream_close(hfn_msf_stream *stream); /* a zeroed one is fine */
 
-/* [offset, offset + size) of the stream: into the file where the blocks are neighbours, else into
- * memory that the next call writes anew.  HOTFN_E_FORMAT if it ends beyond the stream. */
+/* A view of [offset, offset + size) of the stream: into the file where the blocks are adjacent,
+ * else into memory that the next call overwrites.  HOTFN_E_FORMAT if the range ends beyond the
+ * stream. */
 hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out);
-/* The span is a view into the file, not into memory that the next call writes. */
+/* True if the span is a view into the file, false if the next call overwrites it. */
 bool hfn_msf_is_kept(const hfn_msf *msf, hfn_span span);
-/* Where in the file the byte at offset of the stream is; HOTFN_NO_OFFSET behind its end. */
+/* The file offset of the byte at offset of the stream; HOTFN_NO_OFFSET beyond its end. */
 uint64_t hfn_msf_offset(const hfn_msf_stream *stream, uint64_t offset);
 
 #endif

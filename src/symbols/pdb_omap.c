@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * LLVM docs, PDB: "The PDB DBI (Debug Info) Stream", Optional Debug Header Stream, and
- * IMAGE_SECTION_HEADER of "PE Format".  OMAP entries are pairs of 32-bit addresses, sorted by the
- * first; each holds up to the next one, and 0 as the second means: not in the image (OMAP_DATA in
- * microsoft-pdb, cvinfo's neighbour omap.h).
+ * Sources: LLVM docs, PDB: "The PDB DBI (Debug Info) Stream", Optional Debug Header Stream; "PE
+ * Format", IMAGE_SECTION_HEADER; microsoft-pdb, OMAP_DATA in omap.h.  An OMAP entry is a pair of
+ * 32-bit addresses and holds up to the next entry; entries are sorted by the first address.  A
+ * second address of 0 means that the code was removed from the image.
  */
 #include "symbols/pdb_omap.h"
 
@@ -16,12 +16,12 @@ enum {
     AT_VIRTUAL_ADDRESS = 12,
     AT_CHARACTERISTICS = 36,
     OMAP_BYTES = 8,
-    STEPS = 16, /* entries looked at, for each symbol and for each entry */
+    STEPS = 16, /* allowance of examined entries for each entry and each lookup */
 };
 #define SCN_CNT_CODE 0x20u
 #define SCN_MEM_EXECUTE 0x20000000u
 
-/* The whole of a stream. */
+/* Opens the stream and views all of it. */
 static hotfn_status open_whole(hfn_msf_stream *stream, hfn_span *out, hfn_msf *msf, uint32_t number,
                                const char *what, hotfn_error *err)
 {
@@ -39,11 +39,11 @@ static hotfn_status open_omap(hfn_msf_stream *stream, hfn_span *out, hfn_msf *ms
         return status;
     }
     if (out->size % OMAP_BYTES != 0) {
-        return hfn_pdb_lies(stream, out->size - 1, err, "the OMAP ends inside an entry");
+        return hfn_pdb_fail(stream, out->size - 1, err, "the OMAP ends inside an entry");
     }
     for (uint64_t at = OMAP_BYTES; at < out->size; at += OMAP_BYTES) {
         if (hfn_pdb_u32(*out, at) < hfn_pdb_u32(*out, at - OMAP_BYTES)) {
-            return hfn_pdb_lies(stream, at, err, "the OMAP is not sorted by address");
+            return hfn_pdb_fail(stream, at, err, "the OMAP is not sorted by address");
         }
     }
     return HOTFN_OK;
@@ -62,13 +62,15 @@ hotfn_status hfn_pdb_addresses_open(hfn_pdb_addresses *a, hfn_msf *msf,
         }
         status = open_omap(&a->from_stream, &a->from_source, msf, streams->omap_from_source, err);
     }
-    if (status == HOTFN_OK && a->from_source.size > 0 && /* nothing moved: no way back either */
+    if (status == HOTFN_OK &&
+        a->from_source.size > 0 && /* the way back is needed only if code was moved */
         streams->omap_to_source != HFN_MSF_NO_STREAM) {
         status = open_omap(&a->to_stream, &a->to_source, msf, streams->omap_to_source, err);
     }
     if (status == HOTFN_OK && sections == HFN_MSF_NO_STREAM) {
-        status = hfn_report_error(err, HOTFN_E_UNSUPPORTED, msf->path, HOTFN_NO_OFFSET,
-                                  "it holds no section headers, so its addresses mean nothing");
+        status = hfn_report_error(
+            err, HOTFN_E_UNSUPPORTED, msf->path, HOTFN_NO_OFFSET,
+            "it has no section headers, without which its addresses cannot be resolved");
     }
     if (status == HOTFN_OK) {
         status =
@@ -108,7 +110,7 @@ bool hfn_pdb_section_is_code(const hfn_pdb_addresses *a, uint32_t section)
     return section != 0 && (hfn_pdb_u32(a->sections, at) & (SCN_CNT_CODE | SCN_MEM_EXECUTE));
 }
 
-/* How many entries begin at address or before it. */
+/* The number of entries that begin at or before address. */
 static uint64_t count_up_to(hfn_span omap, uint64_t address)
 {
     uint64_t low = 0, high = omap.size / OMAP_BYTES;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * LLVM docs, PDB: "The PDB Info Stream" (GUID, age, named streams) and "The PDB DBI (Debug Info)
- * Stream" (modules, machine, the numbers of the other streams).  Only headers are read here; symbol
- * and line streams are for pdb_symbols.c and pdb_lines.c.
+ * Stream" (modules, machine, the numbers of the other streams).  Only the headers are read here;
+ * pdb_symbols.c reads the symbol streams and pdb_lines.c the line tables.
  */
 #include "symbols/pdb_streams.h"
 
@@ -21,8 +21,8 @@ enum {
 #define FEATURE_MINIMAL 0x494e494du /* "MINI": /DEBUG:FASTLINK */
 #define DBI_SIGNATURE 0xffffffffu   /* "the new DBI header" */
 
-/* A place to look at in the file: at offset, at the stream's last byte where it ends before, in the
- * directory where it has none. */
+/* The file offset to report for an error at offset: of the stream's last byte if the stream is
+ * shorter, of its directory entry if it is empty. */
 static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
 {
     if (stream->size == 0) {
@@ -31,7 +31,7 @@ static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
     return hfn_msf_offset(stream, offset < stream->size ? offset : stream->size - 1u);
 }
 
-hotfn_status hfn_pdb_lies(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
+hotfn_status hfn_pdb_fail(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
     return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, place_of(stream, offset),
@@ -56,7 +56,8 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
     return HOTFN_OK;
 }
 
-/* Read in turn; what lies outside reads as 0, and the caller asks `at <= size` at the end. */
+/* Reads fields one after the other.  A field outside reads as 0; the caller checks `at <= size` at
+ * the end. */
 typedef struct reader {
     hfn_span bytes;
     uint64_t at;
@@ -71,7 +72,8 @@ static uint32_t next_word(reader *r)
     return value;
 }
 
-/* The named stream map: a buffer of names, then a hash table of (name's offset, stream). */
+/* Reads the named stream map: a buffer of names, then a hash table of pairs (offset of a name,
+ * stream number). */
 static void find_named_streams(hfn_pdb *pdb, hfn_span info)
 {
     reader r = { info, INFO_HEADER_BYTES };
@@ -82,7 +84,7 @@ static void find_named_streams(hfn_pdb *pdb, hfn_span info)
     r.at += text_bytes;
     size = next_word(&r);
     next_word(&r);                         /* capacity */
-    for (int bits = 0; bits < 2; bits++) { /* which buckets are used, which were once */
+    for (int bits = 0; bits < 2; bits++) { /* bit vectors of the used and the deleted buckets */
         uint64_t words = next_word(&r);
         r.at += 4 * words;
     }
@@ -112,12 +114,13 @@ static hotfn_status read_info(hfn_pdb *pdb, hotfn_error *err)
     }
     status = hfn_pdb_view(&stream, 0, stream.size, &info, err, "info stream");
     if (status == HOTFN_OK && info.size < INFO_HEADER_BYTES) {
-        status = hfn_pdb_lies(&stream, 0, err, "the info stream is too short");
+        status = hfn_pdb_fail(&stream, 0, err, "the info stream is too short");
     }
     if (status == HOTFN_OK && hfn_span_u32(info, 0, &version) && version < INFO_VC70) {
-        status =
-            hfn_report_error(err, HOTFN_E_UNSUPPORTED, pdb->msf.path, hfn_msf_offset(&stream, 0),
-                             "version %u of before 2002, without a GUID", version);
+        status = hfn_report_error(
+            err, HOTFN_E_UNSUPPORTED, pdb->msf.path, hfn_msf_offset(&stream, 0),
+            "a PDB of version %u, from before 2002: it has no GUID to match with an image",
+            version);
     }
     if (status == HOTFN_OK) {
         memcpy(pdb->guid, info.data + 12, sizeof pdb->guid);
@@ -159,7 +162,7 @@ static bool add_module(hfn_pdb *pdb, const hfn_pdb_module *module)
     return true;
 }
 
-/* One entry of the module info substream at *at, which moves behind it. */
+/* Reads the entry of the module info substream at *at and advances *at. */
 static hotfn_status read_module(hfn_pdb *pdb, hfn_span list, uint64_t *at, hfn_arena *names,
                                 hotfn_error *err)
 {
@@ -197,17 +200,19 @@ static hotfn_status read_modules(hfn_pdb *pdb, hfn_msf_stream *dbi, uint32_t byt
         uint64_t begin = at;
         status = read_module(pdb, list, &at, names, err);
         if (status == HOTFN_E_FORMAT) {
-            return hfn_pdb_lies(dbi, DBI_HEADER_BYTES + begin, err, "a module's entry is cut");
+            return hfn_pdb_fail(dbi, DBI_HEADER_BYTES + begin, err,
+                                "a module's entry is truncated");
         }
     }
     return status;
 }
 
-/* Where the substreams behind the header begin: sizes[i] bytes each. */
+/* Reads the substreams behind the header that are needed. */
 static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span header,
                                     hfn_arena *names, hotfn_error *err)
 {
-    /* offsets of their sizes: modules, contributions, section map, files, type servers, EC */
+    /* header offsets of the sizes of: modules, contributions, section map, files, type
+     * servers, EC */
     static const uint8_t sizes_at[] = { 24, 28, 32, 36, 40, 52 };
     uint32_t module_bytes = 0, debug_bytes = 0;
     uint64_t at = DBI_HEADER_BYTES;
@@ -222,7 +227,8 @@ static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span 
         hfn_span_u32(header, sizes_at[i], &bytes);
         at += bytes;
     }
-    /* Streams by their place: 3, 4 OMAP, 5 section headers, 10 those before OMAP. */
+    /* The list of debug streams by index: 3 and 4 OMAP, 5 section headers, 10 original ones before
+     * OMAP. */
     status = hfn_pdb_view(dbi, at, debug_bytes, &numbers, err, "list of debug streams");
     if (status != HOTFN_OK) {
         return status;
@@ -248,11 +254,11 @@ static hotfn_status read_dbi(hfn_pdb *pdb, hfn_arena *names, hotfn_error *err)
     }
     status = hfn_pdb_view(&dbi, 0, DBI_HEADER_BYTES, &header, err, "DBI header");
     if (status == HOTFN_OK) {
-        memcpy(copy, header.data, sizeof copy); /* the next view may write it anew */
+        memcpy(copy, header.data, sizeof copy); /* the next view may overwrite it */
         header.data = copy;
         hfn_span_u32(header, 0, &signature);
         if (signature != DBI_SIGNATURE) {
-            status = hfn_pdb_lies(&dbi, 0, err, "the DBI stream has no known signature");
+            status = hfn_pdb_fail(&dbi, 0, err, "the DBI stream has no known signature");
         }
     }
     if (status == HOTFN_OK) {
@@ -288,9 +294,9 @@ hotfn_status hfn_pdb_open(hfn_pdb *pdb, hfn_span file, const char *path, hfn_are
     }
     status = read_info(pdb, err);
     if (status == HOTFN_OK && !has_bytes(&pdb->msf, DBI_STREAM)) {
-        status =
-            hfn_report_error(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
-                             "it holds types only (a compiler's PDB, /Zi): give the linker's PDB");
+        status = hfn_report_error(
+            err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
+            "it holds types only (a compiler's PDB, /Zi): use the PDB that the linker wrote");
     }
     if (status == HOTFN_OK) {
         status = read_dbi(pdb, names, err);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CodeView symbol records (LLVM docs, PDB: "CodeView Symbol Records"; structs in microsoft-pdb,
- * include/cvinfo.h).  Procedures with sizes stand in each module's stream; publics and global
- * variables in one stream for all, of which the records count that a hash table names (GSI, LLVM
- * docs, PDB: "The PDB Global Symbol Stream"): an incremental link leaves dead ones.  Every record
- * is stepped over in order; names stay in the file where they do not cross blocks.
+ * include/cvinfo.h).  Each module has a stream with its procedures and their sizes.  Public symbols
+ * and global variables share one stream, in which only the records count that a hash table refers
+ * to (GSI, LLVM docs, PDB: "The PDB Global Symbol Stream"), because an incremental link leaves
+ * stale records there.  Streams are read in order, record by record; a name stays in the file
+ * unless it crosses a gap between blocks.
  */
 #include "symbols/pdb_symbols.h"
 
@@ -17,7 +18,7 @@ enum {
     GSI_HEADER_BYTES = 16,
     GSI_RECORD_BYTES = 8,
     PUBLICS_HEADER_BYTES = 28,
-    MAX_PARENTS = 2, /* times the file: no two procedures lie upon each other */
+    MAX_PARENTS = 2, /* times the file size; procedures do not overlap in a valid file */
 };
 #define GSI_SIGNATURE 0xffffffffu
 #define GSI_VERSION (0xeffe0000u + 19990810u)
@@ -43,21 +44,22 @@ typedef struct symbol_reader {
     hfn_symbol_table *table;
     hotfn_error *err;
     bool want_data;
-    uint32_t module; /* of the stream that is read */
+    uint32_t module; /* the module of the stream that is being read; 0 for the shared stream */
     hfn_pdb_trampolines *trampolines;
-    const uint8_t *live;   /* a bit for each 4 bytes of the record stream: a record that counts */
-    uint64_t live_left;    /* bits of live that were not met yet */
-    uint64_t parent_bytes; /* read of procedures for the code that was separated from them */
+    const uint8_t *
+        live; /* one bit for each 4 bytes of the shared stream: a record that counts begins there */
+    uint64_t live_left;    /* bits of live that no record has been found for yet */
+    uint64_t parent_bytes; /* bytes of records read to find the procedures of separated code */
 } symbol_reader;
 
-/* A record: its kind, and the bytes behind it; at is where it begins in stream. */
+/* A record: its kind, and the bytes behind the kind; at is its offset in the stream. */
 typedef struct record {
     hfn_msf_stream *stream;
     uint32_t at, kind;
     hfn_span body;
 } record;
 
-/* What the kinds have in common. */
+/* The address, size and name of a symbol of any kind. */
 typedef struct located {
     uint32_t section, offset;
     uint64_t bytes;
@@ -71,14 +73,14 @@ static hotfn_status no_memory(const symbol_reader *r)
                             "no memory for its symbols");
 }
 
-/* The name at offset of the record's body, kept in the file or copied. */
+/* The name at offset of the record's body, as a view into the file or a copy. */
 static hotfn_status take_name(const symbol_reader *r, const record *rec, uint64_t offset,
                               const char **out)
 {
     const char *name = hfn_span_string(rec->body, offset);
 
     if (!name) {
-        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a symbol's name does not end");
+        return hfn_pdb_fail(rec->stream, rec->at, r->err, "a symbol's name has no end");
     }
     *out = hfn_msf_is_kept(&r->pdb->msf, rec->body)
                ? name
@@ -97,7 +99,7 @@ static hotfn_status add_symbol(const symbol_reader *r, const located *l, uint64_
     symbol.module = r->module;
     if (r->table->count >= UINT32_MAX - 1) {
         return hfn_report_error(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
-                                "more than 4 thousand million symbols");
+                                "more than 4,294,967,294 symbols");
     }
     return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
 }
@@ -118,8 +120,8 @@ static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_
         at = piece.source + piece.bytes;
     }
     if (r->pdb->addresses.steps_left == 0) {
-        return hfn_pdb_lies(&r->pdb->addresses.from_stream, 0, r->err,
-                            "procedures lie upon each other all over the OMAP");
+        return hfn_pdb_fail(&r->pdb->addresses.from_stream, 0, r->err,
+                            "procedures overlap each other too much for its OMAP");
     }
     return status;
 }
@@ -181,7 +183,7 @@ static bool is_procedure(uint32_t kind)
     }
 }
 
-/* The name of the procedure whose record begins at that place of the stream; NULL if none does. */
+/* The name of the procedure whose record begins at that offset of the stream; NULL if none does. */
 static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
                                    const char **out)
 {
@@ -195,7 +197,7 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
     }
     r->parent_bytes += hfn_pdb_u16(head, 0);
     if (r->parent_bytes > MAX_PARENTS * r->pdb->msf.file.size) {
-        return hfn_pdb_lies(stream, at, r->err, "too much separated code of one procedure");
+        return hfn_pdb_fail(stream, at, r->err, "too many records of separated code");
     }
     if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK) {
         return HOTFN_OK;
@@ -203,7 +205,7 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
     return take_name(r, &rec, 35, out);
 }
 
-/* SEPCODESYM: code of a procedure that stands elsewhere. */
+/* SEPCODESYM: a part of a procedure that was placed away from it. */
 static hotfn_status read_separated(symbol_reader *r, const record *rec)
 {
     located l = { .section = hfn_pdb_u16(rec->body, 24),
@@ -214,13 +216,13 @@ static hotfn_status read_separated(symbol_reader *r, const record *rec)
     hotfn_status status;
 
     if (rec->body.size < 28) {
-        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+        return hfn_pdb_fail(rec->stream, rec->at, r->err, "a record is too short");
     }
     status = procedure_name(r, rec->stream, parent, &l.name);
     if (status != HOTFN_OK || l.name) {
         return status == HOTFN_OK ? add_located(r, &l) : status;
     }
-    return hfn_pdb_lies(rec->stream, rec->at, r->err, "separated code names no procedure");
+    return hfn_pdb_fail(rec->stream, rec->at, r->err, "separated code refers to no procedure");
 }
 
 /* TRAMPOLINESYM */
@@ -231,7 +233,7 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
                              .module = r->module };
 
     if (rec->body.size < 16) {
-        return hfn_pdb_lies(rec->stream, rec->at, r->err, "a record is too short");
+        return hfn_pdb_fail(rec->stream, rec->at, r->err, "a record is too short");
     }
     if (!hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 12), t.offset, &t.rva) ||
         !hfn_pdb_image_rva(&r->pdb->addresses, hfn_pdb_u16(rec->body, 14),
@@ -256,7 +258,7 @@ static hotfn_status read_data(symbol_reader *r, const record *rec)
     return add_located(r, &l);
 }
 
-/* PUBSYM32: what is not said to be a function but stands in code has no type. */
+/* PUBSYM32.  A symbol in code that is not marked as a function becomes a label. */
 static hotfn_status read_public(symbol_reader *r, const record *rec)
 {
     located l = { .section = hfn_pdb_u16(rec->body, 8),
@@ -278,7 +280,7 @@ static hotfn_status read_public(symbol_reader *r, const record *rec)
 
 typedef hotfn_status (*record_fn)(symbol_reader *r, const record *rec);
 
-static hotfn_status read_of_module(symbol_reader *r, const record *rec)
+static hotfn_status read_module_record(symbol_reader *r, const record *rec)
 {
     if (is_procedure(rec->kind)) {
         return read_procedure(r, rec);
@@ -293,7 +295,7 @@ static hotfn_status read_of_module(symbol_reader *r, const record *rec)
     }
 }
 
-/* Call visit for each record in [at, end) of the stream. */
+/* Calls visit for each record in [at, end) of the stream. */
 static hotfn_status each_record(symbol_reader *r, hfn_msf_stream *stream, uint32_t at, uint32_t end,
                                 record_fn visit)
 {
@@ -311,7 +313,7 @@ static hotfn_status each_record(symbol_reader *r, hfn_msf_stream *stream, uint32
         length = hfn_pdb_u16(head, 0);
         rec.kind = hfn_pdb_u16(head, 2);
         if (length < 2 || length + 2u > end - at) {
-            return hfn_pdb_lies(stream, at, r->err, "a symbol record's length is wrong");
+            return hfn_pdb_fail(stream, at, r->err, "a symbol record's length is wrong");
         }
         status = hfn_pdb_view(stream, (uint64_t)at + 4, length - 2u, &rec.body, r->err, "symbols");
         if (status == HOTFN_OK) {
@@ -337,12 +339,12 @@ static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, 
     }
     status = hfn_pdb_view(&stream, 0, 4, &head, r->err, "module's symbols");
     if (status == HOTFN_OK && module->symbol_bytes > stream.size) {
-        status = hfn_pdb_lies(&stream, 0, r->err, "a module claims more symbols than it has");
+        status = hfn_pdb_fail(&stream, 0, r->err, "a module claims more symbols than it has");
     }
     if (status == HOTFN_OK && hfn_pdb_u32(head, 0) != SIGNATURE_C13) {
         hfn_log_message(&r->table->env, HOTFN_LOG_WARNING,
-                        "%s: symbols of %s passed over: version %u", r->pdb->msf.path, module->name,
-                        hfn_pdb_u32(head, 0));
+                        "%s: the symbols of %s are skipped: unknown version %u", r->pdb->msf.path,
+                        module->name, hfn_pdb_u32(head, 0));
     } else if (status == HOTFN_OK) {
         status = each_record(r, &stream, 4, module->symbol_bytes, visit);
     }
@@ -361,17 +363,17 @@ static hotfn_status read_modules(symbol_reader *r)
             return hfn_report_error(
                 r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
                 hfn_msf_entry_offset(&r->pdb->msf, module->stream),
-                "module %u (%s) has stream %u, which is another's: the file is damaged", i,
+                "module %u (%s) has stream %u, which belongs to another module: file damaged", i,
                 module->name, module->stream);
         }
         r->module = hfn_symbol_table_module(r->table, module->name);
-        status = r->module ? read_module(r, module, read_of_module) : no_memory(r);
+        status = r->module ? read_module(r, module, read_module_record) : no_memory(r);
     }
     r->module = 0;
     return status;
 }
 
-/* Mark the records that a global symbol index (GSI) names; at is where its hash table begins. */
+/* Marks the records that a global symbol index (GSI) refers to; its hash table begins at at. */
 static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, uint8_t *live,
                               uint32_t record_bytes)
 {
@@ -386,7 +388,7 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
     status = hfn_pdb_view(&stream, at, GSI_HEADER_BYTES, &table, r->err, "index of symbols");
     if (status == HOTFN_OK &&
         (hfn_pdb_u32(table, 0) != GSI_SIGNATURE || hfn_pdb_u32(table, 4) != GSI_VERSION)) {
-        status = hfn_pdb_lies(&stream, at, r->err, "the index of symbols has no known signature");
+        status = hfn_pdb_fail(&stream, at, r->err, "the index of symbols has no known signature");
     }
     if (status == HOTFN_OK) {
         bytes = hfn_pdb_u32(table, 8);
@@ -395,10 +397,10 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
     }
     for (uint32_t i = 0; status == HOTFN_OK && i + GSI_RECORD_BYTES <= bytes;
          i += GSI_RECORD_BYTES) {
-        uint32_t place = hfn_pdb_u32(table, i) - 1; /* 0 would be none */
+        uint32_t place = hfn_pdb_u32(table, i) - 1; /* the index counts from 1 */
         uint8_t bit = (uint8_t)(1u << (place / 4 & 7));
         if (place % 4 != 0 || place >= record_bytes) {
-            status = hfn_pdb_lies(&stream, at + i, r->err, "the index names no symbol");
+            status = hfn_pdb_fail(&stream, at + i, r->err, "the index refers to no symbol");
         } else if (!(live[place / 32] & bit)) {
             live[place / 32] |= bit;
             r->live_left++;
@@ -422,7 +424,8 @@ static hotfn_status read_of_all(symbol_reader *r, const record *rec)
     }
 }
 
-/* Publics, and variables if they are wanted: the records that the indexes name. */
+/* Reads the public symbols, and variables if they are wanted: the records that the indexes refer
+ * to. */
 static hotfn_status read_common(symbol_reader *r)
 {
     const hfn_pdb *pdb = r->pdb;
@@ -454,7 +457,7 @@ static hotfn_status read_common(symbol_reader *r)
         status = each_record(r, &stream, 0, stream.size, read_of_all);
     }
     if (status == HOTFN_OK && r->live_left) {
-        status = hfn_pdb_lies(&stream, 0, r->err, "the index names places inside symbols");
+        status = hfn_pdb_fail(&stream, 0, r->err, "the index refers to bytes inside of records");
     }
     hfn_free_memory(&r->table->env, live, live_bytes);
     hfn_msf_stream_close(&stream);

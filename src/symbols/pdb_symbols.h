@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbol records of a PDB, into the table. */
+/* Reads the symbol records of a PDB into the table. */
 #ifndef HFN_SYMBOLS_PDB_SYMBOLS_H
 #define HFN_SYMBOLS_PDB_SYMBOLS_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * TRAMPOLINESYM (microsoft-pdb, include/cvinfo.h) says where a jump stands and where it leads to.
- * It is shown as Microsoft's debuggers show it, "@ILT+5(main)": the offset in its section, then the
- * first name of the function at the end of the chain of jumps.
+ * TRAMPOLINESYM (microsoft-pdb, include/cvinfo.h) gives the place and the target of a jump.  The
+ * jump gets the name that Microsoft's debuggers show, "@ILT+5(main)": the offset in its section,
+ * then the first name of the function at the end of the chain of jumps.
  */
 #include "symbols/pdb_trampolines.h"
 
@@ -56,7 +56,7 @@ static uint64_t end_of_chain(const hfn_pdb_trampolines *list, const hfn_pdb_tram
     return from->target;
 }
 
-/* The first name that the first count symbols, sorted, have for rva; NULL if none. */
+/* The first name at rva among the first count symbols, which are sorted; NULL if there is none. */
 static const char *name_at(const hfn_symbol_table *table, uint32_t count, uint64_t rva)
 {
     size_t low =
@@ -102,7 +102,7 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
         size_t length = target ? strnlen(target, name_bytes + 1) : 0;
         if (length > name_bytes) {
             target = NULL;
-            name_bytes = 0; /* nor is it looked at from now on */
+            name_bytes = 0; /* all further ones are named by number */
         }
         name_bytes -= target ? length : 0;
         symbol.name = make_name(table, t->offset, target);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jumps that an incremental link puts before functions; the PDB gives them no names. */
+/* Jumps that an incremental link places before functions; the PDB has no names for them. */
 #ifndef HFN_SYMBOLS_PDB_TRAMPOLINES_H
 #define HFN_SYMBOLS_PDB_TRAMPOLINES_H
 
@@ -7,7 +7,7 @@
 
 typedef struct hfn_pdb_trampoline {
     uint64_t rva, target;
-    uint32_t offset, bytes; /* in its section; of the jump */
+    uint32_t offset, bytes; /* offset of the jump in its section; size of the jump */
     uint32_t module;
 } hfn_pdb_trampoline;
 
@@ -22,8 +22,9 @@ bool hfn_pdb_trampolines_add(hfn_pdb_trampolines *list, const hotfn_env *env,
                              const hfn_pdb_trampoline *trampoline);
 void hfn_pdb_trampolines_finish(hfn_pdb_trampolines *list, const hotfn_env *env);
 
-/* Sort the table, then add each to it as a thunk called after what it leads to; by its number alone
- * when all their names together would take more than name_bytes.  False if there is no memory. */
+/* Sorts the table, then adds each jump as a thunk that is named after its target.  Once these names
+ * would take more than name_bytes in all, jumps are named by number alone.  False if there is no
+ * memory. */
 bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *table,
                                 size_t name_bytes);
 

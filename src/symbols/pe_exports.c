@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The export directory (PE Format, 'The .edata Section'): functions by number, most of them with a
- * name.  An RVA that lies within the directory itself is a forwarder: the text there says which
- * library has the function.  The tables are bounded by the file before anything in them is
- * believed.
+ * name.  An RVA inside the directory itself is a forwarder: the text there names the library that
+ * has the function.  The tables are checked against the size of the file before any of their
+ * entries is used.
  */
 #include "symbols/pe_exports.h"
 
@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    NAMES_MAX = 65536, /* the ordinals that they lead to have 16 bits */
+    NAMES_MAX = 65536, /* names lead to ordinals of 16 bits */
     NAME_BYTES_MAX = 4096,
 };
 
@@ -23,7 +23,7 @@ static uint64_t offset_of(const hotfn_image *image, hfn_span s)
     return s.data ? (uint64_t)(s.data - hfn_image_file(image).data) : HOTFN_NO_OFFSET;
 }
 
-/* count entries at the RVA that the directory has at `at`. */
+/* Finds the table whose RVA is in the directory at `at`. */
 static bool find_table(const hfn_exports *e, hfn_span directory, uint64_t at, uint64_t bytes,
                        hfn_span *out)
 {
@@ -54,7 +54,7 @@ hotfn_status hfn_exports_open(hfn_exports *out, const hotfn_image *image, hotfn_
         !hfn_span_u32(directory, 20, &out->function_count) ||
         !hfn_span_u32(directory, 24, &out->name_count) || !hfn_span_has(directory, 0, 40)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, path, offset_of(image, directory),
-                                "its export directory is cut short");
+                                "its export directory is truncated");
     }
     if (!find_table(out, directory, 28, (uint64_t)out->function_count * 4, &out->functions)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, path, offset_of(image, directory) + 20,
@@ -71,7 +71,8 @@ hotfn_status hfn_exports_open(hfn_exports *out, const hotfn_image *image, hotfn_
     return HOTFN_OK;
 }
 
-/* A name of reasonable length, so that a million names of one endless text stay cheap. */
+/* The text at rva if its length is bounded, so that a million names of one endless text stay
+ * cheap. */
 static const char *text_at(const hotfn_image *image, uint64_t rva)
 {
     hfn_span s = hfn_image_span(image, rva);
@@ -142,11 +143,11 @@ bool hfn_exports_find(const hfn_exports *e, const char *name, hfn_export *out)
     return false;
 }
 
-/* What is being added, and which functions a name was seen of. */
+/* The rows being added, and a bit for each function that has had a name. */
 typedef struct reader {
     hfn_symbol_table *table;
     const hfn_exports *exports;
-    uint8_t *named; /* a bit a function */
+    uint8_t *named; /* one bit a function */
     bool want_data;
 } reader;
 
@@ -182,7 +183,7 @@ static bool add_named(const reader *r)
     return true;
 }
 
-/* Those that only have a number are called by it, as forwarders do. */
+/* Adds the functions without a name, as "#12": forwarders name them in the same way. */
 static bool add_nameless(const reader *r)
 {
     hfn_export e;

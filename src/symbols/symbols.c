@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls that are the same wherever the symbols came from: who owns what, and the facts
- * as sized structs. */
+/* The public calls that do not depend on the source of the symbols: ownership, and getters that
+ * fill sized structs. */
 #include "symbols/inside.h"
 
 #include <string.h>
@@ -23,19 +23,19 @@ hotfn_symbols *hfn_symbols_new(const char *path, const hotfn_env *env)
     return symbols;
 }
 
-hotfn_status hfn_symbols_take_options(hotfn_symbols_options *out, const hotfn_symbols_options *in,
+hotfn_status hfn_symbols_copy_options(hotfn_symbols_options *out, const hotfn_symbols_options *in,
                                       uint32_t known_flags, hotfn_error *err)
 {
     if (!hfn_copy_options(out, (uint32_t)sizeof *out, in) || (out->flags & ~known_flags) ||
         out->reserved) {
         return hfn_report_error(
             err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-            "hotfn_symbols_options carries a setting that this version does not know");
+            "hotfn_symbols_options has a setting that this version does not support");
     }
     return HOTFN_OK;
 }
 
-/* The id is the image's own: a debug file of another build was passed over. */
+/* Uses the id of the image itself: a debug file of another build has been skipped. */
 void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -45,7 +45,7 @@ void hfn_symbols_describe(hotfn_symbols *symbols, const hotfn_image *image)
     symbols->info.id_kind = info.id_kind;
     symbols->info.id_bytes = info.id_bytes;
     memcpy(symbols->info.id, info.id, sizeof symbols->info.id);
-    if (symbols->table.count) { /* the first source that gave any is the best */
+    if (symbols->table.count) { /* the first source that had any symbols is the best one */
         symbols->info.source = symbols->table.items[0].source;
     }
 }
@@ -132,9 +132,9 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
                                                                              : HOTFN_E_OPTION;
 }
 
-/* Is there an image that the caller's readers can be asked about?  A format of its own (a PDB, a
- * map) names none. */
-static hotfn_status prepare_asking(hotfn_symbols *symbols, bool has_reader)
+/* Checks that the caller's line readers can be called.  They need an image; a PDB or a map that was
+ * loaded alone has none. */
+static hotfn_status prepare_line_query(hotfn_symbols *symbols, bool has_reader)
 {
     if (!has_reader || symbols->info.format) {
         return HOTFN_E_NOT_FOUND;
@@ -149,7 +149,7 @@ static hotfn_status ask_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
-    hotfn_status status = prepare_asking(symbols, env->line_fn != NULL);
+    hotfn_status status = prepare_line_query(symbols, env->line_fn != NULL);
 
     if (status != HOTFN_OK) {
         return status;
@@ -169,7 +169,7 @@ static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t dep
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
-    hotfn_status status = prepare_asking(symbols, env->inlined_fn != NULL);
+    hotfn_status status = prepare_line_query(symbols, env->inlined_fn != NULL);
     hfn_line_text *text = symbols->line_text;
 
     if (status != HOTFN_OK) {

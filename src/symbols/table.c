@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table is sorted once, by address, then name, so that doubles from several sources meet; names
- * are compared only where addresses are equal.  Globals go first within an address afterwards.
+ * The table is sorted once, by address, then by name, so that equal symbols of several sources
+ * become neighbours; names are compared only if addresses are equal.  Afterwards the globals of
+ * each address are moved to the front.
  */
 #include "symbols/table.h"
 
@@ -100,7 +101,8 @@ static void drop_doubles(hfn_symbol_table *table)
     table->count = table->count ? kept + 1 : 0;
 }
 
-/* Within each address: GLOBAL first, the order by name kept; room holds the others meanwhile. */
+/* Moves the globals of each address to the front and keeps the order by name; room holds the other
+ * symbols meanwhile. */
 static void globals_first(hfn_symbol *items, uint32_t count, hfn_symbol *room)
 {
     for (uint32_t from = 0, to; from < count; from = to) {

@@ -387,7 +387,7 @@ static void a_nul_in_a_name_is_refused(void)
     while (*--at != '\n') {
         ;
     }
-    refused(text, sizeof map_lld - 1, (uint64_t)(at + 1 - text), "line 6 holds a NUL");
+    refused(text, sizeof map_lld - 1, (uint64_t)(at + 1 - text), "line 6 contains a NUL");
 }
 
 /* One warning for each kind of fault, with its first line; the rest is taken. */

@@ -168,7 +168,7 @@ static void what_no_linker_writes_is_refused(void)
 }
 
 /* The lines of a text, each in brackets, and how it ended. */
-static void expect_lines(const char *text, bool cut_is_fine, const char *expected,
+static void expect_lines(const char *text, bool allow_truncated, const char *expected,
                          hotfn_status status)
 {
     char got[256] = "";
@@ -177,7 +177,7 @@ static void expect_lines(const char *text, bool cut_is_fine, const char *expecte
     uint32_t count = 0;
 
     CHECK_EQ_I64(begin(&lines, text, strlen(text)), HOTFN_OK);
-    lines.cut_is_fine = cut_is_fine;
+    lines.allow_truncated = allow_truncated;
     while (hfn_map_next_line(&lines, &line)) {
         size_t used = strlen(got);
         snprintf(got + used, sizeof got - used, "[%.*s]", (int)hfn_text_length(line), line.at);
@@ -218,10 +218,10 @@ static void a_line_may_be_a_byte_short_of_a_mebibyte(void)
     CHECK_EQ_I64(begin(&lines, text, MEBIBYTE + 1), HOTFN_OK);
     CHECK(!hfn_map_next_line(&lines, &line) && lines.status == HOTFN_E_FORMAT);
     CHECK_EQ_I64(begin(&lines, text, MEBIBYTE), HOTFN_OK);
-    lines.cut_is_fine = true;
+    lines.allow_truncated = true;
     CHECK(!hfn_map_next_line(&lines, &line) && lines.status == HOTFN_E_FORMAT);
     CHECK_EQ_I64(begin(&lines, text, MEBIBYTE - 1), HOTFN_OK);
-    lines.cut_is_fine = true;
+    lines.allow_truncated = true;
     CHECK(hfn_map_next_line(&lines, &line) && hfn_text_length(line) == MEBIBYTE - 1);
     free(text);
 }

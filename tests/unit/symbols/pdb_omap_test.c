@@ -114,7 +114,7 @@ static void procedures_all_over_the_omap_are_refused(void)
         omap(b, 0x1000 + 4 * i, 0x1000 + 4 * i);
     }
     pdb_finish(b);
-    refuse(b, "lie upon each other", place(b, OMAP_FROM, 0));
+    refuse(b, "overlap each other", place(b, OMAP_FROM, 0));
 }
 
 /* The optional debug stream of that index (LLVM docs, "PDB DBI Stream"). */

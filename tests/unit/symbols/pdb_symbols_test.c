@@ -28,7 +28,7 @@ static void a_name_without_an_end_is_refused(void)
 
     pdb_finish(b);
     memset(b->file + place(b, MODULE, at) + 4 + 35, 'f', 5);
-    refuse(b, "name does not end", place(b, MODULE, at));
+    refuse(b, "name has no end", place(b, MODULE, at));
 }
 
 static void a_module_with_more_symbols_than_bytes_is_refused(void)
@@ -46,7 +46,7 @@ static void two_modules_of_one_stream_are_refused(void)
 
     pdb_finish(b);
     set_16(b, place(b, DBI, 64 + 34), MODULE_2);
-    refuse(b, "which is another's", directory_at(b, 4 + 4 * MODULE_2));
+    refuse(b, "which belongs to another module", directory_at(b, 4 + 4 * MODULE_2));
 }
 
 static void an_index_of_places_inside_records_is_refused(void)
@@ -56,12 +56,12 @@ static void an_index_of_places_inside_records_is_refused(void)
     public_function(b, "f", 0);
     b->index[0][0] += 4;
     pdb_finish(b);
-    refuse(b, "places inside symbols", place(b, RECORDS, 0));
+    refuse(b, "bytes inside of records", place(b, RECORDS, 0));
     b = pdb_begin(512);
     public_function(b, "f", 0);
     b->index[0][0] = 0x10000;
     pdb_finish(b);
-    refuse(b, "names no symbol", place(b, PUBLICS, 28 + 16));
+    refuse(b, "refers to no symbol", place(b, PUBLICS, 28 + 16));
 }
 
 static void an_index_of_too_many_bytes_is_refused(void)
@@ -91,7 +91,7 @@ static void separated_code_is_a_fragment_of_its_parent(void)
     at = b->s[MODULE].size;
     separated(b, at + 1, 0x100, 8);
     pdb_finish(b);
-    refuse(b, "names no procedure", place(b, MODULE, at));
+    refuse(b, "refers to no procedure", place(b, MODULE, at));
 }
 
 /* A record of 32 bytes must not cost 400 for its name again and again. */
@@ -108,7 +108,7 @@ static void separated_code_costs_no_more_than_the_file(void)
         separated(b, at, 0x100, 8);
     }
     pdb_finish(b);
-    refuse(b, "too much separated code", place(b, MODULE, at));
+    refuse(b, "too many records of separated code", place(b, MODULE, at));
 }
 
 static void many_jumps_to_a_long_name_are_called_by_number(void)
