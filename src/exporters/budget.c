@@ -146,13 +146,13 @@ void hfn_budget_add_function(const hfn_view *view, hotfn_json *object, uint32_t 
 /* ---- The table. */
 
 typedef struct summary {
-    uint64_t out_ns, first_ns, calls_per_second;
+    uint64_t unhooked_ns, first_ns, calls_per_second;
     uint32_t lowest, times, cost_ppm;
-    bool is_out;
+    bool is_unhooked;
 } summary;
 
-/* Sum up the changes of a function from its first one on.  The cost is that at which it reached its
- * lowest level. */
+/* Sum up the changes of a function, the first of which has index `first`.  The cost is that at
+ * which the function reached its lowest level. */
 static summary sum_up(const hfn_view *view, const hotfn_record_budget *b, uint32_t first)
 {
     hotfn_record_change begin = change_at(view, first);
@@ -164,8 +164,8 @@ static summary sum_up(const hfn_view *view, const hotfn_record_budget *b, uint32
             continue;
         }
         s.times += c.to > c.from;
-        s.out_ns += s.is_out ? c.at_ns - since : 0;
-        s.is_out = c.to == HOTFN_BUDGET_UNHOOKED;
+        s.unhooked_ns += s.is_unhooked ? c.at_ns - since : 0;
+        s.is_unhooked = c.to == HOTFN_BUDGET_UNHOOKED;
         since = c.at_ns;
         if (c.to > s.lowest || (c.to == s.lowest && c.cost_ppm > s.cost_ppm)) {
             s.lowest = c.to;
@@ -173,7 +173,7 @@ static summary sum_up(const hfn_view *view, const hotfn_record_budget *b, uint32
             s.calls_per_second = c.calls_per_second;
         }
     }
-    s.out_ns += s.is_out && view->info.end_ns && end_ns > since ? end_ns - since : 0;
+    s.unhooked_ns += s.is_unhooked && view->info.end_ns && end_ns > since ? end_ns - since : 0;
     return s;
 }
 
@@ -197,13 +197,13 @@ static void put_summary(const hfn_view *view, hfn_sink *sink, uint32_t function,
     hfn_table_name(sink, hfn_view_display(view, &f, shown, sizeof shown), 0);
     hfn_sink_format(sink, ": %s", hfn_level_name(s->lowest));
     if (s->lowest == HOTFN_BUDGET_UNHOOKED) {
-        hfn_sink_format(sink, " for %.3f s,", (double)s->out_ns / 1e9);
+        hfn_sink_format(sink, " for %.3f s,", (double)s->unhooked_ns / 1e9);
     }
-    /* what timing takes is reduced before it is paid: the first calls are timed slowly */
+    /* the cost of timing is a prediction: a function is changed before it takes that much */
     hfn_sink_format(
         sink, " from %.3f s on (%" PRIu32 " time%s%s): %s calls a second %s %.1f%%\n",
         (double)s->first_ns / 1e9, s->times, hfn_table_s(s->times),
-        s->is_out ? ", still at the end" : "", hfn_table_grouped(s->calls_per_second, calls),
+        s->is_unhooked ? ", still at the end" : "", hfn_table_grouped(s->calls_per_second, calls),
         s->lowest == HOTFN_BUDGET_UNHOOKED ? "took" : "would take", (double)s->cost_ppm / 1e4);
 }
 
@@ -217,12 +217,12 @@ static void put_parts(hfn_sink *sink, const hotfn_record_budget *b)
 {
     uint64_t others = b->stopped_ns + b->timing_ns + b->start_ns;
     uint64_t counts = b->cost_ns > others ? b->cost_ns - others : 0;
-    hfn_sink_format(sink, ": counts %.3f to_ms (%.2f ns a call)", to_ms(counts), b->count_cost_ns);
+    hfn_sink_format(sink, ": counts %.3f ms (%.2f ns a call)", to_ms(counts), b->count_cost_ns);
     if (b->time_cost_ns > 0) {
-        hfn_sink_format(sink, ", timed calls %.3f to_ms (%.0f ns each)", to_ms(b->timing_ns),
+        hfn_sink_format(sink, ", timed calls %.3f ms (%.0f ns each)", to_ms(b->timing_ns),
                         b->time_cost_ns);
     }
-    hfn_sink_format(sink, ", its start %.3f to_ms, %" PRIu32 " stop%s %.3f to_ms\n",
+    hfn_sink_format(sink, ", installing the hooks %.3f ms, %" PRIu32 " stop%s %.3f ms\n",
                     to_ms(b->start_ns), b->stops, hfn_table_s(b->stops), to_ms(b->stopped_ns));
 }
 
@@ -235,7 +235,8 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
         return;
     }
     hfn_sink_format(
-        sink, "\nbudget %.4g%%: hooks took %.2f%% of what the program took itself, %.3f s in all",
+        sink,
+        "\nbudget %.4g%%: hooks took %.2f%% of the program's own processor time (%.3f s with hooks)",
         (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9);
     put_parts(sink, &b);
     if (b.note[0]) {
@@ -250,7 +251,8 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
         }
         if (found++ < FUNCTIONS_SHOWN) {
             summary s = sum_up(view, &b, i);
-            hfn_sink_text(sink, found == 1 ? "watched less closely, as they cost too much:\n" : "");
+            hfn_sink_text(sink,
+                          found == 1 ? "watched less closely, because they cost too much:\n" : "");
             put_summary(view, sink, c.function, &s);
         }
     }
@@ -259,6 +261,7 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
                         found - FUNCTIONS_SHOWN);
     }
     if (found > 0) {
-        hfn_sink_text(sink, "  \">\" marks counts that miss what was called while unhooked\n");
+        hfn_sink_text(
+            sink, "  \">\" marks lower bounds: calls of an unhooked function are not counted\n");
     }
 }
