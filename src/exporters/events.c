@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Pairing entries with exits.  An exit belongs to the innermost open entry of its function; the
- * calls inside it were left by a longjmp or an exception and end at the same time. */
+/* Pairing entries with exits.  An exit belongs to the innermost open entry of its function.  Calls
+ * that are still open inside it were left by a longjmp or an exception, and end at the same
+ * time. */
 #include "exporters/events.h"
 
-#define MAX_DEPTH 4096u /* deeper calls are skipped, entry and exit */
+#define MAX_DEPTH 4096u /* both events of a deeper call are skipped */
 
 typedef struct pairing {
     hfn_event_fn each;

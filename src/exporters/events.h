@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries and exits in pairs, as viewers expect them.  The ring of events may begin or end inside
- * calls: an exit whose entry was overwritten is skipped, an open call ends with the last event of
- * its thread. */
+/* Deliver entries and exits in pairs, as viewers expect them.  The ring of events may begin or end
+ * inside calls: an exit whose entry was overwritten is skipped, and a call that is still open ends
+ * with the last event of its thread. */
 #ifndef HFN_EXPORTERS_EVENTS_H
 #define HFN_EXPORTERS_EVENTS_H
 
@@ -9,7 +9,7 @@
 
 typedef void (*hfn_event_fn)(void *user, const hotfn_record_event *event);
 
-/* Call each for every event: thread after thread, in the order of time within a thread. */
+/* Call `each` with every event: thread after thread, and by time within a thread. */
 void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user);
 
 #endif

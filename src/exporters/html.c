@@ -53,7 +53,7 @@ static hotfn_json *create_optional(bool present, uint64_t value)
     return present ? hotfn_json_create_number(value) : hotfn_json_create_text(NULL);
 }
 
-/* The page has -1 for none. */
+/* The page uses -1 for "none". */
 static hotfn_json *create_index(uint32_t index, uint32_t none)
 {
     return hotfn_json_create_signed(index == none ? -1 : (int64_t)index);
@@ -374,7 +374,7 @@ static void write_time_note(page *p)
     if (t->note[0]) {
         write_sentence(p, t->note);
     } else if (t->clock == HOTFN_CLOCK_MERGED) {
-        write_sentence(p, "times of merged runs, without the hooks' own cost in each");
+        write_sentence(p, "times of merged runs, without the cost of the hooks");
     } else if (t->flags) {
         snprintf(sentence, sizeof sentence,
                  "a hook costs %.1f ns in a timed call and %.1f ns in a counted one; times are "
@@ -382,10 +382,12 @@ static void write_time_note(page *p)
                  t->cost_inside_ns + t->cost_outside_ns, t->count_cost_ns);
         write_sentence(p, sentence);
     }
-    if (t->flags & HOTFN_TIMING_SAMPLED) {
-        write_counted(p, t->sample_mean,
-                      "is the N of one call in N timed, more of long ones, fewer of short ones: "
-                      "~ marks estimates");
+    if (t->flags & HOTFN_TIMING_SAMPLED && t->sample_mean > 0) {
+        snprintf(sentence, sizeof sentence,
+                 "sampled: on average one call in %" PRIu32 " was timed, more of long calls, fewer "
+                 "of short ones; ~ marks estimates",
+                 t->sample_mean);
+        write_sentence(p, sentence);
     }
 }
 
@@ -408,7 +410,7 @@ static void write_notes(page *p)
     write_counted(p, t->histograms_lost, "functions have no percentiles");
     write_counted(p, t->slow_lost, "slow calls were overwritten by later ones");
     write_counted(p, t->abandoned_exits, "calls were left by longjmp or an exception");
-    write_counted(p, t->clock_went_back, "exits had a clock before their entry's");
+    write_counted(p, t->clock_went_back, "calls ended at earlier clock values than they began");
     hotfn_json_end(p->out);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Perfetto's own trace (perfetto.dev, protos/perfetto/trace): a stream of packets, with a track a
- * thread, names by number, and a slice that begins and ends for each call. */
+/* Perfetto's trace format (perfetto.dev, protos/perfetto/trace): a stream of packets.  Each thread
+ * has a track, each call is a slice with a begin and an end event, and an event refers to its name
+ * by number. */
 #include "exporters/events.h"
 #include "exporters/protobuf.h"
 
@@ -24,7 +25,8 @@ enum { /* fields */
        TRACK_THREAD = 4,
        TRACK_PARENT = 5,
 };
-#define CLEARED 1u /* of sequence flags: names begin anew; 2: this packet needs them */
+/* Sequence flags: the names of earlier packets are forgotten; this packet refers to names. */
+#define CLEARED 1u
 #define NEEDS_NAMES 2u
 #define PROCESS_TRACK 1u
 
@@ -33,7 +35,7 @@ typedef struct perfetto {
     hfn_sink *sink;
     hfn_message packet, part, inner;
     uint8_t *known; /* functions whose names were sent */
-    bool held;
+    bool ok;
     char shown[8192];
 } perfetto;
 
@@ -41,7 +43,7 @@ static void send_packet(perfetto *p, uint32_t flags)
 {
     hfn_message_number(&p->packet, PACKET_SEQUENCE, 1);
     hfn_message_number(&p->packet, PACKET_SEQUENCE_FLAGS, flags);
-    p->held = hfn_message_send(&p->packet, TRACE_PACKET, p->sink) && p->held;
+    p->ok = hfn_message_send(&p->packet, TRACE_PACKET, p->sink) && p->ok;
 }
 
 static void put_process(perfetto *p)
@@ -79,7 +81,7 @@ static void put_thread(perfetto *p, uint32_t thread)
     send_packet(p, NEEDS_NAMES);
 }
 
-/* The first packet that needs a name brings it. */
+/* Define a function's name in the first packet that refers to it. */
 static void put_name(perfetto *p, uint32_t function)
 {
     hotfn_record_function f;
@@ -122,24 +124,24 @@ static bool write_perfetto(const hfn_view *view, hfn_sink *sink)
     p->view = view;
     p->sink = sink;
     p->known = hfn_allocate_zeroed(&view->env, view->info.function_count);
-    p->held = p->known != NULL;
+    p->ok = p->known != NULL;
     hfn_message_init(&p->packet, &view->env);
     hfn_message_init(&p->part, &view->env);
     hfn_message_init(&p->inner, &view->env);
-    if (p->held) {
+    if (p->ok) {
         put_process(p);
         for (uint32_t i = 0; i < view->info.thread_count; i++) {
             put_thread(p, i);
         }
         hfn_events_each(view, put_event, p);
     }
-    bool held = p->held;
+    bool ok = p->ok;
     hfn_message_finish(&p->packet);
     hfn_message_finish(&p->part);
     hfn_message_finish(&p->inner);
     hfn_free_memory(&view->env, p->known, view->info.function_count);
     hfn_free_memory(&view->env, p, sizeof *p);
-    return held;
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_perfetto = {

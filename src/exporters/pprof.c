@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* pprof (github.com/google/pprof, proto/profile.proto), not compressed, which all readers take.
- * With a call tree a sample is a stack with its calls, its own time and, if that was kept, what it
- * allocated and freed; without one each function is a sample of its own, and a comment says so. */
+/* pprof (github.com/google/pprof, proto/profile.proto), uncompressed, which all readers accept.  If
+ * the record has a call tree, a sample is a stack with its calls, its self time and, if recorded,
+ * the memory that it allocated and freed.  Otherwise each function is a sample without callers, and
+ * a comment in the file explains this. */
 #include "exporters/protobuf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#define MOST_DEPTH 4096u
-#define MODULE_SHIFT 40 /* modules are given addresses of their own: what stands there is an RVA */
+#define MAX_DEPTH 4096u
+#define MODULE_SHIFT 40 /* module i is at (i + 1) << MODULE_SHIFT; the lower bits are an RVA */
 
 enum { /* fields */
        PROFILE_SAMPLE_TYPE = 1,
@@ -23,7 +24,8 @@ enum { /* fields */
        PROFILE_DEFAULT_TYPE,
 };
 
-/* The strings' numbers: fixed ones, two a module, two a function, one a thread. */
+/* Indices in the string table: these texts, then two for each module (path, id), two for each
+ * function (display name, linker name) and one for each thread. */
 enum {
     TEXT_EMPTY,
     TEXT_CALLS,
@@ -44,7 +46,7 @@ typedef struct pprof {
     const hfn_view *view;
     hfn_sink *sink;
     hfn_message whole, part;
-    bool timed, held, with_memory;
+    bool timed, ok, with_memory;
     uint32_t *stack;
 } pprof;
 
@@ -65,7 +67,7 @@ static uint64_t thread_text(const pprof *p, uint32_t thread)
 
 static void send_field(pprof *p, uint32_t field)
 {
-    p->held = hfn_message_send(&p->whole, field, p->sink) && p->held;
+    p->ok = hfn_message_send(&p->whole, field, p->sink) && p->ok;
 }
 
 static void put_type(pprof *p, uint64_t type, uint64_t unit)
@@ -75,7 +77,7 @@ static void put_type(pprof *p, uint64_t type, uint64_t unit)
     send_field(p, PROFILE_SAMPLE_TYPE);
 }
 
-/* ---- Samples: locations are functions by number, innermost first. */
+/* ---- Samples.  A location id is the function's index plus 1; the innermost comes first. */
 
 static void put_values(pprof *p, uint64_t calls, uint64_t ns, const hotfn_alloc_cell *alloc)
 {
@@ -99,7 +101,7 @@ static void put_stacks(pprof *p)
         if (n.calls == 0 && n.self_ns == 0) {
             continue;
         }
-        for (uint32_t k = hfn_view_stack(p->view, i, p->stack, MOST_DEPTH); k-- > 0;) {
+        for (uint32_t k = hfn_view_stack(p->view, i, p->stack, MAX_DEPTH); k-- > 0;) {
             hfn_message_number(&p->whole, 1, p->stack[k] + 1ull);
         }
         put_values(p, n.calls, n.self_ns, &n.self_alloc);
@@ -111,7 +113,7 @@ static void put_stacks(pprof *p)
     }
 }
 
-static void put_flat(pprof *p)
+static void put_functions_as_samples(pprof *p)
 {
     for (uint32_t i = 0; i < p->view->count && !p->sink->failed; i++) {
         hotfn_record_function f;
@@ -126,7 +128,7 @@ static void put_flat(pprof *p)
     }
 }
 
-/* ---- Tables. */
+/* ---- Tables of modules, functions and strings. */
 
 static void put_modules(pprof *p)
 {
@@ -161,12 +163,12 @@ static void put_functions(pprof *p)
     }
 }
 
-/* A string stands in the outermost message, each as a field of its own. */
+/* Each string is a field of the outermost message, which is never kept in memory as a whole. */
 static void put_text(pprof *p, const char *text)
 {
     hfn_message_text(&p->whole, PROFILE_STRING, text);
-    p->held = p->held && !p->whole.failed;
-    hfn_sink_bytes(p->sink, (const char *)p->whole.bytes, p->held ? p->whole.count : 0);
+    p->ok = p->ok && !p->whole.failed;
+    hfn_sink_bytes(p->sink, (const char *)p->whole.bytes, p->ok ? p->whole.count : 0);
     hfn_message_clear(&p->whole);
 }
 
@@ -201,8 +203,8 @@ static void put_texts(pprof *p)
     for (int i = 0; i < TEXTS - 1; i++) {
         put_text(p, fixed[i]);
     }
-    put_text(p, p->view->time.node_count ? "hotfn: exact calls and times"
-                                         : "hotfn: exact, but without stacks: cum equals flat");
+    put_text(p, p->view->time.node_count ? "hotfn: calls and times"
+                                         : "hotfn: without call stacks, so cum equals flat");
     put_module_texts(p);
     for (uint32_t i = 0; i < p->view->info.function_count && !p->sink->failed; i++) {
         hotfn_record_function f;
@@ -215,8 +217,8 @@ static void put_texts(pprof *p)
     }
 }
 
-/* The outermost message's own numbers. */
-static void put_facts(pprof *p)
+/* The numeric fields of the outermost message: time, duration, comment, default type. */
+static void put_numbers(pprof *p)
 {
     const hotfn_record_info *info = &p->view->info;
     hfn_message_number(&p->whole, PROFILE_TIME_NANOS, info->start_ns);
@@ -228,8 +230,8 @@ static void put_facts(pprof *p)
                        p->view->options.by == HOTFN_BY_ALLOC               ? TEXT_ALLOC_SPACE
                        : p->timed && p->view->options.by != HOTFN_BY_CALLS ? TEXT_TIME
                                                                            : TEXT_CALLS);
-    p->held = p->held && !p->whole.failed;
-    hfn_sink_bytes(p->sink, (const char *)p->whole.bytes, p->held ? p->whole.count : 0);
+    p->ok = p->ok && !p->whole.failed;
+    hfn_sink_bytes(p->sink, (const char *)p->whole.bytes, p->ok ? p->whole.count : 0);
     hfn_message_clear(&p->whole);
 }
 
@@ -237,9 +239,9 @@ static bool write_pprof(const hfn_view *view, hfn_sink *sink)
 {
     pprof p = { .view = view, .sink = sink, .timed = view->time.flags != 0 };
     p.with_memory = view->time.flags & HOTFN_TIMING_ALLOC;
-    p.stack = hfn_allocate_zeroed(&view->env, MOST_DEPTH * sizeof *p.stack);
-    p.held = p.stack != NULL;
-    if (!p.held) {
+    p.stack = hfn_allocate_zeroed(&view->env, MAX_DEPTH * sizeof *p.stack);
+    p.ok = p.stack != NULL;
+    if (!p.ok) {
         return false;
     }
     hfn_message_init(&p.whole, &view->env);
@@ -257,22 +259,22 @@ static bool write_pprof(const hfn_view *view, hfn_sink *sink)
     if (view->time.node_count) {
         put_stacks(&p);
     } else {
-        put_flat(&p);
+        put_functions_as_samples(&p);
     }
     put_modules(&p);
     put_functions(&p);
     put_texts(&p);
-    put_facts(&p);
+    put_numbers(&p);
     hfn_message_finish(&p.whole);
     hfn_message_finish(&p.part);
-    hfn_free_memory(&view->env, p.stack, MOST_DEPTH * sizeof *p.stack);
-    return p.held;
+    hfn_free_memory(&view->env, p.stack, MAX_DEPTH * sizeof *p.stack);
+    return p.ok;
 }
 
 const hfn_exporter hfn_exporter_pprof = {
     .name = "pprof",
     .extension = ".pb",
-    .about = "go tool pprof, Pyroscope, Parca: stacks, or functions where none are known",
+    .about = "go tool pprof, Pyroscope, Parca: stacks, or functions if there are no stacks",
     .needs = HOTFN_NEEDS_FLAT,
     .write = write_pprof,
 };

@@ -75,20 +75,20 @@ static bool is_text(const char *text)
 
 void hfn_message_text(hfn_message *m, uint32_t field, const char *text)
 {
-    hfn_message mended;
+    hfn_message valid;
     if (is_text(text)) {
         hfn_message_bytes(m, field, text, strlen(text));
         return;
     }
-    hfn_message_init(&mended, &m->env);
+    hfn_message_init(&valid, &m->env);
     for (const char *s = text; *s;) {
         size_t length = hfn_utf8_length((const unsigned char *)s);
-        put_bytes(&mended, length ? s : "\xef\xbf\xbd", length ? length : 3);
+        put_bytes(&valid, length ? s : "\xef\xbf\xbd", length ? length : 3);
         s += length ? length : 1;
     }
-    m->failed = m->failed || mended.failed;
-    hfn_message_bytes(m, field, mended.bytes, mended.failed ? 0 : mended.count);
-    hfn_message_finish(&mended);
+    m->failed = m->failed || valid.failed;
+    hfn_message_bytes(m, field, valid.bytes, valid.failed ? 0 : valid.count);
+    hfn_message_finish(&valid);
 }
 
 void hfn_message_inner(hfn_message *m, uint32_t field, const hfn_message *inner)

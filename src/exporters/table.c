@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table for people: rank, calls, share of all counted calls, module, function; then what was
- * not counted, and why. */
+/* The text table: rank, calls, share of all counted calls, module, function; then the functions
+ * that were not counted, with reasons. */
 #include "exporters/table.h"
 
 #include "exporters/budget.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define MAX_REASONS 64
-#define MIN_NAME 16        /* characters; a remark that leaves a name fewer is dropped */
-#define MAX_UNCOUNTED 10   /* refused functions, unless all are asked for */
+#define MIN_NAME 16        /* characters; a remark is dropped if the name would get fewer */
+#define MAX_UNCOUNTED 10   /* refused functions shown without --refused */
 #define MAX_PLACE_WIDTH 30 /* wider ones break the alignment */
 #define MAX_NAME_WIDTH 40
 
@@ -48,7 +48,8 @@ const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t ca
     return hfn_view_at_least(view, function) ? out : out + 1;
 }
 
-/* A name may hold anything.  Control characters, C1 ones too, would reach the terminal. */
+/* The length of the character at s, 0 if it is not printable.  A name may hold any bytes, and a
+ * control character (C0 or C1) must not reach the terminal. */
 static size_t printable_length(const char *s)
 {
     size_t length = hfn_utf8_length((const unsigned char *)s);
@@ -117,8 +118,8 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, "\n\n");
 }
 
-/* The name, and behind it file:line where that is known and there is room; then the remark, if it
- * leaves enough of the name.  Room 0: for all. */
+/* Write the name, file:line if it is known and fits, and the remark if it leaves enough room for
+ * the name.  Room 0: unlimited. */
 static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
                          const hotfn_record_module *m, const char *remark, size_t room)
 {
@@ -185,8 +186,7 @@ static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_table_layout
     put_function(view, sink, &f, &m, remark, l->room);
 }
 
-/* How many rows are worth showing: those that were called, up to limit; they come first in any
- * order. */
+/* The number of functions that were called, at most limit.  They come first in any order. */
 static uint32_t called_rows(const hfn_view *view, uint32_t limit)
 {
     uint32_t rows = 0;
@@ -209,7 +209,7 @@ typedef struct tally {
 typedef struct census {
     uint32_t hooked, called, fragments, excluded, refused;
     uint32_t reason_count;
-    tally reasons[MAX_REASONS]; /* at last the most frequent first */
+    tally reasons[MAX_REASONS]; /* after sort_reasons: the most frequent first */
 } census;
 
 static void count_reason(census *c, const char *text)
@@ -226,7 +226,7 @@ static void count_reason(census *c, const char *text)
     }
 }
 
-static void take_census(const hfn_view *view, census *c)
+static void count_states(const hfn_view *view, census *c)
 {
     for (uint32_t i = 0; i < view->info.function_count; i++) {
         hotfn_record_function f;
@@ -254,8 +254,9 @@ static void sort_reasons(census *c)
     }
 }
 
-/* A linker stub or an entry of the run-time is no function that anybody misses in the table. */
-static bool is_missed(const hotfn_record_function *f)
+/* True if the function was refused and a user may expect it in the table: linker stubs and entries
+ * of the C run-time are not expected there. */
+static bool is_relevant_refusal(const hotfn_record_function *f)
 {
     static const char *const glue[] = { "plt", "glue", "resolver", "signal-restorer",
                                         "not-loaded" };
@@ -289,11 +290,11 @@ static bool is_listed(const hfn_view *view, const hotfn_record_function *f)
     if (view->options.flags & HOTFN_EXPORT_REFUSED) {
         return f->state == HOTFN_STATE_REFUSED || f->state == HOTFN_STATE_WAITING;
     }
-    return is_missed(f);
+    return is_relevant_refusal(f);
 }
 
-/* Functions that might stand in the table above if they could be counted; or all that were refused.
- * widths: of the places and of the names, measured if there is no sink.  How many there are. */
+/* List the refused functions that a user may expect in the table, or with --refused all of them.
+ * Without a sink, only measure widths: of the places and of the names.  Returns their number. */
 static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths[2])
 {
     bool all = view->options.flags & HOTFN_EXPORT_REFUSED;
@@ -371,7 +372,7 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
 static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
 {
     census c = { 0 };
-    take_census(view, &c);
+    count_states(view, &c);
     sort_reasons(&c);
     uint32_t called = called_rows(view, view->count);
     if (called > rows) {
@@ -403,8 +404,7 @@ static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
     }
     if ((view->options.flags & HOTFN_EXPORT_EDGES) &&
         !(view->time.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED))) {
-        hfn_sink_text(sink,
-                      "\nwho called whom is not known: run with --mode time, without --flat\n");
+        hfn_sink_text(sink, "\nthe record has no callers: run with --mode time, without --flat\n");
     }
     put_refused(view, sink);
     return true;
@@ -416,7 +416,7 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
     hfn_table_layout layout;
     hfn_wrap wrap;
     hfn_sink *prose = view->options.width > 0 ? &wrap.sink : sink;
-    bool held;
+    bool ok;
     hfn_layout_choose(view, rows, &layout);
     hfn_wrap_begin(&wrap, sink, view->options.width);
     put_heading(view, prose);
@@ -425,15 +425,15 @@ static bool write_table(const hfn_view *view, hfn_sink *sink)
     for (uint32_t i = 0; i < rows && !sink->failed; i++) {
         put_row(view, sink, &layout, i);
     }
-    held = put_notes(view, prose, &layout, rows);
+    ok = put_notes(view, prose, &layout, rows);
     hfn_wrap_end(&wrap);
-    return held;
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_table = {
     .name = "table",
     .extension = ".txt",
-    .about = "for people",
+    .about = "a text table for the terminal",
     .needs = HOTFN_NEEDS_FLAT,
     .write = write_table,
 };

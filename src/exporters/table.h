@@ -13,18 +13,18 @@
 
 const char *hfn_table_color(const hfn_view *view, const char *code); /* "" without colours */
 const char *hfn_table_grouped(uint64_t value, char out[32]);         /* 1,234,567          */
-const char *hfn_table_s(uint64_t count);                             /* "s", but "" of 1   */
-/* The same, with a ">" before it if it is a lower bound. */
+const char *hfn_table_s(uint64_t count);                             /* "" for 1, else "s" */
+/* calls as 1,234,567, with a ">" before it if the count is a lower bound. */
 const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t calls, char out[33]);
 size_t hfn_table_characters(const char *text);
-/* At most width characters, cut in the middle, 0: all; control characters do not reach the
- * terminal. */
+/* Write a name in at most width characters, with its middle replaced by an ellipsis; 0: all of it.
+ * Control characters are replaced by "?". */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
 
-/* The same of a function's name: what stands between brackets goes first. */
+/* The same for a function's name: the contents of brackets are replaced first (table_fold.c). */
 void hfn_table_function(hfn_sink *sink, const char *name, size_t width);
 
-/* From left to right; the function's name stands behind them. */
+/* The columns from left to right; the function's name follows them. */
 enum {
     HFN_COLUMN_RANK,
     HFN_COLUMN_CALLS,
@@ -44,24 +44,25 @@ enum {
 
 typedef struct hfn_table_layout {
     size_t widths[HFN_COLUMN_COUNT]; /* characters; 0: not shown                       */
-    size_t room;                     /* for the function's name; 0: as long as it is   */
+    size_t room;                     /* for the function's name; 0: unlimited          */
 } hfn_table_layout;
 
 void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *out);
 void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l);
-/* One cell, if its column is shown: text at its right, in a colour or "". */
+/* Write a cell, right-aligned, if its column is shown.  color is an escape sequence or "". */
 void hfn_layout_put(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                     uint32_t column, const char *color, const char *text);
 void hfn_layout_put_module(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                            const char *name);
-/* Names the columns that there was no room for. */
+/* Write a line that names the dropped columns, if there are any. */
 void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l);
 
-/* What goes through w->sink goes on to `to`, in lines of width columns. */
+/* A filter: text written to w->sink is wrapped at width columns and written to `to`. */
 typedef struct hfn_wrap {
     hfn_sink sink;
     hfn_sink *to;
-    size_t width, column, indent, blanks, bytes, characters; /* of the line; of the word */
+    size_t width, column, indent;     /* of the line                   */
+    size_t blanks, bytes, characters; /* before the word, and of it    */
     bool in_escape;
     char word[512];
 } hfn_wrap;
@@ -69,7 +70,7 @@ typedef struct hfn_wrap {
 void hfn_wrap_begin(hfn_wrap *w, hfn_sink *to, size_t width);
 void hfn_wrap_end(hfn_wrap *w);
 
-/* table_memory.c: columns of a timed run that kept memory, and its sums. */
+/* table_memory.c: the columns and the sums of a run with --with alloc. */
 void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                       const hotfn_record_timing *t);
 void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
@@ -79,7 +80,8 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layou
                      const hotfn_record_timing *t);
 /* " (counted only: ...)", " (did not return)" or nothing. */
 void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_bytes);
-/* What must be known to read the times right; slow calls; edges if asked for. */
+/* Write the notes about the times, the slow calls and, if requested, the edges.  False: no
+ * memory. */
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
 
 #endif

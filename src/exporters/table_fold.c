@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Shortens C++ and Rust names that are wider than a table's column.  Instances of one template
- * begin and end alike, so the contents of brackets are folded first: of the innermost pairs the
- * longest, and within a pair the arguments after the first before that one, until the name fits:
+ * begin and end alike, so the contents of brackets are replaced by an ellipsis: the longest of the
+ * innermost pairs first, in each pair first the arguments after the first and then the first one
+ * too, until the name fits:
  * `vector<int, allocator<int> >::push_back(int const&)` becomes `vector<int, ...>::push_back(...)`.
  * The page does the same (html/page.js). */
 #include "exporters/table.h"
 
 #include <string.h>
 
-#define DEEPEST 64
+#define MAX_DEPTH 64
 #define FOLDED "\xe2\x80\xa6"
 #define FOLDED_BYTES 3u
 
@@ -17,7 +18,8 @@ static bool is_letter(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
 }
 
-/* Bytes of `operator<<` and the like, whose brackets are none; 0 if none stands at `at`. */
+/* The length of an operator's name such as `operator<<` at `at`, whose characters are not brackets;
+ * 0 if there is none. */
 static size_t operator_length(const char *name, size_t at)
 {
     static const char word[] = "operator";
@@ -41,14 +43,14 @@ static bool find_innermost(const char *name, size_t *begin, size_t *end)
     struct {
         size_t at;
         bool is_outer;
-    } open[DEEPEST];
+    } open[MAX_DEPTH];
     size_t depth = 0, most = 0, skipped;
     for (size_t i = 0; name[i]; i++) {
         char c = name[i];
         if ((skipped = operator_length(name, i)) > 0) {
             i += skipped - 1;
         } else if (c == '<' || c == '(') {
-            if (depth == DEEPEST) {
+            if (depth == MAX_DEPTH) {
                 return false;
             }
             open[depth].at = i;
@@ -76,7 +78,7 @@ static bool find_innermost(const char *name, size_t *begin, size_t *end)
 
 /* Return the offset of the second argument between the brackets, or `begin` if there is none or it
  * is folded already. */
-static size_t behind_first(const char *name, size_t begin, size_t end)
+static size_t find_second_argument(const char *name, size_t begin, size_t end)
 {
     size_t depth = 0;
     for (size_t i = begin; i + 2 < end; i++) {
@@ -97,7 +99,7 @@ void hotfn_fold_name(char *name, uint32_t columns)
 
     size_t begin = 0, end = 0;
     while (hfn_table_characters(name) > columns && find_innermost(name, &begin, &end)) {
-        begin = behind_first(name, begin, end);
+        begin = find_second_argument(name, begin, end);
         memmove(name + begin + FOLDED_BYTES, name + end, strlen(name + end) + 1);
         memcpy(name + begin, FOLDED, FOLDED_BYTES);
     }

@@ -9,9 +9,9 @@
 
 #define MAX_MODULE 24 /* characters */
 #define MODULE_NARROW 12
-#define NAMES_WANTED 24 /* below, numbers are abbreviated */
-#define MIN_NAMES 16    /* below, columns are dropped */
-#define BETWEEN 2       /* columns */
+#define WANTED_NAME_WIDTH 24 /* if names have less, numbers are abbreviated */
+#define MIN_NAME_WIDTH 16    /* if names have less, columns are dropped */
+#define BETWEEN 2            /* blanks between two columns */
 
 static const struct {
     const char *title;
@@ -28,7 +28,7 @@ static const struct {
     [HFN_COLUMN_ALLOCATED] = { "allocated", 9 },
     [HFN_COLUMN_BLOCKS] = { "in blocks", 12 },
     [HFN_COLUMN_FREED] = { "freed", 9 },
-    [HFN_COLUMN_BELOW] = { "all below", 9 },
+    [HFN_COLUMN_BELOW] = { "+callees", 9 },
     [HFN_COLUMN_MODULE] = { "module", 6 },
 };
 
@@ -105,20 +105,21 @@ void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *ou
     }
     measure_columns(view, rows, &module, &calls);
     out->widths[HFN_COLUMN_MODULE] = module;
-    if (view->time.flags) { /* as the other numbers need more */
+    if (view->time.flags) { /* a timed table has more columns */
         out->widths[HFN_COLUMN_CALLS] = 16;
         out->widths[HFN_COLUMN_SHARE] = 6;
     }
     if (terminal == 0) {
         return;
     }
-    if (calls > out->widths[HFN_COLUMN_CALLS] || get_name_width(out, terminal) < NAMES_WANTED) {
+    if (calls > out->widths[HFN_COLUMN_CALLS] ||
+        get_name_width(out, terminal) < WANTED_NAME_WIDTH) {
         out->widths[HFN_COLUMN_CALLS] = calls;
         out->widths[HFN_COLUMN_MODULE] = module < MODULE_NARROW ? module : MODULE_NARROW;
     }
     for (size_t i = 0; i < HFN_COUNT_OF(dropped_first); i++) {
         if (dropped_first[i] != get_sort_column(view) &&
-            get_name_width(out, terminal) < MIN_NAMES) {
+            get_name_width(out, terminal) < MIN_NAME_WIDTH) {
             out->widths[dropped_first[i]] = 0;
         }
     }
@@ -176,7 +177,7 @@ void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_table_lay
     hfn_sink_format(sink, "%*sfunction%s\n", BETWEEN, "", hfn_table_color(view, PLAIN));
 }
 
-/* Name the columns that were dropped for lack of room, so that they are not taken for unknown. */
+/* Without this line a reader could believe that the record does not have the dropped columns. */
 void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l)
 {
     const char *before = "  no room for: ";

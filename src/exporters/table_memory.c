@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Columns of the table of a run that kept memory: what a function allocated and freed by itself,
- * and what was allocated below it too. */
+/* The columns of a run with --with alloc: the memory that a function itself allocated and freed,
+ * and the memory that it and its callees allocated. */
 #include "exporters/table.h"
 
 #include <inttypes.h>

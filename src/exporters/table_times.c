@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of a timed run: calls, total, self, share of the threads' busy time, p99, max; then the
- * slow calls, and what the hooks cost and lost.  "~" marks estimates, "-" what was counted only. */
+ * slow calls, the cost of the hooks and the losses.  "~" marks an estimate, "-" a time of a
+ * function that was only counted. */
 #include "exporters/table.h"
 
 #include "base/sort.h"
@@ -127,7 +128,7 @@ static void put_callers(const hfn_view *view, hfn_sink *sink, uint32_t node)
     }
 }
 
-/* The slowest first: one pass for each that is shown. */
+/* The slowest calls first: each call that is shown takes one pass over all. */
 static void put_slow_calls(const hfn_view *view, hfn_sink *sink)
 {
     char took[24], when[24], thread[64];
@@ -144,8 +145,8 @@ static void put_slow_calls(const hfn_view *view, hfn_sink *sink)
         uint32_t best_index = UINT32_MAX;
         for (uint32_t i = 0; i < view->time.slow_count; i++) {
             hotfn_record_get_slow_call(view->record, i, &s);
-            bool left = s.duration_ns < below || (s.duration_ns == below && i > below_index);
-            if (left && (best_index == UINT32_MAX || s.duration_ns > best.duration_ns)) {
+            bool is_next = s.duration_ns < below || (s.duration_ns == below && i > below_index);
+            if (is_next && (best_index == UINT32_MAX || s.duration_ns > best.duration_ns)) {
                 best = s;
                 best_index = i;
             }
@@ -170,8 +171,8 @@ static bool is_costlier(const void *a, const void *b)
     return x->total_ns != y->total_ns ? x->total_ns > y->total_ns : x->calls > y->calls;
 }
 
-/* With a glob: who calls those functions, and whom they call. */
-static bool is_wanted(const hfn_view *view, const hotfn_record_edge *edge)
+/* If there is a glob, only edges to and from functions that match it are listed. */
+static bool is_listed_edge(const hfn_view *view, const hotfn_record_edge *edge)
 {
     const uint32_t ends[] = { edge->caller, edge->callee };
     for (size_t i = 0; view->options.match && i < HFN_COUNT_OF(ends); i++) {
@@ -184,9 +185,10 @@ static bool is_wanted(const hfn_view *view, const hotfn_record_edge *edge)
 
 #define ARROW " -> "
 
-/* Both names on one line of so much room, 0: any.  A short one leaves its room to the other. */
-static void put_ends(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edge,
-                     size_t room)
+/* Write both names on one line of at most room characters, 0: unlimited.  The room that a short
+ * name does not need is given to the other. */
+static void put_edge_names(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edge,
+                           size_t room)
 {
     char shown[2][8192];
     const char *caller = name_of(view, edge->caller, shown[0], sizeof shown[0]);
@@ -202,7 +204,7 @@ static void put_ends(const hfn_view *view, hfn_sink *sink, const hotfn_record_ed
     hfn_sink_text(sink, "\n");
 }
 
-/* On a narrow terminal without the totals. */
+/* A narrow terminal has no room for the totals. */
 static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_edge *edges,
                       uint32_t count)
 {
@@ -218,46 +220,46 @@ static void put_edges(const hfn_view *view, hfn_sink *sink, const hotfn_record_e
         if (!narrow) {
             hfn_sink_format(sink, "%10s  ", time_text(edges[i].total_ns, took));
         }
-        put_ends(view, sink, &edges[i], room);
+        put_edge_names(view, sink, &edges[i], room);
     }
     if (count > most) {
         hfn_sink_format(sink, "  ... and %" PRIu32 " more (-n 0 shows all)\n", count - most);
     }
 }
 
-/* The costliest first; false: no memory. */
+/* The edge with the largest total first.  False: no memory. */
 static bool put_sorted_edges(const hfn_view *view, hfn_sink *sink)
 {
     size_t bytes = (view->time.edge_count + 1u) * sizeof(hotfn_record_edge);
     hotfn_record_edge *edges = hfn_allocate_zeroed(&view->env, bytes),
                       *room = hfn_allocate_zeroed(&view->env, bytes);
-    bool held = edges && room;
+    bool ok = edges && room;
     uint32_t count = 0;
-    for (uint32_t i = 0; held && i < view->time.edge_count; i++) {
+    for (uint32_t i = 0; ok && i < view->time.edge_count; i++) {
         hfn_view_edge(view, i, &edges[count]);
-        count += is_wanted(view, &edges[count]);
+        count += is_listed_edge(view, &edges[count]);
     }
-    if (held) {
+    if (ok) {
         put_edges(view, sink, hfn_sort_items(edges, room, count, sizeof *edges, is_costlier),
                   count);
     }
     hfn_free_memory(&view->env, edges, bytes);
     hfn_free_memory(&view->env, room, bytes);
-    return held;
+    return ok;
 }
 
 typedef struct loss {
     uint64_t count;
-    const char *of_one, *of_more;
+    const char *singular, *plural;
 } loss;
 
-/* What was merged, overwritten or odd: only where it happened. */
+/* Report losses and irregularities of the measurement; those with a count of 0 are omitted. */
 static void put_losses(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     const loss losses[] = {
-        { t->nodes_merged, "entry found no place of its own in the call tree and was merged",
-          "entries found no place of their own in the call tree and were merged" },
+        { t->nodes_merged, "entry has no node of its own in the call tree and was merged",
+          "entries have no nodes of their own in the call tree and were merged" },
         { t->histograms_lost, "function has no percentiles: the histograms were used up",
           "functions have no percentiles: the histograms were used up" },
         { t->slow_lost, "slow call was overwritten by a later one",
@@ -266,14 +268,14 @@ static void put_losses(const hfn_view *view, hfn_sink *sink)
           "entries and exits were overwritten by later ones" },
         { t->abandoned_exits, "call was left by longjmp, an exception or a thread's end",
           "calls were left by longjmp, an exception or a thread's end" },
-        { t->clock_went_back, "exit had a clock before its entry's",
-          "exits had a clock before their entry's" },
+        { t->clock_went_back, "call ended at an earlier clock value than it began",
+          "calls ended at earlier clock values than they began" },
     };
     char count[32];
     for (size_t i = 0; i < HFN_COUNT_OF(losses); i++) {
         if (losses[i].count > 0) {
             hfn_sink_format(sink, "  %s %s\n", hfn_table_grouped(losses[i].count, count),
-                            losses[i].count == 1 ? losses[i].of_one : losses[i].of_more);
+                            losses[i].count == 1 ? losses[i].singular : losses[i].plural);
         }
     }
 }
@@ -296,8 +298,8 @@ static void put_counted_only(const hfn_view *view, hfn_sink *sink)
     if (functions > 0) {
         hfn_sink_format(sink,
                         "counted only: %" PRIu64
-                        " of the functions called, with %s call%s (%.1f %%), whose "
-                        "time is their callers'; --json has the reasons\n",
+                        " of the functions called, with %s call%s (%.1f %%); their "
+                        "times are part of their callers'; --json has the reasons\n",
                         functions, hfn_table_grouped(calls, grouped), hfn_table_s(calls),
                         100.0 * (double)calls / (double)view->total_calls);
     }
@@ -317,15 +319,14 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
     if (t->clock == HOTFN_CLOCK_MERGED) {
         hfn_sink_text(sink, "clock: nanoseconds of the merged runs' clocks\n");
     } else {
-        hfn_sink_format(sink, "clock: %s, %.6g MHz, its steps are %.3g ns\n",
-                        hfn_clock_name(t->clock), (double)t->ticks_per_second / 1e6,
-                        t->resolution_ns);
+        hfn_sink_format(sink, "clock: %s, %.6g MHz, resolution %.3g ns\n", hfn_clock_name(t->clock),
+                        (double)t->ticks_per_second / 1e6, t->resolution_ns);
     }
     if (t->clock_stopped_ns > 0) {
         hfn_sink_format(
             sink,
-            "the clock was stopped %s after the start, since the program forbids itself to "
-            "read it: from then on calls were only counted\n",
+            "the program disabled the clock for itself %s after the start: later calls were only "
+            "counted\n",
             time_text(t->clock_stopped_ns, at));
     }
 }
@@ -337,17 +338,17 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
     if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
-                        "; a hook's own cost is %.1f ns a timed call (%.1f of it seen as the "
-                        "callee's), %.1f ns a counted one",
+                        "; a hook costs %.1f ns in a timed call (%.1f ns of it within the measured "
+                        "time) and %.1f ns in a counted one",
                         t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
                         t->count_cost_ns);
         if (t->cost_tries > 0) {
-            hfn_sink_format(sink, "; measured %" PRIu64 " time%s while it ran", t->cost_tries,
-                            t->cost_tries == 1 ? "" : "s");
+            hfn_sink_format(sink, "; measured %" PRIu64 " time%s while the program ran",
+                            t->cost_tries, t->cost_tries == 1 ? "" : "s");
         }
         hfn_sink_text(sink, "\n");
     } else {
-        hfn_sink_text(sink, "; there is no cost of hooks in it\n");
+        hfn_sink_text(sink, "; it does not include the cost of the hooks\n");
     }
     put_clock(view, sink);
     if (is_sample(view)) {
@@ -356,13 +357,13 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                             "sampled: after each function's first 1000 calls one in %" PRIu32
                             " was timed, more of long calls, fewer of short ones; ",
                             t->sample_mean);
-        } else { /* for a budget alone */
+        } else { /* sampled only to keep a budget */
             hfn_sink_text(sink,
-                          "sampled: every call was timed, but where the budget allowed fewer; ");
+                          "sampled: every call was timed, except where the budget allowed fewer; ");
         }
         hfn_sink_text(
-            sink, "~ marks estimates, error is one standard error (? where a function calls itself "
-                  "through others, and its total is the most it can be), min and max are those of "
+            sink, "~ marks estimates, error is one standard error (? if the function calls itself "
+                  "through others: its total is then an upper bound), min and max are those of "
                   "the timed calls\n");
     }
     put_counted_only(view, sink);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Sentences below the table on a terminal: lines are broken between words, and continuation lines
- * are indented further.  A word that is longer than a line stays whole. */
+/* Wrapping of the notes around the table on a terminal: lines are broken between words, and
+ * continuation lines are indented further.  A word that is longer than a line is not broken. */
 #include "exporters/table.h"
 
-#define FURTHER 4
+#define EXTRA_INDENT 4
 
 static bool is_continuation(char c)
 {
@@ -16,8 +16,8 @@ static void put_word(hfn_wrap *w)
         return;
     }
     if (w->column > 0 && w->column + w->blanks + w->characters > w->width) {
-        hfn_sink_format(w->to, "\n%*s", (int)w->indent + FURTHER, "");
-        w->column = w->indent + FURTHER;
+        hfn_sink_format(w->to, "\n%*s", (int)w->indent + EXTRA_INDENT, "");
+        w->column = w->indent + EXTRA_INDENT;
     } else {
         hfn_sink_format(w->to, "%*s", (int)w->blanks, "");
         w->indent = w->column == 0 ? w->blanks : w->indent;
