@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Make the page's two halves, before and behind the data, as C arrays.
+"""Write the page as two C arrays: the text before the data of a report, and the text after it.
 
     embed.py page.html style.css page.js OUTPUT
 """

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The page around the data, made by embed.py. */
+/* The text of the page before and after a report's data; embed.py writes both arrays. */
 #ifndef HFN_EXPORTERS_HTML_PAGE_H
 #define HFN_EXPORTERS_HTML_PAGE_H
 

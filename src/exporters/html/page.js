@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The report's page.  Data is read once from the JSON above; every text from it reaches the page as
-// textContent.  Long lists are virtual: only the rows in sight exist.
+// The script of the report's page.  The data is read once from the JSON in the page; its texts are
+// only ever assigned to textContent.  Long lists are virtual: only visible rows have elements.
 "use strict";
 (() => {
 const $ = id => document.getElementById(id);
 const data = JSON.parse($("data").textContent);
-const F = data.functions, N = data.nodes, E = data.edges, timed = data.timed;
+const F = data.functions, N = data.nodes, E = data.edges, timed = data.timed; // columns: F.name[f], N.parent[i] ...
 const ROW = 26;
 
-// ---- Words and numbers.
+// ---- Formatting of numbers and names.
 
 const group = n => n === null ? "" : Math.round(n).toLocaleString("en-US");
 function time(ns) {
@@ -29,21 +29,21 @@ function bytes(n) {
     }
   return group(n) + " B";
 }
-const some = (n, word) => group(n) + " " + word + (n === 1 ? "" : "s");
-const about = i => F.timing[i] === 2 ? "~" : "";
-const missed = new Set(data.at_least || []); // unhooked for a while: more was called than was counted
-const callsOf = f => F.calls[f] === null ? "" : (missed.has(f) ? ">" : "") + group(F.calls[f]);
+const plural = (n, word) => group(n) + " " + word + (n === 1 ? "" : "s");
+const estimateMark = i => F.timing[i] === 2 ? "~" : "";
+const lowerBounds = new Set(data.at_least || []); // functions that were unhooked for a while: their counts are lower bounds
+const callsOf = f => F.calls[f] === null ? "" : (lowerBounds.has(f) ? ">" : "") + group(F.calls[f]);
 function make(tag, name, text) {
   const e = document.createElement(tag);
   if (name) e.className = name;
   if (text !== undefined) e.textContent = text;
   return e;
 }
-// had not returned when the record ended; the same words as in the table of `hotfn report`
-const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : some(F.open[f], "call") + " did not return";
+// Describe the calls of a function that were still open at the end of the record, as `hotfn report` does.
+const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : plural(F.open[f], "call") + " did not return";
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
-// As table_fold.c: of a name that is too long what stands between brackets goes first, the longest of the innermost before all,
-// and what is behind its first argument before that one.
+// Shorten long names as table_fold.c does: fold the contents of the longest innermost pair of brackets,
+// and in a pair the arguments after the first before the first one.
 function innermost(name) {
   const open = [];
   let found = null;
@@ -55,16 +55,16 @@ function innermost(name) {
     } else if (c === "<" || c === "(") {
       open.push({ at: i, outer: false });
     } else if (c === ")" || (c === ">" && name[i - 1] !== "-")) {
-      const one = open.pop();
-      if (!one || name[one.at] !== (c === ")" ? "(" : "<")) return null;
-      if (i - one.at < 4) continue;
-      if (!one.outer && (!found || i - one.at > found[1] - found[0])) found = [one.at, i];
+      const bracket = open.pop();
+      if (!bracket || name[bracket.at] !== (c === ")" ? "(" : "<")) return null;
+      if (i - bracket.at < 4) continue;
+      if (!bracket.outer && (!found || i - bracket.at > found[1] - found[0])) found = [bracket.at, i];
       if (open.length) open[open.length - 1].outer = true;
     }
   }
   return open.length ? null : found;
 }
-function behindFirst(name, begin, end) {
+function findSecondArgument(name, begin, end) {
   for (let i = begin, depth = 0; i + 2 < end; i++) {
     if (name[i] === "<" || name[i] === "(") depth++;
     else if (depth && (name[i] === ">" || name[i] === ")")) depth--;
@@ -74,21 +74,21 @@ function behindFirst(name, begin, end) {
 }
 function fold(name, most) {
   for (let pair; name.length > most && (pair = innermost(name));)
-    name = name.slice(0, behindFirst(name, pair[0] + 1, pair[1])) + "\u2026" + name.slice(pair[1]);
+    name = name.slice(0, findSecondArgument(name, pair[0] + 1, pair[1])) + "\u2026" + name.slice(pair[1]);
   return name;
 }
-const LETTER = 7.9; // of the names' font, in pixels
+const LETTER = 7.9; // width in pixels of a letter in the font of names
 
-// ---- A table whose rows exist only while they are in sight.
+// ---- A table that has elements only for its visible rows.
 
 class Table {
-  // columns: {title, key, number, width, fill(cell, item)}; rows by get(index)
+  // columns: {title, key, number, width, dropOrder, fill(cell, item)}; get(index) returns the item of a row
   constructor(box, columns, onSort, onPick) {
     this.columns = this.shown = columns;
     this.count = 0;
     this.head = make("div", "head");
     this.head.style.gridTemplateColumns = this.template = columns.map(c => c.width).join(" ");
-    this.letters = columns.map(() => Infinity); // until it is in sight
+    this.letters = columns.map(() => Infinity); // room for a name, measured once the table is visible
     for (const c of columns) {
       const cell = make("span", c.number ? "number" : "", c.title);
       if (c.key) {
@@ -114,29 +114,29 @@ class Table {
     this.count = count;
     this.get = get;
     this.classOf = classOf || (() => "");
-    // browsers have no elements of more than some 16 million pixels: past that, rows move faster
+    // Browsers limit an element to some 16 million pixels: in a longer list, rows scroll faster than the bar.
     this.height = Math.min(count * ROW, 8000000);
     this.space.style.height = this.height + "px";
     this.draw();
   }
-  // What there is no room for goes, in the order of `goes`; columns without stay.
-  choose() {
+  // Drop columns by ascending dropOrder until the others fit; a column without dropOrder is always shown.
+  chooseColumns() {
     const minWidth = c => parseInt(c.width.replace("minmax(", ""), 10) + 14;
     const room = this.scroll.clientWidth - 6;
-    let needed = this.columns.reduce((sum, c) => sum + minWidth(c), 0), gone = new Set();
-    for (const c of this.columns.filter(c => c.goes).sort((a, b) => a.goes - b.goes)) {
+    let needed = this.columns.reduce((sum, c) => sum + minWidth(c), 0), dropped = new Set();
+    for (const c of this.columns.filter(c => c.dropOrder).sort((a, b) => a.dropOrder - b.dropOrder)) {
       if (needed <= room) break;
-      gone.add(c);
+      dropped.add(c);
       needed -= minWidth(c);
     }
-    this.shown = this.columns.filter(c => !gone.has(c));
+    this.shown = this.columns.filter(c => !dropped.has(c));
     this.template = this.shown.map(c => c.width).join(" ");
     this.head.style.gridTemplateColumns = this.template;
-    this.columns.forEach((c, i) => { this.head.children[i].hidden = gone.has(c); });
+    this.columns.forEach((c, i) => { this.head.children[i].hidden = dropped.has(c); });
     this.letters = this.columns.map((c, i) => Math.floor(this.head.children[i].clientWidth / LETTER));
   }
   draw() {
-    if (this.scroll.clientWidth) this.choose();
+    if (this.scroll.clientWidth) this.chooseColumns();
     const view = this.scroll.clientHeight, room = this.height - view, top = this.scroll.scrollTop;
     const real = this.count * ROW, scaled = real > this.height && room > 0
       ? top / room * (real - view) : top;
@@ -160,7 +160,7 @@ class Table {
       rows.push(row);
     }
     this.space.replaceChildren(...rows);
-    // the head has no scroll bar: it leaves as much room
+    // The head has no scroll bar; padding of the same width keeps its columns above those of the rows.
     this.head.style.paddingRight = 10 + this.scroll.offsetWidth - this.scroll.clientWidth + "px";
   }
   sorted(key, down) {
@@ -190,16 +190,16 @@ const order = { key: timed ? "self" : "calls", down: true };
 let picked = -1, shown = [];
 const columns = [
   { title: "function", key: "name", width: "minmax(160px, 4fr)", style: "name", fill: text(f => nameOf(f) + (unreturned(f) && ` (${unreturned(f)})`)) },
-  { title: "module", key: "module", goes: 4, width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
-  { title: "calls", key: "calls", goes: 9, width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
+  { title: "module", key: "module", dropOrder: 4, width: "minmax(96px, 1fr)", style: "module", fill: text(f => data.modules[F.module[f]]) },
+  { title: "calls", key: "calls", dropOrder: 9, width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
 ];
 if (timed) columns.push(
-  { title: "total", key: "total", goes: 8, width: "84px", number: true, about: "with what it called", fill: text(f => about(f) + time(F.total[f])) },
-  { title: "self", key: "self", width: "84px", number: true, about: "without what it called", fill: text(f => about(f) + time(F.self[f])) },
-  { title: "self %", goes: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
-  { title: "p50", key: "p50", goes: 1, width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
-  { title: "p99", key: "p99", goes: 2, width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
-  { title: "max", key: "max", goes: 3, width: "76px", number: true, fill(cell, f) {
+  { title: "total", key: "total", dropOrder: 8, width: "84px", number: true, about: "time including callees", fill: text(f => estimateMark(f) + time(F.total[f])) },
+  { title: "self", key: "self", width: "84px", number: true, about: "time without callees", fill: text(f => estimateMark(f) + time(F.self[f])) },
+  { title: "self %", dropOrder: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
+  { title: "p50", key: "p50", dropOrder: 1, width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
+  { title: "p99", key: "p99", dropOrder: 2, width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
+  { title: "max", key: "max", dropOrder: 3, width: "76px", number: true, fill(cell, f) {
     cell.textContent = time(F.max[f]);
     if (data.slow_ns && F.max[f] >= data.slow_ns) cell.classList.add("hot");
   } });
@@ -207,8 +207,8 @@ if (timed && data.allocs) {
   F.allocated = data.allocs.map(a => a[4]);
   F.below = data.allocs.map(a => a[0]);
   columns.push(
-    { title: "allocated", key: "allocated", goes: 7, width: "92px", number: true, about: "by itself", fill: text(f => bytes(F.allocated[f])) },
-    { title: "with below", key: "below", goes: 6, width: "92px", number: true, about: "allocated by it and what it called", fill: text(f => bytes(F.below[f])) });
+    { title: "allocated", key: "allocated", dropOrder: 7, width: "92px", number: true, about: "allocated by the function itself", fill: text(f => bytes(F.allocated[f])) },
+    { title: "with callees", key: "below", dropOrder: 6, width: "92px", number: true, about: "allocated by the function and its callees", fill: text(f => bytes(F.below[f])) });
 }
 if (!timed) columns.push(
   { title: "share", width: "90px", number: true, fill: share(f => F.calls[f] || 0, allCalls) });
@@ -220,7 +220,7 @@ function compare(a, b) {
   if (key === "name") return sign * collator.compare(F.name[a], F.name[b]) || a - b;
   if (key === "module") return sign * collator.compare(data.modules[F.module[a]], data.modules[F.module[b]]) || a - b;
   const x = F[key][a], y = F[key][b];
-  if (x === null || y === null) return (x === null) - (y === null) || a - b; // none: last
+  if (x === null || y === null) return (x === null) - (y === null) || a - b; // functions without a value come last
   return sign * (x - y) || a - b;
 }
 function listFunctions() {
@@ -254,7 +254,7 @@ function bucketBegin(b) {
 function histogram(f) {
   const pairs = data.histograms[f];
   if (!pairs) return null;
-  // eight bars a factor of ten
+  // eight bars for each factor of ten
   const bars = new Map();
   for (let i = 0; i < pairs.length; i += 2) {
     const ns = Math.max(1, (bucketBegin(pairs[i]) + bucketBegin(pairs[i] + 1)) / 2 * 1e9 / data.ticks_per_second);
@@ -277,11 +277,11 @@ function histogram(f) {
   for (let at = low; at <= high; at++) {
     const count = bars.get(at) || 0, x = (at - low) * step;
     if (count) {
-      // few calls stay visible: heights grow with the logarithm
+      // Heights are logarithmic, so that a bar of few calls is visible.
       const tall = Math.max(3, height * Math.log1p(count) / Math.log1p(most));
       const bar = put("rect", { x: x + .5, y: height - tall, width: Math.max(1, step - 1), height: tall, rx: 1 });
       const title = document.createElementNS(svgTag, "title");
-      title.textContent = `${some(count, "call")} of ${time(Math.pow(10, at / 8))} to ${time(Math.pow(10, (at + 1) / 8))}`;
+      title.textContent = `${plural(count, "call")} of ${time(Math.pow(10, at / 8))} to ${time(Math.pow(10, (at + 1) / 8))}`;
       bar.append(title);
     }
     if ((at % 8 === 0 || high - low < 12) && x - lastLabel > 52 && x < width - 30) {
@@ -321,10 +321,10 @@ function pick(f, scroll) {
   close.onclick = () => { picked = -1; $("detail").replaceChildren(); table.draw(); };
   fact(list, "calls", callsOf(f));
   if (timed && F.total[f] !== null) {
-    fact(list, "total", about(f) + time(F.total[f]));
-    fact(list, "self", about(f) + time(F.self[f]));
-    fact(list, "total of busy", percent(F.total[f], busy));
-    fact(list, "self of busy", percent(F.self[f], busy));
+    fact(list, "total", estimateMark(f) + time(F.total[f]));
+    fact(list, "self", estimateMark(f) + time(F.self[f]));
+    fact(list, "total, share of busy time", percent(F.total[f], busy));
+    fact(list, "self, share of busy time", percent(F.self[f], busy));
     fact(list, "mean", F.calls[f] ? time(F.total[f] / F.calls[f]) : "");
     fact(list, "min", time(F.min[f]));
     fact(list, "p50", F.p50[f] ? time(F.p50[f]) : "");
@@ -333,8 +333,8 @@ function pick(f, scroll) {
     fact(list, "max", time(F.max[f]));
     if (data.allocs) {
       fact(list, "allocated by itself", bytes(data.allocs[f][4]) + " in " + group(data.allocs[f][5]));
-      fact(list, "allocated", bytes(data.allocs[f][0]) + " in " + group(data.allocs[f][1]));
-      fact(list, "freed", bytes(data.allocs[f][2]) + " in " + group(data.allocs[f][3]));
+      fact(list, "allocated with callees", bytes(data.allocs[f][0]) + " in " + group(data.allocs[f][1]));
+      fact(list, "freed with callees", bytes(data.allocs[f][2]) + " in " + group(data.allocs[f][3]));
     }
   }
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
@@ -351,13 +351,13 @@ function pick(f, scroll) {
   table.draw();
 }
 
-// ---- What was watched less closely, to keep the budget.
+// ---- The changes that were made to keep the budget.
 
 const budget = data.budget;
 const changesOf = f => budget ? budget.changes.filter(c => c.function === f) : [];
-const whyOf = c => c.why === "over-budget" ? `${some(c.calls_per_second, "call")} a second ${c.to === "unhooked" ? "took" : "would take"} ${(100 * c.cost).toFixed(1)}%` : "tried again";
+const whyOf = c => c.why === "over-budget" ? `${plural(c.calls_per_second, "call")} a second ${c.to === "unhooked" ? "took" : "would take"} ${(100 * c.cost).toFixed(1)}%` : "tried again";
 
-// ---- The call tree, of one thread or of all in one.  What a node weighs: its time, or its bytes.
+// ---- The call tree of one thread, or of all threads merged.  A node's weight is its time or its bytes.
 
 const measures = { time: { self: N.self, whole: N.total, word: time }, bytes: { self: N.bytes, whole: N.below, word: bytes } };
 const trees = new Map();
@@ -396,14 +396,14 @@ function fillThreads(select, onChange) {
   all.value = -1;
   select.append(all);
   data.threads.forEach((t, i) => {
-    const one = make("option", "", `${t.name || "thread"} (${t.tid})`);
-    one.value = i;
-    select.append(one);
+    const option = make("option", "", `${t.name || "thread"} (${t.tid})`);
+    option.value = i;
+    select.append(option);
   });
   select.onchange = () => onChange(Number(select.value));
 }
 
-// ---- Flame graph: an icicle, the outermost on top.
+// ---- Flame graph: the outermost function is at the top (an icicle graph).
 
 const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time" };
 function hue(f) {
@@ -466,7 +466,7 @@ function boxAt(e) {
 }
 function showTip(e, node) {
   const tip = $("tip"), root = flame.root.total, word = measures[flame.by].word;
-  tip.replaceChildren(make("b", "", nameOf(node.f)), make("div", "", `total ${word(node.total)} (${percent(node.total, root)}), self ${word(node.self)} (${percent(node.self, root)})`), make("div", "dim", `${group(node.calls)} calls from here`));
+  tip.replaceChildren(make("b", "", nameOf(node.f)), make("div", "", `total ${word(node.total)} (${percent(node.total, root)}), self ${word(node.self)} (${percent(node.self, root)})`), make("div", "dim", `${group(node.calls)} calls on this path`));
   tip.hidden = false;
   tip.style.left = Math.min(e.clientX + 14, window.innerWidth - tip.offsetWidth - 8) + "px";
   tip.style.top = Math.min(e.clientY + 16, window.innerHeight - tip.offsetHeight - 8) + "px";
@@ -480,9 +480,9 @@ function startFlame() {
   fillThreads($("flamethread"), thread => setFlame(thread, flame.by));
   if (N.bytes) {
     for (const [value, title] of [["time", "by time"], ["bytes", "by bytes allocated"]]) {
-      const one = make("option", "", title);
-      one.value = value;
-      $("flameby").append(one);
+      const option = make("option", "", title);
+      option.value = value;
+      $("flameby").append(option);
     }
     $("flameby").hidden = false;
     $("flameby").onchange = () => setFlame(flame.thread, $("flameby").value);
@@ -497,7 +497,7 @@ function startFlame() {
   setFlame(-1, "time");
 }
 
-// ---- The tree as a list with nesting.
+// ---- The call tree as a nested list.
 
 let treeRoot = null, treeRows = [], treeList = null;
 function listTree() {
@@ -528,7 +528,7 @@ function startTree() {
     { title: "of thread", width: "90px", number: true, fill(cell, n) { share(x => x.total, treeRoot.total)(cell, n); } },
     { title: "self", width: "90px", number: true, fill: text(n => time(n.self)) },
     { title: "calls", width: "110px", number: true, fill: text(n => group(n.calls)) },
-    ...(N.bytes ? [{ title: "allocated", width: "90px", number: true, about: "by itself, from here", fill: text(n => bytes(n.bytes)) }] : []),
+    ...(N.bytes ? [{ title: "allocated", width: "90px", number: true, about: "allocated by the function itself, on this path", fill: text(n => bytes(n.bytes)) }] : []),
     { title: "function", width: "minmax(200px, 1fr)", style: "name", fill(cell, n) {
       cell.style.paddingLeft = Math.min(n.depth - 1, 60) * 16 + "px";
       cell.append(make("span", "twist", n.sorted.length ? n.open ? "\u25be" : "\u25b8" : ""), make("span", "", nameOf(n.f)));
@@ -560,7 +560,7 @@ function startThreads() {
     { title: "calls", width: "140px", number: true, fill: text(i => group(of(i).calls)) },
   ];
   if (timed) parts.push({ title: "busy", width: "100px", number: true, about: "in timed functions", fill: text(i => time(of(i).busy_ns)) });
-  parts.push({ title: timed ? "of the busiest" : "of the most", width: "2fr", fill: share(i => timed ? of(i).busy_ns : of(i).calls, most) });
+  parts.push({ title: timed ? "relative to the busiest" : "relative to the most calls", width: "2fr", fill: share(i => timed ? of(i).busy_ns : of(i).calls, most) });
   new Table($("threadtable"), parts, () => {}).set(list.length, i => list[i]);
 }
 function callers(node) {
@@ -584,8 +584,8 @@ function startBudget() {
   const seconds = ns => (ns / 1e9).toFixed(3) + " s", parts = [
     `${(100 * budget.share).toFixed(1)}% allowed, ${(100 * budget.taken).toFixed(2)}% taken of ${time(budget.cpu_ns)}`,
     `${budget.count_cost_ns.toFixed(2)} ns a counted call`,
-    `timed calls ${time(budget.timing_ns)}`, `its start ${time(budget.start_ns)}`, `stopped ${some(budget.stops, "time")}, ${time(budget.stopped_ns)} in all`];
-  if (budget.changes_lost) parts.push(`${some(budget.changes_lost, "change")} found no room here`);
+    `timed calls ${time(budget.timing_ns)}`, `installing the hooks ${time(budget.start_ns)}`, `stopped ${plural(budget.stops, "time")}, ${time(budget.stopped_ns)} in all`];
+  if (budget.changes_lost) parts.push(`${plural(budget.changes_lost, "change")} not recorded for lack of room`);
   if (budget.note) parts.unshift("THE BUDGET WAS NOT KEPT: " + budget.note);
   $("budgetfacts").textContent = parts.join("  \u00b7  ");
   $("budgetfacts").classList.toggle("hot", budget.note !== "");
@@ -593,8 +593,8 @@ function startBudget() {
   new Table($("budgettable"), [
     { title: "at", width: "100px", number: true, fill: text(i => seconds(of(i).at_ns)) },
     { title: "function", width: "minmax(160px, 2fr)", style: "name", fill: text(i => nameOf(of(i).function)) },
-    { title: "watched before", width: "120px", fill: text(i => of(i).from) },
-    { title: "from then on", width: "120px", fill: text(i => of(i).to) },
+    { title: "before", width: "120px", fill: text(i => of(i).from) },
+    { title: "after", width: "120px", fill: text(i => of(i).to) },
     { title: "why", width: "minmax(160px, 1fr)", fill: text(i => whyOf(of(i))) },
   ], () => {}, i => { if (of(i).function >= 0) pick(of(i).function, true); }).set(budget.changes.length, i => i, () => "link");
 }
