@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A headless Chromium over its debugging pipe (Chrome DevTools Protocol): open a page, run script in
-it, and collect whatever it complained of."""
+it, and collect its errors and warnings."""
 import base64
 import json
 import os
@@ -57,7 +57,7 @@ class Browser:
     def _receive(self):
         while b"\0" not in self.buffer:
             more = os.read(self.receive_fd, 1 << 20)
-            assert more, "the browser is gone"
+            assert more, "the browser has ended"
             self.buffer += more
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
@@ -90,7 +90,7 @@ class Browser:
             if self.run("document.readyState") == "complete" and self.run("location.href") != "about:blank":
                 return
             time.sleep(0.05)
-        raise AssertionError("the page does not load")
+        raise AssertionError("the page was not loaded")
 
     def run(self, script):
         answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,

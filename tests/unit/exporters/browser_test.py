@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The HTML report in a headless Chromium: it sorts, searches, shows a function, draws the flame graph
-and the call tree, stays usable with 50,000 functions, and never complains on the console.
+"""Test the HTML report in a headless Chromium: sorting, searching, the view of a function, the flame
+graph, the call tree and 50,000 functions; the console must have no error or warning.
 
     browser_test.py HOTFN PROGRAM [FOLDER]    (export_timed; screenshots go to FOLDER)
 """
@@ -33,8 +33,8 @@ def click(b, selector):
     b.run(f"document.querySelector({selector!r}).click()")
 
 
-def comes(look, wanted):
-    """What the page shows a little later, by a timer or once it has scrolled."""
+def wait_for(look, wanted):
+    """Wait until wanted(look()): the page updates after a timer or after scrolling."""
     end = time.monotonic() + 60
     while not wanted(look()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -44,7 +44,7 @@ def comes(look, wanted):
 def search(b, text, found):
     b.run(f"(() => {{ const s = document.getElementById('search'); s.value = {text!r};"
           "s.dispatchEvent(new Event('input')); })()")
-    comes(lambda: names(b), lambda shown: shown == found)
+    wait_for(lambda: names(b), lambda shown: shown == found)
 
 
 def choose(b, selector, value):
@@ -149,7 +149,7 @@ def check_large(b, path):
     assert b.run("document.querySelectorAll('#table .row').length") < 100
     assert "50,000 of 50,000" in b.run("document.getElementById('found').textContent")
     b.run("document.querySelector('#table .scroll').scrollTop = 1e9")
-    comes(lambda: names(b)[-1], lambda last: last == "</script><img src=x onerror=alert(0)>")    # called once
+    wait_for(lambda: names(b)[-1], lambda last: last == "</script><img src=x onerror=alert(0)>")    # called once
     search(b, "onerror alert(49)", ["</script><img src=x onerror=alert(49)>"])
     click(b, "#table .row")
     assert b.run("document.querySelectorAll('img').length") == 0
@@ -157,7 +157,7 @@ def check_large(b, path):
 
 
 def check_narrow(b):
-    """Where there is little room columns go, but not the names nor what they are sorted by."""
+    """On a narrow page columns are dropped, except the names and the sort column."""
     titles = ("[...document.querySelectorAll('#table .head span')].filter(e => e.offsetWidth && "
               "e.getBoundingClientRect().right <= innerWidth).map(e => e.textContent.replace(/ .$/, ''))")
     wide = b.run(titles)
@@ -212,11 +212,11 @@ def main(folder):
         assert names(b) == ["gamma", "beta::run()", "alpha"]
         assert b.run("document.querySelectorAll('nav button').length") == 2
         assert not b.complaints, b.complaints
-    print("the page sorts, searches, shows and draws; the console is quiet")
+    print("the page works as expected, and its console is empty")
 
 
 if not browser.find():
-    print("# no Chromium here: passed over")
+    print("# skipped: Chromium is not installed")
     sys.exit(77)
 with tempfile.TemporaryDirectory() as made:
     main(pathlib.Path(made))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn report`, `info` and `repair` on a record with names of any bytes; messages about wrong options.
+"""Check `hotfn report`, `info` and `repair` on a record with difficult names, and messages about wrong options.
 
     check_commands.py HOTFN PROGRAM    (export_hostile)
 """
@@ -56,11 +56,11 @@ def check_report(record, folder):
                                  (("--by", "self"), 1, b"--mode time")):
         said = hotfn("report", record, *wrong, "-o", kept, status=status).stderr
         assert words in said and kept.read_text() == "kept", (wrong, said, kept.read_text())
-    assert "who called whom is not known" in table(record, "--edges")
+    assert "the record has no callers" in table(record, "--edges")
     whole = record.read_bytes()
     assert b"would be lost" in hotfn("report", record, "-o", record, status=1).stderr
     assert record.read_bytes() == whole
-    assert table(record, "--csv", "--json") == table(record, "--json")  # the last one counts
+    assert table(record, "--csv", "--json") == table(record, "--json")  # the last format option has effect
     assert b"no process 9" in hotfn("report", record, "--process", 9, status=1).stderr
     with open("/dev/full", "wb") as full:
         assert subprocess.run([HOTFN, "report", record], stdout=full,
@@ -75,8 +75,8 @@ def check_colours(record):
     assert b"\033[1m" in on_terminal([HOTFN, "report", record, "--color", "always"], NO_COLOR="1")
 
 
-def check_unnamed(record, folder):
-    """Without a name, hotfn.hfr of this folder is read, with a note; without that file it is a usage error."""
+def check_default_record(record, folder):
+    """Without a record name, a command reads ./hotfn.hfr and reports that; without that file it is a usage error."""
     here = folder / "here"
     here.mkdir()
     commands = (["report"], ["info"], ["export", "-F", "csv"], ["top", "--once"], ["open", "--print", "-o", "page.html"])
@@ -94,7 +94,7 @@ def check_unnamed(record, folder):
 
 
 def check_narrow(record):
-    """Lines fit the terminal; a pipe gets them whole."""
+    """Lines are wrapped or shortened to the terminal; a pipe gets unchanged lines."""
     cxx = subprocess.run(["g++", "-print-file-name=libstdc++.so.6"], capture_output=True, text=True, check=True).stdout.strip()
     for words, cut in ((["scan", HOTFN], False), (["scan", "--why", "--timed", HOTFN], False), (["info", record], False),
                        (["list", cxx, "-f", "*construct*"], True), (["symbols", cxx], True)):
@@ -114,7 +114,7 @@ def check_narrow(record):
 
 
 def check_top_folds(record):
-    """Between brackets nothing is left before a name is cut in the middle."""
+    """A name is cut in the middle only after the contents of its brackets were folded."""
     t = Terminal(HOTFN, "top", str(record), columns=48)
     t.read(lambda text: "q quit" in text)
     assert any(line.endswith("  <script>alert(1)<\u2026>") for line in t.screen()), t.screen()
@@ -144,14 +144,14 @@ def repairs_shown(record, folder):
 
 
 def check_repair_is_shown(record, lost, folder):
-    """A repaired record says so, and what was lost; so do its repair, and what it is merged with."""
+    """The loss of a repair is shown for the repaired record, for a repair of it and for a merge of both."""
     assert lost
     again, merged = folder / "again.hfr", folder / "merged.hfr"
     hotfn("repair", record, "-o", again)
     hotfn("merge", again, record, "-o", merged)
     both = f"again.hfr: {lost}; {record.name}: {lost}"
-    for one, shown in ((record, lost), (again, lost), (merged, both)):
-        info, report, *in_json, notes = repairs_shown(one, folder)
+    for repaired, shown in ((record, lost), (again, lost), (merged, both)):
+        info, report, *in_json, notes = repairs_shown(repaired, folder)
         assert f"repaired   lost: {shown}\n" in info and f"\nrepaired; lost: {shown}\n" in report, (info, report)
         assert in_json == [shown, shown] and f"this record was repaired, and lost: {shown}" in notes, (in_json, notes)
 
@@ -182,7 +182,7 @@ def said(*arguments, status=2):
     return hotfn(*arguments, status=status).stderr.decode()
 
 
-def check_words(record):
+def check_usage_messages(record):
     for typed, meant in (("rnu", "run"), ("reprot", "report"), ("lst", "list"), ("dif", "diff"), ("mergee", "merge")):
         assert f"did you mean '{meant}'?" in said(typed), typed
     for typed in ("zzz", "o", "x" * 300):
@@ -213,7 +213,7 @@ def check_pipe():
 
 
 def check_addresses():
-    """An address of which nothing is known is no success."""
+    """The exit status is 1 for an address without a symbol and a line."""
     outside = hotfn("symbols", "--at", 0x7fffffff0000, HOTFN, status=1)
     assert b"is outside of" in outside.stderr and outside.stdout == b"0x7fffffff0000\n", outside
     assert b"no symbol and no line there" in hotfn("symbols", "--json", "--at", 0, HOTFN, status=1).stderr
@@ -226,18 +226,18 @@ def main():
         record = folder / "hostile.hfr"
         check_report(record, folder)
         check_colours(record)
-        check_unnamed(record, folder)
+        check_default_record(record, folder)
         check_narrow(record)
         check_top_folds(record)
         check_info(record)
         check_repair(record, folder)
-        check_words(record)
+        check_usage_messages(record)
         check_addresses()
         check_pipe()
         for command in ("report", "info", "repair"):
             assert b"usage" in hotfn(command, "--help").stdout
             assert hotfn(command, "--unknown", status=2).stderr
-    print("report, info and repair do what they say")
+    print("report, info and repair work as documented")
 
 
 if __name__ == "__main__":

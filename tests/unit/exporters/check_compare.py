@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`hotfn diff`, `merge` and `top`: on records whose numbers are known, and on a program that runs.
+"""Check `hotfn diff`, `merge` and `top` on records with known numbers.
 
     check_compare.py HOTFN PROGRAM    (export_timed)
 """
@@ -27,8 +27,8 @@ def run(*command, status=0, **more):
     return done.stdout.decode()
 
 
-def checked(name, text):
-    """The JSON, which fits its schema."""
+def load_checked(name, text):
+    """Parse the JSON and validate it against its schema."""
     import jsonschema
     document = json.loads(text)
     schema = json.loads((pathlib.Path(__file__).parents[3] / f"docs/{name}.schema.json").read_text())
@@ -42,14 +42,14 @@ def functions(record):
 
 
 def check_clock_of_a_merge(story, folder):
-    """Its times are nanoseconds, and the hooks' cost is already subtracted, so no clock speed and no cost of 0 is shown."""
+    """A merged record has nanoseconds without the cost of the hooks: neither clock speed nor cost is shown."""
     out, page = folder / "merged.hfr", folder / "merged.html"
     run(HOTFN, "merge", "-o", out, story, story)
     for command in ("info", "report"):
         shown = run(HOTFN, command, out)
         assert "nanoseconds of the merged runs" in shown and "MHz" not in shown and " 0.0 ns" not in shown, shown
         assert "MHz" in run(HOTFN, command, story)
-        assert checked(command, run(HOTFN, command, "--json", out))["time"]["clock"] == "merged"
+        assert load_checked(command, run(HOTFN, command, "--json", out))["time"]["clock"] == "merged"
     run(HOTFN, "open", "--print", "-o", page, out)
     assert "times of merged runs" in page.read_text() and "costs 0.0" not in page.read_text()
 
@@ -64,7 +64,7 @@ def check_note_of_costs(story, costly):
         assert "the hooks cost" not in run(HOTFN, "report", *words), words
 
 
-def drawn(columns, *words):
+def show_on_terminal(columns, *words):
     return on_terminal([HOTFN, "report", *words], columns, NO_COLOR="1").decode()
 
 
@@ -72,9 +72,9 @@ def check_narrow(story):
     """Columns are dropped for lack of room, except the sort column; a pipe gets all."""
     for options, key in (((), "self"), (("--by", "max"), "max"), (("--by", "alloc"), "allocated"), (("--edges",), "self")):
         whole = run(HOTFN, "report", *options, story)
-        assert drawn(300, *options, story) == whole, options
+        assert show_on_terminal(300, *options, story) == whole, options
         for columns in (40, 60, 80, 100):
-            shown = drawn(columns, *options, story)
+            shown = show_on_terminal(columns, *options, story)
             lines = shown.splitlines()
             assert max(map(len, lines)) <= columns, (columns, max(lines, key=len))
             titles = next(line for line in lines if line.endswith("function")).split()
@@ -97,8 +97,8 @@ def check_merge(story, counted, folder):
         assert found[name]["max_ns"] == functions(story)[0][name]["max_ns"]
     p50 = functions(story)[0]["gamma"]["p50_ns"]
     assert abs(found["gamma"]["p50_ns"] - p50) <= 0.03 * p50
-    assert [t["calls"] for t in document["threads"]] == [157] * 3  # a row a run
-    shown = checked("info", run(HOTFN, "info", "--json", out))
+    assert [t["calls"] for t in document["threads"]] == [157] * 3  # one row for each run
+    shown = load_checked("info", run(HOTFN, "info", "--json", out))
     assert (shown["state"], shown["pid"], shown["exit_code"]) == ("merged", 0, 0), shown
     assert shown["command"].endswith("(3 runs merged: story.hfr, story.hfr, story.hfr)"), shown
     for command in (("info",), ("report",), ("top", "--once", "--json")):
@@ -119,15 +119,15 @@ def check_merge(story, counted, folder):
     assert {n: f["calls"] for n, f in found.items()} == {n: 2 * c for n, c in CALLS.items()}
     assert "time" not in document
     run(HOTFN, "merge", "--mode", "mean", "-o", out, counted, out)
-    assert functions(out)[0]["gamma"]["calls"] == 200  # (133 + 266) / 2, to the nearest
+    assert functions(out)[0]["gamma"]["calls"] == 200  # (133 + 266) / 2, rounded
     run(HOTFN, "merge", "-o", out, status=2)
     run(HOTFN, "merge", "--mode", "most", "-o", out, story, status=2)
     run(HOTFN, "merge", "-o", out, "/none.hfr", status=1)
     run(HOTFN, "merge", "-o", "/none/out.hfr", story, status=1)
 
 
-def check_repair_of_what_was_cut(records, folder):
-    """Wherever a record was cut: what is saved can be read."""
+def check_repair_of_truncated_records(records, folder):
+    """A repair of a record that was truncated anywhere fails or writes a readable record."""
     cut, new = folder / "cut.hfr", folder / "new.hfr"
     for record in records:
         whole = record.read_bytes()
@@ -140,8 +140,8 @@ def check_repair_of_what_was_cut(records, folder):
         assert saved > 20, (record, saved)
 
 
-def check_merge_into_one_of_its_own(story, folder):
-    """Either it is the sum, or, where there is no room for that, what it was, with nothing left beside it."""
+def check_merge_into_an_input(story, folder):
+    """A merge that replaces an input succeeds or, if the disk is full, keeps it and leaves no other file."""
     place = folder / "grows"
     place.mkdir()
     sum_of = place / "sum.hfr"
@@ -150,10 +150,10 @@ def check_merge_into_one_of_its_own(story, folder):
     for parts in range(8):
         limit = len(whole) * parts // 8
 
-        def no_room():
+        def limit_file_size():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-        assert b"sum.hfr" in subprocess.run([HOTFN, "merge", "-o", sum_of, sum_of, story], preexec_fn=no_room,
+        assert b"sum.hfr" in subprocess.run([HOTFN, "merge", "-o", sum_of, sum_of, story], preexec_fn=limit_file_size,
                                             restore_signals=False, stderr=subprocess.PIPE).stderr, limit
         assert sum_of.read_bytes() == whole and os.listdir(place) == ["sum.hfr"], (limit, os.listdir(place))
     run(HOTFN, "merge", "-o", sum_of, sum_of, story)
@@ -170,11 +170,11 @@ def check_diff(story, counted, folder):
     assert "no function differs" in run(HOTFN, "diff", "--fail-above", "10%", story, story)
     run(HOTFN, "diff", "--fail-above", "199", story, more, status=3)
     run(HOTFN, "diff", "--fail-above", "201%", story, more)
-    run(HOTFN, "diff", "--fail-above", "0", more, story)  # less is never too much
+    run(HOTFN, "diff", "--fail-above", "0", more, story)  # a decrease is never above the limit
     table = run(HOTFN, "diff", "--fail-above", "10%", "--markdown", story, more, status=3)
     rows = [row for row in table.splitlines() if row.startswith("|")]
     assert len(rows) == 6 and all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), table
-    document = checked("diff", run(HOTFN, "diff", "--json", "--by", "calls", counted, more))
+    document = load_checked("diff", run(HOTFN, "diff", "--json", "--by", "calls", counted, more))
     assert document["by"] == "calls" and (document["old"], document["new"]) == (157, 471)
     for f in document["functions"]:
         assert f["new"]["calls"] == 3 * f["old"]["calls"] == 3 * CALLS[f["display"]]
@@ -185,21 +185,21 @@ def check_diff(story, counted, folder):
     run(HOTFN, "diff", story, "/none.hfr", status=1)
     large = folder / "large.hfr"
     run(STORY, "large", large, 2000)
-    document = checked("diff", run(HOTFN, "diff", "--json", counted, large))
+    document = load_checked("diff", run(HOTFN, "diff", "--json", counted, large))
     gone = [f for f in document["functions"] if f["new"] is None]
     new = [f for f in document["functions"] if f["old"] is None]
-    assert (len(gone), len(new)) == (3, 2000)  # nothing of one is in the other
+    assert (len(gone), len(new)) == (3, 2000)  # the records have no function in common
     assert all(f["module"] == "large" for f in new) and all(f["module"] != "large" for f in gone)
-    # two modules without an id whose functions stand at the same places: only names say what is the same
+    # two modules without an id, with functions at the same addresses: functions match if their names are equal
     few, fewer, other = folder / "few.hfr", folder / "fewer.hfr", folder / "other.hfr"
     run(STORY, "large", few, 3)
     run(STORY, "large", fewer, 2)
     run(STORY, "budgeted", other)
     for old, sides in ((other, [(False, True)] * 3 + [(True, False)] * 2),
                        (fewer, [(False, True)] + [(True, True)] * 2)):
-        found = checked("diff", run(HOTFN, "diff", "--json", old, few))["functions"]
+        found = load_checked("diff", run(HOTFN, "diff", "--json", old, few))["functions"]
         assert sorted((f["old"] is not None, f["new"] is not None) for f in found) == sides, (old, found)
-    assert checked("diff", run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
+    assert load_checked("diff", run(HOTFN, "diff", "--json", large, large))["old"] == 2000 * 2001 // 2
 
 
 def names(terminal):
@@ -207,11 +207,11 @@ def names(terminal):
 
 
 def check_top(story):
-    document = checked("top", run(HOTFN, "top", "--once", "--json", story))
+    document = load_checked("top", run(HOTFN, "top", "--once", "--json", story))
     assert {f["name"]: f["calls"] for f in document["functions"]} == CALLS
     assert {f["name"]: f["self_ns"] for f in document["functions"]} == SELF
     assert [t["calls"] for t in document["threads"]] == [100, 57]
-    assert run(HOTFN, "top", "--once", "--filter", "RUN", story).count("\n") == 2  # titles and a row
+    assert run(HOTFN, "top", "--once", "--filter", "RUN", story).count("\n") == 2  # the titles and one row
     t = Terminal(HOTFN, "top", "-d", "0.2", str(story))
     t.read(lambda text: "q quit" in text)
     assert names(t) == ["gamma", "beta::run()", "alpha"], t.screen()
@@ -222,7 +222,7 @@ def check_top(story):
         t.read(lambda text: names(t) == wanted and "q quit" in text.split("\033[H")[-1])
     t.press("q")
     assert t.finish() == 0
-    run(HOTFN, "top", story, status=1)  # no terminal
+    run(HOTFN, "top", story, status=1)  # the output is not a terminal
     run(HOTFN, "top", "--json", story, status=2)
     run(HOTFN, "top", "999999999", status=1)
 
@@ -233,13 +233,13 @@ with tempfile.TemporaryDirectory() as name:
     run(STORY, "story", timed)
     run(STORY, "counted", counts)
     check_merge(timed, counts, base)
-    check_merge_into_one_of_its_own(timed, base)
+    check_merge_into_an_input(timed, base)
     check_clock_of_a_merge(timed, base)
     run(STORY, "costly", base / "costly.hfr")
     check_note_of_costs(timed, base / "costly.hfr")
     run(STORY, "large", base / "large.hfr", 3000)
-    check_repair_of_what_was_cut((timed, counts, base / "large.hfr"), base)
+    check_repair_of_truncated_records((timed, counts, base / "large.hfr"), base)
     check_diff(timed, counts, base)
     check_top(timed)
     check_narrow(timed)
-print("diff, merge and top do what they say")
+print("diff, merge and top work as documented")

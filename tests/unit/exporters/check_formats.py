@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the exporters write, read by Python's own JSON and CSV readers and held to the schema.
+"""Read the exported JSON and CSV with Python's own modules, and validate the JSON against its schema.
 
     check_formats.py PROGRAM    (export_hostile)
 """
@@ -22,7 +22,7 @@ NAMES = [b"plain", b'quote"back\\slash', b"comma,semicolon;", b"line\nfeed\r\nta
 
 
 def in_json(name):
-    """A byte that is not UTF-8 stands as U+FFFD, each for itself."""
+    """The name as it must be in JSON: each byte that is not valid UTF-8 is replaced by U+FFFD."""
     text, at = "", 0
     while at < len(name):
         for length in (1, 2, 3, 4):
@@ -69,7 +69,7 @@ def check_schema(report):
 
 def check_csv(data):
     assert data.count(b"\r\n") >= len(NAMES) + 2
-    text = data.decode("latin-1")  # names are bytes
+    text = data.decode("latin-1")  # names are not always UTF-8; this keeps their bytes
     rows = list(csv.DictReader(text.splitlines(keepends=True), strict=True))
     assert len(rows) == len(NAMES) + 1, len(rows)
     by_rva = {int(row["rva"]): row for row in rows}
@@ -86,7 +86,7 @@ def main():
         subprocess.run([sys.argv[1], folder], check=True)
         check_json((pathlib.Path(folder) / "hostile.json").read_bytes())
         check_csv((pathlib.Path(folder) / "hostile.csv").read_bytes())
-    print("JSON and CSV are what they should be")
+    print("the JSON and the CSV have the contents of the record")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The exports as two viewers from npm have them: speedscope's schema holds, and Firefox Profiler's
-command line shows the report's times.  Passed over (77) without npm or its registry.
+"""Check exports with two packages from npm: speedscope's schema accepts its export, and the command line
+of Firefox Profiler shows the times of the report.  Skipped (77) without npm or its registry.
 
     check_npm.py HOTFN PROGRAM    (export_timed)
 """
@@ -24,8 +24,8 @@ if (!holds(read(process.argv[3]))) { console.log(JSON.stringify(holds.errors)); 
 """
 
 
-def skip(why):
-    print(f"# {why}: passed over")
+def skip(reason):
+    print(f"# skipped: {reason}")
     sys.exit(77)
 
 
@@ -42,7 +42,7 @@ def check_speedscope(folder, record):
     status, text = run("node", "validate.js", schema, out, cwd=folder)
     assert status == 0, text
     out.write_text(out.read_text().replace("nanoseconds", "ns"))
-    assert run("node", "validate.js", schema, out, cwd=folder)[0] == 1, "it finds what is wrong"
+    assert run("node", "validate.js", schema, out, cwd=folder)[0] == 1, "the schema does not refuse an unknown unit"
 
 
 def check_firefox(folder, record):
@@ -52,7 +52,7 @@ def check_firefox(folder, record):
         "cwd": folder, "env": {**os.environ, "HOME": str(folder)}}
     try:
         status, text = run(tool, "load", out, **more)
-        for _ in range(20):  # it starts a process of its own, and does not wait long for it
+        for _ in range(20):  # its server process may need some time to start
             status, text = run(tool, "thread", "functions", "--thread", "t-0", **more)
             if status == 0 and "alpha" in text:
                 break
@@ -72,13 +72,13 @@ def main(folder):
     status, text = run("npm", "install", "--silent", "--no-audit", "--no-fund", "speedscope",
                        "ajv@6", "@firefox-devtools/profiler-cli", cwd=folder)
     if status != 0:
-        skip("the packages cannot be had: " + text.strip()[-200:])
+        skip("the packages cannot be installed: " + text.strip()[-200:])
     check_speedscope(folder, record)
     check_firefox(folder, record)
     print("speedscope's schema and profiler-cli agree with the report")
 
 
 if not (shutil.which("npm") and shutil.which("node")):
-    skip("no npm here")
+    skip("npm or node is not installed")
 with tempfile.TemporaryDirectory() as name:
     main(pathlib.Path(name))

@@ -73,7 +73,7 @@ def check_refusals(plugins):
         assert target.read_text() == "as it was", name
         fresh = plugins.folder / "fresh.x"
         assert plugins.export(plugin, "-o", str(fresh)).returncode == 1 and not fresh.exists(), name
-    assert not list(plugins.folder.glob("*.x.*")), "a temporary file is left"
+    assert not list(plugins.folder.glob("*.x.*")), "a temporary file was not removed"
 
 
 def check_failed_writes(plugins):
@@ -107,7 +107,7 @@ def main():
         check_refusals(plugins)
         check_failed_writes(plugins)
         check_output(plugins)
-    print("plug-ins are loaded, or refused with a sentence")
+    print("plug-ins are loaded, or refused with a message")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The exports of a timed record, as other people's programs read them: the same numbers everywhere.
+"""Read the exports of a timed record with other projects' programs: all must find the same numbers.
 
     check_viewers.py HOTFN PROGRAM    (export_timed)
 
-The record's story (tests/unit/records/timed.h) has three functions whose times are known.  A program
-that is not installed is passed over, and said to be; suite `soak` asks for all of them.
+The record "story" (tests/unit/records/timed.h) has three functions whose times are known.  A check is
+skipped with a message if its program is not installed; with --all (suite `soak`) that is an error.
 """
 import collections
 import json
@@ -19,12 +19,13 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 HOTFN, STORY = sys.argv[1:3]
-ALL = "--all" in sys.argv  # nothing may be passed over
+ALL = "--all" in sys.argv  # no check may be skipped
 
 SELF = {"alpha": 100000, "beta::run()": 34500, "gamma": 5057800}
 TOTAL = {"alpha": 142300, "beta::run()": 36800, "gamma": 5057800}
 CALLS = {"alpha": 1, "beta::run()": 23, "gamma": 133}
-BYTES, BELOW = {}, {}  # allocated by itself, and with all below: from the tree (check_page)
+# Allocated bytes of each function; check_page computes them from the call tree.
+BYTES, BYTES_WITH_CALLEES = {}, {}
 
 
 def run(*command, status=0, **more):
@@ -39,10 +40,10 @@ def export(record, name, form=None, *options):
     return out
 
 
-def there(program):
+def is_installed(program):
     if shutil.which(program):
         return True
-    print(f"# {program} is not installed: passed over")
+    print(f"# {program} is not installed: check skipped")
     assert not ALL, program
     return False
 
@@ -52,7 +53,7 @@ def numbers(text):
 
 
 def check_callgrind(record, counted):
-    if not there("callgrind_annotate"):
+    if not is_installed("callgrind_annotate"):
         return
     for inclusive, truth in (("no", SELF), ("yes", TOTAL)):
         text = run("callgrind_annotate", "--threshold=100", f"--inclusive={inclusive}",
@@ -60,7 +61,7 @@ def check_callgrind(record, counted):
         rows = {m[2]: numbers(m[1]) for m in re.finditer(r"^(.*)\?\?\?:(.*?) \[", text, re.M)}
         for name, ns in truth.items():
             assert rows[name][0] == ns, (inclusive, name, rows[name])
-            allocated = (BYTES if inclusive == "no" else BELOW)[name]
+            allocated = (BYTES if inclusive == "no" else BYTES_WITH_CALLEES)[name]
             assert rows[name][2] == allocated, (inclusive, name, rows[name], allocated)
     text = run("callgrind_annotate", "--threshold=100", export(counted, "callgrind.2", "callgrind"))
     for name, calls in CALLS.items():
@@ -68,7 +69,7 @@ def check_callgrind(record, counted):
 
 
 def check_pprof(record, counted):
-    if not there("go"):
+    if not is_installed("go"):
         return
     pprof = export(record, "pprof")
     more = {"env": {**os.environ, "HOME": str(record.parent)}}
@@ -86,14 +87,14 @@ def check_pprof(record, counted):
             total[name] += int(ns)
             memory[1][name] += int(allocated)
     assert found == SELF and total == TOTAL, (found, total, text)
-    assert memory == (BYTES, BELOW), (memory, BYTES, BELOW)
+    assert memory == (BYTES, BYTES_WITH_CALLEES), (memory, BYTES, BYTES_WITH_CALLEES)
     text = run("go", "tool", "pprof", "-top", "-unit=B", export(record, "pprof.3", "pprof", "--by", "alloc"),
                **more)
     assert "Type: alloc_space" in text, text
     for name, allocated in BYTES.items():
-        assert re.search(rf"^\s*{allocated}B .* {BELOW[name]}B .*{re.escape(name)}", text, re.M), text
+        assert re.search(rf"^\s*{allocated}B .* {BYTES_WITH_CALLEES[name]}B .*{re.escape(name)}", text, re.M), text
     text = run("go", "tool", "pprof", "-top", export(counted, "pprof.2", "pprof"), **more)
-    assert "133 84.71%" in text and "without stacks" in text, text
+    assert "133 84.71%" in text and "without call stacks" in text, text
 
 
 def check_stacks(record):
@@ -154,7 +155,7 @@ def check_memory_stacks(record):
 
 
 def check_slices(name, events, costs):
-    """Entries and exits as (kind, thread, time ns, name): they nest, and add up to the totals."""
+    """Events (kind, thread, time in ns, name) are nested, and their durations add up to the totals."""
     stacks, total, calls, last = {}, collections.Counter(), collections.Counter(), {}
     for kind, thread, time, function in events:
         stack = stacks.setdefault(thread, [])
@@ -168,7 +169,7 @@ def check_slices(name, events, costs):
             if function not in [f for f, _ in stack]:
                 total[function] += time - start
     assert calls == CALLS and not any(stacks.values()), (name, calls)
-    for function, ns in TOTAL.items():  # events know nothing of costs: they are in there
+    for function, ns in TOTAL.items():  # times of events include the cost of the hooks
         assert ns <= total[function] <= ns + costs * sum(CALLS.values()), (name, total)
 
 
@@ -181,12 +182,12 @@ def check_chrome(record):
 
 
 def check_perfetto(record):
-    if not there("protoc"):
+    if not is_installed("protoc"):
         return
     with open(export(record, "perfetto"), "rb") as trace:
         text = run("protoc", "--decode=subset.Trace", f"-I{HERE}", HERE / "perfetto.proto",
                    stdin=trace)
-    assert not re.search(r"^\s*\d+: ", text, re.M), "fields that the schema does not know"
+    assert not re.search(r"^\s*\d+: ", text, re.M), "the trace has fields that perfetto.proto does not have"
     names, events, threads = {}, [], 0
     for packet in text.split("packet {")[1:]:
         names.update(re.findall(r"iid: (\d+)\s+name: \"(.*)\"", packet))
@@ -202,17 +203,17 @@ def check_perfetto(record):
 
 
 def check_traceview(record):
-    if not there("dmtracedump"):
+    if not is_installed("dmtracedump"):
         return
     text = run("dmtracedump", export(record, "traceview"))
     text = text[text.index("Exclusive elapsed times for each method"):]
     for name, ns in SELF.items():
         measured_us = int(re.search(rf"^\s+(\d+)\s.*\.{re.escape(name)} \(\)V", text, re.M)[1])
-        assert abs(measured_us - ns / 1000) <= 10, (name, measured_us, ns)  # microseconds, with the hooks' cost
+        assert abs(measured_us - ns / 1000) <= 10, (name, measured_us, ns)  # includes the cost of the hooks
 
 
 def page_data(page):
-    """The JSON in a page; nothing in it can end its script element, and nothing leads outside."""
+    """Return the JSON in a page, after a check that it cannot end its script element and has no links."""
     text = page.read_text()
     block = text.split('<script type="application/json" id="data">')[1].split("</script>")[0]
     assert "<" not in block
@@ -233,17 +234,17 @@ def check_page(record, counted, large):
     assert sum(nodes["self"]) == sum(SELF.values()) == data["busy_ns"]
     assert {len(column) for column in nodes.values()} == {len(nodes["parent"])}
     for i, function in enumerate(nodes["function"]):
-        name, way, at = functions["name"][function], set(), i
+        name, path, at = functions["name"][function], set(), i
         BYTES[name] = BYTES.get(name, 0) + nodes["bytes"][i]
         while at >= 0:
-            way.add(functions["name"][nodes["function"][at]])
+            path.add(functions["name"][nodes["function"][at]])
             at = nodes["parent"][at]
-        for above in way:
-            BELOW[above] = BELOW.get(above, 0) + nodes["bytes"][i]
+        for ancestor in path:
+            BYTES_WITH_CALLEES[ancestor] = BYTES_WITH_CALLEES.get(ancestor, 0) + nodes["bytes"][i]
     assert set(BYTES) == set(SELF) and "budget" not in data, BYTES
     for i, name in enumerate(functions["name"]):
         if name in BYTES:
-            assert (data["allocs"][i][4], data["allocs"][i][0]) == (BYTES[name], BELOW[name]), name
+            assert (data["allocs"][i][4], data["allocs"][i][0]) == (BYTES[name], BYTES_WITH_CALLEES[name]), name
     assert len(data["slow"]) == 12 and all(s[3] >= 90000 for s in data["slow"])
     data = page_data(export(counted, "html.2", "html"))
     assert not data["timed"] and sum(c or 0 for c in data["functions"]["calls"]) == 157
@@ -321,7 +322,7 @@ def check_report(record):
 
 
 def check_unknown_errors(record):
-    """What a sample's total is off by is not known of beta: said in each form, and in a merge of it."""
+    """Each format, also of a merged record, marks the error of beta's total as unknown."""
     import csv
     import jsonschema
     schema = json.loads((HERE.parents[2] / "docs/report.schema.json").read_text())
@@ -393,4 +394,4 @@ with tempfile.TemporaryDirectory() as folder:
     check_perfetto(story)
     check_traceview(story)
     check_refusals(story, counts)
-print("the exports say what the record says")
+print("the exports have the numbers of the record")

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From record to table, JSON and CSV.  check_formats.py checks the contents of JSON and CSV with
- * independent parsers. */
+/* Exports of a record as table, JSON and CSV.  check_formats.py checks the contents of JSON and CSV
+ * with independent parsers. */
 #include "exporters/hostile.h"
 
 #include <hotfn/export.h>
@@ -69,7 +69,7 @@ static void formats_are_listed(void)
     CHECK_EQ_I64(hotfn_exporter_get(13, &info), HOTFN_E_NOT_FOUND);
 }
 
-static void wrong_requests_are_named(void)
+static void errors_name_the_unknown_format_and_refuse_a_broken_glob(void)
 {
     hotfn_record *record = hostile_record();
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
@@ -84,7 +84,7 @@ static void wrong_requests_are_named(void)
     hotfn_record_close(record);
 }
 
-static void a_sink_that_stops_ends_the_export(void)
+static void a_failing_write_function_ends_the_export(void)
 {
     hotfn_record *record = hostile_record();
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -96,7 +96,7 @@ static void a_sink_that_stops_ends_the_export(void)
     free(t.bytes);
 }
 
-static void table_lets_no_control_character_through(void)
+static void table_contains_no_control_character(void)
 {
     char *table = export_as("table", NULL);
 
@@ -110,7 +110,7 @@ static void table_lets_no_control_character_through(void)
     free(table);
 }
 
-static void colours_come_only_when_asked_for(void)
+static void only_a_table_with_the_color_option_has_escape_sequences(void)
 {
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     char *plain = export_as("table", &o), *coloured;
@@ -123,7 +123,7 @@ static void colours_come_only_when_asked_for(void)
     free(coloured);
 }
 
-static void table_ranks_groups_and_sums_up(void)
+static void table_has_ranks_grouped_digits_and_totals(void)
 {
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     char *table;
@@ -139,7 +139,7 @@ static void table_ranks_groups_and_sums_up(void)
     free(table);
 }
 
-static void nameless_functions_are_shown_by_place(void)
+static void nameless_functions_are_shown_as_module_and_rva(void)
 {
     char *table = export_as("table", NULL);
 
@@ -147,15 +147,15 @@ static void nameless_functions_are_shown_by_place(void)
     free(table);
 }
 
-static void long_names_are_cut_to_the_terminal(void)
+static void long_names_are_shortened_to_the_terminal(void)
 {
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     char *table;
 
     o.width = 65;
     table = export_as("table", &o);
-    CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL); /* as table_fold.c has it */
-    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);               /* there is room */
+    CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL); /* folded by table_fold.c */
+    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);               /* it fits */
     CHECK(strstr(table, "no room for: rank\n") != NULL);
     free(table);
 }
@@ -200,7 +200,7 @@ static void glob_matches_any_name(void)
     free(csv);
 }
 
-static void no_function_that_matches_is_an_error_that_writes_nothing(void)
+static void a_glob_without_a_match_is_an_error_and_nothing_is_written(void)
 {
     hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -214,7 +214,7 @@ static void no_function_that_matches_is_an_error_that_writes_nothing(void)
     hotfn_record_close(record);
 }
 
-static size_t shout(void *user, const char *mangled, char *out, size_t out_bytes)
+static size_t demangle_beta(void *user, const char *mangled, char *out, size_t out_bytes)
 {
     (void)user;
     if (strncmp(mangled, "_Z", 2) != 0) {
@@ -230,7 +230,7 @@ static void display_names_come_from_the_callers_demangler(void)
     hotfn_env env = HOTFN_ENV_INIT;
     text t = { 0 }, mangled = { 0 };
 
-    env.demangle_fn = shout;
+    env.demangle_fn = demangle_beta;
     o.match = "beta::*";
     CHECK_EQ_I64(hotfn_export(record, "table", &o, collect, &t, &env, NULL), HOTFN_OK);
     CHECK(strstr(t.bytes, "beta::run()") != NULL);
@@ -246,16 +246,16 @@ static void display_names_come_from_the_callers_demangler(void)
 
 static const check_test tests[] = {
     CHECK_TEST(formats_are_listed),
-    CHECK_TEST(wrong_requests_are_named),
-    CHECK_TEST(a_sink_that_stops_ends_the_export),
-    CHECK_TEST(table_lets_no_control_character_through),
-    CHECK_TEST(colours_come_only_when_asked_for),
-    CHECK_TEST(table_ranks_groups_and_sums_up),
-    CHECK_TEST(nameless_functions_are_shown_by_place),
-    CHECK_TEST(long_names_are_cut_to_the_terminal),
+    CHECK_TEST(errors_name_the_unknown_format_and_refuse_a_broken_glob),
+    CHECK_TEST(a_failing_write_function_ends_the_export),
+    CHECK_TEST(table_contains_no_control_character),
+    CHECK_TEST(only_a_table_with_the_color_option_has_escape_sequences),
+    CHECK_TEST(table_has_ranks_grouped_digits_and_totals),
+    CHECK_TEST(nameless_functions_are_shown_as_module_and_rva),
+    CHECK_TEST(long_names_are_shortened_to_the_terminal),
     CHECK_TEST(no_line_is_longer_than_the_terminal),
     CHECK_TEST(glob_matches_any_name),
-    CHECK_TEST(no_function_that_matches_is_an_error_that_writes_nothing),
+    CHECK_TEST(a_glob_without_a_match_is_an_error_and_nothing_is_written),
     CHECK_TEST(display_names_come_from_the_callers_demangler),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A finished record whose names are what exporters must expect: any bytes. */
+/* A finished record with difficult names: exporters must accept any bytes. */
 #ifndef HFN_TESTS_EXPORTERS_HOSTILE_H
 #define HFN_TESTS_EXPORTERS_HOSTILE_H
 
@@ -20,13 +20,13 @@ static const char *const hostile_names[] = {
     "too high \xf4\x90\x80\x80",
     "cut \xe2\x82",
     "_ZN4beta3runEv",
-    "", /* as a repair leaves it */
+    "", /* as after a repair that lost the names */
     "<script>alert(1)</script>",
     "=1+1",
 };
 #define HOSTILE_COUNT (sizeof hostile_names / sizeof hostile_names[0])
 
-/* Function i was called i times, the last one as often as a u64 can say. */
+/* Write the record: function i was called i times, the last function UINT64_MAX times. */
 static inline void hostile_write(const char *path)
 {
     hfn_live_options o = { 0 };

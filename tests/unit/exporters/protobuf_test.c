@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Protocol buffers' bytes, by the examples of protobuf.dev, "Encoding". */
+/* The bytes of protocol buffers, compared with the examples of protobuf.dev, "Encoding". */
 #include "exporters/protobuf.h"
 
 #include "base/counting_env.h"
@@ -46,7 +46,7 @@ static void fields_are_a_key_and_a_number_or_bytes(void)
     CHECK_EQ_I64(c.size_mismatches, 0);
 }
 
-static void what_is_no_utf8_is_replaced(void)
+static void invalid_utf8_is_replaced(void)
 {
     counting c;
     hotfn_env env = counting_env(&c);
@@ -69,7 +69,7 @@ static int32_t keep(void *user, const void *bytes, size_t byte_count)
     return 0;
 }
 
-static void what_is_sent_is_a_field_and_the_message_empty(void)
+static void a_sent_message_is_a_field_and_is_empty_afterwards(void)
 {
     static hfn_sink sink;
     static char out[64];
@@ -87,7 +87,7 @@ static void what_is_sent_is_a_field_and_the_message_empty(void)
     hfn_message_finish(&m);
 }
 
-static void without_memory_nothing_is_sent(void)
+static void an_incomplete_message_is_not_sent(void)
 {
     static hfn_sink sink;
     counting c;
@@ -100,7 +100,7 @@ static void without_memory_nothing_is_sent(void)
     hfn_message_init(&inner, &env);
     hfn_message_number(&inner, 1, 150);
     CHECK(inner.failed);
-    hfn_message_inner(&m, 3, &inner); /* there is memory again, but not all of the message */
+    hfn_message_inner(&m, 3, &inner); /* memory is available again, but the message is incomplete */
     CHECK(m.failed && !hfn_message_send(&m, 3, &sink) && sink.used == 0);
     hfn_message_finish(&inner);
     hfn_message_finish(&m);
@@ -109,8 +109,8 @@ static void without_memory_nothing_is_sent(void)
 
 static const check_test tests[] = {
     CHECK_TEST(fields_are_a_key_and_a_number_or_bytes),
-    CHECK_TEST(what_is_no_utf8_is_replaced),
-    CHECK_TEST(what_is_sent_is_a_field_and_the_message_empty),
-    CHECK_TEST(without_memory_nothing_is_sent),
+    CHECK_TEST(invalid_utf8_is_replaced),
+    CHECK_TEST(a_sent_message_is_a_field_and_is_empty_afterwards),
+    CHECK_TEST(an_incomplete_message_is_not_sent),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Registered exporters: what is refused, and what hotfn_export makes of their answers. */
+/* Registered exporters: which are refused, and how hotfn_export handles their results. */
 #include "exporters/hostile.h"
 
 #include <hotfn/export.h>
@@ -33,7 +33,7 @@ static hotfn_status write_count(void *user, const hotfn_record *record,
     CHECK(options && err && err->size == sizeof *err);
     hotfn_record_get_info(record, &info);
     snprintf(text, sizeof text, "%u functions, by %u\n", info.function_count, options->by);
-    write(write_user, text, strlen(text)); /* the answer is ignored on purpose */
+    write(write_user, text, strlen(text)); /* the result is ignored on purpose */
     if (status == HOTFN_E_LIMIT) {
         snprintf(err->text, sizeof err->text, "too many functions");
     }
@@ -163,7 +163,7 @@ static void a_refused_write_fails_even_if_the_exporter_ignores_it(void)
     CHECK_EQ_U64(o.size, 0);
 }
 
-static void records_without_what_is_needed_are_refused(void)
+static void records_that_lack_the_needed_data_are_refused(void)
 {
     static hotfn_exporter e;
     const char *path = sample_path("hostile.hfr");
@@ -204,7 +204,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_registered_exporter_writes),
     CHECK_TEST(an_exporters_error_is_passed_on),
     CHECK_TEST(a_refused_write_fails_even_if_the_exporter_ignores_it),
-    CHECK_TEST(records_without_what_is_needed_are_refused),
+    CHECK_TEST(records_that_lack_the_needed_data_are_refused),
     CHECK_TEST(the_sixty_fifth_exporter_is_refused),
 };
 CHECK_MAIN(tests)

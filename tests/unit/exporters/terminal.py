@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a command writes to a terminal."""
+"""Run commands on a pseudo-terminal and return their output."""
 import fcntl
 import os
 import pty
@@ -12,7 +12,7 @@ import time
 
 
 def on_terminal(command, columns=0, **environment):
-    """Its text, as a terminal of so many columns gets it (0: it does not say); it must end with 0."""
+    """The output of a command on a terminal with so many columns (0: unknown); its exit status must be 0."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
     own = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
@@ -23,7 +23,7 @@ def on_terminal(command, columns=0, **environment):
     try:
         while chunk := os.read(parent, 65536):
             text += chunk
-    except OSError:  # Linux says EIO at the end
+    except OSError:  # the read fails with EIO once the command has ended
         pass
     os.close(parent)
     assert done.wait(120) == 0
@@ -31,7 +31,7 @@ def on_terminal(command, columns=0, **environment):
 
 
 class Terminal:
-    """A program on a terminal of 20 lines, and what it showed last."""
+    """A program on a terminal of 20 lines, with its output since the last key."""
 
     def __init__(self, *command, columns=100):
         self.parent, child = pty.openpty()
@@ -54,7 +54,7 @@ class Terminal:
         os.write(self.parent, keys.encode())
 
     def screen(self):
-        """The last whole screen's lines, without the commands to the terminal."""
+        """The lines of the last screen, without escape sequences."""
         last = self.text.split("\033[H")[-1]
         return re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", last).split("\r\n")
 
@@ -63,5 +63,5 @@ class Terminal:
         after = termios.tcgetattr(self.child)
         os.close(self.child)
         os.close(self.parent)
-        assert after == self.before, "the terminal is left as it was"
+        assert after == self.before, "the settings of the terminal were not restored"
         return status
