@@ -385,7 +385,7 @@ static void set_period(const hfn_merge *m, hotfn_record *out)
     hfn_write_le32(out->header + HFN_AT_PID, 0);
 }
 
-/* Note in the new record what repairs of the merged ones lost. */
+/* Note in the new record the losses that repairs of the merged records reported. */
 static bool note_repairs(const hfn_merge *m, hotfn_record *out)
 {
     bool ok = true;

@@ -22,7 +22,7 @@ uint32_t hfn_merge_rows(const hfn_merge *merge);
 /* Merge the times into out, which has the merged counts; does nothing unless all runs were timed.
  * False: no memory. */
 bool hfn_merge_times(const hfn_merge *merge, hotfn_record *out);
-/* Merge the marks of counts that are lower bounds into out.  False: no memory. */
+/* Mark a count of out as a lower bound if it is one in any run.  False: no memory. */
 bool hfn_merge_budgets(const hfn_merge *merge, hotfn_record *out);
 
 #endif

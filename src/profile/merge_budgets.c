@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The budgets of a merge: a count that is a lower bound in one run is one in the new record. */
+/* The budgets of a merge: a count that is a lower bound in any run is a lower bound in the new
+ * record. */
 #include "profile/merge.h"
 
 #include <hotfn/lowlevel/budget.h>

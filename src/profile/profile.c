@@ -8,7 +8,7 @@
 hotfn_status hfn_profile_sum_times(hotfn_record *r)
 {
     hfn_sum_input in = { &r->times, r->totals, r->slot_functions, NULL, r->slot_count };
-    hfn_time_sums made = { 0 };
+    hfn_time_sums sums = { 0 };
     uint8_t *chosen;
     bool ok;
 
@@ -23,18 +23,18 @@ hotfn_status hfn_profile_sum_times(hotfn_record *r)
         chosen[i] = hfn_record_row_is_shown(r, i);
     }
     in.chosen = chosen;
-    ok = hfn_time_sums_make(&made, &in, &r->env);
+    ok = hfn_time_sums_make(&sums, &in, &r->env);
     hfn_free_memory(&r->env, chosen, r->times.thread_count);
-    if (!ok || !hfn_callers_make(r, &made)) {
-        hfn_time_sums_finish(&made);
+    if (!ok || !hfn_callers_make(r, &sums)) {
+        hfn_time_sums_finish(&sums);
         return HOTFN_E_NO_MEMORY;
     }
     hfn_time_sums_finish(r->sums);
-    *r->sums = made;
+    *r->sums = sums;
     hfn_times_find_variances(r);
     if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
         ok = hfn_times_use_exact(r);
-        hfn_times_sum_cycles(r); /* the bounds depend on the cycles' sums, and change them */
+        hfn_times_sum_cycles(r); /* the bounds depend on the sums of the cycles, and change them */
         hfn_times_bound_sample(r);
         hfn_times_sum_cycles(r);
     }
@@ -102,7 +102,8 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* Choose both; the former choice stays if no row has both. */
+/* Show only the rows of process pid and thread tid (0: all).  If there are none, keep the
+ * former choice. */
 static hotfn_status choose_rows(hotfn_record *r, uint32_t pid, uint32_t tid)
 {
     uint32_t former_process = r->process, former_thread = r->thread;

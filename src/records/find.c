@@ -192,7 +192,8 @@ hotfn_status hotfn_record_find_function_at(const hotfn_record *r, uint32_t modul
         if (rva < f.rva || rva - f.rva >= (f.byte_count ? f.byte_count : 1)) {
             continue;
         }
-        if (best == HOTFN_NO_FUNCTION || f.rva > best_rva) { /* code may overlap: the inner one */
+        if (best == HOTFN_NO_FUNCTION ||
+            f.rva > best_rva) { /* if functions overlap, the later entry */
             best = i;
             best_rva = f.rva;
         }

@@ -128,8 +128,8 @@ typedef struct row_reader {
     hotfn_error *err;
 } row_reader;
 
-/* Can the file have holes?  A durable file has all blocks allocated, and its holes must not be
- * asked for: some file systems report a hole where a mapping has just been written. */
+/* True if the file may have holes.  All blocks of a durable file are allocated, and its holes must
+ * not be looked up: some file systems report a hole where a mapping has just been written. */
 static bool has_holes(hfn_os_file file, uint64_t byte_count)
 {
     hfn_os_file_info info;
@@ -137,7 +137,7 @@ static bool has_holes(hfn_os_file file, uint64_t byte_count)
     return hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < byte_count;
 }
 
-/* The next offset from `at` on that is not in a hole; end if there is none. */
+/* The lowest offset not below `at` that is not in a hole; end if there is none. */
 static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 {
     uint64_t data = r->has_holes ? hfn_os_find_data(r->file, at, end) : at;
@@ -165,7 +165,8 @@ static hotfn_status read_row(const row_reader *r, uint64_t begin, uint64_t end)
         error = hfn_os_read_at(r->file, data, r->chunk, bytes, &done);
         if (error != 0 || done < bytes) {
             return hfn_report_error(r->err, HOTFN_E_IO, r->path, data, "counts cannot be read: %s",
-                                    error != 0 ? hfn_os_get_error_text(error) : "the file was cut");
+                                    error != 0 ? hfn_os_get_error_text(error)
+                                               : "the file is too short");
         }
         if (!hfn_packed_append(r->out, r->chunk, bytes / sizeof(uint64_t))) {
             return no_memory(r);

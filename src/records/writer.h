@@ -21,8 +21,8 @@ typedef struct hfn_parts {
 /* Mark the functions whose module was never loaded as refused. */
 void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count);
 
-/* Write a temporary file next to path and rename it to path at the end.  sync flushes it to the
- * disk before.  A path that is /dev/null is left alone. */
+/* Write a temporary file next to path, then rename it to path.  sync: flush the file to the disk
+ * before the rename.  If path is /dev/null, nothing is written. */
 hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync,
                              const hotfn_env *env, hotfn_error *err);
 
