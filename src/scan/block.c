@@ -57,7 +57,7 @@ bool hfn_scan_check(hfn_span block, hfn_scan_header *h)
                       (uint64_t)h->function_count * HFN_SCAN_FUNCTION_BYTES)) {
         return false;
     }
-    /* Two NULs at the end: a list of names can be walked without a bound from any offset inside. */
+    /* The names end with two NULs, so a list that begins at any offset inside ends inside. */
     const uint8_t *names = block.data + h->names_offset;
     if (h->names_bytes < 2 || names[h->names_bytes - 1] != 0 || names[h->names_bytes - 2] != 0) {
         return false;

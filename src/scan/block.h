@@ -21,7 +21,7 @@ typedef struct hfn_scan_header {
     uint64_t plan_offset, plan_bytes, functions_offset, names_offset, names_bytes, total_bytes;
     uint64_t stamp; /* hash of the library version, file size and time */
     uint32_t hookable_count, refused_count, fragment_count;
-    uint32_t lacks_names; /* what is packed could not be unpacked: perhaps another time */
+    uint32_t lacks_names; /* compressed symbols could not be decompressed this time */
 } hfn_scan_header;
 
 typedef struct hfn_scan_function {

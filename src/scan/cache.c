@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Cached scans are untrusted like any file: who reads one checks it whole (hfn_scan_check,
- * hotfn_plan_open).  A file is written beside its place and renamed, so a reader sees all or
- *                    none. */
+/* Cached scans are untrusted like any file: the reader validates the whole block
+ * (hfn_scan_check, hotfn_plan_open).  A scan is written to a temporary file, which is then renamed,
+ * so that a reader finds the whole scan or none. */
 #include "scan/cache.h"
 
 #include "os/os.h"
@@ -22,13 +22,13 @@ static uint64_t mix_facts(uint64_t hash, const char *path)
     return hash;
 }
 
-/* A file that is read besides: its name, size and times. */
+/* Mix the name, size and times of another input file into the hash. */
 static uint64_t mix_file(uint64_t hash, const char *path)
 {
     return hfn_stamp_mix(mix_facts(hash, path), path, strlen(path) + 1);
 }
 
-/* The file that this very code is of, if that is a library; *user is the hash. */
+/* If the module contains this function, mix the facts of its file into the hash *user. */
 static bool mix_if_own(void *user, const hfn_os_module *module)
 {
     uint64_t *hash = user, here = (uint64_t)(uintptr_t)&hfn_scan_stamp;
@@ -45,7 +45,7 @@ uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
     uint64_t facts[] = { HFN_SCAN_VERSION,     file->device,   file->inode,
                          hfn_file_stamp(file), options->flags, env->decompress_fn != NULL };
     uint64_t hash = hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
-    hfn_os_each_module(mix_if_own, &hash); /* another build of ourselves may judge otherwise */
+    hfn_os_each_module(mix_if_own, &hash); /* another build of hotfn may have other verdicts */
     hash = hfn_stamp_mix(hash, hotfn_get_version(), strlen(hotfn_get_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
         hash = hfn_stamp_mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of function lists: who owns what, and which form a file has. */
+/* The public calls of function lists: they manage the memory of a list and choose between the two
+ * forms of a file, text and protocol buffers. */
 #include "scan/list_file.h"
 
 #include "base/status.h"
@@ -83,8 +84,9 @@ hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hot
     hfn_list_item item;
 
     if (!hfn_copy_options(&e, (uint32_t)sizeof e, entry)) {
-        return hfn_report_error(err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
-                                "unknown fields in an entry");
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, "", HOTFN_NO_OFFSET,
+            "hotfn_list_entry carries a setting that this version does not know");
     }
     item = (hfn_list_item){ e.rva, e.byte_count, "", list->info.module, e.index };
     if (e.name && e.name[0]) {
@@ -127,7 +129,7 @@ hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t 
 
     if (flags & ~HOTFN_LIST_TEXT) {
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                                "unknown form of a list");
+                                "unknown flag: pass 0 or HOTFN_LIST_TEXT");
     }
     if (flags & HOTFN_LIST_TEXT) {
         hfn_list_write_text(list, &bytes);
@@ -139,7 +141,8 @@ hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t 
     return status;
 }
 
-/* Version comes first: field 1, a varint. No line of text begins with that byte. */
+/* A list in wire format begins with its version: field 1, a varint.  No line of a text list begins
+ * with that byte. */
 static bool is_wire(hfn_span bytes)
 {
     return bytes.size > 0 && bytes.data[0] == 0x08;

@@ -17,7 +17,7 @@ typedef struct hfn_list_item {
 struct hotfn_list {
     hotfn_env env;
     hfn_arena texts;
-    hotfn_list_info info; /* entry_count is how many items there are */
+    hotfn_list_info info; /* entry_count is the number of items */
     hfn_list_item *items;
     size_t capacity;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Function lists as text: `module+0xRVA` or `module!name`, one a line; '#' begins a comment, at the
- * margin or behind a blank. */
+/* Function lists as text: each line is `module+0xRVA` or `module!name`.  '#' begins a comment at
+ * the start of a line or after a blank. */
 #include "scan/list_file.h"
 
 #include "base/status.h"
@@ -20,7 +20,8 @@ typedef struct reader {
 void hfn_list_write_text(const hotfn_list *list, hfn_list_bytes *out)
 {
     char place[40];
-    static const char head[] = "# functions to hook: module+0xRVA or module!name, one a line\n";
+    static const char head[] =
+        "# functions to hook: module+0xRVA or module!name, one on each line\n";
 
     hfn_list_put(out, head, sizeof head - 1);
     for (uint32_t i = 0; i < list->info.entry_count; i++) {
@@ -57,7 +58,7 @@ static bool parse_hex(const char *at, const char *end, uint64_t *out)
     return true;
 }
 
-static const char *find_last(const char *at, const char *end, char wanted)
+static const char *find_last_character(const char *at, const char *end, char wanted)
 {
     while (end > at) {
         if (*--end == wanted) {
@@ -71,16 +72,16 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
 {
     hfn_list_item item = { .rva = HOTFN_LIST_NO_RVA, .name = "" };
     const char *bang = memchr(at, '!', (size_t)(end - at));
-    const char *plus = bang ? NULL : find_last(at, end, '+');
-    const char *cut = bang ? bang : plus;
+    const char *plus = bang ? NULL : find_last_character(at, end, '+');
+    const char *separator = bang ? bang : plus;
 
-    if (!cut || cut == at || cut + 1 == end || memchr(at, 0, (size_t)(end - at)) ||
-        (plus && !parse_hex(plus + 1, end, &item.rva))) {
+    if (!separator || separator == at || separator + 1 == end ||
+        memchr(at, 0, (size_t)(end - at)) || (plus && !parse_hex(plus + 1, end, &item.rva))) {
         return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name,
                                 (uint64_t)(at - (const char *)r->whole.data),
                                 "line %u: write module+0xRVA or module!name", r->line);
     }
-    item.module = hfn_arena_copy(&r->list->texts, at, (size_t)(cut - at));
+    item.module = hfn_arena_copy(&r->list->texts, at, (size_t)(separator - at));
     if (bang) {
         item.name = hfn_arena_copy(&r->list->texts, bang + 1, (size_t)(end - bang - 1));
     }
@@ -91,7 +92,7 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
     return hfn_list_append(r->list, &item, r->err);
 }
 
-/* The end of the text before a comment and trailing blanks. */
+/* The end of a line without its comment and trailing blanks. */
 static const char *find_trimmed_end(const char *at, const char *end)
 {
     const char *mark = at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Function lists in protobuf wire format (Protocol Buffers, 'Encoding'), by docs/hotfn.proto.
- * Fields that we do not know are passed over, as the format asks. */
+/* Function lists in the wire format of protocol buffers (protobuf.dev, "Encoding"), as described in
+ * docs/hotfn.proto.  Unknown fields are skipped, as the format requires. */
 #include "scan/list_file.h"
 
 #include "base/status.h"
@@ -89,8 +89,8 @@ void hfn_list_write_wire(const hotfn_list *list, hfn_list_bytes *out)
 /* ---- Reading. */
 
 typedef struct field {
-    uint64_t number, value; /* value: of a varint */
-    hfn_span bytes;         /* of WIRE_BYTES      */
+    uint64_t number, value; /* value is set for WIRE_VARINT */
+    hfn_span bytes;         /* set for WIRE_BYTES           */
     uint32_t wire;
 } field;
 
@@ -101,14 +101,14 @@ typedef struct reader {
     hotfn_error *err;
 } reader;
 
-static hotfn_status fail_broken(const reader *r, const uint8_t *at, const char *what)
+static hotfn_status report_broken_list(const reader *r, const uint8_t *at, const char *reason)
 {
     return hfn_report_error(r->err, HOTFN_E_FORMAT, r->name, (uint64_t)(at - r->whole.data),
-                            "no function list: %s", what);
+                            "this is no function list: %s", reason);
 }
 
-/* False if what stands at *at is no field. */
-static bool take_field(hfn_span message, uint64_t *at, field *f)
+/* Read the field at *at and advance *at behind it.  False if the bytes are not a field. */
+static bool read_next_field(hfn_span message, uint64_t *at, field *f)
 {
     uint64_t key, count = 0;
 
@@ -135,7 +135,7 @@ static bool take_field(hfn_span message, uint64_t *at, field *f)
     return f->number != 0;
 }
 
-/* A text without a NUL, copied; NULL if it has one or there is no memory (then *status says so). */
+/* Copy a text.  NULL, with *status set, if it contains a NUL or there is no memory. */
 static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *status)
 {
     const char *copy;
@@ -144,7 +144,7 @@ static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *stat
         return "";
     }
     if (memchr(bytes.data, 0, bytes.size)) {
-        *status = fail_broken(r, bytes.data, "a name with a NUL in it");
+        *status = report_broken_list(r, bytes.data, "it has a name that contains a NUL");
         return NULL;
     }
     copy = hfn_arena_copy(&r->list->texts, (const char *)bytes.data, bytes.size);
@@ -163,8 +163,8 @@ static hotfn_status read_function(const reader *r, hfn_span message)
     field f;
 
     while (at < message.size) {
-        if (!take_field(message, &at, &f)) {
-            return fail_broken(r, message.data + at, "a broken function");
+        if (!read_next_field(message, &at, &f)) {
+            return report_broken_list(r, message.data + at, "it has an entry that cannot be read");
         }
         if (f.number == FUNCTION_INDEX && f.wire == WIRE_VARINT) {
             item.index = (uint32_t)f.value;
@@ -190,7 +190,7 @@ static hotfn_status read_field(const reader *r, const field *f)
 
     if (f->number == LIST_VERSION && f->wire == WIRE_VARINT && f->value != VERSION) {
         return hfn_report_error(r->err, HOTFN_E_UNSUPPORTED, r->name, 0,
-                                "a function list of version %llu; this hotfn knows 1",
+                                "the function list has version %llu; this hotfn reads version 1",
                                 (unsigned long long)f->value);
     }
     if (f->number == LIST_MACHINE && f->wire == WIRE_VARINT) {
@@ -204,7 +204,7 @@ static hotfn_status read_field(const reader *r, const field *f)
         }
     } else if (f->number == LIST_ID && f->wire == WIRE_BYTES) {
         if (f->bytes.size > sizeof info->id) {
-            return fail_broken(r, f->bytes.data, "an id of more than 32 bytes");
+            return report_broken_list(r, f->bytes.data, "it has an id of more than 32 bytes");
         }
         memset(info->id, 0, sizeof info->id);
         if (f->bytes.size) {
@@ -226,8 +226,9 @@ hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *na
     field f;
 
     while (status == HOTFN_OK && at < bytes.size) {
-        if (!take_field(bytes, &at, &f)) {
-            return fail_broken(&r, bytes.data + at, "it was cut, or is something else");
+        if (!read_next_field(bytes, &at, &f)) {
+            return report_broken_list(&r, bytes.data + at,
+                                      "it is truncated, or another kind of file");
         }
         status = read_field(&r, &f);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which functions of a scanned file a function list means: by place where the list knows them, by
- * name where it is text. */
+/* Finds the functions of a scanned file that are in a function list: by RVA if the entry has one,
+ * else by name. */
 #include "base/memory.h"
 #include "base/names.h"
 #include "base/search.h"
@@ -10,14 +10,14 @@
 #include <hotfn/lowlevel/scan.h>
 #include <string.h>
 
-typedef struct wanted {
+typedef struct listed {
     const hotfn_env *env;
-    uint64_t *rvas; /* sorted; a second half is room to sort in */
+    uint64_t *rvas; /* as in the list; the second half is room for sorting */
     uint64_t *sorted;
     uint32_t count;
     size_t bytes;
-    hfn_names *names; /* NULL: none */
-} wanted;
+    hfn_names *names; /* of the entries without an RVA; NULL: none */
+} listed;
 
 static bool is_lower(const void *a, const void *b)
 {
@@ -30,18 +30,18 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Stores whether the list is of this file; HOTFN_E_MISMATCH if it is of another build of the
- * file. */
+/* Store whether the list may have functions of this file.  HOTFN_E_MISMATCH if it is of another
+ * build of the file. */
 static hotfn_status check_list_file(const hotfn_scan_info *scan, const hotfn_list_info *list,
-                                    bool *yes, hotfn_error *err)
+                                    bool *applies, hotfn_error *err)
 {
-    *yes = true;
+    *applies = true;
     if (list->flags & HOTFN_LIST_TEXT) {
-        return HOTFN_OK; /* each line says which file */
+        return HOTFN_OK; /* each line names its file */
     }
-    *yes = list->id_kind == scan->id_kind && list->id_bytes == scan->id_bytes &&
-           memcmp(list->id, scan->id, sizeof list->id) == 0;
-    if (!*yes && strcmp(list->module, file_name(scan->path)) == 0) {
+    *applies = list->id_kind == scan->id_kind && list->id_bytes == scan->id_bytes &&
+               memcmp(list->id, scan->id, sizeof list->id) == 0;
+    if (!*applies && strcmp(list->module, file_name(scan->path)) == 0) {
         return hfn_report_error(
             err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
             "the function list is of another build of %.200s; make a new one with "
@@ -51,7 +51,7 @@ static hotfn_status check_list_file(const hotfn_scan_info *scan, const hotfn_lis
     return HOTFN_OK;
 }
 
-static bool take_entry(wanted *w, const hotfn_list_entry *e)
+static bool add_entry(listed *w, const hotfn_list_entry *e)
 {
     if (e->rva != HOTFN_LIST_NO_RVA) {
         w->rvas[w->count++] = e->rva;
@@ -63,7 +63,7 @@ static bool take_entry(wanted *w, const hotfn_list_entry *e)
     return w->names && hfn_names_intern(w->names, e->name, strlen(e->name)) != HFN_NAME_NONE;
 }
 
-static bool collect_entries(wanted *w, const hotfn_list *list, const hotfn_list_info *info,
+static bool collect_entries(listed *w, const hotfn_list *list, const hotfn_list_info *info,
                             const char *module)
 {
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
@@ -74,7 +74,7 @@ static bool collect_entries(wanted *w, const hotfn_list *list, const hotfn_list_
     }
     for (uint32_t i = 0; hotfn_list_get(list, i, &e) == HOTFN_OK; i++) {
         bool here = !(info->flags & HOTFN_LIST_TEXT) || strcmp(e.module, module) == 0;
-        if (here && !take_entry(w, &e)) {
+        if (here && !add_entry(w, &e)) {
             return false;
         }
     }
@@ -82,13 +82,13 @@ static bool collect_entries(wanted *w, const hotfn_list *list, const hotfn_list_
     return true;
 }
 
-static bool has_rva(const wanted *w, uint64_t rva)
+static bool has_rva(const listed *w, uint64_t rva)
 {
     size_t low = hfn_count_below(w->sorted, w->count, sizeof *w->sorted, 0, rva);
     return low < w->count && w->sorted[low] == rva;
 }
 
-static bool is_wanted(const wanted *w, const hotfn_record_function *f)
+static bool is_listed(const listed *w, const hotfn_record_function *f)
 {
     if (has_rva(w, f->rva)) {
         return true;
@@ -113,20 +113,21 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hotfn_list_info list_info = HOTFN_LIST_INFO_INIT;
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-    wanted w = { .env = &filled };
+    listed w = { .env = &filled };
     uint32_t found = 0;
-    bool yes;
+    bool applies;
     hotfn_scan_get_info(scan, &info);
     hotfn_list_get_info(list, &list_info);
-    hotfn_status status = check_list_file(&info, &list_info, &yes, err);
-    if (status == HOTFN_OK && yes && !collect_entries(&w, list, &list_info, file_name(info.path))) {
+    hotfn_status status = check_list_file(&info, &list_info, &applies, err);
+    if (status == HOTFN_OK && applies &&
+        !collect_entries(&w, list, &list_info, file_name(info.path))) {
         status = hfn_report_error(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
     }
-    for (uint32_t i = 0; status == HOTFN_OK && yes; i++) {
+    for (uint32_t i = 0; status == HOTFN_OK && applies; i++) {
         if (hotfn_scan_get_function(scan, i, &f) != HOTFN_OK) {
             break;
         }
-        if (is_wanted(&w, &f)) {
+        if (is_listed(&w, &f)) {
             if (found < capacity) {
                 rvas[found] = f.rva;
             }

@@ -30,7 +30,7 @@ static void walk_finish(walk *w)
     hotfn_image_close(w->image);
 }
 
-/* Wine maps PE files into Linux processes; our stubs find a thread's row the Linux way only. */
+/* Wine maps PE files into Linux processes, but stubs find a thread's row only by the Linux TLS. */
 static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -103,7 +103,7 @@ static uint8_t state_of(const hotfn_verdict *v)
     }
 }
 
-/* All names of function i at names + *at, ended by an empty one. */
+/* Copy all names of function i to names + *at; an empty name ends them. */
 static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at)
 {
     const char *name;

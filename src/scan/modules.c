@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The module policy.  Where the launcher and the session knew different evidence, either suffices:
- * a
- * scan of a module without need costs time, a missed module loses its counts. */
+/* The module policy.  If any evidence suggests that a module is needed, it is scanned: a scan
+ * that is not needed costs time, but a module that is missed loses its counts. */
 #include "scan/modules.h"
 
 #include "base/crc32c.h"
@@ -41,8 +40,7 @@ static bool is_selected(const hfn_module_rules *rules, const hfn_module_facts *f
     return selected;
 }
 
-/* The C library has the allocator that programs use by default; others name themselves after
- * malloc. */
+/* The C library has the default allocator; the file names of other allocators contain "malloc". */
 static bool may_hold_allocator(const char *path)
 {
     const char *file = find_file_name(path);
@@ -50,7 +48,7 @@ static bool may_hold_allocator(const char *path)
     return begins_with(file, "libc.so") || begins_with(file, "libc-") || strstr(file, "malloc");
 }
 
-/* The loader calls its breakpoint function whenever a module was loaded or unloaded. */
+/* The loader has a breakpoint function, which it calls after it has loaded or unloaded a module. */
 static bool is_loader(const hfn_module_rules *rules, const hfn_module_facts *facts)
 {
     const char *file = find_file_name(facts->path);
@@ -89,7 +87,7 @@ hotfn_status hfn_modules_check_scan(const hfn_module_facts *facts, const hotfn_s
     return HOTFN_OK;
 }
 
-/* ---- Modules met before. */
+/* ---- Modules that were loaded before. */
 
 void hfn_known_modules_init(hfn_known_modules *known, const hotfn_env *env)
 {

@@ -34,7 +34,7 @@ typedef struct hfn_module_rules {
     uint8_t *glob_used;      /* borrowed; per glob: 1 if it matched a module; or NULL */
     const char *loader_path; /* borrowed; the program's interpreter, resolved; NULL: unknown */
     bool needs_loader;       /* modules that are loaded later are to be hooked */
-    bool needs_allocators;   /* calls of malloc and its like are to be followed */
+    bool needs_allocators;   /* calls of allocators are to be recorded */
 } hfn_module_rules;
 
 typedef enum hfn_module_use {

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
+static bool load_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
 {
     uint64_t bytes;
     const uint8_t *block = hfn_scan_cache_load(folder, stamp, &bytes);
@@ -26,8 +26,8 @@ static bool take_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
         /* The block is unchanged; the code that opens the plan validates its content. */
         return true;
     }
-    hfn_log_message(&scan->env, HOTFN_LOG_WARNING, "%s: a broken scan in the cache is made again",
-                    folder);
+    hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
+                    "%s: a scan in the cache is broken; scanning again", folder);
     hfn_scan_cache_unload(block, bytes);
     scan->block = (hfn_span){ 0 };
     scan->is_mapped = false;
@@ -59,7 +59,7 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
     return HOTFN_OK;
 }
 
-static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
+static hotfn_scan *allocate_scan(const char *path, const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
     hotfn_scan *scan = hfn_allocate_zeroed(&filled, sizeof *scan);
@@ -77,9 +77,9 @@ static hotfn_scan *scan_new(const char *path, const hotfn_env *env)
     return scan;
 }
 
-/* A scan that knows its file and nothing of what is in it. */
-static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_env *env,
-                               hfn_os_file_info *file, hotfn_error *err)
+/* Create a scan with the path and the stamp of a file, but without a block. */
+static hotfn_status create_scan_of_file(hotfn_scan **out, const char *path, const hotfn_env *env,
+                                        hfn_os_file_info *file, hotfn_error *err)
 {
     hfn_os_error error = hfn_os_get_path_info(path, file);
 
@@ -87,7 +87,7 @@ static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_e
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET, "cannot be read: %s",
                                 hfn_os_get_error_text(error));
     }
-    *out = scan_new(path, env);
+    *out = allocate_scan(path, env);
     if (!*out) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
     }
@@ -98,8 +98,8 @@ static hotfn_status scan_begin(hotfn_scan **out, const char *path, const hotfn_e
     return HOTFN_OK;
 }
 
-/* To the caller if all went well. */
-static hotfn_status scan_end(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
+/* Hand the scan to the caller if status is HOTFN_OK, else close it. */
+static hotfn_status hand_over_scan(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
 {
     if (status == HOTFN_OK) {
         *out = scan;
@@ -124,15 +124,15 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~known) {
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
-    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    hotfn_status status = create_scan_of_file(&scan, path, env, &file, err);
     if (status != HOTFN_OK) {
         return status;
     }
     uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
-    if (!o.cache_folder || !take_from_cache(scan, o.cache_folder, stamp)) {
+    if (!o.cache_folder || !load_from_cache(scan, o.cache_folder, stamp)) {
         status = make_fresh(scan, &o, stamp, err);
     }
-    return scan_end(scan, status, out);
+    return hand_over_scan(scan, status, out);
 }
 
 void hotfn_scan_close(hotfn_scan *scan)
@@ -150,7 +150,7 @@ void hotfn_scan_close(hotfn_scan *scan)
     hfn_free_memory(&env, scan, sizeof *scan);
 }
 
-/* ---- A scan in a file of its own, made on another machine. */
+/* ---- Scans in files, for use on another machine. */
 
 hotfn_status hotfn_scan_save(const hotfn_scan *scan, const char *scan_path, hotfn_error *err)
 {
@@ -216,7 +216,7 @@ hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *sca
 
     hotfn_scan *scan;
     hfn_os_file_info file;
-    hotfn_status status = scan_begin(&scan, path, env, &file, err);
+    hotfn_status status = create_scan_of_file(&scan, path, env, &file, err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -224,7 +224,7 @@ hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *sca
     if (status == HOTFN_OK) {
         status = compare_id(scan, err);
     }
-    return scan_end(scan, status, out);
+    return hand_over_scan(scan, status, out);
 }
 
 hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)

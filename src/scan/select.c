@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which functions the user selected.  A function is included if a glob matches any of its names,
- * and one exclude glob on any of its names outweighs all include globs.
- */
+/* Decides which functions the user selected.  A function is selected if an include glob matches any
+ * of its names, or there are no include globs, and no exclude glob matches one. */
 #include "scan/select.h"
 
 #include "base/status.h"

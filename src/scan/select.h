@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A selection applied to functions, one after the other: globs on all their names, and sizes. */
+/* Applies a selection to one function after another, by all names and the size of the function. */
 #ifndef HFN_SCAN_SELECT_H
 #define HFN_SCAN_SELECT_H
 
