@@ -76,7 +76,7 @@ static void check_record(const char *path)
     hotfn_record_close(r);
 }
 
-/* A count that is a lower bound in one run is one in the sum. */
+/* A count that is a lower bound in one run is a lower bound in the sum. */
 static void check_merged(void)
 {
     static const char *const paths[] = { "budget.hfr", "budget2.hfr" };

@@ -93,7 +93,7 @@ static void find_function_accepts_each_spelling_of_a_name(void)
     check_found(record, "_ZN4beta3runEv", 1);
     check_found(record, "beta::run()", 1);
     check_found(record, "beta::run", 1);
-    check_found(record, "twin(char*)", 4); /* the star is no wildcard */
+    check_found(record, "twin(char*)", 4); /* the star is not a wildcard */
     hotfn_record_close(record);
 }
 
@@ -137,7 +137,7 @@ static void find_function_at_finds_the_function_that_contains_the_rva(void)
     hotfn_record_close(record);
 }
 
-static void display_name_is_readable_or_names_the_place(void)
+static void display_name_is_demangled_or_module_and_rva(void)
 {
     hotfn_record *record = open_sample_with_namesakes();
     char name[64];
@@ -171,7 +171,7 @@ static const check_test tests[] = {
     CHECK_TEST(find_function_accepts_each_spelling_of_a_name),
     CHECK_TEST(find_function_refuses_unknown_and_ambiguous_names),
     CHECK_TEST(find_function_at_finds_the_function_that_contains_the_rva),
-    CHECK_TEST(display_name_is_readable_or_names_the_place),
+    CHECK_TEST(display_name_is_demangled_or_module_and_rva),
     CHECK_TEST(display_name_reports_a_buffer_that_is_too_small),
 };
 CHECK_MAIN(tests)

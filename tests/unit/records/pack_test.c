@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed rows unpack to the same counts, also from files with holes; damaged bytes do no harm. */
+/* Packed rows unpack to the same counts, also from files with holes; damaged bytes end a row
+ * early. */
 #include "records/pack.h"
 
 #include "check.h"
@@ -40,7 +41,8 @@ static void packed_rows_unpack_to_the_same_counts(void)
     }
     rows[3][500] = 127;
     rows[3][501] = 128;
-    for (int row = 0; row < 4; row++) { /* in two pieces; row 1 is skipped as a whole */
+    for (int row = 0; row < 4;
+         row++) { /* row 1 is skipped as a whole; the others are appended in two parts */
         if (row == 1) {
             hfn_packed_skip_slots(&p, SLOTS);
         } else {
@@ -58,7 +60,7 @@ static void packed_rows_unpack_to_the_same_counts(void)
     hfn_packed_finish(&p);
 }
 
-static void sums_stop_at_the_top(void)
+static void sums_are_clamped_to_the_maximum(void)
 {
     uint64_t counts[2] = { UINT64_MAX, 5 }, totals[2] = { 1, 1 };
     hfn_packed p = make_packed();
@@ -70,17 +72,18 @@ static void sums_stop_at_the_top(void)
     hfn_packed_finish(&p);
 }
 
-static void nonsense_ends_a_row(void)
+static void damaged_bytes_end_a_row(void)
 {
-    static const uint8_t beyond[] = { 5, 1, 200, 7, 1 }; /* passes over more than there is */
-    static const uint8_t half[] = { 0, 3, 1 };           /* a gap without a count          */
-    static const uint8_t endless[] = { 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2 };
+    static const uint8_t too_many_zeros[] = { 5, 1, 200, 7, 1 }; /* 968 zeros, the row has 10 */
+    static const uint8_t no_count[] = { 0, 3, 1 }; /* a number of zero slots, but no count */
+    static const uint8_t too_long_count[] = { 0,    0xff, 0xff, 0xff, 0xff, 0xff,
+                                              0xff, 0xff, 0xff, 0xff, 2 };
     uint64_t totals[10] = { 0 };
 
-    hfn_unpack_add((hfn_span){ beyond, sizeof beyond, false }, totals, 10);
+    hfn_unpack_add((hfn_span){ too_many_zeros, sizeof too_many_zeros, false }, totals, 10);
     CHECK_EQ_U64(totals[5], 1);
-    CHECK_EQ_U64(hfn_unpack_add((hfn_span){ half, sizeof half, false }, totals, 10), 3);
-    hfn_unpack_add((hfn_span){ endless, sizeof endless, false }, totals, 10);
+    CHECK_EQ_U64(hfn_unpack_add((hfn_span){ no_count, sizeof no_count, false }, totals, 10), 3);
+    hfn_unpack_add((hfn_span){ too_long_count, sizeof too_long_count, false }, totals, 10);
     hfn_unpack_add((hfn_span){ NULL, 0, false }, totals, 0);
     CHECK_EQ_U64(totals[0], 3);
 }
@@ -148,7 +151,7 @@ static void difference_is_row_by_row(void)
     out = make_packed();
     CHECK(hfn_packed_append(&to, shrunk, 3) && hfn_packed_end_row(&to));
     CHECK(hfn_packed_subtract(&out, &to, &from, 3));
-    CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&out, 0), NULL, 3), 0); /* never below zero */
+    CHECK_EQ_U64(hfn_unpack_add(hfn_packed_row(&out, 0), NULL, 3), 0); /* clamped at 0 */
     hfn_packed_finish(&from);
     hfn_packed_finish(&to);
     hfn_packed_finish(&out);
@@ -156,8 +159,8 @@ static void difference_is_row_by_row(void)
 
 static const check_test tests[] = {
     CHECK_TEST(packed_rows_unpack_to_the_same_counts),
-    CHECK_TEST(sums_stop_at_the_top),
-    CHECK_TEST(nonsense_ends_a_row),
+    CHECK_TEST(sums_are_clamped_to_the_maximum),
+    CHECK_TEST(damaged_bytes_end_a_row),
     CHECK_TEST(live_rows_are_read_around_holes),
     CHECK_TEST(a_truncated_file_is_an_error),
     CHECK_TEST(difference_is_row_by_row),

@@ -77,7 +77,7 @@ def text_at(sections, offset):
 
 
 def functions_of(data):
-    """(rva, name, number of names, state, reason, calls) of each."""
+    """A tuple (rva, name, number of names, state, reason, calls) for each function."""
     sections = sections_of(data)
     totals = totals_of(sections, u32(data, 148))
     for i in range(u32(data, 144)):

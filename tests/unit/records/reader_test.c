@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Records that were truncated, overwritten or forged: opening gives an error that names the offset,
- * or the same content; a repair saves the valid part. */
+/* Truncated, overwritten and forged records: opening one reports an error with the offset, or
+ * returns the content of the intact record; a repair saves the valid part. */
 #include "records/sample.h"
 
 #include "base/crc32c.h"
@@ -50,7 +50,7 @@ static file_bytes finished_sample(void)
     return load_file(path);
 }
 
-/* A number made of everything that the calls return about the record. */
+/* A hash of everything that the calls return about the record. */
 static uint64_t digest(const hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
@@ -84,6 +84,12 @@ static uint64_t digest(const hotfn_record *record)
     return sum;
 }
 
+/* Fail the test and print the offset of the byte that was changed, or the length of the file. */
+static void fail_at(size_t offset)
+{
+    CHECK_EQ_U64(offset, SIZE_MAX);
+}
+
 static uint64_t open_and_digest(const char *path, hotfn_error *err)
 {
     hotfn_record *record = NULL;
@@ -107,7 +113,7 @@ static void every_truncation_is_an_error(void)
 
         store_file(path, f.bytes, length);
         if (open_and_digest(path, &err) != 0 || !err.text[0] || strcmp(err.file, path) != 0) {
-            CHECK_EQ_U64(length, SIZE_MAX);
+            fail_at(length);
         }
     }
     free(f.bytes);
@@ -133,7 +139,7 @@ static void every_changed_byte_is_an_error_or_changes_nothing(void)
             found = open_and_digest(path, &err);
             unnoticed += found == whole;
             if (found != whole && (found != 0 || !err.text[0])) {
-                CHECK_EQ_U64(at, SIZE_MAX);
+                fail_at(at);
             }
         }
     }
@@ -141,8 +147,8 @@ static void every_changed_byte_is_an_error_or_changes_nothing(void)
     free(f.bytes);
 }
 
-/* Drop the checksums of sections and compute those of the header again, so that the later checks
- * are reached. */
+/* Remove the checksums of the sections and compute those of the header again, so that a reader goes
+ * on to its other checks. */
 static void seal_header(uint8_t *bytes, size_t count)
 {
     uint32_t sections = hfn_read_le32(bytes + HFN_AT_SECTION_COUNT);
@@ -167,7 +173,7 @@ static void forged_values_with_valid_checksums_do_no_harm(void)
 {
     static const uint8_t changes[] = { 0xff, 0x01, 0x80, 0x10 };
     file_bytes f = finished_sample();
-    const char *path = sample_path("lie.hfr");
+    const char *path = sample_path("forged.hfr");
     uint8_t *copy = malloc(f.count);
 
     for (size_t at = 0; at < f.count; at++) {
@@ -179,7 +185,7 @@ static void forged_values_with_valid_checksums_do_no_harm(void)
             seal_header(copy, f.count);
             store_file(path, copy, f.count);
             if (open_and_digest(path, &err) == 0 && !err.text[0]) {
-                CHECK_EQ_U64(at, SIZE_MAX);
+                fail_at(at);
             }
         }
     }
@@ -237,7 +243,7 @@ static void live_rows_too_short_for_their_slots_are_refused(void)
     free(f.bytes);
 }
 
-static void repair_saves_the_rest_of_every_truncated_file(void)
+static void repair_saves_the_valid_part_of_every_truncated_file(void)
 {
     file_bytes f = finished_sample();
     char from[128], to[128], lost[4096];
@@ -256,8 +262,7 @@ static void repair_saves_the_rest_of_every_truncated_file(void)
         }
         repaired++;
         if (open_and_digest(to, &err) == 0 || (length < f.count - 64 && !lost[0])) {
-            CHECK_EQ_U64(length,
-                         SIZE_MAX); /* the new record is valid, and lost describes the loss */
+            fail_at(length); /* the new record must be valid, and lost must describe the loss */
         }
     }
     CHECK(repaired > 100);
@@ -279,7 +284,7 @@ static void repair_survives_every_changed_byte(void)
         f.bytes[at] ^= 0xff;
         if (hotfn_record_repair(from, to, lost, sizeof lost, NULL, &err) == HOTFN_OK &&
             open_and_digest(to, &err) == 0) {
-            CHECK_EQ_U64(at, SIZE_MAX);
+            fail_at(at);
         }
     }
     free(f.bytes);
@@ -335,7 +340,7 @@ static void a_record_of_another_version_is_refused_with_both_versions(void)
     free(f.bytes);
 }
 
-static void a_link_to_itself_is_not_reported_as_a_lost_run(void)
+static void only_a_link_to_a_missing_file_is_reported_as_a_lost_run(void)
 {
     const char *path = sample_path("loop");
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -351,7 +356,7 @@ static void a_link_to_itself_is_not_reported_as_a_lost_run(void)
     unlink(path);
 }
 
-static void a_live_record_without_a_free_row_opens(void)
+static void a_live_record_with_all_rows_in_use_can_be_opened(void)
 {
     char path[128];
     hotfn_record *record = NULL;
@@ -387,7 +392,7 @@ static void slots_beyond_the_functions_are_ignored(void)
     free(f.bytes);
 }
 
-/* The chosen threads are numbered from 0; second 0: there is only one. */
+/* Check the thread ids of the shown threads; second is 0 if there is only one. */
 static void check_shown_threads(const hotfn_record *record, uint32_t first, uint32_t second)
 {
     hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
@@ -461,7 +466,7 @@ static void sort_is_by_calls_then_by_name(void)
     hotfn_record_close(record);
 }
 
-static void counts_of_a_function_that_lost_its_hook_are_kept(void)
+static void counts_of_an_unhooked_function_are_kept(void)
 {
     hfn_live *live = sample_live(NULL);
     const char *path = sample_path("unhooked.hfr");
@@ -485,15 +490,15 @@ static const check_test tests[] = {
     CHECK_TEST(forged_values_with_valid_checksums_do_no_harm),
     CHECK_TEST(a_row_that_ends_past_the_counts_is_refused),
     CHECK_TEST(live_rows_too_short_for_their_slots_are_refused),
-    CHECK_TEST(repair_saves_the_rest_of_every_truncated_file),
+    CHECK_TEST(repair_saves_the_valid_part_of_every_truncated_file),
     CHECK_TEST(repair_survives_every_changed_byte),
     CHECK_TEST(a_file_that_is_not_a_record_is_an_error),
     CHECK_TEST(a_record_of_another_version_is_refused_with_both_versions),
-    CHECK_TEST(a_link_to_itself_is_not_reported_as_a_lost_run),
-    CHECK_TEST(a_live_record_without_a_free_row_opens),
+    CHECK_TEST(only_a_link_to_a_missing_file_is_reported_as_a_lost_run),
+    CHECK_TEST(a_live_record_with_all_rows_in_use_can_be_opened),
     CHECK_TEST(slots_beyond_the_functions_are_ignored),
     CHECK_TEST(choosing_a_process_shows_its_threads_only),
     CHECK_TEST(sort_is_by_calls_then_by_name),
-    CHECK_TEST(counts_of_a_function_that_lost_its_hook_are_kept),
+    CHECK_TEST(counts_of_an_unhooked_function_are_kept),
 };
 CHECK_MAIN(tests)

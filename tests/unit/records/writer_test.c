@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing a finished record: a failure names the file and leaves nothing behind. */
+/* Writing a finished record: a failure names the file and leaves no file behind. */
 #include "records/sample.h"
 
 #include <dirent.h>
@@ -14,7 +14,7 @@ static hotfn_status finish_record(hfn_live *live, const char *path, hotfn_error 
     return hfn_live_finish(live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
 }
 
-static uint32_t count_files_beside(const char *path)
+static uint32_t count_files_in_folder_of(const char *path)
 {
     char folder[128];
     uint32_t count = 0;
@@ -30,24 +30,25 @@ static uint32_t count_files_beside(const char *path)
     return count;
 }
 
-static void full_disk_is_an_error_and_leaves_nothing(void)
+static void full_disk_is_an_error_and_leaves_no_file(void)
 {
     hfn_live *live = sample_live(NULL);
     const char *path = sample_path("full.hfr");
-    uint32_t files = count_files_beside(path);
+    uint32_t files = count_files_in_folder_of(path);
     struct rlimit before, small = { 2048, RLIM_INFINITY };
     hotfn_error err = HOTFN_ERROR_INIT;
 
     getrlimit(RLIMIT_FSIZE, &before);
     small.rlim_max = before.rlim_max;
-    setrlimit(RLIMIT_FSIZE, &small); /* acts like a full disk: EFBIG, and a signal */
+    setrlimit(RLIMIT_FSIZE,
+              &small); /* acts like a full disk: a write fails with EFBIG and raises SIGXFSZ */
     CHECK_EQ_I64(finish_record(live, path, &err), HOTFN_E_IO);
     setrlimit(RLIMIT_FSIZE, &before);
     CHECK_STR(err.file, path);
     CHECK(strstr(err.text, "cannot be written") != NULL);
-    CHECK_EQ_U64(count_files_beside(path), files);
+    CHECK_EQ_U64(count_files_in_folder_of(path), files);
     CHECK_EQ_I64(finish_record(live, path, &err), HOTFN_OK);
-    CHECK_EQ_U64(count_files_beside(path), files + 1);
+    CHECK_EQ_U64(count_files_in_folder_of(path), files + 1);
     hfn_live_close(live);
 }
 
@@ -56,18 +57,18 @@ static void a_failed_write_keeps_the_older_record(void)
     hfn_live *live = sample_live(NULL);
     const char *path = sample_path("older.hfr");
     struct rlimit before, small;
-    struct stat was, is;
+    struct stat old_file, new_file;
 
     CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
-    stat(path, &was);
+    stat(path, &old_file);
     getrlimit(RLIMIT_FSIZE, &before);
     small = before;
     small.rlim_cur = 2048;
     setrlimit(RLIMIT_FSIZE, &small);
     CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_E_IO);
     setrlimit(RLIMIT_FSIZE, &before);
-    stat(path, &is);
-    CHECK(was.st_ino == is.st_ino && was.st_size == is.st_size);
+    stat(path, &new_file);
+    CHECK(old_file.st_ino == new_file.st_ino && old_file.st_size == new_file.st_size);
     hfn_live_close(live);
 }
 
@@ -146,22 +147,22 @@ static void the_signal_mask_of_the_caller_is_restored(void)
 static void a_temporary_file_of_a_killed_writer_is_skipped(void)
 {
     hfn_live *live = sample_live(NULL);
-    const char *path = sample_path("left.hfr");
-    uint32_t files = count_files_beside(path);
-    char left[160];
+    const char *path = sample_path("abandoned.hfr");
+    uint32_t files = count_files_in_folder_of(path);
+    char abandoned[160];
     FILE *file;
 
-    snprintf(left, sizeof left, "%s.%lx.0.tmp", path, (unsigned long)getpid());
-    file = fopen(left, "w");
+    snprintf(abandoned, sizeof abandoned, "%s.%lx.0.tmp", path, (unsigned long)getpid());
+    file = fopen(abandoned, "w");
     CHECK(file && fclose(file) == 0);
     CHECK_EQ_I64(finish_record(live, path, NULL), HOTFN_OK);
-    CHECK_EQ_U64(count_files_beside(path), files + 2);
-    CHECK_EQ_I64(unlink(left), 0);
+    CHECK_EQ_U64(count_files_in_folder_of(path), files + 2);
+    CHECK_EQ_I64(unlink(abandoned), 0);
     hfn_live_close(live);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(full_disk_is_an_error_and_leaves_nothing),
+    CHECK_TEST(full_disk_is_an_error_and_leaves_no_file),
     CHECK_TEST(a_failed_write_keeps_the_older_record),
     CHECK_TEST(errors_name_the_file_that_cannot_be_written),
     CHECK_TEST(writing_to_dev_null_keeps_the_device),

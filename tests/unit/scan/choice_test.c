@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions chosen from a scan of this very test program. */
+/* The functions that are chosen from a scan of this test program. */
 #include "scan/choice.h"
 
 #include "check.h"
@@ -114,7 +114,7 @@ static void only_listed_functions_are_selected(void)
     hotfn_scan_close(scan);
 }
 
-static void a_loader_lists_no_functions(void)
+static void a_loader_module_has_no_listed_functions(void)
 {
     hotfn_scan *scan = scan_self();
     hfn_scan_choice choice;
@@ -150,8 +150,8 @@ static bool is_waiting(const hfn_scan_choice *choice, const char *name)
     return false;
 }
 
-/* A sanitizer's runtime adds allocators of its own, so that their number says nothing. */
-static void of_an_allocator_only_its_functions_are_selected(void)
+/* The functions are checked by name: the runtime of a sanitizer adds other allocators. */
+static void only_allocator_functions_of_an_allocator_module_are_selected(void)
 {
     hotfn_scan *scan = scan_self();
     hfn_scan_choice choice;
@@ -173,7 +173,7 @@ static const check_test tests[] = {
     CHECK_TEST(an_exclude_that_is_not_a_glob_is_refused),
     CHECK_TEST(a_selection_with_an_unknown_flag_is_refused),
     CHECK_TEST(only_listed_functions_are_selected),
-    CHECK_TEST(a_loader_lists_no_functions),
-    CHECK_TEST(of_an_allocator_only_its_functions_are_selected),
+    CHECK_TEST(a_loader_module_has_no_listed_functions),
+    CHECK_TEST(only_allocator_functions_of_an_allocator_module_are_selected),
 };
 CHECK_MAIN(tests)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about function lists: both forms are read back unchanged, and broken lists are refused
- * with the offset of the fault.  The bytes of one list are given as protoc writes them. */
+/* Function lists: both forms are read back unchanged, and broken lists are refused with the offset
+ * of the fault.  `wire` has the bytes that protoc writes for one list. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "image/elf_builder.h"
@@ -8,9 +8,8 @@
 #include <hotfn/lowlevel/lists.h>
 #include <unistd.h>
 
-/* version: 1 module: "a" machine: 2 id_kind: 1 id: "\x01\x02" functions { index: 3 rva: 4096 size:
- * 300
- * name: "f" } functions { rva: 1 } and a field 20 of a later version */
+/* The message {version: 1, module: "a", machine: 2, id_kind: 1, id: "\x01\x02", functions: [{index:
+ * 3, rva: 4096, size: 300, name: "f"}, {rva: 1}]} and a field 20, which a later version may add. */
 static const uint8_t wire[] = {
     0x08, 0x01, 0x12, 0x01, 'a',  0x18, 0x02, 0x20, 0x01, 0x2a, 0x02, 0x01,
     0x02, 0x32, 0x0b, 0x08, 0x03, 0x10, 0x80, 0x20, 0x18, 0xac, 0x02, 0x22,
@@ -28,8 +27,8 @@ static hotfn_list *read_bytes(const void *bytes, size_t size, hotfn_status want,
     return list;
 }
 
-static void is_entry(const hotfn_list *list, uint32_t i, uint64_t rva, uint64_t size,
-                     const char *name, const char *module)
+static void check_entry(const hotfn_list *list, uint32_t i, uint64_t rva, uint64_t size,
+                        const char *name, const char *module)
 {
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
 
@@ -40,7 +39,7 @@ static void is_entry(const hotfn_list *list, uint32_t i, uint64_t rva, uint64_t 
     CHECK_STR(e.module, module);
 }
 
-static void what_protoc_writes_is_read(void)
+static void a_list_written_by_protoc_is_read(void)
 {
     hotfn_list_info info = HOTFN_LIST_INFO_INIT;
     hotfn_error err;
@@ -55,8 +54,8 @@ static void what_protoc_writes_is_read(void)
     CHECK_EQ_U64(info.id_kind, HOTFN_ID_BUILD_ID);
     CHECK_EQ_U64(info.id_bytes, 2);
     CHECK_MEM(info.id, "\1\2\0", 3);
-    is_entry(list, 0, 4096, 300, "f", "a");
-    is_entry(list, 1, 1, 0, "", "a");
+    check_entry(list, 0, 4096, 300, "f", "a");
+    check_entry(list, 1, 1, 0, "", "a");
     hotfn_list_destroy(list);
 }
 
@@ -70,13 +69,13 @@ static void text_may_have_comments_and_names(void)
     if (!list) {
         return;
     }
-    is_entry(list, 0, 0x11f0, 0, "", "game");
-    is_entry(list, 1, HOTFN_LIST_NO_RVA, 0, "space::f(int)", "game");
-    is_entry(list, 2, 0x10, 0, "", "lib+c.so");
+    check_entry(list, 0, 0x11f0, 0, "", "game");
+    check_entry(list, 1, HOTFN_LIST_NO_RVA, 0, "space::f(int)", "game");
+    check_entry(list, 2, 0x10, 0, "", "lib+c.so");
     hotfn_list_destroy(list);
 }
 
-static void what_is_saved_comes_back(void)
+static void a_saved_list_is_read_back_unchanged(void)
 {
     static const uint32_t forms[] = { 0, HOTFN_LIST_TEXT };
     elf_builder *b = elf_new_x86_64();
@@ -103,8 +102,8 @@ static void what_is_saved_comes_back(void)
         CHECK_EQ_I64(hotfn_list_save(list, path, forms[form], NULL), HOTFN_OK);
         CHECK_EQ_I64(hotfn_list_open(&again, path, NULL, NULL), HOTFN_OK);
         for (uint32_t i = 0; again && i < 300; i += 7) {
-            is_entry(again, i, (uint64_t)i * i * i * 1000, forms[form] ? 0 : i,
-                     i % 3 && !forms[form] ? "a_name" : "", "game");
+            check_entry(again, i, (uint64_t)i * i * i * 1000, forms[form] ? 0 : i,
+                        i % 3 && !forms[form] ? "a_name" : "", "game");
         }
         hotfn_list_destroy(again);
     }
@@ -117,13 +116,14 @@ static void what_is_saved_comes_back(void)
     unlink(path);
 }
 
-static void broken_lists_are_refused_at_their_place(void)
+static void broken_lists_are_refused_with_the_offset(void)
 {
     static const char no_hex[] = "game+0x10\ngame+0xyz\n";
     hotfn_error err;
     uint8_t bytes[sizeof wire];
 
-    for (size_t cut = 1; cut < sizeof wire; cut++) { /* whole fields may be missing, not parts */
+    for (size_t cut = 1; cut < sizeof wire;
+         cut++) { /* a list that ends between two fields is valid */
         hotfn_list *list = NULL;
         hotfn_status status = hotfn_list_from_bytes(&list, wire, cut, "t", NULL, NULL);
         CHECK(status == HOTFN_OK || status == HOTFN_E_FORMAT);
@@ -142,10 +142,11 @@ static void broken_lists_are_refused_at_their_place(void)
     CHECK(strstr(err.text, "line 2") != NULL);
     read_bytes("game\n", 5, HOTFN_E_FORMAT, &err);
     read_bytes("!f\n", 3, HOTFN_E_FORMAT, &err);
-    read_bytes("game+0x10000000000000010\n", 25, HOTFN_E_FORMAT, &err); /* no place has 17 digits */
+    read_bytes("game+0x10000000000000010\n", 25, HOTFN_E_FORMAT,
+               &err); /* an RVA has at most 16 digits */
 }
 
-static void failed_allocations_are_reported_and_nothing_is_lost(void)
+static void failed_allocations_are_reported_without_leaks(void)
 {
     size_t requests = SIZE_MAX;
 
@@ -165,11 +166,11 @@ static void failed_allocations_are_reported_and_nothing_is_lost(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(what_protoc_writes_is_read),
+    CHECK_TEST(a_list_written_by_protoc_is_read),
     CHECK_TEST(text_may_have_comments_and_names),
-    CHECK_TEST(what_is_saved_comes_back),
-    CHECK_TEST(broken_lists_are_refused_at_their_place),
-    CHECK_TEST(failed_allocations_are_reported_and_nothing_is_lost),
+    CHECK_TEST(a_saved_list_is_read_back_unchanged),
+    CHECK_TEST(broken_lists_are_refused_with_the_offset),
+    CHECK_TEST(failed_allocations_are_reported_without_leaks),
 };
 
 CHECK_MAIN(tests)

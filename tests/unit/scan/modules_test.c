@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The module policy: use, refusal, and modules met before. */
+/* The module policy: use, refusal, and modules that were loaded before. */
 #include "scan/modules.h"
 
 #include "check.h"
@@ -34,7 +34,7 @@ static void globs_match_paths_and_file_names(void)
     CHECK(used[0] && used[1] && !used[2]);
 }
 
-static void the_loader_is_scanned_if_later_modules_are_followed(void)
+static void the_loader_is_scanned_if_later_modules_are_hooked(void)
 {
     static const struct {
         const char *path;
@@ -128,7 +128,7 @@ static void a_file_is_recognised_by_a_reliable_stamp(void)
     hfn_known_modules_finish(&known);
 }
 
-static void a_build_is_known_again_by_its_id_and_its_plan(void)
+static void a_build_is_recognised_by_its_id_and_its_plan(void)
 {
     hotfn_env env = hfn_env_fill(NULL);
     hfn_known_modules known;
@@ -154,10 +154,10 @@ static void a_build_is_known_again_by_its_id_and_its_plan(void)
 static const check_test tests[] = {
     CHECK_TEST(without_globs_only_the_program_is_selected),
     CHECK_TEST(globs_match_paths_and_file_names),
-    CHECK_TEST(the_loader_is_scanned_if_later_modules_are_followed),
+    CHECK_TEST(the_loader_is_scanned_if_later_modules_are_hooked),
     CHECK_TEST(allocators_are_hooked_in_modules_that_are_not_selected),
     CHECK_TEST(replaced_files_and_text_relocations_are_refused),
     CHECK_TEST(a_file_is_recognised_by_a_reliable_stamp),
-    CHECK_TEST(a_build_is_known_again_by_its_id_and_its_plan),
+    CHECK_TEST(a_build_is_recognised_by_its_id_and_its_plan),
 };
 CHECK_MAIN(tests)

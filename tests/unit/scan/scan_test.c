@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Scans of this very test program: fresh and cached ones are equal, broken caches are made
- * again. */
+/* Scans of this test program: fresh and cached scans are equal, and a broken cache file is
+ * replaced. */
 #include "scan/block.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
@@ -30,7 +30,7 @@ static hotfn_scan *scan_self(const char *cache)
     return scan;
 }
 
-static hotfn_scan_info info_of(const hotfn_scan *scan)
+static hotfn_scan_info get_info(const hotfn_scan *scan)
 {
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
 
@@ -52,7 +52,7 @@ static void main_is_hookable(void)
         }
     }
     CHECK(found);
-    CHECK(info_of(scan).hookable_count > 50);
+    CHECK(get_info(scan).hookable_count > 50);
     hotfn_scan_close(scan);
 }
 
@@ -60,7 +60,7 @@ static void a_cached_scan_equals_a_fresh_one(void)
 {
     hotfn_scan *fresh = scan_self(folder);
     hotfn_scan *cached = scan_self(folder);
-    hotfn_scan_info a = info_of(fresh), b = info_of(cached);
+    hotfn_scan_info a = get_info(fresh), b = get_info(cached);
 
     CHECK_EQ_U64(a.from_cache, 0);
     CHECK_EQ_U64(b.from_cache, 1);
@@ -71,7 +71,7 @@ static void a_cached_scan_equals_a_fresh_one(void)
     hotfn_scan_close(cached);
 }
 
-/* The scan of a file that is newer is not kept. */
+/* The scan of a file whose stamp is not reliable yet is not cached. */
 static void wait_until_stamp_is_reliable(const char *path)
 {
     hfn_os_file_info file;
@@ -82,7 +82,7 @@ static void wait_until_stamp_is_reliable(const char *path)
     }
 }
 
-/* liblzma may be there the next time. */
+/* A decompressor that copies its input, or fails while *user is false as without liblzma. */
 static void *unpack(void *user, int32_t compression, const void *in, size_t in_bytes,
                     size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
 {
@@ -96,7 +96,7 @@ static void *unpack(void *user, int32_t compression, const void *in, size_t in_b
     return out;
 }
 
-static void a_scan_that_lacks_packed_names_is_not_kept(void)
+static void a_scan_without_the_compressed_names_is_not_cached(void)
 {
     static const struct {
         bool env_unpacks, succeeds, from_cache;
@@ -125,14 +125,14 @@ static void a_scan_that_lacks_packed_names_is_not_kept(void)
         env.decompress_user = &succeeds;
         options.cache_folder = folder;
         if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK)) {
-            CHECK_EQ_U64(info_of(scan).from_cache, rows[i].from_cache);
+            CHECK_EQ_U64(get_info(scan).from_cache, rows[i].from_cache);
         }
         hotfn_scan_close(scan);
     }
     free(b);
 }
 
-/* Overwrite one byte of each file in the cache folder. */
+/* Overwrite two bytes of each file in the cache folder. */
 static void damage_cache(long at)
 {
     char name[512];
@@ -150,7 +150,7 @@ static void damage_cache(long at)
     closedir(dir);
 }
 
-static void a_broken_cache_is_made_again(void)
+static void a_broken_cache_file_is_replaced(void)
 {
     static const long places[] = { 0, 8, 20, 64, 72, 80, 88, 104 };
 
@@ -158,12 +158,12 @@ static void a_broken_cache_is_made_again(void)
         hotfn_scan_close(scan_self(folder));
         damage_cache(places[i]);
         hotfn_scan *scan = scan_self(folder);
-        CHECK_EQ_U64(info_of(scan).from_cache, 0);
+        CHECK_EQ_U64(get_info(scan).from_cache, 0);
         hotfn_scan_close(scan);
     }
 }
 
-static void another_users_cache_is_not_believed(void)
+static void a_cache_file_of_another_user_is_ignored(void)
 {
     char command[600];
     hotfn_scan *scan;
@@ -171,15 +171,15 @@ static void another_users_cache_is_not_believed(void)
     hotfn_scan_close(scan_self(folder));
     snprintf(command, sizeof command, "chown 65534 '%s'/* 2>/dev/null", folder);
     if (system(command) != 0) {
-        printf("# skipped: a file cannot be given away here\n");
+        printf("# skipped: the owner of a file cannot be changed here\n");
         return;
     }
     scan = scan_self(folder);
-    CHECK_EQ_U64(info_of(scan).from_cache, 0);
+    CHECK_EQ_U64(get_info(scan).from_cache, 0);
     hotfn_scan_close(scan);
 }
 
-static void a_cut_block_is_refused_at_every_length(void)
+static void a_truncated_block_is_refused_at_every_length(void)
 {
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_env env = hfn_env_fill(NULL);
@@ -195,7 +195,7 @@ static void a_cut_block_is_refused_at_every_length(void)
     hfn_free_memory(&env, block, bytes);
 }
 
-static void what_is_no_program_is_refused_with_its_name(void)
+static void a_file_that_is_not_a_program_is_refused_with_its_name(void)
 {
     hotfn_scan *scan = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -209,11 +209,11 @@ static void what_is_no_program_is_refused_with_its_name(void)
 static const check_test tests[] = {
     CHECK_TEST(main_is_hookable),
     CHECK_TEST(a_cached_scan_equals_a_fresh_one),
-    CHECK_TEST(a_scan_that_lacks_packed_names_is_not_kept),
-    CHECK_TEST(a_broken_cache_is_made_again),
-    CHECK_TEST(another_users_cache_is_not_believed),
-    CHECK_TEST(a_cut_block_is_refused_at_every_length),
-    CHECK_TEST(what_is_no_program_is_refused_with_its_name),
+    CHECK_TEST(a_scan_without_the_compressed_names_is_not_cached),
+    CHECK_TEST(a_broken_cache_file_is_replaced),
+    CHECK_TEST(a_cache_file_of_another_user_is_ignored),
+    CHECK_TEST(a_truncated_block_is_refused_at_every_length),
+    CHECK_TEST(a_file_that_is_not_a_program_is_refused_with_its_name),
 };
 
 static void remove_folder(void)
@@ -222,7 +222,7 @@ static void remove_folder(void)
 
     snprintf(command, sizeof command, "rm -rf %s", folder);
     if (system(command) != 0) {
-        printf("# %s stays\n", folder);
+        printf("# %s was not removed\n", folder);
     }
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about selection. */
+/* Selections: globs match any name of a function, demangled names too, and sizes are bounded. */
 #include "functions/sample.h"
 
 static int demangle_calls;
 
-/* "_ZN1a1fEi" alone is known. */
+/* Only "_ZN1a1fEi" is demangled. */
 static size_t demangle(void *user, const char *mangled, char *out, size_t out_bytes)
 {
     const char *text = "a::f(int, b (*)()) const";
@@ -42,7 +42,7 @@ static hotfn_selection including(const char *const *globs, uint32_t count)
     return wanted;
 }
 
-/* The selected ones as a number: function 0 is the lowest bit. */
+/* The selected functions as a bit mask: function 0 is the lowest bit. */
 static uint32_t selected(const sample *s, const hotfn_selection *wanted, const char **unmatched)
 {
     uint8_t flags[4] = { 9, 9, 9, 9 };
@@ -62,7 +62,7 @@ static uint32_t selected_by(const sample *s, const char *glob)
     return selected(s, &wanted, NULL);
 }
 
-static void nothing_asked_is_everything(void)
+static void a_selection_without_globs_selects_all(void)
 {
     const char *unmatched = "x";
     sample s;
@@ -85,7 +85,7 @@ static void any_name_of_a_function_may_match(void)
     sample_finish(&s);
 }
 
-static void a_version_may_be_left_out(void)
+static void a_glob_may_omit_the_symbol_version(void)
 {
     sample s;
 
@@ -108,7 +108,7 @@ static void demangled_names_match_with_and_without_parameters(void)
     sample_finish(&s);
 }
 
-static void nothing_is_demangled_where_the_mangled_name_matches(void)
+static void a_name_that_matches_is_not_demangled(void)
 {
     sample s;
 
@@ -118,7 +118,7 @@ static void nothing_is_demangled_where_the_mangled_name_matches(void)
     sample_finish(&s);
 }
 
-static void exclusion_wins_and_sizes_bound(void)
+static void exclude_globs_and_sizes_outweigh_include_globs(void)
 {
     const char *all = "*", *out[] = { "*init", "a::f" };
     hotfn_selection wanted = including(&all, 1);
@@ -170,12 +170,12 @@ static void broken_globs_and_unknown_settings_are_refused(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(nothing_asked_is_everything),
+    CHECK_TEST(a_selection_without_globs_selects_all),
     CHECK_TEST(any_name_of_a_function_may_match),
-    CHECK_TEST(a_version_may_be_left_out),
+    CHECK_TEST(a_glob_may_omit_the_symbol_version),
     CHECK_TEST(demangled_names_match_with_and_without_parameters),
-    CHECK_TEST(nothing_is_demangled_where_the_mangled_name_matches),
-    CHECK_TEST(exclusion_wins_and_sizes_bound),
+    CHECK_TEST(a_name_that_matches_is_not_demangled),
+    CHECK_TEST(exclude_globs_and_sizes_outweigh_include_globs),
     CHECK_TEST(the_first_glob_without_a_match_is_reported),
     CHECK_TEST(broken_globs_and_unknown_settings_are_refused),
 };
