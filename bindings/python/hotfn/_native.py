@@ -245,7 +245,7 @@ def check_version(library: ctypes.CDLL) -> None:
     try:
         version = library.hotfn_get_abi_version()
     except AttributeError:
-        raise ImportError("it is no libhotfn: it has no hotfn_get_abi_version") from None
+        raise ImportError("it is not libhotfn: hotfn_get_abi_version is missing") from None
     if version != ABI_VERSION:
         raise ImportError(f"its ABI version is {version}, this package needs {ABI_VERSION}")
 

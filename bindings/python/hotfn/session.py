@@ -49,7 +49,7 @@ class Frame:
 
     def __init__(self, session: "Session", top: int) -> None:
         if not 0 <= top < 2**32:
-            raise ValueError(f"top: {top} is no count of functions")
+            raise ValueError(f"top: {top} is not a number of functions")
         out, error = c_void_p(), s.Error()
         check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, top, env(), error), error)
         self._session = session

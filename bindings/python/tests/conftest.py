@@ -48,7 +48,7 @@ def target_path(compiler, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def target(target_path):
-    """The library, loaded into this process."""
+    """The target library, loaded into this process."""
     library = ctypes.CDLL(str(target_path))
     library.fib.restype, library.fib.argtypes = ctypes.c_uint64, [ctypes.c_uint64]
     library.walk.restype, library.walk.argtypes = None, [ctypes.c_uint64]

@@ -12,14 +12,14 @@ import hotfn
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory):
-    """A function that writes the record with a name, and opens it."""
+def open_record(tmp_path_factory):
+    """A function that writes one of the records of export_timed, by its name, and opens it."""
     library = pathlib.Path(os.environ.get("HOTFN_LIBRARY", "/none"))
     writer = next((parent / "tests/unit/exporters/export_timed" for parent in library.parents
                    if (parent / "tests/unit/exporters/export_timed").exists()), None)
     if not writer:
-        pytest.skip("no export_timed beside the library")
-    folder = tmp_path_factory.mktemp("stories")
+        pytest.skip("export_timed was not built with the library")
+    folder = tmp_path_factory.mktemp("records")
 
     def write(name):
         path = folder / f"{name}.hfr"
@@ -29,8 +29,8 @@ def story(tmp_path_factory):
     return write
 
 
-def test_each_block_belongs_to_one_function_and_one_node(story):
-    with story("story") as record:
+def test_each_block_belongs_to_one_function_and_one_node(open_record):
+    with open_record("story") as record:
         by_node = {}
         for node in record.nodes:
             by_node[node.function] = by_node.get(node.function, 0) + node.self_memory.allocated_bytes
@@ -39,8 +39,8 @@ def test_each_block_belongs_to_one_function_and_one_node(story):
         assert functions == by_node and len(functions) == 3
 
 
-def test_memory_with_callees_matches_the_tree(story):
-    with story("story") as record:
+def test_memory_with_callees_matches_the_tree(open_record):
+    with open_record("story") as record:
         nodes, total = record.nodes, {}
         for node in nodes:
             path, ancestor = set(), node
@@ -58,34 +58,34 @@ def test_memory_with_callees_matches_the_tree(story):
         assert sum(outside) == sum(node.self_memory.allocated_bytes for node in nodes)
 
 
-def test_hot_by_alloc(story):
-    with story("story") as record:
+def test_hot_by_alloc(open_record):
+    with open_record("story") as record:
         assert [f.display for f in record.hot(by="alloc")][:3] == ["gamma", "beta::run()", "alpha"]
-    with story("counted") as record:
+    with open_record("counted") as record:
         with pytest.raises(hotfn.UnsupportedError, match="--with alloc"):
             record.hot(by="alloc")
 
 
-def test_stacks_can_be_weighted_by_bytes(story):
-    with story("story") as record:
+def test_stacks_can_be_weighted_by_bytes(open_record):
+    with open_record("story") as record:
         lines = record.render("folded", by="alloc").decode().splitlines()
         assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == sum(
             node.self_memory.allocated_bytes for node in record.nodes)
         with pytest.raises(ValueError):
             record.render("folded", by="luck")
-    with story("counted") as record:
+    with open_record("counted") as record:
         with pytest.raises(hotfn.UnsupportedError, match="--with alloc"):
             record.render("pprof", by="alloc")
 
 
-def test_run_without_memory_has_no_memory(story):
-    with story("counted") as record:
+def test_record_without_memory_has_none_in_its_times(open_record):
+    with open_record("counted") as record:
         assert record.nodes == () and record.budget is None
         assert {times.self_memory for times in record.times} == {None}
 
 
-def test_budget_has_its_changes_and_their_reasons(story):
-    with story("budgeted") as record:
+def test_budget_has_its_changes_and_their_reasons(open_record):
+    with open_record("budgeted") as record:
         budget = record.budget
         assert (budget.share, budget.note, budget.stops, budget.changes_lost) == (0.05, "a <note>", 3, 0)
         assert [(c.function, c.from_level, c.to_level, c.why) for c in budget.changes] == [

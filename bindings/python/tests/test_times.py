@@ -35,7 +35,7 @@ def tool():
     found = next((folder / "tools/hotfn/hotfn" for folder in library.parents
                   if (folder / "tools/hotfn/hotfn").exists()), None)
     if not found:
-        pytest.skip("no hotfn beside the library")
+        pytest.skip("hotfn was not built with the library")
     return found
 
 
