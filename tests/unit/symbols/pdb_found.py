@@ -77,8 +77,8 @@ def check_other_build(hotfn, image, other_pdb, folder):
     shutil.copy(image, place)
     shutil.copy(other_pdb, place.with_suffix(".pdb"))
     done = run(hotfn, "symbols", "--json", place)
-    expect("a wrong one beside the image is passed over with a warning",
-           done.returncode == 0 and "passed over" in done.stderr and '"pdb"' not in
+    expect("a wrong PDB beside the image is skipped with a warning",
+           done.returncode == 0 and "skipped" in done.stderr and '"pdb"' not in
            done.stdout.partition('"symbols"')[2])
     done = run(hotfn, "scan", "--pdb", folder / "nowhere.pdb", image)
     expect("a PDB that is not there is an error", done.returncode == 1)
