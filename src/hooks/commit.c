@@ -13,8 +13,8 @@
  *           6 account  each hook becomes PATCHED or gets a reason
  *   remove  2, 4, then restore call sites, entries and islands, in this order
  *
- * While threads are stopped, nothing is allocated and no lock is taken: a stopped thread may
- * hold it; libc is not called either, because its own code may be half patched.
+ * While threads are stopped, no memory is allocated and no lock is taken, because a stopped thread
+ * may hold the lock.  libc is not called either, because its own code may be half patched.
  */
 #include "base/compiler.h"
 #include "base/memory.h"
@@ -35,8 +35,8 @@ typedef struct change {
     uint32_t sites;        /* commit: calls redirected to stubs            */
     uint64_t copied_bytes; /* commit: pages copied for the process    */
     uint32_t foreign;      /* removal: sites changed by other code         */
-    uint32_t closed;       /* removal: hooks that are no longer writable   */
-    uint32_t closed_sites; /* and redirected calls that are not            */
+    uint32_t closed;       /* removal: hooks in code that is not writable  */
+    uint32_t closed_sites; /* removal: redirected calls in such code       */
 } change;
 
 static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
@@ -176,12 +176,12 @@ static void write_all(void *user)
 static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
-    uint32_t standing = 0;
+    uint32_t patched_count = 0;
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         uint32_t offset;
-        standing += (batch->hooks[i] & HFN_HOOK_PATCHED) != 0;
+        patched_count += (batch->hooks[i] & HFN_HOOK_PATCHED) != 0;
         if (batch->hooks[i] & (HFN_HOOK_PATCHED | HFN_HOOK_REFUSED)) {
             continue;
         }
@@ -197,7 +197,7 @@ static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
     }
     hfn_sites_finish(hooks, batch);
     hfn_batch_free_requests(hooks, batch);
-    batch->state = standing > 0 ? HFN_BATCH_PATCHED : HFN_BATCH_RETIRED;
+    batch->state = patched_count > 0 ? HFN_BATCH_PATCHED : HFN_BATCH_RETIRED;
 }
 
 static void account_batches(hotfn_hooks *hooks, bool busy)
@@ -346,11 +346,11 @@ static void retire_all(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
         hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PATCHED);
-        bool stands = batch && batch->sites_written > 0;
+        bool in_place = batch && batch->sites_written > 0;
         for (uint32_t n = 0; batch && n < batch->hook_count; n++) {
-            stands |= (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
+            in_place |= (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
         }
-        if (batch && !stands) {
+        if (batch && !in_place) {
             batch->state = HFN_BATCH_RETIRED;
         }
         if (batch) {

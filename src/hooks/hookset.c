@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of a hook set: requests, batches and refusals.  Nothing here writes to the process;
- * commit.c does. */
+/* The tables of a hook set: requests, batches and refusals.  This file changes only the tables;
+ * commit.c changes the code of the process. */
 #include "hooks/hookset.h"
 
 #include "base/memory.h"
@@ -40,8 +40,9 @@ hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *opt
     if (!hfn_copy_options(&taken, sizeof taken, options) ||
         !hfn_copy_options(&row, sizeof row, access) || (taken.flags & ~KNOWN_FLAGS) != 0 ||
         taken.near_range_bytes > near_range()) {
-        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "hook options not known");
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+            "unknown hook option, or near_range_bytes is above the reach of a jump");
     }
     hooks = hfn_allocate_zeroed(&filled, sizeof *hooks);
     if (!hooks) {
@@ -134,8 +135,8 @@ static bool counts_calls(uint32_t kind)
     return kind == HOTFN_ACTION_COUNT || is_timing(kind);
 }
 
-/* Resize to `capacity` hooks, keeping the present ones.  False, and no change, if there is no
- * memory. */
+/* Make room for `capacity` hooks.  If there is no memory, the batch is unchanged and the result is
+ * false. */
 static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity)
 {
     hfn_batch larger = *batch;
@@ -168,7 +169,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     return true;
 }
 
-/* A new pending batch in a free place of the table; NULL if there is no memory. */
+/* Add a pending batch to the table; NULL if there is no memory. */
 static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
 {
     size_t at = 0;
@@ -192,16 +193,19 @@ static hfn_batch *new_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind)
     return batch;
 }
 
-/* A pending batch with room to which the entry can be appended in order, or a new one. */
-static hfn_batch *batch_for(hotfn_hooks *hooks, uint32_t module, uint32_t kind, uint32_t entry)
+/* Find or add a pending batch of the module and kind whose last entry is below `entry`, and make
+ * room for one more hook.  NULL if there is no memory. */
+static hfn_batch *find_or_add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t kind,
+                                    uint32_t entry)
 {
     hfn_batch *batch = NULL;
 
     for (size_t i = hooks->batch_count; i > 0 && !batch; i--) {
-        hfn_batch *one = &hooks->batches[i - 1];
-        if (one->state == HFN_BATCH_PENDING && one->module == module && one->kind == kind &&
-            (one->hooks[one->hook_count - 1] & HFN_HOOK_ENTRY) < entry) {
-            batch = one;
+        hfn_batch *candidate = &hooks->batches[i - 1];
+        if (candidate->state == HFN_BATCH_PENDING && candidate->module == module &&
+            candidate->kind == kind &&
+            (candidate->hooks[candidate->hook_count - 1] & HFN_HOOK_ENTRY) < entry) {
+            batch = candidate;
         }
     }
     if (!batch) {
@@ -251,8 +255,8 @@ static hotfn_status check_slot(const hotfn_hooks *hooks, uint32_t slot, hotfn_er
     return HOTFN_OK;
 }
 
-/* The module's handle, a new one if necessary; UINT32_MAX if there is no memory. */
-static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base)
+/* Find the module or add it, and return its handle; UINT32_MAX if there is no memory. */
+static uint32_t find_or_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base)
 {
     size_t at;
 
@@ -273,8 +277,8 @@ static uint32_t module_for(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t 
     return (uint32_t)at;
 }
 
-/* Functions of a module that become one batch: those that have a slot, get an action of the kind,
- * and lie in [first_rva, end_rva). */
+/* Selects the functions of a module for one batch: functions with a slot whose entry lies in
+ * [first_rva, end_rva) and whose action is of `kind`. */
 typedef struct choice {
     const uint32_t *slots;
     uint32_t kind;
@@ -289,7 +293,7 @@ static bool can_time(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t 
              hfn_plan_has_tail_exit(plan, entry));
 }
 
-/* Whether the entry belongs to the choice, and its slot. */
+/* Whether the choice includes the entry; stores the entry's slot. */
 static bool is_chosen(const hotfn_hooks *hooks, const hotfn_plan *plan, uint32_t entry,
                       const choice *c, uint32_t *slot)
 {
@@ -343,10 +347,10 @@ static bool add_batch(hotfn_hooks *hooks, uint32_t module, uint32_t count, const
     return true;
 }
 
-/* The hooks of one stretch of a module. */
+/* The hooks whose entries lie in one address range of a module: one batch counts, one times. */
 typedef struct part {
     choice count, time;
-    uint32_t counted, timed; /* how many */
+    uint32_t counted, timed; /* functions in each choice */
     uint32_t highest_slot;
 } part;
 
@@ -368,8 +372,8 @@ static bool add_part(hotfn_hooks *hooks, uint32_t module, const part *p)
            add_batch(hooks, module, p->timed, &p->time);
 }
 
-/* In a module that is larger than the reach of a jump, each stretch of code gets stubs of its
- * own. */
+/* A module that is larger than the reach of a jump is divided into address ranges, each with its
+ * own stubs. */
 hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                     const uint32_t *slots, uint32_t *module, hotfn_error *err)
 {
@@ -378,7 +382,7 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     }
 
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
-    uint64_t stretch = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
+    uint64_t range_bytes = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
     hotfn_status status = check_plan(plan, err);
     part p = { .counted = 0 };
     uint32_t handle;
@@ -386,24 +390,24 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
     if (status == HOTFN_OK) {
         p = collect_part(hooks, plan, slots, 0, UINT64_MAX);
     }
-    if (p.counted + p.timed > 0) { /* one slot out of reach refuses the module */
+    if (p.counted + p.timed > 0) { /* the whole module is refused if a slot is out of reach */
         status = check_slot(hooks, p.highest_slot, err);
     }
     if (status != HOTFN_OK) {
         return status;
     }
-    handle = module_for(hooks, plan, base);
+    handle = find_or_add_module(hooks, plan, base);
     if (handle == UINT32_MAX) {
         return no_memory(err);
     }
     do {
         if (is_wide) {
-            p = collect_part(hooks, plan, slots, at, at + stretch);
+            p = collect_part(hooks, plan, slots, at, at + range_bytes);
         }
         if (!add_part(hooks, handle, &p)) {
             return no_memory(err);
         }
-        at += stretch;
+        at += range_bytes;
     } while (is_wide && (int64_t)at < plan->reach_end);
     *module = handle;
     return HOTFN_OK;
@@ -463,8 +467,8 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
     if (status != HOTFN_OK) {
         return status;
     }
-    handle = module_for(hooks, plan, base);
-    batch = handle == UINT32_MAX ? NULL : batch_for(hooks, handle, taken.kind, entry);
+    handle = find_or_add_module(hooks, plan, base);
+    batch = handle == UINT32_MAX ? NULL : find_or_add_batch(hooks, handle, taken.kind, entry);
     if (!batch) {
         return no_memory(err);
     }
@@ -528,7 +532,7 @@ void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit, 
         return;
     }
     for (size_t i = 0; i < hooks->refusal_count; i++) {
-        const hfn_refusal *one = &hooks->refusals[i];
-        visit(user, one->module, one->function_index, one->reason, one->offset);
+        const hfn_refusal *r = &hooks->refusals[i];
+        visit(user, r->module, r->function_index, r->reason, r->offset);
     }
 }

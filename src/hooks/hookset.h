@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of a hook set.  A hook takes four bytes: everything else is computed from the plan,
- * which is kept, and from the order of the stubs, which is the order of the hooks. */
+ * which the set keeps, and from the order of the stubs, which is the order of the hooks. */
 #ifndef HFN_HOOKS_HOOKSET_H
 #define HFN_HOOKS_HOOKSET_H
 
@@ -27,8 +27,8 @@ typedef enum hfn_batch_state {
     HFN_BATCH_RETIRED /* removed or forgotten; its stubs may be reused       */
 } hfn_batch_state;
 
-/* An out-of-line trampoline: the stub of a punned jump, apart from the others of its batch, at an
- * address that the fixed bytes of the jump allow. */
+/* An out-of-line trampoline: the stub of a punned jump.  It is not placed with the other stubs of
+ * its batch, because the fixed bytes of the jump limit its address. */
 typedef struct hfn_outlying_stub {
     uint32_t hook;    /* index in hooks[]    */
     uint64_t address; /* of its first byte   */
@@ -80,7 +80,7 @@ struct hotfn_hooks {
     size_t batch_count, batch_capacity;
     size_t refusal_count, refusal_capacity;
     hfn_regions regions;
-    bool refusals_lost;                /* there was no memory for some */
+    bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
 };
 

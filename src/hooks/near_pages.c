@@ -16,8 +16,8 @@ static bool is_new(const hfn_batch *batch, uint32_t module)
     return batch->state == HFN_BATCH_PENDING && batch->module == module && !batch->placed;
 }
 
-/* Reserve room before a region is made: its unwind tables may be registered then, so it cannot be
- * undone. */
+/* Reserve room in the tables before a region is created.  Creation cannot be undone, because it may
+ * register unwind tables. */
 static bool make_room(hotfn_hooks *hooks, hfn_region_list *list, uint32_t region_count)
 {
     return hfn_grow_array(&hooks->env, (void **)&list->regions, &list->capacity,
@@ -63,7 +63,7 @@ static uint64_t page_up(uint64_t address)
 }
 
 /* An address in [first, last] at which byte_count bytes fit into the gap; 0 if there is none.
- * The start of a page is preferred, because it needs fewer pages. */
+ * The start of a page is preferred, because the bytes then span fewer pages. */
 static uint64_t fit_gap(const hfn_os_gap *gap, uint64_t first, uint64_t last, uint64_t byte_count)
 {
     uint64_t begin = first > gap->begin ? first : gap->begin;
@@ -231,7 +231,7 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
 typedef struct group {
     uint32_t module;
     size_t first, end;                   /* range of indices of batches     */
-    uint64_t begin_address, end_address; /* code in the reach of the stubs */
+    uint64_t begin_address, end_address; /* code that the stubs must reach */
 } group;
 
 static void refuse_new(hotfn_hooks *hooks, const group *g)
@@ -368,7 +368,7 @@ static bool same_hooks(const hfn_batch *a, const hfn_batch *b)
     return true;
 }
 
-/* Whether the existing stub is byte by byte what the pending hook needs. */
+/* Whether the pending hook's stub would have the same bytes as the existing one. */
 static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const hfn_stub_walk *walk)
 {
     uint8_t bytes[HFN_STUB_MAX_BYTES];
@@ -376,7 +376,7 @@ static bool same_stub(const hotfn_hooks *hooks, const hfn_batch *pending, const 
     hotfn_hook_action action = hfn_batch_action(pending, walk->index);
     hfn_gates gates;
 
-    if (walk->address == 0) { /* a pun without a place: it is refused again */
+    if (walk->address == 0) { /* a pun that got no stub: it is refused again */
         return true;
     }
     if (!region || walk->address + walk->byte_count > region->end) {

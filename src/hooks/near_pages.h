@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Places stubs: one region near the module for its new hooks, and one of its own for each punned
- * jump, whose target is limited by the bytes that it shares with the function. */
+/* Places stubs: one region near the module for its new hooks, and a separate region for each punned
+ * jump, because the bytes that the jump shares with the function limit its target. */
 #ifndef HFN_HOOKS_NEAR_PAGES_H
 #define HFN_HOOKS_NEAR_PAGES_H
 
@@ -16,8 +16,8 @@ typedef struct hfn_region_list {
  * False if there is no memory for tables. */
 bool hfn_near_pages_build(hotfn_hooks *hooks, uint32_t module, hfn_region_list *added);
 
-/* Reuse the stubs of a retired batch if they are byte by byte what this batch needs.  False if
- * there is none. */
+/* Reuse the stubs of a retired batch that have the same bytes as the stubs of this batch would
+ * have.  False if there is no such batch. */
 bool hfn_near_pages_reuse(hotfn_hooks *hooks, hfn_batch *batch);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the pages that a batch writes.  Patches and sites are both sorted by address, so they are
- * merged in one pass. */
+/* Finds the pages of code that a batch changes.  Patches and call sites are both sorted by address,
+ * so one pass over both finds runs of pages in ascending order. */
 #include "hooks/pages.h"
 
 #include "hooks/sites.h"
@@ -8,40 +8,40 @@
 /* Consecutive pages of one patch span. */
 typedef struct page_run {
     hfn_patch_spans *spans;
-    const hfn_os_writable_text *window;
+    const hfn_os_writable_text *text;
     uint64_t begin, end;
-    uint64_t byte_count; /* of all previous runs */
+    uint64_t copied_bytes; /* pages that the previous runs copied */
 } page_run;
 
 static void populate_run(page_run *run)
 {
-    if (!run->window) {
+    if (!run->text) {
         return;
     }
-    hfn_os_populate_text(run->window, run->begin, run->end);
-    run->byte_count += hfn_patch_spans_mark_private(run->spans, run->begin, run->end);
+    hfn_os_populate_text(run->text, run->begin, run->end);
+    run->copied_bytes += hfn_patch_spans_mark_private(run->spans, run->begin, run->end);
 }
 
 static void add_range(page_run *run, uint64_t begin, uint64_t end)
 {
     uint64_t page = hfn_os_page_bytes();
-    const hfn_os_writable_text *window;
+    const hfn_os_writable_text *text;
 
     if (begin >= run->begin && end <= run->end) {
         return;
     }
-    window = hfn_patch_spans_find(run->spans, begin);
-    if (!window) {
+    text = hfn_patch_spans_find(run->spans, begin);
+    if (!text) {
         return;
     }
     begin &= ~(page - 1);
     end = (end + page - 1) & ~(page - 1);
-    if (run->window == window && begin >= run->begin && begin <= run->end) {
+    if (run->text == text && begin >= run->begin && begin <= run->end) {
         run->end = end > run->end ? end : run->end;
         return;
     }
     populate_run(run);
-    run->window = window;
+    run->text = text;
     run->begin = begin;
     run->end = end;
 }
@@ -81,5 +81,5 @@ uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
         add_range(&run, module->base + site.field_rva, module->base + site.next_rva);
     }
     populate_run(&run);
-    return run.byte_count;
+    return run.copied_bytes;
 }

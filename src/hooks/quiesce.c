@@ -4,7 +4,7 @@
  *
  * A thread whose PC is after the first and before the last byte of a patch continues in the moved
  * copy of its instruction, in the stub, which is already executable.  A thread at the first byte
- * stays: it will execute the patch.  On removal only an island's jump needs this; a thread there
+ * stays: it will execute the patch.  On removal only a thread at an island's jump is moved: it
  * continues at the function.
  */
 #include "hooks/quiesce.h"
@@ -12,8 +12,8 @@
 #include "hooks/patch.h"
 #include "hooks/trampoline.h"
 
-/* On a busy machine a thread may not be scheduled within the time limit: all are released and
- * stopped again. */
+/* On a busy machine a thread may not be scheduled within the time limit.  Then all threads are
+ * released and stopped again. */
 enum { ATTEMPTS = 10 };
 
 typedef struct quiesced_work {

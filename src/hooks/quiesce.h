@@ -6,9 +6,9 @@
 #include "hooks/hookset.h"
 #include "os/os.h"
 
-/* Call work with all other threads stopped, none of them inside the bytes of pending batches
- * (to_remove: of patched ones).  False if a thread could not be stopped in several attempts: work
- * was not called. */
+/* Call work while all other threads are stopped and no thread is inside the bytes of pending
+ * batches (to_remove: of patched batches).  False, without a call of work, if a thread could not be
+ * stopped in several attempts. */
 bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a region: all code and tables while its pages are data; then they become executable (the
- * tables too, because they share a page with the last stubs), and unused pages are released. */
+/* Writes a region.  Code and tables are written while the pages are data.  Then the pages become
+ * executable (the tables too, because they share a page with the last stubs), and unused pages are
+ * released. */
 #include "hooks/region_writer.h"
 
 #include "os/os.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH (write and restore): no libc, see patch.c.  A site is one instruction, so no thread is
- * inside it, and the caller has stopped all other threads.  The present value of a field is not
- * stored: it is the distance to the function or to its stub. */
+ * inside it, and the caller has stopped all other threads.  The original value of a field is not
+ * stored, because it can be computed: it is the distance to the function. */
 #include "hooks/sites.h"
 
 #include "base/compiler.h"
@@ -72,7 +72,7 @@ void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch)
 typedef struct site {
     uint64_t field;
     uint32_t to_function, to_stub;
-    hfn_os_writable_text *window;
+    hfn_os_writable_text *text;
     uint32_t closed; /* sites skipped because they are not writable */
 } site;
 
@@ -102,9 +102,9 @@ static inline bool walks_next(walks *w, const hfn_batch *batch, uint64_t base)
     return hfn_site_walk_next(&w->here);
 }
 
-/* Advance to the next site that is writable and reaches its stub; out->window is that of the
- * previous site. */
-static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_patch_spans *windows,
+/* Advance to the next site that is writable and can reach its stub.  On entry, out->text is the
+ * text of the previous site. */
+static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_patch_spans *spans,
                              walks *w, site *out)
 {
     const hfn_site_walk *walk = &w->here;
@@ -116,13 +116,13 @@ static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_pa
         if (target->stub == 0) {
             continue;
         }
-        if (!out->window || from < out->window->begin || behind > out->window->end) {
-            out->window = hfn_patch_spans_find(windows, from);
+        if (!out->text || from < out->text->begin || behind > out->text->end) {
+            out->text = hfn_patch_spans_find(spans, from);
         }
         if (distance != (int32_t)distance) {
             continue;
         }
-        if (!out->window || behind > out->window->end) {
+        if (!out->text || behind > out->text->end) {
             out->closed++;
             continue;
         }
@@ -156,12 +156,12 @@ static void write_field(const site *s, uint32_t value)
     uint8_t bytes[PLAN_FIELD_BYTES];
 
     hfn_write_le32(bytes, value);
-    hfn_os_write_text(s->window, s->field, bytes, PLAN_FIELD_BYTES);
+    hfn_os_write_text(s->text, s->field, bytes, PLAN_FIELD_BYTES);
 }
 
 /* ---- All sites. */
 
-static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_spans *windows)
+static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_spans *spans)
 {
     const hfn_plan_hook *hook = &walk->hook;
 
@@ -169,10 +169,10 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_
         uint32_t rva = hfn_read_le32(hook->tail_exits + i * PLAN_FIELD_BYTES);
         uint64_t behind = base + rva + PLAN_FIELD_BYTES;
         site s = { base + rva, hook->tail_target_rva - (rva + PLAN_FIELD_BYTES),
-                   (uint32_t)(walk->address - behind),
-                   hfn_patch_spans_find(windows, base + rva - 2), 0 };
+                   (uint32_t)(walk->address - behind), hfn_patch_spans_find(spans, base + rva - 2),
+                   0 };
         int64_t distance = (int64_t)(walk->address - behind);
-        if (!s.window || behind > s.window->end || distance != (int32_t)distance ||
+        if (!s.text || behind > s.text->end || distance != (int32_t)distance ||
             !is_branch(s.field) ||
             (value_at(s.field) != s.to_function && value_at(s.field) != s.to_stub)) {
             return false;
@@ -186,7 +186,7 @@ static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_
 }
 
 void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
-                                const hfn_patch_spans *windows)
+                                const hfn_patch_spans *spans)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
@@ -195,19 +195,19 @@ void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
         return;
     }
     while (hfn_stub_walk_next(&walk)) {
-        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, windows)) {
+        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, spans)) {
             batch->hooks[walk.index] |= HFN_HOOK_BLOCKED;
         }
     }
 }
 
-void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *windows)
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
-    site s = { .window = NULL };
+    site s = { .text = NULL };
 
-    while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
+    while (batch->targets && next_site(batch, module->base, spans, &w, &s)) {
         if (value_at(s.field) != s.to_function || !is_branch(s.field)) {
             continue;
         }
@@ -216,23 +216,23 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch
     }
 }
 
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch,
-                           const hfn_patch_spans *windows, uint32_t *foreign)
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
+                           uint32_t *foreign)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
-    site s = { .window = NULL };
-    uint32_t left;
+    site s = { .text = NULL };
+    uint32_t not_restored;
 
-    while (batch->targets && next_site(batch, module->base, windows, &w, &s)) {
+    while (batch->targets && next_site(batch, module->base, spans, &w, &s)) {
         if (value_at(s.field) != s.to_stub) {
             continue;
         }
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;
     }
-    left = batch->sites_written;
-    batch->sites_written = left < s.closed ? left : s.closed; /* still redirected */
-    *foreign += left - batch->sites_written;
+    not_restored = batch->sites_written;
+    batch->sites_written = not_restored < s.closed ? not_restored : s.closed; /* still redirected */
+    *foreign += not_restored - batch->sites_written;
     return batch->sites_written;
 }

@@ -21,18 +21,19 @@ bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint
 void hfn_sites_finish(hotfn_hooks *hooks, hfn_batch *batch);
 
 /* Redirect the tail exits of the batch's functions to the fronts of their stubs
- * (arch/x86/emit_tail_exit.c), before any other site is written.  Where one differs from the
- * file, the hook is BLOCKED.  They are never restored, since a timed call may be open; without
- * one, the front jumps to the original target. */
+ * (arch/x86/emit_tail_exit.c), before any other site is written.  A hook with a tail exit that
+ * differs from the file becomes BLOCKED.  Tail exits are never restored, because a timed call may
+ * be open; if none is open, the front of the stub jumps to the original target. */
 void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
-                                const hfn_patch_spans *windows);
+                                const hfn_patch_spans *spans);
 
 /* Redirect all call sites of functions with a target.  A site that differs from the file, or that
  * cannot reach its stub, is left alone.  Adds to batch->sites_written. */
-void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *windows);
-/* Restore all redirected call sites.  Returns how many are not writable now and stay redirected;
- * they are restored the next time.  Adds to *foreign how many were changed by other code. */
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch,
-                           const hfn_patch_spans *windows, uint32_t *foreign);
+void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans);
+/* Restore all redirected call sites.  Returns the number of call sites that are not writable now
+ * and stay redirected until the next removal.  Adds the number of call sites that other code has
+ * changed to *foreign. */
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
+                           uint32_t *foreign);
 
 #endif

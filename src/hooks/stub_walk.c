@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Computes the addresses of stubs.  Stubs are in the order of a batch's hooks, so only the
- * address of the first one is stored, and those of puns. */
+ * addresses of a batch's first stub and of the stubs of puns are stored. */
 #include "base/status.h"
 #include "hooks/hookset.h"
 #include "hooks/trampoline.h"

@@ -17,19 +17,22 @@ typedef struct hfn_unwind {
     uint8_t *open;  /* the FDE being written, or NULL        */
     bool open_key_b;
     uint64_t personality;
-    uint64_t code_at; /* end of what the open FDE describes */
+    uint64_t code_at; /* end of the code that the open FDE describes */
     uint32_t fde_count, fde_max;
     uint32_t stubs_in_open;
     uint32_t stubs_per_fde;
 } hfn_unwind;
 
-/* Upper bound of the block's size.  key_changes: how many stubs sign with another key than the
- * previous one (the first: than key A); cfi_bytes: the sum over all stubs. */
+/* Upper bound of the block's size.
+ * key_changes  number of stubs that sign with another key than the stub before them; the first stub
+ *              is compared with key A.
+ * cfi_bytes    sum over all stubs. */
 uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t key_changes, uint64_t cfi_bytes);
 /* Begin the tables in zeroed memory of that size; personality may be NULL. */
 void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count,
                       uint64_t key_changes, void (*personality)(void));
-/* Describe code that is no stub.  Addresses must rise, also over calls of hfn_unwind_stub. */
+/* Describe code other than a stub.  This function and hfn_unwind_stub must be called in the order
+ * of addresses. */
 void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes);
 void hfn_unwind_stub(hfn_unwind *unwind, uint64_t address, uint32_t byte_count,
@@ -43,7 +46,7 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
 
 /* Register the tables with libgcc, if the process has it. */
 void hfn_unwind_register(const hotfn_stub_region *region);
-/* Use this __register_frame, of a libgcc that was loaded after this library. */
+/* Set the __register_frame of a libgcc that was loaded after this library. */
 void hfn_unwind_set_register_frame(void (*register_frame)(void *eh_frame));
 
 #endif
