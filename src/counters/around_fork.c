@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Counting around fork().  After the fork two processes have the same row pointer, but a row must
- * have one writer.  So the forking thread counts in a private row from prepare until parent or
- * child.  The kernel wipes that row in the child at the moment of the fork (MADV_WIPEONFORK): the
- * parent finds its own calls in it, the child only those that the child made. */
+ * have one writer.  So the forking thread counts in a private row from the prepare handler
+ * until the parent or child handler.  The kernel zeroes that row in the child at the moment of the
+ * fork (MADV_WIPEONFORK): in the parent the row holds the parent's calls, in the child only the
+ * child's. */
 #include "base/compiler.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
@@ -10,12 +11,12 @@
 
 #include <stddef.h>
 
-/* The private mapping: a page with this prefix, which the child inherits, then the row, which is
- * wiped in it. */
+/* The private mapping is a page that begins with this prefix, then the row.  The child inherits the
+ * page; the row is zeroed in the child. */
 typedef struct private_row {
     uint8_t *before; /* the row pointer of the thread before the fork */
     uint64_t row_bytes;
-    uint64_t wiped; /* 0: in the child the row has the counts of the parent */
+    uint64_t wiped; /* 0: the row is not zeroed in the child, which has the parent's counts in it */
 } private_row;
 
 #define PREFIX_BYTES 4096u
@@ -59,6 +60,7 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
+/* Copy the open and suspended calls and the clock state of row `from` to row `to`. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);

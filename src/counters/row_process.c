@@ -37,8 +37,8 @@ static uint32_t make_process_number(uint32_t pid)
     return (uint32_t)(mixed >> 32) | 1u;
 }
 
-/* A child that sees its parent under the parent's own number is in the same namespace; one in a new
- * namespace sees 0. */
+/* In the parent's pid namespace getppid returns the pid under which the parent registered; in a new
+ * namespace it returns 0. */
 static bool is_in_parents_namespace(void)
 {
     return hfn_rows.pid_namespace != 0 && hfn_os_hot_parent_id() == hfn_rows.pid;
@@ -58,8 +58,8 @@ void hfn_rows_identify_process(bool is_new)
     hfn_rows.pid = pid;
 }
 
-/* ---- Other threads' pointers.  A thread that ended has returned its memory; memory that was used
- * for something else since does not hold a row's address. */
+/* ---- Other threads' pointers.  A thread that has ended has returned its memory.  If the memory
+ * was reused since, it does not hold a row's address. */
 
 void hfn_rows_forget_threads(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Creates, sums, pauses and destroys the process's set of rows, over memory of the caller or its
- * own. thread_row.c handles a thread's first hooked call, around_fork.c the fork handlers. */
+/* Creates, sums, pauses and destroys the process's set of rows.  The memory of the rows belongs to
+ * the caller or is mapped here.  thread_row.c handles a thread's first hooked call, around_fork.c
+ * the fork handlers. */
 #include "counters/rows.h"
 
 #include "base/memory.h"
@@ -18,7 +19,7 @@
 struct hotfn_counters {
     hotfn_env env;
     hfn_row_memory memory;
-    void *own; /* mapping that holds `memory`; NULL if the caller owns it */
+    void *own; /* the mapping that holds `memory`; NULL if the caller owns the memory */
     uint64_t own_bytes;
 };
 
@@ -174,7 +175,7 @@ static hotfn_status create_counters(hotfn_counters **out, const hfn_row_memory *
     }
     if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement()) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                                "thread-local storage lies out of reach");
+                                "thread-local storage is out of the reach of stubs");
     }
     c = hfn_allocate_zeroed(&filled, sizeof *c);
     if (!c) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The process's set of rows: counters over memory of the caller, sums, and what the set needs of
- * the system (row_process.c).  The system calls are raw, so that fork handlers may make them. */
+/* The process's set of rows: counters over memory of the caller, sums, and the system calls that
+ * the set needs (row_process.c).  The system calls are raw, so that fork handlers may make them. */
 #ifndef HFN_COUNTERS_ROWS_H
 #define HFN_COUNTERS_ROWS_H
 
@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 /* As hotfn_counters_create, but over memory that the caller keeps until the counters are destroyed;
- * all of it is zero at first use.  HOTFN_E_OPTION also if it cannot hold rows. */
+ * all of it is zero at first use.  HOTFN_E_OPTION also if the memory cannot hold rows. */
 hotfn_status hfn_counters_create_in(hotfn_counters **out, const hfn_row_memory *memory,
                                     const hotfn_env *env, hotfn_error *err);
 /* The memory of the set, its own or the caller's. */

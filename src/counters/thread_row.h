@@ -19,7 +19,7 @@
 #define HFN_TID_BUSY UINT32_MAX
 
 typedef struct hfn_row_state {
-    hfn_cell_header *header; /* NULL: there are no counters           */
+    hfn_cell_header *header; /* NULL: no counters exist */
     hfn_thread_cell *cells;
     uint8_t *rows;
     uint8_t *discard; /* a row whose counts are never read; never unmapped */
