@@ -27,8 +27,8 @@ static hotfn_status append_bytes(hfn_live *live, const char *bytes, uint64_t byt
     return HOTFN_OK;
 }
 
-/* Append a string and an empty one, so that the string is also a list of one name and a loop over
- * the list ends inside the section. */
+/* Append a string and an empty string after it.  Together they are also a valid list with one name,
+ * so a loop over the list ends inside the section. */
 static hotfn_status append_text(hfn_live *live, const char *text, uint32_t *offset,
                                 hotfn_error *err)
 {
@@ -54,7 +54,7 @@ static uint64_t count_list_bytes(const char *names)
     return (uint64_t)(at - names) + 1;
 }
 
-/* ---- Texts that were stored before. */
+/* ---- Texts that are stored already. */
 
 static bool find_known(const hfn_known_text *known, const char *text, uint32_t *value)
 {
@@ -190,11 +190,12 @@ static hotfn_status append_names(hfn_live *live, const hotfn_record_function *f,
                                  hotfn_error *err)
 {
     const char *name = f->name ? f->name : "", *others = f->names ? f->names : "";
-    uint32_t rest;
+    uint32_t others_at;
     hotfn_status status = append_bytes(live, name, strlen(name) + 1, offset, err);
 
-    return status == HOTFN_OK ? append_bytes(live, others, count_list_bytes(others), &rest, err)
-                              : status;
+    return status == HOTFN_OK
+               ? append_bytes(live, others, count_list_bytes(others), &others_at, err)
+               : status;
 }
 
 static bool needs_slot(const hotfn_record_function *f)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the budget keeps in the live record: a header, then the changes of level.  Only the launcher
+/* The budget's data in the live record: a header, then the changes of level.  Only the launcher
  * writes it. */
 #ifndef HFN_LIVE_BUDGET_MEMORY_H
 #define HFN_LIVE_BUDGET_MEMORY_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Header and section table: written from a layout, and read into one with every number checked
- * against the real size of the file.  The sections themselves are not read here. */
+/* Writes header and section table from a layout, and reads them into a layout.  Every number that
+ * is read is checked against the real size of the file.  The sections themselves are not read
+ * here. */
 #include "live/layout.h"
 
 #include "base/crc32c.h"
@@ -212,8 +213,9 @@ static hotfn_status read_table(hfn_layout *out, hfn_span head, uint64_t table_by
         }
         if (s.offset > file_bytes || s.bytes > file_bytes - s.offset) {
             return hfn_report_error(err, HOTFN_E_FORMAT, path, file_bytes,
-                                    "the record is cut: %" PRIu64 " bytes at %" PRIu64
-                                    " are not all there (hotfn repair saves what is left)",
+                                    "the record is truncated: its section of %" PRIu64
+                                    " bytes at %" PRIu64
+                                    " is incomplete (hotfn repair saves the complete parts)",
                                     s.bytes, s.offset);
         }
     }

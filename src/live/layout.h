@@ -146,7 +146,7 @@ enum { /* a reason; its index is its number */
        HFN_REASON_CAPACITY = 256,
 };
 
-/* Key of the meta section: what a repair of the record lost. */
+/* Key of the meta section; its value lists what a repair of the record lost. */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
@@ -180,8 +180,6 @@ typedef struct hfn_layout {
     uint64_t file_bytes;
     hfn_section sections[HFN_SECTION_TYPES];
 } hfn_layout;
-
-/* Little-endian words in memory that we own. */
 
 /* The element size that this version writes and expects (0: bytes). */
 uint32_t hfn_section_element_bytes(uint32_t type);

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* The live record: shared memory with the modules, functions and counts of a running target.
  *
- * Life cycle.  `state` is the word HFN_AT_STATE of its header.
+ * Life cycle.  The state is the word HFN_AT_STATE of the header.
  *
- *     hfn_live_create        state LIVE.  The creator owns the file: it alone appends modules,
- * names |                  reasons, takes snapshots and writes the finished record (fd >= 0).
- *     hfn_live_join          The target maps the same file by path.  It changes flags and states of
- * what |                  was appended (hfn_live_set_module, hfn_live_set_function); fd is -1.
- *     hfn_live_activate_rows Counters use the rows: from now on a thread may write to a row at any
- * time, |                  so used rows stay mapped for good. hfn_live_finish        The creator
- * writes a finished record; its state is FINISHED, or KILLED if the |                  target was
- * killed.  The counts are whole in both cases, because the memory |                  outlives the
- * target.  A durable file that was never finished is BROKEN. hfn_live_close         Unmap.  A
- * durable file keeps the state LIVE.
+ *   hfn_live_create         The state is LIVE.  The creator owns the file: only it appends modules,
+ *       |                   names and reasons, takes snapshots, and writes the finished record.
+ *       |                   Its fd is >= 0.
+ *   hfn_live_join           The target maps the same file by path.  It changes the flags of modules
+ *       |                   and the states of functions that were appended (hfn_live_set_module,
+ *       |                   hfn_live_set_function).  Its fd is -1.
+ *   hfn_live_activate_rows  Counters use the rows.  From now on a thread may write to a row at any
+ *       |                   time, so used rows stay mapped for good.
+ *   hfn_live_finish         The creator writes a finished record with the state FINISHED, or KILLED
+ *       |                   if the target was killed.  The counts are complete in both cases,
+ *       |                   because the memory outlives the target.
+ *   hfn_live_close          Unmap.  A durable file keeps the state LIVE; readers report the state
+ *                           BROKEN if its creator ended before it finished the record.
  *
  * Two processes share the words that hfn_shared_put32 and hfn_shared_put64 store.  The stores
  * release, the loads of hfn_shared_get32 and hfn_shared_get64 acquire:
- * - publish (append.c) stores the module count last; hfn_live_get_module_count loads it first.  A
- * reader that sees a module sees its functions, names and slots.
- * - A row's owner word and the number of cells have pairs of their own (counters/thread_row.c).
+ * - publish_counts (append.c) stores the module count last; hfn_live_get_module_count loads it
+ *   first.  A reader that sees a module sees its functions, names and slots.
+ * - counters/thread_row.c orders the accesses to a row's owner word and to the number of cells.
  * - hfn_live_add_change stores the number of changes last; the reader of a record loads it first.
  *
  * The creator keeps its own counts in struct hfn_live and trusts only these.  The target may have
- * overwritten whatever is in the mapping, so it is read with bounds. */
+ * overwritten anything in the mapping, so every read is checked against the bounds. */
 #ifndef HFN_LIVE_LIVE_H
 #define HFN_LIVE_LIVE_H
 
@@ -64,7 +67,7 @@ typedef struct hfn_live_options {
 hotfn_status hfn_live_create(hfn_live **out, const hfn_live_options *options, const hotfn_env *env,
                              hotfn_error *err);
 /* Join a live record of another process; path may be /proc/PID/fd/N.  The file is mapped and closed
- * again. Calls nothing of libc that allocates.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT,
+ * again.  Calls no libc function that allocates.  HOTFN_OK, HOTFN_E_IO, HOTFN_E_FORMAT,
  * HOTFN_E_MISMATCH (another version, or not live), HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_live_join(hfn_live **out, const char *path, const hotfn_env *env,
                            hotfn_error *err);
@@ -74,14 +77,14 @@ void hfn_live_close(hfn_live *live);
 int32_t hfn_live_get_fd(const hfn_live *live);
 
 /* Append a module with module->function_count functions.  Functions in state HOOKED or WAITING get
- * the next slots, in order; those that find no slot are refused ("no-slots").  If functions or
- * names do not fit, the module is listed without functions, FAILED, with a note.  *index is its
+ * the next slots, in order; functions without a free slot are refused ("no-slots").  If functions
+ * or names do not fit, the module is listed without functions, FAILED, with a note.  *index is its
  * number.  HOTFN_OK, HOTFN_E_LIMIT (no room for the module itself), HOTFN_E_STATE (not the
  * creator), HOTFN_E_IO (durable: the disk is full). */
 hotfn_status hfn_live_add_module_from(hfn_live *live, const hotfn_record_module *module,
                                       const hfn_function_source *source, uint32_t *index,
                                       hotfn_error *err);
-/* The same, of an array that is borrowed. */
+/* The same, with the functions in an array, which is borrowed. */
 hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *module,
                                  const hotfn_record_function *functions, uint32_t *index,
                                  hotfn_error *err);
@@ -119,7 +122,7 @@ hfn_row_memory hfn_live_activate_rows(hfn_live *live);
 /* Memory of times for the counters; false if the record is not timed. */
 bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out);
 hfn_time_header *hfn_live_time_header(const hfn_live *live); /* NULL: not timed */
-/* Map the memory that the first timed calls touch, so that they do not fault. */
+/* Map the memory that the first timed calls touch, so that these calls take no page faults. */
 void hfn_live_map_first_histograms(const hfn_live *live);
 /* Measure the clock's frequency again, over the whole run. */
 void hfn_live_measure_clock(hfn_live *live);
@@ -145,7 +148,7 @@ void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change);
 
 #define HFN_KNOWN_TEXTS 16u
 
-/* A text that was stored already, found by its address before its characters are compared. */
+/* A text that was stored already.  It is looked up by address first, then by its characters. */
 typedef struct hfn_known_text {
     const char *text;
     uint32_t value; /* offset of the string, or number of the reason */
@@ -211,18 +214,19 @@ void hfn_live_write_budget_header(hfn_live *live, const hfn_live_options *option
 
 /* place.c: the layout of the file, and its memory. */
 
-/* The most address space to ask for where it is limited (ulimit -v), since the program needs the
- * rest. */
+/* Upper bound of the address space that a record takes where it is limited (ulimit -v), because the
+ * program needs address space too. */
 uint64_t hfn_live_get_address_share(void);
 hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *options,
                                     uint64_t meta_bytes, hotfn_error *err);
-/* Whether this version would choose the same layout for the capacities of a found record. */
+/* Whether this version would choose the same layout for the capacities of the record. */
 bool hfn_live_is_own_layout(const hfn_layout *found);
 hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err);
 hotfn_status hfn_live_create_file(hfn_live *live, hotfn_error *err);
 hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, hotfn_error *err);
 void hfn_live_unmap(hfn_live *live);
-/* Durable: allocate bytes [0, byte_count) of a section on disk; *allocated is how many are. */
+/* Durable: allocate bytes [0, byte_count) of a section on disk.  *allocated is the number of bytes
+ * that are allocated already; it is updated. */
 hotfn_status hfn_live_allocate(hfn_live *live, uint32_t type, uint64_t byte_count,
                                uint64_t *allocated, hotfn_error *err);
 

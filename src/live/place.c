@@ -17,9 +17,9 @@
 #define MAX_MODULES (UINT32_C(1) << 20)
 #define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
 #define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
-#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* on disk; a default */
+#define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* default size on disk */
 #define FAR_BYTES (UINT64_C(1) << 36)
-/* The most address space that rows take in a 32-bit process. */
+/* Upper bound of the address space that rows take in a 32-bit process. */
 #define NARROW_ROWS_BYTES (UINT64_C(512) << 20)
 
 uint64_t hfn_live_get_address_share(void)
@@ -77,7 +77,7 @@ static uint64_t get_row_bytes(uint64_t slots, const hfn_time_sizes *time)
            (time->is_timed ? round_to_pages(hfn_time_row_bytes(slots)) : 0);
 }
 
-/* The sections of timing, but for the rows. */
+/* Place all sections of timing except the rows. */
 static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t threads,
                         uint32_t functions)
 {
@@ -127,7 +127,8 @@ static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *tim
     place_section(out, HFN_SECTION_BUDGET_STATES, functions, 0);
 }
 
-/* What the target writes comes first: a durable file allocates it at once. */
+/* The sections that the target writes come first, so that one call allocates them in a durable
+ * file. */
 static void place_all(hfn_layout *out, uint32_t slots, uint32_t threads, uint32_t functions,
                       uint32_t modules, uint64_t meta_bytes, uint64_t string_bytes,
                       const hfn_time_sizes *time, bool with_budget)
@@ -228,8 +229,8 @@ hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err)
     return HOTFN_OK;
 }
 
-/* Removes an earlier file of this name unless a run still writes it.  It may be mapped somewhere,
- * so it is never truncated. */
+/* Remove an earlier file of this name, unless a run still writes it.  The file is never truncated,
+ * because another process may have mapped it. */
 static hotfn_status remove_earlier_file(const char *path, hotfn_error *err)
 {
     hfn_os_file_info info;
@@ -241,7 +242,7 @@ static hotfn_status remove_earlier_file(const char *path, hotfn_error *err)
     }
     if (info.kind != HFN_OS_REGULAR_FILE && info.kind != HFN_OS_LINK) {
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-                                "this is no regular file: name another one for the record");
+                                "this is no regular file: name another file for the record");
     }
     if (info.kind == HFN_OS_REGULAR_FILE && hfn_os_open_file(&file, path, HFN_OS_READ) == 0) {
         bool is_free = hfn_os_try_lock_file(file, HFN_OS_EXCLUSIVE_LOCK);
@@ -284,7 +285,7 @@ hotfn_status hfn_live_create_file(hfn_live *live, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_IO, live->path, HOTFN_NO_OFFSET,
                                 "cannot be created: %s", hfn_os_get_error_text(error));
     }
-    /* Held until this process ends, by which readers recognise a live record. */
+    /* The lock is held until this process ends; readers recognise a live record by it. */
     hfn_os_try_lock_file(live->file, HFN_OS_EXCLUSIVE_LOCK);
     error = hfn_os_set_file_size(live->file, live->layout.file_bytes);
     if (error == 0) {
@@ -317,8 +318,8 @@ hotfn_status hfn_live_allocate(hfn_live *live, uint32_t type, uint64_t byte_coun
 
 /* ---- The mapping: base (header to cells), rows, tail (functions and names). */
 
-/* Far below the libraries: the kernel's own choice would place the many gigabytes of rows right
- * below them, where stubs and the program's generated code need addresses. */
+/* Choose an address far below the libraries.  The kernel would place the many gigabytes of rows
+ * right below the libraries, where stubs and the program's generated code need addresses. */
 static uint64_t choose_far_address(uint64_t byte_count)
 {
     static const char code;
@@ -334,15 +335,15 @@ static hfn_os_error map_file(uint8_t **out, hfn_os_file file, uint64_t offset, u
                                          choose_far_address(byte_count));
 
     if (error == 0) {
-        hfn_os_exclude_from_dumps(at,
-                                  byte_count); /* a dump would hold all of it, though unwritten */
+        /* A core dump would otherwise include the pages that were never written. */
+        hfn_os_exclude_from_dumps(at, byte_count);
         *out = at;
     }
     return error;
 }
 
-/* Where addresses are scarce (ulimit -v, 32 bits, which are the program's to use): what must be,
- * and as many rows as fit. */
+/* Map the record where address space is scarce (ulimit -v, or a 32-bit process): base, tail, and
+ * only as many rows as fit into `share`, because the program needs the other addresses. */
 static hfn_os_error map_in_parts(hfn_live *live, hfn_os_file file, uint64_t share)
 {
     const hfn_section *sections = live->layout.sections;
@@ -421,8 +422,8 @@ static uint64_t keep_rows(hfn_live *live)
     return hfn_os_replace_pages(live->rows, kept) ? kept : live->rows_bytes;
 }
 
-/* Header and pools of times, just before the rows, stay mapped if a thread may still write them.
- * Returns the bytes before them. */
+/* The header and the pools of times lie just before the rows.  They stay mapped if a thread may
+ * still write to them.  Returns the number of bytes before them. */
 static uint64_t keep_pools(hfn_live *live)
 {
     uint64_t before = live->layout.sections[HFN_SECTION_TIME_HEADER].offset;

@@ -7,11 +7,11 @@
  *     FREE --(target)--> WRITING --(target)--> ASKED --(launcher)--> ANSWERED --(target)--> FREE
  *
  * - FREE -> WRITING: a thread of the target claims the word by compare-and-swap and fills in
- * `request`.
+ *   `request`.
  * - WRITING -> ASKED: the target's release publishes `request` to the launcher's acquire load in
  *   hfn_plan_channel_wait.  The target then rings the doorbell.
  * - ASKED -> ANSWERED: the launcher's release publishes `answer_module` to the target's acquire
- * load in wait_for_answer.
+ *   load in wait_for_answer.
  * - ANSWERED -> FREE: the target has read the answer; other waiting threads are woken.
  *
  * If the process named in the word has ended, whatever the state, the next requesting process
@@ -19,9 +19,9 @@
  * never reaches another process.  Each transition is an exchange with sequential consistency, which
  * includes the release.
  *
- * The launcher sleeps on a word of its own, the doorbell, which counts rings: it wakes for a
- * request and for hfn_plan_channel_wake and for nothing else.  A ring between its look at the
- * request word and its sleep changes the doorbell, so the sleep ends at once. */
+ * The launcher sleeps on a separate word, the doorbell, which counts rings.  Only a request or
+ * hfn_plan_channel_wake rings it.  A ring between the launcher's load of the request word and its
+ * sleep changes the doorbell, so the sleep ends at once. */
 #include "live/plan_channel.h"
 
 #include "base/memory.h"
@@ -43,7 +43,7 @@ struct hfn_plan_channel {
 
 #define HEADER_BYTES ((sizeof(hfn_plan_channel_memory) + 4095u) & ~(size_t)4095u)
 #define CHECK_ALIVE_NS                                                                             \
-    100000000ull /* how often a sleeping end checks that the other one is alive */
+    100000000ull /* interval at which a sleeping end checks that the other end is alive */
 
 static uint32_t get_state(uint32_t word)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The plan channel: shared memory through which a launcher gives plans to its target, and in which
- * the target requests plans of modules that the launcher did not foresee.  plan_channel.c describes
- * the protocol.  Both ends are of one build; each still checks what the other wrote before it uses
- * it. */
+ * the target requests plans of modules that have no plan yet.  plan_channel.c describes the protocol.
+ * Both ends are of one build; each still checks the data of the other before it uses them. */
 #ifndef HFN_LIVE_PLAN_CHANNEL_H
 #define HFN_LIVE_PLAN_CHANNEL_H
 
@@ -36,10 +35,10 @@ typedef struct hfn_plan_request {
     uint64_t file_device;
     uint64_t file_inode;
     char path[1024];
-    uint64_t file_stamp; /* if it differs, another file has the inode now */
+    uint64_t file_stamp; /* if it differs, the inode belongs to another file now */
 } hfn_plan_request;
 
-/* What a target did when it installed its hooks; hotfn_session_stats has the same fields. */
+/* Statistics of the target's installation of hooks; hotfn_session_stats has the same fields. */
 typedef struct hfn_start_stats {
     uint32_t hooked, refused;
     uint64_t stub_bytes, unwind_bytes, table_bytes, copied_page_bytes, total_ns;
@@ -66,7 +65,7 @@ typedef struct hfn_plan_channel_memory {
     hfn_plan_place plans[HFN_CHANNEL_PLANS]; /* by module number of the live record */
 } hfn_plan_channel_memory;
 
-/* ---- The launcher's end.  One thread at a time, but for hfn_plan_channel_wake. */
+/* ---- The launcher's end.  One thread at a time, except for hfn_plan_channel_wake. */
 
 typedef struct hfn_plan_channel hfn_plan_channel;
 
@@ -94,7 +93,7 @@ void hfn_plan_channel_wake(hfn_plan_channel *channel);
  * UINT32_MAX if the target must not hook it.  HOTFN_E_STATE if that request is no longer pending.
  */
 hotfn_status hfn_plan_channel_answer(hfn_plan_channel *channel, uint32_t module);
-/* What the target did; HOTFN_E_STATE until it has installed its hooks. */
+/* The target's statistics; HOTFN_E_STATE until it has installed its hooks. */
 hotfn_status hfn_plan_channel_get_stats(const hfn_plan_channel *channel, hfn_start_stats *out);
 /* Processor time in which process pid installed its hooks; 0 if it is not known yet. */
 uint64_t hfn_plan_channel_get_start_ns(const hfn_plan_channel *channel, uint32_t pid);

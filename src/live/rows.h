@@ -13,7 +13,7 @@ typedef struct hfn_thread_cell {
     uint32_t thread_count; /* threads that have owned this row so far                    */
     uint32_t pid;
     uint32_t process;       /* random number; differs between processes that had one pid  */
-    uint32_t pid_namespace; /* inode number, 0: unknown; pids compare within one only     */
+    uint32_t pid_namespace; /* inode number, 0: unknown; pids are unique only within it   */
     uint32_t process_count; /* processes that have owned this row so far                  */
     uint64_t start_ns;      /* CLOCK_REALTIME at the first owner's first hooked call      */
     char name[16];          /* of the latest owner, at its first hooked call              */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What both ends of a live record change and read: flags of modules, states of functions, slots. */
+/* The parts of a live record that both ends read and change: flags of modules, states of functions,
+ * slots. */
 #include "base/status.h"
 #include "live/live.h"
 
@@ -187,8 +188,8 @@ static void read_function(const hfn_live *live, uint32_t module, uint32_t index,
     }
 }
 
-/* Slots rise with the functions of a module, and some functions have none: the search begins at the
- * lowest index that fits. */
+/* Slots ascend with the functions of a module, and some functions have none.  So a slot's function
+ * has at least the index of the slot within the module, where the search begins. */
 bool hfn_live_find_slot(const hfn_live *live, uint32_t slot, hotfn_record_function *out)
 {
     for (uint32_t module = hfn_live_get_module_count(live); module-- > 0;) {
