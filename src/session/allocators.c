@@ -15,7 +15,7 @@ _Static_assert((int)HFN_ALLOCATOR_RETURNS == (int)HFN_ALLOC_RETURNS &&
                    (int)HFN_ALLOCATOR_STORES == (int)HFN_ALLOC_STORES,
                "the counters take the kinds as they are");
 
-/* The next of a function's names; NULL behind the last. */
+/* The name after `name` in a function's list of names; NULL after the last. */
 static const char *next_name(const char *name)
 {
     name += strlen(name) + 1;
@@ -49,7 +49,7 @@ static void add_function(const hfn_process *p, const char *name, uint32_t slot, 
     }
     if (!is_timed || !hfn_alloc_add(&allocator)) {
         hfn_log_message(&p->env, HOTFN_LOG_WARNING,
-                        "%s cannot be followed: its blocks are not seen", name);
+                        "%s cannot be followed: its blocks are not recorded", name);
     }
 }
 

@@ -9,7 +9,8 @@
 
 enum { MAX_ATTEMPTS = 100, STOP_NS = 50000000, PAUSE_NS = 1000000 };
 
-/* A thread did not leave its probe; perhaps it never does, so timing must not start again. */
+/* A thread did not leave its probe in time.  It may still be in the probe, so timing must not start
+ * again. */
 static bool thread_remains;
 
 typedef struct probe_search {

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { DEFAULT_TOP = 20, SLOTS_AT_ONCE = 256 }; /* their sums stay in the L1 cache */
+enum { DEFAULT_TOP = 20, SLOTS_AT_ONCE = 256 }; /* slots whose sums fit in the L1 cache */
 
 typedef struct ranked_slot {
     uint64_t calls;
@@ -31,7 +31,8 @@ struct hotfn_frame {
 
 /* ---- The most called functions. */
 
-/* Ties go to the lower slot, so that equal frames have equal orders. */
+/* Of functions with equal calls the lower slot comes first, so that equal frames are in equal
+ * order. */
 static bool is_less(ranked_slot a, ranked_slot b)
 {
     return a.calls != b.calls ? a.calls < b.calls : a.slot > b.slot;

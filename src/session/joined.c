@@ -135,7 +135,7 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
 
     if (kept.flags & ~HFN_SESSION_FLAGS || !kept.live_path || !kept.channel_path) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "unknown or missing join option");
+                                "unknown flag, or no path of the live record or the plan channel");
     }
     s = hfn_session_new(env);
     if (!s) {
@@ -144,7 +144,7 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
     s->flags = kept.flags;
     s->source = (hfn_plan_source){ request_plan, s };
     s->release = leave_channel;
-    /* Copied: plans of modules that are loaded later are mapped by this path. */
+    /* The session copies the path, because it maps the plans of modules that are loaded later. */
     kept.channel_path = hfn_arena_copy(&s->texts, kept.channel_path, strlen(kept.channel_path));
     status = kept.channel_path
                  ? join_launcher(s, &kept, err)

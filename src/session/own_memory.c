@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An allocator apart from the process's malloc, which the program may replace, which may not be
- * initialised yet, and which may itself be hooked.  Blocks come from the system and are never
+/* An allocator that is independent of the process's malloc, because the program may replace malloc,
+ * it may not be initialised yet, and it may be hooked.  Blocks come from the system and are never
  * returned to it. */
 #include "os/memory.h"
 
@@ -11,30 +11,30 @@
 
 static struct {
     uint8_t *at;
-    size_t left;
+    size_t unused_bytes;
 } arena;
 
 static void *allocate_from_arena(size_t bytes)
 {
     bytes = (bytes + 15u) & ~(size_t)15u;
-    if (bytes > arena.left) {
+    if (bytes > arena.unused_bytes) {
         size_t block = bytes > ARENA_BLOCK_BYTES ? bytes : ARENA_BLOCK_BYTES;
         void *map = hfn_os_map_pages(block);
         if (!map) {
             return NULL;
         }
         arena.at = map;
-        arena.left = block;
+        arena.unused_bytes = block;
     }
     void *memory = arena.at;
     arena.at += bytes;
-    arena.left -= bytes;
+    arena.unused_bytes -= bytes;
     return memory;
 }
 
-/* Freed pieces are reused from bins by powers of two, so that a program that loads and unloads
- * modules again and again does not grow.  Callers hold the dynamic linker's lock, so there is one
- * at a time. */
+/* Freed pieces are kept in bins, one for each power of two, and reused, so that a program that
+ * loads and unloads modules again and again does not grow.  Callers hold the dynamic linker's lock,
+ * so only one thread allocates at a time. */
 typedef struct piece {
     struct piece *next;
 } piece;

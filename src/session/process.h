@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The counted process from inside: follow the dynamic linker, and hook each loaded module that has
- * a plan. A callback supplies the plans, from an own scan or from a launcher. */
+ * a plan.  A callback supplies the plans, which come from a scan in this process or from a
+ * launcher. */
 #ifndef HFN_SESSION_PROCESS_H
 #define HFN_SESSION_PROCESS_H
 
@@ -64,7 +65,7 @@ void hfn_process_end_times(const hfn_process *p);
  * stay then. */
 bool hfn_process_may_time(void);
 /* Restore the bytes and release everything but the live record.  A status other than HOTFN_OK means
- * that bytes remain changed; *remaining is the number of hooks among them. */
+ * that some bytes were not restored; *remaining is the number of hooks that are still in place. */
 hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error *why);
 
 #endif

@@ -34,9 +34,9 @@ struct hotfn_session {
     hfn_live *live;
     hfn_process process;
     hfn_plan_source source;
-    void (*release)(hotfn_session *session); /* frees what the kind added; may be NULL */
-    /* own process */
+    void (*release)(hotfn_session *session); /* frees the fields of its kind; may be NULL */
     hfn_arena texts;
+    /* A session that scans its own process: */
     const char *const *modules;
     uint32_t module_count;
     hotfn_selection selection;
@@ -44,22 +44,22 @@ struct hotfn_session {
     const char *cache_folder; /* NULL: none */
     bool is_timed;
     hfn_scanned *scans;
-    hfn_known_modules known; /* those of scans */
+    hfn_known_modules known; /* the modules in `scans` */
     bool holds_own_code;
-    /* joined */
+    /* A session in the target of a launcher: */
     hfn_plan_client client;
     hfn_mapped_plan *plans;
 };
 
-/* timing_allowed.c: check that calls of this process can be timed by itself, and prepare it for
- * that. */
+/* timing_allowed.c: check that this process can time its own calls, and prepare it. */
 hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
 
 hotfn_session *hfn_session_new(const hotfn_env *env);
 /* Make this the session of the process, and follow fork() from now on. */
 hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);
 void hfn_session_release(hotfn_session *session);
-/* Of the session of the process; NULL if there is none.  Any thread, also in a signal handler. */
+/* The hooks and the live record of the process's session; NULL if there is no session.  Any thread,
+ * also in a signal handler. */
 const hotfn_hooks *hfn_session_current_hooks(void);
 hfn_live *hfn_session_current_live(void);
 
