@@ -77,8 +77,8 @@ static int is_target(const settings *s)
            self.st_ino == s->inode;
 }
 
-/* ---- Restoring the environment: remove hotfn's variables, and its entry of LD_PRELOAD, the first
- * one. */
+/* ---- Restoring the environment: remove hotfn's variables, and the first entry of LD_PRELOAD,
+ * which is hotfn's. */
 
 static void drop_entry(char **at)
 {
@@ -93,12 +93,12 @@ static void restore_environment(char **envp)
         if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
             drop_entry(at);
         } else if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
-            char *value = *at + strlen("LD_PRELOAD="), *rest = strchr(value, ':');
-            if (!rest) {
+            char *value = *at + strlen("LD_PRELOAD="), *colon = strchr(value, ':');
+            if (!colon) {
                 drop_entry(at);
                 continue;
             }
-            memmove(value, rest + 1, strlen(rest + 1) + 1);
+            memmove(value, colon + 1, strlen(colon + 1) + 1);
             at++;
         } else {
             at++;

@@ -5,7 +5,7 @@
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
-/* agent.c: the target's hook set; NULL before the session joined, or if it failed to. */
+/* agent.c: the target's hook set; NULL before the session has joined, or if joining failed. */
 const hotfn_hooks *agent_hooks(void);
 
 /* gdb_jit.c: called once, after the hooks are installed and before other threads exist. */

@@ -23,8 +23,8 @@ struct jit_descriptor __jit_debug_descriptor = { 1, 0, NULL, NULL };
 
 EXPORT void __jit_debug_register_code(void);
 
-/* gdb sets a breakpoint here.  The barrier keeps the stores in front of the calls, and prevents
- * that the calls are optimised away. */
+/* gdb sets a breakpoint here.  The barrier keeps the stores before the calls, and keeps the
+ * compiler from removing the calls. */
 __attribute__((noinline)) void __jit_debug_register_code(void)
 {
     __asm__ volatile("" ::: "memory");

@@ -77,8 +77,8 @@ EXPORT int prctl(int option, ...)
     return answer;
 }
 
-/* Passes on as many words as any system call takes here; if the caller passed fewer, the others are
- * unspecified and ignored by the kernel. */
+/* Passes on the largest number of words that a system call takes.  If the caller passed fewer, the
+ * other words are unspecified, and the kernel ignores them. */
 long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
                          unsigned long d, unsigned long e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's own system calls under their C library names (text.c has the reason), with a separate
- * errno: the target's errno is never changed. */
+/* The agent's own system calls under their C library names; text.c explains why.  They have a
+ * separate errno, so that the target's errno is never changed. */
 #include "os/linux/raw.h"
 
 #include <elf.h>
@@ -25,13 +25,13 @@ int *__errno_location(void)
     return &own;
 }
 
-static long answer(long got)
+static long set_errno(long result)
 {
-    if (got < 0 && got >= -4095) {
-        errno = (int)-got;
+    if (result < 0 && result >= -4095) {
+        errno = (int)-result;
         return -1;
     }
-    return got;
+    return result;
 }
 
 /* Texts for the errors that users can act on; those of the C library depend on its locales. */
@@ -64,24 +64,24 @@ int open(const char *path, int flags, ...)
     va_start(more, flags);
     mode = flags & O_CREAT ? va_arg(more, int) : 0;
     va_end(more);
-    return (int)answer(hfn_raw_syscall4(SYS_openat, (uint64_t)(int64_t)AT_FDCWD,
-                                        hfn_raw_pointer(path), (uint64_t)(flags | O_LARGEFILE),
-                                        (uint64_t)mode));
+    return (int)set_errno(hfn_raw_syscall4(SYS_openat, (uint64_t)(int64_t)AT_FDCWD,
+                                           hfn_raw_pointer(path), (uint64_t)(flags | O_LARGEFILE),
+                                           (uint64_t)mode));
 }
 
 int close(int fd)
 {
-    return (int)answer(hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0));
+    return (int)set_errno(hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0));
 }
 
 ssize_t read(int fd, void *to, size_t count)
 {
-    return answer(hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(to), count));
+    return set_errno(hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(to), count));
 }
 
 ssize_t write(int fd, const void *from, size_t count)
 {
-    return answer(hfn_raw_syscall3(SYS_write, (uint64_t)fd, hfn_raw_pointer(from), count));
+    return set_errno(hfn_raw_syscall3(SYS_write, (uint64_t)fd, hfn_raw_pointer(from), count));
 }
 
 ssize_t pread(int fd, void *to, size_t count, off_t at)
@@ -89,19 +89,20 @@ ssize_t pread(int fd, void *to, size_t count, off_t at)
     uint64_t place = (uint64_t)at;
 
     if (sizeof(long) == 4) {
-        return answer(hfn_raw_syscall6(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count,
-                                       (uint32_t)place, place >> 32, 0));
+        return set_errno(hfn_raw_syscall6(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count,
+                                          (uint32_t)place, place >> 32, 0));
     }
-    return answer(hfn_raw_syscall4(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count, place));
+    return set_errno(
+        hfn_raw_syscall4(SYS_pread64, (uint64_t)fd, hfn_raw_pointer(to), count, place));
 }
 
 ssize_t readlink(const char *path, char *to, size_t count)
 {
-    return answer(hfn_raw_syscall4(SYS_readlinkat, (uint64_t)(int64_t)AT_FDCWD,
-                                   hfn_raw_pointer(path), hfn_raw_pointer(to), count));
+    return set_errno(hfn_raw_syscall4(SYS_readlinkat, (uint64_t)(int64_t)AT_FDCWD,
+                                      hfn_raw_pointer(path), hfn_raw_pointer(to), count));
 }
 
-/* Kernel and C library agree on struct stat where file offsets have 64 bits. */
+/* With 64-bit file offsets the kernel's struct stat is that of the C library. */
 static int stat_at(int folder, const char *path, struct stat *out, int flags)
 {
 #ifdef SYS_newfstatat
@@ -110,8 +111,8 @@ static int stat_at(int folder, const char *path, struct stat *out, int flags)
     const long number = SYS_fstatat64;
 #endif
 
-    return (int)answer(hfn_raw_syscall4(number, (uint64_t)(int64_t)folder, hfn_raw_pointer(path),
-                                        hfn_raw_pointer(out), (uint64_t)flags));
+    return (int)set_errno(hfn_raw_syscall4(number, (uint64_t)(int64_t)folder, hfn_raw_pointer(path),
+                                           hfn_raw_pointer(out), (uint64_t)flags));
 }
 
 int stat(const char *path, struct stat *out)
@@ -135,7 +136,7 @@ char *realpath(const char *path, char *to)
         return NULL;
     }
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    length = readlink(link, to, 4095); /* PATH_MAX, as callers give */
+    length = readlink(link, to, 4095); /* callers pass PATH_MAX bytes */
     close(fd);
     if (length <= 0) {
         return NULL;
@@ -168,16 +169,17 @@ void *mmap(void *at, size_t count, int protection, int flags, int fd, off_t offs
 
 int munmap(void *at, size_t count)
 {
-    return (int)answer(hfn_raw_syscall3(SYS_munmap, hfn_raw_pointer(at), count, 0));
+    return (int)set_errno(hfn_raw_syscall3(SYS_munmap, hfn_raw_pointer(at), count, 0));
 }
 
 int madvise(void *at, size_t count, int advice)
 {
-    return (int)answer(hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
+    return (int)set_errno(
+        hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), count, (uint64_t)advice));
 }
 
-/* The agent allocates by hotfn_env_own_memory; the library's default allocator only needs to
- * link. */
+/* Placeholders: the agent allocates by hotfn_env_own_memory, and the library's default allocator
+ * only needs the names to link. */
 void *realloc(void *memory, size_t count)
 {
     (void)memory;
@@ -190,7 +192,7 @@ void free(void *memory)
     (void)memory;
 }
 
-/* ---- Processes, clocks, the rest. */
+/* ---- Processes, clocks, system parameters. */
 
 int getrlimit(__rlimit_resource_t resource, struct rlimit *out)
 {
@@ -198,7 +200,7 @@ int getrlimit(__rlimit_resource_t resource, struct rlimit *out)
     long got = hfn_raw_syscall4(SYS_prlimit64, 0, (uint64_t)resource, 0, hfn_raw_pointer(both));
 
     *out = (struct rlimit){ both[0], both[1] };
-    return (int)answer(got);
+    return (int)set_errno(got);
 }
 
 pid_t getpid(void)
@@ -208,7 +210,7 @@ pid_t getpid(void)
 
 int kill(pid_t pid, int signal_number)
 {
-    return (int)answer(hfn_raw_syscall3(SYS_kill, (uint64_t)pid, (uint64_t)signal_number, 0));
+    return (int)set_errno(hfn_raw_syscall3(SYS_kill, (uint64_t)pid, (uint64_t)signal_number, 0));
 }
 
 int clock_gettime(clockid_t clock, struct timespec *out)

@@ -14,9 +14,9 @@ typedef struct output {
 } output;
 
 typedef struct conversion {
-    bool zeros, left;
-    int width, precision; /* -1: none */
-    int longs;            /* l: 1, ll and z (64 bits): 2 */
+    bool zeros, left;     /* flags 0 and - */
+    int width, precision; /* precision -1: none */
+    int longs;            /* number of l's; z counts as 2 on 64-bit systems, else as 1 */
 } conversion;
 
 static void put(output *o, char byte)

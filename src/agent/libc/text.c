@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's own memory and string functions under their C library names: the loader would bind
+/* The agent's own memory and string functions under their C library names.  The loader would bind
  * the agent's calls to definitions in the target or in a sanitizer, whose constructors have not run
- * yet. They are hidden, so that the linker binds all calls of the agent to them. */
+ * yet.  These definitions are hidden, so that the linker binds all calls of the agent to them. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
