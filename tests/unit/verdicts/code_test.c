@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions and their marks, also where section headers lie. */
+/* Regions and their marks, also with section headers that overlap or are wrong. */
 #include "verdicts/code.h"
 
 #include "scene.h"
@@ -35,7 +35,7 @@ static void check_regions(const hfn_code *code, uint64_t file_bytes)
     CHECK(sum <= file_bytes);
 }
 
-static void regions_do_not_overlap_however_sections_lie(void)
+static void regions_do_not_overlap_for_any_sections(void)
 {
     static const uint64_t sections[][2] = { { 0x500, 0x100 },    { 0x500, UINT64_MAX - 0x400 },
                                             { 0x480, 0x100 },    { 0x7FF, 0x10 },
@@ -81,7 +81,7 @@ static void marks_of_adjacent_bytes_are_independent(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(regions_do_not_overlap_however_sections_lie),
+    CHECK_TEST(regions_do_not_overlap_for_any_sections),
     CHECK_TEST(marks_of_adjacent_bytes_are_independent),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Function or fragment, by what leads to it; and the refusals that need no look at the bytes. */
+/* References to an entry distinguish a function from a fragment.  Some refusals do not depend on
+ * the bytes of the function. */
 #include "scene.h"
 
 #define BODY "\x98\x98\x98\x98\x98\xC3"
@@ -88,7 +89,7 @@ static void unwind_data_inside_a_frame_proves_a_fragment(void)
     scene_finish(&s);
 }
 
-static void a_label_in_hand_written_code_that_only_jumps_target_is_a_fragment(void)
+static void a_hand_written_label_targeted_by_jumps_only_is_a_fragment(void)
 {
     scene s = scene_begin();
     uint64_t label = scene_here(&s), called;
@@ -108,7 +109,7 @@ static void a_label_in_hand_written_code_that_only_jumps_target_is_a_fragment(vo
     scene_finish(&s);
 }
 
-static void a_function_that_only_jumps_reach_may_use_the_red_zone(void)
+static void a_function_reached_by_jumps_only_may_use_the_red_zone(void)
 {
     scene s = scene_begin();
     uint64_t jumped = SCENE_FUNCTION(&s, "jumped", BODY);
@@ -156,7 +157,7 @@ static void the_entry_of_the_process_is_glue(void)
     scene_analyze(&s);
     EXPECT_REFUSED(&s, start, HOTFN_REASON_GLUE, 0);
     scene_finish(&s);
-    /* a header that names a function which is called: no start of a process */
+    /* the header's entry point is a function that is also called: not the start of a process */
     s = scene_begin();
     start = SCENE_FUNCTION(&s, "first", BODY);
     scene_symbol(&s, "from", scene_here(&s), 5, FUNC);
@@ -218,8 +219,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_cold_name_alone_does_not_prove_a_fragment),
     CHECK_TEST(an_exported_range_is_a_function),
     CHECK_TEST(unwind_data_inside_a_frame_proves_a_fragment),
-    CHECK_TEST(a_label_in_hand_written_code_that_only_jumps_target_is_a_fragment),
-    CHECK_TEST(a_function_that_only_jumps_reach_may_use_the_red_zone),
+    CHECK_TEST(a_hand_written_label_targeted_by_jumps_only_is_a_fragment),
+    CHECK_TEST(a_function_reached_by_jumps_only_may_use_the_red_zone),
     CHECK_TEST(a_fragment_that_jumps_to_an_entry_makes_it_a_loop),
     CHECK_TEST(a_signal_restorer_is_refused),
     CHECK_TEST(the_entry_of_the_process_is_glue),

@@ -1,103 +1,107 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about PE images: bytes that must stay where they are, and what is no function. */
+/* PE images: bytes that must not move, and code that is not a function of its own. */
 #include "verdicts/analysis.h"
 
 #include "check.h"
 #include "image/pe_sample.h"
 
-typedef struct judged {
+typedef struct analyzed_image {
     pe_builder *b;
     hotfn_image *image;
     hotfn_symbols *symbols;
     hotfn_functions *functions;
     hotfn_verdicts *verdicts;
-} judged;
+} analyzed_image;
 
-static void judge(judged *j)
+static void analyze_sample(analyzed_image *image)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
-    j->b = pe_new_sample();
-    if (!CHECK_EQ_I64(hotfn_image_open_bytes(&j->image, j->b->data, j->b->size, "s", NULL, &err),
+    image->b = pe_new_sample();
+    if (!CHECK_EQ_I64(
+            hotfn_image_open_bytes(&image->image, image->b->data, image->b->size, "s", NULL, &err),
+            HOTFN_OK) ||
+        !CHECK_EQ_I64(hotfn_symbols_load(&image->symbols, image->image, NULL, NULL, &err),
                       HOTFN_OK) ||
-        !CHECK_EQ_I64(hotfn_symbols_load(&j->symbols, j->image, NULL, NULL, &err), HOTFN_OK) ||
-        !CHECK_EQ_I64(hotfn_functions_build(&j->functions, j->image, j->symbols, NULL, &err),
-                      HOTFN_OK) ||
-        !CHECK_EQ_I64(hotfn_verdicts_create(&j->verdicts, j->image, j->functions, NULL, NULL, &err),
+        !CHECK_EQ_I64(
+            hotfn_functions_build(&image->functions, image->image, image->symbols, NULL, &err),
+            HOTFN_OK) ||
+        !CHECK_EQ_I64(hotfn_verdicts_create(&image->verdicts, image->image, image->functions, NULL,
+                                            NULL, &err),
                       HOTFN_OK)) {
         exit(1);
     }
 }
 
-static void release(judged *j)
+static void release(analyzed_image *image)
 {
-    hotfn_verdicts_destroy(j->verdicts);
-    hotfn_functions_destroy(j->functions);
-    hotfn_symbols_destroy(j->symbols);
-    hotfn_image_close(j->image);
-    free(j->b);
+    hotfn_verdicts_destroy(image->verdicts);
+    hotfn_functions_destroy(image->functions);
+    hotfn_symbols_destroy(image->symbols);
+    hotfn_image_close(image->image);
+    free(image->b);
 }
 
-static hotfn_verdict verdict_at(const judged *j, uint64_t rva)
+static hotfn_verdict verdict_at(const analyzed_image *image, uint64_t rva)
 {
     hotfn_verdict v = HOTFN_VERDICT_INIT;
-    uint32_t index = hotfn_functions_find(j->functions, rva);
+    uint32_t index = hotfn_functions_find(image->functions, rva);
 
     if (CHECK(index != UINT32_MAX)) {
-        hotfn_verdicts_get(j->verdicts, index, &v);
+        hotfn_verdicts_get(image->verdicts, index, &v);
     }
     return v;
 }
 
-/* sub rsp, 40 is 4 bytes long, the __try block begins behind it: a plain jump would move its first
- * instruction out of the scope table's range. */
+/* The __try block begins after `sub rsp, 40`, which is 4 bytes long.  A plain jump would move the
+ * first instruction of the block out of the scope table's range. */
 static void an_instruction_in_a_try_block_does_not_move(void)
 {
-    judged j;
+    analyzed_image image;
 
-    judge(&j);
-    hotfn_verdict v = verdict_at(&j, PE_GUARDED);
+    analyze_sample(&image);
+    hotfn_verdict v = verdict_at(&image, PE_GUARDED);
     CHECK_EQ_U64(v.verdict, HOTFN_VERDICT_HOOKABLE);
     CHECK_EQ_U64(v.strategy, HOTFN_STRATEGY_ISLAND);
     CHECK_EQ_U64(v.patch_bytes, 2);
-    release(&j);
+    release(&image);
 }
 
 static void an_address_that_the_loader_relocates_does_not_move(void)
 {
-    judged j;
+    analyzed_image image;
 
-    judge(&j);
-    hotfn_verdict v = verdict_at(&j, PE_RELOCATED);
+    analyze_sample(&image);
+    hotfn_verdict v = verdict_at(&image, PE_RELOCATED);
     CHECK_EQ_U64(v.verdict, HOTFN_VERDICT_REFUSED);
     CHECK_EQ_U64(v.reason, HOTFN_REASON_RELOCATED);
     CHECK_EQ_U64(v.offset, 2);
-    release(&j);
+    release(&image);
 }
 
 static void fragments_and_import_stubs_are_not_hooked(void)
 {
-    judged j;
+    analyzed_image image;
 
-    judge(&j);
-    CHECK_EQ_U64(verdict_at(&j, PE_COLD).verdict, HOTFN_VERDICT_FRAGMENT);
-    CHECK_EQ_U64(verdict_at(&j, PE_STUB).reason, HOTFN_REASON_PLT);
-    CHECK_EQ_U64(verdict_at(&j, PE_PLAIN).verdict, HOTFN_VERDICT_HOOKABLE);
-    release(&j);
+    analyze_sample(&image);
+    CHECK_EQ_U64(verdict_at(&image, PE_COLD).verdict, HOTFN_VERDICT_FRAGMENT);
+    CHECK_EQ_U64(verdict_at(&image, PE_STUB).reason, HOTFN_REASON_PLT);
+    CHECK_EQ_U64(verdict_at(&image, PE_PLAIN).verdict, HOTFN_VERDICT_HOOKABLE);
+    release(&image);
 }
 
-/* The entry point of the sample is PE_GUARDED, and no ABI of Windows has a red zone. */
+/* Not even at the entry point (PE_GUARDED), which nothing in the image calls. */
 static void windows_code_has_no_red_zone(void)
 {
-    judged j;
+    analyzed_image image;
 
-    judge(&j);
-    for (uint32_t i = 0; i < hotfn_functions_get_count(j.functions); i++) {
+    analyze_sample(&image);
+    for (uint32_t i = 0; i < hotfn_functions_get_count(image.functions); i++) {
         hotfn_verdict v = HOTFN_VERDICT_INIT;
-        hotfn_verdicts_get(j.verdicts, i, &v);
+        hotfn_verdicts_get(image.verdicts, i, &v);
         CHECK_EQ_U64(v.flags & HOTFN_VERDICT_RED_ZONE, 0);
     }
-    release(&j);
+    release(&image);
 }
 
 static void the_first_fixed_byte_of_a_range_is_returned(void)

@@ -9,8 +9,9 @@ typedef scene begin(void);
 static begin *const machines[] = { scene_begin, scene_begin_i386 };
 enum { MACHINES = sizeof machines / sizeof machines[0] };
 
-/* name: call of target; then the bytes and ret. */
-static uint64_t caller(scene *s, const char *name, uint64_t target, const char *bytes, size_t size)
+/* Add a function: a call of target, the bytes, and ret. */
+static uint64_t add_caller(scene *s, const char *name, uint64_t target, const char *bytes,
+                           size_t size)
 {
     uint64_t rva = scene_here(s);
 
@@ -20,9 +21,9 @@ static uint64_t caller(scene *s, const char *name, uint64_t target, const char *
     SCENE_CODE(s, "\xC3");
     return rva;
 }
-#define CALLER(s, name, target, text) caller(s, name, target, text, sizeof(text) - 1)
+#define CALLER(s, name, target, text) add_caller(s, name, target, text, sizeof(text) - 1)
 
-static bool keeps_flags(const scene *s, uint64_t rva)
+static bool has_live_flags(const scene *s, uint64_t rva)
 {
     hfn_verdict v = scene_verdict(s, rva);
 
@@ -34,16 +35,16 @@ static void flags_read_after_a_call_are_live_out_of_the_callee(void)
 {
     for (int i = 0; i < MACHINES; i++) {
         scene s = machines[i]();
-        uint64_t hands = SCENE_FUNCTION(&s, "hands", MOVES);
-        uint64_t makes = SCENE_FUNCTION(&s, "makes", "\xB8\x01\x00\x00\x00\x85\xC0\xC3");
+        uint64_t passes_on = SCENE_FUNCTION(&s, "passes_on", MOVES);
+        uint64_t sets = SCENE_FUNCTION(&s, "sets", "\xB8\x01\x00\x00\x00\x85\xC0\xC3");
         uint64_t plain = SCENE_FUNCTION(&s, "plain", MOVES);
-        CALLER(&s, "reads", hands, "\x75\x01\x98");          /* jne */
-        CALLER(&s, "reads_made", makes, "\x75\x01\x98");     /* test eax, eax is within */
+        CALLER(&s, "reads", passes_on, "\x75\x01\x98");      /* jne */
+        CALLER(&s, "reads_set", sets, "\x75\x01\x98");       /* jne; the callee has test eax, eax */
         CALLER(&s, "writes", plain, "\x85\xC0\x75\x01\x98"); /* test eax, eax; jne */
         scene_analyze(&s);
-        CHECK(keeps_flags(&s, hands));
-        CHECK(!keeps_flags(&s, makes));
-        CHECK(!keeps_flags(&s, plain));
+        CHECK(has_live_flags(&s, passes_on));
+        CHECK(!has_live_flags(&s, sets));
+        CHECK(!has_live_flags(&s, plain));
         scene_finish(&s);
     }
 }
@@ -70,12 +71,12 @@ static void flags_are_live_out_of_last_calls_and_tail_targets_too(void)
         CALLER(&s, "reads_on", on, "\x90\x75\x01\x98");
         CALLER(&s, "ends", alone, "");
         scene_analyze(&s);
-        CHECK(keeps_flags(&s, last));
-        CHECK(!keeps_flags(&s, first));
-        CHECK(!keeps_flags(&s, both));
-        CHECK(keeps_flags(&s, next));
-        CHECK(keeps_flags(&s, on));
-        CHECK(!keeps_flags(&s, alone));
+        CHECK(has_live_flags(&s, last));
+        CHECK(!has_live_flags(&s, first));
+        CHECK(!has_live_flags(&s, both));
+        CHECK(has_live_flags(&s, next));
+        CHECK(has_live_flags(&s, on));
+        CHECK(!has_live_flags(&s, alone));
         scene_finish(&s);
     }
 }
@@ -87,7 +88,7 @@ static void calls_of_the_address_behind_a_landing_pad_reach_the_function(void)
 
     CALLER(&s, "reads", f + 4, "\x75\x01\x98");
     scene_analyze(&s);
-    CHECK(keeps_flags(&s, f));
+    CHECK(has_live_flags(&s, f));
     scene_finish(&s);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How the proofs of timing follow code: where ways meet, through tables, and by the words of the
+/* How the proofs of timing follow code: where paths meet, through jump tables, and through the
  * GOT. */
 #include "timed.h"
 
@@ -18,12 +18,12 @@ static void paths_must_meet_at_one_stack_depth(void)
     CHECK_EQ_U64(REASON_OF("\x53\x48\x85\xFF\x74\x02\x5B\x51\x5B\xC3"), 0);
 }
 
-/* Only if the frame pointer is the frame's on all ways, `leave` finds its way back. */
-static void merged_paths_keep_only_what_all_agree_on(void)
+/* `leave` restores the stack pointer only if rbp points into the frame on all paths. */
+static void merged_paths_keep_only_values_that_all_share(void)
 {
     /* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; 1: leave; ret; 2: nop; nop; jmp 1b */
     CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\xC9\xC3\x90\x90\xEB\xFA"), 0);
-    /* the same with xor ebp, ebp: 1 is read again */
+    /* the same with xor ebp, ebp in place of the nops: the block at 1 is followed again */
     CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\xC9\xC3\x31\xED\xEB\xFA"),
                  UNKNOWN);
     /* push rbp; test rdi, rdi; je 1f; mov rbp, rsp; 1: leave; ret */
@@ -32,23 +32,23 @@ static void merged_paths_keep_only_what_all_agree_on(void)
     CHECK_EQ_U64(REASON_OF("\x55\x48\x89\xE5\x48\x85\xFF\x74\x02\x31\xED\xC9\xC3"), UNKNOWN);
 }
 
-/* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret: if the call came back, it would
- * be lost. */
+/* test rdi, rdi; je 1f; push rbx; call rax; 1: xor eax, eax; ret.  If the call returned, the stack
+ * would be one word too deep at 1, so it is assumed never to return. */
 static void a_path_with_a_call_is_dropped_for_another(void)
 {
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\xFF\xD0\x31\xC0\xC3"), 0);
-    /* with nop in the place of the call */
+    /* a nop in place of the call */
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x03\x53\x66\x90\x31\xC0\xC3"), UNKNOWN);
-    /* push rbx; ...; call rax, the last instruction, or padding behind it */
+    /* push rbx; ...; call rax as the last instruction, then followed by padding, then by code */
     CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0"), 0);
     CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x66\x90"), 0);
     CHECK(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xD0\x31\xC0") != 0);
 }
 
-/* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop;
- * jmp 1b: the way behind the call is read first, and what it showed is worth nothing when the
- * other comes. */
-static void the_other_path_is_followed_with_its_own_depth(void)
+/* push rbp; mov rbp, rsp; test rdi, rdi; je 2f; push rax; call rax; 1: ...; leave; ret; 2: nop; jmp
+ * 1b.  The path with the call is followed first; its stack depth is dropped when the path without a
+ * call reaches 1. */
+static void a_path_without_a_call_keeps_its_own_depth(void)
 {
 #define FRAME_TEST "\x55\x48\x89\xE5\x48\x85\xFF\x74"
 #define PUSH_CALL "\x50\xFF\xD0"
@@ -59,7 +59,8 @@ static void the_other_path_is_followed_with_its_own_depth(void)
                  HOTFN_REASON_RETURN_ADDRESS); /* rax = [rsp+8] */
 }
 
-/* f: test rdi, rdi; je f.cold; nop; ret; f.cold jumps back to the nop. */
+/* The reason of f: test rdi, rdi; je f.cold; nop; ret.  The code of f.cold ends with a jump back to
+ * the nop. */
 static uint32_t reason_of_cold_part(const char *cold)
 {
     scene s = scene_begin();
@@ -68,21 +69,21 @@ static uint32_t reason_of_cold_part(const char *cold)
 
     scene_branch(&s, 0x84, part); /* 0F 84 */
     back = SCENE_CODE(&s, "\x90\xC3");
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
     scene_nops(&s, part - scene_here(&s));
     scene_code(&s, cold, strlen(cold));
     scene_branch(&s, 0xE9, back);
     scene_symbol(&s, "f.cold", part, scene_here(&s) - part, FUNC);
     s.fdes[s.fde_count++] =
         (scene_fde){ .begin = part, .size = (uint32_t)(scene_here(&s) - part), .inner = true };
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, part).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
 }
 
-static void a_path_through_a_fragment_counts_like_any_other(void)
+static void a_path_through_a_fragment_is_proven_too(void)
 {
     CHECK_EQ_U64(reason_of_cold_part("\x31\xC0"), 0);
     CHECK_EQ_U64(reason_of_cold_part("\x53"), UNKNOWN); /* push rbx */
@@ -97,14 +98,14 @@ static void a_call_of_the_next_function_is_not_an_inner_call(void)
 
     scene_branch(&s, 0xE8, next);
     SCENE_CODE(&s, "\x5B\xC3");
-    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
-    known(&s, SCENE_FUNCTION(&s, "next", LEAF));
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), 12, FUNC);
+    refer_to(&s, SCENE_FUNCTION(&s, "next", LEAF));
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     scene_finish(&s);
 }
 
-/* More places than the prover has room for at first. */
+/* More blocks than the prover's table holds at first. */
 static void a_function_of_many_blocks_is_followed_completely(void)
 {
     static char code[5 + 600 * 4 + 8];
@@ -122,7 +123,8 @@ static void a_function_of_many_blocks_is_followed_completely(void)
 
 /* ---- Tables. */
 
-/* Code; a switch over rdi with two cases: the end behind it, and another.  Code without zeros. */
+/* The reason of a function: `before`, a switch over rdi, `behind`, which is case 0, and `one`,
+ * which is case 1.  The codes contain no zero byte. */
 static uint32_t reason_of_switch(const char *before, const char *behind, const char *one)
 {
     scene s = scene_begin();
@@ -137,8 +139,8 @@ static uint32_t reason_of_switch(const char *before, const char *behind, const c
     offset = (uint32_t)(end - RODATA), memcpy(s.rodata, &offset, 4);
     offset = (uint32_t)(scene_here(&s) - RODATA), memcpy(s.rodata + 4, &offset, 4);
     scene_code(&s, one, strlen(one));
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -154,7 +156,8 @@ static void cases_are_followed_with_the_stack_of_their_jump(void)
     CHECK_EQ_U64(reason_of_switch(PUSHES, POPS, "\x48\x8D\x44\x24\x10" POPS), ARGUMENTS);
 }
 
-/* The line that shows the table may be longer than what is kept of it, and cut anywhere. */
+/* A block keeps its latest instructions only, so a long line before the switch may be cut
+ * anywhere. */
 static void a_switch_after_a_long_straight_line_is_recognised(void)
 {
     char before[3 * 140 + 1] = "\x48\x31\xC0\x48\x31\xD2"; /* xor rax, rax; xor rdx, rdx */
@@ -167,7 +170,7 @@ static void a_switch_after_a_long_straight_line_is_recognised(void)
     }
 }
 
-/* rax = rcx + the entry; jmp rax, once more */
+/* the dispatch of the switch again: rax = rcx + the entry; jmp rax */
 #define JUMPS "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"
 
 static void all_table_jumps_must_have_one_stack_depth(void)
@@ -178,14 +181,15 @@ static void all_table_jumps_must_have_one_stack_depth(void)
 
 /* ---- Words of the GOT. */
 
-enum { A_WORD = RODATA + 24 };
+enum { GOT_WORD = RODATA + 24 };
 
-/* f ends with a jump to a PLT's entry, whose word the loader fills with the name's function: own
- * code, or 0 for code of another module. */
-static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_size)
+/* The reason of f, which ends with a jump to a PLT entry.  The loader resolves the entry's word to
+ * the function of this name: `own` in this module, or a function of another module if `own` is
+ * NULL. */
+static uint32_t reason_of_jump_through_plt(const char *name, const char *own, size_t own_size)
 {
     scene s = scene_begin();
-    uint64_t target = own ? known(&s, scene_code(&s, own, own_size)) : 0, plt, f;
+    uint64_t target = own ? refer_to(&s, scene_code(&s, own, own_size)) : 0, plt, f;
     uint32_t reason;
 
     if (own) {
@@ -193,35 +197,35 @@ static uint32_t reason_of_jump_by(const char *name, const char *own, size_t own_
     }
     scene_nops(&s, 16);
     plt = SCENE_CODE(&s, "\xF3\x0F\x1E\xFA\xFF\x25"); /* endbr64; jmp [the word] */
-    put(s.text, A_WORD - (scene_here(&s) + 4), 4);
+    put(s.text, GOT_WORD - (scene_here(&s) + 4), 4);
     scene_nops(&s, 16);
     f = SCENE_CODE(&s, "\x31\xC0\x90\x90\x90");
     scene_branch(&s, 0xE9, plt);
-    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
-    scene_slot(&s, A_WORD, name, target);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), 10, FUNC);
+    scene_slot(&s, GOT_WORD, name, target);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
 }
-#define REASON_OF_JUMP_BY(name, own) reason_of_jump_by(name, own, sizeof(own) - 1)
+#define REASON_OF_JUMP_THROUGH_PLT(name, own) reason_of_jump_through_plt(name, own, sizeof(own) - 1)
 
-/* Whose name binds it to this library's definition is looked at; another may be replaced by the
- * program. */
+/* A C++ name has one definition, so its code is proven; the program may replace a C function. */
 static void a_jump_through_the_plt_is_followed_if_its_target_is_certain(void)
 {
     static const char takes[] = "\x48\x8D\x44\x24\x08\xC3"; /* lea rax, [rsp+8]; ret */
 
-    CHECK_EQ_U64(reason_of_jump_by("free", NULL, 0), 0);
-    CHECK_EQ_U64(reason_of_jump_by("other", NULL, 0), HOTFN_REASON_TAIL_UNKNOWN);
-    CHECK_EQ_U64(REASON_OF_JUMP_BY("other", LEAF), HOTFN_REASON_TAIL_UNKNOWN);
-    CHECK_EQ_U64(REASON_OF_JUMP_BY("_ZN1a1bEv", LEAF), 0);
-    CHECK_EQ_U64(REASON_OF_JUMP_BY("_ZN1a1bEv", takes), HOTFN_REASON_TAIL_UNPROVEN);
-    CHECK_EQ_U64(REASON_OF_JUMP_BY("free", takes), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(reason_of_jump_through_plt("free", NULL, 0), 0);
+    CHECK_EQ_U64(reason_of_jump_through_plt("other", NULL, 0), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_JUMP_THROUGH_PLT("other", LEAF), HOTFN_REASON_TAIL_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_JUMP_THROUGH_PLT("_ZN1a1bEv", LEAF), 0);
+    CHECK_EQ_U64(REASON_OF_JUMP_THROUGH_PLT("_ZN1a1bEv", takes), HOTFN_REASON_TAIL_UNPROVEN);
+    CHECK_EQ_U64(REASON_OF_JUMP_THROUGH_PLT("free", takes), HOTFN_REASON_TAIL_UNPROVEN);
 }
 
-/* A function of a standard's name that others can reach is passed what the standard says: it has
- * no more to pass on. */
+/* The reason of a function with an unknown tail target, under the given names.  A visible function
+ * with a standard name has only the arguments that the standard specifies, so it passes no others
+ * on. */
 static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool exported)
 {
     scene s = scene_begin();
@@ -234,8 +238,8 @@ static uint32_t reason_of_unknown_tail(const char *name, const char *other, bool
     if (other) {
         scene_export(&s, other, f, 6);
     }
-    known(&s, f);
-    judge(&s);
+    refer_to(&s, f);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -254,10 +258,10 @@ static void a_standard_function_passes_no_stack_arguments_on(void)
 
 static const check_test tests[] = {
     CHECK_TEST(paths_must_meet_at_one_stack_depth),
-    CHECK_TEST(merged_paths_keep_only_what_all_agree_on),
+    CHECK_TEST(merged_paths_keep_only_values_that_all_share),
     CHECK_TEST(a_path_with_a_call_is_dropped_for_another),
-    CHECK_TEST(the_other_path_is_followed_with_its_own_depth),
-    CHECK_TEST(a_path_through_a_fragment_counts_like_any_other),
+    CHECK_TEST(a_path_without_a_call_keeps_its_own_depth),
+    CHECK_TEST(a_path_through_a_fragment_is_proven_too),
     CHECK_TEST(a_call_of_the_next_function_is_not_an_inner_call),
     CHECK_TEST(a_function_of_many_blocks_is_followed_completely),
     CHECK_TEST(cases_are_followed_with_the_stack_of_their_jump),

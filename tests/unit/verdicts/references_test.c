@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bitmap of named data addresses. */
+/* The bitmap of the data addresses that code refers to. */
 #include "verdicts/references.h"
 
 #include "scene.h"
@@ -66,22 +66,22 @@ static hfn_references references_of(const data_section sections[2], const hotfn_
     return r;
 }
 
-/* Each name alone, seen from each place, over more than one word of the bitmap. */
+/* One reference at a time, searched from every address, over more than one word of the bitmap. */
 static void each_reference_is_found_from_every_address_before_it(void)
 {
     static const data_section data[2] = { { 1, ELF_ALLOC, 0x800, 0x2fc }, { 1, 0, 0, 0 } };
     const hotfn_env env = hfn_env_fill(NULL);
     hfn_references r = references_of(data, &env);
-    uint64_t names = 0x2fc / HFN_REFERENCE_BYTES;
+    uint64_t count = 0x2fc / HFN_REFERENCE_BYTES;
     uint32_t wrong = 0;
 
-    for (uint64_t name = 0; name < names; name++) {
-        hfn_references_add(&r, r.rva + name * HFN_REFERENCE_BYTES);
-        for (uint64_t from = 0; from < names; from++) {
+    for (uint64_t referenced = 0; referenced < count; referenced++) {
+        hfn_references_add(&r, r.rva + referenced * HFN_REFERENCE_BYTES);
+        for (uint64_t from = 0; from < count; from++) {
             uint64_t next = hfn_references_next(&r, r.rva + from * HFN_REFERENCE_BYTES);
-            wrong += next != (from < name ? r.rva + name * HFN_REFERENCE_BYTES : r.end);
+            wrong += next != (from < referenced ? r.rva + referenced * HFN_REFERENCE_BYTES : r.end);
         }
-        memset(r.words, 0, names / 64 * 8 + 8);
+        memset(r.words, 0, count / 64 * 8 + 8);
     }
     CHECK_EQ_U64(wrong, 0);
     hfn_references_finish(&r, &env);
@@ -90,7 +90,8 @@ static void each_reference_is_found_from_every_address_before_it(void)
 
 static void only_loaded_data_is_covered(void)
 {
-    enum { PROGBITS = 1, NOBITS = 8, FAR = 2 * FILE_BYTES }; /* more can be no data */
+    /* FAR is the maximum distance: twice the size of the file */
+    enum { PROGBITS = 1, NOBITS = 8, FAR = 2 * FILE_BYTES };
     static const data_section cases[][2] = {
         { { PROGBITS, ELF_ALLOC, 0x800, 0x40 }, { PROGBITS, ELF_ALLOC, 0xa00, 0x40 } },
         { { PROGBITS, ELF_ALLOC, 0xa00, 0x40 }, { PROGBITS, ELF_ALLOC, 0x800, 0x40 } },

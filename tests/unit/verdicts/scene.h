@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A library for the tests of this folder, made of functions given as bytes: 256 bytes of
- * read-only data at RODATA, then code at TEXT.  scene_analyze judges it; scene_finish ends all.
- * scene_begin_i386 begins one of 32-bit code.
+ * read-only data at RODATA, then code at TEXT.  scene_analyze computes the verdicts; scene_finish
+ * frees everything.  scene_begin_i386 begins a library of 32-bit code.
  */
 #ifndef HFN_TESTS_SCENE_H
 #define HFN_TESTS_SCENE_H
@@ -27,12 +27,12 @@ typedef struct scene {
     uint8_t rodata[RODATA_BYTES];
     scene_fde fdes[16];
     uint32_t fde_count;
-    const char *extra_name; /* one more section, read-only, behind the code */
+    const char *extra_name; /* name of another read-only section, after the code */
     uint8_t extra[64];
-    uint64_t extra_rva; /* known once extra_name is set and the code complete */
+    uint64_t extra_rva; /* valid once extra_name is set and the code is complete */
     uint32_t options;
     bool is_dynamic;
-    bool has_tail; /* behind the code zeros up to the end of its page, which ends its segment */
+    bool has_tail; /* zeros follow the code up to the end of its page and segment */
     hotfn_image *image;
     hotfn_symbols *loaded;
     hotfn_functions *functions;
@@ -93,7 +93,7 @@ static inline void scene_label(scene *s, const char *name, uint64_t rva)
     put_symbol(s->symbols, put_text(s->names, name), GLOBAL, NOTYPE, 2, s->b->base + rva, 0);
 }
 
-/* A function; the answer is its rva. */
+/* Add a function; returns its rva. */
 static inline uint64_t scene_function(scene *s, const char *name, const char *bytes, size_t size)
 {
     scene_symbol(s, name, scene_here(s), size, FUNC);
@@ -113,8 +113,8 @@ static inline void scene_nops(scene *s, size_t count)
     }
 }
 
-/* A dull function with an end, far from short jumps: what is before it is out of reach behind it.
- */
+/* Add a function of `size` bytes without branches.  With 128 bytes or more, code before it and code
+ * after it are out of each other's reach by short jumps. */
 static inline uint64_t scene_filler(scene *s, size_t size)
 {
     uint64_t rva = scene_here(s);
@@ -150,15 +150,15 @@ static inline void scene_relocation(scene *s, uint64_t where, uint64_t symbol, u
     put_word(s->relocations, addend);
 }
 
-/* A pointer that the loader writes (R_X86_64_RELATIVE, R_386_RELATIVE = 8), somewhere. */
+/* Add a pointer that the loader writes at `where` (R_X86_64_RELATIVE, R_386_RELATIVE = 8). */
 static inline void scene_pointer(scene *s, uint64_t where, uint64_t target)
 {
     scene_relocation(s, where, 0, 8, target);
 }
 
-/* A word of the GOT that the loader fills with the function of that name (R_*_JUMP_SLOT = 7):
- * this library's at rva, or, if that is 0, another's.  Then the scene has a dynamic section,
- * whose GOT is at RODATA. */
+/* Add a word of the GOT that the loader sets to the function of that name (R_*_JUMP_SLOT = 7): this
+ * library's at rva, or another library's if rva is 0.  The scene then has a dynamic section, whose
+ * GOT is at RODATA. */
 static inline void scene_slot(scene *s, uint64_t where, const char *name, uint64_t rva)
 {
     uint64_t symbol = s->exports->size / (s->b->file.wide ? 24 : 16);
@@ -216,7 +216,7 @@ static inline void scene_add_table(scene *s, const char *name, uint32_t type, el
     elf_add_buffer(s->b, names_name, 3, flags, names);
 }
 
-/* The tables of the sections before it, which are .rela.dyn, .symtab, .strtab, .dynsym and
+/* Add a dynamic section for the sections before it: .rela.dyn, .symtab, .strtab, .dynsym,
  * .dynstr. */
 static inline void scene_add_dynamic(scene *s)
 {

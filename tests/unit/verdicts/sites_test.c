@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which direct calls and jumps may be sent straight to a stub: those that are surely such, and
- * that lead exactly to the entry of a hookable function. */
+/* Which direct calls and jumps may be redirected to a stub: those that are certainly executed as
+ * such and target exactly the entry of a hookable function. */
 #include "scene.h"
 
 #include "functions/functions.h"
 
-/* A function that begins with five nops and a direct branch to target; answers the branch's
- * field. */
+/* Add a function that begins with five nops and a direct branch to target; returns the rva of the
+ * branch's field. */
 static uint64_t add_caller(scene *s, const char *name, uint8_t opcode, uint64_t target)
 {
     uint64_t at = scene_here(s), field;
@@ -19,7 +19,7 @@ static uint64_t add_caller(scene *s, const char *name, uint8_t opcode, uint64_t 
     return field;
 }
 
-/* The function that the site at field leads to; 0 if it is none. */
+/* The function that the site at field targets; 0 if there is no such site. */
 static uint64_t site_at(const scene *s, uint64_t field)
 {
     size_t count;
@@ -87,7 +87,7 @@ static void a_branch_that_a_patch_covers_is_not_a_site(void)
     scene_finish(&s);
 }
 
-static void a_stub_in_place_of_an_inner_call_is_not_entered(void)
+static void a_function_whose_first_call_is_retargeted_has_no_sites(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), calls = scene_here(&s), field;
@@ -102,7 +102,7 @@ static void a_stub_in_place_of_an_inner_call_is_not_entered(void)
     scene_finish(&s);
 }
 
-static void a_stub_in_place_of_a_first_jump_is_entered(void)
+static void a_function_whose_first_jump_is_retargeted_has_sites(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), jumps = scene_here(&s), field;
@@ -124,14 +124,14 @@ static void code_with_undecodable_bytes_has_no_sites(void)
     SCENE_CODE(&s, "\x90\x90\x90\x90\x90");
     field = scene_here(&s) + 1;
     scene_branch(&s, 0xE8, f);
-    SCENE_CODE(&s, "\xC3\x06\x06\x06"); /* data behind it */
+    SCENE_CODE(&s, "\xC3\x06\x06\x06"); /* data after the code */
     scene_symbol(&s, "dirty", dirty, scene_here(&s) - dirty, FUNC);
     scene_analyze(&s);
     CHECK_EQ_U64(site_at(&s, field), 0);
     scene_finish(&s);
 }
 
-static void a_branch_with_a_jump_into_it_is_not_a_site(void)
+static void a_branch_that_a_jump_enters_is_not_a_site(void)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3");
@@ -160,10 +160,10 @@ static const check_test tests[] = {
     CHECK_TEST(direct_calls_and_jumps_are_sites),
     CHECK_TEST(a_branch_into_the_middle_of_a_function_is_not_a_site),
     CHECK_TEST(a_branch_that_a_patch_covers_is_not_a_site),
-    CHECK_TEST(a_stub_in_place_of_an_inner_call_is_not_entered),
-    CHECK_TEST(a_stub_in_place_of_a_first_jump_is_entered),
+    CHECK_TEST(a_function_whose_first_call_is_retargeted_has_no_sites),
+    CHECK_TEST(a_function_whose_first_jump_is_retargeted_has_sites),
     CHECK_TEST(code_with_undecodable_bytes_has_no_sites),
-    CHECK_TEST(a_branch_with_a_jump_into_it_is_not_a_site),
+    CHECK_TEST(a_branch_that_a_jump_enters_is_not_a_site),
     CHECK_TEST(code_between_functions_has_no_sites),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rung of the ladder, and each reason that the bytes of a function give. */
+/* Each strategy, and each reason for a refusal that follows from the bytes of a function. */
 #include "scene.h"
 
 /* A block of 0x98 (cwde) so long that small positive displacements stay inside the image. */
@@ -81,7 +81,8 @@ static void a_call_with_another_path_to_it_is_not_retargeted(void)
     scene_branch(&s, 0xE8, target);
     SCENE_CODE(&s, "\x75\xF9\x48\x83\xC4\x08\xC3"); /* jne to the call; add rsp, 8; ret */
     scene_analyze(&s);
-    /* 4 bytes of the jump are free, the last is the call's: E8, far below the image */
+    /* a pun: 4 bytes are patched; the jump's last byte is the call's E8, so it jumps below the
+     * image */
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_PUN);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 4);
     CHECK_EQ_U64(scene_verdict(&s, f).pun_mask, 0xFF000000);
@@ -115,7 +116,7 @@ static void padding_that_a_jump_reaches_is_not_used(void)
     scene_symbol(&s, "g", g, 5, FUNC);
     scene_branch(&s, 0xE9, f + 3); /* into the nops */
     scene_analyze(&s);
-    /* nor is the rest of that gap: it is run through */
+    /* the rest of the gap is not used either: the jump runs through it */
     EXPECT_REFUSED(&s, f, HOTFN_REASON_NO_ISLAND, 3);
     scene_finish(&s);
 }
@@ -123,7 +124,7 @@ static void padding_that_a_jump_reaches_is_not_used(void)
 static void padding_that_is_reached_by_falling_through_is_not_used(void)
 {
     scene s = scene_begin();
-    uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\x98"); /* does not end */
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x31\xC0\x98"); /* falls through */
 
     scene_nops(&s, 13);
     scene_analyze(&s);
@@ -227,7 +228,7 @@ static void a_function_that_falls_through_into_the_rest_of_its_page_has_no_paddi
 }
 
 /* push rbx; again: add eax, imm32 5 or 0xF8000000; jmp again */
-static uint64_t loop_at_1(scene *s, bool far_away)
+static uint64_t add_loop_at_1(scene *s, bool far_away)
 {
     return far_away ? SCENE_FUNCTION(s, "f", "\x53\x05\x00\x00\x00\xF8\xEB\xF9")
                     : SCENE_FUNCTION(s, "f", "\x53\x05\x00\x00\x00\x00\xEB\xF9");
@@ -236,10 +237,10 @@ static uint64_t loop_at_1(scene *s, bool far_away)
 static void a_pun_needs_memory_outside_the_image(void)
 {
     scene s = scene_begin();
-    uint64_t f = loop_at_1(&s, true);
+    uint64_t f = add_loop_at_1(&s, true);
 
     scene_analyze(&s);
-    /* E9 at byte 0, 05 00 00 00 behind it: 5 bytes on */
+    /* a pun would put E9 before the bytes 05 00 00 00: a jump into the image */
     EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
     scene_finish(&s);
     s = scene_begin();
@@ -255,7 +256,7 @@ static void a_pun_needs_memory_outside_the_image(void)
 static void a_pun_does_not_include_the_next_functions_entry(void)
 {
     scene s = scene_begin();
-    /* sub rsp, 8 and no more; the next function's bytes may change */
+    /* only sub rsp, 8: a pun would use a byte of the next function, which may change */
     uint64_t f = SCENE_FUNCTION(&s, "f", "\x48\x83\xEC\x08");
 
     SCENE_FUNCTION(&s, "g", "\xE8\x53\x48\x89\xFB\x5B\xC3");
@@ -268,14 +269,14 @@ static void int3_is_used_only_if_allowed(void)
 {
     scene s = scene_begin();
     s.options = HOTFN_VERDICTS_ALLOW_INT3;
-    uint64_t f = loop_at_1(&s, false);
+    uint64_t f = add_loop_at_1(&s, false);
 
     scene_analyze(&s);
     EXPECT_STRATEGY(&s, f, HOTFN_STRATEGY_INT3);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_bytes, 1);
     scene_finish(&s);
     s = scene_begin();
-    f = loop_at_1(&s, false);
+    f = add_loop_at_1(&s, false);
     scene_analyze(&s);
     EXPECT_REFUSED(&s, f, HOTFN_REASON_JUMP_INTO_PATCH, 1);
     scene_finish(&s);
@@ -366,15 +367,15 @@ static void an_immovable_instruction_is_refused_with_its_offset(void)
     scene_finish(&s);
 }
 
-/* An instruction with a displacement of 4 bytes at its end, so that it means rva. */
+/* Add an instruction that accesses rva by a 4-byte displacement at its end. */
 static void access(scene *s, const char *opcode, size_t opcode_bytes, uint64_t rva)
 {
     scene_code(s, opcode, opcode_bytes);
     put(s->text, rva - (scene_here(s) + 4), 4);
 }
 
-/* What becomes of g if code before it touches what lies from_g bytes from it, by this opcode. */
-static hfn_verdict judge_read(const char *opcode, size_t opcode_bytes, int64_t from_g)
+/* The verdict on g if the code before it has an instruction that accesses g + from_g. */
+static hfn_verdict verdict_with_access(const char *opcode, size_t opcode_bytes, int64_t from_g)
 {
     scene s = scene_begin();
     uint64_t f = scene_here(&s);
@@ -400,20 +401,20 @@ static void bytes_that_code_reads_are_not_patched(void)
     } rows[] = {
         { "\x8B\x05", 0, HOTFN_VERDICT_REFUSED, 0 },                      /* mov eax, [g]        */
         { "\x89\x05", -3, HOTFN_VERDICT_REFUSED, 0 },                     /* mov [g - 3], eax    */
-        { "\x8B\x05", -4, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },  /* up to it            */
-        { "\x8B\x05", 5, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },   /* behind the patch    */
+        { "\x8B\x05", -4, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },  /* up to g             */
+        { "\x8B\x05", 5, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },   /* after the patch     */
         { "\x8A\x05", 4, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_ISLAND }, /* mov al, [g + 4]     */
         { "\x0F\x10\x05", -8, HOTFN_VERDICT_REFUSED, 0 },                 /* movups xmm0, [g - 8] */
         { "\x0F\x10\x05", -16, HOTFN_VERDICT_HOOKABLE, HOTFN_STRATEGY_JUMP },
         { "\xC5\xFC\x10\x05", -31, HOTFN_VERDICT_REFUSED, 0 }, /* vmovups ymm0        */
         { "\x48\x8D\x05", 0, HOTFN_VERDICT_HOOKABLE,
-          HOTFN_STRATEGY_JUMP }, /* lea: no byte of it  */
+          HOTFN_STRATEGY_JUMP }, /* lea reads no byte   */
         { "\x0F\x1F\x05", 0, HOTFN_VERDICT_HOOKABLE,
           HOTFN_STRATEGY_JUMP }, /* nop                 */
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        hfn_verdict v = judge_read(rows[i].opcode, strlen(rows[i].opcode), rows[i].from_g);
+        hfn_verdict v = verdict_with_access(rows[i].opcode, strlen(rows[i].opcode), rows[i].from_g);
         CHECK_EQ_U64(v.pub.verdict, rows[i].verdict);
         if (v.pub.verdict == HOTFN_VERDICT_HOOKABLE) {
             CHECK_EQ_U64(v.pub.strategy, rows[i].strategy_or_offset);
@@ -435,7 +436,7 @@ static void code_that_reads_its_own_entry_is_not_patched(void)
     scene_finish(&s);
 }
 
-/* A constant that looks like padding. */
+/* A constant whose bytes are those of nops may be data. */
 static void padding_that_is_read_holds_no_island(void)
 {
     for (uint32_t read_at = 0; read_at < 10; read_at += 9) {
@@ -444,7 +445,7 @@ static void padding_that_is_read_holds_no_island(void)
 
         scene_nops(&s, 9);
         scene_symbol(&s, "g", scene_here(&s), 7, FUNC);
-        access(&s, "\x8B\x05", 2, pad + read_at); /* mov eax, [pad], or itself */
+        access(&s, "\x8B\x05", 2, pad + read_at); /* mov eax, [pad]; or reads its own bytes */
         SCENE_CODE(&s, "\xC3");
         scene_filler(&s, IMAGE_BYTES);
         scene_analyze(&s);
@@ -459,7 +460,7 @@ static void a_call_that_is_read_keeps_its_target(void)
     scene s = scene_begin();
     uint64_t target = SCENE_FUNCTION(&s, "target", "\x53\x48\x89\xFB\x5B\xC3"), calls[2] = { 0 };
 
-    for (size_t i = 0; i < 2; i++) { /* at the entry, and behind it */
+    for (size_t i = 0; i < 2; i++) { /* a call at the entry, and a call after sub rsp, 8 */
         calls[i] = SCENE_CODE(&s, "\x48\x83\xEC\x08") + 4 * (i == 0);
         scene_symbol(&s, i ? "second" : "first", calls[i], 10 + 4 * i, FUNC);
         scene_branch(&s, 0xE8, target);

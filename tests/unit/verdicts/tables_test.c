@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Jump tables: how far they are read, and that all targets of what gcc and clang make are found. */
+/* Jump tables: where they end, and that all targets in code of gcc and clang are found. */
 #include "scene.h"
 #include "verdicts/analysis.h"
 
 #include <unistd.h>
 
-/* Scan all code; the caller looks at the marks, then calls hfn_analysis_finish. */
+/* Scan all code; the caller checks the marks, then calls hfn_analysis_finish. */
 static hfn_analysis scan_as(const hotfn_image *image, const hotfn_functions *functions,
                             bool image_base)
 {
@@ -113,7 +113,7 @@ static void a_table_of_unknown_size_ends_at_an_entry_outside_the_code(void)
     scene_finish(&s);
 }
 
-/* A table whose target lies between the cmp and the jump of another: that cmp proves nothing. */
+/* A jump enters between the cmp and the dispatch, so the cmp does not limit the table. */
 static void a_size_check_that_a_jump_skips_is_ignored(void)
 {
     scene s = scene_begin();
@@ -165,7 +165,7 @@ static void a_table_in_writable_data_is_ignored(void)
     scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
     put_entry(&s, 0, f + 2);
     scene_build(&s);
-    /* the section header says: writable */
+    /* make the section writable in its header */
     s.b->file.data[elf_section_field(s.b, 1, 8)] |= ELF_WRITE;
     hotfn_image *image = NULL;
     CHECK_EQ_I64(
@@ -178,8 +178,8 @@ static void a_table_in_writable_data_is_ignored(void)
     scene_finish(&s);
 }
 
-/* mov eax, [rbx+rdi*4+RODATA]; add rax, rbx; jmp rax, as Microsoft's compiler writes it: rbx,
- * which nothing shows, may be the image base. */
+/* mov eax, [rbx+rdi*4+RODATA]; add rax, rbx; jmp rax, as Microsoft's compiler writes it.  The code
+ * does not show the value of rbx, which may be the image base. */
 static hfn_analysis scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *f)
 {
     uint32_t entry;
@@ -206,7 +206,7 @@ static void the_image_base_is_accepted_if_the_first_entry_leads_to_code(void)
     scene_finish(&s);
 }
 
-static void with_any_other_base_the_jump_is_unbounded(void)
+static void a_jump_with_another_base_is_unbounded(void)
 {
     scene s = scene_begin();
     uint64_t f;
@@ -237,13 +237,13 @@ static void a_fixed_image_has_tables_of_absolute_addresses(void)
     hfn_analysis a = scan(s.image, s.functions);
     CHECK(a.fixed_place);
     CHECK(jumped(&a, f + 1) && jumped(&a, f + 2));
-    CHECK(!jumped(&a, f + 3)); /* beyond the bound; but taken: it is a pointer in data */
+    CHECK(!jumped(&a, f + 3)); /* beyond the bound, but a pointer in data: TAKEN */
     CHECK(hfn_code_marks(&a.code, f + 3) & HFN_MARK_TAKEN);
     CHECK(hfn_analysis_finish(&a));
     scene_finish(&s);
 }
 
-/* The jump stands in a fragment, its base was set where the fragment came from. */
+/* The jump is in a fragment; its base was set in the parent function. */
 static void the_jump_of_a_fragment_may_target_its_parent(void)
 {
     scene s = scene_begin();
@@ -264,7 +264,7 @@ static void the_jump_of_a_fragment_may_target_its_parent(void)
     scene_finish(&s);
 }
 
-/* -- what compilers make -- */
+/* ---- Output of compilers. */
 
 enum { CASES = 40 };
 
@@ -339,7 +339,7 @@ static void compile_and_check(const char *folder, const char *compiler, const ch
     remove(path);
 }
 
-static void the_tables_of_compilers_are_found_whole(void)
+static void all_targets_of_compiled_tables_are_found(void)
 {
     static const char *const flags[] = { "-O2 -fPIC -shared",
                                          "-O1 -fPIC -shared",
@@ -372,9 +372,9 @@ static const check_test tests[] = {
     CHECK_TEST(a_table_outside_the_straight_line_is_found_among_the_addresses),
     CHECK_TEST(a_table_in_writable_data_is_ignored),
     CHECK_TEST(the_image_base_is_accepted_if_the_first_entry_leads_to_code),
-    CHECK_TEST(with_any_other_base_the_jump_is_unbounded),
+    CHECK_TEST(a_jump_with_another_base_is_unbounded),
     CHECK_TEST(a_fixed_image_has_tables_of_absolute_addresses),
     CHECK_TEST(the_jump_of_a_fragment_may_target_its_parent),
-    CHECK_TEST(the_tables_of_compilers_are_found_whole),
+    CHECK_TEST(all_targets_of_compiled_tables_are_found),
 };
 CHECK_MAIN(tests)

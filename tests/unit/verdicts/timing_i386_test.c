@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The proofs of timing on i386: all arguments stand on the stack, callees may take theirs along,
- * and where the data is a function asks its own return address. */
+/* The proofs of timing on i386: all arguments are on the stack, callees may pop them, and code
+ * finds its data through a return address. */
 #include "timed.h"
 
 #define FLAGS_OF(text) flags_of(scene_begin_i386(), text, sizeof(text) - 1)
 #define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(FLAGS_OF(text))
 
-/* Timed, with so many words copied, and so much taken along: one number to compare. */
+/* The flags of a timed function as one number: copied words, popped words, the timing flag. */
 #define TIMED(words, pops)                                                                         \
     ((uint32_t)(words) | (uint32_t)(HOTFN_POPS_##pops) << 8 | HOTFN_VERDICT_TIMED << 16)
 
@@ -52,21 +52,21 @@ static void returns_pop_one_word_or_all(void)
     CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"), HOTFN_REASON_RETURN_POPS);
 }
 
-/* f: test eax, eax; je the next; jmp to g; mov edx, eax; jmp to h.  What it is compiled to take
- * along, both must. */
+/* The flags of f: test eax, eax; je 1f; jmp g; 1: mov edx, eax; jmp h.  Both targets must pop the
+ * same words. */
 static uint32_t flags_of_two_tails(const char *g, size_t g_size, const char *h, size_t h_size)
 {
     scene s = scene_begin_i386();
-    uint64_t first = known(&s, scene_function(&s, "g", g, g_size)), second, f;
+    uint64_t first = refer_to(&s, scene_function(&s, "g", g, g_size)), second, f;
     uint32_t flags;
 
-    second = known(&s, scene_function(&s, "h", h, h_size));
+    second = refer_to(&s, scene_function(&s, "h", h, h_size));
     f = SCENE_CODE(&s, "\x85\xC0\x90\x74\x05");
     scene_branch(&s, 0xE9, first);
     SCENE_CODE(&s, "\x89\xC2");
     scene_branch(&s, 0xE9, second);
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -97,7 +97,7 @@ static void arguments_are_found_through_a_register_when_the_stack_is_realigned(v
     /* eax = [ecx+4]; ecx = [ebp-4]; leave; lea esp, [ecx-4] */
     CHECK_EQ_U64(COPIES_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xFC\xC9\x8D\x61\xFC\xC3"),
                  TIMED(2, NOTHING));
-    /* the same with what is not the register's word brought back */
+    /* the same with ecx loaded from another word than the saved one */
     CHECK_EQ_U64(REASON_OF(REALIGNS "\x8B\x41\x04\x8B\x4D\xF8\xC9\x8D\x61\xFC\xC3"),
                  HOTFN_REASON_STACK_UNKNOWN);
     /* lea esp, [ecx-8] */
@@ -110,7 +110,7 @@ static void arguments_are_found_through_a_register_when_the_stack_is_realigned(v
 #define TAKES_NOTHING "\x31\xC0\x90\x90\x90\xC3"
 #define TAKES_A_WORD "\x31\xC0\x90\xC2\x04\x00"
 
-/* Of a function that calls another. */
+/* The flags of f: `before`, a call of g (the callee), `behind`. */
 static uint32_t caller_flags(const char *callee, size_t callee_size, const char *before,
                              size_t before_size, const char *behind, size_t behind_size)
 {
@@ -122,8 +122,8 @@ static uint32_t caller_flags(const char *callee, size_t callee_size, const char 
     f = scene_code(&s, before, before_size);
     scene_branch(&s, 0xE8, g);
     scene_code(&s, behind, behind_size);
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -136,7 +136,7 @@ static uint32_t caller_flags(const char *callee, size_t callee_size, const char 
 
 static void a_known_callee_pops_what_its_returns_pop(void)
 {
-    /* add esp, 4; pop ebx; ret, or without the first */
+    /* add esp, 4; pop ebx; ret; or pop ebx; ret */
     CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
     CHECK_EQ_U64(CALLER_REASON(TAKES_A_WORD, PUSHES, "\x5B\xC3"), 0);
     CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, "\x5B\xC3"), HOTFN_REASON_STACK_UNKNOWN);
@@ -144,10 +144,11 @@ static void a_known_callee_pops_what_its_returns_pop(void)
                  HOTFN_REASON_RETURN_ADDRESS);
 }
 
-/* eax = [esp]; ud2: that it is the function's own word hangs on what the callee took. */
-#define TOUCHES "\x8B\x04\x24\x0F\x0B"
+/* eax = [esp]; ud2: reads the function's own word only if the callee popped nothing. */
+#define READS_TOP "\x8B\x04\x24\x0F\x0B"
 
-#define TWO_WAYS "\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"
+/* test eax, eax; nop; je 1f; ret 4; 1: ret */
+#define TWO_RETURNS "\x85\xC0\x90\x74\x03\xC2\x04\x00\xC3"
 
 /* An unknown callee is assumed to pop nothing while no access near the return address depends on
  * it. */
@@ -156,11 +157,11 @@ static void an_unknown_callee_pops_nothing_if_returns_confirm_it(void)
     static const char no_return[] = "\x31\xC0\x90\x90\x90\x0F\x0B";
     static const char no_code[] = "\x31\xC0\x90\xC2\x04\x00\xFF\xFF";
 
-    CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, TOUCHES), 0);
-    CHECK_EQ_U64(CALLER_REASON(TWO_WAYS, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
-    CHECK_EQ_U64(CALLER_REASON(TWO_WAYS, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
-    CHECK_EQ_U64(CALLER_REASON(no_return, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
-    CHECK_EQ_U64(CALLER_REASON(no_code, PUSHES, TOUCHES), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(TAKES_NOTHING, PUSHES, READS_TOP), 0);
+    CHECK_EQ_U64(CALLER_REASON(TWO_RETURNS, PUSHES, "\x83\xC4\x04\x5B\xC3"), 0);
+    CHECK_EQ_U64(CALLER_REASON(TWO_RETURNS, PUSHES, READS_TOP), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(no_return, PUSHES, READS_TOP), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(CALLER_REASON(no_code, PUSHES, READS_TOP), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 /* call eax: the callee is unknown. */
@@ -170,35 +171,36 @@ static void an_access_near_the_return_address_needs_confirmed_calls(void)
 
     /* push ebp; mov ebp, esp; push ebx; nop; call eax; eax = [esp]; leave; ret */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\xC9\xC3"), unknown);
-    /* the same with pop ebx; pop ebp in the place of leave */
+    /* the same with pop ebx; pop ebp in place of leave */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x5B\x5D\xC3"), 0);
-    /* a word further down */
+    /* the same access one word farther from the return address */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x53\xFF\xD0\x8B\x04\x24\xC9\xC3"), 0);
-    /* but not behind two calls */
+    /* the same after two calls */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x53\xFF\xD0\xFF\xD0\x8B\x04\x24\xC9\xC3"), unknown);
-    /* by the frame pointer it is none */
+    /* an access by the frame pointer does not depend on calls */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x45\xFC\xC9\xC3"), 0);
-    /* one way leads to abort: test eax, eax; je ud2; pop ebx; pop ebp; ret */
+    /* after the access one path aborts: test eax, eax; je ud2; pop ebx; pop ebp; ret */
     CHECK_EQ_U64(
         REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x85\xC0\x74\x03\x5B\x5D\xC3\x0F\x0B"),
         0);
-    /* behind it: test eax, eax; je the second; eax = [esp]; ud2; the second: pop ebx; pop ebp;
-     * ret */
+    /* the access is on the path that aborts: test eax, eax; je 1f; eax = [esp]; ud2; 1: pop ebx;
+     * pop ebp; ret */
     CHECK_EQ_U64(
         REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x85\xC0\x74\x05\x8B\x04\x24\x0F\x0B\x5B\x5D\xC3"),
         unknown);
-    /* eax = [esp]; test eax, eax; je leave; jmp leave; ...: both ways set the stack pointer anew */
+    /* both paths reset the stack pointer: eax = [esp]; test eax, eax; je leave; jmp leave; leave;
+     * ret */
     CHECK_EQ_U64(
         REASON_OF("\x55\x89\xE5\x53\x90\xFF\xD0\x8B\x04\x24\x85\xC0\x74\x02\xEB\x00\xC9\xC3"),
         unknown);
 }
 
-/* The landing pad of f's first call, from which it returns well. */
+/* The reason of f, which calls g and has a landing pad for that call. */
 static uint32_t reason_of_pad(const char *behind, size_t behind_size, const char *pad,
                               size_t pad_size, const char *cfi)
 {
     scene s = scene_begin_i386();
-    uint64_t g = SCENE_FUNCTION(&s, "g", TWO_WAYS), f = scene_here(&s);
+    uint64_t g = SCENE_FUNCTION(&s, "g", TWO_RETURNS), f = scene_here(&s);
     uint8_t at = (uint8_t)(10 + behind_size), size = (uint8_t)(at + pad_size);
     /* no @LPStart, no @TType, call sites in uleb: one of 5 bytes */
     const uint8_t lsda[] = { 0xFF, 0xFF, 0x01, 4, 5, 5, at, 0 };
@@ -208,10 +210,10 @@ static uint32_t reason_of_pad(const char *behind, size_t behind_size, const char
     scene_branch(&s, 0xE8, g);
     scene_code(&s, behind, behind_size);
     scene_code(&s, pad, pad_size);
-    scene_symbol(&s, "f", known(&s, f), size, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), size, FUNC);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = size, .lsda = true, .cfi = cfi };
     memcpy(s.rodata, lsda, sizeof lsda);
-    judge(&s);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -220,17 +222,17 @@ static uint32_t reason_of_pad(const char *behind, size_t behind_size, const char
     reason_of_pad(behind, sizeof(behind) - 1, pad, sizeof(pad) - 1, cfi)
 
 #define RETURNS "\x83\xC4\x10\x5B\xC3" /* add esp, 16; pop ebx; ret */
-#define NEAR_TOUCH "\x8B\x44\x24\x10"  /* eax = [esp+16] */
+#define NEAR_ACCESS "\x8B\x44\x24\x10" /* eax = [esp+16] */
 
 static void an_exception_confirms_no_call_before_it(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD(RETURNS, RETURNS, NULL), 0);
-    /* call eax; the touch; ud2 */
-    CHECK_EQ_U64(REASON_OF_PAD("\xFF\xD0" NEAR_TOUCH "\x0F\x0B", RETURNS, NULL),
+    /* call eax; an access near the return address; ud2 */
+    CHECK_EQ_U64(REASON_OF_PAD("\xFF\xD0" NEAR_ACCESS "\x0F\x0B", RETURNS, NULL),
                  HOTFN_REASON_STACK_UNKNOWN);
-    /* a touch in the pad itself */
-    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_TOUCH RETURNS, NULL), 0);
-    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_TOUCH "\x0F\x0B", NULL), HOTFN_REASON_STACK_UNKNOWN);
+    /* an access in the pad itself */
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_ACCESS RETURNS, NULL), 0);
+    CHECK_EQ_U64(REASON_OF_PAD(RETURNS, NEAR_ACCESS "\x0F\x0B", NULL), HOTFN_REASON_STACK_UNKNOWN);
 }
 
 #define TAKES_16 "\x41\x2E\x10" /* advance 1; GNU_args_size 16 */
@@ -244,25 +246,25 @@ static void an_exception_removes_the_arguments_of_its_call(void)
 
 /* ---- Words of the GOT. */
 
-enum { GOT = RODATA, A_WORD = 12 };
+enum { GOT = RODATA, GOT_WORD = 12 };
 
-/* Of code that leads to a PLT's entry, jmp [the word of the GOT], which the loader fills with the
- * name's. */
+/* The flags of f: `before`, a branch to a PLT entry, `behind`.  The PLT entry jumps through a word
+ * of the GOT that the loader sets to the function of this name. */
 static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *before,
                           uint8_t branch, const char *behind, size_t behind_size)
 {
     bool wide = s.b->file.wide;
-    uint64_t plt = scene_code(&s, wide ? "\xFF\x25" : "\xFF\xA3", 2), f; /* off rip, off ebx */
+    uint64_t plt = scene_code(&s, wide ? "\xFF\x25" : "\xFF\xA3", 2), f; /* by rip, by ebx */
     uint32_t flags;
 
-    put(s.text, wide ? GOT + A_WORD - (plt + 6) : A_WORD, 4);
+    put(s.text, wide ? GOT + GOT_WORD - (plt + 6) : GOT_WORD, 4);
     scene_nops(&s, 10);
     f = scene_code(&s, before, 5);
     scene_branch(&s, branch, plt);
     scene_code(&s, behind, behind_size);
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    scene_slot(&s, GOT + A_WORD, name, own);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    scene_slot(&s, GOT + GOT_WORD, name, own);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -271,7 +273,7 @@ static uint32_t plt_flags(scene s, const char *name, uint64_t own, const char *b
 #define JUMP_ON(scene, name) JUMP_BEHIND(scene, name, "\x31\xC0\x90\x90\x90")
 #define CALLS_PLT(name, own)                                                                       \
     HOTFN_VERDICT_TIMING_REASON(                                                                   \
-        plt_flags(scene_begin_i386(), name, own, PUSHES, 0xE8, TOUCHES, sizeof TOUCHES - 1))
+        plt_flags(scene_begin_i386(), name, own, PUSHES, 0xE8, READS_TOP, sizeof READS_TOP - 1))
 
 static void a_standard_function_has_seven_argument_words_at_most(void)
 {
@@ -319,16 +321,16 @@ static void an_own_function_behind_the_plt_is_followed(void)
     f = SCENE_CODE(&s, PUSHES);
     scene_branch(&s, 0xE8, plt);
     SCENE_CODE(&s, "\x5B\xC3");
-    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
-    scene_slot(&s, GOT + A_WORD, "own", own);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), 12, FUNC);
+    scene_slot(&s, GOT + GOT_WORD, "own", own);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     scene_finish(&s);
 }
 
-/* ---- Where the code asks for its own address. */
+/* ---- Code that reads its own address. */
 
-/* push ebp; mov ebp, esp; call the thunk; add ebx, ...; more code */
+/* The flags of f: push ebp; mov ebp, esp; call thunk; add ebx, 256; `behind`. */
 static uint32_t thunk_flags(const char *thunk, size_t thunk_size, const char *behind,
                             size_t behind_size)
 {
@@ -341,8 +343,8 @@ static uint32_t thunk_flags(const char *thunk, size_t thunk_size, const char *be
     scene_branch(&s, 0xE8, t);
     SCENE_CODE(&s, "\x81\xC3\x00\x01\x00\x00");
     scene_code(&s, behind, behind_size);
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, f).pub.patch_offset, 0);
     flags = flags_at(&s, f);
     scene_finish(&s);
@@ -351,19 +353,19 @@ static uint32_t thunk_flags(const char *thunk, size_t thunk_size, const char *be
 #define BEHIND_THUNK(thunk, behind)                                                                \
     HOTFN_VERDICT_TIMING_REASON(thunk_flags(thunk, sizeof(thunk) - 1, behind, sizeof(behind) - 1))
 
-/* Of f, xor eax, eax; nop; jmp to the thunk, which a function follows that does no harm. */
-static uint32_t jump_to_thunk(void)
+/* The reason of f: xor eax, eax; nop; jmp thunk.  A function that can be timed follows f. */
+static uint32_t reason_of_jump_to_thunk(void)
 {
     scene s = scene_begin_i386();
-    uint64_t t = known(&s, SCENE_FUNCTION(&s, "t", "\x8B\x1C\x24\xC3")), f;
+    uint64_t t = refer_to(&s, SCENE_FUNCTION(&s, "t", "\x8B\x1C\x24\xC3")), f;
     uint32_t reason;
 
     scene_nops(&s, 16);
     f = SCENE_CODE(&s, "\x31\xC0\x90\x90\x90");
     scene_branch(&s, 0xE9, t);
-    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), 10, FUNC);
     SCENE_FUNCTION(&s, "next", "\x31\xC0\x90\x90\x90\xC3");
-    judge(&s);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -371,13 +373,13 @@ static uint32_t jump_to_thunk(void)
 
 static void a_pc_thunk_is_not_treated_as_a_callee(void)
 {
-    /* mov ebx, [esp]; ret; then eax = [esp]; ud2: nothing was taken */
-    CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", TOUCHES), 0);
+    /* thunk: mov ebx, [esp]; ret.  It pops nothing, so eax = [esp]; ud2 is accepted */
+    CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", READS_TOP), 0);
     CHECK_EQ_U64(BEHIND_THUNK("\x8B\x1C\x24\xC3", "\xC9\xC3"), 0); /* leave; ret */
-    /* mov ebp, [esp]: what it held before is gone */
+    /* mov ebp, [esp]; ret: the frame pointer is overwritten */
     CHECK_EQ_U64(BEHIND_THUNK("\x8B\x2C\x24\xC3", "\xC9\xC3"), HOTFN_REASON_STACK_UNKNOWN);
-    /* who jumps there ends there */
-    CHECK_EQ_U64(jump_to_thunk(), HOTFN_REASON_TAIL_UNPROVEN);
+    /* a tail jump to the thunk is a tail jump to a function that reads its return address */
+    CHECK_EQ_U64(reason_of_jump_to_thunk(), HOTFN_REASON_TAIL_UNPROVEN);
     /* push ebp; mov ebp, esp; xor eax, eax; call +0; pop eax; pop ebp; ret */
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x58\x5D\xC3"), 0);
     CHECK_EQ_U64(REASON_OF("\x55\x89\xE5\x31\xC0\xE8\x00\x00\x00\x00\x5D\xC3"),
@@ -387,8 +389,8 @@ static void a_pc_thunk_is_not_treated_as_a_callee(void)
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* lea eax, [ebx + distance]: ebx holds the GOT's address, if there is one; then the nameless g is
- * a function. */
+/* f: lea eax, [ebx + distance].  If the image has a GOT, ebx holds its address, f takes the address
+ * of g, and so g is a function although it has no name. */
 static void an_address_relative_to_the_got_is_a_function(void)
 {
     for (int has_got = 0; has_got < 2; has_got++) {
@@ -400,7 +402,7 @@ static void an_address_relative_to_the_got_is_a_function(void)
         SCENE_CODE(&s, "\xC3");
         scene_symbol(&s, "f", g + 7, 7, FUNC);
         s.is_dynamic = has_got;
-        judge(&s);
+        prove_scene(&s);
         CHECK_EQ_U64(scene_verdict(&s, g).pub.verdict,
                      has_got ? HOTFN_VERDICT_HOOKABLE : HOTFN_VERDICT_FRAGMENT);
         scene_finish(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The proofs of timing: what keeps to its own frame is timed, and each shape that does not, or
- * might not, is refused for its reason. */
+/* The proofs of timing: functions that stay in their own frame are timed; each kind of code that
+ * leaves it, or may leave it, is refused with its own reason. */
 #include "timed.h"
 
 #define LEAF "\x55\x48\x89\xE5\x5D\xC3"           /* push rbp; mov rbp, rsp; pop rbp; ret */
@@ -8,7 +8,7 @@
 
 #define FLAGS_OF(text) flags_of(scene_begin(), text, sizeof(text) - 1)
 #define REASON_OF(text) HOTFN_VERDICT_TIMING_REASON(FLAGS_OF(text))
-/* How many words a stub copies for the function. */
+/* The number of argument words that a stub copies for the function. */
 #define WORDS_OF(text) HOTFN_VERDICT_ARGUMENTS(FLAGS_OF(text))
 
 static void a_function_that_stays_in_its_frame_is_timed(void)
@@ -23,7 +23,7 @@ static void a_function_that_stays_in_its_frame_is_timed(void)
         0); /* realigned */
 }
 
-static void each_shape_is_refused_for_its_reason(void)
+static void code_that_may_leave_the_frame_is_refused_with_its_reason(void)
 {
     CHECK_EQ_U64(REASON_OF(TAKES_ARGUMENT), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(REASON_OF("\x48\x8B\x44\x24\x58\xC3"),
@@ -41,26 +41,27 @@ static void each_shape_is_refused_for_its_reason(void)
     CHECK_EQ_U64(REASON_OF("\x48\x89\xE0\x48\x89\x07\xC3"), HOTFN_REASON_RETURN_ADDRESS);
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\xFF\xC0\xC2\x08\x00"), HOTFN_REASON_RETURN_POPS);
     CHECK_EQ_U64(REASON_OF("\x48\x89\xFC\x5B\x5D\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* rsp = rdi */
-    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* ret off */
+    CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xC3"),
+                 HOTFN_REASON_STACK_UNKNOWN); /* push rbx; ret */
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\xFF\xC0\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\xFF\x25\x00\x00\x00\x00"), HOTFN_REASON_TAIL_UNKNOWN);
     CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
-    /* back to the own entry; a call at the first byte */
+    /* a jump to the function's own entry; a call at the first byte */
     CHECK_EQ_U64(REASON_OF("\x48\x8D\x7F\xFF\x48\x85\xFF\x75\xF7\xC3"), HOTFN_REASON_ENTRY_JUMPED);
     CHECK_EQ_U64(REASON_OF("\xE8\x11\x00\x00\x00\xC3"), HOTFN_REASON_PATCH_INSIDE);
-    /* call behind the jmp; jmp self; behind it: mov [rsp], rax; ret: a retpoline */
+    /* a retpoline: call 2f; 1: jmp 1b; 2: mov [rsp], rax; ret */
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x66\x90\xE8\x02\x00\x00\x00\xEB\xFE\x48\x89\x04\x24\xC3"),
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* Each call may or may not run behind a frame of hotfn, so the addresses of its variables differ
- * from call to call. */
+/* A call runs with or without a frame of hotfn, so the addresses of its variables differ from those
+ * of other calls at the same depth. */
 static void a_function_that_compares_frame_addresses_of_calls_is_refused(void)
 {
 #define OWN "\x48\x8D\x44\x24\xF0" /* lea rax, [rsp-16] */
     CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x07\x74\x03\x48\x89\x07\xC3"), HOTFN_REASON_OWN_ADDRESS);
     CHECK_EQ_U64(REASON_OF("\x48\x85\xFF\x74\x09" OWN "\x48\x89\x07\xC3" OWN "\x48\x3B\x07\xC3"),
-                 HOTFN_REASON_OWN_ADDRESS); /* each on a way of its own */
+                 HOTFN_REASON_OWN_ADDRESS);                                 /* on different paths */
     CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x07\x74\x03\x48\x89\x0F\xC3"), 0); /* [rdi] = rcx */
     CHECK_EQ_U64(REASON_OF(OWN "\x48\x3B\x0F\x74\x03\x48\x89\x07\xC3"), 0); /* cmp rcx, [rdi] */
 #undef OWN
@@ -77,17 +78,17 @@ static void arguments_at_known_offsets_are_copied(void)
                  4); /* push rbp; mov rbp, rsp; push [rbp+40]; call [rbp+16]; leave */
 }
 
-/* push rbp; mov rbp, rsp; nop; call piece; pop rbp; ret; the piece: mov rax, [rbp+32]; nop; ret */
+/* f: push rbp; mov rbp, rsp; nop; call piece; pop rbp; ret.  piece: mov rax, [rbp+32]; nop; ret. */
 static void arguments_that_only_outlined_code_reads_are_copied(void)
 {
     scene s = scene_begin();
-    uint64_t piece = known(&s, SCENE_FUNCTION(&s, "piece", "\x48\x8B\x45\x20\x90\xC3"));
+    uint64_t piece = refer_to(&s, SCENE_FUNCTION(&s, "piece", "\x48\x8B\x45\x20\x90\xC3"));
     uint64_t f = SCENE_CODE(&s, "\x55\x48\x89\xE5\x90");
 
     scene_branch(&s, 0xE8, piece);
     SCENE_CODE(&s, "\x5D\xC3");
-    scene_symbol(&s, "f", known(&s, f), 12, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), 12, FUNC);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f) | reason_at(&s, piece), 0);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags), 3);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, piece).pub.flags), 0);
@@ -96,8 +97,8 @@ static void arguments_that_only_outlined_code_reads_are_copied(void)
 
 typedef enum piece_end { RETURNS, TO_OTHER, TO_ITSELF } piece_end;
 
-/* Of a caller of a piece: code; then jmp to itself or to another piece, mov rax, [rbp+40]; nop;
- * ret; or ret. */
+/* The flags of a caller of outlined code.  The piece consists of `code` and its end: a return, a
+ * jump to itself, or a jump to another piece (mov rax, [rbp+40]; nop; ret). */
 static uint32_t flags_of_piece(const char *code, piece_end end)
 {
     scene s = scene_begin();
@@ -108,15 +109,15 @@ static uint32_t flags_of_piece(const char *code, piece_end end)
         scene_branch(&s, 0xE9, end == TO_OTHER ? other : piece);
     }
     SCENE_CODE(&s, "\xC3");
-    scene_symbol(&s, "piece", known(&s, piece), scene_here(&s) - piece, FUNC);
+    scene_symbol(&s, "piece", refer_to(&s, piece), scene_here(&s) - piece, FUNC);
     scene_nops(&s, other - scene_here(&s));
     SCENE_FUNCTION(&s, "other", "\x48\x8B\x45\x28\x90\xC3");
-    known(&s, other);
+    refer_to(&s, other);
     f = SCENE_CODE(&s, "\x55\x48\x89\xE5\x31\xC0");
     scene_branch(&s, 0xE8, piece);
     SCENE_CODE(&s, "\x5D\xC3");
-    scene_symbol(&s, "f", known(&s, f), 13, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), 13, FUNC);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -132,13 +133,13 @@ static void accesses_of_outlined_code_belong_to_its_caller(void)
                  HOTFN_REASON_RETURN_ADDRESS); /* mov rax, rdi; mov rax, [rbp+8] */
     CHECK_EQ_U64(REASON_OF_PIECE("\x48\x8B\x45\x20\x48\x8D\x45\x10", RETURNS),
                  HOTFN_REASON_STACK_ARGUMENTS); /* mov rax, [rbp+32]; lea rax, [rbp+16] */
-    /* it ends with a jump to another, or to itself */
+    /* a piece that ends with a return, with a jump to another piece, with a jump to itself */
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(flags_of_piece(reads, RETURNS)), 3);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(flags_of_piece(reads, TO_OTHER)), 4);
     CHECK_EQ_U64(REASON_OF_PIECE(reads, TO_ITSELF), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* by: xor eax, eax; nop; jmp takes; what it is jumped to from copies as much. */
+/* `takes` reads five argument words, `by` tail-jumps to `takes`, and `twice` tail-jumps to `by`. */
 static void arguments_of_a_tail_target_are_copied(void)
 {
     scene s = scene_begin();
@@ -150,8 +151,8 @@ static void arguments_of_a_tail_target_are_copied(void)
     twice = SCENE_CODE(&s, "\x48\x8B\x44\x24\x08");
     scene_branch(&s, 0xE9, by);
     scene_symbol(&s, "twice", twice, 10, FUNC);
-    known(&s, takes), known(&s, by), known(&s, twice);
-    judge(&s);
+    refer_to(&s, takes), refer_to(&s, by), refer_to(&s, twice);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, by) | reason_at(&s, twice), 0);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, takes).pub.flags), 5);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, by).pub.flags), 5);
@@ -159,7 +160,7 @@ static void arguments_of_a_tail_target_are_copied(void)
     scene_finish(&s);
 }
 
-/* The function that the call of the one at rva ends for; 0: none. */
+/* The target of the tail exits of the function at rva; 0 if it has none. */
 static uint64_t tail_target(const scene *s, uint64_t rva)
 {
     uint32_t to = scene_verdict(s, rva).pub.tail_target;
@@ -168,7 +169,6 @@ static uint64_t tail_target(const scene *s, uint64_t rva)
     return to != 0 && hotfn_functions_get(s->functions, to - 1, &f) == HOTFN_OK ? f.rva : 0;
 }
 
-/* xor eax, eax; nop; jmp to; the reasons of it and of what it jumps to. */
 static void tail_jumps_need_proven_targets(void)
 {
     scene s = scene_begin();
@@ -185,8 +185,9 @@ static void tail_jumps_need_proven_targets(void)
     twice = SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
     scene_branch(&s, 0xE9, to_bad);
     scene_symbol(&s, "twice", twice, 10, FUNC);
-    known(&s, good), known(&s, bad), known(&s, to_good), known(&s, to_bad), known(&s, twice);
-    judge(&s);
+    refer_to(&s, good), refer_to(&s, bad), refer_to(&s, to_good), refer_to(&s, to_bad),
+        refer_to(&s, twice);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, good), 0);
     CHECK_EQ_U64(reason_at(&s, bad), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(reason_at(&s, to_good), 0);
@@ -195,7 +196,7 @@ static void tail_jumps_need_proven_targets(void)
     scene_finish(&s);
 }
 
-/* Code, then opcode 0F xx or E9 to `to`, then a return. */
+/* Add a function: code, then a jump to `to` (E9, or 0F and the opcode), then a return. */
 static uint64_t ends_at(scene *s, const char *name, const char *code, size_t size, uint8_t opcode,
                         uint64_t to)
 {
@@ -206,12 +207,12 @@ static uint64_t ends_at(scene *s, const char *name, const char *code, size_t siz
     }
     scene_branch(s, opcode, to);
     SCENE_CODE(s, "\xC3");
-    scene_symbol(s, name, known(s, at), scene_here(s) - at, FUNC);
+    scene_symbol(s, name, refer_to(s, at), scene_here(s) - at, FUNC);
     return at;
 }
 #define ENDS_AT(s, name, text, opcode, to) ends_at(s, name, text, sizeof(text) - 1, opcode, to)
 
-/* test rdi, rdi; je the next; jmp first; test rsi, rsi; je the return; jmp second; ret */
+/* Add a function: test rdi, rdi; je 1f; jmp first; 1: test rsi, rsi; je 2f; jmp second; 2: ret */
 static uint64_t ends_at_two(scene *s, const char *name, uint64_t first, uint64_t second)
 {
     uint64_t at = SCENE_CODE(s, "\x48\x85\xFF\x74\x05");
@@ -220,7 +221,7 @@ static uint64_t ends_at_two(scene *s, const char *name, uint64_t first, uint64_t
     SCENE_CODE(s, "\x48\x85\xF6\x74\x05");
     scene_branch(s, 0xE9, second);
     SCENE_CODE(s, "\xC3");
-    scene_symbol(s, name, known(s, at), scene_here(s) - at, FUNC);
+    scene_symbol(s, name, refer_to(s, at), scene_here(s) - at, FUNC);
     return at;
 }
 
@@ -239,12 +240,12 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     jump = ENDS_AT(&s, "jump", OR_RETURNS, 0xE9, bad);
     branch = ENDS_AT(&s, "branch", "\x48\x85\xFF\x66\x90", 0x85, bad);
     chain = ENDS_AT(&s, "chain", OR_RETURNS, 0xE9, jump);
-    both = ends_at_two(&s, "both", bad, chain); /* a stub has room for one */
+    both = ends_at_two(&s, "both", bad, chain); /* a stub has one tail target */
     same = ends_at_two(&s, "same", bad, bad);
     mixed = ends_at_two(&s, "mixed", bad, takes);
     touches = ENDS_AT(&s, "touches", "\x48\x89\x74\x24\x08\x48\x85\xFF\x74\x05", 0xE9, bad);
-    known(&s, bad), known(&s, good), known(&s, takes);
-    judge(&s);
+    refer_to(&s, bad), refer_to(&s, good), refer_to(&s, takes);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, jump) | reason_at(&s, branch) | reason_at(&s, chain), 0);
     CHECK_EQ_U64(tail_target(&s, jump), bad);
     CHECK_EQ_U64(tail_target(&s, branch), bad);
@@ -253,7 +254,7 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     CHECK_EQ_U64(reason_at(&s, both), HOTFN_REASON_TAIL_UNPROVEN);
     CHECK_EQ_U64(reason_at(&s, same), 0);
     CHECK_EQ_U64(tail_target(&s, same), bad);
-    CHECK_EQ_U64(reason_at(&s, mixed), 0); /* what stays behind the frame has its argument copied */
+    CHECK_EQ_U64(reason_at(&s, mixed), 0); /* the arguments of takes are copied */
     CHECK_EQ_U64(tail_target(&s, mixed), bad);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, mixed).pub.flags), 2);
     CHECK_EQ_U64(reason_at(&s, touches), HOTFN_REASON_TAIL_UNPROVEN);
@@ -281,17 +282,17 @@ static void a_tail_target_may_be_proven_without_being_timed(void)
     SCENE_CODE(&s, "\x31\xC0\x0F\x1F\x00");
     scene_branch(&s, 0xE9, back);
     scene_symbol(&s, "g", g, 10, FUNC);
-    known(&s, loops), known(&s, f), known(&s, back), known(&s, g);
-    judge(&s);
+    refer_to(&s, loops), refer_to(&s, f), refer_to(&s, back), refer_to(&s, g);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, loops), HOTFN_REASON_ENTRY_JUMPED);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     CHECK_EQ_U64(reason_at(&s, back), HOTFN_REASON_ENTRY_JUMPED);
-    CHECK_EQ_U64(reason_at(&s, g), 0); /* its call ends there */
+    CHECK_EQ_U64(reason_at(&s, g), 0); /* the call ends at the jump to back */
     CHECK_EQ_U64(tail_target(&s, g), back);
     scene_finish(&s);
 }
 
-/* Frames would pile up without end, so each call ends at its jump. */
+/* Without tail exits each jump of the cycle would add a frame. */
 static void functions_in_a_cycle_of_tail_jumps_get_tail_exits(void)
 {
     scene s = scene_begin();
@@ -303,9 +304,9 @@ static void functions_in_a_cycle_of_tail_jumps_get_tail_exits(void)
         uint64_t at = SCENE_CODE(&s, "\x48\x85\xFF\x74\x05"); /* test rdi, rdi; je the ret */
         scene_branch(&s, 0xE9, to[i]);
         SCENE_CODE(&s, "\xC3");
-        scene_symbol(&s, names[i], known(&s, at), 11, FUNC);
+        scene_symbol(&s, names[i], refer_to(&s, at), 11, FUNC);
     }
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, a) | reason_at(&s, b) | reason_at(&s, c), 0);
     CHECK_EQ_U64(tail_target(&s, a), b);
     CHECK_EQ_U64(tail_target(&s, b), a);
@@ -318,22 +319,21 @@ static void a_call_at_the_end_may_never_return(void)
     scene s = scene_begin();
     uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90"), g;
 
-    scene_branch(&s, 0xE8, leaf); /* push rbx; ...; call leaf: the end */
-    scene_symbol(&s, "f", known(&s, f), 10, FUNC);
+    scene_branch(&s, 0xE8, leaf); /* push rbx; ...; call leaf as the last instruction */
+    scene_symbol(&s, "f", refer_to(&s, f), 10, FUNC);
     g = SCENE_CODE(&s, "\x53\x48\x89\xF8\x90");
     scene_branch(&s, 0xE8, leaf);
     SCENE_CODE(&s,
-               "\x48\x89\xC7"); /* something behind it: it returns, and runs on into what follows */
-    scene_symbol(&s, "g", known(&s, g), 13, FUNC);
+               "\x48\x89\xC7"); /* code after the call: it may return and fall through into next */
+    scene_symbol(&s, "g", refer_to(&s, g), 13, FUNC);
     SCENE_FUNCTION(&s, "next", TAKES_ARGUMENT);
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f), 0);
     CHECK(reason_at(&s, g) != 0);
     scene_finish(&s);
 }
 
-/* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rax, [rsp+8];
- * ud2 */
+/* test edi, edi; je 1f; call leaf; jmp 2f; 1: push rax; call leaf; jmp 2f; 2: mov rdi, rax; ud2 */
 static void paths_after_calls_must_meet_at_one_stack_depth(void)
 {
     scene s = scene_begin();
@@ -344,14 +344,15 @@ static void paths_after_calls_must_meet_at_one_stack_depth(void)
     SCENE_CODE(&s, "\xEB\x08\x50");
     scene_branch(&s, 0xE8, leaf);
     SCENE_CODE(&s, "\xEB\x00\x48\x89\xC7\x0F\x0B");
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
-    judge(&s);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
+    prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f), HOTFN_REASON_STACK_UNKNOWN);
     scene_finish(&s);
 }
 
-/* A switch; case 1 stands in a part that only the table leads to. */
-static uint32_t reason_of_far_case(const char *part, size_t size)
+/* The reason of a function with a switch whose case 1 is in a fragment that only the table
+ * targets. */
+static uint32_t reason_of_case_in_fragment(const char *part, size_t size)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_CODE(&s, "\x48\x89\xF8\x66\x90\x83\xFF\x01\x77\x10"), cold;
@@ -360,7 +361,7 @@ static uint32_t reason_of_far_case(const char *part, size_t size)
     SCENE_CODE(&s, "\x48\x8D\x0D"); /* lea rcx, the table */
     put(s.text, RODATA - (scene_here(&s) + 4), 4);
     SCENE_CODE(&s, "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0\xC3"); /* dispatch; ret */
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
     scene_nops(&s, 16);
     scene_filler(&s, 32);
     cold = scene_code(&s, part, size);
@@ -368,14 +369,15 @@ static uint32_t reason_of_far_case(const char *part, size_t size)
     s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = (uint32_t)size, .inner = true };
     offset = (uint32_t)(f + 26 - RODATA), memcpy(s.rodata, &offset, 4);
     offset = (uint32_t)(cold - RODATA), memcpy(s.rodata + 4, &offset, 4);
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
 }
 
-/* A switch; case 1 is the function other, which takes what is given. */
+/* The flags of a function that consists of `before` and a switch; case 1 is the function
+ * `other`. */
 static uint32_t flags_of_case_in_function(const char *before, const char *other, size_t size)
 {
     scene s = scene_begin();
@@ -386,12 +388,12 @@ static uint32_t flags_of_case_in_function(const char *before, const char *other,
                "\x83\xFF\x01\x77\x10\x48\x8D\x0D"); /* cmp edi, 1; ja the end; lea rcx, the table */
     put(s.text, RODATA - (scene_here(&s) + 4), 4);
     end = SCENE_CODE(&s, "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0\xC3") + 9; /* dispatch; ret */
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
     scene_nops(&s, 16);
-    at = known(&s, scene_function(&s, "other", other, size));
+    at = refer_to(&s, scene_function(&s, "other", other, size));
     offset = (uint32_t)(end - RODATA), memcpy(s.rodata, &offset, 4);
     offset = (uint32_t)(at - RODATA), memcpy(s.rodata + 4, &offset, 4);
-    judge(&s);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -407,29 +409,29 @@ static void a_case_that_is_a_function_is_a_tail_target(void)
                  HOTFN_REASON_TAIL_UNPROVEN);
     /* mov rax, [rsp+24]; nop; ret */
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(CASE_IN(plain, "\x48\x8B\x44\x24\x18\x90\xC3")), 3);
-    /* push rbx first: it is no function that is entered then */
+    /* after push rbx the jump is no tail jump */
     CHECK_EQ_U64(
         HOTFN_VERDICT_TIMING_REASON(CASE_IN("\x53\x48\x89\xF8\x90", "\x31\xC0\x90\x90\x90\xC3")),
         HOTFN_REASON_STACK_UNKNOWN);
 }
 
-/* f: xor eax, eax; a loop, which has places of its own; then the jump by a table of two
- * addresses. */
+/* A function f: xor eax, eax; a loop, which marks jump targets in f; the bound; a jump through a
+ * table of two addresses. */
 typedef struct table_of_functions {
-    const char *bound;  /* cmp edi, 1; ja the ret, or none */
-    const char *second; /* code; NULL: a word that the loader fills, or none */
+    const char *bound;  /* cmp edi, 1; ja the ret; or empty                */
+    const char *second; /* code of the second entry's function; NULL: entry 0 */
     size_t second_size;
-    bool switches; /* the first is a place in f */
+    bool switches; /* the first entry is a place in f, not a function */
 } table_of_functions;
 
 static uint32_t flags_of_table(table_of_functions c)
 {
     scene s = scene_begin();
-    uint64_t first = known(&s, SCENE_FUNCTION(&s, "first", LEAF)), second = 0, f, word;
+    uint64_t first = refer_to(&s, SCENE_FUNCTION(&s, "first", LEAF)), second = 0, f, word;
     uint32_t flags;
 
     if (c.second) {
-        second = known(&s, scene_function(&s, "second", c.second, c.second_size));
+        second = refer_to(&s, scene_function(&s, "second", c.second, c.second_size));
     }
     scene_nops(&s, 16);
     f = SCENE_CODE(
@@ -441,10 +443,10 @@ static uint32_t flags_of_table(table_of_functions c)
         first = scene_here(&s);
     }
     SCENE_CODE(&s, "\xC3");
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
     word = s.b->base + first, memcpy(s.rodata, &word, 8);
     word = second ? s.b->base + second : 0, memcpy(s.rodata + 8, &word, 8);
-    judge(&s);
+    prove_scene(&s);
     flags = flags_at(&s, f);
     scene_finish(&s);
     return flags;
@@ -453,8 +455,7 @@ static uint32_t flags_of_table(table_of_functions c)
 #define SECOND(code) .second = code, .second_size = sizeof(code) - 1
 #define BOUND .bound = "\x83\xFF\x01\x77\x07"
 
-/* What a function jumps on to through a table is passed the stack as it stands: `return
- * table[k](...)`. */
+/* `return table[k](...)`: the target receives the stack of the call. */
 static void a_jump_through_a_table_of_functions_is_a_tail_jump(void)
 {
 #define READS_THREE "\x48\x8B\x44\x24\x18\x90\xC3" /* mov rax, [rsp+24] */
@@ -475,12 +476,12 @@ static void a_jump_through_a_table_of_functions_is_a_tail_jump(void)
 
 static void cases_in_a_fragment_are_followed(void)
 {
-    CHECK_EQ_U64(reason_of_far_case("\x31\xC0\x90\x90\x90\xC3", 6), 0);
-    CHECK_EQ_U64(reason_of_far_case(TAKES_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(reason_of_case_in_fragment("\x31\xC0\x90\x90\x90\xC3", 6), 0);
+    CHECK_EQ_U64(reason_of_case_in_fragment(TAKES_ARGUMENT, 6), HOTFN_REASON_STACK_ARGUMENTS);
 }
 
-/* f, g, and a part of either that stands elsewhere and jumps to f; f's reason. */
-static uint32_t reason_of_jumped(bool own)
+/* The reason of f.  A fragment of f (own) or of g lies apart from both and jumps to f. */
+static uint32_t reason_with_jump_from_fragment(bool own)
 {
     scene s = scene_begin();
     uint64_t f = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F"), g, cold = f + 64; /* sub rdi, 1; je */
@@ -488,16 +489,16 @@ static uint32_t reason_of_jumped(bool own)
 
     scene_branch(&s, 0x84, own ? cold : f + 10); /* 0F 84 */
     SCENE_CODE(&s, "\xC3");
-    scene_symbol(&s, "f", known(&s, f), scene_here(&s) - f, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), scene_here(&s) - f, FUNC);
     g = SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F");
     scene_branch(&s, 0x84, own ? g + 10 : cold);
     SCENE_CODE(&s, "\xC3");
-    scene_symbol(&s, "g", known(&s, g), scene_here(&s) - g, FUNC);
+    scene_symbol(&s, "g", refer_to(&s, g), scene_here(&s) - g, FUNC);
     scene_nops(&s, cold - scene_here(&s));
     scene_branch(&s, 0xE9, f);
     scene_symbol(&s, "g.cold", cold, 5, FUNC);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 5, .inner = true };
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
     CHECK_EQ_U64(reason_at(&s, g), 0);
@@ -508,11 +509,12 @@ static uint32_t reason_of_jumped(bool own)
     return reason;
 }
 
-/* To the scan a jump from a part may be a loop of any function's. */
+/* The scan flags the target of any fragment's jump as a loop; the proof finds the fragment's
+ * owner. */
 static void a_fragment_that_jumps_to_an_entry_is_followed(void)
 {
-    CHECK_EQ_U64(reason_of_jumped(false), 0);
-    CHECK_EQ_U64(reason_of_jumped(true), HOTFN_REASON_ENTRY_JUMPED);
+    CHECK_EQ_U64(reason_with_jump_from_fragment(false), 0);
+    CHECK_EQ_U64(reason_with_jump_from_fragment(true), HOTFN_REASON_ENTRY_JUMPED);
 }
 
 /* Each of f and g: sub rdi, 1; je f.cold; ret. */
@@ -525,24 +527,25 @@ static void a_fragment_that_two_functions_jump_to_has_no_owner(void)
         SCENE_CODE(&s, "\x48\x83\xEF\x01\x0F");
         scene_branch(&s, 0x84, cold);
         SCENE_CODE(&s, "\xC3");
-        scene_symbol(&s, at == f ? "f" : "g", known(&s, at), scene_here(&s) - at, FUNC);
+        scene_symbol(&s, at == f ? "f" : "g", refer_to(&s, at), scene_here(&s) - at, FUNC);
         scene_nops(&s, at + 16 - scene_here(&s));
     }
     SCENE_CODE(&s, "\x31\xC0\x90\x90\x90\xC3");
     scene_symbol(&s, "f.cold", cold, 6, FUNC);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 6, .inner = true };
-    judge(&s);
+    prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.owner, 0);
     scene_finish(&s);
 }
 
-/* 5 bytes; call leaf; call rax; the rest; the landing pad of [site, site + site_bytes), and what
- * the instructions of its unwind table.  Code without zeros; what is NULL or 0 is as below. */
+/* A function with an exception table: 5 bytes `before`; call leaf; call rax; `behind`; `pad`, the
+ * landing pad of the calls in [site, site + site_bytes).  cfi: instructions of its unwind table.
+ * The codes contain no zero byte; reason_of_pad has defaults for members that are NULL or 0. */
 typedef struct pad_case {
     const char *pad, *cfi, *before, *behind;
     uint8_t site, site_bytes;
-    bool cut; /* the table does not end */
+    bool truncated; /* the exception table ends within a call site */
 } pad_case;
 
 #define PAD_RETURNS "\x48\x83\xC4\x10\x5B\xC3" /* add rsp, 16; pop rbx; ret */
@@ -553,8 +556,9 @@ static uint32_t reason_of_pad(pad_case c)
     const char *behind = c.behind ? c.behind : PAD_RETURNS;
     uint8_t at = c.site ? c.site : 5, size = c.site ? c.site_bytes : 5;
     /* no @LPStart, no @TType, call sites in uleb: one */
-    uint8_t lsda[] = { 0xFF, 0xFF, 0x01, c.cut ? 200 : 4, at, size, (uint8_t)(12 + strlen(behind)),
-                       0 };
+    uint8_t lsda[] = {
+        0xFF, 0xFF, 0x01, c.truncated ? 200 : 4, at, size, (uint8_t)(12 + strlen(behind)), 0
+    };
     scene s = scene_begin();
     uint64_t leaf = SCENE_FUNCTION(&s, "leaf", LEAF), f = scene_code(&s, before, 5);
     uint32_t reason;
@@ -566,19 +570,19 @@ static uint32_t reason_of_pad(pad_case c)
     s.fdes[s.fde_count++] = (scene_fde){
         .begin = f, .size = (uint32_t)(scene_here(&s) - f), .lsda = true, .cfi = c.cfi
     };
-    scene_symbol(&s, "f", known(&s, f), s.fdes[0].size, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, f), s.fdes[0].size, FUNC);
     memcpy(s.rodata, lsda, sizeof lsda);
-    if (c.cut) { /* sites that never end */
+    if (c.truncated) { /* a number without an end */
         memset(s.rodata + 8, 0x80, sizeof s.rodata - 8);
     }
-    judge(&s);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
 }
 #define REASON_OF_PAD(...) reason_of_pad((pad_case){ .pad = __VA_ARGS__ })
 
-#define TAKES(bytes) "\x45\x2E" bytes "\x45\x2E\x7F" /* advance 5, to the call, and 5 more */
+#define TAKES(bytes) "\x45\x2E" bytes "\x45\x2E\x7F" /* GNU_args_size of the first call; then 127 */
 
 static void exceptions_are_followed_to_their_pads(void)
 {
@@ -587,7 +591,7 @@ static void exceptions_are_followed_to_their_pads(void)
     CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS), 0);
     CHECK_EQ_U64(REASON_OF_PAD(reaches_out), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(REASON_OF_PAD("\x31\xC0\xC3"), HOTFN_REASON_STACK_UNKNOWN);
-    /* of call rax alone; of nothing between the two, in front of both, behind both */
+    /* the pad belongs to call rax only; then to bytes between, before and after the calls */
     CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 10, .site_bytes = 2),
                  HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 6, .site_bytes = 4), 0);
@@ -595,15 +599,14 @@ static void exceptions_are_followed_to_their_pads(void)
     CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 12, .site_bytes = 2), 0);
 }
 
-/* push rbp; mov rbp, rsp; nop; ...; leave; ret.  No other register is known in a pad. */
+/* push rbp; mov rbp, rsp; nop; ...; leave; ret.  At a pad no other register is known. */
 static void pads_have_the_frame_pointer_of_the_call(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD("\xC9\xC3", .before = "\x55\x48\x89\xE5\x90", .behind = "\xC9\xC3"),
                  0);
-    CHECK_EQ_U64(
-        REASON_OF_PAD("\x48\x89\xDC\x5B\xC3", .before = "\x53\x48\x89\xE3\x90",
-                      .behind = "\x48\x89\xDC\x5B\xC3"), /* the same by rbx, and mov rsp, rbx */
-        HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF_PAD("\x48\x89\xDC\x5B\xC3", .before = "\x53\x48\x89\xE3\x90",
+                               .behind = "\x48\x89\xDC\x5B\xC3"), /* with rbx in place of rbp */
+                 HOTFN_REASON_STACK_UNKNOWN);
 }
 
 static void exceptions_remove_the_arguments_of_their_calls(void)
@@ -618,19 +621,19 @@ static void unreadable_landing_pad_tables_are_refused(void)
     CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", .cfi = TAKES("\x80\x80\x04")),
                  HOTFN_REASON_STACK_UNKNOWN);
     CHECK_EQ_U64(REASON_OF_PAD("\x0F\x0B", .cfi = "\x3F"),
-                 HOTFN_REASON_STACK_UNKNOWN); /* no such */
-    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .cut = true), HOTFN_REASON_STACK_UNKNOWN);
+                 HOTFN_REASON_STACK_UNKNOWN); /* an unknown instruction */
+    CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .truncated = true), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-static uint32_t reason_beside(const char *section, const char *name)
+static uint32_t reason_in_runtime(const char *section, const char *name)
 {
     scene s = scene_begin();
-    uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
+    uint64_t f = refer_to(&s, SCENE_FUNCTION(&s, "f", LEAF));
     uint32_t reason;
 
     scene_function(&s, name, LEAF, sizeof LEAF - 1);
     s.extra_name = section;
-    judge(&s);
+    prove_scene(&s);
     reason = reason_at(&s, f);
     scene_finish(&s);
     return reason;
@@ -638,18 +641,19 @@ static uint32_t reason_beside(const char *section, const char *name)
 
 static void runtimes_that_walk_their_stacks_are_counted_only(void)
 {
-    CHECK_EQ_U64(reason_beside(NULL, "g"), 0);
-    CHECK_EQ_U64(reason_beside(".gopclntab", "g"), HOTFN_REASON_OWN_STACK_WALK);
-    CHECK_EQ_U64(reason_beside(NULL, "_ZN2v88internal7Isolate3NewEv"), HOTFN_REASON_OWN_STACK_WALK);
-    CHECK_EQ_U64(reason_beside(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "g"), 0);
+    CHECK_EQ_U64(reason_in_runtime(".gopclntab", "g"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "_ZN2v88internal7Isolate3NewEv"),
+                 HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
 }
 
 static uint64_t disables_tsc(uint32_t flags)
 {
-    static const char forbids[] =
+    static const char disabling_code[] =
         "\xb8\x9d\x00\x00\x00\xbf\x1a\x00\x00\x00\xbe\x02\x00\x00\x00\x0f\x05\xc3";
     scene s = scene_begin();
-    uint64_t f = scene_function(&s, "f", forbids, sizeof forbids - 1);
+    uint64_t f = scene_function(&s, "f", disabling_code, sizeof disabling_code - 1);
 
     s.options = flags;
     scene_analyze(&s);
@@ -667,7 +671,7 @@ static void a_system_call_that_disables_the_tsc_is_reported(void)
 static void without_the_option_no_function_is_timed(void)
 {
     scene s = scene_begin();
-    uint64_t f = known(&s, SCENE_FUNCTION(&s, "f", LEAF));
+    uint64_t f = refer_to(&s, SCENE_FUNCTION(&s, "f", LEAF));
 
     scene_analyze(&s);
     CHECK(!(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_TIMED));
@@ -676,7 +680,7 @@ static void without_the_option_no_function_is_timed(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_function_that_stays_in_its_frame_is_timed),
-    CHECK_TEST(each_shape_is_refused_for_its_reason),
+    CHECK_TEST(code_that_may_leave_the_frame_is_refused_with_its_reason),
     CHECK_TEST(a_function_that_compares_frame_addresses_of_calls_is_refused),
     CHECK_TEST(arguments_at_known_offsets_are_copied),
     CHECK_TEST(arguments_that_only_outlined_code_reads_are_copied),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Shapes that only Windows images have: stubs of imports and of delayed imports are no functions of their own on
-each CPU, and functions compiled to be hot-patched can be hooked like any other."""
+"""Code that only Windows images contain: on each CPU, stubs of imports and of delayed imports are recognised, and
+functions that were compiled for hot patching can be hooked like any other."""
 import json
 import os
 import pathlib
@@ -78,7 +78,7 @@ def check_hot_patch(folder, target):
 
 
 def check_samples():
-    """Of real images of Microsoft's tools, with their PDBs: each function has a strategy, or a reason with a place."""
+    """In real images of Microsoft's tools, with their PDBs, each function has a strategy, or a reason with an offset."""
     folder = pathlib.Path(os.environ.get("HOTFN_SAMPLES") or "/nonexistent", "pdb")
     for path in sorted(folder.glob("*.exe")):
         rows = json.loads(run(HOTFN, "scan", "--json", path, cwd=folder))["functions"]
