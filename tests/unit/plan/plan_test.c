@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan block says again what was written into it, on any machine, and a wrong one does not open.
- * With HOTFN_PLAN_SEED set to a folder, the blocks made here are left there: the fuzzer's seeds. */
+/* A plan contains what was written into it, and an invalid plan does not open.  If HOTFN_PLAN_SEED
+ * names a folder, the plans made here are stored there as seeds of the fuzzer. */
 #include "hooks/targets.h"
 
 #include "plan/cfi_steps.h"
@@ -39,7 +39,8 @@ static void save_seed(const hotfn_plan *plan)
     fclose(file);
 }
 
-/* Functions 2, 5, 6 of 9: a jump with a fixup, an island, a plain jump in another section. */
+/* A plan for an image with 9 functions.  It hooks function 2 by a jump with a fixup, 5 by an
+ * island, and 6, in another section, by a plain jump. */
 static hotfn_plan *make_plan(void)
 {
     target_code code = target_code_make(CODE_BYTES);
@@ -63,13 +64,15 @@ static hotfn_plan *make_plan(void)
     source.section = 1;
     source.end_rva = c + 8000;
     source.flags = HOTFN_VERDICT_TIMED;
-    source.tail_exits = (const uint32_t[]){ c + 7996, c + 20 }; /* up to the last byte */
+    source.tail_exits =
+        (const uint32_t[]){ c + 7996, c + 20 }; /* the first one ends with the range */
     source.tail_exit_count = 2;
     source.tail_target_rva = b;
     CHECK_EQ_I64(hfn_plan_writer_add(writer, &source), HOTFN_OK);
     CHECK(hfn_plan_writer_add_site(writer, c + 10, 2));
-    CHECK(hfn_plan_writer_add_site(writer, c + 7990, 0)); /* more than one step away */
-    CHECK(hfn_plan_writer_add_site(writer, c + 7998, 1)); /* not all of it in the range */
+    CHECK(hfn_plan_writer_add_site(writer, c + 7990,
+                                   0)); /* too far for one word: needs a word without a site */
+    CHECK(hfn_plan_writer_add_site(writer, c + 7998, 1)); /* its last bytes are outside the range */
     CHECK_EQ_I64(hfn_plan_writer_finish(writer, &plan, NULL), HOTFN_OK);
     hfn_plan_writer_destroy(writer);
     munmap(code.bytes, CODE_BYTES);
@@ -90,7 +93,7 @@ static void a_plan_contains_the_target_of_each_site(void)
     CHECK_EQ_U64(walk.field_rva, c + 7990);
     CHECK_EQ_U64(walk.entry, 0);
     CHECK(!hfn_site_walk_next(&walk));
-    CHECK_EQ_U64(plan->site_count, 3); /* one is a step */
+    CHECK_EQ_U64(plan->site_count, 3); /* with the word that holds only a distance */
     hotfn_plan_destroy(plan);
 }
 
@@ -151,7 +154,7 @@ static void an_empty_plan_opens(void)
     hotfn_plan_destroy(plan);
 }
 
-/* Open a copy behind whose last byte nothing can be read. */
+/* Open a copy that ends at an inaccessible page. */
 static hotfn_status open_copy(const uint8_t *bytes, uint64_t byte_count, uint32_t check_sum,
                               hotfn_error *err)
 {
@@ -213,7 +216,7 @@ static void check_refused(size_t at, uint8_t byte, hotfn_status expected)
     hotfn_plan_destroy(plan);
 }
 
-/* How long that block is. */
+/* The size of that plan in bytes. */
 static size_t make_plan_bytes(void)
 {
     hotfn_plan *plan = make_plan();
@@ -223,7 +226,7 @@ static size_t make_plan_bytes(void)
     return byte_count;
 }
 
-/* Refused at the part that lies, before anything of it is followed. */
+/* The changed plan must be refused, with the offset of the invalid part in the error. */
 static void check_refused_at(size_t at, uint8_t byte, size_t part)
 {
     hotfn_plan *plan = make_plan();
@@ -244,12 +247,12 @@ static void an_invalid_part_is_named_in_the_error(void)
 {
     size_t first = PLAN_HEADER_BYTES, second = first + PLAN_RANGE_BYTES;
 
-    check_refused_at(first + PLAN_RANGE_ENTRY_COUNT_AT, 4, first); /* of 3 that there are */
+    check_refused_at(first + PLAN_RANGE_ENTRY_COUNT_AT, 4, first); /* the plan has 3 entries */
     check_refused_at(first + PLAN_RANGE_ENTRY_COUNT_AT, 0, first);
-    check_refused_at(second + PLAN_RANGE_ENTRY_COUNT_AT, 2, second); /* of 1 that is left */
+    check_refused_at(second + PLAN_RANGE_ENTRY_COUNT_AT, 2, second); /* only 1 entry follows */
     check_refused_at(second + PLAN_RANGE_FIRST_AT, 1, second);
     check_refused_at(second + PLAN_RANGE_FIRST_AT, 3, second);
-    check_refused_at(first + PLAN_RANGE_END_AT, 0, first); /* where it begins */
+    check_refused_at(first + PLAN_RANGE_END_AT, 0, first); /* ends where it begins */
     check_refused_at(PLAN_REACH_BEGIN_AT, 16, first);
     check_refused_at(PLAN_REACH_END_AT, 24, second);
 }
@@ -276,7 +279,7 @@ static void invalid_fields_are_refused(void)
     check_refused(PLAN_MAGIC_AT, 'X', HOTFN_E_FORMAT);
     check_refused(PLAN_VERSION_AT, 99, HOTFN_E_MISMATCH);
     check_refused(PLAN_ID_BYTES_AT, 33, HOTFN_E_FORMAT);
-    check_refused(PLAN_FUNCTION_COUNT_AT, 6, HOTFN_E_FORMAT); /* function 6 is there */
+    check_refused(PLAN_FUNCTION_COUNT_AT, 6, HOTFN_E_FORMAT); /* the plan hooks function 6 */
     check_refused(PLAN_ENTRY_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(PLAN_RANGE_COUNT_AT, 0, HOTFN_E_FORMAT);
     check_refused(PLAN_REACH_END_AT, 8, HOTFN_E_FORMAT);
@@ -292,25 +295,26 @@ static void invalid_fields_are_refused(void)
     check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 4 + 1, HOTFN_E_FORMAT);  /* rsp */
     check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 12 + 1, HOTFN_E_FORMAT); /* r12 */
     check_refused(entries + PLAN_ENTRY_SCRATCH_AT, 17, HOTFN_E_FORMAT);
-    check_refused(entries + PLAN_ENTRY_RVA_AT, 40, HOTFN_E_FORMAT); /* above the next */
+    check_refused(entries + PLAN_ENTRY_RVA_AT, 40,
+                  HOTFN_E_FORMAT); /* higher than the next entry's */
     check_refused(entries + PLAN_ENTRY_STRATEGY_AT, HOTFN_STRATEGY_PUN,
-                  HOTFN_E_FORMAT); /* of 5 bytes */
+                  HOTFN_E_FORMAT); /* a pun has fewer than 5 bytes */
     check_refused(second + PLAN_ENTRY_FUNCTION_AT, 2, HOTFN_E_FORMAT);
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);    /* over its own site */
-    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);    /* out of its range */
-    check_refused(second + PLAN_ENTRY_TAIL_TARGET_AT, 16, HOTFN_E_FORMAT); /* by no jump */
-    check_refused(second + PLAN_ENTRY_TAIL_EXITS_AT, 1, HOTFN_E_FORMAT);   /* to nowhere */
-    check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);         /* not timed  */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0xff, HOTFN_E_FORMAT);    /* overlaps the site  */
+    check_refused(second + PLAN_ENTRY_ISLAND_AT, 0x7f, HOTFN_E_FORMAT);    /* outside its range  */
+    check_refused(second + PLAN_ENTRY_TAIL_TARGET_AT, 16, HOTFN_E_FORMAT); /* without tail exits */
+    check_refused(second + PLAN_ENTRY_TAIL_EXITS_AT, 1, HOTFN_E_FORMAT); /* without a tail target */
+    check_refused(third + PLAN_ENTRY_FLAGS_AT, 0, HOTFN_E_FORMAT);       /* not timed  */
     check_refused(third + PLAN_ENTRY_TAIL_TARGET_AT + 3, 0x7f, HOTFN_E_FORMAT); /* too far   */
-    check_refused(sites - PLAN_FIELD_BYTES, 0, HOTFN_E_FORMAT); /* in front of its function */
+    check_refused(sites - PLAN_FIELD_BYTES, 0, HOTFN_E_FORMAT); /* before its function */
     check_refused(sites - PLAN_FIELD_BYTES, 64 + 1,
-                  HOTFN_E_FORMAT); /* nor can it be in a jump's first 2 */
-    check_refused(sites - PLAN_FIELD_BYTES + 1, 0xff, HOTFN_E_FORMAT); /* out of its range */
+                  HOTFN_E_FORMAT); /* less than 2 bytes after the entry */
+    check_refused(sites - PLAN_FIELD_BYTES + 1, 0xff, HOTFN_E_FORMAT); /* outside its range */
     check_refused(PLAN_SITE_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(sites + 1, 0x30, HOTFN_E_FORMAT); /* entry 3 of 3           */
-    check_refused(sites + 3, 0x10, HOTFN_E_FORMAT); /* a far one              */
-    check_refused(sites + 5, 0x0f, HOTFN_E_FORMAT); /* a step made a site     */
-    check_refused(sites + 8, 0xff, HOTFN_E_FORMAT); /* behind all that is reached */
+    check_refused(sites + 3, 0x10, HOTFN_E_FORMAT); /* an entry far beyond that */
+    check_refused(sites + 5, 0x0f, HOTFN_E_FORMAT); /* a distance made a site */
+    check_refused(sites + 8, 0xff, HOTFN_E_FORMAT); /* beyond the plan's reach */
 }
 
 static void a_step_beyond_the_moved_code_is_refused(void)
@@ -327,19 +331,19 @@ static void a_step_beyond_the_moved_code_is_refused(void)
 
 /* ---- Plans of one entry, each slightly different from a plan that opens. */
 
-typedef struct sketch {
+typedef struct plan_case {
     uint32_t strategy, patch_bytes, original_bytes;
-    uint8_t first;     /* of the original */
-    int32_t island_at; /* from the site on */
+    uint8_t first_byte; /* of the original             */
+    int32_t island_at;  /* distance from the site      */
     uint32_t scratch, flags, arguments, machine;
-    hotfn_status opened;
-} sketch;
+    hotfn_status status; /* of opening the plan */
+} plan_case;
 
 /* Finishing a plan opens it. */
-static hotfn_status finish_plan_of(const sketch *row)
+static hotfn_status finish_plan_of(const plan_case *row)
 {
     static const hfn_moved moved = { .bytes = { 0x90 }, .length = 1, .instruction_count = 1 };
-    uint8_t code[64] = { row->first };
+    uint8_t code[64] = { row->first_byte };
     uint32_t machine = row->machine ? row->machine : HOTFN_MACHINE_X86_64;
     hfn_plan_new_entry source = { .rva = 64,
                                   .strategy = row->strategy,
@@ -374,51 +378,52 @@ static void an_entry_opens_only_if_its_strategy_can_be_patched(void)
         PUN = HOTFN_STRATEGY_PUN,
         TIMED = HOTFN_VERDICT_TIMED,
         I386 = HOTFN_MACHINE_X86,
-        WRONG = HOTFN_E_FORMAT,
-        MOST_WORDS = HFN_ARGUMENTS_MAX_64 / 8,
+        REFUSED = HOTFN_E_FORMAT,
+        MAX_WORDS = HFN_ARGUMENTS_MAX_64 / 8,
     };
-    static const sketch rows[] = {
+    static const plan_case rows[] = {
         { JUMP, 5, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
-        { JUMP, 4, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
-        { JUMP, 6, 6, 0x90, 0, 0, 0, 0, 0, WRONG },
-        { JUMP, 0, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { JUMP, 4, 5, 0x90, 0, 0, 0, 0, 0, REFUSED },
+        { JUMP, 6, 6, 0x90, 0, 0, 0, 0, 0, REFUSED },
+        { JUMP, 0, 5, 0x90, 0, 0, 0, 0, 0, REFUSED },
         { JUMP, 5, PLAN_ORIGINAL_MAX, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
         { PAD, 5, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
-        { PAD, 4, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
+        { PAD, 4, 5, 0x90, 0, 0, 0, 0, 0, REFUSED },
         { RETARGET, 5, 5, 0xe8, 0, 0, 0, 0, 0, HOTFN_OK },
         { RETARGET, 5, 5, 0xe9, 0, 0, 0, 0, 0, HOTFN_OK },
-        { RETARGET, 5, 5, 0xe7, 0, 0, 0, 0, 0, WRONG },
-        { RETARGET, 5, 5, 0xea, 0, 0, 0, 0, 0, WRONG },
-        { RETARGET, 2, 5, 0xe8, 0, 0, 0, 0, 0, WRONG },
+        { RETARGET, 5, 5, 0xe7, 0, 0, 0, 0, 0, REFUSED },
+        { RETARGET, 5, 5, 0xea, 0, 0, 0, 0, 0, REFUSED },
+        { RETARGET, 2, 5, 0xe8, 0, 0, 0, 0, 0, REFUSED },
         { ISLAND, 2, 2, 0x90, 2, 0, 0, 0, 0, HOTFN_OK },
-        { ISLAND, 2, 2, 0x90, 1, 0, 0, 0, 0, WRONG }, /* over the short jump */
-        { ISLAND, 2, 2, 0x90, -4, 0, 0, 0, 0, WRONG },
+        { ISLAND, 2, 2, 0x90, 1, 0, 0, 0, 0, REFUSED }, /* overlaps the short jump */
+        { ISLAND, 2, 2, 0x90, -4, 0, 0, 0, 0, REFUSED },
         { ISLAND, 2, 2, 0x90, -5, 0, 0, 0, 0, HOTFN_OK },
         { ISLAND, 2, 2, 0x90, -8, 0, 0, 0, 0, HOTFN_OK },
-        { ISLAND, 3, 3, 0x90, 5, 0, 0, 0, 0, WRONG },
+        { ISLAND, 3, 3, 0x90, 5, 0, 0, 0, 0, REFUSED },
         { PUN, 1, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
         { PUN, 4, 5, 0x90, 0, 0, 0, 0, 0, HOTFN_OK },
-        { PUN, 5, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
-        { PUN, 0, 5, 0x90, 0, 0, 0, 0, 0, WRONG },
-        { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, WRONG }, /* the jump's last byte is missing */
+        { PUN, 5, 5, 0x90, 0, 0, 0, 0, 0, REFUSED },
+        { PUN, 0, 5, 0x90, 0, 0, 0, 0, 0, REFUSED },
+        { PUN, 3, 4, 0x90, 0, 0, 0, 0, 0, REFUSED }, /* the jump's last byte is missing */
         { JUMP, 5, 5, 0x90, 0, 4, 0, 0, 0, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, 5, 0, 0, 0, WRONG }, /* rsp */
+        { JUMP, 5, 5, 0x90, 0, 5, 0, 0, 0, REFUSED }, /* rsp */
         { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX, 0, 0, 0, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX + 1, 0, 0, 0, WRONG },
+        { JUMP, 5, 5, 0x90, 0, PLAN_SCRATCH_MAX + 1, 0, 0, 0, REFUSED },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0, 0, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS, 0, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MOST_WORDS + 1, 0, WRONG },
-        { JUMP, 5, 5, 0x90, 0, 0, HOTFN_VERDICT_RED_ZONE, 1, 0, WRONG }, /* not timed */
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MAX_WORDS, 0, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, MAX_WORDS + 1, 0, REFUSED },
+        { JUMP, 5, 5, 0x90, 0, 0, HOTFN_VERDICT_RED_ZONE, 1, 0, REFUSED }, /* not timed */
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, 31, I386, HOTFN_OK },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ALL << 5, I386, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, 0, TIMED, (HOTFN_POPS_ALL + 1) << 5, I386, WRONG },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, (HOTFN_POPS_ALL + 1) << 5, I386, REFUSED },
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5 | 1, I386, HOTFN_OK },
-        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5, I386, WRONG }, /* of no word */
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5, I386,
+          REFUSED }, /* but there is no word */
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_NOTHING << 5 | 1, I386, HOTFN_OK },
     };
 
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (!CHECK_EQ_I64(finish_plan_of(&rows[i]), rows[i].opened)) {
+        if (!CHECK_EQ_I64(finish_plan_of(&rows[i]), rows[i].status)) {
             printf("# row %u\n", i);
         }
     }
@@ -443,23 +448,25 @@ static void fixups_stay_within_the_moved_code_and_the_plans_reach(void)
     hfn_plan_hook hook;
 
     hfn_plan_hook_at(plan, 0, &hook);
-    const uint8_t *field = hook.fixups; /* at, end, i32 from the site on */
+    const uint8_t *field = hook.fixups; /* at, end, distance from the site (i32) */
     int64_t begin = plan->reach_begin - hook.site_rva, end = plan->reach_end - hook.site_rva;
     CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)begin, 4), HOTFN_OK);
     CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)(begin - 1), 4), HOTFN_E_FORMAT);
     CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)(end - 1), 4), HOTFN_OK);
     CHECK_EQ_I64(open_changed(plan, field + 2, (uint64_t)end, 4), HOTFN_E_FORMAT);
     CHECK_EQ_I64(open_changed(plan, field, hook.moved_bytes - 3u, 1), HOTFN_E_FORMAT);
-    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x0a, 1), HOTFN_E_FORMAT);        /* no step */
-    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x40 | 0x3f, 1), HOTFN_E_FORMAT); /* behind the end */
+    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x0a, 1),
+                 HOTFN_E_FORMAT); /* not a step instruction */
+    CHECK_EQ_I64(open_changed(plan, hook.cfi, 0x40 | 0x3f, 1),
+                 HOTFN_E_FORMAT); /* beyond the code */
     hotfn_plan_destroy(plan);
 }
 
-/* The first of two entries has one byte moved and nothing else; zeros of the second lie behind
- * its data. */
-static hotfn_plan *plan_with_room(void)
+/* A plan with two entries.  The first has one moved byte and no fixups or steps; its data is
+ * followed by the zeros of the second entry. */
+static hotfn_plan *make_plan_with_free_bytes(void)
 {
-    static const hfn_moved small_one = { .bytes = { 0x90 }, .length = 1 };
+    static const hfn_moved one_byte = { .bytes = { 0x90 }, .length = 1 };
     static const hfn_moved large = { .length = 90 };
     static const uint8_t zeros[PLAN_ORIGINAL_MAX];
     hfn_plan_new_entry source = { .rva = 64,
@@ -467,7 +474,7 @@ static hotfn_plan *plan_with_room(void)
                                   .patch_bytes = 5,
                                   .original = zeros,
                                   .original_bytes = 5,
-                                  .moved = &small_one };
+                                  .moved = &one_byte };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, HOTFN_MACHINE_X86_64, 2);
     hotfn_plan *plan = NULL;
 
@@ -485,19 +492,19 @@ static hotfn_plan *plan_with_room(void)
 static void an_entry_outside_its_bounds_is_refused(void)
 {
     static const struct {
-        uint32_t at, most;
+        uint32_t at, maximum;
     } bytes[] = {
         { PLAN_ENTRY_MOVED_BYTES_AT, HFN_MOVED_MAX },
         { PLAN_ENTRY_ORIGINAL_BYTES_AT, PLAN_ORIGINAL_MAX },
         { PLAN_ENTRY_STEPS_AT, PLAN_STEPS_MAX },
     };
-    hotfn_plan *plan = plan_with_room();
+    hotfn_plan *plan = make_plan_with_free_bytes();
     const uint8_t *entry = plan->bytes + PLAN_HEADER_BYTES + PLAN_RANGE_BYTES;
     const uint8_t *range = plan->bytes + PLAN_HEADER_BYTES;
 
     for (uint32_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
-        if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most, 1), HOTFN_OK) ||
-            !CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].most + 1, 1),
+        if (!CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].maximum, 1), HOTFN_OK) ||
+            !CHECK_EQ_I64(open_changed(plan, entry + bytes[i].at, bytes[i].maximum + 1, 1),
                           HOTFN_E_FORMAT)) {
             printf("# row %u\n", i);
         }
@@ -558,16 +565,16 @@ static void an_entry_that_the_format_cannot_hold_is_dropped(void)
 static void unwinding_steps_are_checked(void)
 {
     static const uint8_t good[] = { 0x41, 0x0e, 16, 0x86, 2, 0x02, 100, 0xc6, 0x0d, 6 };
-    static const uint8_t strange[] = { 0x0a };   /* DW_CFA_remember_state */
-    static const uint8_t cut[] = { 0x0e, 0x80 }; /* a number that goes on  */
-    static const uint8_t cut_advance[] = { 0x02 };
+    static const uint8_t unsupported[] = { 0x0a };     /* DW_CFA_remember_state */
+    static const uint8_t truncated[] = { 0x0e, 0x80 }; /* the number is incomplete */
+    static const uint8_t truncated_advance[] = { 0x02 };
     uint32_t advanced = 0;
 
     CHECK(hfn_cfi_check_steps(good, sizeof good, &advanced));
     CHECK_EQ_U64(advanced, 101);
-    CHECK(!hfn_cfi_check_steps(strange, sizeof strange, &advanced));
-    CHECK(!hfn_cfi_check_steps(cut, sizeof cut, &advanced));
-    CHECK(!hfn_cfi_check_steps(cut_advance, sizeof cut_advance, &advanced));
+    CHECK(!hfn_cfi_check_steps(unsupported, sizeof unsupported, &advanced));
+    CHECK(!hfn_cfi_check_steps(truncated, sizeof truncated, &advanced));
+    CHECK(!hfn_cfi_check_steps(truncated_advance, sizeof truncated_advance, &advanced));
 }
 
 static const check_test tests[] = {
