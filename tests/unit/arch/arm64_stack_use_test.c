@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Follows the stack and the return address through A64 functions, as the proof that a function
- * may be timed does.  Each case is a straight-line function; its outcome is the first other than
+/* Follows the stack and the return address through A64 functions, in the same way as the proof that
+ * a function may be timed.  Each case is straight-line code; its outcome is the first other than
  * HFN_STACK_OK. */
 #include "arch/arm64/stack_use.h"
 
@@ -38,7 +38,7 @@ static hfn_stack_outcome follow(const uint32_t *words, uint32_t count)
 #define EXPECT_RETURN(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_TOUCHES_RETURN)
 #define EXPECT_LOST(...) CHECK_EQ_U64(FOLLOW(__VA_ARGS__), HFN_STACK_LOST)
 
-static void plain_functions_are_followed(void)
+static void functions_that_stay_in_their_frame_are_accepted(void)
 {
     EXPECT_OK(RET);
     EXPECT_OK(STP_FRAME, MOV_X29_SP, BL, LDP_FRAME, RET);
@@ -65,7 +65,7 @@ static void tag_stores_do_not_store_return_addresses(void)
 static void sp_must_be_restored_before_return(void)
 {
     EXPECT_LOST(STP_FRAME, BL, RET);
-    EXPECT_LOST(BL, RET); /* x30 is gone */
+    EXPECT_LOST(BL, RET); /* x30 is overwritten */
     EXPECT_LOST(0xD10083FF, RET);
     EXPECT_LOST(0x910083FF, RET);                  /* add sp, sp, #32: above the entry */
     EXPECT_LOST(0x9100001F);                       /* mov sp, x0 */
@@ -87,7 +87,7 @@ static void accesses_to_the_callers_frame_are_found(void)
     EXPECT_OK(STP_FRAME, 0xF9400FE0, LDP_FRAME, RET); /* ldr x0, [sp, #24]        */
     EXPECT_CALLER(STP_FRAME, 0x910083E1);             /* add x1, sp, #32: va_list */
     EXPECT_OK(STP_FRAME, 0x910043E1, LDP_FRAME, RET); /* add x1, sp, #16          */
-    EXPECT_CALLER(STP_FRAME, 0xA941FFE0);             /* ldp x0, xzr, [sp, #24]: crosses */
+    EXPECT_CALLER(STP_FRAME, 0xA941FFE0);             /* ldp x0, xzr, [sp, #24]: crosses the CFA */
     EXPECT_CALLER(STP_FRAME, 0x910043E1, 0xF8410420); /* ldr x0, [x1], #16: x1 reaches the CFA */
     EXPECT_CALLER(STP_FRAME, 0xF8617BE0);             /* ldr x0, [sp, x1, lsl #3] */
     EXPECT_CALLER(STP_FRAME, 0x910043E1, 0x8B020C21); /* add x1, x1, x2, lsl #3   */
@@ -122,11 +122,11 @@ static void arguments_at_known_places_are_measured(void)
                      RET); /* str x0, [sp, #32]: a function may write its arguments */
     EXPECT_ARGUMENTS(8, STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822, LDP_FRAME,
                      RET);     /* csel x1, x1, x0, ne */
-    EXPECT_RETURN(0xF90003FE); /* str x30, [sp]: not above the entry */
-    EXPECT_CALLER(0xF85FC3E0); /* ldur x0, [sp, #-4]: crosses */
+    EXPECT_RETURN(0xF90003FE); /* str x30, [sp]: outside the frame */
+    EXPECT_CALLER(0xF85FC3E0); /* ldur x0, [sp, #-4]: crosses the CFA */
 }
 
-static void saving_x30_in_a_pair_proves_no_outlined_function(void)
+static void a_function_that_saves_x30_in_a_pair_is_not_outlined(void)
 {
     static const struct {
         uint8_t bytes[4];
@@ -164,7 +164,7 @@ static void return_address_may_be_saved_but_not_read(void)
               RET); /* the save slot may be reused */
 }
 
-static void clone_system_calls_lose_the_stack(void)
+static void after_clone_system_calls_the_stack_is_unknown(void)
 {
     EXPECT_LOST(0xD2801B88, 0xD4000001, RET); /* mov x8, #220; svc: clone, vfork */
     EXPECT_LOST(0x52803668, 0xD4000001, RET); /* mov w8, #435: clone3            */
@@ -202,15 +202,15 @@ static void frame_addresses_stored_or_compared_are_noted(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(plain_functions_are_followed),
+    CHECK_TEST(functions_that_stay_in_their_frame_are_accepted),
     CHECK_TEST(tag_stores_do_not_store_return_addresses),
     CHECK_TEST(sp_must_be_restored_before_return),
     CHECK_TEST(frame_pointer_restores_sp_of_unknown_depth),
     CHECK_TEST(accesses_to_the_callers_frame_are_found),
     CHECK_TEST(arguments_at_known_places_are_measured),
-    CHECK_TEST(saving_x30_in_a_pair_proves_no_outlined_function),
+    CHECK_TEST(a_function_that_saves_x30_in_a_pair_is_not_outlined),
     CHECK_TEST(return_address_may_be_saved_but_not_read),
-    CHECK_TEST(clone_system_calls_lose_the_stack),
+    CHECK_TEST(after_clone_system_calls_the_stack_is_unknown),
     CHECK_TEST(calls_preserve_callee_saved_registers),
     CHECK_TEST(frame_addresses_stored_or_compared_are_noted),
 };

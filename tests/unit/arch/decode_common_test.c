@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Compares the common decoder with Zydis for every opcode, ModRM and SIB form that it knows, with
- * prefixes. */
+/* Compares the common decoder with Zydis for every opcode, ModRM and SIB form that it decodes,
+ * with prefixes. */
 #include "arch/x86/decode_common.h"
 
 #include "arch/every_opcode.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The differences of 32-bit code from 64-bit code, which the other tests cover. */
+/* 32-bit code where it differs from 64-bit code; the other tests cover 64-bit code. */
 #include "arch/arch.h"
 #include "arch/x86/relocate.h"
 
@@ -90,7 +90,8 @@ static void moved_prologues_count_the_stack_in_words_of_4(void)
     CHECK_EQ_U64(m.fixup_count, 1);
 }
 
-/* push ebx; call a thunk that loads its return address into ebx: lea corrects the address. */
+/* push ebx; call a thunk that loads its return address into ebx.  The moved code corrects ebx by
+ * lea. */
 static void call_of_a_get_pc_thunk_moves_with_a_correction(void)
 {
     static const uint8_t code[16] = "\x53\xE8\xFB\x0F\x00\x00\x83\xC3\x10\x90";
@@ -104,7 +105,7 @@ static void call_of_a_get_pc_thunk_moves_with_a_correction(void)
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 4), 3);
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[1], 4), 0);
     CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[0], 3), HFN_NO_REGISTER);
-    for (int i = 2; i < 5; i++) { /* to esp, ret n, an argument */
+    for (int i = 2; i < 5; i++) { /* loads esp; ret n; loads an argument */
         CHECK_EQ_U64(hfn_arch_x86.pc_register(thunks[i], 4), HFN_NO_REGISTER);
     }
 
@@ -130,7 +131,7 @@ static void call_of_a_get_pc_thunk_moves_with_a_correction(void)
                  (RVA + 6) & UINT32_MAX);
 }
 
-/* The call serves only its return address: it stays, and its target changes. */
+/* The call only obtains its return address, so it must not move; its target is changed instead. */
 static void inline_get_pc_call_is_retargeted_not_moved(void)
 {
     static const uint8_t get_pc[16] = { 0xE8, 0, 0, 0, 0, 0x5B }; /* call $+5; pop ebx */
@@ -175,7 +176,7 @@ static bool live(const char *bytes, size_t size)
 }
 #define LIVE(text) live(CODE_32(text))
 
-static void flags_of_32_bit_instructions(void)
+static void inc_and_arpl_preserve_some_flags(void)
 {
     CHECK(LIVE("inc eax; jb .+2")); /* inc eax leaves CF; jc */
     CHECK(!LIVE("inc eax; xor eax, eax; jb .+2"));
@@ -203,7 +204,7 @@ static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
 #define DISPATCH(text, pic_base) dispatch(CODE_32(text), pic_base)
 
 /* cmp eax, 6; ja; jmp [eax*4+0x804a008]: gcc -m32 -O2 -fno-pie */
-static void absolute_table(void)
+static void absolute_table_is_described(void)
 {
     hfn_dispatch d = DISPATCH("cmp eax, 6; ja .+0x69; jmp [eax*4+0x804a008]", 0);
 
@@ -215,7 +216,7 @@ static void absolute_table(void)
     CHECK_EQ_U64(d.entry_count, 7);
 }
 
-static void table_of_got_offsets(void)
+static void table_of_got_offsets_is_described(void)
 {
     /* cmp edx, 6; ja; add eax, [eax+edx*4-0x1fec]; jmp eax: gcc -m32 -O2 -fPIE */
     hfn_dispatch d = DISPATCH("cmp edx, 6; ja .+0x6f; add eax, [eax+edx*4-0x1fec]; jmp eax", GOT);
@@ -241,7 +242,7 @@ static void table_of_got_offsets(void)
     CHECK_EQ_U64(d.base_rva, GOT - 0x100);
 }
 
-static void line_may_compute_the_got_address(void)
+static void got_address_may_be_computed_in_the_line(void)
 {
     /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx;
      * jmp ecx */
@@ -259,7 +260,7 @@ static void line_may_compute_the_got_address(void)
         GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 7);
-    /* another number than the GOT's distance */
+    /* the added number is not the GOT's distance */
     d = DISPATCH(
         "call .+0x105; add edx, 0x2ffc; cmp eax, 6; ja .+0x2d; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx",
         GOT);
@@ -276,7 +277,7 @@ static void jump_without_a_pic_base_is_computed(void)
 static void unwinding_moved_code_counts_in_words_of_4(void)
 {
     /* push ebp; mov ebp, esp; push ebx; sub esp, 20: ebp has number 5, CFA is esp + 4 at first;
-     * ebx may not have changed before the jump back */
+     * ebx has no row, since it cannot change before the jump back */
     static const uint8_t want[] = {
         0x41, 0x0e, 8, /* after push ebp: CFA = esp + 8 */
         0x85, 2,    0x42, 0x0d, 5
@@ -318,10 +319,10 @@ static const check_test tests[] = {
     CHECK_TEST(stack_grows_in_words_of_4),
     CHECK_TEST(unwinding_moved_code_counts_in_words_of_4),
     CHECK_TEST(popped_registers_are_no_longer_saved),
-    CHECK_TEST(flags_of_32_bit_instructions),
-    CHECK_TEST(absolute_table),
-    CHECK_TEST(table_of_got_offsets),
-    CHECK_TEST(line_may_compute_the_got_address),
+    CHECK_TEST(inc_and_arpl_preserve_some_flags),
+    CHECK_TEST(absolute_table_is_described),
+    CHECK_TEST(table_of_got_offsets_is_described),
+    CHECK_TEST(got_address_may_be_computed_in_the_line),
     CHECK_TEST(jump_without_a_pic_base_is_computed),
 };
 CHECK_MAIN(tests)

@@ -90,7 +90,6 @@ static void loops_and_jrcxz_are_expanded(void)
     check_fixup(&m, 0, 6, 10, RVA + 3 + 0x20);
 }
 
-/* The copies after a branch follow its longer form. */
 static void copies_follow_the_widened_branch(void)
 {
     static const struct {
@@ -238,7 +237,7 @@ static void no_jump_back_follows_a_stop(void)
 
 static void too_many_fixups_are_refused(void)
 {
-    /* seven times je +0x20, a nop: with the jump back eight fixups */
+    /* seven fixups for je, one for the jump back */
     hfn_moved m = MOVE(
         "je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; je .+0x22; nop", 15);
 
@@ -315,7 +314,7 @@ static void plain_calls_and_jumps_are_retargetable(void)
     static const struct {
         const char *bytes;
         uint32_t size;
-        bool is_target;
+        bool is_retargetable;
     } rows[] = {
         { "\xE8\x10\x00\x00\x00", 5, true },          /* call     */
         { "\xE9\x10\x00\x00\x00", 5, true },          /* jmp      */
@@ -333,7 +332,7 @@ static void plain_calls_and_jumps_are_retargetable(void)
         const uint8_t *bytes = (const uint8_t *)rows[i].bytes;
         hfn_instruction in;
         CHECK(hfn_arch_x86_64.decode(bytes, rows[i].size, RVA, 0, &in));
-        if (!CHECK(hfn_arch_x86_64.is_retargetable(bytes, &in) == rows[i].is_target)) {
+        if (!CHECK(hfn_arch_x86_64.is_retargetable(bytes, &in) == rows[i].is_retargetable)) {
             printf("# row %u\n", i);
         }
     }

@@ -77,7 +77,7 @@ static uint32_t find_dead_after_branches(uint32_t count)
 
 static void too_many_branches_read_all(void)
 {
-    CHECK_EQ_U64(find_dead_after_branches(23), RAX); /* 24 places with the entry */
+    CHECK_EQ_U64(find_dead_after_branches(23), RAX); /* 24 paths with that of the entry */
     CHECK_EQ_U64(find_dead_after_branches(24), 0);
 }
 
