@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs A64 code and captures registers, flags, memory and stack before and after.  Works under
- * qemu-user. The code returns by x28, x27 points to its data, and x16 and x17 are not compared. */
+ * qemu-user. The code ends with a branch to x28, x27 points to its data, and x16 and x17 are not
+ * compared. */
 #ifndef HFN_TESTS_ARM64_CPU_H
 #define HFN_TESTS_ARM64_CPU_H
 
@@ -19,9 +20,9 @@ typedef struct cpu_state {
     uint64_t q[8]; /* 288: q0 to q3 */
 } cpu_state;
 
-cpu_state law_state;
-void law_enter(void); /* runs law_state.code until it branches to law_leave */
-void law_leave(void);
+cpu_state current_state;
+void cpu_enter(void); /* runs current_state.code until it branches to cpu_leave */
+void cpu_leave(void);
 
 #define EACH_PAIR(op)                                                                              \
     op " x0, x1, [x16, #0]\n" op " x2, x3, [x16, #16]\n" op " x4, x5, [x16, #32]\n" op             \
@@ -30,46 +31,47 @@ void law_leave(void);
        " x20, x21, [x16, #160]\n" op " x22, x23, [x16, #176]\n" op " x24, x25, [x16, #192]\n" op   \
        " x26, x27, [x16, #208]\n" op " x28, x29, [x16, #224]\n"
 
-__asm__(".text\n"
-        ".globl law_enter, law_leave\n"
-        "law_enter:\n"
-        "  stp x19, x20, [sp, #-96]!\n"
-        "  stp x21, x22, [sp, #16]\n"
-        "  stp x23, x24, [sp, #32]\n"
-        "  stp x25, x26, [sp, #48]\n"
-        "  stp x27, x28, [sp, #64]\n"
-        "  stp x29, x30, [sp, #80]\n"
-        "  adrp x16, law_state\n"
-        "  add x16, x16, :lo12:law_state\n"
-        "  mov x17, sp\n"
-        "  str x17, [x16, #272]\n"
-        "  ldr x17, [x16, #256]\n"
-        "  msr nzcv, x17\n"
-        "  ldp q0, q1, [x16, #288]\n"
-        "  ldp q2, q3, [x16, #320]\n"
-        "  ldr x17, [x16, #248]\n"
-        "  mov sp, x17\n"
-        "  ldr x30, [x16, #240]\n" EACH_PAIR("ldp") "  ldr x16, [x16, #264]\n"
-                                                    "  br x16\n"
-                                                    "law_leave:\n"
-                                                    "  adrp x16, law_state\n"
-                                                    "  add x16, x16, :lo12:law_state\n" EACH_PAIR(
-                                                        "stp") "  str x30, [x16, #240]\n"
-                                                               "  mov x17, sp\n"
-                                                               "  str x17, [x16, #248]\n"
-                                                               "  mrs x17, nzcv\n"
-                                                               "  str x17, [x16, #256]\n"
-                                                               "  stp q0, q1, [x16, #288]\n"
-                                                               "  stp q2, q3, [x16, #320]\n"
-                                                               "  ldr x17, [x16, #272]\n"
-                                                               "  mov sp, x17\n"
-                                                               "  ldp x21, x22, [sp, #16]\n"
-                                                               "  ldp x23, x24, [sp, #32]\n"
-                                                               "  ldp x25, x26, [sp, #48]\n"
-                                                               "  ldp x27, x28, [sp, #64]\n"
-                                                               "  ldp x29, x30, [sp, #80]\n"
-                                                               "  ldp x19, x20, [sp], #96\n"
-                                                               "  ret\n");
+__asm__(
+    ".text\n"
+    ".globl cpu_enter, cpu_leave\n"
+    "cpu_enter:\n"
+    "  stp x19, x20, [sp, #-96]!\n"
+    "  stp x21, x22, [sp, #16]\n"
+    "  stp x23, x24, [sp, #32]\n"
+    "  stp x25, x26, [sp, #48]\n"
+    "  stp x27, x28, [sp, #64]\n"
+    "  stp x29, x30, [sp, #80]\n"
+    "  adrp x16, current_state\n"
+    "  add x16, x16, :lo12:current_state\n"
+    "  mov x17, sp\n"
+    "  str x17, [x16, #272]\n"
+    "  ldr x17, [x16, #256]\n"
+    "  msr nzcv, x17\n"
+    "  ldp q0, q1, [x16, #288]\n"
+    "  ldp q2, q3, [x16, #320]\n"
+    "  ldr x17, [x16, #248]\n"
+    "  mov sp, x17\n"
+    "  ldr x30, [x16, #240]\n" EACH_PAIR("ldp") "  ldr x16, [x16, #264]\n"
+                                                "  br x16\n"
+                                                "cpu_leave:\n"
+                                                "  adrp x16, current_state\n"
+                                                "  add x16, x16, :lo12:current_state\n" EACH_PAIR(
+                                                    "stp") "  str x30, [x16, #240]\n"
+                                                           "  mov x17, sp\n"
+                                                           "  str x17, [x16, #248]\n"
+                                                           "  mrs x17, nzcv\n"
+                                                           "  str x17, [x16, #256]\n"
+                                                           "  stp q0, q1, [x16, #288]\n"
+                                                           "  stp q2, q3, [x16, #320]\n"
+                                                           "  ldr x17, [x16, #272]\n"
+                                                           "  mov sp, x17\n"
+                                                           "  ldp x21, x22, [sp, #16]\n"
+                                                           "  ldp x23, x24, [sp, #32]\n"
+                                                           "  ldp x25, x26, [sp, #48]\n"
+                                                           "  ldp x27, x28, [sp, #64]\n"
+                                                           "  ldp x29, x30, [sp, #80]\n"
+                                                           "  ldp x19, x20, [sp], #96\n"
+                                                           "  ret\n");
 
 typedef struct outcome {
     cpu_state state;
@@ -77,21 +79,21 @@ typedef struct outcome {
     uint8_t stack[STACK_BYTES];
 } outcome;
 
-static uint8_t law_data[DATA_BYTES] __attribute__((aligned(16)));
-static uint8_t law_stack[STACK_BYTES] __attribute__((aligned(16)));
+static uint8_t run_data[DATA_BYTES] __attribute__((aligned(16)));
+static uint8_t run_stack[STACK_BYTES] __attribute__((aligned(16)));
 
 /* Run code from the state and memory of start; out receives both afterwards. */
 static void run_from(const outcome *start, const void *code, outcome *out)
 {
-    memcpy(law_data, start->data, sizeof law_data);
-    memcpy(law_stack, start->stack, sizeof law_stack);
-    law_state = start->state;
-    law_state.code = (uint64_t)(uintptr_t)code;
-    law_enter();
-    out->state = law_state;
+    memcpy(run_data, start->data, sizeof run_data);
+    memcpy(run_stack, start->stack, sizeof run_stack);
+    current_state = start->state;
+    current_state.code = (uint64_t)(uintptr_t)code;
+    cpu_enter();
+    out->state = current_state;
     out->state.code = out->state.host_sp = 0;
-    memcpy(out->data, law_data, sizeof law_data);
-    memcpy(out->stack, law_stack, sizeof law_stack);
+    memcpy(out->data, run_data, sizeof run_data);
+    memcpy(out->stack, run_stack, sizeof run_stack);
 }
 
 #endif

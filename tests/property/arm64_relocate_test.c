@@ -81,9 +81,9 @@ static void start_randomly(random_source *r, outcome *start)
     }
     memcpy(start->stack, start->data, DATA_BYTES);
     start->state.flags = (uint64_t)random_below(r, 16) << 28;
-    start->state.x[27] = (uint64_t)(uintptr_t)(law_data + DATA_BYTES / 2);
-    start->state.x[28] = (uint64_t)(uintptr_t)law_leave;
-    start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES / 2);
+    start->state.x[27] = (uint64_t)(uintptr_t)(run_data + DATA_BYTES / 2);
+    start->state.x[28] = (uint64_t)(uintptr_t)cpu_leave;
+    start->state.x[31] = (uint64_t)(uintptr_t)(run_stack + STACK_BYTES / 2);
 }
 
 /* ---- Every form, at its limits. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Property of AArch64 stubs, run under qemu-user.  Counting changes the counter and, of registers,
- * flags, vectors and stack, only x16 and x17 (neither if the stub must keep them).  The slow path
- * and the call gate may run code that clobbers every register that a function may change.  A timing
- * stub calls the body below its frame with a copy of the stack arguments, and restores the return
- * address, signed or not.  Built separately for AArch64 with the assembly of the slow path and of
- * the probes.
+ * Property of AArch64 stubs, run under qemu-user.  A count stub increments the counter and changes
+ * no register, flag, vector or byte of the stack except x16 and x17, and these only if it need not
+ * keep them.  The slow path and the call gate may run code that clobbers every register that a
+ * function may change.  A timing stub calls the body below its frame with a copy of the stack
+ * arguments, and restores the return address, signed or not.  Built separately for AArch64 with the
+ * assembly of the slow path and of the probes.
  */
 #include "arch/arm64/emit_stub.h"
 #include "arm64_cpu.h"
@@ -36,8 +36,8 @@ static uint32_t slow_calls, callbacks;
 static uint64_t last_user;
 static int failures;
 
-/* Clobber what AAPCS64 lets a function change, general registers only, as the slow path is
- * compiled. */
+/* Change all general registers that AAPCS64 lets a function change.  The slow path is compiled for
+ * general registers only. */
 __attribute__((noinline)) static void clobber_general_registers(void)
 {
     __asm__ volatile("mov x0, #-1\n mov x1, #-1\n mov x2, #-1\n mov x3, #-1\n mov x4, #-1\n"
@@ -149,7 +149,7 @@ static void make_stub(const hfn_stub_request *request)
     __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
 }
 
-/* Write a hooked function: a landing pad and a branch to the stub.  The moved rest stores sp and
+/* Write a hooked function: a landing pad and a branch to the stub.  The moved code stores sp and
  * x29 to x19 and x20, its first and last stack arguments to x21 and x22, and overwrites the
  * arguments. */
 static void make_timed(const hfn_stub_request *request)
@@ -189,11 +189,11 @@ static void start_randomly(random_source *r, outcome *start)
         start->state.q[i] = random_u64(r);
     }
     start->state.flags = (uint64_t)random_below(r, 16) << 28;
-    start->state.x[28] = (uint64_t)(uintptr_t)law_leave;
+    start->state.x[28] = (uint64_t)(uintptr_t)cpu_leave;
     for (uint32_t i = 0; i < STACK_BYTES; i++) {
         start->stack[i] = (uint8_t)random_u64(r);
     }
-    start->state.x[31] = (uint64_t)(uintptr_t)(law_stack + STACK_BYTES - CALLER_BYTES);
+    start->state.x[31] = (uint64_t)(uintptr_t)(run_stack + STACK_BYTES - CALLER_BYTES);
 }
 
 /* Is the caller's frame above `words` words of arguments unchanged? */
@@ -266,7 +266,7 @@ static void run_call(random_source *r)
     start_randomly(r, &start);
     run_from(&start, page + STUB_AT, &end);
     check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
-    check(is_state_kept(&start, &end), "a call keeps all", 0, 0);
+    check(is_state_kept(&start, &end), "a call stub keeps the state", 0, 0);
 }
 
 static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint64_t slot,
@@ -290,32 +290,32 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
 
     make_timed(&request);
     start_randomly(r, &start);
-    start.state.x[30] = (uint64_t)(uintptr_t)law_leave;
+    start.state.x[30] = (uint64_t)(uintptr_t)cpu_leave;
     sp = start.state.x[31];
     entered = exited = 0;
     *skips = skip;
     hfn_thread_row = random_u64(r) & 1 ? row : NULL;
     run_from(&start, page + FUNCTION_AT, &end);
     check(*(uint64_t *)(void *)(row + slot) == before + 1, "a timed call counts once", flags, slot);
-    check(is_state_kept(&start, &end), "a timed call keeps all, and returns", flags, slot);
-    check(entered == (timed ? sp - 64 : 0) && exited == entered, "both probes get its frame", flags,
-          slot);
+    check(is_state_kept(&start, &end), "a timed call keeps the state and returns", flags, slot);
+    check(entered == (timed ? sp - 64 : 0) && exited == entered, "both probes receive its frame",
+          flags, slot);
     check(end.state.x[19] == (timed ? sp - 64 - copied : sp), "the body runs below the frame",
           flags, slot);
     check(is_caller_frame_kept(&start, &end, timed ? 0 : words), "the caller's frame stays", flags,
           slot);
     check(words == 0 || (end.state.x[21] == get_argument(&start, 0) &&
                          end.state.x[22] == get_argument(&start, words - 1)),
-          "the body finds its arguments", flags, slot);
+          "the body receives its arguments", flags, slot);
     check(kind == HFN_STUB_TIME || timed || *skips == skip - 1, "a skipped call is counted down",
           flags, slot);
     if (!timed) {
         return;
     }
     check(end.state.x[20] == sp - 16, "x29 points to the frame record", flags, slot);
-    check(frame_slot == request.slot, "the frame knows its slot", flags, slot);
-    check(kind == HFN_STUB_TIME || frame_return == (uint64_t)(uintptr_t)law_leave,
-          "a sample gets its caller's address without signature", flags, slot);
+    check(frame_slot == request.slot, "the frame contains its slot", flags, slot);
+    check(kind == HFN_STUB_TIME || frame_return == (uint64_t)(uintptr_t)cpu_leave,
+          "a sample receives its caller's address without signature", flags, slot);
 }
 
 static void run_times(random_source *r, uint64_t slot)
@@ -350,13 +350,13 @@ int main(void)
     }
     hfn_arm64_emit_count_gate(page + GATE_AT, (uint64_t)(uintptr_t)hfn_thread_row_entry);
     uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT);
-    check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
-    check(hfn_arm64_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room", 0,
-          0);
+    check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate fits its room", 0, 0);
+    check(hfn_arm64_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi,
+          "the rules of the call gate fit", 0, 0);
     check(hfn_arm64_get_stub_shape(HFN_STUB_COUNT, 0)->head_bytes == 4 * (2 + 6),
-          "six instructions", 0, 0);
+          "a count has six instructions", 0, 0);
     check(hfn_arm64_get_stub_shape(HFN_STUB_COUNT, HFN_STUB_FAR_SLOT)->head_bytes == 4 * (2 + 7),
-          "seven beyond slot 4095", 0, 0);
+          "a count beyond slot 4095 has seven", 0, 0);
     for (int round = 0; round < 200; round++) {
         for (uint32_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
             run_count(&r, round & 1 ? HFN_STUB_FLAGS_LIVE : 0, slots[i], round & 2);
@@ -364,6 +364,6 @@ int main(void)
         run_call(&r);
         run_times(&r, slots[(uint32_t)round % 7]);
     }
-    printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");
+    printf("1..1\n%sok 1 stubs_change_only_what_their_kind_allows\n", failures ? "not " : "");
     return failures != 0;
 }

@@ -27,38 +27,38 @@ typedef struct cpu_state {
     uint64_t code;
 } cpu_state;
 
-cpu_state law_state;
-void law_enter(void); /* runs law_state.code until it jumps to law_leave */
-void law_leave(void);
+cpu_state current_state;
+void cpu_enter(void); /* runs current_state.code until it jumps to cpu_leave */
+void cpu_leave(void);
 
 __asm__(".text\n"
-        ".globl law_enter, law_leave\n"
-        "law_enter:\n"
+        ".globl cpu_enter, cpu_leave\n"
+        "cpu_enter:\n"
         "  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq\n"
-        "  mov %rsp, law_state+144(%rip)\n"
-        "  movq law_state+136(%rip), %xmm0\n"
-        "  pushq law_state+128(%rip); popfq\n"
-        "  mov law_state+0(%rip), %rax; mov law_state+8(%rip), %rcx\n"
-        "  mov law_state+16(%rip), %rdx; mov law_state+24(%rip), %rbx\n"
-        "  mov law_state+32(%rip), %rsp; mov law_state+40(%rip), %rbp\n"
-        "  mov law_state+48(%rip), %rsi; mov law_state+56(%rip), %rdi\n"
-        "  mov law_state+64(%rip), %r8; mov law_state+72(%rip), %r9\n"
-        "  mov law_state+80(%rip), %r10; mov law_state+88(%rip), %r11\n"
-        "  mov law_state+96(%rip), %r12; mov law_state+104(%rip), %r13\n"
-        "  mov law_state+112(%rip), %r14; mov law_state+120(%rip), %r15\n"
-        "  jmp *law_state+152(%rip)\n"
-        "law_leave:\n"
-        "  mov %rax, law_state+0(%rip); mov %rcx, law_state+8(%rip)\n"
-        "  mov %rdx, law_state+16(%rip); mov %rbx, law_state+24(%rip)\n"
-        "  mov %rsp, law_state+32(%rip); mov %rbp, law_state+40(%rip)\n"
-        "  mov %rsi, law_state+48(%rip); mov %rdi, law_state+56(%rip)\n"
-        "  mov %r8, law_state+64(%rip); mov %r9, law_state+72(%rip)\n"
-        "  mov %r10, law_state+80(%rip); mov %r11, law_state+88(%rip)\n"
-        "  mov %r12, law_state+96(%rip); mov %r13, law_state+104(%rip)\n"
-        "  mov %r14, law_state+112(%rip); mov %r15, law_state+120(%rip)\n"
-        "  mov law_state+144(%rip), %rsp\n"
-        "  pushfq; popq law_state+128(%rip)\n"
-        "  movq %xmm0, law_state+136(%rip)\n"
+        "  mov %rsp, current_state+144(%rip)\n"
+        "  movq current_state+136(%rip), %xmm0\n"
+        "  pushq current_state+128(%rip); popfq\n"
+        "  mov current_state+0(%rip), %rax; mov current_state+8(%rip), %rcx\n"
+        "  mov current_state+16(%rip), %rdx; mov current_state+24(%rip), %rbx\n"
+        "  mov current_state+32(%rip), %rsp; mov current_state+40(%rip), %rbp\n"
+        "  mov current_state+48(%rip), %rsi; mov current_state+56(%rip), %rdi\n"
+        "  mov current_state+64(%rip), %r8; mov current_state+72(%rip), %r9\n"
+        "  mov current_state+80(%rip), %r10; mov current_state+88(%rip), %r11\n"
+        "  mov current_state+96(%rip), %r12; mov current_state+104(%rip), %r13\n"
+        "  mov current_state+112(%rip), %r14; mov current_state+120(%rip), %r15\n"
+        "  jmp *current_state+152(%rip)\n"
+        "cpu_leave:\n"
+        "  mov %rax, current_state+0(%rip); mov %rcx, current_state+8(%rip)\n"
+        "  mov %rdx, current_state+16(%rip); mov %rbx, current_state+24(%rip)\n"
+        "  mov %rsp, current_state+32(%rip); mov %rbp, current_state+40(%rip)\n"
+        "  mov %rsi, current_state+48(%rip); mov %rdi, current_state+56(%rip)\n"
+        "  mov %r8, current_state+64(%rip); mov %r9, current_state+72(%rip)\n"
+        "  mov %r10, current_state+80(%rip); mov %r11, current_state+88(%rip)\n"
+        "  mov %r12, current_state+96(%rip); mov %r13, current_state+104(%rip)\n"
+        "  mov %r14, current_state+112(%rip); mov %r15, current_state+120(%rip)\n"
+        "  mov current_state+144(%rip), %rsp\n"
+        "  pushfq; popq current_state+128(%rip)\n"
+        "  movq %xmm0, current_state+136(%rip)\n"
         "  popfq; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
         "  ret\n");
 
@@ -129,10 +129,10 @@ static inline bool make_stage(stage *out)
     return out->moved_far != NULL;
 }
 
-/* jmp [rip+0] to law_leave, which changes no register and no flag. */
+/* jmp [rip+0] to cpu_leave, which changes no register and no flag. */
 static inline void put_leave(uint8_t *at)
 {
-    uint64_t target = (uint64_t)(uintptr_t)law_leave;
+    uint64_t target = (uint64_t)(uintptr_t)cpu_leave;
 
     memcpy(at, "\xFF\x25\0\0\0\0", 6);
     memcpy(at + 6, &target, sizeof target);
@@ -143,16 +143,16 @@ static inline void run_from(const stage *s, const cpu_state *start, const outcom
 {
     memcpy(s->data - DATA_BYTES / 2, before->data, DATA_BYTES);
     memcpy(s->stack - STACK_BYTES / 2, before->stack, STACK_BYTES);
-    law_state = *start;
-    law_state.code = (uint64_t)(uintptr_t)code;
+    current_state = *start;
+    current_state.code = (uint64_t)(uintptr_t)code;
     after->signal = sigsetjmp(after_signal, 1);
     if (after->signal == 0) {
-        law_enter();
+        cpu_enter();
     }
     if (after->signal == SIGPROF) {
         limit_time();
     }
-    after->state = law_state;
+    after->state = current_state;
     after->state.host_rsp = after->state.code = 0;
     memcpy(after->data, s->data - DATA_BYTES / 2, DATA_BYTES);
     memcpy(after->stack, s->stack - STACK_BYTES / 2, STACK_BYTES);

@@ -22,11 +22,11 @@ USUAL = ["/bin/bash", "/bin/ls", "/usr/lib/x86_64-linux-gnu/libc.so.6", "/usr/li
 INSTRUCTIONS_MAX = 250_000  # of each file
 
 CONDITIONAL = re.compile(r"^(j(?!mp)\w+|loop\w*|xbegin)$")
-# Capstone 4 does not know these, or decodes them differently from the Intel SDM.
+# Capstone 4 does not decode these, or decodes them differently from the Intel SDM.
 NOT_COMPARED = re.compile(r"^(ud[012]|hint_nop|nop|endbr\w*|notrack|bnd)")
 # Occur only in data: eip-relative memory, and branches with prefix 66, whose length depends on the CPU's
 # vendor.  Such instructions are never moved.
-ODD = re.compile(r"\[eip|^66 .*\|(j\w+|call|loop\w*) ")
+ONLY_IN_DATA = re.compile(r"\[eip|^66 .*\|(j\w+|call|loop\w*) ")
 
 
 def get_flow(mnemonic, operands):
@@ -97,7 +97,7 @@ def compare(program, path):
             break
         other = next(decoder.disasm_lite(code[at:at + 15], address + at, 1), None)
         text = f"{code[at:at + length].hex(' ')}|{other[2]} {other[3]}" if other else ""
-        if not other or NOT_COMPARED.match(other[2]) or ODD.search(text) or flow == "bad":
+        if not other or NOT_COMPARED.match(other[2]) or ONLY_IN_DATA.search(text) or flow == "bad":
             unknown += 1
             continue
         other_flow = get_flow(other[2], other[3])

@@ -36,7 +36,7 @@ int main(void)
 enum { INSTRUCTIONS_MAX = 12, FLAGS = 0xcd5 };
 
 /* The state before and after the code.  The assembly below uses these offsets. */
-typedef struct law_state {
+typedef struct cpu_state {
     uint32_t registers[8]; /* by number; [3] is ebx, [4] esp */
     uint32_t flags;
     uint32_t code;
@@ -44,13 +44,13 @@ typedef struct law_state {
     uint64_t back;       /* 48 */
     uint32_t enter;      /* 56: a far pointer */
     uint16_t segment;
-} law_state;
+} cpu_state;
 
-void law_enter(void);
-extern const uint8_t law_switch[], law_leave[], law_switch_end[];
+void cpu_enter(void);
+extern const uint8_t law_switch[], cpu_leave[], law_switch_end[];
 
 __asm__(".text\n"
-        "law_enter:\n"
+        "cpu_enter:\n"
         "  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq\n"
         "  mov %rsp, 0x10000028\n"
         "  mov $0x2b, %eax; mov %eax, %ds; mov %eax, %es\n"
@@ -65,7 +65,7 @@ __asm__(".text\n"
         "  mov 0x10000000, %eax; mov 0x10000004, %ecx; mov 0x10000008, %edx; mov 0x1000000c, %ebx\n"
         "  mov 0x10000010, %esp; mov 0x10000014, %ebp; mov 0x10000018, %esi; mov 0x1000001c, %edi\n"
         "  jmp *0x10000024\n"
-        "law_leave:\n"
+        "cpu_leave:\n"
         "  mov %eax, 0x10000000; mov %ecx, 0x10000004; mov %edx, 0x10000008; mov %ebx, 0x1000000c\n"
         "  mov %esp, 0x10000010; mov %ebp, 0x10000014; mov %esi, 0x10000018; mov %edi, 0x1000001c\n"
         "  mov $0x10000800, %esp; pushfl; popl 0x10000020\n"
@@ -228,7 +228,7 @@ static void make_sequence(sequence *s, random_source *r)
 /* ---- Running it. */
 
 typedef struct outcome {
-    law_state state;
+    cpu_state state;
     uint8_t data[2 * PAGE]; /* and the stack */
 } outcome;
 
@@ -244,7 +244,7 @@ static void run_from(const outcome *before, outcome *after)
 {
     memcpy(at_address(STATE), &before->state, sizeof before->state);
     memcpy(at_address(DATA), before->data, sizeof before->data);
-    law_enter();
+    cpu_enter();
     memcpy(&after->state, at_address(STATE), sizeof after->state);
     memcpy(after->data, at_address(DATA), sizeof after->data);
 }
@@ -288,7 +288,7 @@ static int check_one(uint64_t seed, uint64_t round)
     start_randomly(&r, &before);
     memset(at_address(CODE), 0x90, sizeof s.bytes + TAIL + 5);
     memcpy(at_address(CODE), s.bytes, s.size);
-    put_jump(CODE + s.size + TAIL, SWITCH + (uint32_t)(law_leave - law_switch));
+    put_jump(CODE + s.size + TAIL, SWITCH + (uint32_t)(cpu_leave - law_switch));
     patch_bytes += random_below(&r, 6);
     hfn_move_result result = hfn_arch_x86.move(at_address(CODE), PAGE, CODE, patch_bytes,
                                                HFN_NO_REGISTER, &moved, &offset);

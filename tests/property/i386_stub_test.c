@@ -28,31 +28,32 @@
 enum { EAX = 0, ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
 
 /* The assembly below uses these offsets. */
-typedef struct law_state {
+typedef struct cpu_state {
     uint32_t registers[8]; /* by number */
     uint32_t flags;
     uint32_t code;
     uint32_t host_esp;
     uint32_t unused;
     uint32_t vector[4]; /* 48 */
-} law_state;
+} cpu_state;
 
-law_state law;
-void law_enter(void);
-extern const uint8_t law_leave[];
-__asm__(".text\n"
-        "law_enter:\n"
-        "  pushal; pushfl; mov %esp, law+40\n"
-        "  movups law+48, %xmm0; movups law+48, %xmm7\n"
-        "  mov law+16, %esp; pushl law+32; popfl\n"
-        "  mov law+0, %eax; mov law+4, %ecx; mov law+8, %edx; mov law+12, %ebx\n"
-        "  mov law+20, %ebp; mov law+24, %esi; mov law+28, %edi\n"
-        "  jmp *law+36\n"
-        "law_leave:\n"
-        "  mov %eax, law+0; mov %ecx, law+4; mov %edx, law+8; mov %ebx, law+12\n"
-        "  mov %esp, law+16; mov %ebp, law+20; mov %esi, law+24; mov %edi, law+28\n"
-        "  mov law+40, %esp; pushfl; popl law+32; movups %xmm7, law+48\n"
-        "  popfl; popal; ret\n");
+cpu_state current_state;
+void cpu_enter(void);
+extern const uint8_t cpu_leave[];
+__asm__(
+    ".text\n"
+    "cpu_enter:\n"
+    "  pushal; pushfl; mov %esp, current_state+40\n"
+    "  movups current_state+48, %xmm0; movups current_state+48, %xmm7\n"
+    "  mov current_state+16, %esp; pushl current_state+32; popfl\n"
+    "  mov current_state+0, %eax; mov current_state+4, %ecx; mov current_state+8, %edx; mov current_state+12, %ebx\n"
+    "  mov current_state+20, %ebp; mov current_state+24, %esi; mov current_state+28, %edi\n"
+    "  jmp *current_state+36\n"
+    "cpu_leave:\n"
+    "  mov %eax, current_state+0; mov %ecx, current_state+4; mov %edx, current_state+8; mov %ebx, current_state+12\n"
+    "  mov %esp, current_state+16; mov %ebp, current_state+20; mov %esi, current_state+24; mov %edi, current_state+28\n"
+    "  mov current_state+40, %esp; pushfl; popl current_state+32; movups %xmm7, current_state+48\n"
+    "  popfl; popal; ret\n");
 
 void hfn_thread_row_entry(void);
 int64_t hfn_thread_row_displacement(void);
@@ -64,8 +65,8 @@ static uint32_t stack[STACK_WORDS];
 static uint32_t slow_calls, callbacks, last_user;
 static int failures;
 
-/* Clobber what the psABI lets a function change, general registers only, as the slow path is
- * compiled. */
+/* Change all general registers that the psABI lets a function change.  The slow path is compiled
+ * for general registers only. */
 __attribute__((noinline)) static void clobber_general_registers(void)
 {
     __asm__ volatile("movl $-1, %%eax; movl $-1, %%ecx; movl $-1, %%edx; cmpl %%eax, %%eax"
@@ -164,12 +165,12 @@ static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
     printf("# not so: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
 }
 
-/* Write the stub, followed by a jump to law_leave. */
+/* Write the stub, followed by a jump to cpu_leave. */
 static void make_stub(const hfn_stub_request *request)
 {
     uint8_t *stub = page + STUB_AT;
     uint32_t head = hfn_x86_32_get_stub_shape(request->kind, request->flags).head_bytes;
-    uint32_t distance = (uint32_t)law_leave - (uint32_t)(uintptr_t)(stub + head + 5);
+    uint32_t distance = (uint32_t)cpu_leave - (uint32_t)(uintptr_t)(stub + head + 5);
 
     memset(stub, 0xcc, 256);
     hfn_x86_32_emit_stub(stub, request);
@@ -177,9 +178,9 @@ static void make_stub(const hfn_stub_request *request)
     memcpy(stub + head + 1, &distance, sizeof distance);
 }
 
-static law_state start_randomly(random_source *r)
+static cpu_state start_randomly(random_source *r)
 {
-    law_state start = { .flags = 0x202 | (random_below(r, UINT32_MAX) & FLAGS) };
+    cpu_state start = { .flags = 0x202 | (random_below(r, UINT32_MAX) & FLAGS) };
 
     for (int i = 0; i < 8; i++) {
         start.registers[i] = random_below(r, UINT32_MAX);
@@ -195,7 +196,7 @@ static law_state start_randomly(random_source *r)
 }
 
 /* scratch: a register that may change, and flags with it; 8: none. */
-static bool is_state_kept(const law_state *a, const law_state *b, uint32_t scratch, bool flags)
+static bool is_state_kept(const cpu_state *a, const cpu_state *b, uint32_t scratch, bool flags)
 {
     for (uint32_t i = 0; i < 8; i++) {
         if (i != scratch && a->registers[i] != b->registers[i]) {
@@ -222,7 +223,7 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
     const hfn_stub_shape shape = hfn_x86_32_get_stub_shape(HFN_STUB_COUNT, flags);
     uint64_t before = random_u64(r), after;
     uint32_t slow_before = slow_calls;
-    law_state start = start_randomly(r);
+    cpu_state start = start_randomly(r);
 
     if (random_below(r, 2)) {
         before |= UINT32_MAX; /* the low word wraps */
@@ -231,13 +232,13 @@ static void run_count(random_source *r, uint32_t flags, uint32_t slot, bool has_
     make_stub(&request);
     start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
     hfn_thread_row = has_row ? row : NULL;
-    law = start;
-    law_enter();
+    current_state = start;
+    cpu_enter();
     memcpy(&after, row + slot, sizeof after);
     check(after == before + 1, "counted once, in 64 bits", flags, slot);
     check(slow_calls == slow_before + !has_row, "the slow path runs if there is no row", flags,
           slot);
-    check(is_state_kept(&start, &law, (flags >> HFN_STUB_SCRATCH_SHIFT) - 1,
+    check(is_state_kept(&start, &current_state, (flags >> HFN_STUB_SCRATCH_SHIFT) - 1,
                         flags & HFN_STUB_FLAGS_LIVE),
           "the state is kept", flags, slot);
 }
@@ -250,14 +251,14 @@ static void run_call(random_source *r)
                                  .gate = (uintptr_t)(page + CALL_GATE_AT),
                                  .callback = (uintptr_t)callback,
                                  .user = user };
-    law_state start = start_randomly(r);
+    cpu_state start = start_randomly(r);
 
     make_stub(&request);
     start.code = (uint32_t)(uintptr_t)(page + STUB_AT);
-    law = start;
-    law_enter();
+    current_state = start;
+    cpu_enter();
     check(callbacks == before + 1 && last_user == user, "called once with its argument", 0, 0);
-    check(is_state_kept(&start, &law, 8, true), "a call keeps all", 0, 0);
+    check(is_state_kept(&start, &current_state, 8, true), "a call stub keeps the state", 0, 0);
 }
 
 /* The body records registers, flags and n words on the stack, adds 1 to each word, inverts CF,
@@ -311,7 +312,7 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
                                  .time_exit = (uintptr_t)(page + TIME_GATES_AT) + 16,
                                  .slot = slot };
     hfn_stub_shape shape = hfn_x86_32_get_stub_shape(kind, request.flags);
-    law_state start = start_randomly(r);
+    cpu_state start = start_randomly(r);
     uint32_t *top = &stack[STACK_WORDS / 2 + random_below(r, 4)], skip = is_sampled ? 0 : 7;
     bool timed = kind == HFN_STUB_TIME || is_sampled;
     uint64_t before = random_u64(r), after;
@@ -319,7 +320,7 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     for (uint32_t i = 0; i <= words + 4; i++) {
         top[i] = MARK + i;
     }
-    top[0] = (uint32_t)(uintptr_t)law_leave;
+    top[0] = (uint32_t)(uintptr_t)cpu_leave;
     memset(page + STUB_AT, 0xcc, PAGE_BYTES - STUB_AT);
     hfn_x86_32_emit_stub(page + STUB_AT, &request);
     put_body(page + STUB_AT + shape.head_bytes, words, popped);
@@ -330,8 +331,8 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
     given[0] = MARK + 1, given[1] = MARK + 2, returned = start.registers[EAX];
     start.registers[ESP] = (uint32_t)(uintptr_t)top;
     start.code = (uint32_t)(uintptr_t)(page + STUB_AT + shape.entry_at);
-    law = start;
-    law_enter();
+    current_state = start;
+    cpu_enter();
     memcpy(&after, row + 64, sizeof after);
     check(after == before + 1, "a timed call is counted", request.flags, kind);
     check(enters == timed && exits == timed, "entered and exited once if timed", request.flags,
@@ -346,20 +347,20 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
         uint32_t number = i; /* in the order of pushad */
         check(number == ESP || number + 1 == scratch ||
                   (found.registers[i] == start.registers[number] &&
-                   law.registers[number] == start.registers[number]),
+                   current_state.registers[number] == start.registers[number]),
               "registers are passed in and out", request.flags, number);
     }
     check((found.registers[ESP] + 4 - (uint32_t)(uintptr_t)top) % 16 == 0,
           "aligned as at the entry", request.flags, kind);
-    check(scratch != 0 || ((found.flags ^ law.flags) & FLAGS) == 1, "flags are passed out",
-          request.flags, 0);
+    check(scratch != 0 || ((found.flags ^ current_state.flags) & FLAGS) == 1,
+          "flags are passed out", request.flags, 0);
     for (uint32_t i = 0; i < words; i++) {
         check(found.words[i] == MARK + 1 + i, "the arguments are passed", request.flags, i);
     }
     for (uint32_t i = 1; timed && i <= words + 4; i++) {
         check(top[i] == MARK + i, "the caller's arguments are kept", request.flags, i);
     }
-    check(law.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped),
+    check(current_state.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped),
           "the return pops its arguments", request.flags, popped);
 }
 
@@ -422,6 +423,6 @@ int main(void)
         }
         run_call(&r);
     }
-    printf("1..1\n%sok 1 stubs_keep_what_they_promise\n", failures ? "not " : "");
+    printf("1..1\n%sok 1 stubs_change_only_what_their_kind_allows\n", failures ? "not " : "");
     return failures != 0;
 }

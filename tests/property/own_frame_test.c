@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Property of functions that the verdicts allow to time: behind a timing stub they have the same
- * effect as without one, on registers, flags, memory and their caller's frame.  Their stack
- * arguments may change. Functions are random; some stay within their frames, some do not.  Both
+ * Property of functions that the verdicts allow to time: with a timing stub they have the same
+ * effect as without one on registers, flags, memory and their caller's frame.  Their stack
+ * arguments may change.  Functions are random; some stay within their frames, some do not.  Both
  * runs use the same stack pointer in the body, so that only the bytes above the function's frame
  * differ.  Arguments: seed, number of functions.
  */
@@ -305,7 +305,7 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
 static void run_with_caller(const stage *s, cpu_state start, outcome *before, const uint8_t *code,
                             uint32_t above, outcome *after)
 {
-    uint64_t back = get_code_address(law_leave);
+    uint64_t back = get_code_address(cpu_leave);
     uint8_t *middle = before->stack + STACK_BYTES / 2;
     outcome laid = *before;
 
@@ -387,7 +387,7 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
     return same || !proven;
 }
 
-/* ---- A scene of them. */
+/* ---- A scene of such functions. */
 
 /* A function that changes what a callee may change and keeps to its frame. */
 #define HELPER                                                                                     \
@@ -397,15 +397,15 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
 #define READER "\x83\xE1\x07\x48\x8B\x84\xCC\x08\x00\x00\x00\x48\x03\x04\x24\x90\x90\x90\xC3"
 
 /* A scene, its functions and their verdicts. */
-typedef struct judged_scene {
+typedef struct proven_scene {
     scene scene;
     uint64_t places[SCENE_FUNCTIONS];
     hotfn_verdict verdicts[SCENE_FUNCTIONS];
-} judged_scene;
+} proven_scene;
 
 static function functions[SCENE_FUNCTIONS];
 
-static void judge_scene(judged_scene *s, random_source *r)
+static void make_scene(proven_scene *s, random_source *r)
 {
     s->scene = scene_begin();
     scene_pointer(&s->scene, RODATA, SCENE_FUNCTION(&s->scene, "helper", HELPER));
@@ -419,7 +419,7 @@ static void judge_scene(judged_scene *s, random_source *r)
     s->scene.options = HOTFN_VERDICTS_TIMING;
 }
 
-static bool check_functions(const stage *place, judged_scene *s, random_source *r, bool proven,
+static bool check_functions(const stage *place, proven_scene *s, random_source *r, bool proven,
                             tally *t)
 {
     for (int i = 0; i < SCENE_FUNCTIONS; i++) {
@@ -441,7 +441,7 @@ static bool check_functions(const stage *place, judged_scene *s, random_source *
 
 /* Run the refused functions in a child, since behind a stub they may run any code; the child
  * counts in shared memory. */
-static void check_refused(const stage *place, judged_scene *s, random_source *r, tally *shared)
+static void check_refused(const stage *place, proven_scene *s, random_source *r, tally *shared)
 {
     pid_t child;
 
@@ -461,11 +461,11 @@ static void check_refused(const stage *place, judged_scene *s, random_source *r,
 static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally *t, tally *refused)
 {
     random_source r = random_seed(seed * 1000003 + round);
-    judged_scene s;
+    proven_scene s;
     size_t code_bytes;
     bool ok;
 
-    judge_scene(&s, &r);
+    make_scene(&s, &r);
     code_bytes = s.scene.text->size;
     scene_analyze(&s.scene);
     memset(place->code, 0xCC, 3 * PAGE);
@@ -484,7 +484,7 @@ static bool check_scene(const stage *place, uint64_t seed, uint64_t round, tally
 
 int main(int argc, char **argv)
 {
-    random_run run_with_caller = random_parse_run(argc, argv, 40000);
+    random_run run = random_parse_run(argc, argv, 40000);
     tally t = { 0, 0, 0, 0, 0 };
     tally *refused =
         mmap(NULL, sizeof *refused, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -500,19 +500,17 @@ int main(int argc, char **argv)
                 HOTFN_TIMING_EVENTS);
     timed_use(0);
     printf("1..1\n");
-    for (uint64_t round = 0; round < run_with_caller.count / SCENE_FUNCTIONS && failed < 5;
-         round++) {
+    for (uint64_t round = 0; round < run.count / SCENE_FUNCTIONS && failed < 5; round++) {
         if (round % 64 == 0) {
             limit_time();
         }
-        failed += !check_scene(&s, run_with_caller.seed, round, &t, refused);
+        failed += !check_scene(&s, run.seed, round, &t, refused);
     }
     printf("# %" PRIu64 " proven, %" PRIu64 " of them with arguments, %" PRIu64
            " with a tail exit; %" PRIu64 " refused, %" PRIu64 " of these broken by a stub\n",
            t.proven, t.with_arguments, t.tail_exits, refused->refused, refused->broken);
-    failed +=
-        t.proven < run_with_caller.count / 8 || t.with_arguments < run_with_caller.count / 50 ||
-        refused->broken < run_with_caller.count / 200 || t.tail_exits < run_with_caller.count / 50;
+    failed += t.proven < run.count / 8 || t.with_arguments < run.count / 50 ||
+              refused->broken < run.count / 200 || t.tail_exits < run.count / 50;
     printf("%sok 1 proven_functions_behave_the_same_behind_a_stub\n", failed ? "not " : "");
     return failed ? 1 : 0;
 }

@@ -44,7 +44,7 @@ static void must(bool ok, const char *what)
     exit(1);
 }
 
-static void judge_image(loaded_image *l, const char *path)
+static void analyze_image(loaded_image *l, const char *path)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
 
@@ -194,7 +194,7 @@ int main(int argc, char **argv)
     uint32_t patched = 0, counted = 0, exports;
 
     must(argc == 2, "an image is needed");
-    judge_image(&l, argv[1]);
+    analyze_image(&l, argv[1]);
     load_image(&l);
     memcpy(l.fresh, l.base, (size_t)l.info.loaded_bytes);
     exports = run_all(&l, before);
