@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A name gets a number where it is first written.  Control characters become spaces. */
+/* Write a name as its number; the first time, the name itself follows.  Control characters are
+ * replaced by spaces. */
 static void put_name(hfn_sink *sink, const char *key, uint32_t number, const char *name, bool first)
 {
     hfn_sink_format(sink, "%s=(%" PRIu32 ")", key, number + 1);
@@ -25,7 +26,8 @@ typedef struct grind {
     const hfn_view *view;
     hfn_sink *sink;
     uint8_t *function_known, *module_known;
-    uint32_t *first_edge; /* of a caller, the last: from outside; UINT32_MAX: none */
+    uint32_t
+        *first_edge; /* by caller; the last element is for calls from outside; UINT32_MAX: none */
     bool timed, with_memory;
     char shown[8192];
 } grind;
@@ -78,7 +80,7 @@ static void put_edge(grind *g, uint64_t caller_rva, const hotfn_record_edge *e)
               recursive ? &no_memory : &e->total_alloc);
 }
 
-/* Those of one caller, which follow each other. */
+/* Write the edges of a caller, which follow each other in the record. */
 static void put_edges(grind *g, uint32_t caller, uint32_t first, uint64_t caller_rva)
 {
     hotfn_record_edge e;
@@ -93,7 +95,7 @@ static void put_edges(grind *g, uint32_t caller, uint32_t first, uint64_t caller
     }
 }
 
-static void put_one(grind *g, uint32_t index)
+static void put_function_block(grind *g, uint32_t index)
 {
     hotfn_record_function f;
     hotfn_record_timing t;
@@ -133,7 +135,7 @@ static void put_line(hfn_sink *sink, const char *key, const char *text)
     hfn_sink_text(sink, "\n");
 }
 
-/* Over all that are listed. */
+/* Write the sum of the costs of all listed functions. */
 static void put_summary(const grind *g)
 {
     uint64_t ns = 0, bytes = 0, blocks = 0;
@@ -203,13 +205,13 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
     g->function_known = hfn_allocate_zeroed(&view->env, functions);
     g->module_known = hfn_allocate_zeroed(&view->env, modules);
     g->first_edge = hfn_allocate_zeroed(&view->env, (functions + 1u) * sizeof *g->first_edge);
-    bool held = g->function_known && g->module_known && g->first_edge;
-    if (held) {
+    bool ok = g->function_known && g->module_known && g->first_edge;
+    if (ok) {
         find_edges(g);
         put_header(g);
         put_file(g);
         for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
-            put_one(g, view->order[i]);
+            put_function_block(g, view->order[i]);
         }
         put_outside(g);
     }
@@ -217,7 +219,7 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
     hfn_free_memory(&view->env, g->module_known, modules);
     hfn_free_memory(&view->env, g->first_edge, (functions + 1u) * sizeof *g->first_edge);
     hfn_free_memory(&view->env, g, sizeof *g);
-    return held;
+    return ok;
 }
 
 const hfn_exporter hfn_exporter_callgrind = {

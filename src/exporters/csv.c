@@ -25,7 +25,7 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* Fields are empty if the function was not timed, and if an error is not known. */
+/* All fields are empty if the function was not timed; the field of an unknown error is empty. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;
@@ -101,7 +101,7 @@ static bool write_csv(const hfn_view *view, hfn_sink *sink)
 const hfn_exporter hfn_exporter_csv = {
     .name = "csv",
     .extension = ".csv",
-    .about = "one line a function, for spreadsheets",
+    .about = "one line for each function, for spreadsheets",
     .needs = HOTFN_NEEDS_FLAT,
     .write = write_csv,
 };

@@ -87,7 +87,7 @@ static hotfn_status write_ordered(hfn_view *view, const hfn_format *format, hfn_
     }
     hfn_sink_flush(sink);
     return sink->failed ? hfn_report_error(err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-                                           "the output could not be written whole")
+                                           "the output could not be written completely")
                         : s;
 }
 
@@ -131,7 +131,7 @@ static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_w
                : s;
 }
 
-/* ---- What a record must hold. */
+/* ---- Checks that the record has the data that an exporter needs. */
 
 static const struct {
     uint32_t need;
@@ -142,14 +142,14 @@ static const struct {
     { HOTFN_NEEDS_EVENTS, "entries and exits: run with --mode time --events" },
 };
 
-/* The record holds times, but none that can be read. */
-static hotfn_status fail_unreadable(const hfn_view *view, hotfn_error *err)
+/* Report that the record has times, but they cannot be used; time.note is the reason. */
+static hotfn_status report_unusable_times(const hfn_view *view, hotfn_error *err)
 {
     return hfn_report_error(err, HOTFN_E_UNSUPPORTED, view->info.path, view->time.note_offset, "%s",
                             view->time.note);
 }
 
-/* Refuse an order, which is also the weight of stacks, by values that the record does not hold. */
+/* Check that the record has the values of the sort key, which is also the weight of stacks. */
 static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
 {
     uint32_t by = view->options.by;
@@ -160,16 +160,16 @@ static hotfn_status check_order(const hfn_view *view, hotfn_error *err)
         missing = needs[0].missing;
     }
     if (missing && view->time.note[0]) {
-        return fail_unreadable(view, err);
+        return report_unusable_times(view, err);
     }
     return missing ? hfn_report_error(
                          err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                         "the functions cannot be put in this order: the record does not hold %s",
+                         "the functions cannot be sorted by this key: the record does not have %s",
                          missing)
                    : HOTFN_OK;
 }
 
-static uint32_t get_held(const hfn_view *view)
+static uint32_t get_available_data(const hfn_view *view)
 {
     return HOTFN_NEEDS_FLAT | (view->time.flags ? HOTFN_NEEDS_TIMES : 0) |
            (view->time.node_count ? HOTFN_NEEDS_TREE : 0) |
@@ -179,14 +179,14 @@ static uint32_t get_held(const hfn_view *view)
 static hotfn_status check_needs(const hfn_view *view, const hotfn_exporter_info *exporter,
                                 hotfn_error *err)
 {
-    uint32_t lacking = exporter->needs & ~get_held(view);
+    uint32_t lacking = exporter->needs & ~get_available_data(view);
     if (lacking && view->time.note[0]) {
-        return fail_unreadable(view, err);
+        return report_unusable_times(view, err);
     }
     for (size_t i = 0; i < HFN_COUNT_OF(needs); i++) {
         if (lacking & needs[i].need) {
             return hfn_report_error(err, HOTFN_E_UNSUPPORTED, view->info.path, HOTFN_NO_OFFSET,
-                                    "%s cannot be made from this record, which does not hold %s",
+                                    "%s cannot be made from this record, which does not have %s",
                                     exporter->name, needs[i].missing);
         }
     }

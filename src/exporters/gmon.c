@@ -9,8 +9,8 @@
 enum { TAG_HISTOGRAM = 0, TAG_ARC = 1, ADDRESS_BYTES = 8 };
 #define MAX_BINS (UINT64_C(1) << 24)
 #define MAX_BIN_VALUE 65535u
-#define MIN_PIE_ADDRESS                                                                            \
-    UINT64_C(0x80000000) /* a program that lies lower was not moved when loaded */
+/* A program below this address is not position-independent: it was loaded at its link address. */
+#define MIN_PIE_ADDRESS UINT64_C(0x80000000)
 
 typedef struct gmon {
     const hfn_view *view;
@@ -19,7 +19,7 @@ typedef struct gmon {
     uint64_t base;      /* link address of RVA 0 */
     uint64_t low, high; /* RVAs */
     uint64_t bin_bytes;
-    uint32_t rate; /* ticks a second */
+    uint32_t rate; /* ticks per second */
     uint16_t *bins;
 } gmon;
 
@@ -62,14 +62,13 @@ static void find_text(gmon *g)
     }
     g->low = (g->low < g->high ? g->low : g->high) & ~UINT64_C(1);
     g->high += g->high & 1;
-    for (g->bin_bytes = 2;
-         /* gprof counts addresses in units of two bytes */ (g->high - g->low) / g->bin_bytes >
-         MAX_BINS;
-         g->bin_bytes *= 2) {
+    g->bin_bytes = 2; /* gprof counts addresses in units of two bytes */
+    while ((g->high - g->low) / g->bin_bytes > MAX_BINS) {
+        g->bin_bytes *= 2;
     }
 }
 
-/* The finest clock at which no function's time is more than its bins hold. */
+/* Choose the highest rate at which the self time of each function fits into its bins. */
 static void choose_rate(gmon *g)
 {
     for (g->rate = 1000000; g->rate > 1; g->rate /= 10) {
@@ -132,7 +131,7 @@ static void put_arc(const gmon *g, uint64_t from, uint64_t to, uint64_t calls)
     hfn_sink_le(g->sink, calls < INT32_MAX ? calls : INT32_MAX, 4);
 }
 
-/* The caller's address, 0 ("spontaneous") if it is no function of the program. */
+/* The address of the caller; 0 ("spontaneous") if it is not a function of the program. */
 static uint64_t caller_address(const gmon *g, uint32_t caller)
 {
     hotfn_record_function f;

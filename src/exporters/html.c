@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One page that holds its data: html/page.js shows the JSON written here, which is in columns,
- * since a record may hold tens of thousands of functions.  No name can end the script element:
- * every "<" in a string is written as \u003c.  Functions have the record's indices. */
+/* The page of a record: html/page.js shows the JSON written here.  The data is in columns, because
+ * a record may have tens of thousands of functions; a function is its index in the record.  Every
+ * "<" in a string is written as \u003c, so that no name can end the script element. */
 #include "exporters/budget.h"
 #include "exporters/html/page.h"
 #include "exporters/json_fields.h"
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_NODES                                                                                  \
-    200000u /* beyond, nodes with less than 1/MIN_SHARE of time and bytes are omitted */
+/* In a larger tree, nodes with less than 1/MIN_SHARE of the time and of the bytes are omitted. */
+#define MAX_NODES 200000u
 #define MIN_SHARE 50000u
 
 /* Time and bytes of a node together with all nodes below it. */
@@ -100,7 +100,7 @@ static hotfn_json *create_reason(page *p, uint32_t i)
     if (!f.counted) {
         reason = f.reason[0] ? f.reason : hfn_state_name(f.state);
     } else if (hfn_view_at_least(p->view, i)) {
-        reason = "unhooked for a while to keep the budget: calls are missing";
+        reason = "unhooked for a while to keep the budget: the count is a lower bound";
     } else if (p->view->time.flags && t.timing == HOTFN_TIMING_COUNT_ONLY) {
         reason = t.reason_text[0] ? t.reason_text : t.reason;
     }
@@ -152,7 +152,7 @@ static void write_functions(page *p)
     hotfn_json_end(p->out);
 }
 
-/* By function, a list of bucket, count, bucket, count ... without empty buckets. */
+/* Write for each timed function the list bucket, count, bucket, count ... without empty buckets. */
 static void write_histograms(page *p)
 {
     hotfn_json_begin_object(p->out, "histograms");
@@ -194,7 +194,7 @@ static hotfn_json *create_alloc(page *p, uint32_t i)
 /* ---- Tree and edges. */
 
 /* The total of a call that was still open at the end (main, when exit() was called) is not known;
- * the sum of what was called from there is its lower bound. */
+ * the self time and the totals of its callees are its lower bound. */
 static void sum_nodes(page *p)
 {
     hotfn_record_node n;
@@ -357,7 +357,7 @@ static void write_sentence(page *p, const char *sentence)
     }
 }
 
-/* Nothing if count is 0. */
+/* Write a note that begins with count; nothing if count is 0. */
 static void write_counted(page *p, uint64_t count, const char *text)
 {
     char sentence[200];

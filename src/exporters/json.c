@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* hotfn.report/1, described in docs/report.schema.json.  Each function is an object of its own that
- * is written and freed before the next, since a record may hold a million functions. */
+ * is written and freed before the next, because a record may have a million functions. */
 #include "exporters/budget.h"
 #include "exporters/json_fields.h"
 
@@ -95,7 +95,7 @@ static void add_alloc(hotfn_json *object, const char *key, const hotfn_alloc_cel
     hotfn_json_add(object, key, o);
 }
 
-/* Times are null where the function was not timed. */
+/* Times are null if the function was not timed. */
 static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
 {
     hotfn_record_timing t;
@@ -168,7 +168,7 @@ static hotfn_json *create_function(report *r, uint32_t index)
     return o;
 }
 
-/* ---- What a timed run adds. */
+/* ---- Data of timed runs. */
 
 static hotfn_json *create_time_info(const hfn_view *view)
 {
@@ -253,7 +253,8 @@ static void write_edges(const report *r)
     hotfn_json_end(r->out);
 }
 
-/* Callers, the nearest first, by display name: a caller need not be listed. */
+/* The display names of the callers, the nearest first.  Names are used because a caller may not be
+ * listed. */
 static hotfn_json *create_callers(report *r, uint32_t node)
 {
     hotfn_json *callers = hotfn_json_create_array();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the JSON exporters share. */
+/* Helpers of the exporters that write JSON. */
 #include "exporters/json_fields.h"
 
 #include <stdio.h>

@@ -17,7 +17,7 @@ static inline void hfn_add_number(hotfn_json *object, const char *key, uint64_t 
     hotfn_json_add(object, key, hotfn_json_create_number(value));
 }
 
-/* null unless present. */
+/* Add the value, or null if it is not present. */
 static inline void hfn_add_optional(hotfn_json *object, const char *key, bool present,
                                     uint64_t value)
 {

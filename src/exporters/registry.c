@@ -85,7 +85,7 @@ hotfn_status hfn_format_find(const char *name, hfn_format *out, hotfn_error *err
         }
     }
     return hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
-                            "no export format '%.60s'; there are: %s", name, names);
+                            "no export format '%.60s'; the formats are: %s", name, names);
 }
 
 /* ---- Registration. */

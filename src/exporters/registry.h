@@ -14,7 +14,7 @@ typedef struct hfn_format {
 
 /* False if index is past the end. */
 bool hfn_format_get(uint32_t index, hfn_format *out);
-/* HOTFN_E_NOT_FOUND, with the names of all formats, if there is none. */
+/* HOTFN_E_NOT_FOUND, with a message that lists all formats, if name is not a format. */
 hotfn_status hfn_format_find(const char *name, hfn_format *out, hotfn_error *err);
 
 #endif

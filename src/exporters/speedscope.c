@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* speedscope's own file format (speedscope.app/file-format-schema.json): one "sampled" profile for
  * each thread, whose samples are the stacks of the call tree.  The weight of a stack is its self
- * time in nanoseconds, or by the order asked for its bytes or its calls. */
+ * time in nanoseconds, or by options.by its bytes or its calls. */
 #include "exporters/json_fields.h"
 
 #define MAX_DEPTH 4096u

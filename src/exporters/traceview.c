@@ -67,7 +67,8 @@ static void put_event(void *user, const hotfn_record_event *e)
     time_us = time_us < UINT32_MAX ? time_us : UINT32_MAX;
     hfn_sink_le(t->sink, e->thread + 1ull, 2);
     hfn_sink_le(t->sink, (uint64_t)e->function << 2 | (e->kind == 1 ? 0 : 1), 4);
-    hfn_sink_le(t->sink, time_us, 4); /* CPU time: not recorded, so the elapsed time */
+    hfn_sink_le(t->sink, time_us,
+                4); /* the elapsed time stands in for the CPU time, which is not recorded */
     hfn_sink_le(t->sink, time_us, 4);
 }
 
