@@ -10,7 +10,7 @@ typedef struct edge_rank {
     uint32_t callee, edge;
 } edge_rank;
 
-/* By callee, and for each callee by descending calls. */
+/* Order edges by callee, and those of one callee by descending calls. */
 static bool comes_before(const void *left, const void *right)
 {
     const edge_rank *a = left, *b = right;

@@ -13,11 +13,11 @@
 #include <stdio.h>
 
 #define MAX_RECORDS 4096u
-/* Of address space: unused strings are holes in the file.  A 32-bit process has less. */
+/* Reserved address space: unused bytes are holes in the file.  A 32-bit process has less of it. */
 #define STRING_BYTES (UINT64_C(1) << (sizeof(void *) == 8 ? 30 : 27))
 
 typedef struct merged {
-    uint32_t module, record, function; /* the first that was counted, else the first */
+    uint32_t module, record, function; /* its first occurrence that was counted, else its first */
     uint32_t number;                   /* in the order in which functions were found */
     bool counted;
 } merged;
@@ -55,7 +55,8 @@ uint32_t hfn_merge_rows(const hfn_merge *m)
 
 /* ---- The same modules and functions. */
 
-/* Modules without an id: one path may be that of builds for several machines. */
+/* Number a module without an id by its path and machine: builds for several machines may have the
+ * same path. */
 static uint32_t number_path(hfn_names *modules, const hotfn_record_module *m)
 {
     char key[4096 + 4];
@@ -174,7 +175,7 @@ static bool order_functions(merger *g)
 static hotfn_status add_module(merger *g, hfn_live *live, uint32_t number, uint32_t *at,
                                hotfn_error *err)
 {
-    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT, made = HOTFN_RECORD_MODULE_INIT;
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT, added = HOTFN_RECORD_MODULE_INIT;
     hotfn_record_function *functions;
     uint32_t first = *at, count, index;
     hotfn_status status;
@@ -198,11 +199,11 @@ static hotfn_status add_module(merger *g, hfn_live *live, uint32_t number, uint3
     m.function_count = count;
     status = hfn_live_add_module(live, &m, functions, &index, err);
     if (status == HOTFN_OK) {
-        status = hfn_live_get_module(live, index, &made);
+        status = hfn_live_get_module(live, index, &added);
     }
     if (status == HOTFN_OK &&
-        made.function_count != count) { /* else the indices of later functions would be wrong */
-        status = hfn_report_error(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", made.note);
+        added.function_count != count) { /* the indices of later functions would be wrong */
+        status = hfn_report_error(err, HOTFN_E_LIMIT, m.path, HOTFN_NO_OFFSET, "%s", added.note);
     }
     if (status == HOTFN_OK) {
         status = hfn_live_set_module(live, index, m.flags, m.load_base, m.note);

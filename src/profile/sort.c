@@ -6,7 +6,7 @@
 
 typedef struct ranked_function {
     uint64_t key;   /* the largest comes first                             */
-    uint64_t calls; /* plus 1; 0: not counted                              */
+    uint64_t calls; /* the number of calls plus 1; 0: not counted          */
     const char *name;
     uint32_t index;
     bool is_called; /* functions that were not called come last, by any key */
@@ -38,7 +38,7 @@ static bool comes_before_by_name(const void *left, const void *right)
     return names != 0 ? names < 0 : comes_before(left, right);
 }
 
-/* Did the run record the key? */
+/* True if the run recorded the key. */
 static bool has_key(const hotfn_record *r, uint32_t by)
 {
     uint32_t flags = r->times.present ? r->times.header.flags : 0;

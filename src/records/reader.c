@@ -40,8 +40,8 @@ static const char *const section_names[HFN_SECTION_TYPES] = {
     "events",
     "timing states",
     "budget",
-    "budget's states",
-    "budget's means",
+    "states of the budget",
+    "sampling intervals of the budget",
 };
 
 hotfn_status hfn_record_report_damage(hotfn_record *r, uint64_t offset, hotfn_error *err,
