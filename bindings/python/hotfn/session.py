@@ -156,7 +156,7 @@ class Session:
         check(lib.hotfn_session_get_stats(self._open_handle, raw))
         if raw.remaining_status != 0:
             reason = decode(lib.hotfn_status_get_name(raw.remaining_status))
-            warnings.warn(f"{raw.remaining} hooks could not be removed ({reason}); they count nowhere", stacklevel=2)
+            warnings.warn(f"{raw.remaining} hooks could not be removed ({reason}); their calls are not counted", stacklevel=2)
 
     def snapshot(self) -> Record:
         """A record of the counts so far, which later calls do not change."""

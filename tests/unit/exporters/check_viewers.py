@@ -4,7 +4,7 @@
 
     check_viewers.py HOTFN PROGRAM    (export_timed)
 
-The record "story" (tests/unit/records/timed.h) has three functions whose times are known.  A check is
+The record "story" (tests/unit/profile/timed.h) has three functions whose times are known.  A check is
 skipped with a message if its program is not installed; with --all (suite `soak`) that is an error.
 """
 import collections
