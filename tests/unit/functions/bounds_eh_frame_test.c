@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about FDE ranges and what their first byte proves. */
+/* The ranges of FDEs, and which of them begin inside a frame. */
 #include "functions/bounds_eh_frame.h"
 #include "functions/eh_frame_read.h"
 
@@ -8,7 +8,11 @@
 #include "check.h"
 #include "functions/eh_frame_builder.h"
 
-enum { TEXT = 1024, EH_FRAME = 1280, TEXT_BYTES = 256 }; /* where elf_add puts them */
+enum {
+    TEXT = 1024,
+    EH_FRAME = 1280,
+    TEXT_BYTES = 256
+}; /* the addresses at which elf_add places them */
 
 static elf_builder *new_with_text(uint16_t machine)
 {
@@ -20,7 +24,7 @@ static elf_builder *new_with_text(uint16_t machine)
     return b;
 }
 
-/* The FDEs of b with this .eh_frame; both are freed.  The list is the caller's. */
+/* Adds this .eh_frame to b and returns its FDEs; frees b and eh.  The caller frees the list. */
 static hfn_fde_list read_fdes(elf_builder *b, elf_bytes *eh, int *warnings)
 {
     hfn_fde_list list = { NULL, 0, 0 };
@@ -73,7 +77,7 @@ static void ranges_are_sorted_by_address(void)
     finish(&list);
 }
 
-/* One FDE with these instructions; its flags and CFA offset. */
+/* Returns what is found for an FDE with these instructions. */
 static hfn_fde first_byte(const char *code, size_t code_bytes)
 {
     elf_builder *b = new_with_text(62);
@@ -91,7 +95,7 @@ static hfn_fde first_byte(const char *code, size_t code_bytes)
 
 #define FIRST_BYTE(code) first_byte(code, sizeof code - 1)
 
-static void a_first_byte_inside_a_frame_is_proof(void)
+static void an_fde_that_begins_inside_a_frame_is_marked(void)
 {
     CHECK_EQ_U64(FIRST_BYTE("\x0e\x20").flags, HFN_FDE_INSIDE); /* def_cfa_offset 32 */
     CHECK_EQ_I64(FIRST_BYTE("\x0e\x20").cfa_offset, 32);
@@ -105,7 +109,7 @@ static void a_first_byte_inside_a_frame_is_proof(void)
     CHECK_EQ_U64(FIRST_BYTE("\x10\x06\x01\x30").flags, HFN_FDE_INSIDE); /* expression */
 }
 
-static void what_comes_behind_the_first_byte_proves_nothing(void)
+static void instructions_after_an_advance_are_ignored(void)
 {
     CHECK_EQ_U64(FIRST_BYTE("").flags, 0);
     CHECK_EQ_U64(FIRST_BYTE("\x41\x0e\x20\x86\x02").flags, 0);          /* advance_loc   */
@@ -115,7 +119,7 @@ static void what_comes_behind_the_first_byte_proves_nothing(void)
     CHECK_EQ_U64(FIRST_BYTE("\x02\x00\x0e\x20").flags, HFN_FDE_INSIDE); /* advance by 0 */
 }
 
-static void harmless_rules_at_the_first_byte_are_harmless(void)
+static void rules_that_an_entry_may_have_do_not_mark_an_fde(void)
 {
     CHECK_EQ_U64(FIRST_BYTE("\x07\x10").flags, 0); /* undefined rip (_start)    */
     CHECK_EQ_U64(FIRST_BYTE("\x08\x03\x09\x03\x00").flags, 0);
@@ -123,14 +127,14 @@ static void harmless_rules_at_the_first_byte_are_harmless(void)
     CHECK_EQ_U64(FIRST_BYTE("\x90\x01").flags, 0);         /* rip at cfa-8, once more   */
 }
 
-static void instructions_that_are_not_understood_prove_nothing(void)
+static void unknown_instructions_do_not_mark_an_fde(void)
 {
     CHECK_EQ_U64(FIRST_BYTE("\x0e\x20\x3f").flags, 0);
     CHECK_EQ_I64(FIRST_BYTE("\x0e\x20\x3f").cfa_offset, -1);
     CHECK_EQ_U64(FIRST_BYTE("\x0f\x7f").flags, 0); /* a block beyond the end */
 }
 
-static void signal_frames_and_language_data_are_seen(void)
+static void signal_frames_and_language_data_are_flagged(void)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b);
@@ -154,7 +158,7 @@ static void signal_frames_and_language_data_are_seen(void)
     finish(&list);
 }
 
-/* Of an FDE with language data and these instructions behind that. */
+/* Returns what is found for an FDE with an LSDA and, behind that, these instructions. */
 static hfn_fde fde_with(const char *cfi, size_t size)
 {
     elf_builder *b = new_with_text(62);
@@ -175,12 +179,12 @@ static hfn_fde fde_with(const char *cfi, size_t size)
 }
 #define FDE_WITH(text) fde_with(text, sizeof(text) - 1)
 
-static void who_sizes_its_arguments_says_where(void)
+static void fdes_with_argument_sizes_keep_their_instructions(void)
 {
     CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").flags, HFN_FDE_LSDA | HFN_FDE_ARGUMENTS);
     CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").cfi_bytes, 3);
-    CHECK_EQ_U64(FDE_WITH("\x01\0\0\0\0").cfi_bytes, 5); /* set_loc: who knows where to */
-    CHECK_EQ_U64(FDE_WITH("\x41\x3f\x10").cfi_bytes, 3); /* no such instruction */
+    CHECK_EQ_U64(FDE_WITH("\x01\0\0\0\0").cfi_bytes, 5); /* set_loc: its target is unknown */
+    CHECK_EQ_U64(FDE_WITH("\x41\x3f\x10").cfi_bytes, 3); /* an unknown instruction */
     CHECK_EQ_U64(FDE_WITH("\x41\x0e\x10").cfi_bytes, 0);
     CHECK_EQ_U64(FDE_WITH("\x41\x0a\x0e\x10\x42\x0b").flags, HFN_FDE_LSDA); /* remember, restore */
 }
@@ -195,25 +199,26 @@ static uint64_t arguments_at(const char *cfi, size_t size, uint64_t offset)
 }
 #define ARGUMENTS_AT(text, offset) arguments_at(text, sizeof(text) - 1, offset)
 
-static void arguments_are_sized_from_where_the_frame_says(void)
+static void an_argument_size_holds_from_its_offset_on(void)
 {
-    /* advance 5, 16 bytes; advance 3, 0 bytes */
+    /* Advance by 5, 16 bytes of arguments; advance by 3, 0 bytes. */
     CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 4), 0);
     CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 5), 16);
     CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 7), 16);
     CHECK_EQ_U64(ARGUMENTS_AT("\x45\x2e\x10\x43\x2e\x00", 8), 0);
-    /* advances of 1, 2 and 4 bytes: 0x80 + 0x0102 + 0x01000000 = 0x1000182 */
+    /* Advances with operands of 1, 2 and 4 bytes: 0x80 + 0x0102 + 0x01000000 = 0x1000182. */
     CHECK_EQ_U64(ARGUMENTS_AT("\x02\x80\x03\x02\x01\x04\0\0\0\x01\x2e\x81\x01", 0x1000182), 129);
     CHECK_EQ_U64(ARGUMENTS_AT("\x02\x80\x03\x02\x01\x04\0\0\0\x01\x2e\x81\x01", 0x1000181), 0);
-    /* remember and restore do not touch them: libgcc keeps them beside the rules (unwind-dw2.c) */
+    /* remember_state and restore_state do not change the size: libgcc stores it outside of the
+     * rules (unwind-dw2.c). */
     CHECK_EQ_U64(ARGUMENTS_AT("\x0a\x41\x2e\x10\x41\x0b\x41\x0e\x08", 3), 16);
     CHECK_EQ_U64(ARGUMENTS_AT("\x01\0\0\0\0\x2e\x10", 9), UINT64_MAX); /* set_loc */
     CHECK_EQ_U64(ARGUMENTS_AT("\x41\x3f", 9), UINT64_MAX);
-    CHECK_EQ_U64(ARGUMENTS_AT("\x41\x2e\x80", 9), UINT64_MAX); /* cut */
-    CHECK_EQ_U64(ARGUMENTS_AT("\x49\x3f", 8), 0); /* behind it; what comes then does not matter */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x41\x2e\x80", 9), UINT64_MAX); /* truncated */
+    CHECK_EQ_U64(ARGUMENTS_AT("\x49\x3f", 8), 0); /* the unknown instruction is beyond the offset */
 }
 
-/* absptr and udata8, a CIE without augmentation, the 64-bit length. */
+/* FDEs with absptr, with a CIE without augmentation, and with a length of 64 bits. */
 static void other_encodings_are_read(void)
 {
     elf_builder *b = new_with_text(62);
@@ -236,7 +241,7 @@ static void other_encodings_are_read(void)
     finish(&list);
 }
 
-static void other_machines_have_their_own_rule(void)
+static void each_machine_has_its_own_entry_rule(void)
 {
     /* AArch64: cfa sp+0 at an entry; x30 is the return address. */
     elf_builder *b = new_with_text(183);
@@ -251,7 +256,7 @@ static void other_machines_have_their_own_rule(void)
         CHECK_EQ_U64(list.items[1].flags, HFN_FDE_INSIDE);
     }
     finish(&list);
-    /* One without a rule: no judgement. */
+    /* A machine without an entry rule: the first byte is not examined. */
     b = new_with_text(21);
     eh = elf_buffer(b);
     put_fde(eh, put_plain_cie(eh), EH_FRAME, TEXT, 4, "\x0e\x10", 2);
@@ -263,7 +268,7 @@ static void other_machines_have_their_own_rule(void)
     finish(&list);
 }
 
-static void fdes_of_dropped_or_empty_functions_are_passed_over(void)
+static void fdes_of_dropped_or_empty_functions_are_skipped(void)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b);
@@ -272,7 +277,7 @@ static void fdes_of_dropped_or_empty_functions_are_passed_over(void)
     put_fde(eh, cie, EH_FRAME, TEXT, 0, "", 0);                    /* empty           */
     put_fde(eh, cie, EH_FRAME, 0x10000000, 5, "", 0);              /* in no segment   */
     put_fde(eh, cie, EH_FRAME, EH_FRAME + eh->size + 8, 5, "", 0); /* null pointer */
-    put_fde(eh, cie + 4, EH_FRAME, TEXT, 5, "", 0);                /* of no CIE       */
+    put_fde(eh, cie + 4, EH_FRAME, TEXT, 5, "", 0);                /* refers to no CIE */
     put(eh, 0, 4); /* ends one object file's part, not the section */
     put_fde(eh, cie, EH_FRAME, TEXT + 8, 5, "", 0);
     hfn_fde_list list = read_fdes(b, eh, NULL);
@@ -304,7 +309,7 @@ static void an_image_without_unwind_data_has_no_ranges(void)
     finish(&list);
 }
 
-static void without_sections_the_header_leads_to_the_frames(void)
+static void eh_frame_is_found_without_section_headers(void)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b), *header = elf_buffer(b);
@@ -334,18 +339,18 @@ static void without_sections_the_header_leads_to_the_frames(void)
 
 static const check_test tests[] = {
     CHECK_TEST(ranges_are_sorted_by_address),
-    CHECK_TEST(a_first_byte_inside_a_frame_is_proof),
-    CHECK_TEST(what_comes_behind_the_first_byte_proves_nothing),
-    CHECK_TEST(harmless_rules_at_the_first_byte_are_harmless),
-    CHECK_TEST(instructions_that_are_not_understood_prove_nothing),
-    CHECK_TEST(signal_frames_and_language_data_are_seen),
-    CHECK_TEST(who_sizes_its_arguments_says_where),
-    CHECK_TEST(arguments_are_sized_from_where_the_frame_says),
+    CHECK_TEST(an_fde_that_begins_inside_a_frame_is_marked),
+    CHECK_TEST(instructions_after_an_advance_are_ignored),
+    CHECK_TEST(rules_that_an_entry_may_have_do_not_mark_an_fde),
+    CHECK_TEST(unknown_instructions_do_not_mark_an_fde),
+    CHECK_TEST(signal_frames_and_language_data_are_flagged),
+    CHECK_TEST(fdes_with_argument_sizes_keep_their_instructions),
+    CHECK_TEST(an_argument_size_holds_from_its_offset_on),
     CHECK_TEST(other_encodings_are_read),
-    CHECK_TEST(other_machines_have_their_own_rule),
-    CHECK_TEST(fdes_of_dropped_or_empty_functions_are_passed_over),
+    CHECK_TEST(each_machine_has_its_own_entry_rule),
+    CHECK_TEST(fdes_of_dropped_or_empty_functions_are_skipped),
     CHECK_TEST(damage_ends_the_reading_with_a_warning),
     CHECK_TEST(an_image_without_unwind_data_has_no_ranges),
-    CHECK_TEST(without_sections_the_header_leads_to_the_frames),
+    CHECK_TEST(eh_frame_is_found_without_section_headers),
 };
 CHECK_MAIN(tests)

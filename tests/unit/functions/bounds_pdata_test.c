@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about .pdata: what is a function, what a part of one, how broken entries are passed
- * over. */
+/* .pdata and the data of handlers: which entries are functions, which are fragments, and how broken
+ * entries are skipped. */
 #include "functions/bounds_pdata.h"
 
 #include "base/counting_env.h"
@@ -22,7 +22,7 @@ static hotfn_image *open_image(const pe_builder *b, const hotfn_env *env)
     return image;
 }
 
-/* The bounds of an image whose .rdata is these words and whose .pdata begins at rva. */
+/* The bounds of an image whose .rdata has these words; its .pdata begins at pdata_at in .rdata. */
 static hfn_fde_list bounds_of(uint16_t machine, const uint32_t *words, uint32_t count,
                               uint32_t pdata_at, uint32_t pdata_bytes, counting *c)
 {
@@ -42,7 +42,7 @@ static hfn_fde_list bounds_of(uint16_t machine, const uint32_t *words, uint32_t 
     return list;
 }
 
-static void parts_are_distinguished_from_functions(void)
+static void fragments_are_distinguished_from_functions(void)
 {
     pe_builder *b = pe_new_sample();
     hotfn_env env = HOTFN_ENV_INIT;
@@ -67,8 +67,8 @@ static void parts_are_distinguished_from_functions(void)
     free(b);
 }
 
-/* Plain unwind information at 0, chained at 16 (to the entry at 64), .pdata at 64. */
-static void a_part_right_behind_its_function_is_the_rest_of_it(void)
+/* .rdata: plain unwind information at 0, chained one at 16 (to the entry at 64), .pdata at 64. */
+static void a_chained_entry_at_the_end_of_its_function_extends_it(void)
 {
     static const uint32_t words[] = {
         1,
@@ -123,9 +123,9 @@ static void finish(hfn_fde_list *list, counting *c)
     hfn_fde_list_finish(list, &env);
 }
 
-/* An entry chained to itself; unwind information outside the image; an unknown version; an end
- * before its beginning; an entry outside the code; and a valid entry. */
-static void broken_entries_are_passed_over_with_a_warning(void)
+/* The entries: one chained to itself; unwind information outside the image; an unknown version; an
+ * end before the beginning; an entry outside the code; a valid entry. */
+static void broken_entries_are_skipped_with_a_warning(void)
 {
     static const uint32_t words[] = {
         1,
@@ -174,10 +174,10 @@ static void broken_entries_are_passed_over_with_a_warning(void)
     finish(&list, &c);
 }
 
-/* Packed: a function of 5 instructions (flag 1), a fragment of 3 (flag 2), a reserved kind (3).
- * .xdata: 4 instructions, one word of codes that begins with end_c; then with end; with a
- * handler. */
-static void arm64_entries_carry_their_length(void)
+/* Packed data: a function of 5 instructions (flag 1), a fragment of 3 (flag 2), a reserved kind
+ * (flag 3). Then two .xdata records, each with one word of codes: 4 instructions, with codes that
+ * begin with end_c; 6 instructions, with codes that begin with end, and a handler. */
+static void arm64_entries_contain_their_length(void)
 {
     static const uint32_t words[] = {
         4 | 1u << 27 | 1u << 21,
@@ -266,7 +266,7 @@ static void a_scope_table_is_read(void)
     free(b);
 }
 
-/* The image of a_scope_table_is_read, with other data behind the handler. */
+/* Visits the image of a_scope_table_is_read with other data for the handler. */
 static seen visit_data(const uint8_t *data, size_t size, uint32_t first_word)
 {
     pe_builder *b = pe_new_sample();
@@ -285,8 +285,8 @@ static seen visit_data(const uint8_t *data, size_t size, uint32_t first_word)
 
 #define WORD(value) (uint8_t)(value), (uint8_t)((value) >> 8), (uint8_t)((value) >> 16), 0
 
-/* FuncInfo of the magic number: one try block with one catch block; compiled for faults too, with
- * state 0 from PE_GUARDED + 4 on. */
+/* A FuncInfo with one try block and one catch block, compiled without /EHs: state 0 holds from
+ * PE_GUARDED + 4 on. */
 static void a_func_info_is_read(void)
 {
     static const uint8_t data[] = {
@@ -301,7 +301,7 @@ static void a_func_info_is_read(void)
         WORD(0),
         WORD(0),
         WORD(0),
-        WORD(0), /* to 0x230 */
+        WORD(0), /* 0 up to offset 0x230 */
         WORD(0),
         WORD(0),
         WORD(1),
@@ -316,7 +316,7 @@ static void a_func_info_is_read(void)
         0xff,
         0xff,
         WORD(PE_GUARDED + 4),
-        WORD(0), /* to 0x260 */
+        WORD(0), /* 0 up to offset 0x260 */
         WORD(0),
         WORD(0),
         WORD(0),
@@ -333,8 +333,8 @@ static void a_func_info_is_read(void)
     CHECK_EQ_U64(s.guard_end, PE_GUARDED + 12);
 }
 
-/* The compressed form: flags TryBlockMap and EHs; one try block of states 0, 0, 1; one catch block
- * that goes on 7 bytes behind the function's beginning. */
+/* A compressed FuncInfo with the flags TryBlockMap and EHs: one try block of states 0, 0, 1, with
+ * one catch block.  Execution continues 7 bytes after the beginning of the function. */
 static void a_compressed_func_info_is_read(void)
 {
     static const uint8_t data[] = {
@@ -357,19 +357,19 @@ static void a_compressed_func_info_is_read(void)
     CHECK_EQ_U64(s.jumped, PE_GUARDED + 7);
     CHECK_EQ_U64(s.guard_end, 0);
     memcpy(copy, data, sizeof data);
-    copy[0] = 0x10; /* not EHs: a fault may be caught anywhere in the body */
+    copy[0] = 0x10; /* without EHs a fault may be caught anywhere in the body */
     s = visit_data(copy, sizeof copy, PE_RDATA + 0x200);
     CHECK_EQ_U64(s.guard_begin, PE_GUARDED + 4);
     CHECK_EQ_U64(s.guard_end, PE_GUARDED + 12);
-    copy[0x14 + 5] = 0xff; /* the catch block's address leads nowhere: nothing is believed */
+    copy[0x14 + 5] = 0xff; /* an invalid address of the catch block: the whole data is ignored */
     copy[0x14 + 6] = 0xff;
     s = visit_data(copy, sizeof copy, PE_RDATA + 0x200);
     CHECK_EQ_U64(s.called, PE_FILTER);
     CHECK_EQ_U64(s.jumped, 0);
 }
 
-/* The number that a stack check's handler has there is no address of data. */
-static void a_stack_checks_data_guards_nothing(void)
+/* The data of a handler that checks the stack is a number, not an RVA. */
+static void the_data_of_a_stack_check_guards_no_code(void)
 {
     const seen s = visit_data((const uint8_t *)"", 0, 0x30);
 
@@ -378,14 +378,14 @@ static void a_stack_checks_data_guards_nothing(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(parts_are_distinguished_from_functions),
-    CHECK_TEST(a_part_right_behind_its_function_is_the_rest_of_it),
-    CHECK_TEST(broken_entries_are_passed_over_with_a_warning),
-    CHECK_TEST(arm64_entries_carry_their_length),
+    CHECK_TEST(fragments_are_distinguished_from_functions),
+    CHECK_TEST(a_chained_entry_at_the_end_of_its_function_extends_it),
+    CHECK_TEST(broken_entries_are_skipped_with_a_warning),
+    CHECK_TEST(arm64_entries_contain_their_length),
     CHECK_TEST(an_unsorted_table_is_sorted),
     CHECK_TEST(a_scope_table_is_read),
     CHECK_TEST(a_func_info_is_read),
     CHECK_TEST(a_compressed_func_info_is_read),
-    CHECK_TEST(a_stack_checks_data_guards_nothing),
+    CHECK_TEST(the_data_of_a_stack_check_guards_no_code),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about looking functions up, and about real files. */
+/* Lookups of functions, and the functions of real files. */
 #include "base/counting_env.h"
 #include "functions/functions.h"
 #include "functions/sample.h"
@@ -57,7 +57,8 @@ static void an_image_without_functions_is_fine(void)
     sample_finish(&s);
 }
 
-/* Sorted, never empty, never overlapping, all memory given back: for this program and its libc. */
+/* The functions of a file are sorted, not empty and do not overlap, and all memory is freed: for
+ * this program and its libc. */
 static void check_file(const char *path)
 {
     hotfn_image *image = NULL;

@@ -19,7 +19,7 @@ static inline size_t put_cie(elf_bytes *b, const char *augmentation, const char 
 
     put(b, 0, 4), put(b, 0, 4), put(b, 1, 1);
     put_text(b, augmentation);
-    /* code 1; data -8, return address 16; or, of i386, data -4, return address 8 */
+    /* code alignment 1; x86-64: data alignment -8, return address 16; i386: -4, 8 */
     put(b, 1, 1), put(b, b->wide ? 0x78 : 0x7C, 1), put(b, b->wide ? 16 : 8, 1);
     if (augmentation[0] == 'z') {
         put(b, data_bytes, 1);
@@ -31,13 +31,13 @@ static inline size_t put_cie(elf_bytes *b, const char *augmentation, const char 
     return start;
 }
 
-/* The usual one: pointers pcrel sdata4. */
+/* A CIE as compilers write it: pointers are pcrel sdata4. */
 static inline size_t put_plain_cie(elf_bytes *b)
 {
     return put_cie(b, "zR", "\x1b", 1, ENTRY_X86_64, 5);
 }
 
-/* An FDE of a function at begin, where the section will lie at address; pcrel sdata4. */
+/* Adds an FDE of the function at begin, with pcrel sdata4; address is that of the section. */
 static inline size_t put_fde(elf_bytes *b, size_t cie, uint64_t address, uint64_t begin,
                              uint32_t size, const char *code, size_t code_bytes)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A function's unwind data found by the sorted table, and what its frame is piece by piece. */
+/* Finds a function's unwind data by the sorted table, and checks its frame in each range of the
+ * code. */
 #include "functions/eh_frame_find.h"
 
 #include "check.h"
 #include "functions/eh_frame_builder.h"
 
-enum { AT = 0x10000, TEXT = 0x4000, MOST_ROWS = 16 }; /* where the section and the code stand */
+enum { AT = 0x10000, TEXT = 0x4000, MAX_ROWS = 16 }; /* addresses of the section and the code */
 
 typedef struct tables {
     elf_bytes bytes;
@@ -13,9 +14,9 @@ typedef struct tables {
     hfn_eh_table table;
 } tables;
 
-/* Two functions: one of so many instructions, one of none. */
-static bool make(tables *t, const char *cie_code, size_t cie_bytes, const char *code,
-                 size_t code_bytes)
+/* Builds tables of two functions: one with these instructions at TEXT, one without any. */
+static bool make_tables(tables *t, const char *cie_code, size_t cie_bytes, const char *code,
+                        size_t code_bytes)
 {
     elf_bytes *b = &t->bytes;
     size_t cie, first, second, header;
@@ -37,11 +38,12 @@ static bool make(tables *t, const char *cie_code, size_t cie_bytes, const char *
 
 typedef struct row {
     uint64_t begin, end;
-    int64_t cfa, back; /* CFA from rsp, 0: not by it; the return address from the CFA */
+    int64_t cfa;       /* offset from rsp; 0: not relative to rsp */
+    int64_t return_at; /* offset from the CFA; 0: any rule but DW_CFA_offset */
 } row;
 
 typedef struct rows {
-    row items[MOST_ROWS];
+    row items[MAX_ROWS];
     size_t count;
 } rows;
 
@@ -49,7 +51,7 @@ static void add_row(void *user, uint64_t begin, uint64_t end, const hfn_frame *f
 {
     rows *all = user;
 
-    if (all->count < MOST_ROWS) {
+    if (all->count < MAX_ROWS) {
         all->items[all->count++] =
             (row){ begin, end, f->cfa_register == 7 && !f->by_expression ? f->cfa_offset : 0,
                    f->return_at };
@@ -62,7 +64,7 @@ static void check_rows(const char *code, size_t code_bytes, const row *wanted, s
     rows got = { .count = 0 };
     hfn_eh_function f;
 
-    if (CHECK(make(t, ENTRY_X86_64, 5, code, code_bytes)) &&
+    if (CHECK(make_tables(t, ENTRY_X86_64, 5, code, code_bytes)) &&
         CHECK(hfn_eh_table_find(&t->table, TEXT, &f)) && CHECK_EQ_U64(f.byte_count, 100) &&
         CHECK(hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &got)) &&
         CHECK_EQ_U64(got.count, count)) {
@@ -70,7 +72,7 @@ static void check_rows(const char *code, size_t code_bytes, const row *wanted, s
             CHECK_EQ_U64(got.items[i].begin, wanted[i].begin);
             CHECK_EQ_U64(got.items[i].end, wanted[i].end);
             CHECK_EQ_I64(got.items[i].cfa, wanted[i].cfa);
-            CHECK_EQ_I64(got.items[i].back, wanted[i].back);
+            CHECK_EQ_I64(got.items[i].return_at, wanted[i].return_at);
         }
     }
     free(t);
@@ -80,10 +82,11 @@ static void check_rows(const char *code, size_t code_bytes, const row *wanted, s
     check_rows(code, sizeof code - 1, (const row[]){ __VA_ARGS__ },                                \
                sizeof((const row[]){ __VA_ARGS__ }) / sizeof(row))
 
-static void each_piece_has_its_frame(void)
+static void each_range_has_its_frame(void)
 {
     CHECK_ROWS("", { 0, 100, 8, -8 });
-    /* push rbx; sub rsp, 32; ... leave it all, return; go on as before */
+    /* push rbx; sub rsp, 32; ...; restore both and return; the code behind has the frame as
+     * before */
     CHECK_ROWS("\x41\x0e\x10\x83\x02"
                "\x44\x0e\x30"
                "\x02\x20\x0a\x0e\x08"
@@ -93,23 +96,24 @@ static void each_piece_has_its_frame(void)
     /* push rbp; mov rbp, rsp */
     CHECK_ROWS("\x41\x0e\x10\x86\x02\x43\x0d\x06", { 0, 1, 8, -8 }, { 1, 4, 16, -8 },
                { 4, 100, 0, -8 });
-    CHECK_ROWS("\x41\x0f\x02\x77\x10", { 0, 1, 8, -8 }, { 1, 100, 0, -8 }); /* computed */
-    CHECK_ROWS("\x03\x00\x01", { 0, 100, 8, -8 });                          /* behind its end */
+    CHECK_ROWS("\x41\x0f\x02\x77\x10", { 0, 1, 8, -8 }, { 1, 100, 0, -8 }); /* an expression */
+    CHECK_ROWS("\x03\x00\x01", { 0, 100, 8, -8 }); /* an advance beyond the end */
 }
 
-/* undefined (where a thread begins), restored, in a register, elsewhere */
-static void a_return_address_elsewhere_is_seen(void)
+/* Rules for the return address: undefined (as in the first function of a thread), restore,
+ * register, val_expression, offset_extended. */
+static void a_return_address_with_another_rule_has_no_offset(void)
 {
     CHECK_ROWS("\x41\x07\x10", { 0, 1, 8, -8 }, { 1, 100, 8, 0 });
     CHECK_ROWS("\x41\xd0", { 0, 1, 8, -8 }, { 1, 100, 8, 0 });
     CHECK_ROWS("\x41\x09\x10\x03", { 0, 1, 8, -8 }, { 1, 100, 8, 0 });
     CHECK_ROWS("\x41\x16\x10\x01\x30", { 0, 1, 8, -8 }, { 1, 100, 8, 0 });
     CHECK_ROWS("\x41\x05\x10\x03", { 0, 1, 8, -8 }, { 1, 100, 8, 0 });
-    CHECK_ROWS("\x41\x07\x03", /* of another register */
+    CHECK_ROWS("\x41\x07\x03", /* the rule is for another register */
                { 0, 1, 8, -8 }, { 1, 100, 8, -8 });
 }
 
-static void unknown_instructions_give_no_answer(void)
+static void unknown_instructions_fail(void)
 {
     static const char *const codes[] = { "\x41\x0b", "\x41\x3f", "\x01\0\0\0\0\0\0\0\0",
                                          "\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a\x0a" };
@@ -120,22 +124,22 @@ static void unknown_instructions_give_no_answer(void)
 
     for (size_t i = 0; i < 4; i++) {
         got.count = 0;
-        CHECK(make(t, ENTRY_X86_64, 5, codes[i], sizes[i]));
+        CHECK(make_tables(t, ENTRY_X86_64, 5, codes[i], sizes[i]));
         CHECK(hfn_eh_table_find(&t->table, TEXT, &f));
         CHECK(!hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &got));
     }
-    CHECK(make(t, "\x3f", 1, "", 0)); /* the CIE's own */
+    CHECK(make_tables(t, "\x3f", 1, "", 0)); /* in the CIE */
     CHECK(hfn_eh_table_find(&t->table, TEXT, &f));
     CHECK(!hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &got));
     free(t);
 }
 
-static void only_a_function_that_begins_there_is_found(void)
+static void only_the_first_address_finds_a_function(void)
 {
     tables *t = malloc(sizeof *t);
     hfn_eh_function f;
 
-    CHECK(make(t, ENTRY_X86_64, 5, "", 0));
+    CHECK(make_tables(t, ENTRY_X86_64, 5, "", 0));
     CHECK(hfn_eh_table_find(&t->table, TEXT + 0x200, &f));
     CHECK_EQ_U64(f.byte_count, 50);
     CHECK(!hfn_eh_table_find(&t->table, TEXT - 1, &f));
@@ -144,17 +148,18 @@ static void only_a_function_that_begins_there_is_found(void)
     free(t);
 }
 
-/* Whatever byte is another, nothing outside is read, and what is found is a function that begins
- * there. */
-static void damage_does_no_harm(void)
+/* Changes each byte in turn: nothing outside may be read, and the ranges that are found must lie in
+ * the function. */
+static void damaged_bytes_are_never_read_out_of_bounds(void)
 {
     tables *t = malloc(sizeof *t);
     rows got;
 
-    CHECK(make(t, ENTRY_X86_64, 5, "\x41\x0e\x10\x83\x02", 5));
+    CHECK(make_tables(t, ENTRY_X86_64, 5, "\x41\x0e\x10\x83\x02", 5));
     for (size_t i = 0; i < t->bytes.size; i++) {
         for (uint32_t change = 1; change < 256; change += 5) {
-            uint8_t *copy = malloc(t->bytes.size); /* for the sanitizer */
+            uint8_t *copy = malloc(
+                t->bytes.size); /* of exact size, so that the sanitizer detects wrong reads */
             hfn_eh_function f;
             memcpy(copy, t->bytes.data, t->bytes.size);
             copy[i] ^= (uint8_t)change;
@@ -177,10 +182,10 @@ static void damage_does_no_harm(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(each_piece_has_its_frame),
-    CHECK_TEST(a_return_address_elsewhere_is_seen),
-    CHECK_TEST(unknown_instructions_give_no_answer),
-    CHECK_TEST(only_a_function_that_begins_there_is_found),
-    CHECK_TEST(damage_does_no_harm),
+    CHECK_TEST(each_range_has_its_frame),
+    CHECK_TEST(a_return_address_with_another_rule_has_no_offset),
+    CHECK_TEST(unknown_instructions_fail),
+    CHECK_TEST(only_the_first_address_finds_a_function),
+    CHECK_TEST(damaged_bytes_are_never_read_out_of_bounds),
 };
 CHECK_MAIN(tests)

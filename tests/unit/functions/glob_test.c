@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about globs. */
+/* Globs: what they match, and which ones are refused. */
 #include <hotfn/lowlevel/functions.h>
 
 #include "check.h"
@@ -56,7 +56,7 @@ static void brackets_match_ranges(void)
     CHECK_CASES(cases);
 }
 
-static void a_backslash_takes_the_meaning_away(void)
+static void a_backslash_makes_a_character_literal(void)
 {
     static const glob_case cases[] = {
         { "\\*", "*", 1 },     { "\\*", "a", 0 },   { "a\\?", "a?", 1 },
@@ -66,7 +66,7 @@ static void a_backslash_takes_the_meaning_away(void)
     CHECK_CASES(cases);
 }
 
-static void broken_globs_are_reported_whatever_the_text(void)
+static void broken_globs_are_reported_for_any_text(void)
 {
     static const glob_case cases[] = {
         { "[", "", -1 },    { "a[b", "x", -1 },  { "[]", "]", -1 },  { "[!]", "!", -1 },
@@ -76,7 +76,7 @@ static void broken_globs_are_reported_whatever_the_text(void)
     CHECK_CASES(cases);
 }
 
-static void many_stars_on_a_long_name_end_soon(void)
+static void many_stars_on_a_long_name_are_matched_fast(void)
 {
     char text[20001];
 
@@ -88,8 +88,8 @@ static void many_stars_on_a_long_name_end_soon(void)
 static const check_test tests[] = {
     CHECK_TEST(stars_and_question_marks_match),
     CHECK_TEST(brackets_match_ranges),
-    CHECK_TEST(a_backslash_takes_the_meaning_away),
-    CHECK_TEST(broken_globs_are_reported_whatever_the_text),
-    CHECK_TEST(many_stars_on_a_long_name_end_soon),
+    CHECK_TEST(a_backslash_makes_a_character_literal),
+    CHECK_TEST(broken_globs_are_reported_for_any_text),
+    CHECK_TEST(many_stars_on_a_long_name_are_matched_fast),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about linker stubs, resolvers and C run-time glue. */
+/* Recognition of linker stubs, resolvers and C run-time glue. */
 #include "functions/sample.h"
 
 #define PLT0 "\xff\x35\0\0\0\0\xff\x25\0\0\0\0\x0f\x1f\x40\0" /* push [rip]; jmp [rip]; nop */
@@ -7,7 +7,8 @@
 #define SEC_STUB "\xf3\x0f\x1e\xfa\xf2\xff\x25\0\0\0\0\x0f\x1f\x44\0\0" /* endbr64; bnd jmp */
 #define IBT_STUB "\xf3\x0f\x1e\xfa\x68\0\0\0\0\xf2\xe9\0\0\0\0\x90"     /* endbr64; push; jmp */
 
-/* A function by an FDE, in a section of this name, made of this 16-byte piece. */
+/* The kind of a function that has an FDE and lies in a section of this name; its code repeats this
+ * piece of 16 bytes. */
 static uint32_t kind_of(const char *section, const char *piece, bool no_sections,
                         uint64_t byte_count)
 {
@@ -21,7 +22,7 @@ static uint32_t kind_of(const char *section, const char *piece, bool no_sections
     sample_begin_with(&s, section, text);
     put_fde(s.eh, s.cie, EH_FRAME, TEXT, byte_count, "\x0e\x10", 2);
     s.b->no_sections = no_sections;
-    if (no_sections) { /* then the FDEs are found by .eh_frame_hdr, here in the first KiB */
+    if (no_sections) { /* the FDEs are then found with .eh_frame_hdr, here in the first KiB */
         const uint8_t header[] = { 1, 3, 0xff, 0xff, EH_FRAME & 0xff, EH_FRAME >> 8, 0, 0 };
         memcpy(s.b->file.data + 512, header, sizeof header);
         elf_segment(s.b, 0x6474e550, 4, 512, sizeof header);
@@ -37,7 +38,7 @@ static uint32_t kind_in(const char *section, const char *piece, bool no_sections
     return kind_of(section, piece, no_sections, 32);
 }
 
-static void linker_stubs_have_name_and_shape(void)
+static void linker_stubs_need_the_section_name_and_the_shape(void)
 {
     CHECK_EQ_U64(kind_in(".plt", PLT0, false), HOTFN_FUNCTION_PLT);
     CHECK_EQ_U64(kind_in(".plt", STUB, false), HOTFN_FUNCTION_PLT);
@@ -50,7 +51,7 @@ static void linker_stubs_have_name_and_shape(void)
                  HOTFN_FUNCTION_FRAGMENT);
 }
 
-static void without_section_names_the_shape_of_the_whole_decides(void)
+static void without_section_names_all_code_must_have_the_shape(void)
 {
     CHECK_EQ_U64(kind_in(".plt", STUB, true), HOTFN_FUNCTION_PLT);
     CHECK_EQ_U64(kind_in(".plt", "\xff\x25\0\0\0\0\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3\xc3", true),
@@ -58,7 +59,8 @@ static void without_section_names_the_shape_of_the_whole_decides(void)
     CHECK_EQ_U64(kind_in(".plt", "\x55\x48\x89\xe5\x5d\xc3\0\0\0\0\0\0\0\0\0", true),
                  HOTFN_FUNCTION_FRAGMENT);
     CHECK_EQ_U64(kind_of(".plt", STUB, true, 48), HOTFN_FUNCTION_PLT);
-    CHECK_EQ_U64(kind_of(".plt", STUB, true, 20), HOTFN_FUNCTION_FRAGMENT); /* the last is cut */
+    CHECK_EQ_U64(kind_of(".plt", STUB, true, 20),
+                 HOTFN_FUNCTION_FRAGMENT); /* the last stub is truncated */
 }
 
 static void resolvers_are_recognised_by_type(void)
@@ -72,7 +74,7 @@ static void resolvers_are_recognised_by_type(void)
     sample_finish(&s);
 }
 
-/* A static program has no dynamic section; its IRELATIVE relocations stand in .rela.plt. */
+/* A static program has no dynamic section; its IRELATIVE relocations are in .rela.plt. */
 static void resolvers_are_recognised_by_relocation(void)
 {
     elf_bytes *rela;
@@ -99,7 +101,8 @@ static void the_entry_point_and_fini_are_glue(void)
     symbol(&s, "main", GLOBAL, FUNC, TEXT, 8);
     symbol(&s, "any_name", GLOBAL, FUNC, TEXT + 8, 8);
     symbol(&s, "_fini", LOCAL, FUNC, FINI, 0);
-    symbol(&s, "_init", GLOBAL, FUNC, TEXT + 16, 8); /* a user's function may be called so */
+    symbol(&s, "_init", GLOBAL, FUNC, TEXT + 16,
+           8); /* a function of the program may have this name */
     sample_build(&s);
     CHECK_EQ_U64(function_at(&s, TEXT).kind, HOTFN_FUNCTION_PLAIN);
     CHECK_EQ_U64(function_at(&s, TEXT + 8).kind, HOTFN_FUNCTION_GLUE);
@@ -108,7 +111,7 @@ static void the_entry_point_and_fini_are_glue(void)
     sample_finish(&s);
 }
 
-static void crt_helpers_need_more_than_their_name(void)
+static void crt_helpers_are_not_recognised_by_name_alone(void)
 {
     sample s;
 
@@ -127,11 +130,11 @@ static void crt_helpers_need_more_than_their_name(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(linker_stubs_have_name_and_shape),
-    CHECK_TEST(without_section_names_the_shape_of_the_whole_decides),
+    CHECK_TEST(linker_stubs_need_the_section_name_and_the_shape),
+    CHECK_TEST(without_section_names_all_code_must_have_the_shape),
     CHECK_TEST(resolvers_are_recognised_by_type),
     CHECK_TEST(resolvers_are_recognised_by_relocation),
     CHECK_TEST(the_entry_point_and_fini_are_glue),
-    CHECK_TEST(crt_helpers_need_more_than_their_name),
+    CHECK_TEST(crt_helpers_are_not_recognised_by_name_alone),
 };
 CHECK_MAIN(tests)

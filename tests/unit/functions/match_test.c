@@ -70,7 +70,7 @@ static void a_readable_name_matches_with_and_without_its_parameters(void)
         demangler d = { "mangled", rows[i].readable, 0 }, none = { "", "", 0 };
 
         CHECK_EQ_I64(is_matched(rows[i].glob, "mangled", &d), rows[i].matches);
-        /* A PDB and a linker map hold names that are readable already. */
+        /* PDBs and linker maps have names that are already readable. */
         CHECK_EQ_I64(is_matched(rows[i].glob, rows[i].readable, &none), rows[i].matches);
     }
 }

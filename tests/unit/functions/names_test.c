@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the names of a function and their order. */
+/* The names of a function and their order. */
 #include "functions/sample.h"
 
 #include <limits.h>
 
-/* Which of two names at one address comes first. */
+/* Checks which of two names at one address comes first. */
 static void check_order(const char *better, uint8_t better_binding, uint8_t better_type,
                         const char *worse, uint8_t worse_binding, uint8_t worse_type)
 {
@@ -21,7 +21,7 @@ static void check_order(const char *better, uint8_t better_binding, uint8_t bett
     sample_finish(&s);
 }
 
-static void the_name_that_people_know_comes_first(void)
+static void the_most_familiar_name_comes_first(void)
 {
     check_order("typed_long", LOCAL, FUNC, "label", GLOBAL, NOTYPE);
     check_order("plain", GLOBAL, FUNC, "a@V1", GLOBAL, FUNC);
@@ -34,7 +34,7 @@ static void the_name_that_people_know_comes_first(void)
     check_order("_ZC1", GLOBAL, FUNC, "_ZC2", GLOBAL, FUNC);
 }
 
-static void a_thousand_aliases_are_all_there(void)
+static void a_thousand_aliases_are_all_kept(void)
 {
     char name[32];
     sample s;
@@ -53,7 +53,7 @@ static void a_thousand_aliases_are_all_there(void)
     sample_finish(&s);
 }
 
-static void a_long_file_name_still_names_functions(void)
+static void functions_are_named_after_a_long_file_name(void)
 {
     char path[PATH_MAX];
     hotfn_functions *functions = NULL;
@@ -78,8 +78,8 @@ static void a_long_file_name_still_names_functions(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(the_name_that_people_know_comes_first),
-    CHECK_TEST(a_thousand_aliases_are_all_there),
-    CHECK_TEST(a_long_file_name_still_names_functions),
+    CHECK_TEST(the_most_familiar_name_comes_first),
+    CHECK_TEST(a_thousand_aliases_are_all_kept),
+    CHECK_TEST(functions_are_named_after_a_long_file_name),
 };
 CHECK_MAIN(tests)

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Check `hotfn list` against readelf's reading of .eh_frame, on programs of this system.
 
-readelf_equal.py HOTFN [FILE...]: each FDE of a file is a function or lies inside a function of a
-symbol; each function with the flag "fde" begins where an FDE does; and exactly those are fragments
-whose first row in readelf's table has another CFA than rsp+8, or a saved register.
+readelf_equal.py HOTFN [FILE...]: each FDE of a file must be a function or lie inside the function of a
+symbol; each function with the flag "fde" must begin where an FDE does; and a function must be a
+fragment exactly if its first row in readelf's table has another CFA than rsp+8, or a saved register.
 """
 import json
 import os
@@ -43,7 +43,7 @@ def is_inside(columns, row):
 def frames(path):
     """{start: (end, starts inside a frame)}; None for signal frames, which prove nothing.
 
-    readelf shows the row of a CIE after its own instructions, and none for an FDE that adds nothing.
+    readelf shows the row of a CIE after its own instructions, and no row for an FDE without instructions.
     """
     found, signal_cies, of_cie, columns, cie, fde = {}, set(), {}, [], None, None
     for line in lines("readelf", "--debug-dump=frames-interp", "-W", path):
@@ -72,7 +72,7 @@ def frames(path):
 
 
 def share_alike(hotfn, path, fdes):
-    """Of the functions that a symbol and an FDE give a size, how many have the same."""
+    """The share of functions whose symbol and FDE have the same size, as a text."""
     text = subprocess.run([hotfn, "symbols", "--json", "--no-separate", path], check=True,
                           stdout=subprocess.PIPE).stdout
     sizes = {}
@@ -92,7 +92,7 @@ def check(hotfn, path):
     at = {f["rva"]: f for f in functions}
     symbols = sorted((f["rva"], f["rva"] + f["size"]) for f in functions if "symbol" in f["flags"])
     bytes_of_symbols = set()
-    problems = [f"{f['rva']:#x} has no FDE in readelf's eyes" for f in functions
+    problems = [f"{f['rva']:#x} has no FDE according to readelf" for f in functions
                 if "fde" in f["flags"] and f["rva"] not in fdes
                 and not ("signal-frame" in f["flags"] and f["rva"] - 1 in fdes)]
     for start, (_, inside) in fdes.items():
@@ -101,8 +101,8 @@ def check(hotfn, path):
             bytes_of_symbols.add(start)
         elif inside is not None and f["kind"] in ("plain", "fragment") and \
                 (f["kind"] == "fragment") != inside:
-            problems.append(f"{start:#x} {f['name']}: {f['kind']}, but readelf says inside={inside}")
-    problems += [f"{start:#x} is lost" for start in bytes_of_symbols
+            problems.append(f"{start:#x} {f['name']}: {f['kind']}, but readelf has inside={inside}")
+    problems += [f"{start:#x}: hotfn has no function there" for start in bytes_of_symbols
                  if not any(first <= start < last for first, last in symbols)
                  and "signal-frame" not in at.get(start + 1, {"flags": []})["flags"]]
     print(f"{path}: {len(fdes)} FDEs, {sum(1 for _, i in fdes.values() if i)} inside frames, "

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program for the tests of this folder: 256 bytes of code at TEXT, then what the test adds as
- * symbols and FDEs.  sample_build makes image, symbols and functions of it, sample_finish ends all.
+ * A program for the tests of this folder: 256 bytes of code at TEXT, and symbols and FDEs that the
+ * test adds.  sample_build makes the image, the symbols and the functions; sample_finish frees
+ * everything.
  */
 #ifndef HFN_TESTS_SAMPLE_H
 #define HFN_TESTS_SAMPLE_H
@@ -17,7 +18,7 @@ enum { FUNC = 2, NOTYPE = 0, IFUNC = 10, LOCAL = 0, GLOBAL = 1, WEAK = 2 };
 typedef struct sample {
     elf_builder *b;
     elf_bytes *symbols, *names, *eh;
-    elf_bytes *late_rela; /* goes behind .eh_frame, if any */
+    elf_bytes *late_rela; /* added behind .eh_frame; NULL: none */
     size_t cie;
     hotfn_env env;
     hotfn_image *image;
@@ -57,7 +58,7 @@ static inline void fde(sample *s, uint64_t begin, uint32_t size)
     put_fde(s->eh, s->cie, EH_FRAME, begin, size, "", 0);
 }
 
-/* Its first byte lies in a frame of 32 bytes. */
+/* Adds an FDE whose first byte lies inside a frame of 32 bytes. */
 static inline void inner_fde(sample *s, uint64_t begin, uint32_t size)
 {
     put_fde(s->eh, s->cie, EH_FRAME, begin, size, "\x0e\x20", 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about what becomes a function, and how long it is. */
+/* Which addresses become functions, and their sizes. */
 #include "functions/sample.h"
 #include "symbols/pdb_builder.h"
 
@@ -19,7 +19,7 @@ static void aliases_are_one_function(void)
     sample_finish(&s);
 }
 
-static void an_fde_gives_size_and_facts_to_its_symbol(void)
+static void an_fde_supplies_size_and_flags_of_a_symbol(void)
 {
     sample s;
 
@@ -48,7 +48,7 @@ static void an_fde_without_a_symbol_is_a_function(void)
     sample_finish(&s);
 }
 
-static void an_fde_inside_of_a_symbol_is_a_part_of_it(void)
+static void an_fde_inside_of_a_symbol_is_not_a_function(void)
 {
     sample s;
 
@@ -70,7 +70,7 @@ static void a_first_byte_inside_a_frame_makes_a_fragment(void)
 
     sample_begin(&s);
     symbol(&s, "f.cold", LOCAL, FUNC, TEXT, 8);
-    symbol(&s, "g.cold", LOCAL, FUNC, TEXT + 8, 8); /* a name is no evidence */
+    symbol(&s, "g.cold", LOCAL, FUNC, TEXT + 8, 8); /* its name proves nothing */
     inner_fde(&s, TEXT, 8);
     fde(&s, TEXT + 8, 8);
     inner_fde(&s, TEXT + 16, 8);
@@ -101,7 +101,7 @@ static void sizes_end_at_the_next_function_and_the_section(void)
     sample_finish(&s);
 }
 
-static void a_symbol_that_lies_hides_fdes_only_up_to_the_next_symbol(void)
+static void a_symbol_with_a_wrong_size_hides_fdes_only_up_to_the_next_symbol(void)
 {
     sample s;
 
@@ -116,7 +116,7 @@ static void a_symbol_that_lies_hides_fdes_only_up_to_the_next_symbol(void)
     sample_finish(&s);
 }
 
-static void only_global_labels_that_nothing_claims_are_functions(void)
+static void only_global_labels_outside_of_all_ranges_are_functions(void)
 {
     sample s;
 
@@ -143,7 +143,7 @@ static void only_global_labels_that_nothing_claims_are_functions(void)
     sample_finish(&s);
 }
 
-static void symbols_outside_of_code_are_no_functions(void)
+static void symbols_outside_of_code_are_not_functions(void)
 {
     sample s;
 
@@ -173,7 +173,7 @@ static void a_signal_restorer_keeps_its_true_start(void)
     sample_finish(&s);
 }
 
-static void without_symbols_the_fdes_alone_will_do(void)
+static void fdes_without_any_symbols_are_functions(void)
 {
     hotfn_functions *functions = NULL;
     sample s;
@@ -198,7 +198,7 @@ static uint32_t kind_at(const hotfn_functions *functions, uint64_t rva)
     return f.kind;
 }
 
-static void what_a_pdb_calls_a_part_is_a_fragment_unless_it_is_an_entry_too(void)
+static void separated_code_is_a_fragment_unless_it_is_also_a_procedure(void)
 {
     hotfn_symbols_options force = HOTFN_SYMBOLS_OPTIONS_INIT;
     hotfn_functions *functions = NULL;
@@ -230,17 +230,17 @@ static void what_a_pdb_calls_a_part_is_a_fragment_unless_it_is_an_entry_too(void
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(what_a_pdb_calls_a_part_is_a_fragment_unless_it_is_an_entry_too),
+    CHECK_TEST(separated_code_is_a_fragment_unless_it_is_also_a_procedure),
     CHECK_TEST(aliases_are_one_function),
-    CHECK_TEST(an_fde_gives_size_and_facts_to_its_symbol),
+    CHECK_TEST(an_fde_supplies_size_and_flags_of_a_symbol),
     CHECK_TEST(an_fde_without_a_symbol_is_a_function),
-    CHECK_TEST(an_fde_inside_of_a_symbol_is_a_part_of_it),
+    CHECK_TEST(an_fde_inside_of_a_symbol_is_not_a_function),
     CHECK_TEST(a_first_byte_inside_a_frame_makes_a_fragment),
     CHECK_TEST(sizes_end_at_the_next_function_and_the_section),
-    CHECK_TEST(a_symbol_that_lies_hides_fdes_only_up_to_the_next_symbol),
-    CHECK_TEST(only_global_labels_that_nothing_claims_are_functions),
-    CHECK_TEST(symbols_outside_of_code_are_no_functions),
+    CHECK_TEST(a_symbol_with_a_wrong_size_hides_fdes_only_up_to_the_next_symbol),
+    CHECK_TEST(only_global_labels_outside_of_all_ranges_are_functions),
+    CHECK_TEST(symbols_outside_of_code_are_not_functions),
     CHECK_TEST(a_signal_restorer_keeps_its_true_start),
-    CHECK_TEST(without_symbols_the_fdes_alone_will_do),
+    CHECK_TEST(fdes_without_any_symbols_are_functions),
 };
 CHECK_MAIN(tests)
