@@ -126,8 +126,8 @@ static step save_register(const runner *r, uint64_t number)
     return STEP_NEXT;
 }
 
-/* Stores where the return address is if number is its register; factored is in units of data_align,
- * 0 means not on the stack. */
+/* Stores the place of the return address if number is its register: factored is its offset from the
+ * CFA in units of data_align, or 0 for any other rule than DW_CFA_offset. */
 static void place_return(const runner *r, uint64_t number, uint64_t factored)
 {
     if (number == r->cie->return_register) {
