@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about separate debug files: where they are looked for, and which are refused. */
+/* Separate debug files: where they are searched for, and which are refused. */
 #include "symbols/elf_separate.h"
 
 #include "base/counting_env.h"
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder of its own for each test. */
+/* The folder of the running test. */
 static char folder[64];
 
 static void begin(void)
@@ -55,7 +55,8 @@ static void write_file(const char *name, const elf_builder *b)
     fclose(file);
 }
 
-/* A file with a build-id of 4 bytes ("" for none), and .gnu_debuglink if link is given. */
+/* An ELF file with a build-id of 4 bytes ("" for none), and with .gnu_debuglink if link is not
+ * NULL. */
 static elf_builder *new_file(const char *build_id, const char *link, uint32_t crc)
 {
     elf_builder *b = elf_new_x86_64();
@@ -87,7 +88,7 @@ static uint32_t crc_of(const elf_builder *b)
     return hfn_separate_crc32((hfn_span){ b->file.data, b->file.size, false });
 }
 
-/* What is found for folder/prog, and how many warnings that gave. */
+/* Returns whether a debug file for folder/prog was found, and counts the warnings. */
 static bool found(const char *dir, int *warnings)
 {
     hfn_symbol_dirs dirs = { &dir, dir ? 1 : 0 };
@@ -104,8 +105,8 @@ static bool found(const char *dir, int *warnings)
     return separate != NULL;
 }
 
-/* The check value of CRC-32/ISO-HDLC, and both ways through the loop. */
-static void the_crc_is_the_one_of_zlib(void)
+/* The check value of CRC-32/ISO-HDLC; the lengths cover both loops of the implementation. */
+static void the_crc_equals_that_of_zlib(void)
 {
     uint8_t zeros[100] = { 0 };
 
@@ -115,7 +116,7 @@ static void the_crc_is_the_one_of_zlib(void)
     CHECK_EQ_U64(hfn_separate_crc32((hfn_span){ zeros, 32, false }), 0x190a55ad);
 }
 
-static void a_build_id_folder_is_searched(void)
+static void a_debug_file_is_found_by_build_id(void)
 {
     elf_builder *prog = new_file("\xab\xcd\xef\x01", NULL, 0);
     elf_builder *other = new_file("\xab\xcd\xef\x02", NULL, 0);
@@ -134,7 +135,7 @@ static void a_build_id_folder_is_searched(void)
     free(other);
 }
 
-static void a_debuglink_is_looked_for_beside_the_file(void)
+static void a_debug_file_is_found_by_debuglink_beside_the_program(void)
 {
     static const char *const places[] = { "prog.debug", ".debug/prog.debug", "dirs/prog.debug" };
     elf_builder *debug = new_file("", NULL, 0);
@@ -152,7 +153,7 @@ static void a_debuglink_is_looked_for_beside_the_file(void)
     free(debug);
 }
 
-static void a_debuglink_below_a_symbol_dir_has_the_path_of_the_file(void)
+static void a_symbol_dir_may_mirror_the_path_of_the_program(void)
 {
     elf_builder *debug = new_file("", NULL, 0);
     elf_builder *prog = new_file("", "prog.debug", crc_of(debug));
@@ -188,7 +189,7 @@ static void a_debuglink_with_another_crc_or_build_id_is_refused(void)
     free(wrong_id);
 }
 
-static void a_debuglink_never_leads_out_of_its_folder(void)
+static void a_debuglink_with_a_path_is_ignored(void)
 {
     elf_builder *debug = new_file("", NULL, 0);
     elf_builder *prog = new_file("", "../prog.debug", crc_of(debug));
@@ -207,7 +208,7 @@ static void a_debuglink_never_leads_out_of_its_folder(void)
     free(debug);
 }
 
-static void a_broken_debug_file_is_a_warning(void)
+static void a_broken_debug_file_is_skipped_with_a_warning(void)
 {
     elf_builder *prog = new_file("", "prog.debug", 0), *broken = elf_new_x86_64();
     int warnings;
@@ -223,12 +224,12 @@ static void a_broken_debug_file_is_a_warning(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(the_crc_is_the_one_of_zlib),
-    CHECK_TEST(a_build_id_folder_is_searched),
-    CHECK_TEST(a_debuglink_is_looked_for_beside_the_file),
-    CHECK_TEST(a_debuglink_below_a_symbol_dir_has_the_path_of_the_file),
+    CHECK_TEST(the_crc_equals_that_of_zlib),
+    CHECK_TEST(a_debug_file_is_found_by_build_id),
+    CHECK_TEST(a_debug_file_is_found_by_debuglink_beside_the_program),
+    CHECK_TEST(a_symbol_dir_may_mirror_the_path_of_the_program),
     CHECK_TEST(a_debuglink_with_another_crc_or_build_id_is_refused),
-    CHECK_TEST(a_debuglink_never_leads_out_of_its_folder),
-    CHECK_TEST(a_broken_debug_file_is_a_warning),
+    CHECK_TEST(a_debuglink_with_a_path_is_ignored),
+    CHECK_TEST(a_broken_debug_file_is_skipped_with_a_warning),
 };
 CHECK_MAIN(tests)

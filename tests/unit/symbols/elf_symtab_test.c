@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about .symtab and .dynsym: what is kept, what is dropped, what is refused. */
+/* .symtab and .dynsym: which symbols are kept, which are dropped, which tables are refused. */
 #include <hotfn/lowlevel/symbols.h>
 
 #include "check.h"
 #include "image/elf_builder.h"
 
 enum { FUNC = 2, OBJECT = 1, NOTYPE = 0, IFUNC = 10, LOCAL = 0, GLOBAL = 1, WEAK = 2 };
-enum { CODE = 1024, DATA = 1040 }; /* where .text and .data come to lie */
+enum { CODE = 1024, DATA = 1040 }; /* the addresses of .text and .data */
 
-/* A library with .text (section 1) and .data (section 2), and room for a symbol table. */
+/* A library with .text (section 1) and .data (section 2), to which a symbol table can be added. */
 typedef struct sample {
     elf_builder *b;
     elf_bytes *symbols, *names;
@@ -33,7 +33,7 @@ static void add(sample *s, const char *name, uint8_t binding, uint8_t type, uint
     put_symbol(s->symbols, put_text(s->names, name), binding, type, section, value, size);
 }
 
-/* type: 2 .symtab, 11 .dynsym */
+/* type is 2 for .symtab, 11 for .dynsym. */
 static void add_tables(sample *s, uint32_t type)
 {
     uint32_t table, entry_bytes = s->b->file.wide ? 24 : 16;
@@ -45,7 +45,7 @@ static void add_tables(sample *s, uint32_t type)
     elf_add_buffer(s->b, type == 2 ? ".strtab" : ".dynstr", 3, type == 2 ? 0 : ELF_ALLOC, s->names);
 }
 
-/* Opens and loads; both are closed by finish. */
+/* The image and symbols that load() opened; finish() closes both. */
 typedef struct loaded {
     hotfn_image *image;
     hotfn_symbols *symbols;
@@ -80,7 +80,7 @@ static hotfn_symbol at(const loaded *l, uint32_t index)
     return s;
 }
 
-static void functions_are_read_in_every_class_and_order(void)
+static void functions_are_read_in_32_and_64_bits_and_both_byte_orders(void)
 {
     for (int kind = 0; kind < 4; kind++) {
         sample s = new_sample(kind & 1 ? 64 : 32, kind & 2, 8);
@@ -117,7 +117,8 @@ static void only_defined_named_symbols_in_segments_are_kept(void)
     add(&s, "in_debug_info", LOCAL, NOTYPE, 3, CODE, 0); /* 3: a section that is not loaded */
     add(&s, "object", LOCAL, OBJECT, 2, DATA, 8);
     add(&s, "edge", GLOBAL, NOTYPE, 2, DATA, 0);
-    put_symbol(s.symbols, UINT32_MAX, LOCAL, FUNC, 1, CODE, 1); /* its name lies outside */
+    put_symbol(s.symbols, UINT32_MAX, LOCAL, FUNC, 1, CODE,
+               1); /* its name lies outside the string table */
     add(&s, "label", LOCAL, NOTYPE, 1, CODE + 4, 0);
     add(&s, "ifunc", GLOBAL, IFUNC, 1, CODE + 5, 0);
     add(&s, "weak", WEAK, FUNC, 1, CODE + 6, 0);
@@ -132,7 +133,7 @@ static void only_defined_named_symbols_in_segments_are_kept(void)
     finish(&l, s.b);
 }
 
-static void data_symbols_come_on_request(void)
+static void data_symbols_are_kept_on_request(void)
 {
     sample s = new_sample(64, false, 62);
 
@@ -169,7 +170,7 @@ static void only_arm_and_riscv_have_mapping_symbols(void)
     static const uint16_t machines[] = { ARM, X86_64, AARCH64, RISCV };
     static const struct {
         const char *name;
-        bool maps;
+        bool is_mapping_symbol;
     } names[] = {
         { "$x", true },   { "$d", true },   { "$a", true },     { "$t", true },
         { "$x.1", true }, { "$d.1", true }, { "$xrv64", true }, { "$dx", false },
@@ -183,7 +184,7 @@ static void only_arm_and_riscv_have_mapping_symbols(void)
             add_tables(&s, 2);
             elf_finish(s.b);
             loaded l = load(s.b, 0);
-            uint32_t kept = machines[m] == X86_64 || !names[i].maps;
+            uint32_t kept = machines[m] == X86_64 || !names[i].is_mapping_symbol;
             if (!CHECK_EQ_U64(hotfn_symbols_get_count(l.symbols), kept)) {
                 printf("# %s of machine %u\n", names[i].name, machines[m]);
             }
@@ -193,7 +194,7 @@ static void only_arm_and_riscv_have_mapping_symbols(void)
 }
 
 /* System V gABI ch. 4, st_other: 0 default, 1 internal, 2 hidden, 3 protected. */
-static void what_is_local_or_hidden_is_not_exported(void)
+static void local_and_hidden_symbols_are_not_exported(void)
 {
     for (int bits = 32; bits <= 64; bits += 32) {
         for (uint8_t other = 0; other < 8; other++) {
@@ -214,7 +215,7 @@ static void what_is_local_or_hidden_is_not_exported(void)
     }
 }
 
-static void the_thumb_bit_is_no_part_of_an_address(void)
+static void the_thumb_bit_is_removed_from_addresses(void)
 {
     sample s = new_sample(32, false, 40);
 
@@ -226,7 +227,7 @@ static void the_thumb_bit_is_no_part_of_an_address(void)
     finish(&l, s.b);
 }
 
-static void a_name_of_a_megabyte_is_a_view(void)
+static void a_name_of_a_megabyte_is_not_copied(void)
 {
     enum { MEGABYTE = 1 << 20 };
     sample s = new_sample(64, false, 62);
@@ -235,7 +236,7 @@ static void a_name_of_a_megabyte_is_a_view(void)
     add(&s, "f", GLOBAL, FUNC, 1, CODE, 1);
     add_tables(&s, 2);
     elf_finish(s.b);
-    /* The name table moves behind the rest of the file. */
+    /* Moves the table of names behind the rest of the file. */
     put_at(&s.b->file, elf_section_field(s.b, 4, 24), s.b->file.size, 8);
     put_at(&s.b->file, elf_section_field(s.b, 4, 32), MEGABYTE, 8);
     memcpy(file, s.b->file.data, s.b->file.size);
@@ -257,7 +258,7 @@ static void a_name_of_a_megabyte_is_a_view(void)
     free(s.b);
 }
 
-static void a_table_that_lies_is_refused_with_its_offset(void)
+static void an_invalid_table_is_refused_with_its_offset(void)
 {
     sample s = new_sample(64, false, 62);
 
@@ -282,7 +283,7 @@ static void a_table_that_lies_is_refused_with_its_offset(void)
     finish(&l, s.b);
 }
 
-static void section_numbers_beyond_16_bits_are_followed(void)
+static void section_numbers_beyond_16_bits_are_read(void)
 {
     sample s = new_sample(64, false, 62);
     const uint8_t indices[] = { 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0 };
@@ -323,7 +324,7 @@ static void add_versions(sample *s, uint32_t strtab)
     elf_segment_of(s->b, 2, elf_add_buffer(s->b, ".dynamic", 6, ELF_ALLOC, dynamic));
 }
 
-static void only_versions_that_are_not_the_default_show_in_names(void)
+static void only_versions_other_than_the_default_appear_in_names(void)
 {
     sample s = new_sample(64, false, 62);
 
@@ -346,7 +347,7 @@ static void only_versions_that_are_not_the_default_show_in_names(void)
     finish(&l, s.b);
 }
 
-static void without_sections_the_dynamic_table_is_found(void)
+static void dynsym_is_found_without_section_headers(void)
 {
     sample s = new_sample(64, false, 62);
     elf_bytes *hash = elf_buffer(s.b), *dynamic = elf_buffer(s.b);
@@ -373,17 +374,17 @@ static void without_sections_the_dynamic_table_is_found(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(functions_are_read_in_every_class_and_order),
+    CHECK_TEST(functions_are_read_in_32_and_64_bits_and_both_byte_orders),
     CHECK_TEST(only_defined_named_symbols_in_segments_are_kept),
-    CHECK_TEST(data_symbols_come_on_request),
+    CHECK_TEST(data_symbols_are_kept_on_request),
     CHECK_TEST(mapping_symbols_of_arm_are_dropped),
     CHECK_TEST(only_arm_and_riscv_have_mapping_symbols),
-    CHECK_TEST(what_is_local_or_hidden_is_not_exported),
-    CHECK_TEST(the_thumb_bit_is_no_part_of_an_address),
-    CHECK_TEST(a_name_of_a_megabyte_is_a_view),
-    CHECK_TEST(a_table_that_lies_is_refused_with_its_offset),
-    CHECK_TEST(section_numbers_beyond_16_bits_are_followed),
-    CHECK_TEST(only_versions_that_are_not_the_default_show_in_names),
-    CHECK_TEST(without_sections_the_dynamic_table_is_found),
+    CHECK_TEST(local_and_hidden_symbols_are_not_exported),
+    CHECK_TEST(the_thumb_bit_is_removed_from_addresses),
+    CHECK_TEST(a_name_of_a_megabyte_is_not_copied),
+    CHECK_TEST(an_invalid_table_is_refused_with_its_offset),
+    CHECK_TEST(section_numbers_beyond_16_bits_are_read),
+    CHECK_TEST(only_versions_other_than_the_default_appear_in_names),
+    CHECK_TEST(dynsym_is_found_without_section_headers),
 };
 CHECK_MAIN(tests)

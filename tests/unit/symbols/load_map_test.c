@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about linker maps: each kind is known by itself and read whole; what a map lacks is made
- * up for by its own bounds; broken text is refused at its line. */
+/* Linker maps: each kind is recognised and read completely; missing sizes follow from the limits of
+ * sections and objects; broken text is refused with its line. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "symbols/map_samples.h"
@@ -36,14 +36,14 @@ static void open_text(fixture *f, const char *text)
     }
 }
 
-static void close_it(fixture *f)
+static void close_fixture(fixture *f)
 {
     hotfn_symbols_destroy(f->symbols);
     CHECK_EQ_U64(f->c.live_bytes, 0);
     CHECK_EQ_I64(f->c.size_mismatches, 0);
 }
 
-/* rva, size, kind, flags of the row of that name; all 0 if there is none. */
+/* The row of that name; all fields are 0 if there is none. */
 static hotfn_symbol row_of(const fixture *f, const char *name)
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;
@@ -64,7 +64,7 @@ static int is_row(const fixture *f, const char *name, uint64_t rva, uint64_t siz
                CHECK_EQ_U64(s.byte_count, size) & CHECK_STR(s.module, module);
 
     if (!held) {
-        printf("# in the row of %s\n", name);
+        printf("# the row of %s differs\n", name);
     }
     return held;
 }
@@ -93,11 +93,11 @@ static void a_map_of_msvc_has_flags_statics_and_thunks(void)
     CHECK_EQ_U64(row_of(&f, "helper").flags, HOTFN_SYMBOL_SIZE_GUESSED);
     CHECK_EQ_U64(row_of(&f, "UpdateWindow").flags, HOTFN_SYMBOL_SIZE_GUESSED | HOTFN_SYMBOL_GLOBAL);
     CHECK_EQ_I64(f.c.warnings, 0);
-    close_it(&f);
+    close_fixture(&f);
 }
 
-/* One row each, after a row that gives the address of the code segment. */
-static void each_row_of_msvc_is_what_it_says(void)
+/* Each row is read after a row that gives the address of the code segment. */
+static void each_form_of_a_row_of_msvc_is_read(void)
 {
     static const struct {
         const char *row, *name;
@@ -144,7 +144,7 @@ static void each_row_of_msvc_is_what_it_says(void)
             !CHECK_EQ_U64(count(&f), 1 + (rows[i].kind != 0))) {
             printf("# %s\n", rows[i].row);
         }
-        close_it(&f);
+        close_fixture(&f);
     }
 }
 
@@ -162,7 +162,8 @@ static void is_line(const fixture *f, uint64_t rva, uint32_t number, const char 
     CHECK_EQ_U64(line.byte_count, byte_count);
 }
 
-/* Line tables of /MAPINFO:LINES: a line goes to the next one, never beyond its function. */
+/* Line tables of /MAPINFO:LINES: a line ends at the next one, and never goes beyond its
+ * function. */
 static void lines_of_a_map_are_read(void)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
@@ -188,10 +189,10 @@ static void lines_of_a_map_are_read(void)
     CHECK_EQ_U64(frame.line, 12);
     CHECK_STR(frame.function, "");
     CHECK_EQ_I64(hotfn_symbols_find_frame(f.symbols, 0x1000, 1, &frame), HOTFN_E_NOT_FOUND);
-    close_it(&f);
+    close_fixture(&f);
     open_text(&f, map_msvc);
     CHECK_EQ_I64(hotfn_symbols_find_line(f.symbols, 0x1000, &line), HOTFN_E_NOT_FOUND);
-    close_it(&f);
+    close_fixture(&f);
 }
 
 static void invalid_lines_are_omitted_and_reported(void)
@@ -207,7 +208,7 @@ static void invalid_lines_are_omitted_and_reported(void)
     CHECK_EQ_I64(f.status, HOTFN_OK);
     CHECK_EQ_I64(f.c.warnings, 2);
     is_line(&f, 0x1000, 12, "C:\\Old (x86)\\Game.cpp", 0x1000, 6);
-    close_it(&f);
+    close_fixture(&f);
 }
 
 static void a_map_of_lld_link_has_no_flags(void)
@@ -219,30 +220,30 @@ static void a_map_of_lld_link_has_no_flags(void)
     is_row(&f, "_work", 0x1000, 0xd, HOTFN_SYMBOL_FUNCTION, "f_x86.obj");
     is_row(&f, "_helper", 0x100d, 0x4b, HOTFN_SYMBOL_FUNCTION, "f_x86.obj");
     is_row(&f, "_value", 0x3000, 8, HOTFN_SYMBOL_DATA, "f_x86.obj");
-    close_it(&f);
+    close_fixture(&f);
     open_text(&f, map_lldmap);
     CHECK_EQ_U64(count(&f), 3);
     is_row(&f, "work", 0x1000, 0x11, HOTFN_SYMBOL_FUNCTION, "f_x64.obj");
     is_row(&f, "helper", 0x1011, 0xf, HOTFN_SYMBOL_FUNCTION, "f_x64.obj");
     is_row(&f, "value", 0x3000, 8, HOTFN_SYMBOL_DATA, "f_x64.obj");
-    close_it(&f);
+    close_fixture(&f);
 }
 
-static void lld_knows_sizes_and_mold_does_not(void)
+static void lld_maps_have_sizes_and_mold_maps_have_none(void)
 {
     fixture f;
 
     open_text(&f, map_lld);
-    CHECK_EQ_U64(count(&f), 2); /* per_thread has no one address */
+    CHECK_EQ_U64(count(&f), 2); /* per_thread is thread-local */
     is_row(&f, "_start", 0x1700, 0x22, HOTFN_SYMBOL_FUNCTION, "a.o");
     is_row(&f, "space::thing::get() const", 0x1730, 0xb9, HOTFN_SYMBOL_FUNCTION, "b.o");
     CHECK_EQ_U64(row_of(&f, "_start").flags, 0);
-    close_it(&f);
+    close_fixture(&f);
     open_text(&f, map_mold);
     CHECK_EQ_U64(count(&f), 2);
     is_row(&f, "_start", 0x1690, 34, HOTFN_SYMBOL_FUNCTION, "a.o");
     is_row(&f, "value", 0x3a78, 8, HOTFN_SYMBOL_DATA, "b.o");
-    close_it(&f);
+    close_fixture(&f);
 }
 
 static void maps_of_gnu_ld_and_gold_are_read_behind_their_heading(void)
@@ -262,14 +263,14 @@ static void maps_of_gnu_ld_and_gold_are_read_behind_their_heading(void)
     CHECK_STR(info.format, "gnu-ld-map");
     CHECK_EQ_U64(info.machine, HOTFN_MACHINE_X86_64);
     CHECK_EQ_I64(f.c.warnings, 0);
-    close_it(&f);
+    close_fixture(&f);
     open_text(&f, map_gold);
     CHECK_EQ_U64(count(&f), 1);
     is_row(&f, "_start", 0x5d0, 0x22, HOTFN_SYMBOL_FUNCTION, "a.o");
-    close_it(&f);
+    close_fixture(&f);
 }
 
-static void a_map_of_apple_leaves_out_literals_and_the_dead(void)
+static void literals_and_dead_symbols_of_apple_maps_are_skipped(void)
 {
     fixture f;
 
@@ -280,20 +281,20 @@ static void a_map_of_apple_leaves_out_literals_and_the_dead(void)
     is_row(&f, "_printf", 0x47c, 6, HOTFN_SYMBOL_THUNK, NULL);
     is_row(&f, "_value", 0x2004, 4, HOTFN_SYMBOL_DATA, "mo.o");
     CHECK_EQ_I64(f.c.warnings, 0);
-    close_it(&f);
+    close_fixture(&f);
 }
 
-static void data_is_left_out_unless_asked_for(void)
+static void data_is_read_on_request_only(void)
 {
     fixture f;
 
     open_bytes(&f, map_gnu_ld, strlen(map_gnu_ld), 0);
     CHECK_EQ_U64(count(&f), 4);
     CHECK_EQ_U64(row_of(&f, "value").kind, 0);
-    close_it(&f);
+    close_fixture(&f);
 }
 
-/* The same with \r\n, with both, and behind a UTF-8 mark. */
+/* The same rows are read with \r\n, with a mixture of both, and after a UTF-8 byte order mark. */
 static void line_ends_may_be_mixed(void)
 {
     const char *from[] = { map_msvc, map_lld, map_gnu_ld, map_apple };
@@ -314,8 +315,8 @@ static void line_ends_may_be_mixed(void)
         open_bytes(&mixed, text, size, HOTFN_SYMBOLS_DATA);
         CHECK_EQ_I64(mixed.status, HOTFN_OK);
         CHECK_EQ_U64(count(&mixed), count(&plain));
-        close_it(&plain);
-        close_it(&mixed);
+        close_fixture(&plain);
+        close_fixture(&mixed);
     }
 }
 
@@ -331,10 +332,10 @@ static void refused(const char *text, size_t size, uint64_t offset, const char *
         printf("# %s\n", f.err.text);
     }
     CHECK(f.symbols == NULL);
-    close_it(&f);
+    close_fixture(&f);
 }
 
-static void what_is_no_map_is_refused_at_its_place(void)
+static void a_file_that_is_not_a_map_is_refused_with_its_offset(void)
 {
     static char utf16[2 * sizeof map_apple + 2] = "\xff\xfe";
     size_t cut = (size_t)(strstr(map_gnu_ld, "value") - map_gnu_ld) + 2;
@@ -350,7 +351,7 @@ static void what_is_no_map_is_refused_at_its_place(void)
             "line 34 has no end");
 }
 
-static void a_cut_map_can_be_forced(void)
+static void a_truncated_map_can_be_forced(void)
 {
     size_t cut = (size_t)(strstr(map_gnu_ld, "value") - map_gnu_ld) + 2;
     fixture f;
@@ -358,10 +359,10 @@ static void a_cut_map_can_be_forced(void)
     open_bytes(&f, map_gnu_ld, cut, HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE);
     CHECK_EQ_I64(f.status, HOTFN_OK);
     is_row(&f, "va", 0x3008, 8, HOTFN_SYMBOL_DATA, "b.o");
-    close_it(&f);
+    close_fixture(&f);
 }
 
-static void a_line_of_a_megabyte_is_refused_at_its_line(void)
+static void a_line_beyond_a_mebibyte_is_refused_with_its_number(void)
 {
     size_t size = 3u << 20;
     char *text = malloc(size);
@@ -390,7 +391,7 @@ static void a_nul_in_a_name_is_refused(void)
     refused(text, sizeof map_lld - 1, (uint64_t)(at + 1 - text), "line 6 contains a NUL");
 }
 
-/* One warning for each kind of fault, with its first line; the rest is taken. */
+/* One warning for each kind of fault, with the line of the first; all other rows are read. */
 static void contradictions_are_omitted_and_reported(void)
 {
     char text[sizeof map_msvc + 200];
@@ -404,7 +405,7 @@ static void contradictions_are_omitted_and_reported(void)
     CHECK_EQ_U64(count(&f), 8);
     CHECK_EQ_I64(f.c.warnings, 3);
     CHECK(strstr(f.c.last_log, "contradict") && strstr(f.c.last_log, "line 28"));
-    close_it(&f);
+    close_fixture(&f);
 }
 
 /* Rows may be in any order; a group after a later group is omitted. */
@@ -425,14 +426,14 @@ static void backward_rows_are_sorted_and_backward_groups_reported(void)
     CHECK_EQ_I64(f.c.warnings, 0);
     is_row(&f, "f", 0x700, 0x10, HOTFN_SYMBOL_FUNCTION, "a.o");
     is_row(&f, "g", 0x710, 0x22, HOTFN_SYMBOL_FUNCTION, "b.o");
-    close_it(&f);
+    close_fixture(&f);
     snprintf(groups, sizeof groups, "%.*s\n 0001:00000010 00000004H .late  CODE%s",
              (int)(end - map_msvc), map_msvc, end);
     open_text(&f, groups);
     CHECK_EQ_I64(f.c.warnings, 1);
     CHECK(strstr(f.c.last_log, "contradict") && strstr(f.c.last_log, "line 11"));
     CHECK_EQ_U64(count(&f), 8);
-    close_it(&f);
+    close_fixture(&f);
 }
 
 static void overlapping_code_is_reported(void)
@@ -450,23 +451,23 @@ static void overlapping_code_is_reported(void)
     CHECK_EQ_U64(count(&f), 2);
     CHECK_EQ_I64(f.c.warnings, 1);
     CHECK(strstr(f.c.last_log, "line 5"));
-    close_it(&f);
+    close_fixture(&f);
 }
 
 static const check_test tests[] = {
     CHECK_TEST(a_map_of_msvc_has_flags_statics_and_thunks),
-    CHECK_TEST(each_row_of_msvc_is_what_it_says),
+    CHECK_TEST(each_form_of_a_row_of_msvc_is_read),
     CHECK_TEST(lines_of_a_map_are_read),
     CHECK_TEST(invalid_lines_are_omitted_and_reported),
     CHECK_TEST(a_map_of_lld_link_has_no_flags),
-    CHECK_TEST(lld_knows_sizes_and_mold_does_not),
+    CHECK_TEST(lld_maps_have_sizes_and_mold_maps_have_none),
     CHECK_TEST(maps_of_gnu_ld_and_gold_are_read_behind_their_heading),
-    CHECK_TEST(a_map_of_apple_leaves_out_literals_and_the_dead),
-    CHECK_TEST(data_is_left_out_unless_asked_for),
+    CHECK_TEST(literals_and_dead_symbols_of_apple_maps_are_skipped),
+    CHECK_TEST(data_is_read_on_request_only),
     CHECK_TEST(line_ends_may_be_mixed),
-    CHECK_TEST(what_is_no_map_is_refused_at_its_place),
-    CHECK_TEST(a_cut_map_can_be_forced),
-    CHECK_TEST(a_line_of_a_megabyte_is_refused_at_its_line),
+    CHECK_TEST(a_file_that_is_not_a_map_is_refused_with_its_offset),
+    CHECK_TEST(a_truncated_map_can_be_forced),
+    CHECK_TEST(a_line_beyond_a_mebibyte_is_refused_with_its_number),
     CHECK_TEST(a_nul_in_a_name_is_refused),
     CHECK_TEST(contradictions_are_omitted_and_reported),
     CHECK_TEST(backward_rows_are_sorted_and_backward_groups_reported),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about whole PDBs: a valid file is read completely, and damage is either harmless or
- * reported with its offset in the file. */
+/* Whole PDBs: a valid file is read completely, and damage is either harmless or reported with its
+ * offset in the file. */
 #include "base/counting_env.h"
 #include "check.h"
 #include "image/elf_builder.h"
@@ -83,7 +83,7 @@ static void everything_is_read_with_blocks_of_each_size(void)
     }
 }
 
-static void variables_are_left_out_unless_asked_for(void)
+static void variables_are_read_on_request_only(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     pdb_builder *b = pdb_begin(512);
@@ -142,7 +142,7 @@ static void the_id_is_the_guid_and_the_age_of_the_debug_information(void)
     pdb_free(b);
 }
 
-/* An ELF image names no PDB, so that none is its own. */
+/* An ELF image refers to no PDB, so every PDB belongs to another build. */
 static void another_builds_pdb_is_refused_unless_forced(void)
 {
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
@@ -185,7 +185,7 @@ static void check_refused(const char *bytes, size_t size, hotfn_status status, c
     CHECK(symbols == NULL && strstr(err.text, why));
 }
 
-static void other_kinds_are_refused_by_name(void)
+static void other_formats_are_named_and_refused(void)
 {
     pdb_builder *b = pdb_begin(512);
 
@@ -260,11 +260,11 @@ static void a_truncated_file_is_reported_with_an_offset_or_harmless(void)
 
 static const check_test tests[] = {
     CHECK_TEST(everything_is_read_with_blocks_of_each_size),
-    CHECK_TEST(variables_are_left_out_unless_asked_for),
+    CHECK_TEST(variables_are_read_on_request_only),
     CHECK_TEST(names_that_cross_blocks_are_whole),
     CHECK_TEST(the_id_is_the_guid_and_the_age_of_the_debug_information),
     CHECK_TEST(another_builds_pdb_is_refused_unless_forced),
-    CHECK_TEST(other_kinds_are_refused_by_name),
+    CHECK_TEST(other_formats_are_named_and_refused),
     CHECK_TEST(each_damaged_byte_is_reported_at_its_offset_or_harmless),
     CHECK_TEST(a_truncated_file_is_reported_with_an_offset_or_harmless),
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the sources of symbols and their order. */
+/* The sources of symbols of an image, and their order. */
 #include <hotfn/lowlevel/symbols.h>
 
 #include "base/counting_env.h"
@@ -28,7 +28,8 @@ static elf_builder *new_with_text(void)
     return b;
 }
 
-/* "Compression" of the tests: the bytes as they are; what begins with '!' is damaged. */
+/* The tests' stand-in for a decompressor: it copies the bytes; data that begins with '!' counts as
+ * damaged. */
 static void *decompress(void *user, int32_t compression, const void *in, size_t in_bytes,
                         size_t max_bytes, hotfn_realloc_fn grow, void *grow_user, size_t *out_bytes)
 {
@@ -69,7 +70,7 @@ static uint32_t load(const elf_builder *b, counting *c, hotfn_symbol *first, uin
     return count;
 }
 
-static void no_source_at_all_is_no_error(void)
+static void an_image_without_symbols_is_not_an_error(void)
 {
     elf_builder *b = new_with_text();
     hotfn_symbol first = HOTFN_SYMBOL_INIT;
@@ -83,7 +84,7 @@ static void no_source_at_all_is_no_error(void)
     free(b);
 }
 
-static void debugdata_is_read_where_nothing_better_is(void)
+static void debugdata_is_read_if_there_is_no_better_source(void)
 {
     elf_builder *mini = new_with_text(), *b = new_with_text();
     hotfn_symbol first = HOTFN_SYMBOL_INIT;
@@ -108,7 +109,7 @@ static void debugdata_is_read_where_nothing_better_is(void)
     free(mini);
 }
 
-static void damaged_debugdata_is_a_warning(void)
+static void damaged_debugdata_gives_a_warning(void)
 {
     static const char *const contents[] = { "!", "no ELF file" };
     hotfn_symbol first = HOTFN_SYMBOL_INIT;
@@ -213,9 +214,9 @@ static void inlined_frames_come_from_the_caller(void)
 
 static const check_test tests[] = {
     CHECK_TEST(inlined_frames_come_from_the_caller),
-    CHECK_TEST(no_source_at_all_is_no_error),
-    CHECK_TEST(debugdata_is_read_where_nothing_better_is),
-    CHECK_TEST(damaged_debugdata_is_a_warning),
+    CHECK_TEST(an_image_without_symbols_is_not_an_error),
+    CHECK_TEST(debugdata_is_read_if_there_is_no_better_source),
+    CHECK_TEST(damaged_debugdata_gives_a_warning),
     CHECK_TEST(unknown_options_are_refused),
     CHECK_TEST(this_program_has_its_functions),
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A small map of each kind of linker, in the form in which that linker writes it. */
+/* A small map of each kind, in the form in which the linker writes it. */
 #ifndef HFN_TESTS_MAP_SAMPLES_H
 #define HFN_TESTS_MAP_SAMPLES_H
 
@@ -23,7 +23,7 @@ static const char map_msvc[] =
     " Static symbols\n\n"
     " 0001:00000020       helper                     00011020 f   a.obj\n";
 
-/* Of an old linker, with /MAPINFO:LINES. */
+/* A map of an old linker, with /MAPINFO:LINES. */
 static const char map_msvc_lines[] =
     " Game\n\n Timestamp is 3b9f1c00 (Wed Sep 12 10:24:32 2001)\n\n"
     " Preferred load address is 00400000\n\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the words and lines that linker maps are made of. */
+/* The words and lines of linker maps. */
 #include "symbols/map_text.h"
 
 #include "check.h"
@@ -9,7 +9,7 @@ static hfn_text text_of(const char *text)
     return (hfn_text){ text, text + strlen(text) };
 }
 
-/* What each call takes from the front of a text: how many bytes, and the number they make. */
+/* A text, the number of bytes that a call consumes at its front, and the value that it returns. */
 typedef struct row {
     const char *text;
     size_t taken; /* 0: refused */
@@ -25,13 +25,13 @@ static void check_rows(const row *rows, size_t count, bool (*take)(hfn_text *, u
         if (!CHECK_EQ_U64(took, rows[i].taken > 0) ||
             !CHECK_EQ_U64(t.at - rows[i].text, rows[i].taken) ||
             !CHECK_EQ_U64(value, rows[i].taken ? rows[i].value : 77)) {
-            printf("# of \"%s\"\n", rows[i].text);
+            printf("# the text was \"%s\"\n", rows[i].text);
         }
     }
 }
 #define CHECK_ROWS(rows, take) check_rows(rows, sizeof(rows) / sizeof((rows)[0]), take)
 
-static void numbers_end_at_what_is_no_digit(void)
+static void numbers_end_at_the_first_other_character(void)
 {
     static const row hex[] = {
         { "", 0, 0 },
@@ -72,8 +72,8 @@ static void numbers_end_at_what_is_no_digit(void)
     CHECK_ROWS(decimal, hfn_text_take_decimal);
 }
 
-/* The bytes behind the end are there, and are not looked at. */
-static void no_number_goes_on_behind_the_end(void)
+/* The bytes behind the end belong to the array, but must not be read. */
+static void no_digit_is_read_behind_the_end(void)
 {
     static const char digits[] = "0x123";
     hfn_text t = { digits, digits + 4 };
@@ -90,7 +90,7 @@ static void no_number_goes_on_behind_the_end(void)
     CHECK(!hfn_text_take_decimal(&t, &value) && !hfn_text_take_hex(&t, &value));
 }
 
-static void blanks_part_words(void)
+static void blanks_separate_words(void)
 {
     hfn_text t = text_of(" \t a.o\tb c"), word;
 
@@ -123,7 +123,7 @@ static void words_are_compared_whole(void)
     CHECK(hfn_text_take(&t, ".text") && hfn_text_is(t, ".hot"));
 }
 
-static void the_first_place_of_a_word_is_found(void)
+static void the_first_occurrence_of_a_word_is_found(void)
 {
     static const char line[] = "aab aabaac";
     hfn_text t = text_of(line);
@@ -145,7 +145,7 @@ static hotfn_status begin(hfn_map_lines *lines, const char *text, size_t size)
     return hfn_map_lines_begin(lines, (hfn_span){ (const uint8_t *)text, size, false }, "m", NULL);
 }
 
-static void what_no_linker_writes_is_refused(void)
+static void empty_binary_and_utf16_files_are_refused(void)
 {
     static const struct {
         const char *text;
@@ -167,7 +167,7 @@ static void what_no_linker_writes_is_refused(void)
     }
 }
 
-/* The lines of a text, each in brackets, and how it ended. */
+/* Expects these lines, each in brackets, and this final status. */
 static void expect_lines(const char *text, bool allow_truncated, const char *expected,
                          hotfn_status status)
 {
@@ -189,20 +189,21 @@ static void expect_lines(const char *text, bool allow_truncated, const char *exp
     CHECK(!hfn_map_next_line(&lines, &line));
 }
 
-static void lines_are_returned_without_their_ends(void)
+static void lines_are_returned_without_line_ends_and_trailing_blanks(void)
 {
     expect_lines("a\n\nb \t\r\n", false, "[a][][b]", HOTFN_OK);
     expect_lines(" a b\n", false, "[ a b]", HOTFN_OK);
     expect_lines("\xef\xbb\xbf"
                  "a\n",
                  false, "[a]", HOTFN_OK);
-    expect_lines("\n \t\r", false, "[][]", HOTFN_OK); /* nothing was cut off */
+    expect_lines("\n \t\r", false, "[][]",
+                 HOTFN_OK); /* a last line of blanks only is not truncated */
     expect_lines("a\nb", false, "[a]", HOTFN_E_FORMAT);
     expect_lines("a\n b", false, "[a]", HOTFN_E_FORMAT);
     expect_lines("a\nb\r", true, "[a][b]", HOTFN_OK);
 }
 
-static void a_line_may_be_a_byte_short_of_a_mebibyte(void)
+static void a_line_must_be_shorter_than_a_mebibyte(void)
 {
     enum { MEBIBYTE = 1 << 20 };
     char *text = malloc(MEBIBYTE + 2);
@@ -227,13 +228,13 @@ static void a_line_may_be_a_byte_short_of_a_mebibyte(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(numbers_end_at_what_is_no_digit),
-    CHECK_TEST(no_number_goes_on_behind_the_end),
-    CHECK_TEST(blanks_part_words),
+    CHECK_TEST(numbers_end_at_the_first_other_character),
+    CHECK_TEST(no_digit_is_read_behind_the_end),
+    CHECK_TEST(blanks_separate_words),
     CHECK_TEST(words_are_compared_whole),
-    CHECK_TEST(the_first_place_of_a_word_is_found),
-    CHECK_TEST(what_no_linker_writes_is_refused),
-    CHECK_TEST(lines_are_returned_without_their_ends),
-    CHECK_TEST(a_line_may_be_a_byte_short_of_a_mebibyte),
+    CHECK_TEST(the_first_occurrence_of_a_word_is_found),
+    CHECK_TEST(empty_binary_and_utf16_files_are_refused),
+    CHECK_TEST(lines_are_returned_without_line_ends_and_trailing_blanks),
+    CHECK_TEST(a_line_must_be_shorter_than_a_mebibyte),
 };
 CHECK_MAIN(tests)

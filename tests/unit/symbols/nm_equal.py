@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that `hotfn symbols` knows the same (rva, size, name) as nm, on programs of this system.
+"""Check that `hotfn symbols` lists the same (rva, size, name) as nm, on programs of this system.
 
-nm_equal.py HOTFN [FILE...]: each FILE's own tables, and where its build-id leads to a separate debug
-file, the symbols of both together.  Files that are not installed are passed over; none at all fails.
-What nm lists and hotfn drops by contract is dropped here too: data, absolute and undefined symbols,
-addresses in no segment.  A default version ('f@@V') is no part of a name of .dynsym.
+nm_equal.py HOTFN [FILE...]: compares each FILE's own tables and, if its build-id leads to a separate
+debug file, the symbols of both together.  Files that are not installed are skipped; the test fails
+if all are.  Symbols that hotfn drops by contract are dropped from nm's list too: data, absolute and
+undefined symbols, addresses in no segment.  A default version ('f@@V') is not part of a name.
 """
 import json
 import os
@@ -73,7 +73,7 @@ def debug_file(path):
 
 
 def plain(symbols):
-    """A symbol that two tables have, once with its default version in its name, is one."""
+    """Removes default versions, so that a symbol with and without one is counted once."""
     return {(rva, size, re.sub(r"@@.*", "", name)) for rva, size, name in symbols}
 
 

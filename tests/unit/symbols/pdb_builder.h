@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small PDB by hand: streams are filled with put_*, pdb_finish lays them out in blocks of any
- * size, one after the other or scattered.  The layouts are those of the LLVM documents on PDB.
+ * Builds a small PDB: the caller fills streams with put_* and the calls for records, then
+ * pdb_finish places them in blocks of any size, in order or scattered.  Sources: the LLVM documents
+ * on PDB.
  */
 #ifndef HFN_TESTS_PDB_BUILDER_H
 #define HFN_TESTS_PDB_BUILDER_H
@@ -37,16 +38,16 @@ typedef struct pdb_stream {
 
 typedef struct pdb_builder {
     pdb_stream s[PDB_STREAMS];
-    uint32_t index[2][256]; /* places of records: PUBLICS, GLOBALS */
+    uint32_t index[2][256]; /* offsets of indexed records: PUBLICS, GLOBALS */
     uint32_t index_count[2];
-    uint32_t module_c13, module_2_c13; /* where their symbols end, once lines are put */
+    uint32_t module_c13, module_2_c13; /* end of the modules' symbols, set when lines are added */
     bool has_omap, scattered;
     uint32_t age;
     uint8_t *file;
     uint64_t file_bytes;
     uint32_t block_bytes, directory_block, map_block;
-    uint32_t first_block[PDB_STREAMS]; /* in the file; of a scattered one the last */
-    uint32_t numbers_at[PDB_STREAMS];  /* byte in the directory of its block numbers */
+    uint32_t first_block[PDB_STREAMS]; /* number in the file; of the last block if scattered */
+    uint32_t numbers_at[PDB_STREAMS];  /* offset of a stream's block numbers in the directory */
 } pdb_builder;
 
 static inline void put_bytes(pdb_builder *b, int stream, const void *bytes, size_t size)
@@ -111,7 +112,7 @@ static inline void section(pdb_builder *b, const char *name, uint32_t rva, uint3
     put_bytes(b, SECTIONS, header, sizeof header);
 }
 
-/* Two sections, no symbol yet: .text (1) and .data (2). */
+/* Starts a PDB with two sections and no symbols: .text (1) and .data (2). */
 static inline pdb_builder *pdb_begin(uint32_t block_bytes)
 {
     pdb_builder *b = calloc(1, sizeof *b);
@@ -125,7 +126,7 @@ static inline pdb_builder *pdb_begin(uint32_t block_bytes)
     return b;
 }
 
-/* Begin a record; record_end sets its length.  The place where it begins. */
+/* Begins a record and returns its offset; record_end sets its length. */
 static inline uint32_t record(pdb_builder *b, int stream, uint32_t kind)
 {
     uint32_t at = b->s[stream].size;
@@ -144,7 +145,7 @@ static inline void record_end(pdb_builder *b, int stream, uint32_t at)
     s->data[at + 1] = (uint8_t)((s->size - at - 2) >> 8);
 }
 
-/* S_GPROC32 and its like, with its S_END. */
+/* Adds S_GPROC32 or a similar kind, with its S_END. */
 static inline uint32_t procedure(pdb_builder *b, int stream, uint32_t kind, const char *name,
                                  uint32_t offset, uint32_t size)
 {
@@ -162,7 +163,8 @@ static inline uint32_t procedure(pdb_builder *b, int stream, uint32_t kind, cons
     return at;
 }
 
-/* S_PUB32, S_GDATA32, S_LDATA32: the first word is flags, or a type.  Named by no index yet. */
+/* Adds S_PUB32, S_GDATA32 or S_LDATA32; the first word is flags or a type.  put_index adds it to an
+ * index. */
 static inline uint32_t variable(pdb_builder *b, int stream, uint32_t kind, const char *name,
                                 uint32_t first, uint32_t number, uint32_t offset)
 {
@@ -236,7 +238,7 @@ static inline void omap(pdb_builder *b, uint32_t source, uint32_t image)
     put_32(b, OMAP_FROM, image);
 }
 
-/* After all symbols: the list of files with its one file, "a.c". */
+/* Adds the list of files with one file, "a.c"; call it after all symbols. */
 static inline void files(pdb_builder *b)
 {
     b->module_c13 = b->s[MODULE].size;
@@ -250,7 +252,7 @@ static inline void files(pdb_builder *b)
     put_32(b, MODULE, 0);
 }
 
-/* Lines of a function: pairs of (offset, line). */
+/* Adds the lines of a function: pairs of (offset, line). */
 static inline uint32_t lines(pdb_builder *b, uint32_t offset, uint32_t size, const uint32_t *pairs,
                              uint32_t count)
 {
@@ -353,7 +355,7 @@ static inline void put_indexes(pdb_builder *b)
     }
 }
 
-/* Blocks of a stream: neighbours, or every other one from the end. */
+/* The number of blocks of a stream with that many bytes. */
 static inline uint32_t blocks_of(const pdb_builder *b, uint32_t bytes)
 {
     return (bytes + b->block_bytes - 1) / b->block_bytes;
@@ -426,13 +428,13 @@ static inline void pdb_free(pdb_builder *b)
     free(b);
 }
 
-/* Where byte at of the directory is in the file. */
+/* The file offset of the byte at `at` of the directory. */
 static inline uint64_t directory_at(const pdb_builder *b, uint32_t at)
 {
     return (uint64_t)b->directory_block * b->block_bytes + at;
 }
 
-/* Some of everything: what most tests begin with. */
+/* Adds symbols of all kinds and lines; most tests begin with this. */
 static inline void put_everything(pdb_builder *b)
 {
     static const uint32_t pairs[] = { 0, 10, 4, 11, 8, 13 };

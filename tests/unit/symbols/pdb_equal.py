@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that `hotfn symbols` knows the same (RVA, size, name) of a PDB as llvm-pdbutil and breakpad.
+"""Check that `hotfn symbols` lists the same (RVA, size, name) of a PDB as llvm-pdbutil and breakpad.
 
 pdb_equal.py HOTFN [FILE...]: PDBs made here for x64, x86 and ARM64 with blocks of all sizes, and
 those of $HOTFN_SAMPLES where it is set.  Every difference is printed.
@@ -14,7 +14,7 @@ import tempfile
 
 import pdb_oracle as oracle
 
-# What is refused, and with which words.
+# Files that must be refused, and a part of the message.
 NOT_PDBS = {"dr_dwarf64.pdb": "holds types only", "rz_fuzzed.pdb": "offset 52: the block map"}
 
 
@@ -43,16 +43,16 @@ def compare(found, wanted):
         if sizes is None:
             wrong.append(f"hotfn only: {rva:#x} {size} {name}")
         elif size not in (sizes - {0} or {0}):
-            wrong.append(f"size of {name} at {rva:#x}: hotfn {size}, theirs {sorted(sizes)}")
-    wrong += [f"theirs only: {rva:#x} {sorted(sizes)} {name}"
+            wrong.append(f"size of {name} at {rva:#x}: hotfn {size}, llvm-pdbutil {sorted(sizes)}")
+    wrong += [f"llvm-pdbutil only: {rva:#x} {sorted(sizes)} {name}"
               for (rva, name), sizes in [*wanted.items()]]
-    return wrong + [f"theirs only: trampoline {rva:#x}" for rva in trampolines]
+    return wrong + [f"llvm-pdbutil only: trampoline {rva:#x}" for rva in trampolines]
 
 
 def check_functions(found_all, found_functions):
-    """Without --data: the same without variables."""
+    """Without --data the list must be the same except for variables."""
     kinds = [symbol for symbol in found_all if symbol["kind"] != "data"]
-    return [] if found_functions == kinds else ["without --data other functions than with it"]
+    return [] if found_functions == kinds else ["the functions differ with and without --data"]
 
 
 def check_breakpad(found, sym):
@@ -64,7 +64,7 @@ def check_breakpad(found, sym):
     addresses = {s["rva"] for s in found}
     wrong = [f"breakpad only: {rva:#x} {size} {name}" for rva, size, name in sorted(functions)
              if (rva, size) not in sized]
-    wrong += [f"breakpad calls {rva:#x} {name}, we {sized[rva, size]}"
+    wrong += [f"breakpad calls {rva:#x} {name}, hotfn {sized[rva, size]}"
               for rva, size, name in sorted(functions)
               if (rva, size) in sized and not any(same_name(name, our) for our in sized[rva, size])]
     return wrong + [f"breakpad only: public {rva:#x} {name}" for rva, name in sorted(publics)

@@ -71,7 +71,7 @@ def check_other_build(hotfn, image, other_pdb, folder):
     done = run(hotfn, "scan", "--pdb", other_pdb, image)
     expect("another build's is refused", done.returncode == 1 and "another build" in done.stderr)
     done = run(hotfn, "scan", "--pdb", other_pdb, "--force", image)
-    expect("and taken by force, loudly", done.returncode == 0 and "by force" in done.stderr)
+    expect("with --force it is used with a warning", done.returncode == 0 and "by force" in done.stderr)
     place = folder / "wrong" / image.name
     place.parent.mkdir()
     shutil.copy(image, place)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that hotfn_symbols_find_line knows each line of a PDB that llvm-pdbutil and breakpad know.
+"""Check that hotfn_symbols_find_line finds each line of a PDB that llvm-pdbutil and breakpad list.
 
 pdb_lines_equal.py [FILE...]: PDBs made here, and those of $HOTFN_SAMPLES where it is set; through the
 Python bindings' declarations, at each address where a line begins.
@@ -78,7 +78,7 @@ def ask(symbols, rva):
 
 
 def compare(symbols, wanted, same):
-    return [f"{rva:#x}: hotfn {ask(symbols, rva)}, theirs {sorted(lines)}"
+    return [f"{rva:#x}: hotfn {ask(symbols, rva)}, expected {sorted(lines)}"
             for rva, lines in sorted(wanted.items())
             if all(line.isdigit() for _, line in lines)
             and not any(same(ask(symbols, rva), line) for line in lines)]
@@ -101,7 +101,7 @@ def check(pdb, folder):
                          lambda found, expected: found and (found[0].lower(), found[1])
                          == (expected[0].lower(), expected[1]))
     if len(wanted) < 10:
-        wrong.append("llvm-pdbutil knows too few lines: nothing was compared")
+        wrong.append("llvm-pdbutil lists too few lines: nothing was compared")
     lib.hotfn_symbols_destroy(symbols)
     print(f"{pdb.name}: {len(wanted)} addresses{note}, {len(wrong)} differences")
     return wrong

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about source lines: found by any address of their code, and never by a table that lies. */
+/* Source lines of a PDB: each address of a line finds it, and damaged tables have no lines. */
 #include "base/counting_env.h"
 #include "symbols/pdb_load.h"
 
@@ -17,7 +17,7 @@ static uint32_t line_at(hotfn_symbols *symbols, uint64_t rva)
     return line.line;
 }
 
-static void each_address_has_the_line_that_began_last(void)
+static void each_address_has_the_last_line_that_begins_before_it(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
@@ -44,7 +44,7 @@ static void each_address_has_the_line_that_began_last(void)
     pdb_free(b);
 }
 
-static void lines_out_of_order_are_put_in_order(void)
+static void unsorted_lines_are_sorted(void)
 {
     static const uint32_t mixed[] = { 8, 13, 0, 10, 4, 11, 4, 12 };
     pdb_builder *b = pdb_begin(512);
@@ -54,13 +54,13 @@ static void lines_out_of_order_are_put_in_order(void)
     lines(b, 0x20, 16, mixed, 4);
     symbols = load_good(b);
     CHECK_EQ_U64(line_at(symbols, 0x1020), 10);
-    CHECK_EQ_U64(line_at(symbols, 0x1025), 11); /* the first of two at one place */
+    CHECK_EQ_U64(line_at(symbols, 0x1025), 11); /* the first of two lines at one address */
     CHECK_EQ_U64(line_at(symbols, 0x1028), 13);
     hotfn_symbols_destroy(symbols);
     pdb_free(b);
 }
 
-static void lines_that_debuggers_step_over_are_none(void)
+static void special_line_numbers_are_not_lines(void)
 {
     static const uint32_t hidden[] = { 0, 0xfeefee, 4, 11, 8, 0xf00f00 };
     pdb_builder *b = pdb_begin(512);
@@ -77,7 +77,7 @@ static void lines_that_debuggers_step_over_are_none(void)
 }
 
 /* The PDB loads without lines, and a warning gives the offset of the damage. */
-static void check_passed_over(pdb_builder *b, const char *why, uint64_t offset)
+static void check_skipped(pdb_builder *b, const char *why, uint64_t offset)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     counting c;
@@ -109,23 +109,23 @@ static pdb_builder *damaged(uint32_t at, uint32_t value, uint64_t *offset)
     return b;
 }
 
-static void tables_that_lie_are_passed_over_with_their_place(void)
+static void damaged_tables_are_skipped_with_their_offset(void)
 {
     uint64_t at;
     pdb_builder *b = damaged(4, 0xfffffff0, &at);
 
-    check_passed_over(b, "too many bytes", at + 4);
+    check_skipped(b, "too many bytes", at + 4);
     b = damaged(4, 8, &at);
-    check_passed_over(b, "too short", at + 8);
+    check_skipped(b, "too short", at + 8);
     b = damaged(8 + 12 + 4, 0x10000000, &at);
-    check_passed_over(b, "block is damaged", at + 8);
+    check_skipped(b, "block is damaged", at + 8);
     b = damaged(8 + 12 + 8, 0xffffffff, &at);
-    check_passed_over(b, "block is damaged", at + 8);
+    check_skipped(b, "block is damaged", at + 8);
     b = damaged(8 + 12 + 8, 0, &at);
-    check_passed_over(b, "block is damaged", at + 8);
+    check_skipped(b, "block is damaged", at + 8);
 }
 
-static void a_file_that_is_not_in_the_list_is_no_line(void)
+static void a_line_of_an_unlisted_file_is_not_returned(void)
 {
     uint64_t at;
     pdb_builder *b = damaged(8 + 12, 0x1000, &at);
@@ -138,10 +138,10 @@ static void a_file_that_is_not_in_the_list_is_no_line(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(each_address_has_the_line_that_began_last),
-    CHECK_TEST(lines_out_of_order_are_put_in_order),
-    CHECK_TEST(lines_that_debuggers_step_over_are_none),
-    CHECK_TEST(tables_that_lie_are_passed_over_with_their_place),
-    CHECK_TEST(a_file_that_is_not_in_the_list_is_no_line),
+    CHECK_TEST(each_address_has_the_last_line_that_begins_before_it),
+    CHECK_TEST(unsorted_lines_are_sorted),
+    CHECK_TEST(special_line_numbers_are_not_lines),
+    CHECK_TEST(damaged_tables_are_skipped_with_their_offset),
+    CHECK_TEST(a_line_of_an_unlisted_file_is_not_returned),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading what pdb_builder.h built, and looking for a symbol in it. */
+/* Loads a PDB from pdb_builder.h and finds symbols in it. */
 #ifndef HFN_TESTS_PDB_LOAD_H
 #define HFN_TESTS_PDB_LOAD_H
 
@@ -24,7 +24,7 @@ static inline hotfn_symbols *load_with(const pdb_builder *b, const hotfn_env *en
     return symbols;
 }
 
-/* Builds it, then it must load. */
+/* Builds the PDB, which must load. */
 static inline hotfn_symbols *load_good(pdb_builder *b)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -33,7 +33,8 @@ static inline hotfn_symbols *load_good(pdb_builder *b)
     return load_with(b, NULL, HOTFN_OK, &err);
 }
 
-/* It must be refused in these words, with this place in the file.  The PDB is freed. */
+/* Expects that the PDB is refused with a message that contains `why`, at this file offset.  Frees
+ * the PDB. */
 static inline void refuse(pdb_builder *b, const char *why, uint64_t offset)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -47,7 +48,7 @@ static inline void refuse(pdb_builder *b, const char *why, uint64_t offset)
     pdb_free(b);
 }
 
-/* The place of a byte of a stream that was laid out plainly. */
+/* The file offset of a byte of a stream that is not scattered. */
 static inline uint64_t place(const pdb_builder *b, int stream, uint32_t offset)
 {
     uint32_t block = b->first_block[stream] + 1 - blocks_of(b, b->s[stream].size);
@@ -55,7 +56,7 @@ static inline uint64_t place(const pdb_builder *b, int stream, uint32_t offset)
     return (uint64_t)block * b->block_bytes + offset;
 }
 
-/* The index-th symbol of that name and kind; its name is NULL if there is none. */
+/* The first symbol of that name and kind; its name is NULL if there is none. */
 static inline hotfn_symbol find(const hotfn_symbols *symbols, const char *name, uint32_t kind)
 {
     hotfn_symbol s = HOTFN_SYMBOL_INIT;

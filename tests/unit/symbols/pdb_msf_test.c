@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the container: whatever its tables say, no byte is read twice or outside. */
+/* The container of a PDB: whatever its tables contain, no byte is read twice or outside of the
+ * file. */
 #include "symbols/pdb_load.h"
 
 static pdb_builder *built(void)
@@ -46,7 +47,7 @@ static void a_block_outside_the_file_is_refused(void)
     refuse(b, "block 0", directory_at(b, b->numbers_at[MODULE_2] + 4));
 }
 
-static void a_block_map_that_names_itself_is_refused(void)
+static void a_block_map_that_contains_itself_is_refused(void)
 {
     pdb_builder *b = built();
 
@@ -60,7 +61,7 @@ static void a_block_map_that_names_itself_is_refused(void)
     refuse(b, "block map", 52);
 }
 
-static void a_directory_that_lies_about_its_size_is_refused(void)
+static void a_directory_of_a_wrong_size_is_refused(void)
 {
     static const uint32_t sizes[] = { 0, 2, 0x7ffffffc, 0xffffffff };
 
@@ -82,7 +83,7 @@ static void a_stream_larger_than_its_blocks_is_refused(void)
     refuse(b, "too short for", directory_at(b, 0));
 }
 
-static void a_block_size_that_is_none_is_refused(void)
+static void an_invalid_block_size_is_refused(void)
 {
     static const uint32_t sizes[] = { 0, 1, 256, 513, 65536, 0x80000000 };
 
@@ -93,7 +94,7 @@ static void a_block_size_that_is_none_is_refused(void)
     }
 }
 
-static void a_deleted_stream_is_not_there(void)
+static void a_deleted_stream_does_not_exist(void)
 {
     pdb_builder *b = built();
 
@@ -105,10 +106,10 @@ static const check_test tests[] = {
     CHECK_TEST(a_block_of_two_streams_is_refused),
     CHECK_TEST(a_cyclic_stream_is_refused),
     CHECK_TEST(a_block_outside_the_file_is_refused),
-    CHECK_TEST(a_block_map_that_names_itself_is_refused),
-    CHECK_TEST(a_directory_that_lies_about_its_size_is_refused),
+    CHECK_TEST(a_block_map_that_contains_itself_is_refused),
+    CHECK_TEST(a_directory_of_a_wrong_size_is_refused),
     CHECK_TEST(a_stream_larger_than_its_blocks_is_refused),
-    CHECK_TEST(a_block_size_that_is_none_is_refused),
-    CHECK_TEST(a_deleted_stream_is_not_there),
+    CHECK_TEST(an_invalid_block_size_is_refused),
+    CHECK_TEST(a_deleted_stream_does_not_exist),
 };
 CHECK_MAIN(tests)

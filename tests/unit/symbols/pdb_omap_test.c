@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about images that were reordered after linking. */
+/* PDBs of images that were reordered after linking. */
 #include "symbols/pdb_load.h"
 
 #include "symbols/pdb_omap.h"
 
 #include "../../property/random.h"
 
-static void a_moved_function_is_where_the_image_has_it(void)
+static void a_moved_function_has_its_new_address(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_symbols *symbols;
@@ -23,7 +23,7 @@ static void a_moved_function_is_where_the_image_has_it(void)
     pdb_free(b);
 }
 
-static void pieces_that_stay_neighbours_are_one(void)
+static void adjacent_pieces_are_joined(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_symbols *symbols;
@@ -38,7 +38,7 @@ static void pieces_that_stay_neighbours_are_one(void)
     pdb_free(b);
 }
 
-static void what_left_the_entry_is_a_fragment_and_what_left_the_image_is_none(void)
+static void moved_parts_are_fragments_and_removed_parts_are_dropped(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_symbols *symbols;
@@ -80,7 +80,7 @@ static void lines_of_moved_code_are_found_by_its_new_address(void)
     CHECK_EQ_I64(hotfn_symbols_find_line(symbols, 0x2006, &line), HOTFN_OK);
     CHECK_EQ_U64(line.line, 11);
     CHECK_EQ_U64(line.rva, 0x2006);
-    CHECK_EQ_U64(line.byte_count, 2); /* up to where the line leaves the piece */
+    CHECK_EQ_U64(line.byte_count, 2); /* up to the end of the piece */
     CHECK_EQ_I64(hotfn_symbols_find_line(symbols, 0x3005, &line), HOTFN_OK);
     CHECK_EQ_U64(line.line, 12);
     CHECK_EQ_I64(hotfn_symbols_find_line(symbols, 0x2009, &line), HOTFN_E_NOT_FOUND);
@@ -89,7 +89,7 @@ static void lines_of_moved_code_are_found_by_its_new_address(void)
     pdb_free(b);
 }
 
-static void an_omap_out_of_order_or_cut_is_refused(void)
+static void an_unsorted_or_truncated_omap_is_refused(void)
 {
     pdb_builder *b = pdb_begin(512);
 
@@ -104,8 +104,8 @@ static void an_omap_out_of_order_or_cut_is_refused(void)
     refuse(b, "ends inside an entry", place(b, OMAP_FROM, 11));
 }
 
-/* A thousand procedures, each over all of a thousand entries: no million looks. */
-static void procedures_all_over_the_omap_are_refused(void)
+/* A thousand procedures that each cover a thousand entries must not take a million steps. */
+static void procedures_that_overlap_too_much_are_refused(void)
 {
     pdb_builder *b = pdb_begin(512);
 
@@ -117,7 +117,7 @@ static void procedures_all_over_the_omap_are_refused(void)
     refuse(b, "overlap each other", place(b, OMAP_FROM, 0));
 }
 
-/* The optional debug stream of that index (LLVM docs, "PDB DBI Stream"). */
+/* Sets the optional debug stream with that index (LLVM docs, "PDB DBI Stream"). */
 static void set_debug_stream(pdb_builder *b, uint32_t index, uint32_t stream)
 {
     uint8_t *number = b->file + place(b, DBI, b->s[DBI].size - 22 + 2 * index);
@@ -126,7 +126,7 @@ static void set_debug_stream(pdb_builder *b, uint32_t index, uint32_t stream)
     number[1] = (uint8_t)(stream >> 8);
 }
 
-static void addresses_count_from_the_sections_before_the_move(void)
+static void addresses_refer_to_the_original_sections(void)
 {
     enum { SECTION_HEADERS = 5, ORIGINAL_HEADERS = 10 };
     uint8_t headers[2 * 40] = { [13] = 0x50, [36] = 0x20, [40 + 13] = 0x60 };
@@ -135,10 +135,10 @@ static void addresses_count_from_the_sections_before_the_move(void)
     hotfn_symbols *symbols;
 
     procedure(b, MODULE, 0x1110, "moved", 0x10, 16);
-    put_bytes(b, NAMES, headers, sizeof headers); /* a stream that nothing else names */
+    put_bytes(b, NAMES, headers, sizeof headers); /* a stream without another use */
     omap(b, 0x1010, 0x3000);
     omap(b, 0x5010, 0x2000);
-    omap(b, 0x5010, 0x2000); /* twice is in order */
+    omap(b, 0x5010, 0x2000); /* an equal entry does not break the order */
     pdb_finish(b);
     symbols = load_with(b, NULL, HOTFN_OK, &err);
     CHECK_EQ_U64(find(symbols, "moved", HOTFN_SYMBOL_FUNCTION).rva, 0x3000);
@@ -153,7 +153,7 @@ static void addresses_count_from_the_sections_before_the_move(void)
     pdb_free(b);
 }
 
-static void what_did_not_move_is_where_it_was(void)
+static void without_omap_both_addresses_are_equal(void)
 {
     hfn_pdb_addresses a = { .steps_left = 0 };
     hfn_pdb_piece piece = { 0, 0, 0 };
@@ -163,26 +163,26 @@ static void what_did_not_move_is_where_it_was(void)
     CHECK(piece.source == 5 && piece.image == 5 && piece.bytes == 3);
     CHECK(!hfn_pdb_piece_at(&a, 5, 5, &piece));
     CHECK(hfn_pdb_to_source(&a, 9, &source) && source == 9);
-    a.from_source.size = 8; /* moved, and no entry maps it back */
+    a.from_source.size = 8; /* with OMAP, but no entry leads back */
     CHECK(!hfn_pdb_to_source(&a, 9, &source));
 }
 
-/* ---- Against a look at every byte. */
+/* ---- Comparison with a search byte by byte. */
 
-enum { WHERE = 40, GONE = -1 };
+enum { MAX_SOURCE = 40, REMOVED = -1 };
 
 typedef struct entry {
     uint32_t from, to;
 } entry;
 
-/* Where the image has a byte, by the last entry that begins at it or before it. */
+/* The image address of a source byte, by the last entry that begins at or before it. */
 static int64_t image_of(const entry *omap, uint32_t count, uint64_t source)
 {
-    int64_t image = GONE;
+    int64_t image = REMOVED;
 
     for (uint32_t i = 0; i < count; i++) {
         if (omap[i].from <= source) {
-            image = omap[i].to ? (int64_t)(omap[i].to + source - omap[i].from) : GONE;
+            image = omap[i].to ? (int64_t)(omap[i].to + source - omap[i].from) : REMOVED;
         }
     }
     return image;
@@ -192,7 +192,7 @@ static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source
 {
     hfn_pdb_piece piece = { source, 0, 0 };
 
-    while (piece.source < end && image_of(omap, count, piece.source) == GONE) {
+    while (piece.source < end && image_of(omap, count, piece.source) == REMOVED) {
         piece.source++;
     }
     if (piece.source == end) {
@@ -206,8 +206,8 @@ static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source
     return piece;
 }
 
-/* Sorted entries, some for one address; places that go on where the one before ends, or are
- * gone. */
+/* Sorted entries, some with equal sources; targets are random, continue the previous one, or are
+ * removed. */
 static uint32_t random_omap(entry *omap, random_source *r)
 {
     uint32_t count = 1 + (uint32_t)(random_u64(r) % 8), from = 0, to = 0, last = 0;
@@ -225,7 +225,7 @@ static uint32_t random_omap(entry *omap, random_source *r)
     return count;
 }
 
-static void pieces_and_ways_back_are_what_a_look_at_each_byte_finds(void)
+static void lookups_agree_with_a_search_byte_by_byte(void)
 {
     random_source r = random_seed(1);
     uint64_t wrong = 0, pieces = 0;
@@ -235,15 +235,15 @@ static void pieces_and_ways_back_are_what_a_look_at_each_byte_finds(void)
         uint32_t count = random_omap(omap, &r);
         hfn_span bytes = { (const uint8_t *)omap, count * sizeof(entry), false };
         hfn_pdb_addresses a = { .from_source = bytes, .to_source = bytes };
-        uint64_t source = 1 + random_u64(&r) % WHERE, end = source + random_u64(&r) % 40;
+        uint64_t source = 1 + random_u64(&r) % MAX_SOURCE, end = source + random_u64(&r) % 40;
         hfn_pdb_piece expected = piece_of(omap, count, source, end), got = { 0, 0, 0 };
         bool any = hfn_pdb_piece_at(&a, source, end, &got);
         pieces += any;
         wrong += any != (expected.bytes > 0) || (any && memcmp(&got, &expected, sizeof got) != 0);
         uint64_t back = 0;
         int64_t found = image_of(omap, count, source);
-        wrong += hfn_pdb_to_source(&a, source, &back) != (found != GONE) ||
-                 (found != GONE && back != (uint64_t)found);
+        wrong += hfn_pdb_to_source(&a, source, &back) != (found != REMOVED) ||
+                 (found != REMOVED && back != (uint64_t)found);
     }
     CHECK_EQ_U64(wrong, 0);
     CHECK(pieces > 5000);
@@ -259,21 +259,22 @@ static void sections_count_from_one(void)
     CHECK(hfn_pdb_source_rva(&a, 2, 0xffffffff, &rva) && rva == 0x100001fff);
     CHECK(!hfn_pdb_source_rva(&a, 0, 3, &rva) && !hfn_pdb_image_rva(&a, 3, 3, &rva));
     CHECK(hfn_pdb_section_is_code(&a, 1) && hfn_pdb_section_is_code(&a, 2));
-    headers[36] = headers[40 + 39] = 0x40; /* initialized data; readable */
+    headers[36] = headers[40 + 39] =
+        0x40; /* section 1: initialized data, section 2: readable; neither is code */
     CHECK(!hfn_pdb_section_is_code(&a, 1) && !hfn_pdb_section_is_code(&a, 2));
     CHECK(!hfn_pdb_section_is_code(&a, 0));
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_moved_function_is_where_the_image_has_it),
-    CHECK_TEST(pieces_that_stay_neighbours_are_one),
-    CHECK_TEST(what_left_the_entry_is_a_fragment_and_what_left_the_image_is_none),
+    CHECK_TEST(a_moved_function_has_its_new_address),
+    CHECK_TEST(adjacent_pieces_are_joined),
+    CHECK_TEST(moved_parts_are_fragments_and_removed_parts_are_dropped),
     CHECK_TEST(lines_of_moved_code_are_found_by_its_new_address),
-    CHECK_TEST(an_omap_out_of_order_or_cut_is_refused),
-    CHECK_TEST(procedures_all_over_the_omap_are_refused),
-    CHECK_TEST(addresses_count_from_the_sections_before_the_move),
-    CHECK_TEST(what_did_not_move_is_where_it_was),
-    CHECK_TEST(pieces_and_ways_back_are_what_a_look_at_each_byte_finds),
+    CHECK_TEST(an_unsorted_or_truncated_omap_is_refused),
+    CHECK_TEST(procedures_that_overlap_too_much_are_refused),
+    CHECK_TEST(addresses_refer_to_the_original_sections),
+    CHECK_TEST(without_omap_both_addresses_are_equal),
+    CHECK_TEST(lookups_agree_with_a_search_byte_by_byte),
     CHECK_TEST(sections_count_from_one),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What llvm-pdbutil and breakpad say of a PDB, as sets; and PDBs made by clang and lld to ask about."""
+"""The contents of a PDB by llvm-pdbutil and breakpad, as sets; and PDBs made by clang and lld."""
 import bisect
 import os
 import pathlib
@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-# What each kind of record is called by `hotfn symbols`; S_PUB32 by its flags and its section.
+# The record kinds by their kind in `hotfn symbols`; that of S_PUB32 depends on flags and section.
 PROCEDURES = {"S_GPROC32", "S_LPROC32", "S_GPROC32_ID", "S_LPROC32_ID", "S_LPROC32_DPC",
               "S_LPROC32_DPC_ID"}
 VARIABLES = {"S_GDATA32", "S_LDATA32"}
@@ -144,7 +144,7 @@ int main(void) { return entry(); }
 
 
 def source(count):
-    """C with count more functions, so that streams of several blocks come about."""
+    """C with count more functions, so that streams have several blocks."""
     body = "\n".join(f"__attribute__((noinline)) int more_{i:05}(int a) {{ return public_one(a + {i}); }}"
                      for i in range(count))
     return SOURCE % (body, "".join(f" + more_{i:05}({i})" for i in range(count)))
@@ -208,6 +208,6 @@ def move_far(pdb, by_bytes):
 
 
 def missing_tool():
-    """The name of a program that these tests need and that is not here, else None."""
+    """The name of a program that these tests need and that is not installed, else None."""
     return next((tool for tool in ("clang", "lld-link", "llvm-pdbutil") if not shutil.which(tool)),
                 None)

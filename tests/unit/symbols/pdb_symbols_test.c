@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about symbol records and their indexes: good ones, and those that lie. */
+/* Symbol records and their indexes, valid and damaged. */
 #include "symbols/pdb_load.h"
 
 static void set_16(pdb_builder *b, uint64_t at, uint32_t value)
@@ -49,7 +49,7 @@ static void two_modules_of_one_stream_are_refused(void)
     refuse(b, "which belongs to another module", directory_at(b, 4 + 4 * MODULE_2));
 }
 
-static void an_index_of_places_inside_records_is_refused(void)
+static void an_index_of_bytes_inside_records_is_refused(void)
 {
     pdb_builder *b = pdb_begin(512);
 
@@ -94,8 +94,8 @@ static void separated_code_is_a_fragment_of_its_parent(void)
     refuse(b, "refers to no procedure", place(b, MODULE, at));
 }
 
-/* A record of 32 bytes must not cost 400 for its name again and again. */
-static void separated_code_costs_no_more_than_the_file(void)
+/* Many records of 32 bytes that refer to one long name must not copy it each time. */
+static void separated_code_reads_a_bounded_number_of_bytes(void)
 {
     pdb_builder *b = pdb_begin(512);
     char name[400];
@@ -148,7 +148,7 @@ static void trampolines_are_followed_and_cycles_end(void)
     pdb_free(b);
 }
 
-static void what_stands_behind_a_target_is_not_it(void)
+static void a_trampoline_needs_the_exact_address_of_its_target(void)
 {
     pdb_builder *b = pdb_begin(512);
     hotfn_symbols *symbols;
@@ -171,12 +171,12 @@ static const check_test tests[] = {
     CHECK_TEST(a_name_without_an_end_is_refused),
     CHECK_TEST(a_module_with_more_symbols_than_bytes_is_refused),
     CHECK_TEST(two_modules_of_one_stream_are_refused),
-    CHECK_TEST(an_index_of_places_inside_records_is_refused),
+    CHECK_TEST(an_index_of_bytes_inside_records_is_refused),
     CHECK_TEST(an_index_of_too_many_bytes_is_refused),
     CHECK_TEST(separated_code_is_a_fragment_of_its_parent),
-    CHECK_TEST(separated_code_costs_no_more_than_the_file),
+    CHECK_TEST(separated_code_reads_a_bounded_number_of_bytes),
     CHECK_TEST(many_jumps_to_a_long_name_are_called_by_number),
-    CHECK_TEST(what_stands_behind_a_target_is_not_it),
+    CHECK_TEST(a_trampoline_needs_the_exact_address_of_its_target),
     CHECK_TEST(trampolines_are_followed_and_cycles_end),
 };
 CHECK_MAIN(tests)

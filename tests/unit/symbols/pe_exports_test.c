@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about exports and COFF symbols of PE images: which rows are read, and which invalid fields
- * are reported with which offset. */
+/* Exports and COFF symbols of PE images: which rows are read, and which invalid fields are reported
+ * with their offset. */
 #include "symbols/pe_exports.h"
 
 #include "base/counting_env.h"
 #include "check.h"
 #include "image/pe_sample.h"
 
-/* In the file: .rdata is the second section. */
+/* File offsets; .rdata is the second section. */
 enum { RDATA_OFFSET = PE_HEAD_BYTES + 512, DIRECTORY = RDATA_OFFSET + 0x40 };
 
 static hotfn_status load(hotfn_symbols **out, hotfn_image **image, const pe_builder *b,
@@ -139,8 +139,8 @@ static void invalid_tables_are_reported_with_their_offset(void)
     check_lie_is_refused(DIRECTORY + 36, 0x23ff, DIRECTORY + 24, "2 names");
 }
 
-/* Its name lies outside, has no end, or is of a function that is not there. */
-static void a_single_broken_export_is_left_out(void)
+/* The name of the export lies outside the file or has no end, or its function does not exist. */
+static void a_single_broken_export_is_skipped(void)
 {
     static const struct {
         uint32_t at, value;
@@ -166,8 +166,8 @@ static void a_single_broken_export_is_left_out(void)
     }
 }
 
-/* The pointer leads outside, or the table is longer than the file: read as empty, with a
- * warning. */
+/* The pointer to the table leads outside the file, or the table is longer than the file: it is read
+ * as empty, with a warning. */
 static void a_symbol_table_outside_the_file_is_empty(void)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -193,7 +193,7 @@ static const check_test tests[] = {
     CHECK_TEST(exports_are_rows_and_a_forwarder_has_no_address),
     CHECK_TEST(exports_are_found_by_name_and_by_number),
     CHECK_TEST(invalid_tables_are_reported_with_their_offset),
-    CHECK_TEST(a_single_broken_export_is_left_out),
+    CHECK_TEST(a_single_broken_export_is_skipped),
     CHECK_TEST(a_symbol_table_outside_the_file_is_empty),
 };
 CHECK_MAIN(tests)

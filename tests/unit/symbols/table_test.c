@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the symbol table: order, and doubles of several sources. */
+/* The symbol table: its order, and duplicates from several sources. */
 #include "symbols/table.h"
 
 #include "base/counting_env.h"
@@ -32,7 +32,7 @@ static void symbols_are_sorted_by_rva_then_globals_then_name(void)
     hfn_symbol_table_finish(&t);
 }
 
-static void doubles_become_one_with_the_flags_of_all(void)
+static void duplicates_become_one_symbol_with_the_flags_of_all(void)
 {
     hfn_symbol_table t;
     hfn_symbol label = { 5, 0, "f", HOTFN_SYMBOL_LABEL, HOTFN_SOURCE_SYMTAB, 0, 0 };
@@ -109,7 +109,7 @@ static void a_failed_allocation_in_sorting_is_reported(void)
 
 static const check_test tests[] = {
     CHECK_TEST(symbols_are_sorted_by_rva_then_globals_then_name),
-    CHECK_TEST(doubles_become_one_with_the_flags_of_all),
+    CHECK_TEST(duplicates_become_one_symbol_with_the_flags_of_all),
     CHECK_TEST(a_known_size_stays_and_a_guessed_one_gives_way),
     CHECK_TEST(an_empty_table_is_fine),
     CHECK_TEST(a_failed_allocation_in_sorting_is_reported),
