@@ -193,9 +193,9 @@ def check_times_are_those_the_program_measured(bench, build, cpu):
         for name, calls, *_ in map(str.split, out.splitlines()):
             f = functions[name]
             assert f["timing"] == "full" and f["calls"] == f["timed_calls"] == int(calls), f
-        cases.own_sums_to_busy(bench.report(bench.path("r.hfr"), "--raw"))
+        cases.check_own_times_sum_to_busy(bench.report(bench.path("r.hfr"), "--raw"))
         return dict(times_that_differ(out, functions, report))
-    cases.holds_in_most_runs(measure)
+    cases.check_most_runs(measure)
 
 
 def values(cell):

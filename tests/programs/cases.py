@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Shared by the tests of this folder: each case runs in its own folder, `NAME_test.py CASE ...` runs only
-the named cases, and a measurement must hold in a quorum of runs."""
+"""Helpers of the tests in this folder.  Each case runs in its own temporary folder; `NAME_test.py CASE ...` runs
+only the named cases; a measurement must hold in a quorum of runs."""
 import pathlib
 import shutil
 import sys
@@ -37,27 +37,27 @@ def run(cases, needs=(), make=pathlib.Path):
     return 1 if failed or not wanted else SKIPPED if skipped == len(wanted) else 0
 
 
-def holds_in_most_runs(measure, right=7, of=10):
-    """Each claim must hold in `right` of `of` runs.  `measure` makes one run and returns {claim: values found}
+def check_most_runs(measure, quorum=7, runs=10):
+    """Each claim must hold in `quorum` of `runs` runs.  `measure` makes one run and returns {claim: values found}
     for the claims that did not hold.  Other programs may disturb single runs; a defect shows in most runs."""
     failures, last = {}, {}
-    for done in range(1, of + 1):
-        off = measure()
-        for claim in off:
+    for done in range(1, runs + 1):
+        failed = measure()
+        for claim in failed:
             failures[claim] = failures.get(claim, 0) + 1
-        last.update(off)
+        last.update(failed)
         worst = max(failures, key=failures.get, default=None)
-        if worst is not None and failures[worst] > of - right:
+        if worst is not None and failures[worst] > runs - quorum:
             raise AssertionError(f"{worst}: wrong in {failures[worst]} of {done} runs, last: {last[worst]}")
-        if done - failures.get(worst, 0) >= right:
+        if done - failures.get(worst, 0) >= quorum:
             return
 
 
-def own_sums_to_busy(raw, left=0):
-    """`raw` is the output of `hotfn report --json --raw`, whose times are rounded to a nanosecond.  `left` is the
-    share that may be missing if calls were left by a jump: an own time never exceeds a total, which ends at the
-    call's last event."""
+def check_own_times_sum_to_busy(raw, missing=0):
+    """The own times of all functions add up to the busy time.  `raw` is the output of `hotfn report --json --raw`,
+    whose times are rounded to a nanosecond.  `missing` is the share that may be missing if a jump left calls: an
+    own time never exceeds a total, and the total of such a call ends at its last event."""
     own = [f["self_ns"] or 0 for f in raw["functions"]]
     busy = [t["busy_ns"] for t in raw["threads"]]
-    off = abs(sum(own) - sum(busy))
-    assert off <= len(own) + len(busy) + left * sum(busy), (sum(own), sum(busy))
+    difference = abs(sum(own) - sum(busy))
+    assert difference <= len(own) + len(busy) + missing * sum(busy), (sum(own), sum(busy))

@@ -249,7 +249,7 @@ def only_calls_in_the_time_window_are_counted(case):
         seen = (window_ms, case.calls("counted_once"), case.calls("counted_twice"))
         right = window_ms >= 990 and 0 < seen[1] <= 1.01 * window_ms + 2 and not seen[2]
         return {} if right else {"window": seen}
-    cases.holds_in_most_runs(measure, right=3, of=4)
+    cases.check_most_runs(measure, quorum=3, runs=4)
 
 
 def a_window_that_never_began_is_reported(case):

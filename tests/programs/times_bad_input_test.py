@@ -120,7 +120,7 @@ def stacks_that_the_program_switches_keep_the_times_consistent(place):
         functions, raw = times_of(record, "--raw")
         assert functions["leaves"]["calls"] == 2000, functions["leaves"]
         if "--sample" not in options:
-            cases.own_sums_to_busy(raw, left=0.002)
+            cases.check_own_times_sum_to_busy(raw, missing=0.002)
 
 
 def a_truncated_record_is_refused_and_can_be_repaired(place):

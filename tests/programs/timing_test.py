@@ -88,7 +88,7 @@ def times_are_those_the_program_measured(place):
             status, output, report = run(place, binary, "--mode", "time", *options)
             assert status == 0, status
             return times_that_differ(output, report)
-        cases.holds_in_most_runs(measure)
+        cases.check_most_runs(measure)
 
 
 # The first call of a function in a thread has page faults between the hook's and the program's reading of the clock.
@@ -124,7 +124,7 @@ def generated_programs_show_their_times(place):
                 status, output, report = run(place, binary, "--mode", "time", *options)
                 assert status == 0, status
                 return differing_times(output, report, calls)
-            cases.holds_in_most_runs(measure)
+            cases.check_most_runs(measure)
 
 
 def raw_report(place, *options):
@@ -138,7 +138,7 @@ def own_times_sum_to_busy(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time")
     raw = raw_report(place, "--edges")
-    cases.own_sums_to_busy(raw)
+    cases.check_own_times_sum_to_busy(raw)
     outermost = [edge["total_ns"] for edge in raw["edges"] if edge["caller"] is None]
     busy = [t["busy_ns"] for t in raw["threads"]]
     assert outermost and abs(sum(outermost) - sum(busy)) <= len(outermost) + len(busy), (outermost, busy)
@@ -388,7 +388,7 @@ def calls_on_switched_stacks_are_closed_once(place):
                 continue
             assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, (options, f)
         assert FLAGS or functions["waits"]["timing"] == "full", functions["waits"]
-        cases.own_sums_to_busy(raw_report(place), left=0.002)
+        cases.check_own_times_sum_to_busy(raw_report(place), missing=0.002)
 
 
 def perf_unwinds_through_timed_stubs(place):
@@ -539,7 +539,7 @@ def a_childs_busy_time_is_at_most_the_runs(place):
         if "--sample" not in options:
             raw = subprocess.run([HOTFN, "report", "--json", "--raw", "-n", "0", place / "run.hfr"],
                                  capture_output=True, check=True)
-            cases.own_sums_to_busy(json.loads(raw.stdout))
+            cases.check_own_times_sum_to_busy(json.loads(raw.stdout))
             assert report["time"]["abandoned_exits"] == 0, report["time"]
 
 
@@ -560,7 +560,7 @@ def recursion_counts_once_in_a_sample(place):
                  (("even", "cycles"), ("odd", "cycles"), ("doubles", "doubling"))]
         assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
         return {f["name"]: (f, outer) for f, outer in pairs if not 0.4 * outer <= f["total_ns"] <= 2 * outer}
-    cases.holds_in_most_runs(measure)
+    cases.check_most_runs(measure)
 
 
 def callees_of_counted_functions_are_not_in_the_callers_own_time(place):
