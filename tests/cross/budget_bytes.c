@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A function's hook as bytes on AArch64: found, unpatched, repatched, and left alone where the
- * bytes are not the hook's. qemu-user has no ptrace, so this process patches its own memory in
- * place of another's; no patched code is run. */
+/* Unpatching and repatching the bytes of a hook on AArch64, and refusing to do so if the bytes are
+ * not those of the hook. qemu-user has no ptrace, so this process patches its own memory instead of
+ * that of another process; no patched code is run. */
 #include "launch/budget/budget.h"
 
 #include "base/memory.h"

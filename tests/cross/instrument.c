@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts the calls that -finstrument-functions reports for each function; prints "address count"
- * at the end, with addresses as in the file. */
+/* Counts the calls that -finstrument-functions reports for each function.  At the end writes
+ * "address count" lines to $INSTRUMENT_OUT; the addresses are relative to the load bias, as in the
+ * symbol table. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <stdatomic.h>

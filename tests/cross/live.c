@@ -4,9 +4,9 @@
  * patch: four bytes long, a branch to itself, a loop to its entry, an instruction that the decoder
  * does not know. Prints "name calls reason".
  *
- * The emulator has threads of its own, which the kernel lists and which answer no signal of
- * hotfn's. The test therefore gives it a folder $LIVE_ROOT to look for files in first (-L), whose
- * /proc/self/task lists only the program's threads. */
+ * The emulator has threads of its own, which the kernel lists but which do not respond to hotfn's
+ * signals. The test therefore runs the emulator with -L $LIVE_ROOT, a folder whose /proc/self/task
+ * lists only the program's threads. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 

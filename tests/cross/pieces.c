@@ -21,11 +21,11 @@ OWN static long use(long *p, long n)
     return sum;
 }
 
-#define SHAPE(name, is)                                                                            \
+#define SHAPE(name, compare)                                                                       \
     OWN long name(MANY)                                                                            \
     {                                                                                              \
         long x[6] = { a, b, c, d, e, f };                                                          \
-        if (a is 3) {                                                                              \
+        if (a compare 3) {                                                                         \
             x[0] = i, x[1] = j, x[2] = k, x[3] = l, x[4] = i + j;                                  \
             use(x, 6);                                                                             \
         } else {                                                                                   \

@@ -19,7 +19,7 @@ def doctor(*words, **options):
 
 def expect(condition, claim, done):
     if not condition:
-        sys.exit(f"not so: {claim}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
+        sys.exit(f"failed: {claim}\nstatus {done.returncode}\n{done.stdout}{done.stderr}")
 
 
 def checks_of(done):
@@ -34,21 +34,21 @@ def main():
     words, data = doctor(), doctor("--json")
     report = json.loads(data.stdout)
     found = checks_of(data)
-    expect(report["schema"] == "hotfn.doctor/1" and set(found) == NAMES, "every check is there", data)
+    expect(report["schema"] == "hotfn.doctor/1" and set(found) == NAMES, "JSON has every check", data)
     for name, check in found.items():
         line = f"{check['state']:<8} {name:<14} "
-        expect(line in words.stdout, f"{name} is in words too", words)
-        expect((check["advice"] is None) == (check["state"] == "ok"), f"{name} has advice", data)
+        expect(line in words.stdout, f"the text has {name} too", words)
+        expect((check["advice"] is None) == (check["state"] == "ok"), f"{name} has advice if and only if it is not ok", data)
     problems = [check for check in found.values() if check["state"] == "problem"]
-    expect(data.returncode == (1 if problems else 0), "a problem makes the status 1", data)
-    expect(report["can_count"] == (not problems), "can_count says the same", data)
+    expect(data.returncode == (1 if problems else 0), "the exit status is 1 if there is a problem", data)
+    expect(report["can_count"] == (not problems), "can_count agrees with the exit status", data)
     tight = checks_of(doctor("--json", preexec_fn=limited))
     expect(tight["memory"]["state"] == "warning" and "ulimit -v" in tight["memory"]["advice"],
-           "a limit on addresses is a warning", data)
+           "a limit of the address space is a warning", data)
     preloaded = doctor("--json", env={**os.environ, "LD_PRELOAD": "libm.so.6"})
     expect(checks_of(preloaded)["preload"]["state"] == "warning", "LD_PRELOAD is a warning", preloaded)
-    expect(doctor("--nonsense").returncode == 2, "wrong words end with 2", words)
-    print("doctor says what it should")
+    expect(doctor("--nonsense").returncode == 2, "an unknown option gives status 2", words)
+    print("text, JSON and exit status of doctor agree")
 
 
 if __name__ == "__main__":

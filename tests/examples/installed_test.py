@@ -35,11 +35,11 @@ def main():
         world = {**os.environ, "PKG_CONFIG_PATH": str(next(moved.rglob("hotfn.pc")).parent)}
         flags = shlex.split(output("pkg-config", "--cflags", "--libs", "hotfn", env=world))
         libraries = next(moved.rglob("libhotfn.so")).parent
-        for example, says in (("count_self", "16000  step"), ("scan_file", "functions: ")):
+        for example, expected in (("count_self", "16000  step"), ("scan_file", "functions: ")):
             program = folder / example
             output("gcc", "-O2", EXAMPLES / f"{example}.c", *flags, f"-Wl,-rpath,{libraries}", "-o", program)
             text = output(program, *([program] if example == "scan_file" else []))
-            assert says in text, text
+            assert expected in text, text
         game, hotfn, record = folder / "game", moved / "bin/hotfn", folder / "game.hfr"
         output("gcc", "-O2", EXAMPLES / "game.c", "-o", game)
         output(hotfn, "run", "-q", "-o", record, "--", game)
@@ -48,7 +48,7 @@ def main():
         headers = shlex.split(output("pkg-config", "--cflags", "hotfn", env=world))
         output("gcc", "-shared", "-fPIC", EXAMPLES / "exporter_plugin.c", *headers, "-o", plugin)
         assert "unit calls" in output(hotfn, "export", "-F", plugin, record)
-    print("an installed tree works where it was moved to")
+    print("an installed tree works after it was moved")
     return 0
 
 

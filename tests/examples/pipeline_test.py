@@ -20,7 +20,7 @@ def hotfn(*words, cwd):
 
 def expect(condition, claim, seen):
     if not condition:
-        sys.exit(f"not so: {claim}\n{seen}")
+        sys.exit(f"failed: {claim}\n{seen}")
 
 
 def main():
@@ -28,10 +28,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bare = subprocess.run([game], capture_output=True, text=True, check=True).stdout
         run = hotfn("run", "--", game, cwd=folder)
-        expect(run.stdout == bare, "the program's output is its own", run.stdout)
+        expect(run.stdout == bare, "the program's output is unchanged", run.stdout)
         expect("functions hooked" in run.stderr and "record hotfn.hfr" in run.stderr,
-               "a line on stderr says what was done", run.stderr)
-        expect(pathlib.Path(folder, "hotfn.hfr").is_file(), "the record is there", folder)
+               "hotfn prints a summary on stderr", run.stderr)
+        expect(pathlib.Path(folder, "hotfn.hfr").is_file(), "the record exists", folder)
         report = json.loads(hotfn("report", "--json", "-n", "0", "hotfn.hfr", cwd=folder).stdout)
     functions = {function["name"]: function for function in report["functions"]}
     calls = {name: function["calls"] for name, function in functions.items()}
@@ -39,10 +39,10 @@ def main():
            "100,000 names in 5 rounds", calls)
     expect(calls["compare"] > 1_000_000 and max(calls, key=lambda n: calls[n] or 0) == "compare",
            "compare is the hottest, although only qsort calls it", calls)
-    expect(functions["compare"]["strategy"] == "jump", "compare takes a jump", functions["compare"])
+    expect(functions["compare"]["strategy"] == "jump", "compare is hooked by a jump", functions["compare"])
     expect(functions["_start"]["reason"] == "glue" and calls["_start"] is None,
            "_start is refused, and its calls are null", functions["_start"])
-    print("docs/pipeline.md is right")
+    print("docs/pipeline.md is correct")
 
 
 if __name__ == "__main__":

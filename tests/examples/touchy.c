@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that a hook disturbs, for `hotfn bisect`. It reads the first bytes of some of its own
- * functions, and if they differ from the file it fails in the way that its argument names:
+/* A program whose behaviour a hook changes, for `hotfn bisect`. It compares the first bytes of some
+ * of its own functions with its file, and if they differ it fails in the way that MODE selects:
  *
  *     touchy MODE [SECOND]     MODE: exit, output, hang, signal
  *
- * The culprit is touchy_culprit; with SECOND, touchy_other disturbs the program as well, each
- * independently. */
+ * Only the hook of touchy_culprit makes it fail; with SECOND, also that of touchy_other alone. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +43,7 @@ KEPT static void touchy_other(uint64_t x)
     sink ^= x << 4;
 }
 
-/* Whether memory differs from what the linker wrote; the bytes are searched anywhere in the
- * file. */
+/* True if the function's first bytes occur nowhere in the program's file. */
 static int was_changed(void (*function)(uint64_t))
 {
     static uint8_t file[1 << 20];

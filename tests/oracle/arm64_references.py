@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""References of AArch64 code, from the cross binutils' objdump: branches, and addresses made by adr, or by
-adrp and a later add."""
+"""References of AArch64 code to other code, from the cross binutils' objdump: targets of branches, and addresses
+computed by adr, or by adrp and a later add."""
 import re
 import subprocess
 
@@ -16,7 +16,7 @@ def code_references(path):
     grep = subprocess.Popen(["grep", "-E", r"\s(bl?|b\.[a-z]+|cbn?z|tbn?z|adrp?|add)\s"], stdin=objdump.stdout,
                             stdout=subprocess.PIPE, text=True, errors="replace")
     objdump.stdout.close()
-    pages = {}      # by register: the page of the last adrp, wherever that was
+    pages = {}      # register -> the page of the last adrp to it, at any distance
     for line in grep.stdout:
         if match := BRANCH.match(line):
             yield int(match[1], 16), "call" if match[2] == "bl" else "jmp", int(match[3], 16)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Counts entries of a few functions natively with gdb's breakpoints, as a second oracle.
+"""Counts entries of a few functions with gdb's breakpoints, as a second oracle.
 
 valgrind emulates the machine (CPUID, clock, address space), so a program may behave differently under it.
-If hotfn and callgrind disagree, this counts on the processor itself.  A hit takes about 50 microseconds, so
-it is used for few functions and not for the hottest.
+If hotfn and callgrind disagree, gdb counts a native run.  A breakpoint hit takes about 50 microseconds, so
+gdb counts only a few functions, and never the hottest.
 """
 import ast
 import os

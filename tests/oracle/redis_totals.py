@@ -37,7 +37,7 @@ def free_port():
 
 
 class Server:
-    """redis-server under hotfn, on loopback, its files in one folder."""
+    """A redis-server under hotfn that listens on loopback and keeps its files in `folder`."""
 
     def __init__(self, hotfn, program, folder, io_threads):
         self.port, self.record = free_port(), folder / "run.hfr"
@@ -52,18 +52,18 @@ class Server:
         return self
 
     def __exit__(self, *problem):
-        self.process.kill()           # does nothing if it has ended
+        self.process.kill()           # no effect if the process has ended
         self.process.wait()
 
     def ask(self, *words):
         return subprocess.run(["redis-cli", "-p", self.port, *words], capture_output=True,
                               text=True, timeout=60).stdout
 
-    def wait_for(self, what, *words, seconds=60):
+    def wait_for(self, reply, *words, seconds=60):
         end = time.monotonic() + seconds
-        while what not in self.ask(*words):
+        while reply not in self.ask(*words):
             if time.monotonic() > end or self.process.poll() is not None:
-                raise SystemExit(f"redis_totals: the server does not report '{what}'")
+                raise SystemExit(f"redis_totals: the server does not report '{reply}'")
             time.sleep(0.05)
 
     def report(self):

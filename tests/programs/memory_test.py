@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""A long timed run does not grow: tree, histograms, rings and rows are bounded.
+"""The memory of a long timed run does not grow: tree, histograms, rings and rows are bounded.
 
     memory_test.py [SECONDS [PAUSE_MS]]
 
-The programs exercise everything that timing stores, each mode at the same time, with the bare programs beside
-them, and the memory of program, parent and record is read while they run.  The test prints the growth since
-the first 1/30 of the run (two minutes of an hour) and in the second half: once the pools are full there must
-be none.  It counts private pages and the record's pages; the proportional share of a file's pages (PSS) varies
-by 500 KiB with the number of processes that map the file.  Only pages of histograms may still grow: a page is
-touched when a time falls into a new range, up to 10 KiB for each histogram in use, and the test prints how
-much of that bound is used.  A pause after each of the programs' rounds leaves the machine to others.
+The programs exercise everything that timing stores.  All modes, and the bare programs for comparison, run at the
+same time, and the test samples the memory of each program, its parent and its record.  It prints the growth since
+the first 1/30 of the run (two minutes of an hour) and the growth in the second half, which must be 0 because the
+pools are full by then.  It counts private pages and the record's pages; the proportional share of a file's pages
+(PSS) varies by 500 KiB with the number of processes that map the file.  Only histograms may still grow: a page is
+touched when a time falls into a new range, up to 10 KiB for each histogram in use; the test prints how much of
+that bound is used.  PAUSE_MS is a pause after each round of the programs, so that other work can run.
 """
 import dataclasses
 import json
@@ -122,7 +122,7 @@ def start(record, name, options, seconds, pause):
 
 
 def median_near(values, share):
-    """The median of five values there, so that a thread that starts or ends does not matter."""
+    """The median of the five values around this share of the run, so that a thread that starts or ends does not matter."""
     at = min(int(share * len(values)), len(values) - 1)
     return statistics.median(values[max(0, at - 2):at + 3])
 
@@ -145,13 +145,13 @@ def check(run, seconds):
     print(f"#   parent {median_near(columns[1], 1 / 30):.0f} to {median_near(columns[1], 1):.0f} KiB, live record "
           f"{median_near(columns[2], 1 / 30):.0f} to {median_near(columns[2], 1):.0f}; written "
           f"{run.record.stat().st_size // 1024}; {time_info['nodes']} nodes in the tree, "
-          f"{time_info['nodes_merged']} entries merged, {time_info['abandoned_exits']} calls left"
+          f"{time_info['nodes_merged']} entries merged, {time_info['abandoned_exits']} abandoned calls"
           + (f"; histograms {run.histograms[0]} of at most {run.histograms[1]} KiB" if run.histograms[1] else ""), flush=True)
     assert (end - middle) / middle <= MAX_GROWTH or seconds < 30, run.used
     if run.name == "forever":       # rows are reused by thousands of threads
         assert len(info["threads"]) == ROWS, info["threads"]
     if run.name == "forever" and run.options == EVERYTHING and seconds >= 30:
-        assert time_info["nodes_merged"] > 0, "the tree never filled, so this run proves nothing"
+        assert time_info["nodes_merged"] > 0, "the tree was never full, so this run does not test its bound"
 
 
 def build(place):

@@ -28,7 +28,7 @@ def build(place, *flags):
     return place / "own", place / "own.hfr"
 
 
-def check_record_is_like_that_of_hotfn_run(place):
+def check_record_has_calls_and_times(place):
     program, record = build(place)
     assert run(program, record) == "20 caught\n"
     text = json.loads(run(HOTFN, "report", "--json", "-n", "0", record))
@@ -39,7 +39,8 @@ def check_record_is_like_that_of_hotfn_run(place):
 
 
 def check_own_unwinder_is_refused(place):
-    """Its exceptions would end the program: hotfn registers its frames only with libgcc_s."""
+    """hotfn registers its frames with libgcc_s; an unwinder linked into the program would not find them, and an
+    exception would end the program."""
     program, record = build(place, "-static-libgcc")
     output = run(program, record)
     assert output.startswith("HOTFN_E_UNSUPPORTED: ") and "-static-libgcc" in output, output
@@ -62,5 +63,5 @@ if __name__ == "__main__":
     if platform.machine() != "x86_64":
         print("skipped: the clock is the TSC of x86")
         sys.exit(cases.SKIPPED)
-    sys.exit(cases.run([check_record_is_like_that_of_hotfn_run, check_own_unwinder_is_refused, check_session_inside_hotfn_run_is_refused,
+    sys.exit(cases.run([check_record_has_calls_and_times, check_own_unwinder_is_refused, check_session_inside_hotfn_run_is_refused,
                         check_disabled_tsc_is_not_read], needs=["g++"]))

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""A world in which a case runs its programs: bare, or each under `hotfn run --module '*'`,
-counted or timed.
+"""A World runs the programs of a case either bare, or each under `hotfn run --module '*'`, counted or timed.
 
-A case does the same steps in both worlds; the results (status, output) are compared afterwards.
-In the hooked world every run must also write a record in which functions were hooked and counted,
-because a run without hooks would prove nothing.
+A case makes the same steps in the bare and in the hooked World; their results (status, output) are compared
+afterwards.  In the hooked World every run must also write a record in which functions were hooked and counted.
 """
 import json
 import os
@@ -52,7 +50,7 @@ MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--
 
 
 class World:
-    """The place in which one pass of a case runs.  `seen` collects the values to compare."""
+    """Runs one pass of a case in the folder `place`.  `seen` collects the values to compare."""
 
     def __init__(self, place, built, hotfn=None, timeout=120, mode="count"):
         self.place = place
@@ -99,7 +97,8 @@ class World:
         return process.returncode, text_of(output), text_of(problems)
 
     def run(self, *command, stdin=None, normal=str, timeout=None, **options):
-        """Run the program under test to its end; its status and output, after `normal`, are compared."""
+        """Run the program under test to its end.  Its status and its output are compared; `normal` is applied to
+        the output first, to remove what differs between runs."""
         with open(stdin or os.devnull, "rb") as source:
             process = self.start(*command, stdin=source, stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE, **options)
@@ -119,7 +118,7 @@ class World:
         return done.stdout
 
     def must(self, holds, text):
-        """A condition that must hold in both worlds: a test suite that fails without hooks proves nothing."""
+        """Check a condition that must hold bare and hooked: a test suite that fails bare cannot test the hooks."""
         if not holds:
             raise Broken(("hooked: " if self.hotfn else "bare, without hotfn: ") + text)
 
