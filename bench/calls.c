@@ -5,8 +5,9 @@
  *     calls FUNCTIONS THREADS CALLS ROUNDS MODE ...
  *
  * FUNCTIONS (1, 64 or 1000) are called in turn, CALLS times in total by each thread.  Each round
- * measures each MODE once: bare, floor (jump in, jump back) or hotfn (count).  Prints `MODE
- * ns-per-call` lines.  In mode hotfn every call must be counted. */
+ * measures each MODE once: bare (no hooks), floor (hooks that only jump to a stub and back) or
+ * hotfn (hooks that count).  Prints `MODE ns-per-call` lines.  Fails if mode hotfn does not count
+ * every call. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 
@@ -25,9 +26,9 @@ uint64_t run_64(uint64_t n);
 uint64_t run_1000(uint64_t n);
 
 #define MAX_THREADS 8
-#define BATCHES 5 /* the median is used, since other programs run too */
+#define BATCHES 5 /* the result is their median, because other programs run too */
 
-/* Called by -finstrument-functions; a thread-local counter is its cheapest useful work. */
+/* -finstrument-functions calls this.  A thread-local counter is the cheapest useful work. */
 #define NOT_INSTRUMENTED __attribute__((no_instrument_function))
 static __thread uint64_t instrument_calls;
 
@@ -124,7 +125,7 @@ NOT_INSTRUMENTED static void *run_batches(void *user)
 
     pin_thread(w->number);
     double took[BATCHES];
-    b->run(b->rounds_of_batch); /* warm */
+    b->run(b->rounds_of_batch); /* warm up */
     pthread_barrier_wait(&b->barrier);
     for (int batch = 0; batch < BATCHES; batch++) {
         double begin = read_cpu_ns();
@@ -136,7 +137,7 @@ NOT_INSTRUMENTED static void *run_batches(void *user)
     return NULL;
 }
 
-/* Mean of the threads' nanoseconds per call. */
+/* Returns the nanoseconds per call, the mean over all threads. */
 NOT_INSTRUMENTED static double measure_calls(bench *b)
 {
     pthread_t threads[MAX_THREADS];
@@ -270,7 +271,7 @@ NOT_INSTRUMENTED int main(int argc, char **argv)
         return 2;
     }
     pin_thread(0);  /* reads the allowed CPUs */
-    if (argc > 6) { /* a single mode is bare: run without hotfn for other tools */
+    if (argc > 6) { /* a single mode is bare: other tools then measure the program without hotfn */
         open_own_image(&own);
         require_ok(hotfn_counters_create(&counters, 1000, 64, NULL, &err), &err, "counters");
     }

@@ -70,7 +70,7 @@ def compute_ratios(values, floors):
 
 
 def make_row(report, shape, name, added, bare, floors):
-    """A row of the table; floors None: this is the floor."""
+    """A row of the table.  `floors` is None for the row of the floor itself."""
     about = {"functions": shape[0], "threads": shape[1]}
     report.add(f"call/{name}", "added ns", added, **about)
     if floors is None:

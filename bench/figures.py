@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Figures of one run: min, median and upper quartile, printed as tables and stored for JSON."""
+"""The results of one run: min, median and upper quartile, printed as tables and collected for --json."""
 import json
 import statistics
 

@@ -2,7 +2,7 @@
 /* Measures what a timed hook adds to functions of known work, as the minimum of the rounds.  A
  * chain of dependent instructions (chain) leaves the processor time to execute the hook in
  * parallel, independent instructions (wide) do not.  Prints: name, nanoseconds bare, nanoseconds
- * hooked (functions timed_*). */
+ * hooked (of the functions timed_*). */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>

@@ -14,7 +14,7 @@ import tools
 sys.path.insert(0, str(tools.HERE / "work"))
 import statements  # noqa: E402  (needs the path above)
 
-BIG, SMALL = 30, 4  # scales of the workloads: about a second bare; for slow tools
+BIG, SMALL = 30, 4  # workload scales: BIG takes about a second bare, SMALL is for slow tools
 
 
 class Program:
@@ -112,11 +112,11 @@ def program_rows(report, name, program, options, env):
         except tools.Missing as missing:
             yield [name, tool, report.note_missing(f"{name}, {tool}", missing), "", "", "", "", 0]
             continue
-        walls, cpus = [one[0] for one in pairs], [one[1] for one in pairs]
-        bare = statistics.median(one[2] for one in pairs)
+        walls, cpus, bare_walls, cpu_seconds, bare_cpu_seconds = zip(*pairs)
+        bare = statistics.median(bare_walls)
         report.add(f"program/{name}/{tool}", "wall ratio", walls, bare_seconds=bare)
         report.add(f"program/{name}/{tool}/cpu", "CPU ratio", cpus)
-        min_ratio = min(one[3] for one in pairs) / min(one[4] for one in pairs)
+        min_ratio = min(cpu_seconds) / min(bare_cpu_seconds)
         report.add(f"program/{name}/{tool}/min", "CPU ratio", [min_ratio])
         speed = calls_made(program, env) / bare / 1e6 if tool == HOTFN_COUNT else 0
         yield [name, tool, figures.spread(walls), figures.spread(cpus), f"{min_ratio:.3f}", f"{bare:.2f}",

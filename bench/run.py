@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measure the cost of counting, interleaved with other tools in one run; ratios, not only times.
+"""Measure the cost of counting and timing, interleaved with other tools in one run; prints ratios and times.
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget

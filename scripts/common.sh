@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Sourced by the other scripts in this folder: where things are, and how a build folder is configured.
+# Sourced by the other scripts in this folder: paths, and the function that configures a build folder.
 
 root=$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")
 build=${HOTFN_BUILD:-$root/build}
-# Debian's Python: the packages that scripts/setup installs are for it.
+# Debian's Python, for which scripts/setup installs packages; elsewhere the first Python in PATH.
 python=/usr/bin/python3
 if ! command -v apt-get >/dev/null && [ ! -x "$python" ]; then
     python=$(command -v python3 || true)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Turn src/api.list (lines: name since) into a linker version script or a Windows .def file.
 
-A version node is made for each `since`, each inheriting from the one before it, so that a
-program records the oldest library it can run with.
+Each `since` becomes a version node that inherits from the node before it, so that a program
+records the oldest library version with which it can run.
 """
 import argparse
 import re

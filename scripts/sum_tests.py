@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` last.
+"""Sum the results of a run of scripts/test and print `N passed, N failed[, N skipped]` as the last line.
 
-Before that come the last lines of output of each failed test, so that they are near the end of a log, and the
-parts that passed tests skipped ("skipped ...", "# SKIP", unittest's "... skipped"), so that a part that never
-runs anywhere is noticed.
+Before it print the last lines of output of each failed test, so that they are near the end of the log, and the
+parts that a passed test skipped ("skipped ...", "# SKIP", unittest's "... skipped"), so that a part that is
+skipped everywhere is noticed.
 
 Input: a file of lines `step<TAB>exit status<TAB>log`.  The log is meson's testlog.json (a JSON
 object per line), pytest's junit XML, or `-` for a step without tests.  A step that failed although
@@ -53,7 +53,7 @@ def step_results(name, status, log):
     return [(f"{name}: {test}", kind, output) for test, kind, output in results]
 
 
-def parts_skipped(output):
+def skipped_parts(output):
     return [line.strip() for line in output.splitlines()
             if line.startswith("skipped") or "# SKIP" in line or "... skipped" in line]
 
@@ -90,8 +90,8 @@ def main():
     for name, _ in by_kind["skipped"]:
         print(f"skipped: {name}")
     for name, output in by_kind["passed"]:
-        for part in parts_skipped(output):
-            print(f"passed without a part: {name}: {part}")
+        for part in skipped_parts(output):
+            print(f"passed, but skipped a part: {name}: {part}")
     for name, output in by_kind["failed"]:
         print(f"failed: {name}\n{last_output(output)}", end="")
     ran, count = len(results) - len(by_kind["skipped"]), len(results)

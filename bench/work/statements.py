@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Thousands of SQL statements for the sqlite3 shell: a table with an index is filled, asked, changed,
-emptied; as often as the scale says, so that the work grows with it."""
+"""Writes SQL statements for the sqlite3 shell: fill, query, change and empty a table with an index, repeated
+`scale` times."""
 
 
 def one_round():
