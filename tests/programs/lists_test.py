@@ -141,7 +141,7 @@ def main():
         before = program.read_bytes()
         for option in ("-o", "--refused"):
             done = run(HOTFN, "list", program, option, program, good=False)
-            assert done.returncode == 1 and "would be lost" in done.stderr and program.read_bytes() == before, done
+            assert done.returncode == 1 and "would be overwritten" in done.stderr and program.read_bytes() == before, done
         print("ok lists of another build and broken ones are refused, and nothing is run")
     return 0
 

@@ -294,7 +294,7 @@ def check_image(folder, machine):
         assert set(hotfn_rows) == set(expected), (machine, hotfn_rows, expected)
     assert {rva for rva, _ in hotfn_rows} == {rva for rva, _ in expected}, (machine, hotfn_rows, expected)
     done = run(HOTFN, "list", *pdb, "--map", map_path, image)
-    assert "the PDB goes before it" in done.stderr, done.stderr
+    assert "--pdb takes precedence" in done.stderr, done.stderr
     print(f"ok {machine}: with its image a map gives the {len(hotfn_rows)} functions of the PDB")
 
 

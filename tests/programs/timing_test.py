@@ -521,7 +521,7 @@ def the_report_can_show_a_single_thread(place):
     assert by_name(both)["work"]["calls"] == 60 and set(found) == {20, 40}, found
     assert found[20] > 900_000 > found[40], found
     refused = subprocess.run([HOTFN, "report", "--thread", "1", place / "run.hfr"], capture_output=True, text=True)
-    assert refused.returncode == 1 and "no thread 1 there" in refused.stderr, refused
+    assert refused.returncode == 1 and "no thread 1 in this record" in refused.stderr, refused
 
 
 def a_childs_busy_time_is_at_most_the_runs(place):

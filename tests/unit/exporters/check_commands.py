@@ -58,7 +58,7 @@ def check_report(record, folder):
         assert words in said and kept.read_text() == "kept", (wrong, said, kept.read_text())
     assert "the record has no callers" in table(record, "--edges")
     whole = record.read_bytes()
-    assert b"would be lost" in hotfn("report", record, "-o", record, status=1).stderr
+    assert b"would be overwritten" in hotfn("report", record, "-o", record, status=1).stderr
     assert record.read_bytes() == whole
     assert table(record, "--csv", "--json") == table(record, "--json")  # the last format option has effect
     assert b"no process 9" in hotfn("report", record, "--process", 9, status=1).stderr
@@ -82,14 +82,14 @@ def check_default_record(record, folder):
     commands = (["report"], ["info"], ["export", "-F", "csv"], ["top", "--once"], ["open", "--print", "-o", "page.html"])
     for command in commands:
         shown = hotfn(*command, status=2, cwd=here)
-        assert b"there is no hotfn.hfr here" in shown.stderr and not shown.stdout, shown
+        assert b"there is no hotfn.hfr in this folder" in shown.stderr and not shown.stdout, shown
     (here / "hotfn.hfr").symlink_to("nowhere")
     assert b"hotfn.hfr: " in hotfn("report", status=1, cwd=here).stderr
     (here / "hotfn.hfr").unlink()
     (here / "hotfn.hfr").write_bytes(record.read_bytes())
     for command in commands:
         shown = hotfn(*command, cwd=here)
-        assert b"this is hotfn.hfr" in shown.stderr, shown
+        assert b"using hotfn.hfr" in shown.stderr, shown
         assert shown.stdout == hotfn(*command, "hotfn.hfr", cwd=here).stdout
 
 
@@ -201,7 +201,7 @@ def check_usage_messages(record):
     sizes = ["--min-size", "9", "--max-size", "8"]
     assert "--min-size is above --max-size" in said("list", *sizes, HOTFN)
     assert "--min-size is above --max-size" in said("run", *sizes, "--", HOTFN, status=125)
-    assert "goes to a file" in said("list", "-o", "-", HOTFN)
+    assert "cannot write to stdout" in said("list", "-o", "-", HOTFN)
 
 
 def check_pipe():

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Options of the command line: the loop over them, their values, and the messages about wrong
- * ones. */
+/* The command line of every command: the getopt loop, the parsers of option values, and the
+ * messages about invalid options. */
 #include "cli_options.h"
 
 #include "commands.h"
@@ -11,54 +11,54 @@
 #include <string.h>
 #include <sys/stat.h>
 
-int words_refuse(const char *of, const struct option *table, int word, const char *argument,
-                 const char *wanted)
+int cli_refuse_argument(const char *command, const struct option *table, int option,
+                        const char *argument, const char *wanted)
 {
-    while (table->name && table->val != word) {
+    while (table->name && table->val != option) {
         table++;
     }
-    if (table->name) { /* else getopt has reported it */
-        fprintf(stderr, "%s: --%s '%s' is not %s\n", of, table->name, argument, wanted);
+    if (table->name) { /* getopt has already reported an unknown option */
+        fprintf(stderr, "%s: --%s '%s' is not %s\n", command, table->name, argument, wanted);
     }
-    fprintf(stderr, "`%s --help` lists all options\n", of);
+    fprintf(stderr, "`%s --help` lists all options\n", command);
     return TOOL_USAGE;
 }
 
-int words_misused(const char *of, const char *usage, const char *what)
+int cli_report_misuse(const char *command, const char *usage, const char *what)
 {
     usage += strlen("usage: ");
-    fprintf(stderr, "%s: %s: %.*s\n`%s --help` lists all options\n", of, what,
-            (int)strcspn(usage, "\n"), usage, of);
+    fprintf(stderr, "%s: %s: %.*s\n`%s --help` lists all options\n", command, what,
+            (int)strcspn(usage, "\n"), usage, command);
     return TOOL_USAGE;
 }
 
-int words_read(const words *w, int argc, char **argv)
+int cli_read_options(const cli_options *w, int argc, char **argv)
 {
-    int word;
+    int option;
     optind = 1;
-    while ((word = getopt_long(argc, argv, w->letters, w->table, NULL)) != -1) {
-        if (word == WORDS_HELP) {
+    while ((option = getopt_long(argc, argv, w->letters, w->table, NULL)) != -1) {
+        if (option == CLI_HELP) {
             fputs(w->usage, stdout);
             return TOOL_OK;
         }
-        const char *wanted = word == '?' ? "known" : w->take(w->user, word, optarg);
+        const char *wanted = option == '?' ? "known" : w->read_option(w->user, option, optarg);
         if (wanted) {
-            return words_refuse(argv[0], w->table, word, optarg, wanted);
+            return cli_refuse_argument(argv[0], w->table, option, optarg, wanted);
         }
     }
     if (argc - optind > w->max_names) {
         char what[300];
         snprintf(what, sizeof what, "'%.250s' is one name too many", argv[optind + w->max_names]);
-        return words_misused(argv[0], w->usage, what);
+        return cli_report_misuse(argv[0], w->usage, what);
     }
     if (argc - optind < w->min_names) {
-        return words_misused(argv[0], w->usage, "a name is missing");
+        return cli_report_misuse(argv[0], w->usage, "a name is missing");
     }
     return -1;
 }
 
-/* Digits with nothing before or after them. */
-const char *words_u64(const char *text, uint64_t *out)
+/* Unlike strtoull, accept no blanks, sign or trailing text. */
+const char *cli_parse_u64(const char *text, uint64_t *out)
 {
     char *end = NULL;
     bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -67,24 +67,24 @@ const char *words_u64(const char *text, uint64_t *out)
     return text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0 ? NULL : "a number";
 }
 
-bool words_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)
+bool cli_parse_u32(const char *text, uint32_t min, uint32_t max, uint32_t *out)
 {
     uint64_t value;
-    bool fits = !words_u64(text, &value) && value >= min && value <= max;
+    bool fits = !cli_parse_u64(text, &value) && value >= min && value <= max;
     *out = fits ? (uint32_t)value : 0;
     return fits;
 }
 
-const char *words_limit(const char *text, uint32_t *out)
+const char *cli_parse_limit(const char *text, uint32_t *out)
 {
     uint64_t value;
-    const char *wanted = words_u64(text, &value);
+    const char *wanted = cli_parse_u64(text, &value);
     *out = value <= UINT32_MAX ? (uint32_t)value : 0;
     return wanted;
 }
 
 /* 2s, 500ms, 1.5m; a bare number is seconds. */
-const char *words_time(const char *text, uint64_t *out_ns)
+const char *cli_parse_time(const char *text, uint64_t *out_ns)
 {
     static const struct {
         const char *unit;
@@ -102,12 +102,12 @@ const char *words_time(const char *text, uint64_t *out_ns)
     return "a time (2s, 500ms, 1.5m)";
 }
 
-const char *words_glob(const char *text)
+const char *cli_check_glob(const char *text)
 {
     return hotfn_glob_match(text, "") < 0 ? "a glob: close its [ or quote it with \\" : NULL;
 }
 
-uint32_t words_one_of(const char *text, const char *const *names, uint32_t count)
+uint32_t cli_find_name(const char *text, const char *const *names, uint32_t count)
 {
     uint32_t i = 0;
     while (i < count && strcmp(text, names[i]) != 0) {
@@ -116,40 +116,43 @@ uint32_t words_one_of(const char *text, const char *const *names, uint32_t count
     return i;
 }
 
-const char *words_order(const char *text, uint32_t *by)
+const char *cli_parse_order(const char *text, uint32_t *by)
 {
     static const char *const orders[] = { "default", "calls", "self", "total", "max", "alloc" };
-    *by = words_one_of(text, orders, 6);
+    *by = cli_find_name(text, orders, 6);
     return *by < 6 ? NULL : "calls, self, total, max or alloc";
 }
 
-const char *words_s(uint64_t count)
+const char *cli_plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-const char *words_record(const char *of, const char *usage, int argc, char **argv)
+const char *cli_choose_record(const char *command, const char *usage, int argc, char **argv)
 {
     if (optind < argc) {
         return argv[optind];
     }
     struct stat found;
-    if (lstat(WORDS_RECORD, &found) != 0) { /* a dangling link: opening it reports more */
-        words_misused(of, usage, "no record is named, and there is no " WORDS_RECORD " here");
+    /* lstat accepts a dangling link, because opening it gives a better message. */
+    if (lstat(CLI_DEFAULT_RECORD, &found) != 0) {
+        cli_report_misuse(command, usage,
+                          "name a record: there is no " CLI_DEFAULT_RECORD " in this folder");
         return NULL;
     }
-    fprintf(stderr, "%s: no record is named: this is " WORDS_RECORD "\n", of);
-    return WORDS_RECORD;
+    fprintf(stderr, "%s: no record named, using " CLI_DEFAULT_RECORD "\n", command);
+    return CLI_DEFAULT_RECORD;
 }
 
-bool words_overwrites(const char *command, const char *output, const char *input)
+bool cli_would_overwrite(const char *command, const char *output, const char *input)
 {
     struct stat a, b;
     if (stat(output, &a) != 0 || stat(input, &b) != 0 || !S_ISREG(a.st_mode) ||
         a.st_dev != b.st_dev || a.st_ino != b.st_ino) {
         return false;
     }
-    fprintf(stderr, "hotfn %s: %s: is the input, which would be lost: name another file\n", command,
-            output);
+    fprintf(stderr,
+            "hotfn %s: %s: this is the input, which would be overwritten: name another file\n",
+            command, output);
     return true;
 }

@@ -57,7 +57,7 @@ void fit_name(FILE *out, const char *name, uint32_t columns)
     fit_cut(out, strlen(name) < sizeof folded ? folded : name, columns);
 }
 
-/* A word that is longer than a line stays whole. */
+/* A word that is longer than a line is not broken. */
 static void break_line(FILE *out, const char *line, uint32_t columns)
 {
     uint32_t indent = (uint32_t)strspn(line, " "), column = 0;
@@ -78,7 +78,7 @@ static void break_line(FILE *out, const char *line, uint32_t columns)
 }
 
 static struct {
-    FILE *terminal; /* NULL: nothing is fitted */
+    FILE *terminal; /* NULL: stdout is not being fitted */
     char *text;
     size_t bytes;
 } held;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The width of stdout in columns; 0 if it is no terminal. */
+/* The width of stdout in columns; 0 if stdout is not a terminal. */
 uint32_t fit_columns(void);
 
 /* Write at most `columns` columns of text, cut in the middle.  Control characters become "?". */
@@ -16,8 +16,9 @@ void fit_cut(FILE *out, const char *text, uint32_t columns);
  * template stay distinct. */
 void fit_name(FILE *out, const char *name, uint32_t columns);
 
-/* Output to stdout between the two calls is fitted at the end: of each line the first `keep`
- * columns stay and the name after them is cut.  With keep 0, lines are broken between words. */
+/* Output to stdout between the two calls is held back and fitted by fit_end: it keeps the first
+ * `keep` columns of each line and cuts the name after them.  With keep 0 it breaks lines between
+ * words instead. */
 void fit_begin(void);
 void fit_end(uint32_t keep);
 

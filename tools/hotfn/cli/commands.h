@@ -30,22 +30,23 @@ int hotfn_command_kit(int argc, char **argv);
 int hotfn_command_doctor(int argc, char **argv);
 int hotfn_command_bisect(int argc, char **argv);
 
-/* Print "hotfn OF: text" (with file and offset if the error has them) to stderr; returns
+/* Print "hotfn COMMAND: text" (with file and offset if the error has them) to stderr; returns
  * TOOL_FAILED. */
-int hotfn_tool_fail(const char *of, const hotfn_error *err);
+int hotfn_tool_fail(const char *command, const hotfn_error *err);
 
 /* Report on stderr why the times of a record cannot be read, if they cannot. */
-void hotfn_tool_warn_unread_times(const char *of, const char *path, const hotfn_record *record);
+void hotfn_tool_warn_unread_times(const char *command, const char *path,
+                                  const hotfn_record *record);
 
-/* Open a record, and of one process of it if pid is not 0; NULL after a message. */
-hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid);
+/* Open a record, limited to one process or thread if pid or tid is not 0; NULL after a message. */
+hotfn_record *hotfn_tool_record(const char *command, const char *path, uint32_t pid, uint32_t tid);
 
 /* export.c: write to a file, or to stdout (NULL or "-").  The file is replaced when it is
  * complete. */
-int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
+int hotfn_tool_export(const char *command, const hotfn_record *record, const char *format,
                       const hotfn_export_options *options, const char *output);
 
-/* env.c: the tool's env: the demangler of demangle.c, and xz if liblzma was there at build time. */
+/* env.c: the hotfn_env of all commands. */
 hotfn_env hotfn_tool_env(void);
 size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Readable names for reports: by LLVM's demangler if it was there at build time (C++ of all
- * compilers, Rust, D), else by the C++ run-time's (Itanium C++ and legacy Rust).  Names are
- * untrusted, and the readable form of a crafted one can double with every letter.  So only short
- * names with few back references are demangled in this process; all others go to a child process.
+ * Demangles names for reports, with LLVM's demangler if it was present at build time (C++ of all
+ * compilers, Rust, D), otherwise with that of the C++ run-time (Itanium C++ and legacy Rust).
+ * Names are untrusted, and the readable form of a crafted name can double with every letter.  So
+ * only short names with few back references are demangled in this process; all others are sent to
+ * a child process.
  */
 #include "demangle.h"
 
@@ -77,7 +78,7 @@ static size_t unescape_rust(char *text, size_t length)
             text[to++] = ':';
             from += 2;
         } else if (text[from] == '_' && begins && from + 1 < length && text[from + 1] == '$') {
-            from++; /* put there because no name begins with '$' */
+            from++; /* rustc inserts the '_' because no symbol may begin with '$' */
         } else {
             text[to++] = text[from++];
         }
@@ -127,7 +128,8 @@ static bool is_mangled(const char *name)
     return false;
 }
 
-/* What may refer back: S_ and T_ (Itanium), B (Rust), Q (D), a digit (Microsoft). */
+/* True for a short name with few back references: S_ and T_ (Itanium), B (Rust), Q (D), a digit
+ * (Microsoft). */
 static bool is_tame(const char *name, size_t length)
 {
     size_t references = 0;

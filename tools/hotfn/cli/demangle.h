@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the tools' demangler. Each writes a readable name into out and returns its length, 0
- * if mangled is no name that it knows or if the answer does not fit. */
+/* The parts of the tools' demangler.  Each writes a readable name into out and returns its length;
+ * 0 if it does not support the name or if the result does not fit. */
 #ifndef HOTFN_TOOL_DEMANGLE_H
 #define HOTFN_TOOL_DEMANGLE_H
 

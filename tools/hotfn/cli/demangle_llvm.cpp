@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LLVM's demangler behind a C call.  llvm::demangle has kept its form since LLVM 9; it answers with
-// its argument where it knows no better.
+// LLVM's demangler behind a C call.  The signature of llvm::demangle is unchanged since LLVM 9; it
+// returns its argument if it cannot demangle it.
 #include "demangle.h"
 
 #include <cstring>

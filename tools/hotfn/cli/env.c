@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The env of the tools: a demangler, a reader of source lines, and decompressors where their
- * libraries were there to build with and can be loaded. */
+/* The hotfn_env of all commands: a demangler, a reader of source lines, and an xz decompressor if
+ * liblzma was present at build time and can be loaded. */
 #include "commands.h"
 #include "scan/source_lines.h"
 
@@ -16,7 +16,7 @@ static struct {
     __typeof__(lzma_stream_decoder) *stream_decoder;
     __typeof__(lzma_code) *code;
     __typeof__(lzma_end) *end;
-} lzma; /* end: NULL where it cannot be loaded */
+} lzma; /* end is NULL if the library cannot be loaded */
 
 /* ISO C has no cast from an address of data to one of a function. */
 static bool load_symbol(void *library, const char *name, void *pointer)
@@ -70,7 +70,7 @@ static void *unpack_xz(const void *in, size_t in_bytes, size_t max_bytes, hotfn_
         grow(grow_user, out, capacity, 0);
         return NULL;
     }
-    /* The library frees *out_bytes of what it gets. */
+    /* Shrink the block to *out_bytes: libhotfn passes that size when it frees the block. */
     return out ? grow(grow_user, out, capacity, *out_bytes ? *out_bytes : 1) : NULL;
 }
 

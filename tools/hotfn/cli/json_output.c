@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON goes through the library's writer, one small value at a time: a file may have a million
- * symbols. */
+/* Writes JSON with the library's writer, one small value at a time, because a file may have a
+ * million symbols. */
 #include "json_output.h"
 
 #include <stdlib.h>

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Create a writer into out; exits with a message if there is no memory. */
+/* Create a writer to the file out; exits with a message if memory runs out. */
 hotfn_json_writer *json_open(FILE *out);
-/* Destroy the writer; false after a message if there was no memory for all of the output.  A failed
- * write is found by ferror. */
+/* Destroy the writer; false after a message if memory ran out and the output is incomplete.  Check
+ * for a failed write with ferror. */
 bool json_close(hotfn_json_writer *writer);
 
 /* Add a member to an object, or with key NULL an item to an array.  A NULL text is null. */

@@ -33,7 +33,7 @@ static hotfn_status load_symbols(listing *l, const symbol_sources *sources, hotf
 
     l->format = is_pe ? "pe" : "elf";
     if (sources->pdb && sources->map) {
-        fprintf(stderr, "hotfn: %s is not read: the PDB goes before it\n", sources->map);
+        fprintf(stderr, "hotfn: %s is not read: --pdb takes precedence over --map\n", sources->map);
     }
     if (!sources->pdb && sources->map) {
         return hotfn_symbols_load_map(&l->symbols, sources->map, l->image, &options, &l->env, err);
@@ -58,8 +58,9 @@ bool listing_open(listing *l, const char *path, const symbol_sources *sources, h
 
 enum { KIND_IMAGE, KIND_PDB, KIND_MAP };
 
-/* Classify a file by its first bytes.  A pipe cannot be read twice and counts as an image.  PDBs of
- * refused versions are PDBs, so that the loader reports the reason.  Any other text is a map. */
+/* Classify a file by its first bytes.  A pipe cannot be read twice, so it counts as an image.  PDBs
+ * of unsupported versions count as PDBs, so that their loader reports the reason.  Any other text
+ * is a map. */
 static int classify_file(const char *path)
 {
     static const char *const magics[] = { "Microsoft C/C++ ", "Microsoft MSFZ", "BSJB" };
@@ -88,8 +89,8 @@ static int classify_file(const char *path)
     return KIND_MAP;
 }
 
-/* Fill in the facts about the image from a symbol file that belongs to it. */
-static void take_info(listing *l)
+/* Fill in the facts about the image from its symbol file. */
+static void copy_symbols_info(listing *l)
 {
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;
 
@@ -122,7 +123,7 @@ bool listing_open_symbols(listing *l, const char *path, const symbol_sources *so
     if (status != HOTFN_OK) {
         return false;
     }
-    take_info(l);
+    copy_symbols_info(l);
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What `symbols`, `list` and `scan` share: a file, its facts and names. */
+/* The common part of `symbols`, `list`, `scan` and `kit`: an open file, facts about it, and
+ * readable names. */
 #ifndef HOTFN_TOOL_LISTING_H
 #define HOTFN_TOOL_LISTING_H
 
@@ -30,10 +31,11 @@ void listing_close(listing *l);
 /* 1,234,567 */
 const char *listing_grouped(uint64_t value, char out[32]);
 
-/* Write the members that each listing begins with: schema, version, image, format, machine, id. */
+/* Write the first members of every listing: schema, version, image, format, machine, id. */
 void listing_write_head(hotfn_json_writer *out, const listing *l, const char *schema);
 
-/* The readable form of name in text, its '@version' kept; name itself if it has none. */
+/* Write the readable form of name to text, with its '@version', and return text; return name
+ * itself if it cannot be demangled. */
 const char *listing_display(const listing *l, const char *name, char *text, size_t text_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of `hotfn doctor` share: a finding, and the checks that try something. */
+/* The findings of `hotfn doctor`, and the checks of doctor_try.c. */
 #ifndef HOTFN_TOOL_DOCTOR_H
 #define HOTFN_TOOL_DOCTOR_H
 
@@ -11,13 +11,14 @@ typedef struct doctor_finding {
     const char *name;
     int level; /* DOCTOR_* */
     char text[512];
-    char advice[256]; /* "" if all is well */
+    char advice[256]; /* "" if level is DOCTOR_OK */
 } doctor_finding;
 
-/* Add to the finding's text. */
-__attribute__((format(printf, 2, 3))) void doctor_say(doctor_finding *f, const char *format, ...);
-/* The worst level of a finding stays, with its advice. */
-void doctor_worsen(doctor_finding *f, int level, const char *advice);
+/* Append to the finding's text. */
+__attribute__((format(printf, 2, 3))) void doctor_add_text(doctor_finding *f, const char *format,
+                                                           ...);
+/* Set level and advice, unless the finding already has this level or a worse one. */
+void doctor_raise_level(doctor_finding *f, int level, const char *advice);
 
 /* doctor_try.c */
 void doctor_try_text(doctor_finding *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of `hotfn doctor` that try what counting needs: change text, run new code, seal shared
- * memory, and at last count the calls of this very program in a child. */
+/* The checks of `hotfn doctor` that try an operation of counting: change program text, make written
+ * memory executable, seal shared memory, and finally count the calls of this same program. */
 #include "cli/commands.h"
 #include "doctor.h"
 
@@ -19,7 +19,7 @@
 
 /* ---- Memory: code that is written and run. */
 
-/* A private copy of a page of our own file, as text is mapped; NULL on failure. */
+/* Map the first bytes of this program's file like text, private and executable; NULL on failure. */
 static void *map_text_copy(size_t bytes)
 {
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -59,19 +59,20 @@ void doctor_try_text(doctor_finding *f)
     unsigned char *page = map_text_copy(bytes);
 
     if (!page) {
-        doctor_say(f, "a file cannot be mapped executable (%s)", strerror(errno));
-        doctor_worsen(f, DOCTOR_PROBLEM, "run from a file system that is not mounted noexec");
+        doctor_add_text(f, "a file cannot be mapped executable (%s)", strerror(errno));
+        doctor_raise_level(f, DOCTOR_PROBLEM, "run from a file system that is not mounted noexec");
         return;
     }
     bool by_mem = write_by_proc_mem(page);
     bool by_protection = write_by_protection(page, bytes);
     munmap(page, bytes);
-    doctor_say(f, "writable while it stays executable: by mprotect %s, by /proc/self/mem %s",
-               by_protection ? "yes" : "no", by_mem ? "yes" : "no");
+    doctor_add_text(f, "writable while it stays executable: by mprotect %s, by /proc/self/mem %s",
+                    by_protection ? "yes" : "no", by_mem ? "yes" : "no");
     if (!by_mem && !by_protection) {
-        doctor_worsen(f, DOCTOR_PROBLEM,
-                      "W^X forbids both ways: allow execmod (SELinux), or one of them, "
-                      "to the programs that shall be counted");
+        doctor_raise_level(
+            f, DOCTOR_PROBLEM,
+            "the system forbids both (W^X): allow one of them, in SELinux execmod, for "
+            "the programs to be counted");
     }
 }
 
@@ -81,10 +82,10 @@ void doctor_try_new_code(doctor_finding *f)
     void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     bool good = page != MAP_FAILED && mprotect(page, bytes, PROT_READ | PROT_EXEC) == 0;
 
-    doctor_say(f, "memory that was written %s be made executable", good ? "can" : "cannot");
+    doctor_add_text(f, "memory that was written %s be made executable", good ? "can" : "cannot");
     if (!good) {
-        doctor_worsen(f, DOCTOR_PROBLEM,
-                      "allow execmem (SELinux) to the programs that shall be counted");
+        doctor_raise_level(f, DOCTOR_PROBLEM,
+                           "allow execmem (SELinux) for the programs to be counted");
     }
 }
 
@@ -94,10 +95,11 @@ void doctor_try_shared_memory(doctor_finding *f)
     bool sealed = fd >= 0 && ftruncate(fd, 4096) == 0 &&
                   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0 && ftruncate(fd, 0) != 0;
 
-    doctor_say(f, "memfd %s, seals %s", fd >= 0 ? "yes" : strerror(errno), sealed ? "yes" : "no");
+    doctor_add_text(f, "memfd %s, seals %s", fd >= 0 ? "yes" : strerror(errno),
+                    sealed ? "yes" : "no");
     if (!sealed) {
-        doctor_worsen(f, DOCTOR_WARNING,
-                      "use `hotfn run --durable`: the record is then kept in its file");
+        doctor_raise_level(f, DOCTOR_WARNING,
+                           "use `hotfn run --durable`, which keeps the live record in its file");
     }
     if (fd >= 0) {
         close(fd);
@@ -109,14 +111,15 @@ void doctor_try_membarrier(doctor_finding *f)
     long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
     bool good = known >= 0 && (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
 
-    doctor_say(f, "core serialising membarrier %s", good ? "yes" : "no");
+    doctor_add_text(f, "core serialising membarrier %s", good ? "yes" : "no");
     if (!good) {
-        doctor_worsen(f, DOCTOR_WARNING,
-                      "hooks set while threads run are then synchronised by stopping them");
+        doctor_raise_level(f, DOCTOR_WARNING,
+                           "no action needed: hotfn stops the other threads while it sets hooks");
     }
 }
 
-/* ---- 32-bit programs: some kernels are built without them, some sandboxes refuse them. */
+/* ---- 32-bit programs: some kernels are built without support for them, and some sandboxes refuse
+ * them. */
 
 /* The smallest ELF program for i386, whose code is _exit(0).  ELF header and one PT_LOAD program
  * header that maps the file at 0x08048000 (System V gABI, ch. 4 and 5), then
@@ -160,22 +163,23 @@ static bool execute_program(const unsigned char *bytes, size_t byte_count)
 void doctor_try_exec32(doctor_finding *f)
 {
     if (HOTFN_OWN_MACHINE != HOTFN_MACHINE_X86_64) {
-        doctor_say(f, "this build counts programs of its own word size only");
+        doctor_add_text(f, "this build counts programs of its own word size only");
         return;
     }
     bool executed = execute_program(exit_program_i386, sizeof exit_program_i386);
-    doctor_say(f, "32-bit x86 programs are %s here", executed ? "executed" : "not executed");
+    doctor_add_text(f, "32-bit x86 programs are %s here", executed ? "executed" : "not executed");
     if (!executed) {
-        doctor_say(f, ": only 64-bit programs can be counted");
+        doctor_add_text(f, ": only 64-bit programs can be counted");
     }
 }
 
-/* ---- The proof: `hotfn run` of this very program, which then calls hotfn_get_version. */
+/* ---- The proof: `hotfn run` of `hotfn --version`, which calls hotfn_get_version. */
 
 static const char proof_function[] = "hotfn_get_version";
 
-/* The calls of the proof function, or of any if the program has no names. */
-static uint64_t calls_in(const char *path)
+/* The calls of the proof function.  In a stripped program functions are named module+offset, so
+ * their calls count too. */
+static uint64_t count_proof_calls(const char *path)
 {
     hotfn_record *record;
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -193,7 +197,7 @@ static uint64_t calls_in(const char *path)
     return calls;
 }
 
-static void run_ourselves(const char *record)
+static void run_this_program(const char *record)
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -212,31 +216,32 @@ void doctor_try_proof(doctor_finding *f)
     int status = -1;
 
     if (!mkdtemp(folder)) {
-        doctor_say(f, "%s: %s", folder, strerror(errno));
-        doctor_worsen(f, DOCTOR_WARNING, "make /tmp writable: without it nothing was proven");
+        doctor_add_text(f, "%s: %s", folder, strerror(errno));
+        doctor_raise_level(f, DOCTOR_WARNING, "make /tmp writable, so that counting can be tried");
         return;
     }
     snprintf(record, sizeof record, "%s/proof.hfr", folder);
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        run_ourselves(record);
+        run_this_program(record);
     }
     bool ended = child > 0 && waitpid(child, &status, 0) == child && status == 0;
-    uint64_t calls = ended ? calls_in(record) : 0;
+    uint64_t calls = ended ? count_proof_calls(record) : 0;
     unlink(record);
     rmdir(folder);
     if (calls > 0) {
-        doctor_say(f, "hotfn ran hotfn, and its calls were counted");
+        doctor_add_text(f, "`hotfn run` of hotfn itself counted calls");
         return;
     }
     if (ended) {
-        doctor_say(f, "hotfn ran hotfn, but nothing was counted");
+        doctor_add_text(f, "`hotfn run` of hotfn itself counted no calls");
     } else if (WIFSIGNALED(status)) {
-        doctor_say(f, "hotfn ran hotfn: signal %d ended it", WTERMSIG(status));
+        doctor_add_text(f, "`hotfn run` of hotfn itself was killed by signal %d", WTERMSIG(status));
     } else {
-        doctor_say(f, "hotfn ran hotfn: it failed with status %d", WEXITSTATUS(status));
+        doctor_add_text(f, "`hotfn run` of hotfn itself failed with status %d",
+                        WEXITSTATUS(status));
     }
-    doctor_worsen(f, DOCTOR_PROBLEM,
-                  "see the problems above; if there is none, please report this");
+    doctor_raise_level(f, DOCTOR_PROBLEM,
+                       "solve the problems above; if there are none, please report this as a bug");
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn diff`: what changed between two records.  With --fail-above a build can check the exit
- * status. */
+/* `hotfn diff`: compares the functions of two records.  With --fail-above the exit status reports
+ * growth, for use in CI. */
 #include "diff.h"
 #include "cli/cli_options.h"
 
@@ -33,19 +33,19 @@ typedef struct choices {
     bool limit_given;
 } choices;
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     choices *c = user;
     diff *d = c->diff;
-    switch (word) {
+    switch (option) {
     case FAIL_ABOVE: return read_percentage(argument, &d->fail_above);
     case MIN_SHARE: return read_percentage(argument, &d->min_share);
     case MARKDOWN: c->show = diff_show_markdown; return NULL;
     case JSON: c->show = diff_show_json; return NULL;
     case BY:
-        return words_order(argument, &d->by) || d->by >= HOTFN_BY_MAX ? "calls, self or total"
-                                                                      : NULL;
-    default: c->limit_given = true; return words_limit(argument, &d->limit);
+        return cli_parse_order(argument, &d->by) || d->by >= HOTFN_BY_MAX ? "calls, self or total"
+                                                                          : NULL;
+    default: c->limit_given = true; return cli_parse_limit(argument, &d->limit);
     }
 }
 
@@ -105,12 +105,12 @@ int hotfn_command_diff(int argc, char **argv)
         { "json", no_argument, NULL, JSON },
         { "by", required_argument, NULL, BY },
         { "limit", required_argument, NULL, 'n' },
-        WORDS_END,
+        CLI_OPTIONS_END,
     };
     diff d = { .fail_above = -1, .min_share = 1 };
     choices c = { .diff = &d, .show = diff_show_table };
-    const words w = { usage, "n:", table, read_option, &c, 2, 2 };
-    int status = words_read(&w, argc, argv);
+    const cli_options w = { usage, "n:", table, read_option, &c, 2, 2 };
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }

@@ -28,7 +28,7 @@ typedef struct diff {
     uint32_t limit;
 } diff;
 
-/* Fill rows and the sums.  False: no memory. */
+/* Fill the rows and the sums.  False if memory runs out. */
 bool diff_match_functions(diff *d);
 
 /* The growth in percent; HUGE_VAL if the old value is 0 and the new one is not. */

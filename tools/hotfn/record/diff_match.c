@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Pair the functions of two records: by image id and RVA; else by name and the file name of the
- * module; else by name without the suffix of a compiler's copy.  Functions with equal names are
- * paired in the order of their addresses. */
+/* Pairs the functions of two records in three passes: by image id and RVA; by name and the file
+ * name of the module; and by name without the suffix of a compiler's copy.  Functions with equal
+ * names are paired in the order of their addresses. */
 #include "diff.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A function of one record, and the keys that it is paired by. */
+/* A function of the old or the new record, and the keys by which it is paired. */
 typedef struct side {
     hotfn_record_function f;
     hotfn_record_module m;
@@ -135,7 +135,7 @@ static void match_ids(diff *d, side *old, uint32_t old_count, side *new, uint32_
     }
 }
 
-/* Sort the functions that are not matched by name, to the front.  Returns their number. */
+/* Sort the unmatched functions by name and move them to the front.  Returns their number. */
 static uint32_t sort_unmatched(side *list, uint32_t count, bool without_copy)
 {
     for (uint32_t i = 0; i < count; i++) {

@@ -43,15 +43,15 @@ static const char *format_change(const diff_row *row, char out[32])
                        : "gone";
 }
 
-/* Names may contain any byte: control characters are shown as "?", characters of `also` get a
- * backslash. */
-static void print_name(const char *text, const char *also)
+/* Names may contain any byte: print control characters as "?", and the characters in `escaped`
+ * after a backslash. */
+static void print_name(const char *text, const char *escaped)
 {
     for (const char *at = text; *at; at++) {
         unsigned char c = (unsigned char)*at;
         if (c < 0x20 || c == 0x7f) {
             putchar('?');
-        } else if (strchr(also, c)) {
+        } else if (strchr(escaped, c)) {
             printf("\\%c", c);
         } else {
             putchar(c);
@@ -75,8 +75,8 @@ static uint32_t count_shown_rows(const diff *d)
     return d->limit && d->limit < count ? d->limit : count;
 }
 
-/* Functions below the limit may be the reason for the exit status 3, so they are counted. */
-static void print_rest(const diff *d)
+/* Print how many differing functions the limit hides, and how many of them cause exit status 3. */
+static void print_hidden_count(const diff *d)
 {
     uint32_t shown = count_shown_rows(d), end = count_differing_rows(d), failing = 0;
     for (uint32_t i = shown; i < end; i++) {
@@ -87,7 +87,7 @@ static void print_rest(const diff *d)
     } else if (end > shown) {
         printf("  ... and %" PRIu32 " more that differ", end - shown);
         if (failing > 0) {
-            printf(", %" PRIu32 " of them by too much", failing);
+            printf(", %" PRIu32 " of them grew too much", failing);
         }
         printf(" (-n 0 shows all)\n");
     }
@@ -107,7 +107,7 @@ void diff_show_table(const diff *d)
         print_name(row->module, "");
         printf(")%s\n", diff_row_fails(d, row) ? "  <- too much" : "");
     }
-    print_rest(d);
+    print_hidden_count(d);
     printf("\n%18s  %18s  %9s  all functions%s\n", format_value(d, d->old_sum, old),
            format_value(d, d->new_sum, new),
            format_growth(diff_compute_growth(d->old_sum, d->new_sum), growth),

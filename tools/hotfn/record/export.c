@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn export`: a record in a format that other programs open. */
+/* `hotfn export`: converts a record to a format that other programs read. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 #include "export_file.h"
@@ -28,12 +28,12 @@ static const struct option table[] = {
     { "process", required_argument, NULL, PROCESS },
     { "thread", required_argument, NULL, THREAD },
     { "by", required_argument, NULL, BY },
-    WORDS_END,
+    CLI_OPTIONS_END,
 };
 
 static const char usage[] =
     "usage: hotfn export [options] [RECORD]\n"
-    "  -F, --format NAME  a format of --list [by the extension of -o], or ./FILE.so, a plug-in\n"
+    "  -F, --format NAME  a format of --list, or ./FILE.so, a plug-in [by the extension of -o]\n"
     "  -o, --output FILE  instead of stdout\n"
     "  -f, --match GLOB   only functions with a name that matches; for formats without stacks\n"
     "      --process PID  only calls of this process; --thread TID: only of this thread\n"
@@ -42,7 +42,7 @@ static const char usage[] =
     "      --raw          do not subtract the hooks' own cost from the times\n"
     "      --mangled      show the linker's names\n"
     "      --list         list the formats and what each needs\n"
-    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+    "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 static void list_formats(void)
 {
@@ -80,7 +80,7 @@ static const char *find_format(const char *file)
     return found;
 }
 
-int hotfn_tool_export(const char *of, const hotfn_record *record, const char *format,
+int hotfn_tool_export(const char *command, const hotfn_record *record, const char *format,
                       const hotfn_export_options *options, const char *path)
 {
     hotfn_env env = hotfn_tool_env();
@@ -88,60 +88,60 @@ int hotfn_tool_export(const char *of, const hotfn_record *record, const char *fo
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     export_file out = { .path = path && strcmp(path, "-") != 0 ? path : NULL };
     hotfn_record_get_info(record, &info);
-    if (out.path && words_overwrites(of, out.path, info.path)) {
+    if (out.path && cli_would_overwrite(command, out.path, info.path)) {
         return TOOL_FAILED;
     }
     hotfn_status s = hotfn_export(record, format, options, export_file_write, &out, &env, &err);
-    export_file_close(of, &out, s == HOTFN_OK);
+    export_file_close(command, &out, s == HOTFN_OK);
     if (s == HOTFN_OK && !out.error) {
         return TOOL_OK;
     }
     if (!out.error) {
-        hotfn_tool_fail(of, &err);
+        hotfn_tool_fail(command, &err);
     }
     /* an error about the command line names no file */
     return (s == HOTFN_E_NOT_FOUND || s == HOTFN_E_OPTION) && !err.file[0] ? TOOL_USAGE
                                                                            : TOOL_FAILED;
 }
 
-void hotfn_tool_warn_unread_times(const char *of, const char *path, const hotfn_record *record)
+void hotfn_tool_warn_unread_times(const char *command, const char *path, const hotfn_record *record)
 {
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
     hotfn_record_get_time_info(record, &info);
     if (info.note[0]) {
-        fprintf(stderr, "hotfn %s: %s: offset %" PRIu64 ": %s\n", of, path, info.note_offset,
+        fprintf(stderr, "hotfn %s: %s: offset %" PRIu64 ": %s\n", command, path, info.note_offset,
                 info.note);
     }
 }
 
-hotfn_record *hotfn_tool_record(const char *of, const char *path, uint32_t pid, uint32_t tid)
+hotfn_record *hotfn_tool_record(const char *command, const char *path, uint32_t pid, uint32_t tid)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record;
     if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK) {
-        hotfn_tool_fail(of, &err);
+        hotfn_tool_fail(command, &err);
         return NULL;
     }
     if (pid && hotfn_record_choose_process(record, pid) != HOTFN_OK) {
-        fprintf(stderr, "hotfn %s: %s: no process %u in this record (hotfn info lists them)\n", of,
-                path, pid);
+        fprintf(stderr, "hotfn %s: %s: no process %u in this record (hotfn info lists them)\n",
+                command, path, pid);
         hotfn_record_close(record);
         return NULL;
     }
     if (tid && hotfn_record_choose_thread(record, tid) != HOTFN_OK) {
-        fprintf(stderr, "hotfn %s: %s: no thread %u there (hotfn info lists them)\n", of, path,
-                tid);
+        fprintf(stderr, "hotfn %s: %s: no thread %u in this record (hotfn info lists them)\n",
+                command, path, tid);
         hotfn_record_close(record);
         return NULL;
     }
-    hotfn_tool_warn_unread_times(of, path, record);
+    hotfn_tool_warn_unread_times(command, path, record);
     return record;
 }
 
-static const char *take_word(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     export_options *o = user;
-    switch (word) {
+    switch (option) {
     case 'F': o->format = argument; return NULL;
     case 'o': o->output = argument; return NULL;
     case 'f': o->export.match = argument; return NULL;
@@ -149,18 +149,19 @@ static const char *take_word(void *user, int word, const char *argument)
     case RAW: o->raw = true; return NULL;
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
     case PROCESS:
-        return words_u32(argument, 1, UINT32_MAX, &o->process) ? NULL : "the number of a process";
+        return cli_parse_u32(argument, 1, UINT32_MAX, &o->process) ? NULL
+                                                                   : "the number of a process";
     case THREAD:
-        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
-    default: return words_order(argument, &o->export.by);
+        return cli_parse_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
+    default: return cli_parse_order(argument, &o->export.by);
     }
 }
 
 int hotfn_command_export(int argc, char **argv)
 {
     export_options o = { .export = HOTFN_EXPORT_OPTIONS_INIT };
-    const words w = { usage, "F:o:f:", table, take_word, &o, 0, 1 };
-    int status = words_read(&w, argc, argv);
+    const cli_options w = { usage, "F:o:f:", table, read_option, &o, 0, 1 };
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
@@ -176,7 +177,7 @@ int hotfn_command_export(int argc, char **argv)
         fputs("hotfn export: which format? name it with -F (hotfn export --list)\n", stderr);
         return TOOL_USAGE;
     }
-    const char *path = words_record(argv[0], usage, argc, argv);
+    const char *path = cli_choose_record(argv[0], usage, argc, argv);
     if (!path) {
         return TOOL_USAGE;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* An output file that is never half-written: bytes go into a new file in the same folder, which
- * replaces the named one when all is written.  A device, a pipe, or a file in a folder that cannot
- * be written is opened itself. */
+/* An output file that is never half-written: bytes go to a new file in the same folder, which
+ * replaces the named file when it is complete.  A device, a pipe, or a file in a folder that is not
+ * writable is written directly. */
 #include "export_file.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static void create_temporary(export_file *f, const char *target, mode_t mode)
     }
 }
 
-/* A symbolic link keeps its place: its target is replaced. */
+/* If the path is a symbolic link, its target is replaced, not the link. */
 static void open_output(export_file *f)
 {
     struct stat found;
@@ -38,7 +38,8 @@ static void open_output(export_file *f)
     char *resolved = realpath(f->path, NULL);
     if (stat(f->path, &found) != 0) {
         struct stat link;
-        if (lstat(f->path, &link) != 0) { /* a link to a missing file is opened itself */
+        /* A link to a missing file exists for lstat, and is written directly. */
+        if (lstat(f->path, &link) != 0) {
             create_temporary(f, f->path, 0666 & ~mask);
         }
     } else if (S_ISREG(found.st_mode) && access(f->path, W_OK) == 0 && resolved) {
@@ -97,7 +98,8 @@ void export_file_close(const char *command, export_file *f, bool complete)
     }
     if (f->error) {
         fprintf(stderr, "hotfn %s: %s: %s: %s\n", command, f->path,
-                opened ? "could not be written whole" : "cannot be written", strerror(f->error));
+                opened ? "could not be written completely" : "cannot be written",
+                strerror(f->error));
     }
     if (opened && (f->error || !complete)) {
         remove_incomplete(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The file or stdout that an export goes to. */
+/* The file, or stdout, to which an export is written. */
 #ifndef HOTFN_TOOL_EXPORT_FILE_H
 #define HOTFN_TOOL_EXPORT_FILE_H
 

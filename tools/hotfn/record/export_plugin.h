@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-/* True if -F names a file: names of formats have no slash. */
+/* True if the argument of -F is a path: names of formats have no slash. */
 bool export_plugin_is_path(const char *format);
-/* Load and register; returns the name of the format, or NULL after a message. */
+/* Load and register a plug-in; returns the name of its format, or NULL after a message. */
 const char *export_plugin_load(const char *path);
 
 #endif

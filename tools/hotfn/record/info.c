@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn info`: the contents of a record: the run, its modules and its rows. */
-#include "cli/budget_words.h"
+/* `hotfn info`: prints the facts of a record: the run, its modules and its rows. */
+#include "cli/budget_summary.h"
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/commands.h"
@@ -14,11 +14,11 @@
 
 static const char usage[] =
     "usage: hotfn info [--json] [RECORD]\n"
-    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+    "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
-    (void)word, (void)argument;
+    (void)option, (void)argument;
     *(bool *)user = true;
     return NULL;
 }
@@ -90,7 +90,7 @@ static void print_run(const hotfn_record_info *info)
                (double)(info->window_end_ns - info->window_start_ns) / 1e9);
     }
     printf("%-10s %u\n%-10s %u row%s, %u lost\n", "functions", info->function_count, "threads",
-           info->thread_count, words_s(info->thread_count), info->threads_lost);
+           info->thread_count, cli_plural(info->thread_count), info->threads_lost);
 }
 
 static const char *get_clock_name(uint32_t clock)
@@ -142,9 +142,9 @@ static void print_timing(const hotfn_record *record)
     printf("%-10s %.3f s busy; %" PRIu32 " place%s in the tree (%" PRIu32 " merged), %" PRIu32
            " edge%s, %" PRIu32 " slow call%s (%" PRIu64 " lost), %" PRIu64 " event%s (%" PRIu64
            " lost)\n",
-           "times", (double)t.busy_ns / 1e9, t.node_count, words_s(t.node_count), t.nodes_merged,
-           t.edge_count, words_s(t.edge_count), t.slow_count, words_s(t.slow_count),
-           (uint64_t)t.slow_lost, t.event_count, words_s(t.event_count), t.events_lost);
+           "times", (double)t.busy_ns / 1e9, t.node_count, cli_plural(t.node_count), t.nodes_merged,
+           t.edge_count, cli_plural(t.edge_count), t.slow_count, cli_plural(t.slow_count),
+           (uint64_t)t.slow_lost, t.event_count, cli_plural(t.event_count), t.events_lost);
     if (t.clock_stopped_ns) {
         printf(
             "%-10s stopped %.6f s after the start, when the program disabled reading it: later calls were only counted\n",
@@ -154,34 +154,35 @@ static void print_timing(const hotfn_record *record)
         printf("%-10s %" PRIu32 " call%s left by longjmp or the like; the clock decreased %" PRIu32
                " time%s\n",
                "", t.abandoned_exits, t.abandoned_exits == 1 ? " was" : "s were", t.clock_went_back,
-               words_s(t.clock_went_back));
+               cli_plural(t.clock_went_back));
     }
 }
 
 static void print_budget(const hotfn_record *record)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
-    watched_less w = budget_count_watched(record);
+    budget_counts w = budget_count_functions(record);
     hotfn_record_get_budget(record, &b);
     if (b.share_ppm) {
         printf(
             "%-10s %.4g%%; the hooks took %.2f%% of the time of the program itself, %.3f s in all; stopped %" PRIu32
             " time%s, %.3f ms in all, %.3f at "
             "most (%" PRIu32 " failed)\n",
-            "budget", (double)b.share_ppm / 1e4, 100 * budget_taken(&b), (double)b.cpu_ns / 1e9,
-            b.stops, words_s(b.stops), (double)b.stopped_ns / 1e6, (double)b.longest_stop_ns / 1e6,
-            b.failed_stops);
+            "budget", (double)b.share_ppm / 1e4, 100 * budget_get_share(&b), (double)b.cpu_ns / 1e9,
+            b.stops, cli_plural(b.stops), (double)b.stopped_ns / 1e6,
+            (double)b.longest_stop_ns / 1e6, b.failed_stops);
         if (b.note[0]) {
             printf("%-10s THE BUDGET WAS NOT KEPT: ", "");
             print_text(b.note);
             putchar('\n');
         }
     }
-    if (b.share_ppm || w.ever) { /* a merged record has no share, only the states of functions */
+    /* A merged record has the states of functions, but no share. */
+    if (b.share_ppm || w.ever_unhooked) {
         printf("%-10s %" PRIu32 " function%s unhooked for a while, %" PRIu32
                " of them to the end; %" PRIu32
                " timed less than requested (hotfn report shows when and why)\n",
-               "", w.ever, words_s(w.ever), w.unhooked, w.timed_less);
+               "", w.ever_unhooked, cli_plural(w.ever_unhooked), w.unhooked, w.timed_less);
     }
 }
 
@@ -218,7 +219,7 @@ static void print_memory(const hotfn_record *record, uint32_t functions)
     }
 }
 
-/* The same words as in hotfn.report/1. */
+/* Returns the name that hotfn.report/1 uses. */
 static const char *get_module_state(uint32_t flags)
 {
     if (flags & (HOTFN_MODULE_FAILED | HOTFN_MODULE_LEFT_OUT)) {
@@ -337,7 +338,7 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
 static void write_budget(hotfn_json_writer *out, const hotfn_record *record)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
-    watched_less w = budget_count_watched(record);
+    budget_counts w = budget_count_functions(record);
     hotfn_record_get_budget(record, &b);
     if (!b.share_ppm) {
         json_write_text(out, "budget", NULL);
@@ -345,7 +346,7 @@ static void write_budget(hotfn_json_writer *out, const hotfn_record *record)
     }
     hotfn_json *o = hotfn_json_create_object();
     json_add_decimal(o, "share", (double)b.share_ppm / 1e6, 6);
-    json_add_decimal(o, "taken", budget_taken(&b), 6);
+    json_add_decimal(o, "taken", budget_get_share(&b), 6);
     json_add_number(o, "cpu_ns", b.cpu_ns);
     json_add_number(o, "cost_ns", b.cost_ns);
     json_add_number(o, "stops", b.stops);
@@ -353,7 +354,7 @@ static void write_budget(hotfn_json_writer *out, const hotfn_record *record)
     json_add_number(o, "stopped_ns", b.stopped_ns);
     json_add_number(o, "longest_stop_ns", b.longest_stop_ns);
     json_add_number(o, "changes", b.change_count + b.changes_lost);
-    json_add_number(o, "unhooked_ever", w.ever);
+    json_add_number(o, "unhooked_ever", w.ever_unhooked);
     json_add_number(o, "unhooked_at_end", w.unhooked);
     json_add_number(o, "timed_less", w.timed_less);
     json_add_text(o, "note", b.note);
@@ -434,15 +435,15 @@ static bool print_json(const hotfn_record *record, const hotfn_record_info *info
 
 int hotfn_command_info(int argc, char **argv)
 {
-    static const struct option table[] = { { "json", no_argument, NULL, 'j' }, WORDS_END };
+    static const struct option table[] = { { "json", no_argument, NULL, 'j' }, CLI_OPTIONS_END };
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     bool json = false, ok = true;
-    const words w = { usage, "", table, read_option, &json, 0, 1 };
-    int status = words_read(&w, argc, argv);
+    const cli_options w = { usage, "", table, read_option, &json, 0, 1 };
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
-    const char *path = words_record(argv[0], usage, argc, argv);
+    const char *path = cli_choose_record(argv[0], usage, argc, argv);
     if (!path) {
         return TOOL_USAGE;
     }

@@ -15,20 +15,20 @@ typedef struct choices {
     uint32_t mode;
 } choices;
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     static const char *const modes[] = { "sum", "mean", "min", "max" };
     choices *c = user;
-    if (word == 'o') {
+    if (option == 'o') {
         c->output = argument;
         return NULL;
     }
-    c->mode = words_one_of(argument, modes, 4);
+    c->mode = cli_find_name(argument, modes, 4);
     return c->mode < 4 ? NULL : "sum, mean, min or max";
 }
 
-/* Count the timed and the sampled records; before the merge, since its output may replace one of
- * them. */
+/* Count the timed and the sampled records.  Call this before the merge, whose output may replace
+ * one of the records. */
 static uint32_t count_timed(char **paths, uint32_t count, uint32_t *sampled)
 {
     uint32_t timed = 0;
@@ -51,17 +51,17 @@ int hotfn_command_merge(int argc, char **argv)
     static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },
         { "mode", required_argument, NULL, 'm' },
-        WORDS_END,
+        CLI_OPTIONS_END,
     };
     hotfn_error err = HOTFN_ERROR_INIT;
     choices c = { NULL, HOTFN_MERGE_SUM };
-    const words w = { usage, "o:", table, read_option, &c, 1, INT_MAX };
-    int status = words_read(&w, argc, argv);
+    const cli_options w = { usage, "o:", table, read_option, &c, 1, INT_MAX };
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
     if (!c.output) {
-        return words_misused(argv[0], usage, "-o is missing");
+        return cli_report_misuse(argv[0], usage, "-o is missing");
     }
     uint32_t count = (uint32_t)(argc - optind);
     uint32_t sampled = 0, timed = count_timed(argv + optind, count, &sampled);
@@ -69,7 +69,7 @@ int hotfn_command_merge(int argc, char **argv)
                            &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
     }
-    if (timed > 0 && timed < count) { /* the sum needs the times of all runs */
+    if (timed > 0 && timed < count) { /* times are merged only if every record has them */
         fprintf(stderr, "hotfn merge: only %u of %u records %s timed: only calls are merged\n",
                 timed, count, timed == 1 ? "was" : "were");
     }

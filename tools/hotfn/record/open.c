@@ -14,17 +14,17 @@ static const char usage[] =
     "usage: hotfn open [-o FILE] [--print] [RECORD]\n"
     "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
     "      --print        only write the page and print its path\n"
-    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+    "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 typedef struct choices {
     const char *output;
     bool print;
 } choices;
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     choices *c = user;
-    if (word == 'o') {
+    if (option == 'o') {
         c->output = argument;
     } else {
         c->print = true;
@@ -81,16 +81,16 @@ int hotfn_command_open(int argc, char **argv)
     static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },
         { "print", no_argument, NULL, 'p' },
-        WORDS_END,
+        CLI_OPTIONS_END,
     };
     choices c = { 0 };
-    const words w = { usage, "o:", table, read_option, &c, 0, 1 };
+    const cli_options w = { usage, "o:", table, read_option, &c, 0, 1 };
     char page[4096];
-    int status = words_read(&w, argc, argv);
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
-    const char *path = words_record(argv[0], usage, argc, argv);
+    const char *path = cli_choose_record(argv[0], usage, argc, argv);
     if (!path) {
         return TOOL_USAGE;
     }

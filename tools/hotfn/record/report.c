@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn report`: the hot functions of a record. */
+/* `hotfn report`: lists the hot functions of a record. */
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/commands.h"
@@ -50,7 +50,7 @@ static const struct option table[] = {
     { "edges", no_argument, NULL, EDGES },
     { "no-lines", no_argument, NULL, NO_LINES },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
-    WORDS_END,
+    CLI_OPTIONS_END,
 };
 
 static const char usage[] =
@@ -69,27 +69,27 @@ static const char usage[] =
     "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
     "      --color WHEN   auto, always, never\n"
     "  -o, --output FILE  instead of stdout\n"
-    "Without RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+    "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 static const char *read_color(report_options *o, const char *when)
 {
     static const char *const whens[] = { "auto", "always", "never" };
     o->color = when;
-    return words_one_of(when, whens, 3) < 3 ? NULL : "auto, always or never";
+    return cli_find_name(when, whens, 3) < 3 ? NULL : "auto, always or never";
 }
 
 static const char *read_process(report_options *o, const char *argument)
 {
     o->main_process = strcmp(argument, "main") == 0;
-    return o->main_process || words_u32(argument, 1, UINT32_MAX, &o->process)
+    return o->main_process || cli_parse_u32(argument, 1, UINT32_MAX, &o->process)
                ? NULL
                : "the number of a process or 'main'";
 }
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     report_options *o = user;
-    switch (word) {
+    switch (option) {
     case JSON: o->format = "json"; return NULL;
     case CSV: o->format = "csv"; return NULL;
     case 'F': o->format = argument; return NULL;
@@ -100,9 +100,9 @@ static const char *read_option(void *user, int word, const char *argument)
     case COLOR: return read_color(o, argument);
     case PROCESS: return read_process(o, argument);
     case THREAD:
-        return words_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
-    case 'n': o->limit_given = true; return words_limit(argument, &o->export.limit);
-    case BY: return words_order(argument, &o->export.by);
+        return cli_parse_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
+    case 'n': o->limit_given = true; return cli_parse_limit(argument, &o->export.limit);
+    case BY: return cli_parse_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
     case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: there is no memory";
@@ -129,12 +129,12 @@ static uint32_t get_terminal_width(const report_options *o)
 int hotfn_command_report(int argc, char **argv)
 {
     report_options o = { .format = "table", .color = "auto", .export = HOTFN_EXPORT_OPTIONS_INIT };
-    const words w = { usage, "f:n:F:o:", table, read_option, &o, 0, 1 };
-    int status = words_read(&w, argc, argv);
+    const cli_options w = { usage, "f:n:F:o:", table, read_option, &o, 0, 1 };
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
-    const char *path = words_record(argv[0], usage, argc, argv);
+    const char *path = cli_choose_record(argv[0], usage, argc, argv);
     if (!path) {
         return TOOL_USAGE;
     }

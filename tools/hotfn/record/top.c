@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn top`: the functions that a program calls now.  Uses plain ANSI sequences; --once is for
- * scripts. */
+/* `hotfn top`: shows the functions that a running program calls.  The screen uses plain ANSI
+ * sequences; --once is for scripts. */
 #include "top.h"
 #include "cli/cli_options.h"
 
@@ -29,9 +29,9 @@ static const char usage[] =
     "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
     "  -f, --filter TEXT    only functions whose name contains TEXT\n"
     "      --threads        show threads instead of functions\n"
-    "      --once           print one sample (two for the rates, if the program runs)\n"
+    "      --once           print one sample and exit (waits for a second sample to get rates)\n"
     "      --json           with --once: hotfn.top/1\n"
-    "Without PID or RECORD: hotfn.hfr in this folder, where hotfn run leaves it.\n";
+    "Without PID or RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 /* ---- The terminal. */
 
@@ -251,12 +251,12 @@ typedef struct choices {
     bool once, json;
 } choices;
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     choices *c = user;
     top_view *v = &c->view;
     char *end;
-    switch (word) {
+    switch (option) {
     case 'd':
         v->interval_s = strtod(argument, &end);
         return *end == 0 && v->interval_s >= MIN_INTERVAL_S && v->interval_s <= MAX_INTERVAL_S
@@ -267,7 +267,7 @@ static const char *read_option(void *user, int word, const char *argument)
     case ONCE: c->once = true; return NULL;
     case JSON: c->json = true; return NULL;
     default:
-        v->by = words_one_of(argument, top_orders, TOP_ORDERS);
+        v->by = cli_find_name(argument, top_orders, TOP_ORDERS);
         return v->by < TOP_ORDERS ? NULL : "rate, calls, self, total or alloc";
     }
 }
@@ -281,14 +281,14 @@ int hotfn_command_top(int argc, char **argv)
         { "threads", no_argument, NULL, THREADS },
         { "once", no_argument, NULL, ONCE },
         { "json", no_argument, NULL, JSON },
-        WORDS_END,
+        CLI_OPTIONS_END,
     };
     const char *no = getenv("NO_COLOR");
     choices c = { .view = { .interval_s = 1, .color = !(no && no[0]) } };
-    const words w = { usage, "d:f:", table, read_option, &c, 0, 1 };
+    const cli_options w = { usage, "d:f:", table, read_option, &c, 0, 1 };
     char path[4096];
     two_samples l = { 0 };
-    int status = words_read(&w, argc, argv);
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status;
     }
@@ -296,7 +296,7 @@ int hotfn_command_top(int argc, char **argv)
         fputs("hotfn top: --json needs --once\n", stderr);
         return TOOL_USAGE;
     }
-    const char *named = words_record(argv[0], usage, argc, argv);
+    const char *named = cli_choose_record(argv[0], usage, argc, argv);
     if (!named) {
         return TOOL_USAGE;
     }

@@ -15,14 +15,14 @@ typedef struct top_row {
     hotfn_alloc_cell memory; /* allocated by the function itself */
     uint32_t watched;        /* HOTFN_BUDGET_*; 0: not changed by the budget      */
     double rate;             /* calls per second since the last sample, or over the run */
-    double busy;             /* self seconds per second, likewise                   */
+    double busy;             /* self seconds per second, of the same period             */
 } top_row;
 
 typedef struct top_sample {
     hotfn_record *record;
     hotfn_record_info info;
     bool timed, with_memory;
-    const char *times_note; /* view; why the times of the record are not read, or "" */
+    const char *times_note; /* view; why the times of the record cannot be read, or "" */
     hotfn_record_budget budget;
     uint64_t at_ns;                                      /* CLOCK_MONOTONIC                  */
     double seconds;                                      /* the period of the rates          */
@@ -40,11 +40,11 @@ typedef struct top_view {
 /* Find the record named by `what`, a path or the id of a counted process.  False after a message.
  */
 bool top_find_record(const char *what, char *path, size_t bytes);
-/* Sample the record at path.  Rates are over the time since before (NULL: over the whole run).
- * False after a message. */
+/* Sample the record at path.  Its rates are over the time since the sample `before`, or over the
+ * whole run if that is NULL.  False after a message. */
 bool top_take_sample(top_sample *out, const char *path, const top_sample *before);
 void top_free_sample(top_sample *sample);
-/* The rows in order, owned by the caller (free); NULL: no memory. */
+/* Returns the rows in the order of the view; the caller frees them.  NULL if memory runs out. */
 top_row *top_sort_rows(const top_sample *sample, const top_sample *before, const top_view *view,
                        uint32_t *count);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples of a record: its counts now, and the rates since the sample before.  The record is opened
- * again for each sample, since opening copies it. */
+/* Samples a record: its current counts, and the rates since the sample before.  Each sample opens
+ * the record again, because an open record is a copy that does not change. */
 #include "top.h"
 
 #include <dirent.h>
@@ -13,8 +13,8 @@
 
 #define RECORD_LINK "/memfd:hotfn-record"
 
-/* ---- The record of a process: `hotfn run` has it open, which is the process or one of its
- * ancestors. */
+/* ---- Finding the record of a process: `hotfn run`, which is the process itself or one of its
+ * ancestors, has it open. */
 
 static bool find_among_files(uint32_t pid, char *path, size_t bytes)
 {
@@ -69,8 +69,8 @@ bool top_find_record(const char *what, char *path, size_t bytes)
         at = get_parent(at);
     }
     fprintf(stderr,
-            "hotfn top: no record of process %lu can be read (start the process with hotfn run, or "
-            "name the record)\n",
+            "hotfn top: no record of process %lu can be read: start the process with hotfn run, or "
+            "name the record\n",
             pid);
     return false;
 }

@@ -3,7 +3,7 @@
  * written at once, so that it does not flicker. */
 #include "top.h"
 
-#include "cli/budget_words.h"
+#include "cli/budget_summary.h"
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/listing.h"
@@ -63,19 +63,20 @@ static const char *format_bytes(uint64_t bytes, char out[32])
     return out;
 }
 
-/* The share of the hooks, and how many functions the budget unhooked or times less. */
+/* The share of the time that the hooks take, and how many functions the budget unhooked or times
+ * less often. */
 static void print_budget(FILE *out, const top_sample *s, uint32_t columns)
 {
     char line[400];
-    watched_less w;
+    budget_counts w;
     if (s->budget.share_ppm == 0) {
         return;
     }
-    w = budget_count_watched(s->record);
+    w = budget_count_functions(s->record);
     snprintf(line, sizeof line,
              "budget %.4g%%: hooks took %.2f%%; unhooked now: %" PRIu32 ", timed less: %" PRIu32
              "%s%s",
-             (double)s->budget.share_ppm / 1e4, 100 * budget_taken(&s->budget), w.unhooked,
+             (double)s->budget.share_ppm / 1e4, 100 * budget_get_share(&s->budget), w.unhooked,
              w.timed_less, s->budget.note[0] ? "; NOT KEPT: " : "", s->budget.note);
     fit_cut(out, line, columns);
 }
@@ -94,8 +95,8 @@ static void print_head(FILE *out, const top_sample *s, const top_view *view, uin
     fit_cut(out, line, columns);
     fputs(view->color ? "\033[0m\033[K\n" : "\033[K\n", out);
     snprintf(line, sizeof line, "%s calls, %" PRIu32 " thread%s, by %s%s%s%s%s",
-             listing_grouped(calls, grouped), s->info.thread_count, words_s(s->info.thread_count),
-             top_orders[view->by], view->frozen ? ", frozen" : "",
+             listing_grouped(calls, grouped), s->info.thread_count,
+             cli_plural(s->info.thread_count), top_orders[view->by], view->frozen ? ", frozen" : "",
              view->filter[0] || view->typing ? ", filter: " : "", view->filter,
              view->typing ? "_" : "");
     fit_cut(out, line, columns);
@@ -230,7 +231,7 @@ void top_print(const top_sample *s, const top_sample *before, const top_view *vi
     uint32_t count = 0;
     top_row *rows = top_sort_rows(s, before, view, &count);
     layout l = choose_columns(s, view, UINT32_MAX);
-    l.widths[BUSY] = 0; /* it would mean nothing for a finished run */
+    l.widths[BUSY] = 0; /* meaningless for a finished run */
     print_titles(stdout, view, &l);
     putchar('\n');
     for (uint32_t i = 0; i < count; i++) {
@@ -250,7 +251,7 @@ static void add_watched(hotfn_json *o, const top_sample *s, const top_row *row)
         json_add_number(o, "freed_bytes", row->memory.freed_bytes);
     }
     if (row->watched) {
-        json_add_text(o, "watched", budget_level_name(row->watched));
+        json_add_text(o, "watched", budget_get_level_name(row->watched));
         json_add_bool(o, "calls_at_least", row->watched & HOTFN_BUDGET_LOWER_BOUND);
     }
 }
@@ -298,7 +299,7 @@ void top_show_json(const top_sample *s, const top_sample *before, const top_view
     if (s->budget.share_ppm) {
         hotfn_json *budget = hotfn_json_create_object();
         json_add_decimal(budget, "share", (double)s->budget.share_ppm / 1e6, 6);
-        json_add_decimal(budget, "taken", budget_taken(&s->budget), 6);
+        json_add_decimal(budget, "taken", budget_get_share(&s->budget), 6);
         json_add_text(budget, "note", s->budget.note);
         hotfn_json_write(out, "budget", budget);
     }

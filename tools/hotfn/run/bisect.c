@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn bisect` finds the function whose hook changes what a command does.  The command runs bare,
- * twice, to check that its outcome is stable; then with all functions hooked; then with ever fewer,
- * until only those remain that change the outcome.  A hang is an outcome too. */
+/* `hotfn bisect` finds the function whose hook changes the outcome of a command.  It runs the
+ * command twice without hooks ("bare"), to check that the outcome is stable; then with all
+ * functions hooked; then with fewer and fewer, down to a smallest set that changes the outcome.  A
+ * hang counts as an outcome. */
 #include "bisect.h"
 #include "cli/cli_options.h"
 #include "cli/commands.h"
@@ -59,7 +60,7 @@ static bool collect_candidates(bisection *b)
     hotfn_record *record;
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    bool good = true;
+    bool ok = true;
 
     snprintf(path, sizeof path, "%s/record.hfr", b->setup.folder);
     if (hotfn_record_open(&record, path, NULL, &err) != HOTFN_OK) {
@@ -67,15 +68,15 @@ static bool collect_candidates(bisection *b)
     }
     hotfn_record_get_info(record, &info);
     b->candidates = calloc(info.function_count + 1, sizeof *b->candidates);
-    for (uint32_t i = 0; good && b->candidates && i < info.function_count; i++) {
+    for (uint32_t i = 0; ok && b->candidates && i < info.function_count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_function(record, i, &f);
         hotfn_record_get_module(record, f.module, &m);
-        good = !was_tried(&f) || add_candidate(b, &f, m.path);
+        ok = !was_tried(&f) || add_candidate(b, &f, m.path);
     }
     hotfn_record_close(record);
-    return good && b->candidates;
+    return ok && b->candidates;
 }
 
 static void free_candidates(bisection *b)
@@ -101,11 +102,11 @@ static bool write_list(const bisection *b, const char *path, const uint32_t *cho
         const candidate *c = &b->candidates[chosen[i]];
         fprintf(list, "%s+0x%llx\n", file_name(c->module), (unsigned long long)c->rva);
     }
-    fputs("# nothing else\n", list);
+    fputs("# end of the list\n", list); /* so that the list is never empty */
     return fclose(list) == 0;
 }
 
-static bool is_bad(void *user, const uint32_t *chosen, uint32_t count)
+static bool changes_outcome(void *user, const uint32_t *chosen, uint32_t count)
 {
     bisection *b = user;
     char list[PATH_MAX], outcome[64];
@@ -118,15 +119,15 @@ static bool is_bad(void *user, const uint32_t *chosen, uint32_t count)
     }
     b->trials++;
     bool bad = bisect_differs(&b->setup, &b->bare, &b->last);
-    bisect_say_outcome(&b->last, outcome, sizeof outcome);
-    fprintf(stderr, "hotfn bisect: %u function%s: %s, %s\n", count, words_s(count), outcome,
+    bisect_format_outcome(&b->last, outcome, sizeof outcome);
+    fprintf(stderr, "hotfn bisect: %u function%s: %s, %s\n", count, cli_plural(count), outcome,
             bad ? "differs" : "the same");
     return bad;
 }
 
 /* ---- Before the search. */
 
-/* True if the bare command does the same twice. */
+/* True if two bare runs have the same outcome. */
 static bool check_bare_runs(bisection *b)
 {
     bisect_outcome again;
@@ -136,16 +137,16 @@ static bool check_bare_runs(bisection *b)
         !bisect_trial(&b->setup, NULL, "bare-too", &again)) {
         return false;
     }
-    bisect_say_outcome(&b->bare, text, sizeof text);
+    bisect_format_outcome(&b->bare, text, sizeof text);
     fprintf(stderr, "hotfn bisect: bare: %s\n", text);
     if (b->setup.by == BISECT_BY_COMMAND && bisect_differs(&b->setup, &b->bare, &b->bare)) {
         fprintf(stderr,
-                "hotfn bisect: the check refuses the bare command; it must end with 0 there\n");
+                "hotfn bisect: --check COMMAND must exit with 0 for the bare program, but fails\n");
         return false;
     }
     if (bisect_differs(&b->setup, &b->bare, &again)) {
-        fprintf(stderr, "hotfn bisect: two bare runs differ: fix seeds and times, or judge by less "
-                        "(--by exit, --check COMMAND)\n");
+        fprintf(stderr, "hotfn bisect: two bare runs differ: make the program deterministic, or "
+                        "compare less of its outcome (--by exit, --check COMMAND)\n");
         return false;
     }
     /* The first hooked run also scans, so it may take longer, but not for ever. */
@@ -155,7 +156,7 @@ static bool check_bare_runs(bisection *b)
     return true;
 }
 
-/* ---- The answer. */
+/* ---- The result. */
 
 static void print_bytes(const candidate *c)
 {
@@ -188,23 +189,23 @@ static void print_culprit(const candidate *c)
     printf("\nwithout   hotfn run -x '%s' ...\n\n", c->name);
 }
 
-static uint32_t remove_item(uint32_t item, uint32_t *left, uint32_t count)
+static uint32_t remove_item(uint32_t item, uint32_t *remaining, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (left[i] != item) {
-            left[kept++] = left[i];
+        if (remaining[i] != item) {
+            remaining[kept++] = remaining[i];
         }
     }
     return kept;
 }
 
-static void print_culprits(const bisection *b, const uint32_t *items, uint32_t few)
+static void print_culprits(const bisection *b, const uint32_t *items, uint32_t culprit_count)
 {
-    printf(few == 1 ? "The hook of this function changes the outcome:\n\n"
-                    : "The hooks of these %u functions together change the outcome:\n\n",
-           few);
-    for (uint32_t i = 0; i < few; i++) {
+    printf(culprit_count == 1 ? "The hook of this function changes the outcome:\n\n"
+                              : "The hooks of these %u functions together change the outcome:\n\n",
+           culprit_count);
+    for (uint32_t i = 0; i < culprit_count; i++) {
         print_culprit(&b->candidates[items[i]]);
     }
     fflush(stdout);
@@ -214,34 +215,36 @@ static void print_culprits(const bisection *b, const uint32_t *items, uint32_t f
  * outcome. */
 static int search_all(bisection *b)
 {
-    uint32_t *left = malloc((b->candidate_count + 1) * sizeof *left);
+    uint32_t *remaining = malloc((b->candidate_count + 1) * sizeof *remaining);
     uint32_t *items = malloc((b->candidate_count + 1) * sizeof *items);
     uint32_t count = b->candidate_count, found = 0;
 
-    for (uint32_t i = 0; left && i < count; i++) {
-        left[i] = i;
+    for (uint32_t i = 0; remaining && i < count; i++) {
+        remaining[i] = i;
     }
-    while (left && items && !b->failed && found < MAX_CULPRITS && is_bad(b, left, count)) {
-        memcpy(items, left, count * sizeof *items);
-        uint32_t few = bisect_search(items, count, is_bad, b);
+    while (remaining && items && !b->failed && found < MAX_CULPRITS &&
+           changes_outcome(b, remaining, count)) {
+        memcpy(items, remaining, count * sizeof *items);
+        uint32_t culprit_count = bisect_search(items, count, changes_outcome, b);
         if (b->failed) {
             break;
         }
-        print_culprits(b, items, few);
-        for (uint32_t i = 0; i < few; i++) {
-            count = remove_item(items[i], left, count);
+        print_culprits(b, items, culprit_count);
+        for (uint32_t i = 0; i < culprit_count; i++) {
+            count = remove_item(items[i], remaining, count);
         }
         found++;
     }
-    free(left);
+    free(remaining);
     free(items);
     if (b->failed) {
         return TOOL_FAILED;
     }
-    fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, words_s(b->trials),
+    fprintf(stderr, "hotfn bisect: %u trial%s%s\n", b->trials, cli_plural(b->trials),
             found == MAX_CULPRITS ? "; there may be more" : "");
     if (found == 0) {
-        fprintf(stderr, "hotfn bisect: the outcome differed once, not again: it is not stable\n");
+        fprintf(stderr, "hotfn bisect: the outcome differed in the first hooked run only: the "
+                        "program is not deterministic\n");
     }
     return found ? TOOL_THRESHOLD : TOOL_FAILED;
 }
@@ -254,7 +257,7 @@ static int run_bisection(bisection *b)
     if (!check_bare_runs(b) || !bisect_trial(&b->setup, "", "hooked", &hooked)) {
         return TOOL_FAILED;
     }
-    bisect_say_outcome(&hooked, text, sizeof text);
+    bisect_format_outcome(&hooked, text, sizeof text);
     bool differs = bisect_differs(&b->setup, &b->bare, &hooked);
     fprintf(stderr, "hotfn bisect: all hooked: %s, %s\n", text, differs ? "differs" : "the same");
     if (!differs) {
@@ -269,16 +272,17 @@ static int run_bisection(bisection *b)
     return status;
 }
 
-/* ---- The words. */
+/* ---- The command line. */
 
 static const char usage[] =
     "usage: hotfn bisect [options] [options of hotfn run] -- PROGRAM [ARG ...]\n"
     "  --by output     the exit status or stdout differs from the bare program's (default)\n"
     "  --by exit       the exit status alone\n"
-    "  --check COMMAND a shell command gets stdout as its stdin and the exit status as $STATUS;\n"
+    "  --check COMMAND a shell command that gets stdout as its stdin and the status in $STATUS;\n"
     "                  0 means good (--by command)\n"
-    "  --timeout TIME  a longer run hangs [60s and 20 times the bare run]\n"
-    "stdin is read once and given to each run.  Status 0: no hook changes the outcome, 3: found.\n";
+    "  --timeout TIME  a longer run counts as a hang [60s plus 20 times the bare run]\n"
+    "stdin is read once and given to each run.\n"
+    "Exit status 0: no hook changes the outcome; 3: a function was found.\n";
 
 enum { BY = 256, TIMEOUT, CHECK };
 
@@ -286,19 +290,19 @@ static const struct option table[] = {
     { "by", required_argument, NULL, BY },
     { "timeout", required_argument, NULL, TIMEOUT },
     { "check", required_argument, NULL, CHECK },
-    WORDS_END,
+    CLI_OPTIONS_END,
 };
 
-static const char *set_option(bisect_setup *s, int word, const char *value)
+static const char *set_option(bisect_setup *s, int option, const char *value)
 {
     static const char *const kinds[] = { "output", "exit", "command" }; /* BISECT_BY_* */
 
-    switch (word) {
+    switch (option) {
     case BY:
-        s->by = (int)words_one_of(value, kinds, 3);
+        s->by = (int)cli_find_name(value, kinds, 3);
         return s->by < 3 ? NULL : "output, exit or command";
     case TIMEOUT:
-        return words_time(value, &s->timeout_ns) || s->timeout_ns == 0
+        return cli_parse_time(value, &s->timeout_ns) || s->timeout_ns == 0
                    ? "a time above 0 (2s, 500ms)"
                    : NULL;
     default:
@@ -308,11 +312,11 @@ static const char *set_option(bisect_setup *s, int word, const char *value)
     }
 }
 
-/* Read an option of bisect at argv[at].  Returns the number of words it has, 0 if it is none of
- * bisect's options, or -1 after a message if it is wrong. */
-static int take_option(bisect_setup *s, char **argv, int at, int count)
+/* Read an option of bisect at argv[at].  Returns the number of arguments it takes up, 0 if
+ * argv[at] is not an option of bisect, or -1 after a message if its value is invalid. */
+static int read_option(bisect_setup *s, char **argv, int at, int count)
 {
-    for (const struct option *o = table; o->name && o->val != WORDS_HELP; o++) {
+    for (const struct option *o = table; o->name && o->val != CLI_HELP; o++) {
         if (strncmp(argv[at], "--", 2) != 0 || strcmp(argv[at] + 2, o->name) != 0) {
             continue;
         }
@@ -320,7 +324,7 @@ static int take_option(bisect_setup *s, char **argv, int at, int count)
         const char *wanted =
             *value ? set_option(s, o->val, value) : "complete: its argument is missing";
         if (wanted) {
-            words_refuse(argv[0], table, o->val, value, wanted);
+            cli_refuse_argument(argv[0], table, o->val, value, wanted);
         }
         return wanted ? -1 : 2;
     }
@@ -337,22 +341,22 @@ static bool parse_arguments(bisect_setup *s, int argc, char **argv)
         dashes++;
     }
     s->command = argv + dashes + 1;
-    s->run_words = argv + 1;
+    s->run_arguments = argv + 1;
     for (int at = 1; at < dashes;) {
-        int taken = take_option(s, argv, at, dashes);
+        int taken = read_option(s, argv, at, dashes);
         if (taken < 0) {
             return false;
         }
         if (taken == 0) {
-            s->run_words[kept++] = argv[at++];
+            s->run_arguments[kept++] = argv[at++];
         }
         at += taken;
     }
-    s->run_word_count = kept;
+    s->run_argument_count = kept;
     if (dashes + 1 >= argc) {
-        words_misused("hotfn bisect", usage, "a program is missing");
+        cli_report_misuse("hotfn bisect", usage, "a program is missing");
     } else if (s->by == BISECT_BY_COMMAND && !s->check) {
-        fputs("hotfn bisect: --by command needs --check COMMAND too\n", stderr);
+        fputs("hotfn bisect: --by command also needs --check COMMAND\n", stderr);
     } else {
         return true;
     }

@@ -10,44 +10,44 @@
 
 #define BISECT_BY_OUTPUT 0  /* exit status or stdout differs from the bare command's */
 #define BISECT_BY_EXIT 1    /* exit status alone                                     */
-#define BISECT_BY_COMMAND 2 /* a shell command says so                               */
+#define BISECT_BY_COMMAND 2 /* a shell command exits with a status other than 0      */
 
-/* What is tried, and how it is judged. */
+/* The command to run, and how two of its outcomes are compared. */
 typedef struct bisect_setup {
-    char folder[PATH_MAX - 64]; /* of our own, for outputs, lists and records  */
+    char folder[PATH_MAX - 64]; /* temporary: outputs, lists and records       */
     char self[PATH_MAX];        /* this program                                */
-    char **run_words;           /* options for `hotfn run`                     */
-    int run_word_count;
+    char **run_arguments;       /* options for `hotfn run`                     */
+    int run_argument_count;
     char **command;      /* NULL-terminated                                     */
-    uint64_t timeout_ns; /* a longer trial hangs; 0: never                     */
+    uint64_t timeout_ns; /* a longer trial counts as a hang; 0: no limit       */
     int by;              /* BISECT_BY_*                                        */
-    const char *check;   /* BY_COMMAND: gets stdout as stdin, 0 means good     */
-    bool interrupted;    /* the user asked to stop                             */
+    const char *check;   /* BY_COMMAND: reads the trial's stdout; 0: as bare   */
+    bool interrupted;    /* by SIGINT or SIGTERM                               */
 } bisect_setup;
 
 /* How a trial ended. */
 typedef struct bisect_outcome {
-    int status; /* as waitpid gives it */
+    int status; /* from waitpid */
     bool hung;
     uint64_t time_ns;
     char output[PATH_MAX]; /* file with its stdout */
 } bisect_outcome;
 
-/* bisect_trial.c.  Signals INT, TERM and CHLD are taken over between begin and end. */
+/* bisect_trial.c.  SIGINT, SIGTERM and SIGCHLD are blocked between begin and end. */
 bool bisect_begin(bisect_setup *s);
 void bisect_end(bisect_setup *s);
-/* Run the command bare (list == NULL), or hooked: list "" hooks all, else it is an --only-list
- * file.  The record of a hooked trial is record.hfr in the folder.  label names the output file.
- * False, with a message, if no trial could be made. */
+/* Run the command once.  list: NULL runs it without hooks, "" hooks all functions, anything else is
+ * the path of an --only-list file.  label is the name of the output file; a hooked run also writes
+ * record.hfr in the folder.  False after a message if the run failed, or if it was interrupted. */
 bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_outcome *out);
 /* Does the outcome differ from the bare one? */
 bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bisect_outcome *other);
 /* "exit status 1", "signal 11", "no end within 10 s". */
-void bisect_say_outcome(const bisect_outcome *o, char *text, size_t text_bytes);
+void bisect_format_outcome(const bisect_outcome *o, char *text, size_t text_bytes);
 
-/* bisect_search.c: the fewest of item_count items with which bad(user, chosen, count) still holds;
- * they stand in items[0..answer) then.  bad holds for all of them. */
-typedef bool (*bisect_bad_fn)(void *user, const uint32_t *chosen, uint32_t count);
-uint32_t bisect_search(uint32_t *items, uint32_t item_count, bisect_bad_fn bad, void *user);
+/* bisect_search.c: find a smallest subset of the items for which test(user, chosen, count) is true,
+ * move it to the front of items and return its size.  test must be true for all items together. */
+typedef bool (*bisect_test_fn)(void *user, const uint32_t *chosen, uint32_t count);
+uint32_t bisect_search(uint32_t *items, uint32_t item_count, bisect_test_fn test, void *user);
 
 #endif

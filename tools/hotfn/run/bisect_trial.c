@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* One trial of `hotfn bisect`: runs the command bare, or under `hotfn run` of this same executable.
- * stdout and stderr go to files, stdin is the same each time, and the run has a time limit. */
+/* One trial of `hotfn bisect`: runs the command without hooks, or under `hotfn run` of this same
+ * executable.  stdout and stderr go to files, stdin is the same in every trial, and the time is
+ * limited. */
 #include "bisect.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define GRACE_NS 2000000000ull /* between asking and forcing a hung trial to end */
+#define GRACE_NS 2000000000ull /* between SIGTERM and SIGKILL for a hung trial */
 
 static sigset_t old_mask, our_signals;
 
@@ -66,7 +67,7 @@ bool bisect_begin(bisect_setup *s)
     s->self[n > 0 ? n : 0] = 0;
     snprintf(s->folder, sizeof s->folder, "%s/hotfn-bisect-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(s->folder)) {
-        return report_failure("no folder can be made there", s->folder);
+        return report_failure("cannot create this folder (is TMPDIR writable?)", s->folder);
     }
     sigemptyset(&our_signals);
     sigaddset(&our_signals, SIGINT);
@@ -92,32 +93,34 @@ void bisect_end(bisect_setup *s)
 
 /* ---- The child. */
 
-/* hotfn run [options] -q -o record [--only-list list] -- command; the last of an option wins. */
-static char **hooked_words(const bisect_setup *s, const char *list, char *record)
+/* hotfn run [options] -q -o record [--only-list list] -- command.  The fixed options come last and
+ * so override those of the user. */
+static char **build_hooked_command(const bisect_setup *s, const char *list, char *record)
 {
     int command_count = 0, at = 0;
 
     while (s->command[command_count]) {
         command_count++;
     }
-    char **words = calloc((size_t)(s->run_word_count + command_count) + 9, sizeof *words);
-    if (!words) {
+    char **arguments =
+        calloc((size_t)(s->run_argument_count + command_count) + 9, sizeof *arguments);
+    if (!arguments) {
         return NULL;
     }
-    words[at++] = (char *)s->self;
-    words[at++] = (char *)"run";
-    for (int i = 0; i < s->run_word_count; i++) {
-        words[at++] = s->run_words[i];
+    arguments[at++] = (char *)s->self;
+    arguments[at++] = (char *)"run";
+    for (int i = 0; i < s->run_argument_count; i++) {
+        arguments[at++] = s->run_arguments[i];
     }
-    words[at++] = (char *)"-qo";
-    words[at++] = record;
+    arguments[at++] = (char *)"-qo";
+    arguments[at++] = record;
     if (*list) {
-        words[at++] = (char *)"--only-list";
-        words[at++] = (char *)list;
+        arguments[at++] = (char *)"--only-list";
+        arguments[at++] = (char *)list;
     }
-    words[at++] = (char *)"--";
-    memcpy(words + at, s->command, (size_t)command_count * sizeof *words);
-    return words;
+    arguments[at++] = (char *)"--";
+    memcpy(arguments + at, s->command, (size_t)command_count * sizeof *arguments);
+    return arguments;
 }
 
 static void redirect_fd(const char *path, int flags, int fd)
@@ -142,20 +145,20 @@ static void become_trial(const bisect_setup *s, const char *list, const char *ou
     redirect_fd(isatty(STDIN_FILENO) ? "/dev/null" : input, O_RDONLY, STDIN_FILENO);
     redirect_fd(output, O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
     redirect_fd(errors, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
-    char **words = list ? hooked_words(s, list, record) : s->command;
-    if (!words) {
+    char **arguments = list ? build_hooked_command(s, list, record) : s->command;
+    if (!arguments) {
         _exit(125);
     }
     if (list) {
-        execv(s->self, words);
+        execv(s->self, arguments);
     } else {
-        execvp(words[0], words);
+        execvp(arguments[0], arguments);
     }
-    fprintf(stderr, "%s: %s\n", words[0], strerror(errno));
+    fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* ---- The wait. */
+/* ---- Waiting for the child. */
 
 /* Kill all descendants of the process but not the process: `hotfn run` must still write its
  * record. */
@@ -183,12 +186,13 @@ static bool wait_until(bisect_setup *s, pid_t child, uint64_t deadline_ns, int *
         if (ended == child || (ended < 0 && errno == ECHILD)) {
             return true;
         }
-        uint64_t now = now_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
-        if (left == 0 || s->interrupted) {
+        uint64_t now = now_ns(), remaining = deadline_ns > now ? deadline_ns - now : 0;
+        if (remaining == 0 || s->interrupted) {
             return false;
         }
-        left = left < 1000000000u ? left : 1000000000u;
-        struct timespec time = { (time_t)(left / 1000000000u), (long)(left % 1000000000u) };
+        remaining = remaining < 1000000000u ? remaining : 1000000000u;
+        struct timespec time = { (time_t)(remaining / 1000000000u),
+                                 (long)(remaining % 1000000000u) };
         int arrived = sigtimedwait(&our_signals, NULL, &time);
         s->interrupted |= arrived == SIGINT || arrived == SIGTERM;
     }
@@ -198,7 +202,7 @@ static void end_trial(bisect_setup *s, pid_t child, int *status)
 {
     bool interrupted = s->interrupted;
 
-    s->interrupted = false; /* wait for the trial to finish its record all the same */
+    s->interrupted = false; /* else wait_until would not give it time to finish its record */
     kill(child, SIGTERM);
     if (!wait_until(s, child, now_ns() + GRACE_NS, status)) {
         kill_descendants(child);
@@ -210,7 +214,7 @@ static void end_trial(bisect_setup *s, pid_t child, int *status)
     s->interrupted |= interrupted;
 }
 
-/* `hotfn run` itself failed: pass its messages on. */
+/* `hotfn run` itself failed: copy its messages to stderr. */
 static bool pass_errors_on(const bisect_setup *s)
 {
     char path[PATH_MAX], line[1024];
@@ -237,7 +241,7 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     fflush(NULL);
     pid_t child = fork();
     if (child < 0) {
-        return report_failure("no process can be started", s->command[0]);
+        return report_failure("cannot fork", s->command[0]);
     }
     if (child == 0) {
         become_trial(s, list, out->output);
@@ -255,7 +259,7 @@ bool bisect_trial(bisect_setup *s, const char *list, const char *label, bisect_o
     return run_failed && access(record, F_OK) != 0 ? pass_errors_on(s) : true;
 }
 
-/* ---- The judgement. */
+/* ---- Comparing outcomes. */
 
 static bool same_bytes(const char *a, const char *b)
 {
@@ -276,7 +280,8 @@ static bool same_bytes(const char *a, const char *b)
     return same;
 }
 
-/* The check's own stdin is the trial's stdout; $STATUS is what a shell would call its status. */
+/* Run the --check command: its stdin is the trial's stdout, and $STATUS is the trial's status as a
+ * shell or timeout(1) reports it. */
 static bool check_fails(const bisect_setup *s, const bisect_outcome *o)
 {
     char status[16];
@@ -309,7 +314,7 @@ bool bisect_differs(const bisect_setup *s, const bisect_outcome *bare, const bis
     return s->by == BISECT_BY_OUTPUT && !same_bytes(bare->output, other->output);
 }
 
-void bisect_say_outcome(const bisect_outcome *o, char *text, size_t text_bytes)
+void bisect_format_outcome(const bisect_outcome *o, char *text, size_t text_bytes)
 {
     if (o->hung) {
         snprintf(text, text_bytes, "no end within %.1f s", (double)o->time_ns / 1e9);

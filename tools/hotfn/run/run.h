@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `hotfn run`: options, and the summary at the end.  The work is done by
- * hotfn_launch_*. */
+/* The parts of `hotfn run`: reading the options, and the summary at the end.  hotfn_launch_* does
+ * the rest. */
 #ifndef HOTFN_TOOL_RUN_H
 #define HOTFN_TOOL_RUN_H
 
@@ -15,16 +15,16 @@
 typedef struct run_options {
     hotfn_launch_options launch;
     hotfn_selection selection;
-    const char **modules, **includes, **excludes, **symbol_dirs; /* owned: growing lists */
+    const char **modules, **includes, **excludes, **symbol_dirs; /* owned */
     bool quiet, verbose;
 } run_options;
 
-/* run_options.c: read the command line.  -1 to go on, else the exit status (after --help, or a
- * message). */
+/* run_options.c: read the command line.  Returns -1 to continue, else the exit status (after --help
+ * or a message). */
 int run_parse_options(run_options *options, int argc, char **argv);
 void run_free_options(run_options *options);
 
-/* run_summary.c: print on stderr what was counted, and which processes remain. */
+/* run_summary.c: print on stderr what was counted, and which processes still run. */
 void run_print_summary(const run_options *options, const hotfn_launch *launch);
 
 #endif

@@ -63,47 +63,47 @@ static const struct option table[] = {
     { "with", required_argument, NULL, WITH },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
-    WORDS_END,
+    CLI_OPTIONS_END,
 };
 
 static const char usage[] =
     "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
-    "      --mode MODE      count, or time: how long calls take too, and from where [count]\n"
+    "      --mode MODE      count, or time: also measure times, callers and the call tree [count]\n"
     "      --flat           with --mode time: times by function only, no call tree\n"
     "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
     "      --sample N       with --mode time: time one call in N, at random; count all\n"
     "      --events         with --mode time: keep the latest entries and exits\n"
     "      --with alloc     with --mode time: memory that each function allocates and frees\n"
-    "      --budget SHARE   hooks take at most that much of the program's time (5%): functions\n"
-    "                       that cost too much are watched less closely, or not at all\n"
+    "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
+    "                       cost too much are timed less often, only counted, or unhooked\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
     "  -x, --exclude GLOB   exclude functions that match\n"
     "      --min-size N, --max-size N   by size in bytes\n"
     "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
-    "      --target GLOB    the program to count is a descendant whose file matches\n"
-    "      --follow         count children that the program starts too\n"
-    "      --after TIME     begin to count that long after the start (2s, 500ms)\n"
-    "      --for TIME       and stop after that long\n"
-    "      --durable        keep the record in the file all the time (survives a kill of both)\n"
+    "      --target GLOB    count the descendant whose file matches, not PROGRAM itself\n"
+    "      --follow         also count children that the program starts\n"
+    "      --after TIME     begin to count TIME after the start (2s, 500ms)\n"
+    "      --for TIME       count for TIME, then stop\n"
+    "      --durable        keep the live record in the file: it survives a kill of both processes\n"
     "      --perf-map       write names of generated code to /tmp/perf-PID.map\n"
     "      --no-cache       do not keep scans for the next run\n"
     "      --map FILE       names from the linker map of the program (a stripped one has none)\n"
-    "      --symbol-dir DIR look for separate debug files there too (may be repeated)\n"
+    "      --symbol-dir DIR also search DIR for separate debug files (may be repeated)\n"
     "      --kit DIR        take plan and list from a folder that hotfn kit made\n"
-    "      --force          take the map although it is of another build\n"
-    "      --list FILE      hook only the functions listed: .flf of hotfn list -o, or text, a line\n"
-    "                       module+0xRVA or module!name each (also --only-list)\n"
+    "      --force          use the map even if it belongs to another build\n"
+    "      --list FILE      hook only the functions listed: a .flf of hotfn list -o, or text with\n"
+    "                       module+0xRVA or module!name on each line (also --only-list)\n"
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
-/* Append to a list that the options own; NULL, or the reason why not. */
+/* Append to a list that the options own.  Returns NULL, or what to print after "is not". */
 static const char *append_item(const char ***list, uint32_t *count, const char *item)
 {
     const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
     if (!more) {
-        return "kept: there is no memory";
+        return "stored: there is no memory";
     }
     *list = more;
     more[(*count)++] = item;
@@ -112,7 +112,7 @@ static const char *append_item(const char ***list, uint32_t *count, const char *
 
 static const char *append_glob(const char ***list, uint32_t *count, const char *glob)
 {
-    const char *expected = words_glob(glob);
+    const char *expected = cli_check_glob(glob);
 
     return expected ? expected : append_item(list, count, glob);
 }
@@ -132,7 +132,7 @@ static const char *parse_share(const char *text, uint32_t *out_ppm)
 
 static const char *parse_positive_time(const char *text, uint64_t *out_ns)
 {
-    const char *expected = words_time(text, out_ns);
+    const char *expected = cli_parse_time(text, out_ns);
 
     return expected || *out_ns ? expected : "a time above 0";
 }
@@ -141,15 +141,15 @@ static const char *parse_mode(const char *text, uint32_t *mode)
 {
     static const char *const modes[] = { "count", "time" }; /* HOTFN_LAUNCH_COUNT, _TIME */
 
-    *mode = words_one_of(text, modes, 2);
+    *mode = cli_find_name(text, modes, 2);
     return *mode < 2 ? NULL : "count or time";
 }
 
-static const char *set_flag(run_options *o, int word)
+static const char *set_flag(run_options *o, int option)
 {
     uint32_t *flags = &o->launch.flags;
 
-    switch (word) {
+    switch (option) {
     case FOLLOW: *flags |= HOTFN_LAUNCH_FOLLOW; return NULL;
     case DURABLE: *flags |= HOTFN_LAUNCH_DURABLE; return NULL;
     case PERF_MAP: *flags |= HOTFN_LAUNCH_PERF_MAP; return NULL;
@@ -165,20 +165,20 @@ static const char *set_flag(run_options *o, int word)
     }
 }
 
-static const char *read_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
     run_options *o = user;
     hotfn_launch_options *launch = &o->launch;
 
-    switch (word) {
+    switch (option) {
     case 'o': launch->record_path = argument; return NULL;
     case 'f': return append_glob(&o->includes, &o->selection.include_count, argument);
     case 'x': return append_glob(&o->excludes, &o->selection.exclude_count, argument);
     case MODULE: return append_glob(&o->modules, &launch->module_count, argument);
-    case TARGET: launch->target_glob = argument; return words_glob(argument);
-    case MIN_SIZE: return words_u64(argument, &o->selection.min_bytes);
-    case MAX_SIZE: return words_u64(argument, &o->selection.max_bytes);
-    case AFTER: return words_time(argument, &launch->after_ns);
+    case TARGET: launch->target_glob = argument; return cli_check_glob(argument);
+    case MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
+    case MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
+    case AFTER: return cli_parse_time(argument, &launch->after_ns);
     case FOR: return parse_positive_time(argument, &launch->for_ns);
     case ONLY: launch->list_path = argument; return NULL;
     case MAP: launch->map_path = argument; return NULL;
@@ -186,20 +186,20 @@ static const char *read_option(void *user, int word, const char *argument)
     case KIT: launch->kit_path = argument; return NULL;
     case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
     case SAMPLE:
-        return words_u32(argument, 1, 1000000, &launch->sample_interval)
+        return cli_parse_u32(argument, 1, 1000000, &launch->sample_interval)
                    ? NULL
                    : "a number from 1 to 1000000";
     case WITH:
         launch->flags |= HOTFN_LAUNCH_ALLOC;
-        return strcmp(argument, "alloc") == 0 ? NULL : "alloc, the only thing that can be kept too";
+        return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
     case MODE: return parse_mode(argument, &launch->mode);
-    default: return set_flag(o, word);
+    default: return set_flag(o, option);
     }
 }
 
-/* Name the option that does not fit the others; the library checks the same without option
- * names. */
+/* Report options that cannot be combined.  The library checks the same, but its message cannot name
+ * the options. */
 static int check_combinations(const hotfn_launch_options *o)
 {
     const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "--with alloc"
@@ -214,9 +214,10 @@ static int check_combinations(const hotfn_launch_options *o)
         return RUN_FAILED;
     }
     if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
-        fputs("hotfn run: --with alloc cannot be used with --sample or --budget: the caller of an "
-              "allocator is known only where every call is timed; use --flat\n",
-              stderr);
+        fputs(
+            "hotfn run: --with alloc cannot be used with --sample or --budget: the caller of an "
+            "allocator is known only if every call is timed; to make timing cheaper, use --flat\n",
+            stderr);
         return RUN_FAILED;
     }
     return -1;
@@ -224,12 +225,12 @@ static int check_combinations(const hotfn_launch_options *o)
 
 int run_parse_options(run_options *o, int argc, char **argv)
 {
-    const words w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
+    const cli_options w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
 
     *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
-    o->launch.record_path = WORDS_RECORD;
+    o->launch.record_path = CLI_DEFAULT_RECORD;
     o->launch.flags = HOTFN_LAUNCH_PASS_SIGNALS;
-    int status = words_read(&w, argc, argv);
+    int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
         return status == TOOL_OK ? TOOL_OK : RUN_FAILED;
     }
@@ -242,7 +243,7 @@ int run_parse_options(run_options *o, int argc, char **argv)
         return status;
     }
     if (optind >= argc) {
-        fprintf(stderr, "hotfn run: name a program: hotfn run -- ./program args\n");
+        fprintf(stderr, "hotfn run: no program is named: hotfn run -- ./program args\n");
         return RUN_FAILED;
     }
     o->launch.command = (const char *const *)(argv + optind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The summary of `hotfn run`: one line on stderr, and another one if processes of the program
- * remain. */
+/* The summary of `hotfn run`: one line on stderr, and another line if processes of the program
+ * still run. */
 #include "cli/cli_options.h"
 #include "run.h"
 
@@ -66,15 +66,15 @@ static void print_totals(const hotfn_launch *launch, const hotfn_launch_info *in
     run_totals t = count_record(launch);
 
     fprintf(stderr, "hotfn: %u function%s hooked, %u refused, %u fragment%s", t.hooked,
-            words_s(t.hooked), t.refused, t.fragments, words_s(t.fragments));
+            cli_plural(t.hooked), t.refused, t.fragments, cli_plural(t.fragments));
     if (t.unselected_modules) {
         fprintf(stderr, "; %u module%s not selected (%s%s)", t.unselected_modules,
-                words_s(t.unselected_modules), t.names,
+                cli_plural(t.unselected_modules), t.names,
                 t.has_more_names ? (t.names[0] ? ", ..." : "...") : "");
     }
     if (t.failed_modules) {
         fprintf(stderr, "; %u module%s failed (hotfn info %s)", t.failed_modules,
-                words_s(t.failed_modules), info->record_path);
+                cli_plural(t.failed_modules), info->record_path);
     }
     fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)info->hook_ns / 1e9,
             (double)info->run_ns / 1e9, info->record_path);
@@ -105,7 +105,7 @@ void run_print_summary(const run_options *o, const hotfn_launch *launch)
     } else {
         fprintf(stderr, "hotfn: nothing was counted: the target %s\n",
                 o->launch.target_glob ? "never started (does --target match its file?)"
-                                      : "did not let the agent in");
+                                      : "did not load the agent (see hotfn doctor)");
     }
     warn_of_remaining_processes(launch);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * DWARF by libdw.  Which unit has an address is looked up in an index of our own, made of all
- * units' ranges (not all compilers write .debug_aranges, and those have gaps); what was inlined
- * into a unit's functions in another, made when the unit is first asked.  Separate files are found
- * by build-id on this system; nothing is asked of the network.
+ * Reads DWARF with libdw.  The unit of an address is found in an index of the ranges of all units,
+ * because not all compilers write .debug_aranges, and those have gaps.  A second index, built when
+ * a unit is first used, has the calls that were inlined into its functions.  Separate debug files
+ * are found by build-id on this system; no debuginfod server is queried.
  */
 #include "dwarf_lines.h"
 #include "libdw.h"
@@ -14,13 +14,14 @@
 #include <string.h>
 
 enum {
-    MAX_DEPTH = 256, /* of entries in a unit: deeper ones are passed over */
-    MAX_CHAIN = 128, /* of calls inlined into each other: deeper ones are cut off */
+    MAX_DEPTH = 256, /* nesting of entries in a unit; deeper entries are ignored */
+    MAX_CHAIN = 128, /* calls inlined into each other; deeper calls are ignored  */
 };
 
 static const libdw_calls *dw; /* NULL: nothing was opened yet, or there is no libdw here */
 
-/* [low, high) is code of unit, or was inlined into it by the call at file and line. */
+/* The code [low, high): of a unit in the first index; inlined by the call at file:line in the
+ * second. */
 typedef struct range {
     Dwarf_Addr low, high;
     Dwarf_Die *unit;
@@ -29,14 +30,14 @@ typedef struct range {
 } range;
 
 typedef struct ranges {
-    range *items; /* by low, once sorted */
+    range *items; /* sorted by low after sort_ranges */
     size_t count, capacity;
 } ranges;
 
-/* The function around an address, then what was inlined into it there, each into the one before. */
+/* The function that contains an address, then the calls inlined there, from outer to inner. */
 typedef struct chain {
     Dwarf_Addr address;
-    Dwarf_Die *unit; /* NULL: of no address yet */
+    Dwarf_Die *unit; /* NULL: not filled yet */
     Dwarf_Die items[MAX_CHAIN];
     uint32_t count;
 } chain;
@@ -46,12 +47,12 @@ struct dwarf_lines {
     Dwfl_Module *module;
     char *folders;
     ranges units;
-    chain chain;             /* of the address asked about last */
-    struct inlined *inlined; /* of the units that were asked about */
+    chain chain;             /* of the last address   */
+    struct inlined *inlined; /* of the units used yet */
     size_t inlined_count, inlined_capacity;
 };
 
-/* A unit's inlined calls, the outermost ones. */
+/* The outermost inlined calls of a unit. */
 typedef struct inlined {
     Dwarf_Die *unit;
     ranges calls;
@@ -104,8 +105,8 @@ static const range *find_range(const ranges *list, Dwarf_Addr address)
     return low > 0 && address < list->items[low - 1].high ? &list->items[low - 1] : NULL;
 }
 
-/* All ranges of die, as item has it else. */
-static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
+/* Append all ranges of die; the other members of the new items are those of item. */
+static bool append_die_ranges(ranges *list, Dwarf_Die *die, range item)
 {
     Dwarf_Addr base = 0;
     ptrdiff_t at = 0;
@@ -118,8 +119,9 @@ static bool keep_ranges(ranges *list, Dwarf_Die *die, range item)
     return true;
 }
 
-/* Where the call stood that die was inlined by; NULL or 0 where it does not say. */
-static range call_of(Dwarf_Die *die, Dwarf_Files *files)
+/* Read the file and line of the call by which die was inlined; NULL or 0 if die does not have
+ * them. */
+static range read_call_site(Dwarf_Die *die, Dwarf_Files *files)
 {
     Dwarf_Word file = 0, line = 0;
     Dwarf_Attribute attribute;
@@ -135,14 +137,14 @@ static range call_of(Dwarf_Die *die, Dwarf_Files *files)
     return call;
 }
 
-static bool keep_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
+static bool append_call(ranges *list, Dwarf_Die *die, Dwarf_Files *files)
 {
-    range call = call_of(die, files);
+    range call = read_call_site(die, files);
 
-    return !call.file || call.line <= 0 || keep_ranges(list, die, call);
+    return !call.file || call.line <= 0 || append_die_ranges(list, die, call);
 }
 
-/* The outermost inlined calls below die; what is inlined into them is theirs. */
+/* Append the outermost inlined calls below die, but not the calls inlined into them. */
 static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int depth)
 {
     Dwarf_Die child;
@@ -152,7 +154,7 @@ static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int 
     }
     do {
         bool good = dw->dwarf_tag(&child) == DW_TAG_inlined_subroutine
-                        ? keep_call(list, &child, files)
+                        ? append_call(list, &child, files)
                         : collect_calls(list, &child, files, depth + 1);
         if (!good) {
             return false;
@@ -161,7 +163,7 @@ static bool collect_calls(ranges *list, Dwarf_Die *die, Dwarf_Files *files, int 
     return true;
 }
 
-static inlined *known_unit(dwarf_lines *lines, Dwarf_Die *unit)
+static inlined *find_unit(dwarf_lines *lines, Dwarf_Die *unit)
 {
     for (size_t i = 0; i < lines->inlined_count; i++) {
         if (lines->inlined[i].unit == unit) {
@@ -171,7 +173,7 @@ static inlined *known_unit(dwarf_lines *lines, Dwarf_Die *unit)
     return NULL;
 }
 
-static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
+static inlined *add_unit(dwarf_lines *lines, Dwarf_Die *unit)
 {
     Dwarf_Files *files = NULL;
     inlined *made;
@@ -193,15 +195,15 @@ static inlined *new_unit(dwarf_lines *lines, Dwarf_Die *unit)
     return made;
 }
 
-/* The call that the code at address was inlined by; NULL if it was not. */
+/* Find the call by which the code at address was inlined; NULL if it was not inlined. */
 static const range *find_call(dwarf_lines *lines, Dwarf_Die *unit, Dwarf_Addr address)
 {
-    const inlined *of = known_unit(lines, unit);
+    const inlined *known = find_unit(lines, unit);
 
-    if (!of) {
-        of = new_unit(lines, unit);
+    if (!known) {
+        known = add_unit(lines, unit);
     }
-    return of ? find_range(&of->calls, address) : NULL;
+    return known ? find_range(&known->calls, address) : NULL;
 }
 
 static void index_units(dwarf_lines *lines)
@@ -210,14 +212,14 @@ static void index_units(dwarf_lines *lines)
     Dwarf_Addr bias;
 
     while ((unit = dw->dwfl_module_nextcu(lines->module, unit, &bias)) != NULL) {
-        if (!keep_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 })) {
+        if (!append_die_ranges(&lines->units, unit, (range){ 0, 0, unit, NULL, 0 })) {
             break;
         }
     }
     sort_ranges(&lines->units);
 }
 
-/* As dwfl_standard_find_debuginfo, but no server is asked. */
+/* Like dwfl_standard_find_debuginfo, but without debuginfod servers. */
 static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
                            const char *file, const char *link, GElf_Word crc, char **found)
 {
@@ -226,8 +228,8 @@ static int find_debug_file(Dwfl_Module *module, void **user, const char *name, D
 
 dwarf_lines *dwarf_lines_open(const char *path, const char *folders)
 {
-    static char *debug_path;         /* libdwfl keeps the address of it */
-    static Dwfl_Callbacks callbacks; /* and of this */
+    static char *debug_path;         /* static, because libdwfl keeps the addresses */
+    static Dwfl_Callbacks callbacks; /* of both                                     */
     dwarf_lines *lines = calloc(1, sizeof *lines);
     Dwarf_Addr bias;
 
@@ -300,7 +302,8 @@ static bool is_scope(int tag)
            tag == DW_TAG_union_type || tag == DW_TAG_module;
 }
 
-/* Down to the innermost entry around address; true if one was found below die. */
+/* Append the functions and inlined calls below die that contain the address, from outer to inner.
+ * True if an entry with this address was found. */
 static bool find_chain(chain *c, Dwarf_Die *die, Dwarf_Addr address, int depth)
 {
     Dwarf_Die child;
@@ -379,9 +382,9 @@ bool dwarf_lines_frame(dwarf_lines *lines, uint64_t address, uint32_t depth, cha
         if (found) {
             dw->dwarf_lineno(found, &number);
         }
-    } else { /* the call that the piece before was inlined by */
+    } else { /* the call by which the function at depth - 1 was inlined */
         dw->dwarf_getsrcfiles(in->unit, &files, NULL);
-        range call = call_of(&c->items[c->count - depth], files);
+        range call = read_call_site(&c->items[c->count - depth], files);
         copy_text(file, file_bytes, call.file);
         number = call.line;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The forwarded exports of a Windows library, behind the symbols that `hotfn symbols` prints. */
+/* The forwarded exports of a Windows library, which `hotfn symbols` prints after the symbols. */
 #include "forwards.h"
 
 #include <inttypes.h>
 
-/* The next forwarded one from *index on; false at the end. */
+/* Find the next forwarded export from *index on; false at the end. */
 static bool next_forward(const hotfn_exports *exports, uint32_t *index, hotfn_exported *out)
 {
     for (; *index < hotfn_exports_get_count(exports); ++*index) {

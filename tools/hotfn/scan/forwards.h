@@ -5,9 +5,9 @@
 
 #include "cli/listing.h"
 
-/* A line each, or ,"forwards":[...]; nothing if the file is no PE image.  False with *err. */
+/* Print a line for each; nothing if the file is not a PE image.  On failure false, with *err. */
 bool forwards_print(FILE *out, const listing *l, const symbol_sources *sources, hotfn_error *err);
-/* The same as the member "forwards" of the open object. */
+/* Write them as the member "forwards" of the open object. */
 bool forwards_write(hotfn_json_writer *out, const listing *l, const symbol_sources *sources,
                     hotfn_error *err);
 

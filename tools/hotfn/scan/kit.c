@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `hotfn kit IMAGE -o DIR`: on a build machine, everything that a test machine needs to count one
- * released program: this tool and its agent, the plan of that very build, the list of what is
- * hooked, the refused functions with their reasons, and a start script. Nothing is judged over
- * there.
+ * `hotfn kit -o DIR FILE`: collects on a build machine all that a test machine needs to count one
+ * build of a program: this tool and its agent, the plan, the list of functions to hook, the refused
+ * functions with their reasons, and a start script.  The test machine analyses no code.
  */
 #include "kit.h"
 
 #include "cli/commands.h"
-#include "cli/file_words.h"
+#include "cli/file_options.h"
 #include "list_write.h"
 
 #include <limits.h>
@@ -18,17 +17,17 @@
 
 static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
-    FILE_WORDS,
+    FILE_OPTIONS,
 };
 
-typedef struct wish {
-    file_wish common;
+typedef struct choices {
+    file_options common;
     const char *folder;
-} wish;
+} choices;
 
 static const char usage[] =
     "usage: hotfn kit [options] -o DIR FILE\n"
-    "  -o, --output DIR      the folder of the kit, made if it is missing\n"
+    "  -o, --output DIR      the folder of the kit, created if it does not exist\n"
     "  -f, --match GLOB      count only functions that match (may be repeated)\n"
     "  -x, --exclude GLOB    exclude functions that match\n" SYMBOL_SOURCE_USAGE
     "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
@@ -48,9 +47,9 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
            kit_copy(agent, folder, strrchr(agent, '/') + 1) && kit_copy_libraries(folder);
 }
 
-static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
+static bool write_plan(const choices *c, const listing *l, hotfn_error *err)
 {
-    hotfn_symbols_options symbols = symbol_sources_options(&w->common.sources, false);
+    hotfn_symbols_options symbols = symbol_sources_options(&c->common.sources, false);
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_scan *scan = NULL;
     char path[PATH_MAX];
@@ -59,9 +58,9 @@ static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
     options.flags = symbols.flags;
     options.symbol_dirs = symbols.symbol_dirs;
     options.symbol_dir_count = symbols.symbol_dir_count;
-    options.map_path = w->common.sources.map;
-    snprintf(path, sizeof path, "%s/" KIT_PLAN, w->folder);
-    status = hotfn_scan_open(&scan, w->common.file, &options, &l->env, err);
+    options.map_path = c->common.sources.map;
+    snprintf(path, sizeof path, "%s/" KIT_PLAN, c->folder);
+    status = hotfn_scan_open(&scan, c->common.file, &options, &l->env, err);
     if (status == HOTFN_OK) {
         status = hotfn_scan_save(scan, path, err);
     }
@@ -69,12 +68,12 @@ static bool write_plan(const wish *w, const listing *l, hotfn_error *err)
     return status == HOTFN_OK;
 }
 
-static bool write_facts(const wish *w, const listing *l)
+static bool write_facts(const choices *c, const listing *l)
 {
     char path[PATH_MAX];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/" KIT_FACTS, w->folder);
+    snprintf(path, sizeof path, "%s/" KIT_FACTS, c->folder);
     file = fopen(path, "we");
     if (!file) {
         return false;
@@ -91,7 +90,7 @@ static bool write_facts(const wish *w, const listing *l)
     return fclose(file) == 0 && good;
 }
 
-static int write_lists(const wish *w, const listing *l, hotfn_error *err)
+static int write_lists(const choices *c, const listing *l, hotfn_error *err)
 {
     char list[PATH_MAX], refused[PATH_MAX];
     list_outputs outputs = { list, refused };
@@ -100,15 +99,15 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     uint8_t *selected = NULL;
     int status = TOOL_FAILED;
 
-    snprintf(list, sizeof list, "%s/" KIT_LIST, w->folder);
-    snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, w->folder);
+    snprintf(list, sizeof list, "%s/" KIT_LIST, c->folder);
+    snprintf(refused, sizeof refused, "%s/" KIT_REFUSED, c->folder);
     if (hotfn_functions_build(&functions, l->image, l->symbols, &l->env, err) == HOTFN_OK) {
         selected = calloc(hotfn_functions_get_count(functions) + 1u, 1);
     }
-    if (selected && hotfn_functions_select(functions, &w->common.selection, selected, &unmatched,
+    if (selected && hotfn_functions_select(functions, &c->common.selection, selected, &unmatched,
                                            err) == HOTFN_OK) {
-        if (file_words_left("kit", &w->common, unmatched, selected,
-                            hotfn_functions_get_count(functions))) {
+        if (file_options_check_matches("kit", &c->common, unmatched, selected,
+                                       hotfn_functions_get_count(functions))) {
             status = list_write("kit", l, functions, selected, &outputs);
         }
     } else {
@@ -119,8 +118,8 @@ static int write_lists(const wish *w, const listing *l, hotfn_error *err)
     return status;
 }
 
-/* What it carries, this tool and its agent, must run where the program does.  (A Windows image is
- * refused as such, of whatever CPU.) */
+/* The tool and the agent in the kit must run on the CPU of the program.  (A Windows image of any
+ * CPU passes here: it is refused later, as a Windows image.) */
 static bool is_of_this_cpu(const listing *l, const char *file)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -138,56 +137,56 @@ static bool is_of_this_cpu(const listing *l, const char *file)
     return false;
 }
 
-static int make_kit(const wish *w)
+static int make_kit(const choices *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    const char *slash = strrchr(w->common.file, '/');
+    const char *slash = strrchr(c->common.file, '/');
     listing l;
     int status = TOOL_FAILED;
 
-    if (!listing_open(&l, w->common.file, &w->common.sources, &err)) {
+    if (!listing_open(&l, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("kit", &err);
     }
-    if (!is_of_this_cpu(&l, w->common.file)) {
+    if (!is_of_this_cpu(&l, c->common.file)) {
         status = TOOL_FAILED;
-    } else if (!kit_make_folder(w->folder)) {
-        status = TOOL_FAILED; /* said already */
-    } else if (!write_plan(w, &l, &err)) {
+    } else if (!kit_make_folder(c->folder)) {
+        status = TOOL_FAILED; /* kit_make_folder has printed a message */
+    } else if (!write_plan(c, &l, &err)) {
         status = hotfn_tool_fail("kit", &err);
-    } else if (copy_tools(w->folder, l.image) &&
-               kit_write_start(w->folder, slash ? slash + 1 : w->common.file)) {
-        status = write_lists(w, &l, &err);
+    } else if (copy_tools(c->folder, l.image) &&
+               kit_write_start(c->folder, slash ? slash + 1 : c->common.file)) {
+        status = write_lists(c, &l, &err);
     }
     if (status != TOOL_OK) {
-        rmdir(w->folder); /* unless something is in it */
+        rmdir(c->folder); /* fails if the folder is not empty */
     }
-    if (status == TOOL_OK && !write_facts(w, &l)) {
-        fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", w->folder);
+    if (status == TOOL_OK && !write_facts(c, &l)) {
+        fprintf(stderr, "hotfn kit: %s/" KIT_FACTS ": cannot be written\n", c->folder);
         status = TOOL_FAILED;
     }
     listing_close(&l);
     return status;
 }
 
-static const char *take_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
-    (void)word;
-    ((wish *)user)->folder = argument;
+    (void)option;
+    ((choices *)user)->folder = argument;
     return NULL;
 }
 
 int hotfn_command_kit(int argc, char **argv)
 {
-    wish w = { .folder = NULL };
-    const words own = { usage, "o:f:x:", table, take_option, &w, 1, 1 };
-    int status = file_words_read(&w.common, &own, argc, argv);
+    choices c = { .folder = NULL };
+    const cli_options own = { usage, "o:f:x:", table, read_option, &c, 1, 1 };
+    int status = file_options_read(&c.common, &own, argc, argv);
 
-    if (status < 0 && !w.folder) {
-        status = words_misused(argv[0], usage, "-o is missing");
+    if (status < 0 && !c.folder) {
+        status = cli_report_misuse(argv[0], usage, "-o is missing");
     }
     if (status < 0) {
-        status = make_kit(&w);
+        status = make_kit(&c);
     }
-    file_words_finish(&w.common);
+    file_options_free(&c.common);
     return status;
 }

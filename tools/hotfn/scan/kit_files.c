@@ -99,14 +99,16 @@ bool kit_write_start(const char *folder, const char *program)
     if (!file) {
         return report_failure(path, "written");
     }
-    fprintf(file,
-            "#!/bin/sh\n"
-            "# Counts every call of one build of %s; any other build is refused.\n"
-            "#     %s [options of hotfn run] PROGRAM [ARG ...]\n"
-            "# The record is hotfn.hfr here, or what -o names; look at it with: hotfn report\n"
-            "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit 125\n"
-            "exec \"$here/" KIT_TOOL "\" run --kit \"$here\" \"$@\"\n",
-            program, KIT_START);
+    fprintf(
+        file,
+        "#!/bin/sh\n"
+        "# Counts every call of one build of %s; any other build is refused.\n"
+        "#     %s [options of hotfn run] PROGRAM [ARG ...]\n"
+        "# The record is hotfn.hfr in the current folder, or FILE of -o FILE; to show it: hotfn "
+        "report\n"
+        "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit 125\n"
+        "exec \"$here/" KIT_TOOL "\" run --kit \"$here\" \"$@\"\n",
+        program, KIT_START);
     good = fchmod(fileno(file), 0755) == 0 && !ferror(file);
     if (fclose(file) != 0) {
         good = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading libdw, by the name of the version that we were compiled for. */
+/* Loads libdw under the soname of the version that this program was compiled with. */
 #include "libdw.h"
 
 #include <dlfcn.h>

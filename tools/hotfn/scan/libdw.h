@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libdw is loaded when lines are first asked for: it and the four libraries that it needs would
- * take a third of the start of every command. */
+/* libdw is loaded when a source line is first needed: loading it and the four libraries it depends
+ * on would otherwise take a third of the start time of every command. */
 #ifndef HOTFN_TOOL_LIBDW_H
 #define HOTFN_TOOL_LIBDW_H
 
@@ -40,7 +40,7 @@ typedef struct libdw_calls {
 #undef LIBDW_FIELD
 /* clang-format on */
 
-/* NULL where there is no libdw, or one without these. */
+/* NULL if libdw cannot be loaded or does not have all of these calls. */
 const libdw_calls *libdw_load(void);
 
 #endif

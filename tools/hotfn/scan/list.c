@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn list FILE`: the functions of a file, found by symbols and unwind data, and selected. */
+/* `hotfn list FILE`: lists the functions of a file, which symbols and unwind data define. */
 #include "cli/column_widths.h"
 #include "cli/commands.h"
-#include "cli/file_words.h"
+#include "cli/file_options.h"
 #include "cli/listing.h"
 #include "list_write.h"
 
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BEFORE_NAMES 31 /* columns of a line */
+#define BEFORE_NAMES 31 /* columns of a line in front of the name */
 
 enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
@@ -20,21 +20,21 @@ static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
     { "refused", required_argument, NULL, REFUSED },
     { "json", no_argument, NULL, FILE_JSON },
-    FILE_WORDS,
+    FILE_OPTIONS,
 };
 
-typedef struct wish {
-    file_wish common;
+typedef struct choices {
+    file_options common;
     list_outputs outputs;
-} wish;
+} choices;
 
 static const char usage[] =
     "usage: hotfn list [options] FILE\n"
     "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
     "  -x, --exclude GLOB    exclude functions that match\n"
-    "      --min-size N, --max-size N   by size in bytes\n"
-    "  -o, --output FILE     write those that can be hooked as a function list (.flf; .txt: text)\n"
-    "      --refused FILE    write those that cannot, with reasons, as JSON (hotfn.refused/1)\n" SYMBOL_SOURCE_USAGE
+    "      --min-size N, --max-size N   only functions of this size in bytes\n"
+    "  -o, --output FILE     write the hookable functions to a function list (.flf; .txt: text)\n"
+    "      --refused FILE    write the other functions with reasons, as JSON (hotfn.refused/1)\n" SYMBOL_SOURCE_USAGE
     "      --json            as JSON (schema hotfn.list/1)\n"
     "Each line: distance from the lowest load address, size in bytes, kind, name.\n";
 
@@ -124,13 +124,13 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
             continue;
         }
         hotfn_functions_get(functions, i, &f);
-        /* BEFORE_NAMES columns, then the name. */
+        /* The name starts after BEFORE_NAMES columns. */
         fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
                 kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
     }
 }
 
-static int print_selected(const wish *w, const listing *l, const hotfn_functions *functions)
+static int print_selected(const choices *c, const listing *l, const hotfn_functions *functions)
 {
     uint32_t count = hotfn_functions_get_count(functions);
     uint8_t *selected = malloc(count ? count : 1);
@@ -139,15 +139,15 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
     int status = TOOL_OK;
 
     if (!selected ||
-        hotfn_functions_select(functions, &w->common.selection, selected, &unmatched, &err)) {
+        hotfn_functions_select(functions, &c->common.selection, selected, &unmatched, &err)) {
         free(selected);
         return hotfn_tool_fail("list", &err);
     }
-    if (!file_words_left("list", &w->common, unmatched, selected, count)) {
+    if (!file_options_check_matches("list", &c->common, unmatched, selected, count)) {
         status = TOOL_FAILED;
-    } else if (w->outputs.list || w->outputs.refused) {
-        status = list_write("list", l, functions, selected, &w->outputs);
-    } else if (w->common.json) {
+    } else if (c->outputs.list || c->outputs.refused) {
+        status = list_write("list", l, functions, selected, &c->outputs);
+    } else if (c->common.json) {
         print_json(stdout, l, functions, selected);
     } else {
         fit_begin();
@@ -158,53 +158,53 @@ static int print_selected(const wish *w, const listing *l, const hotfn_functions
     return status;
 }
 
-static int list_functions(const wish *w)
+static int list_functions(const choices *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_functions *functions = NULL;
     listing l;
     int status;
 
-    if (!listing_open(&l, w->common.file, &w->common.sources, &err)) {
+    if (!listing_open(&l, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("list", &err);
     }
     if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK) {
         status = hotfn_tool_fail("list", &err);
     } else {
-        status = print_selected(w, &l, functions);
+        status = print_selected(c, &l, functions);
     }
     hotfn_functions_destroy(functions);
     listing_close(&l);
     return status;
 }
 
-static const char *take_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
-    wish *w = user;
+    choices *c = user;
 
-    switch (word) {
-    case MIN_SIZE: return words_u64(argument, &w->common.selection.min_bytes);
-    case MAX_SIZE: return words_u64(argument, &w->common.selection.max_bytes);
-    case 'o': w->outputs.list = argument; return NULL;
-    default: w->outputs.refused = argument; return NULL;
+    switch (option) {
+    case MIN_SIZE: return cli_parse_u64(argument, &c->common.selection.min_bytes);
+    case MAX_SIZE: return cli_parse_u64(argument, &c->common.selection.max_bytes);
+    case 'o': c->outputs.list = argument; return NULL;
+    default: c->outputs.refused = argument; return NULL;
     }
 }
 
 int hotfn_command_list(int argc, char **argv)
 {
-    wish w = { .outputs = { 0 } };
-    const words own = { usage, "f:x:o:", table, take_option, &w, 1, 1 };
-    int status = file_words_read(&w.common, &own, argc, argv);
+    choices c = { .outputs = { 0 } };
+    const cli_options own = { usage, "f:x:o:", table, read_option, &c, 1, 1 };
+    int status = file_options_read(&c.common, &own, argc, argv);
 
-    const hotfn_selection *pick = &w.common.selection;
+    const hotfn_selection *pick = &c.common.selection;
     if (status < 0 && pick->max_bytes && pick->max_bytes < pick->min_bytes) {
-        status = words_misused(argv[0], usage, "--min-size is above --max-size");
-    } else if (status < 0 && w.outputs.list && strcmp(w.outputs.list, "-") == 0) {
-        status = words_misused(argv[0], usage, "a function list goes to a file: -o FILE");
+        status = cli_report_misuse(argv[0], usage, "--min-size is above --max-size");
+    } else if (status < 0 && c.outputs.list && strcmp(c.outputs.list, "-") == 0) {
+        status = cli_report_misuse(argv[0], usage, "-o cannot write to stdout: name a file");
     }
     if (status < 0) {
-        status = list_functions(&w);
+        status = list_functions(&c);
     }
-    file_words_finish(&w.common);
+    file_options_free(&c.common);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is hookable goes into a function list; what is selected but refused, or a fragment, into
- * JSON (schema hotfn.refused/1) with its reason and the byte where that stands. */
+/* Writes the hookable functions of a selection to a function list, and the refused functions and
+ * the fragments to JSON (schema hotfn.refused/1), with the reason and the offset of its byte. */
 #include "list_write.h"
 
 #include "cli/cli_options.h"
@@ -116,8 +116,8 @@ int list_write(const char *command, const listing *l, const hotfn_functions *fun
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_verdicts *verdicts;
     uint32_t hookable = 0;
-    if ((outputs->list && words_overwrites(command, outputs->list, l->info.path)) ||
-        (outputs->refused && words_overwrites(command, outputs->refused, l->info.path))) {
+    if ((outputs->list && cli_would_overwrite(command, outputs->list, l->info.path)) ||
+        (outputs->refused && cli_would_overwrite(command, outputs->refused, l->info.path))) {
         return TOOL_FAILED;
     }
     hotfn_status status =
@@ -135,7 +135,7 @@ int list_write(const char *command, const listing *l, const hotfn_functions *fun
         answer = hotfn_tool_fail(command, &err);
     } else if (outputs->list) {
         fprintf(stderr, "hotfn %s: %" PRIu32 " function%s in %s\n", command, hookable,
-                words_s(hookable), outputs->list);
+                cli_plural(hookable), outputs->list);
     }
     if (answer == TOOL_OK && outputs->refused) {
         answer = write_refused(command, &w, outputs->refused);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn list -o FILE` and `--refused FILE`: what is hookable as a function list, the rest with its
- * reasons as JSON. */
+/* The output files of `hotfn list` and `hotfn kit`: hookable functions as a function list, all
+ * others with their reasons as JSON. */
 #ifndef HOTFN_TOOL_LIST_WRITE_H
 #define HOTFN_TOOL_LIST_WRITE_H
 
@@ -11,7 +11,8 @@ typedef struct list_outputs {
     const char *refused; /* NULL: none; "-" is stdout                       */
 } list_outputs;
 
-/* selected: one byte a function.  An exit status, after a message if it is not 0. */
+/* selected has one byte for each function.  Returns the exit status, after a message if it is not
+ * 0. */
 int list_write(const char *command, const listing *l, const hotfn_functions *functions,
                const uint8_t *selected, const list_outputs *outputs);
 

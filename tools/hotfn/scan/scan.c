@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn scan FILE`: which functions can be hooked, how, and why not.  No process is touched. */
+/* `hotfn scan FILE`: prints which functions can be hooked and how, and why the others cannot.  It
+ * reads the file only; no process is started. */
 #include "cli/column_widths.h"
 #include "cli/commands.h"
-#include "cli/file_words.h"
+#include "cli/file_options.h"
 #include "cli/listing.h"
 
 #include <inttypes.h>
@@ -10,25 +11,25 @@
 #include <string.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
-#define REASON_COUNT (HOTFN_REASON_READ + 1) /* those that a scan may give */
-#define NAME_MOST 40                         /* columns of --why */
-#define TIMING_REASON_COUNT 256              /* a byte of a verdict's flags */
+#define REASON_COUNT (HOTFN_REASON_READ + 1) /* later reasons do not occur in a scan */
+#define MAX_NAME_WIDTH 40                    /* columns of --why */
+#define TIMING_REASON_COUNT 256              /* the reason is a byte of a verdict's flags */
 
 enum { WHY = 256, INT3, THREADS, TIMED };
 
 static const struct option table[] = {
     { "why", no_argument, NULL, WHY },        { "timed", no_argument, NULL, TIMED },
     { "int3", no_argument, NULL, INT3 },      { "threads", required_argument, NULL, THREADS },
-    { "json", no_argument, NULL, FILE_JSON }, FILE_WORDS,
+    { "json", no_argument, NULL, FILE_JSON }, FILE_OPTIONS,
 };
 
-typedef struct wish {
-    file_wish common;
+typedef struct choices {
+    file_options common;
     hotfn_verdicts_options verdicts;
     bool why;
-} wish;
+} choices;
 
-/* A scanned file; `finish` takes a half filled one. */
+/* A scanned file.  release_scan also accepts a partly filled one. */
 typedef struct scan {
     listing file;
     hotfn_functions *functions;
@@ -41,18 +42,18 @@ typedef struct totals {
     uint32_t functions, hookable, refused, fragments;
     uint32_t entries; /* without fragments, linker stubs and the process's entry */
     uint32_t strategies[STRATEGY_COUNT], reasons[REASON_COUNT];
-    uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable; only --timed */
+    uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable functions; with --timed */
 } totals;
 
 static const char usage[] =
     "usage: hotfn scan [options] FILE\n"
-    "      --why             each refused function with its reason\n"
-    "      --json            as JSON (schema hotfn.scan/1)\n"
+    "      --why             list each refused function with its reason\n"
+    "      --json            print JSON (schema hotfn.scan/1)\n"
     "  -f, --match GLOB      only functions with a name that matches (may be repeated)\n"
     "  -x, --exclude GLOB    exclude functions that match\n"
-    "      --timed           also which functions `run --mode time` can time, and why not\n"
-    "      --int3            allow traps where nothing cheaper works\n"
-    "      --threads N       read the code with N threads (default: one a CPU)\n" SYMBOL_SOURCE_USAGE;
+    "      --timed           also show which functions `run --mode time` can time, and why not\n"
+    "      --int3            allow traps if no cheaper hook fits\n"
+    "      --threads N       analyse with N threads [one per CPU]\n" SYMBOL_SOURCE_USAGE;
 
 static hotfn_verdict verdict_at(const scan *s, uint32_t index)
 {
@@ -111,8 +112,8 @@ static void print_summary(const scan *s, const totals *t)
     printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32 " fragment%s, %" PRIu32
            " linker stub%s, %" PRIu32 " process %s)\n",
            s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
-           words_s(t->fragments), t->reasons[HOTFN_REASON_PLT],
-           words_s(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
+           cli_plural(t->fragments), t->reasons[HOTFN_REASON_PLT],
+           cli_plural(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
            t->reasons[HOTFN_REASON_GLUE] == 1 ? "entry" : "entries");
     printf("  %-18s %8" PRIu32 "  %6.2f %%\n", "hookable", t->hookable,
            get_percentage(t->hookable, t->entries));
@@ -147,8 +148,8 @@ static void print_timing(const totals *t)
     }
 }
 
-/* The widest name of those that are listed, if not print; longer ones than NAME_MOST stand out of
- * line. */
+/* Go over the functions that --why lists and print them if `print` is set.  Returns the width of
+ * the longest name; names longer than MAX_NAME_WIDTH do not count and break the alignment. */
 static int list_reasons(const scan *s, bool print, int width)
 {
     char text[16384];
@@ -165,7 +166,7 @@ static int list_reasons(const scan *s, bool print, int width)
         hotfn_functions_get(s->functions, i, &f);
         const char *name = listing_display(&s->file, f.name, text, sizeof text);
         int length = (int)strlen(name);
-        widest = length > widest && length <= NAME_MOST ? length : widest;
+        widest = length > widest && length <= MAX_NAME_WIDTH ? length : widest;
         if (print && untimed == HOTFN_REASON_NONE) {
             printf("%#12" PRIx64 "  %-*s  %s at byte %" PRIu32 ": %s\n", f.rva, width, name,
                    hotfn_reason_get_name(v.reason), v.offset, hotfn_reason_get_text(v.reason));
@@ -297,7 +298,7 @@ static void print_json(const scan *s, bool timed, const totals *t)
     json_close(out);
 }
 
-static bool judge_functions(scan *s, const wish *w, const char **unmatched, hotfn_error *err)
+static bool judge_functions(scan *s, const choices *c, const char **unmatched, hotfn_error *err)
 {
     const hotfn_env *env = &s->file.env;
 
@@ -308,9 +309,9 @@ static bool judge_functions(scan *s, const wish *w, const char **unmatched, hotf
     s->count = hotfn_functions_get_count(s->functions);
     s->selected = calloc(s->count ? s->count : 1, 1);
     return s->selected &&
-           hotfn_functions_select(s->functions, &w->common.selection, s->selected, unmatched,
+           hotfn_functions_select(s->functions, &c->common.selection, s->selected, unmatched,
                                   err) == HOTFN_OK &&
-           hotfn_verdicts_create(&s->verdicts, s->file.image, s->functions, &w->verdicts, env,
+           hotfn_verdicts_create(&s->verdicts, s->file.image, s->functions, &c->verdicts, env,
                                  err) == HOTFN_OK;
 }
 
@@ -322,17 +323,17 @@ static void release_scan(scan *s)
     listing_close(&s->file);
 }
 
-static void print_scan(const wish *w, const scan *s)
+static void print_scan(const choices *c, const scan *s)
 {
     const totals t = count_selected(s);
-    bool timed = w->verdicts.flags & HOTFN_VERDICTS_TIMING;
+    bool timed = c->verdicts.flags & HOTFN_VERDICTS_TIMING;
 
-    if (w->common.json) {
+    if (c->common.json) {
         print_json(s, timed, &t);
         return;
     }
     fit_begin();
-    if (w->why) {
+    if (c->why) {
         print_reasons(s);
     } else {
         print_summary(s, &t);
@@ -343,20 +344,20 @@ static void print_scan(const wish *w, const scan *s)
     fit_end(0);
 }
 
-static int scan_file(const wish *w)
+static int scan_file(const choices *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *unmatched = NULL;
     scan s = { 0 };
     int status = TOOL_OK;
 
-    if (!listing_open(&s.file, w->common.file, &w->common.sources, &err)) {
+    if (!listing_open(&s.file, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("scan", &err);
     }
-    if (!judge_functions(&s, w, &unmatched, &err)) {
+    if (!judge_functions(&s, c, &unmatched, &err)) {
         status = hotfn_tool_fail("scan", &err);
-    } else if (file_words_left("scan", &w->common, unmatched, s.selected, s.count)) {
-        print_scan(w, &s);
+    } else if (file_options_check_matches("scan", &c->common, unmatched, s.selected, s.count)) {
+        print_scan(c, &s);
     } else {
         status = TOOL_FAILED;
     }
@@ -364,28 +365,29 @@ static int scan_file(const wish *w)
     return status;
 }
 
-static const char *take_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
-    wish *w = user;
+    choices *c = user;
 
-    switch (word) {
-    case WHY: w->why = true; return NULL;
-    case TIMED: w->verdicts.flags |= HOTFN_VERDICTS_TIMING; return NULL;
-    case INT3: w->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return NULL;
+    switch (option) {
+    case WHY: c->why = true; return NULL;
+    case TIMED: c->verdicts.flags |= HOTFN_VERDICTS_TIMING; return NULL;
+    case INT3: c->verdicts.flags |= HOTFN_VERDICTS_ALLOW_INT3; return NULL;
     default:
-        return words_u32(argument, 1, 64, &w->verdicts.threads) ? NULL : "a number from 1 to 64";
+        return cli_parse_u32(argument, 1, 64, &c->verdicts.threads) ? NULL
+                                                                    : "a number from 1 to 64";
     }
 }
 
 int hotfn_command_scan(int argc, char **argv)
 {
-    wish w = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
-    const words own = { usage, "f:x:", table, take_option, &w, 1, 1 };
-    int status = file_words_read(&w.common, &own, argc, argv);
+    choices c = { .verdicts = HOTFN_VERDICTS_OPTIONS_INIT };
+    const cli_options own = { usage, "f:x:", table, read_option, &c, 1, 1 };
+    int status = file_options_read(&c.common, &own, argc, argv);
 
     if (status < 0) {
-        status = scan_file(&w);
+        status = scan_file(&c);
     }
-    file_words_finish(&w.common);
+    file_options_free(&c.common);
     return status;
 }

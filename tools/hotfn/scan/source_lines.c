@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* file:line of code, for reports: from the DWARF of an ELF image, or the PDB of a PE image.  The
- * images that were asked about of late stay open: a report goes from one to the other and back. */
+/* Finds file:line of code for reports, in the DWARF of an ELF image or the PDB of a PE image.  The
+ * last MAX_OPEN images stay open, because a report alternates between images. */
 #include "source_lines.h"
 
 #include <limits.h>
@@ -25,10 +25,10 @@ typedef struct opened {
 
 enum { MAX_OPEN = 32 };
 
-static opened kept[MAX_OPEN]; /* tools have one thread */
+static opened kept[MAX_OPEN]; /* not locked: the commands have one thread */
 static uint32_t next_place;
-static opened *last = kept;  /* asked about last */
-static const char **folders; /* besides /usr/lib/debug; for as long as the tool runs */
+static opened *last = kept;  /* the image of the last query */
+static const char **folders; /* in addition to /usr/lib/debug; never freed */
 static uint32_t folder_count;
 
 bool hotfn_tool_source_dir(const char *folder)
@@ -43,24 +43,24 @@ bool hotfn_tool_source_dir(const char *folder)
     return true;
 }
 
-/* Warn once that the lines of an image cannot be read, since the report looks like the report of a
- * program without lines. */
-static void say_unread(const char *why)
+/* Warn once if an image has source lines that cannot be read, since the report would look like that
+ * of a program without source lines. */
+static void warn_unread_lines(const char *why)
 {
-    static bool said;
+    static bool warned;
 
-    for (uint32_t i = 0; !said && i < hotfn_image_get_section_count(last->image); i++) {
+    for (uint32_t i = 0; !warned && i < hotfn_image_get_section_count(last->image); i++) {
         hotfn_section s = HOTFN_SECTION_INIT;
         hotfn_image_get_section(last->image, i, &s);
-        said = strcmp(s.name, ".debug_line") == 0;
-        if (said) {
+        warned = strcmp(s.name, ".debug_line") == 0;
+        if (warned) {
             fprintf(stderr, "hotfn: %s has source lines, but %s\n", last->path, why);
         }
     }
 }
 
 #if defined(HOTFN_HAVE_LIBDW)
-/* Absolute, with ':' between them. */
+/* Returns the absolute paths of all folders with ':' between them; the caller frees them. */
 static char *join_folders(void)
 {
     static const char system[] = "/usr/lib/debug";
@@ -85,7 +85,7 @@ static void open_dwarf(void)
     }
     free(path);
     if (!libdw_load()) {
-        say_unread("libdw.so.1, which reads them, cannot be loaded (Debian: libdw1)");
+        warn_unread_lines("libdw.so.1, which reads them, cannot be loaded (Debian: libdw1)");
     }
 }
 
@@ -109,7 +109,7 @@ static void close_dwarf(void)
 #else
 static void open_dwarf(void)
 {
-    say_unread("this hotfn was built without libdw, which reads them");
+    warn_unread_lines("this hotfn was built without libdw, which reads them");
 }
 
 static bool ask_dwarf(uint64_t rva, char *file, size_t file_bytes, uint32_t *line)
@@ -144,7 +144,7 @@ static void close_last(void)
 static void open_path(const char *path)
 {
     hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
-    hotfn_env env = HOTFN_ENV_INIT; /* without line_fn, to prevent a recursive query */
+    hotfn_env env = HOTFN_ENV_INIT; /* without line_fn, which would call this file again */
 
     last = &kept[next_place++ % MAX_OPEN];
     close_last();
@@ -174,7 +174,8 @@ static void find_opened(const char *path)
     open_path(path);
 }
 
-/* last is of path and, if that is asked for, of this very build. */
+/* Make `last` the image at path.  False if it cannot be read, or if id_bytes is not 0 and the file
+ * is of another build. */
 static bool select_file(const char *path, const uint8_t *id, uint32_t id_bytes)
 {
     if (!last->path || strcmp(last->path, path) != 0) {

@@ -7,17 +7,17 @@
 #include <hotfn/lowlevel.h>
 #include <stdbool.h>
 
-/* A hotfn_line_fn: for hotfn_env.line_fn.  One thread. */
+/* A hotfn_line_fn for hotfn_env.line_fn.  Not thread-safe. */
 int32_t hotfn_tool_source_line(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
 
-/* A hotfn_inlined_fn: for hotfn_env.inlined_fn. */
+/* A hotfn_inlined_fn for hotfn_env.inlined_fn.  Not thread-safe. */
 int32_t hotfn_tool_source_frame(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                 uint64_t rva, uint32_t depth, char *function, size_t function_bytes,
                                 char *file, size_t file_bytes, uint32_t *line);
 
-/* One more folder with separate debug files and PDBs; folder is kept.  False if there is no
- * memory. */
+/* Also search this folder for separate debug files and PDBs.  The string must stay valid.  False if
+ * memory runs out. */
 bool hotfn_tool_source_dir(const char *folder);
 
 #endif

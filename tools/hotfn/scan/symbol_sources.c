@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The symbol path of Windows' debuggers (Microsoft, 'Symbol path for Windows debuggers'): elements
- * parted by ';', each a folder, or srv*STORE*...*SERVER, symsrv*DLL*STORE*...*SERVER, cache*STORE.
- * Only what is a folder here is used: nothing is ever fetched from a server.
+ * Reads the symbol path of Windows debuggers (Microsoft, 'Symbol path for Windows debuggers'):
+ * elements separated by ';', each a folder, srv*STORE*...*SERVER, symsrv*DLL*STORE*...*SERVER or
+ * cache*STORE.  Only folders are used; servers are ignored.
  */
 #include "symbol_sources.h"
 
@@ -14,8 +14,8 @@
 
 static const char *const variables[2] = { "_NT_SYMBOL_PATH", "HOTFN_SYMBOL_PATH" };
 
-/* No element is shorter than its separator. */
-static uint32_t most_elements(const char *text)
+/* An upper bound of the number of folders that the text names. */
+static uint32_t count_max_folders(const char *text)
 {
     uint32_t count = 1;
 
@@ -32,7 +32,7 @@ static void add_folder(symbol_sources *s, const char *folder)
     }
 }
 
-/* One element, which is cut up. */
+/* Add the folders of one element; writes zeros over its separators. */
 static void add_element(symbol_sources *s, char *element)
 {
     char *rest = strchr(element, '*');
@@ -42,7 +42,7 @@ static void add_element(symbol_sources *s, char *element)
         return;
     }
     *rest++ = 0;
-    if (strcasecmp(element, "symsrv") == 0) { /* the name of the library that serves comes first */
+    if (strcasecmp(element, "symsrv") == 0) { /* skip DLL */
         rest = strchr(rest, '*');
         rest = rest ? rest + 1 : NULL;
     } else if (strcasecmp(element, "srv") != 0 && strcasecmp(element, "cache") != 0) {
@@ -82,13 +82,13 @@ bool symbol_sources_init(symbol_sources *s, int argc)
         if (!s->texts[i]) {
             return false;
         }
-        room += most_elements(s->texts[i]);
+        room += count_max_folders(s->texts[i]);
     }
     s->dirs = calloc(room, sizeof *s->dirs);
     return s->dirs != NULL;
 }
 
-void symbol_sources_finish(symbol_sources *s)
+void symbol_sources_free(symbol_sources *s)
 {
     free(s->dirs);
     free(s->texts[0]);
@@ -96,9 +96,9 @@ void symbol_sources_finish(symbol_sources *s)
     memset(s, 0, sizeof *s);
 }
 
-bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
+bool symbol_sources_read_option(symbol_sources *s, int option, const char *argument)
 {
-    switch (word) {
+    switch (option) {
     case SYMBOLS_NO_SEPARATE: s->options.flags |= HOTFN_SYMBOLS_NO_SEPARATE; return true;
     case SYMBOLS_DIR: s->dirs[s->given_count++] = argument; return hotfn_tool_source_dir(argument);
     case SYMBOLS_PDB: s->pdb = argument; return true;
@@ -108,7 +108,7 @@ bool symbol_sources_take(symbol_sources *s, int word, const char *argument)
     }
 }
 
-void symbol_sources_end(symbol_sources *s)
+void symbol_sources_add_environment(symbol_sources *s)
 {
     s->count = s->given_count;
     for (size_t i = 0; i < 2; i++) {

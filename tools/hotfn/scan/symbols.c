@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn symbols FILE`: the names with addresses that a file and its separate debug file hold, a
- * PDB or a linker map. */
+/* `hotfn symbols FILE`: lists the symbols of a file and its separate debug file, of a PDB or of a
+ * linker map. */
 #include "cli/column_widths.h"
 #include "cli/commands.h"
-#include "cli/file_words.h"
+#include "cli/file_options.h"
 #include "cli/listing.h"
 #include "forwards.h"
 #include "symbols_at.h"
@@ -17,24 +17,24 @@ enum { DATA = 256, AT };
 
 static const struct option table[] = {
     { "json", no_argument, NULL, FILE_JSON },
-    SYMBOL_SOURCE_WORDS,
+    SYMBOL_SOURCE_OPTIONS,
     { "data", no_argument, NULL, DATA },
     { "at", required_argument, NULL, AT },
-    WORDS_END,
+    CLI_OPTIONS_END,
 };
 
-typedef struct wish {
-    file_wish common;
+typedef struct choices {
+    file_options common;
     uint64_t *at; /* addresses to explain, instead of the list */
     uint32_t at_count;
-} wish;
+} choices;
 
 static const char usage[] =
     "usage: hotfn symbols [options] FILE\n"
-    "      --json            as JSON (schema hotfn.symbols/1)\n" SYMBOL_SOURCE_USAGE
-    "      --data            data symbols too\n"
-    "      --at ADDRESS      instead of all: the symbol and the source there, with what was\n"
-    "                        inlined into each other (may be repeated)\n"
+    "      --json            print JSON (schema hotfn.symbols/1)\n" SYMBOL_SOURCE_USAGE
+    "      --data            also list data symbols\n"
+    "      --at ADDRESS      show only the symbol, the source line and the inlined calls at\n"
+    "                        ADDRESS (may be repeated)\n"
     "Each line: distance from the lowest load address, size in bytes, kind, source, name.\n";
 
 static const char *kind_name(uint32_t kind)
@@ -61,7 +61,7 @@ static const char *binding_name(uint32_t flags)
     return flags & HOTFN_SYMBOL_GLOBAL ? "global" : "local";
 }
 
-/* Where the symbol was written, as far as that is known. */
+/* Add the source file and line of the symbol, if they are known. */
 static void add_origin(hotfn_json *o, const listing *l, const hotfn_symbol *s)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
@@ -113,81 +113,81 @@ static void print_lines(FILE *out, const listing *l)
     }
 }
 
-static bool print_json(const listing *l, const wish *w, hotfn_error *err)
+static bool print_json(const listing *l, const choices *c, hotfn_error *err)
 {
     hotfn_json_writer *out = json_open(stdout);
     bool ok;
 
     hotfn_json_begin_object(out, NULL);
     listing_write_head(out, l, "hotfn.symbols/1");
-    if (w->at_count) {
-        ok = symbols_at_write(out, l, w->at, w->at_count);
+    if (c->at_count) {
+        ok = symbols_at_write(out, l, c->at, c->at_count);
     } else {
         write_symbols(out, l);
-        ok = forwards_write(out, l, &w->common.sources, err);
+        ok = forwards_write(out, l, &c->common.sources, err);
     }
     hotfn_json_end(out);
     return json_close(out) && ok;
 }
 
-static bool print_text(const listing *l, const wish *w, hotfn_error *err)
+static bool print_text(const listing *l, const choices *c, hotfn_error *err)
 {
-    if (w->at_count) {
-        return symbols_at_print(stdout, l, w->at, w->at_count);
+    if (c->at_count) {
+        return symbols_at_print(stdout, l, c->at, c->at_count);
     }
     print_lines(stdout, l);
-    return forwards_print(stdout, l, &w->common.sources, err);
+    return forwards_print(stdout, l, &c->common.sources, err);
 }
 
-static int list_symbols(const wish *w)
+static int list_symbols(const choices *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     listing l;
 
-    if (!listing_open_symbols(&l, w->common.file, &w->common.sources, &err)) {
+    if (!listing_open_symbols(&l, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("symbols", &err);
     }
     if (hotfn_symbols_get_count(l.symbols) == 0) {
         fprintf(stderr, "hotfn symbols: %s: no symbols; `hotfn list` still finds its functions\n",
-                w->common.file);
+                c->common.file);
     }
-    if (!w->common.json) {
+    if (!c->common.json) {
         fit_begin();
     }
-    bool good = w->common.json ? print_json(&l, w, &err) : print_text(&l, w, &err);
-    fit_end(w->at_count ? 0 : BEFORE_NAMES);
+    bool good = c->common.json ? print_json(&l, c, &err) : print_text(&l, c, &err);
+    fit_end(c->at_count ? 0 : BEFORE_NAMES);
     listing_close(&l);
     return good          ? TOOL_OK
-           : w->at_count ? TOOL_FAILED /* said already */
+           : c->at_count ? TOOL_FAILED /* report_unknown has printed a message */
                          : hotfn_tool_fail("symbols", &err);
 }
 
-static const char *take_option(void *user, int word, const char *argument)
+static const char *read_option(void *user, int option, const char *argument)
 {
-    wish *w = user;
+    choices *c = user;
 
-    if (word == DATA) {
-        w->common.sources.options.flags |= HOTFN_SYMBOLS_DATA;
+    if (option == DATA) {
+        c->common.sources.options.flags |= HOTFN_SYMBOLS_DATA;
         return NULL;
     }
-    return words_u64(argument, &w->at[w->at_count++])
+    return cli_parse_u64(argument, &c->at[c->at_count++])
                ? "a distance from the lowest load address (0x11f0)"
                : NULL;
 }
 
 int hotfn_command_symbols(int argc, char **argv)
 {
-    wish w = { .at = calloc((size_t)argc, sizeof *w.at) };
-    const words own = { usage, "", table, take_option, &w, 1, 1 };
+    choices c = { .at = calloc((size_t)argc, sizeof *c.at) };
+    const cli_options own = { usage, "", table, read_option, &c, 1, 1 };
     int status = TOOL_FAILED;
 
-    if (w.at) {
-        status = file_words_read(&w.common, &own, argc, argv);
+    if (c.at) {
+        status = file_options_read(&c.common, &own, argc, argv);
     }
     if (status < 0) {
-        status = list_symbols(&w);
+        status = list_symbols(&c);
     }
-    file_words_finish(&w.common);
-    free(w.at);
+    file_options_free(&c.common);
+    free(c.at);
     return status;
 }

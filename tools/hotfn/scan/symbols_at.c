@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The symbol around an address, and the chain of calls that were inlined there, the innermost piece
- * of source first: as addr2line -fi prints it, for each kind of file that the library knows lines
- * of. */
+/* Prints the symbol that contains an address, and the chain of calls inlined there, innermost
+ * first, like addr2line -fi, but for all file formats whose lines the library reads. */
 #include "symbols_at.h"
 
 #include <inttypes.h>
 
 enum { TEXT_BYTES = 16384 };
 
-/* The last symbol of code that begins at rva or before it and reaches so far; size unknown reaches,
- * but not beyond the image. */
+/* Find the last code symbol that begins at or before rva and contains it.  A symbol of unknown size
+ * extends to the end of the image. */
 static bool find_symbol(const listing *l, uint64_t rva, hotfn_symbol *out)
 {
     bool found = false;
@@ -40,8 +39,8 @@ static bool next_frame(const listing *l, uint64_t rva, uint32_t depth, hotfn_sou
     return hotfn_symbols_find_frame(l->symbols, rva, depth, out) == HOTFN_OK;
 }
 
-/* On stderr; false. */
-static bool say_unknown(const listing *l, uint64_t rva)
+/* Report on stderr that nothing is known about an address; returns false. */
+static bool report_unknown(const listing *l, uint64_t rva)
 {
     uint64_t there = 0;
 
@@ -83,7 +82,7 @@ bool symbols_at_print(FILE *out, const listing *l, const uint64_t *rvas, uint32_
                 fprintf(out, "%s\n", f.file[0] ? f.file : "?");
             }
         }
-        all_known &= known || depth > 0 || say_unknown(l, rvas[i]);
+        all_known &= known || depth > 0 || report_unknown(l, rvas[i]);
     }
     return all_known;
 }
@@ -131,7 +130,7 @@ bool symbols_at_write(hotfn_json_writer *out, const listing *l, const uint64_t *
         }
         known |= add_frames(o, l, rvas[i]) > 0;
         hotfn_json_write(out, NULL, o);
-        all_known &= known || say_unknown(l, rvas[i]);
+        all_known &= known || report_unknown(l, rvas[i]);
     }
     hotfn_json_end(out);
     return all_known;
