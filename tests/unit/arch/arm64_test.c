@@ -216,7 +216,7 @@ static hfn_dispatch dispatch(const uint32_t *words, uint32_t count)
 
 /* cmp w0, #19; b.hi; adrp x0; add x0, #0x40; ldrb w0, [x0, w2, uxtw]; adr x2, 12; add x0, x2, w0,
  * sxtb #2; br x0: gcc -O2 */
-static void gcc_table_of_bytes(void)
+static void gcc_table_of_bytes_is_described(void)
 {
     hfn_dispatch d = DISPATCH(0x71004C5F, 0x54000068, 0xB0000000, 0x91010000, 0x38624800,
                               0x10000062, 0x8B208840, 0xD61F0000);
@@ -231,7 +231,7 @@ static void gcc_table_of_bytes(void)
 }
 
 /* ldrh w1, [x1, w0, uxtw #1]; adr x0, 12; add x1, x0, w1, sxth #2; br x1 */
-static void gcc_table_of_halves(void)
+static void gcc_table_of_halves_is_described(void)
 {
     hfn_dispatch d =
         DISPATCH(0x90000001, 0x91000021, 0x78605821, 0x10000060, 0x8B21A801, 0xD61F0020);
@@ -244,7 +244,7 @@ static void gcc_table_of_halves(void)
 
 /* cmp w0, #6; b.hi; adrp x9; mov w8, w0; add x9; adr x10, 16; ldrb w11, [x9, x8]; add x10, x10,
  * x11, lsl #2; br x10: clang -O2 */
-static void clang_table_of_bytes(void)
+static void clang_table_of_bytes_is_described(void)
 {
     hfn_dispatch d = DISPATCH(0x7100181F, 0x54000148, 0x90000009, 0x2A0003E8, 0x91000129,
                               0x1000008A, 0x3868692B, 0x8B0B094A, 0xD61F0140);
@@ -258,7 +258,7 @@ static void clang_table_of_bytes(void)
 }
 
 /* adrp x10; add x10; adr x8; ldrsw x9, [x10, x11, lsl #2]; add x8, x8, x9; br x8: clang -O0 */
-static void clang_table_of_words(void)
+static void clang_table_of_words_is_described(void)
 {
     hfn_dispatch d =
         DISPATCH(0x9000000A, 0x9100014A, 0x10000008, 0xB8AB7949, 0x8B090108, 0xD61F0100);
@@ -310,10 +310,10 @@ static const check_test tests[] = {
     CHECK_TEST(position_dependent_instructions_are_refused),
     CHECK_TEST(branches_reach_128_mib),
     CHECK_TEST(stack_grows_by_constants_and_write_backs),
-    CHECK_TEST(gcc_table_of_bytes),
-    CHECK_TEST(gcc_table_of_halves),
-    CHECK_TEST(clang_table_of_bytes),
-    CHECK_TEST(clang_table_of_words),
+    CHECK_TEST(gcc_table_of_bytes_is_described),
+    CHECK_TEST(gcc_table_of_halves_is_described),
+    CHECK_TEST(clang_table_of_bytes_is_described),
+    CHECK_TEST(clang_table_of_words_is_described),
     CHECK_TEST(jumps_through_pointers_are_no_tables),
 };
 CHECK_MAIN(tests)

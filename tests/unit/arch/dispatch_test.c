@@ -29,9 +29,8 @@ static hfn_dispatch dispatch_in(const char *text, size_t size, bool image_base)
 #define DISPATCH(text) dispatch_in(CODE_64(text), false)
 #define DISPATCH_PE(text) dispatch_in(CODE_64(text), true)
 
-/* cmp edi, 142; ja; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx;
- * notrack jmp rax: gcc -O2 -fPIC -fcf-protection */
-static void gcc_table_of_offsets(void)
+/* gcc -O2 -fPIC -fcf-protection */
+static void gcc_table_of_offsets_is_described(void)
 {
     hfn_dispatch d = DISPATCH(
         "cmp edi, 0x8e; ja .+0x106; lea rdx, [rip+0x100]; mov edi, edi; movsxd rax, [rdx+rdi*4]; add rax, rdx; notrack jmp rax");
@@ -44,9 +43,8 @@ static void gcc_table_of_offsets(void)
     CHECK_EQ_U64(d.proof_from, 0);
 }
 
-/* cmp edi, 5; jae; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp
- * rax: clang -O2 -fPIC */
-static void clang_table_of_offsets(void)
+/* clang -O2 -fPIC */
+static void clang_table_of_offsets_is_described(void)
 {
     hfn_dispatch d = DISPATCH(
         "cmp edi, 5; jae .+0x22; mov eax, edi; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax");
@@ -56,9 +54,8 @@ static void clang_table_of_offsets(void)
     CHECK_EQ_U64(d.table_rva, RVA + 14 + 0x40);
 }
 
-/* cmp eax, 5; ja; cdqe; lea rdx, [rip+image base]; mov ecx, [rdx+rax*4+0x2000]; add rcx, rdx;
- * jmp rcx: Microsoft's compiler */
-static void microsoft_table_of_rvas(void)
+/* rdx is the image base. */
+static void microsoft_table_of_rvas_is_described(void)
 {
     hfn_dispatch d = DISPATCH_PE(
         "cmp eax, 5; ja .+0x22; cdqe; lea rdx, [rip+0xffffffffffffeff2]; mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
@@ -71,8 +68,7 @@ static void microsoft_table_of_rvas(void)
     CHECK(!d.base_is_guessed);
 }
 
-/* The same with the base set before the line. */
-static void microsoft_table_whose_base_is_set_before_the_line(void)
+static void base_set_before_the_line_is_assumed_to_be_the_image_base(void)
 {
     hfn_dispatch d = DISPATCH_PE("mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
 
@@ -82,9 +78,8 @@ static void microsoft_table_whose_base_is_set_before_the_line(void)
     CHECK(d.base_is_guessed);
 }
 
-/* lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]: not the image base, and the entries are
- * unsigned */
-static void table_relative_to_another_base_is_not_microsofts(void)
+/* rdx is not the image base, and the entries are unsigned. */
+static void base_other_than_the_image_base_is_rejected(void)
 {
     hfn_dispatch d = DISPATCH_PE(
         "lea rdx, [rip+0x40]; mov ecx, [rdx+rax*4+0x2000]; {load} add rcx, rdx; jmp rcx");
@@ -92,8 +87,8 @@ static void table_relative_to_another_base_is_not_microsofts(void)
     CHECK(d.kind != HFN_DISPATCH_TABLE);
 }
 
-/* cmp edi, 7; ja; mov edi, edi; jmp [rdi*8+0x402000]: gcc -O2 -fno-pie */
-static void absolute_table(void)
+/* gcc -O2 -fno-pie */
+static void absolute_table_is_described(void)
 {
     hfn_dispatch d = DISPATCH("cmp edi, 7; ja .+0x22; mov edi, edi; jmp [rdi*8+0x402000]");
 
@@ -101,10 +96,9 @@ static void absolute_table(void)
     CHECK_EQ_U64(d.entry_bytes, 8);
     CHECK_EQ_U64(d.table_rva, 0x2000);
     CHECK_EQ_U64(d.entry_count, 8);
-    /* mov rax, [rdi*8+0x402000]; jmp rax */
     d = DISPATCH("and edi, 3; mov rax, [rdi*8+0x402000]; jmp rax");
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
-    CHECK_EQ_U64(d.entry_count, 4); /* and edi, 3 */
+    CHECK_EQ_U64(d.entry_count, 4);
 }
 
 static void narrow_index_has_a_bound(void)
@@ -118,17 +112,15 @@ static void narrow_index_has_a_bound(void)
 
 static void lea_may_add_entry_and_base(void)
 {
-    /* lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax */
     hfn_dispatch d =
         DISPATCH("lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; lea rax, [rax+rcx]; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
-    CHECK_EQ_U64(d.entry_count, 0); /* no cmp, no and */
+    CHECK_EQ_U64(d.entry_count, 0); /* the line has no bounds check */
 }
 
 static void base_may_differ_from_the_table(void)
 {
-    /* lea rcx, [rip+0x40]; lea rdx, [rip+0]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax */
     hfn_dispatch d = DISPATCH(
         "lea rcx, [rip+0x40]; lea rdx, [rip]; movsxd rax, [rcx+rdi*4]; add rax, rdx; jmp rax");
 
@@ -144,7 +136,7 @@ static void cmp_with_overwritten_flags_is_no_bound(void)
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 0);
-    /* cmp edi, 5; jg (signed) */
+    /* a signed comparison */
     d = DISPATCH(
         "cmp edi, 5; jg .+0x22; lea rcx, [rip+0x40]; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 0);
@@ -155,39 +147,38 @@ static void cmp_with_overwritten_flags_is_no_bound(void)
 
 static void calls_clobber_volatile_registers(void)
 {
-    /* cmp eax, 5; ja; call; lea rcx; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax */
+    /* the call may change eax */
     hfn_dispatch d = DISPATCH(
         "cmp eax, 5; ja .+0x22; call .+5; lea rcx, [rip+0x40]; movsxd rax, [rcx+rax*4]; add rax, rcx; jmp rax");
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.entry_count, 0);
-    /* lea rcx; call; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax: rcx is lost */
+    /* the call may change rcx */
     d = DISPATCH("lea rcx, [rip+0x40]; call .+5; movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_OFFSET);
-    /* cmp ebx, 5; ja; call; lea rcx; movsxd rax, [rcx+rbx*4]; ...: rbx is kept */
+    /* the call preserves rbx */
     d = DISPATCH(
         "cmp ebx, 5; ja .+0x22; call .+5; lea rcx, [rip+0x40]; movsxd rax, [rcx+rbx*4]; add rax, rcx; jmp rax");
     CHECK_EQ_U64(d.entry_count, 6);
 }
 
-/* mov eax, [rdx+rax]; cdqe; lea rdx, [rip+0x40]; add rax, rdx; jmp rax: gcc -O0 */
+/* gcc -O0 */
 static void an_extended_entry_is_an_offset(void)
 {
     CHECK_EQ_U64(
         DISPATCH("mov eax, [rdx+rax]; cdqe; lea rdx, [rip+0x40]; add rax, rdx; jmp rax").kind,
         HFN_DISPATCH_OFFSET);
-    /* without the extension it is no table entry */
+    /* a 4-byte load without extension is not a table entry */
     CHECK_EQ_U64(DISPATCH("mov eax, [rdx+rax]; lea rdx, [rip+0x40]; add rax, rdx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
 }
 
 static void base_set_before_the_line_gives_an_offset(void)
 {
-    /* movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax */
     CHECK_EQ_U64(DISPATCH("movsxd rax, [rbx+rdi*4]; add rax, rbx; jmp rax").kind,
                  HFN_DISPATCH_OFFSET);
     CHECK_EQ_U64(DISPATCH("add rax, rbx; jmp rax").kind, HFN_DISPATCH_OFFSET);
-    /* imul rcx, rcx, 16; add rax, rcx; jmp rax: one summand is no entry of a table */
+    /* the product cannot be a table entry */
     CHECK_EQ_U64(DISPATCH("imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
 }
@@ -201,7 +192,7 @@ static void pointers_are_distinguished_from_arithmetic(void)
     CHECK_EQ_U64(DISPATCH("jmp rdi").kind, HFN_DISPATCH_VALUE);
     CHECK_EQ_U64(DISPATCH("cmove rax, rcx; jmp rax").kind, HFN_DISPATCH_VALUE);
     CHECK_EQ_U64(DISPATCH("pop rdx; jmp rdx").kind, HFN_DISPATCH_VALUE);
-    /* ror rdx, 17; xor rdx, fs:0x30; jmp rdx: glibc's guarded pointers */
+    /* a pointer protected by glibc's pointer guard */
     CHECK_EQ_U64(DISPATCH("ror rdx, 0x11; xor rdx, fs:0x30; jmp rdx").kind, HFN_DISPATCH_VALUE);
     CHECK_EQ_U64(DISPATCH("lea rax, [rip]; imul rcx, rcx, 0x10; add rax, rcx; jmp rax").kind,
                  HFN_DISPATCH_COMPUTED);
@@ -210,12 +201,12 @@ static void pointers_are_distinguished_from_arithmetic(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(gcc_table_of_offsets),
-    CHECK_TEST(clang_table_of_offsets),
-    CHECK_TEST(microsoft_table_of_rvas),
-    CHECK_TEST(microsoft_table_whose_base_is_set_before_the_line),
-    CHECK_TEST(table_relative_to_another_base_is_not_microsofts),
-    CHECK_TEST(absolute_table),
+    CHECK_TEST(gcc_table_of_offsets_is_described),
+    CHECK_TEST(clang_table_of_offsets_is_described),
+    CHECK_TEST(microsoft_table_of_rvas_is_described),
+    CHECK_TEST(base_set_before_the_line_is_assumed_to_be_the_image_base),
+    CHECK_TEST(base_other_than_the_image_base_is_rejected),
+    CHECK_TEST(absolute_table_is_described),
     CHECK_TEST(narrow_index_has_a_bound),
     CHECK_TEST(lea_may_add_entry_and_base),
     CHECK_TEST(base_may_differ_from_the_table),

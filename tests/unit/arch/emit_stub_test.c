@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs heads of stubs on this processor with random registers and flags: the function after a
- * head must find the state that its caller left. */
+ * head must start with the registers, flags and stack of its caller. */
 #include "arch/x86/emit_stub.h"
 
 #include "arch/arch.h"
@@ -38,7 +38,7 @@ __attribute__((naked, noinline)) static void run_head(void)
             "rep movsq\n\t"
             "pushq given+120(%rip)\n\t"
             "popfq\n\t"
-            /* pushq overwrote 8 of the bytes just written: write them again */
+            /* rewrite the 8 bytes that pushq overwrote */
             "movq given+128+248(%rip), %rax\n\t"
             "movq %rax, -16(%rsp)\n\t"
             "movq given(%rip), %rax; movq given+8(%rip), %rcx; movq given+16(%rip), %rdx\n\t"

@@ -82,7 +82,7 @@ static void moved_prologues_count_the_stack_in_words_of_4(void)
     CHECK_EQ_I64(m.cfa_delta[1], 4);
     CHECK_EQ_I64(m.cfa_delta[3], 8);
     CHECK_EQ_I64(m.cfa_delta_end, 28);
-    /* mov eax, [0x8049000]: an absolute address is the same elsewhere */
+    /* an absolute address is the same elsewhere */
     CHECK_EQ_U64(MOVE("mov eax, ds:0x8049000", &m), HFN_MOVED);
     CHECK_EQ_U64(m.fixup_count, 1);
     /* mov eax, [5], which 64-bit code would read as [rip+5] */
@@ -178,9 +178,9 @@ static bool live(const char *bytes, size_t size)
 
 static void inc_and_arpl_preserve_some_flags(void)
 {
-    CHECK(LIVE("inc eax; jb .+2")); /* inc eax leaves CF; jc */
+    CHECK(LIVE("inc eax; jb .+2")); /* inc leaves CF */
     CHECK(!LIVE("inc eax; xor eax, eax; jb .+2"));
-    CHECK(LIVE("arpl ax, ax; jb .+2")); /* arpl ax, ax leaves CF; jc */
+    CHECK(LIVE("arpl ax, ax; jb .+2")); /* arpl leaves CF */
     CHECK(!LIVE("sub esp, 0x10; mov eax, [esp+0x14]; ret"));
 }
 
@@ -203,7 +203,7 @@ static hfn_dispatch dispatch(const char *text, size_t size, uint64_t pic_base)
 }
 #define DISPATCH(text, pic_base) dispatch(CODE_32(text), pic_base)
 
-/* cmp eax, 6; ja; jmp [eax*4+0x804a008]: gcc -m32 -O2 -fno-pie */
+/* gcc -m32 -O2 -fno-pie */
 static void absolute_table_is_described(void)
 {
     hfn_dispatch d = DISPATCH("cmp eax, 6; ja .+0x69; jmp [eax*4+0x804a008]", 0);
@@ -218,7 +218,7 @@ static void absolute_table_is_described(void)
 
 static void table_of_got_offsets_is_described(void)
 {
-    /* cmp edx, 6; ja; add eax, [eax+edx*4-0x1fec]; jmp eax: gcc -m32 -O2 -fPIE */
+    /* gcc -m32 -O2 -fPIE */
     hfn_dispatch d = DISPATCH("cmp edx, 6; ja .+0x6f; add eax, [eax+edx*4-0x1fec]; jmp eax", GOT);
 
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
@@ -226,16 +226,16 @@ static void table_of_got_offsets_is_described(void)
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     CHECK_EQ_U64(d.base_rva, GOT);
     CHECK_EQ_U64(d.entry_count, 7);
-    /* mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax: clang -m32 -O0 -fPIE */
+    /* clang -m32 -O0 -fPIE */
     d = DISPATCH("mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     CHECK_EQ_U64(d.entry_count, 0);
-    /* shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax: gcc -m32 -O0 -fPIE */
+    /* gcc -m32 -O0 -fPIE */
     d = DISPATCH("shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
-    /* lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx: glibc's memcpy */
+    /* glibc's memcpy */
     d = DISPATCH("lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x100);
@@ -244,8 +244,7 @@ static void table_of_got_offsets_is_described(void)
 
 static void got_address_may_be_computed_in_the_line(void)
 {
-    /* call; add edx, GOT - (RVA + 5); cmp eax, 6; ja; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx;
-     * jmp ecx */
+    /* the thunk returns its return address in edx; 0x2ffb is GOT - (RVA + 5) */
     hfn_dispatch d = DISPATCH(
         "call .+0x105; add edx, 0x2ffb; cmp eax, 6; ja .+0x2d; mov ecx, [edx+eax*4-0x1fec]; add ecx, edx; jmp ecx",
         GOT);
@@ -254,7 +253,7 @@ static void got_address_may_be_computed_in_the_line(void)
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
     CHECK_EQ_U64(d.base_rva, GOT);
     CHECK_EQ_U64(d.entry_count, 7);
-    /* the same by call +0; pop ebx; add ebx: clang */
+    /* clang's call +0 and pop in place of the thunk */
     d = DISPATCH(
         "call .+5; pop ebx; add ebx, 0x2ffb; cmp eax, 6; ja .+0x2d; mov ecx, [ebx+eax*4-0x1fec]; add ecx, ebx; jmp ecx",
         GOT);

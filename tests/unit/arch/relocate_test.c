@@ -52,7 +52,6 @@ static void plain_instructions_are_copied_before_a_jump_back(void)
 
 static void rip_relative_fields_become_fixups_even_before_an_immediate(void)
 {
-    /* cmp dword [rip+0x100], 7 */
     hfn_moved m = MOVE("cmp dword ptr [rip+0x100], 7", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
@@ -62,7 +61,6 @@ static void rip_relative_fields_become_fixups_even_before_an_immediate(void)
 
 static void short_branches_are_widened(void)
 {
-    /* test edi, edi; je +0x20; ret */
     hfn_moved m = MOVE("test edi, edi; je .+0x22; ret", 5);
 
     CHECK_EQ_U64(last_result, HFN_MOVED);
@@ -122,7 +120,7 @@ static void a_jump_to_a_moved_instruction_goes_to_its_copy(void)
     CHECK_EQ_U64(last_result, HFN_MOVED);
     CHECK_MEM(m.bytes, "\x0F\x84\x01\x00\x00\x00\x90\x90\x90", 9);
     CHECK_EQ_U64(m.fixup_count, 1);
-    /* nop; nop; nop; jmp back to the first */
+    /* a jump back to the first nop */
     m = MOVE("nop; nop; nop; jmp .-3", 5);
     CHECK_MEM(m.bytes, "\x90\x90\x90\xE9\xF8\xFF\xFF\xFF", 8);
     CHECK_EQ_U64(m.fixup_count, 0);
@@ -214,14 +212,13 @@ static void unknown_stack_depth_stays_unknown(void)
 
 static void stack_depth_beyond_int16_is_unknown(void)
 {
-    /* sub rsp, imm32 of these sizes */
     CHECK_EQ_I64(MOVE("sub rsp, 0x7fff", 5).cfa_delta_end, INT16_MAX);
     CHECK_EQ_I64(MOVE("sub rsp, 0x8000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("sub rsp, 0xffffffffffff8001", 5).cfa_delta_end, INT16_MIN + 1);
     CHECK_EQ_I64(MOVE("sub rsp, 0xffffffffffff8000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("sub rsp, 0xfffffffffffe0000", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("sub rsp, 0x8010", 5).cfa_delta_end, HFN_CFA_UNKNOWN);
-    /* push rax before it */
+    /* the push counts too */
     CHECK_EQ_I64(MOVE("push rax; sub rsp, 0x7ff8", 8).cfa_delta_end, HFN_CFA_UNKNOWN);
     CHECK_EQ_I64(MOVE("push rax; sub rsp, 0x7ff0", 8).cfa_delta_end, 0x7ff8);
 }

@@ -48,7 +48,6 @@ static void pushes_constants_and_copies_are_followed(void)
     CHECK_EQ_I64(s.at[RBP], -16);
     CHECK_EQ_I64(s.at[RAX], -24);
     CHECK_EQ_I64(s.at[RCX], -24);
-    /* add rax, 4 stays in the frame; leave; ret */
     CHECK_EQ_I64(FOLLOW(&s, "push rbp; mov rbp, rsp; lea rax, [rbp-0x10]; add rax, 4; leave; ret"),
                  HFN_STACK_OK);
     CHECK_EQ_I64(s.at[RAX], -28);
@@ -60,12 +59,12 @@ static void return_requires_rsp_at_the_return_address(void)
     hfn_stack_state s;
 
     CHECK_EQ_I64(FOLLOW(&s, "ret"), HFN_STACK_OK);
-    CHECK_EQ_I64(FOLLOW(&s, "repz ret"), HFN_STACK_OK); /* rep ret */
+    CHECK_EQ_I64(FOLLOW(&s, "repz ret"), HFN_STACK_OK);
     CHECK_EQ_I64(FOLLOW(&s, "push rbx; ret"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "ret 8"), HFN_STACK_POPS_UNKNOWN);
     CHECK_EQ_I64(FOLLOW(&s, "pop rax"), HFN_STACK_TOUCHES_RETURN);
     CHECK_EQ_I64(FOLLOW(&s, "add rsp, 8"), HFN_STACK_TOUCHES_RETURN);
-    CHECK_EQ_I64(FOLLOW(&s, "leave"), HFN_STACK_LOST); /* leave, with any rbp */
+    CHECK_EQ_I64(FOLLOW(&s, "leave"), HFN_STACK_LOST); /* rbp is unknown */
     CHECK_EQ_I64(FOLLOW(&s, "mov rbp, rsp; leave"), HFN_STACK_TOUCHES_RETURN);
 }
 
@@ -82,12 +81,12 @@ static void accesses_beyond_the_frame_are_found(void)
     CHECK_EQ_I64(FOLLOW(&s, "fxsave [rsp+8]"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "push rbp; mov rbp, rsp; mov rcx, rbp; add rcx, 0x10"),
                  HFN_STACK_TOUCHES_CALLER);
-    /* movups xmm0, [rsp-16] ends below the return address, movups xmm0, [rsp-8] does not */
+    /* the 16 bytes end just below the return address; the next ones overlap it */
     CHECK_EQ_I64(FOLLOW(&s, "movups xmm0, [rsp-0x10]"), HFN_STACK_OK);
     CHECK_EQ_I64(FOLLOW(&s, "movups xmm0, [rsp-8]"), HFN_STACK_TOUCHES_RETURN);
 }
 
-/* The measured size is the end of the access, counted from the CFA. */
+/* argument_bytes is the end of the access, as an offset from the CFA. */
 static void arguments_at_known_places_are_allowed(void)
 {
     hfn_stack_state s;
@@ -111,20 +110,16 @@ static void indexed_accesses_may_leave_the_frame(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rsp+rax*8-0x10]"),
-                 HFN_STACK_TOUCHES_CALLER); /* mov rax, [rsp+8*rax-16] */
-    CHECK_EQ_I64(FOLLOW(&s, "lea rax, [rsp+rax*8-0x10]"),
-                 HFN_STACK_TOUCHES_CALLER); /* lea rax, [rsp+8*rax-16] */
-    /* mov rcx, rsp; sub rcx, 32: mov al, [rax+rcx] and lea rax, [rax+rcx]: the index is the
-     * frame's */
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rsp+rax*8-0x10]"), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "lea rax, [rsp+rax*8-0x10]"), HFN_STACK_TOUCHES_CALLER);
+    /* the index register points into the frame */
     CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; mov al, [rax+rcx]"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; lea rax, [rax+rcx]"), HFN_STACK_LOST);
-    /* lea rcx, [rsp-32]; add rcx, rax; or add rax, rcx; or sub rcx, rax; or add rcx, [rax] */
+    /* an address in the frame plus or minus an unknown number */
     CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rcx, rax"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rax, rcx"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; sub rcx, rax"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rcx, [rax]"), HFN_STACK_TOUCHES_CALLER);
-    /* vpgatherqq ymm0, [rsp + ymm1*8 - 16], ymm2 */
     CHECK_EQ_I64(FOLLOW(&s, "vpgatherqq ymm0, [rsp+ymm1*8-0x10], ymm2"), HFN_STACK_TOUCHES_CALLER);
 }
 
@@ -133,9 +128,7 @@ static void address_of_the_return_address_is_not_stored(void)
 {
     hfn_stack_state s;
 
-    CHECK_EQ_I64(FOLLOW(&s, "mov rax, rsp; mov [rdi], rax"),
-                 HFN_STACK_TOUCHES_RETURN); /* mov rax, rsp;
-                                                                                     mov [rdi], rax */
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, rsp; mov [rdi], rax"), HFN_STACK_TOUCHES_RETURN);
     CHECK_EQ_I64(FOLLOW(&s, "mov rax, rsp; push rax"), HFN_STACK_TOUCHES_RETURN);
     CHECK_EQ_I64(FOLLOW(&s, "mov [rdi], rsp"), HFN_STACK_TOUCHES_RETURN);
     CHECK_EQ_I64(FOLLOW(&s, "push rsp"), HFN_STACK_TOUCHES_RETURN);
@@ -158,7 +151,6 @@ static void unknown_changes_of_rsp_lose_the_stack(void)
     CHECK_EQ_I64(FOLLOW(&s, "iretd"), HFN_STACK_POPS_UNKNOWN);
 }
 
-/* push rbp; mov rbp, rsp; and rsp, -64; sub rsp, rax; mov [rsp+8], rax; leave; ret */
 static void realigned_frame_ends_with_leave(void)
 {
     hfn_stack_state s;
@@ -201,7 +193,7 @@ static void i386_argument_accesses_are_measured(void)
     CHECK_EQ_I64(FOLLOW_32(&s, "push ebp; mov ebp, esp; fld qword ptr [ebp+0x10]; leave; ret"),
                  HFN_STACK_OK);
     CHECK_EQ_U64(s.argument_bytes, 16);
-    /* mov eax, [esp+124] and one further; lea eax, [esp+4]; mov eax, [esp+4*ecx+4] */
+    /* the last word that a stub can copy, and the next one; an address; an unknown index */
     CHECK_EQ_I64(FOLLOW_32(&s, "mov eax, [esp+0x7c]"), HFN_STACK_OK);
     CHECK_EQ_I64(FOLLOW_32(&s, "mov eax, [esp+0x80]"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW_32(&s, "lea eax, [esp+4]; nop; nop; nop"), HFN_STACK_TOUCHES_CALLER);
@@ -227,17 +219,17 @@ static void i386_accesses_after_calls_are_uncertain(void)
 {
     hfn_stack_state s;
 
-    /* sub esp, 12; call; mov eax, [esp+16], the first argument if the callee popped nothing */
+    /* [esp+16] is the first argument if the callee popped nothing */
     CHECK_EQ_I64(FOLLOW_32(&s, "sub esp, 0xc; call .+0x4030206; mov eax, [esp+0x10]"),
                  HFN_STACK_OK);
     CHECK_EQ_U64(s.uncertain_calls, 1);
     CHECK(s.depends_on_calls);
-    /* push ebp; mov ebp, esp; call; mov eax, [ebp+8]; leave: the frame pointer is certain */
+    /* an access by the frame pointer does not depend on the callee */
     CHECK_EQ_I64(FOLLOW_32(&s, "push ebp; mov ebp, esp; call .+0x4030206; mov eax, [ebp+8]; leave"),
                  HFN_STACK_OK);
     CHECK(!s.depends_on_calls);
     CHECK_EQ_U64(s.uncertain_calls, 0);
-    /* call +0; pop ebx is no call */
+    /* call +0 only pushes its address */
     CHECK_EQ_I64(FOLLOW_32(&s, "call .+5; pop ebx; ret"), HFN_STACK_OK);
     CHECK_EQ_U64(s.uncertain_calls, 0);
 }
@@ -255,7 +247,8 @@ static void i386_realigned_frame_keeps_its_arguments(void)
     CHECK_EQ_U64(s.argument_bytes, 8);
     CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "; mov ecx, [ebp-4]; leave; lea esp, [ecx-4]; ret"),
                  HFN_STACK_OK);
-    /* loaded from another place; passed on before it is saved; stored; its return address read */
+    /* ecx is loaded from another place; a call precedes the save of ecx; ecx is stored; the return
+     * address is read by ecx */
     CHECK_EQ_I64(FOLLOW_32(&s, REALIGNS "; mov ecx, [ebp-8]; leave; lea esp, [ecx-4]"),
                  HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW_32(&s, "lea ecx, [esp+4]; and esp, -16; call .+0x4030206"),
