@@ -146,7 +146,7 @@ static bool can_move(candidate *c, uint32_t patch_bytes)
 }
 
 /* Reserve the padding that the patch needs after the function's end. */
-static bool take_padding(candidate *c, uint32_t patch_bytes)
+static bool reserve_padding(candidate *c, uint32_t patch_bytes)
 {
     if (patch_bytes <= c->body ||
         hfn_padding_take(c->analysis, c->index, c->function->end, c->site + patch_bytes)) {
@@ -178,7 +178,7 @@ static bool try_retarget(candidate *c)
 
 /* Whether the direct call at site + offset is executed exactly once for each execution of the
  * entry. */
-static bool leads_to_call(const candidate *c, uint32_t offset)
+static bool is_call_always_executed(const candidate *c, uint32_t offset)
 {
     const hfn_analysis *a = c->analysis;
     uint64_t end = c->site + offset + c->jump_bytes, unused;
@@ -209,7 +209,7 @@ static bool try_retarget_call(candidate *c)
         }
         at += in.flow == HFN_FLOW_NEXT ? in.length : 0;
     }
-    if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL || !leads_to_call(c, at) ||
+    if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL || !is_call_always_executed(c, at) ||
         !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved)) {
         return false;
     }
@@ -222,7 +222,7 @@ static bool try_retarget_call(candidate *c)
 static bool try_jump(candidate *c)
 {
     if (c->limit < c->jump_bytes || !can_move(c, c->jump_bytes) ||
-        !take_padding(c, c->jump_bytes)) {
+        !reserve_padding(c, c->jump_bytes)) {
         return false;
     }
     return accept_strategy(
@@ -237,7 +237,7 @@ static bool try_island(candidate *c)
     uint64_t from = c->site + short_bytes;
 
     if (short_bytes == 0 || c->limit < short_bytes || !can_move(c, short_bytes) ||
-        !take_padding(c, short_bytes)) {
+        !reserve_padding(c, short_bytes)) {
         return false;
     }
     uint64_t low = from > 128 ? from - 128 : 0;
@@ -284,7 +284,7 @@ static bool try_pun(candidate *c, uint32_t patch_bytes)
         mask |= 0xFFu << (8 * (i - 1));
     }
     if (!target_exists(c, fixed, mask) || !can_move(c, patch_bytes) ||
-        !may_move_bytes(c, c->jump_bytes) || !take_padding(c, c->jump_bytes)) {
+        !may_move_bytes(c, c->jump_bytes) || !reserve_padding(c, c->jump_bytes)) {
         function->padding_used = padding_used;
         return false;
     }

@@ -14,14 +14,13 @@
 
 #define LINE_MAX 64u       /* instructions of a straight line that are kept */
 #define ENTRIES_MAX 65536u /* a larger size is treated as unknown */
-#define PAIRS_MAX 4096u    /* of taken addresses as table and base; beyond: UNBOUNDED */
+#define PAIRS_MAX 4096u    /* of taken addresses, tried as table and base; more: UNBOUNDED */
 #define ROUNDS_MAX 4       /* of dropping sizes; if a size is still invalid then, all are dropped */
 
 /* A table to read. */
 typedef struct table {
     uint64_t rva, base;
-    uint64_t proof_from,
-        proof_to; /* the size holds if nothing targets this range; equal: no size */
+    uint64_t proof_from, proof_to;     /* entry_count is valid if nothing targets this range */
     uint32_t entry_bytes, entry_count; /* entry_count 0: unknown */
     uint8_t entry_shift;
     bool entry_is_signed;
@@ -41,7 +40,7 @@ typedef struct dispatch_code {
     const hfn_region *region;
     uint32_t starts[LINE_MAX];
     uint32_t start_count;
-    uint64_t *addresses; /* that it takes */
+    uint64_t *addresses; /* taken by the code */
     size_t address_count, address_capacity;
     bool tries_addresses;  /* as tables, because a line shows none     */
     bool tries_bases;      /* and as bases of their entries            */
@@ -55,7 +54,8 @@ static void add_table(dispatch_code *p, const table *t)
     hfn_analysis_append(s->analysis, (void **)&s->tables, &s->count, &s->capacity, t, sizeof *t);
 }
 
-/* The jump may target any byte of its function; in a fragment, of any function that jumps to it. */
+/* The jump may target any byte of its function or, from a fragment, of any function that jumps to
+ * the fragment. */
 static void mark_unbounded(const dispatch_code *p, uint64_t jump_rva)
 {
     hfn_analysis *a = p->scan->analysis;
