@@ -15,7 +15,7 @@ static hotfn_functions *new_functions(const hotfn_image *image, const hotfn_env 
     }
     functions->env = filled;
     functions->image = image;
-    hfn_arena_init(&functions->made_names, &functions->env);
+    hfn_arena_init(&functions->generated_names, &functions->env);
     return functions;
 }
 
@@ -86,7 +86,7 @@ void hotfn_functions_destroy(hotfn_functions *functions)
         return;
     }
     env = functions->env;
-    hfn_arena_finish(&functions->made_names);
+    hfn_arena_finish(&functions->generated_names);
     hfn_free_memory(&env, functions->items, functions->capacity * sizeof *functions->items);
     hfn_free_memory(&env, functions->names, functions->name_capacity * sizeof *functions->names);
     hfn_free_memory(&env, functions, sizeof *functions);

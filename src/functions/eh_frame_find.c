@@ -31,7 +31,7 @@ static uint64_t word_at(const hfn_eh_table *t, uint64_t at)
 }
 
 /* The address of the FDE of the function at address; 0 if it has none. */
-static uint64_t fde_of(const hfn_eh_table *t, uint64_t address)
+static uint64_t find_fde(const hfn_eh_table *t, uint64_t address)
 {
     uint32_t low = 0, high = t->count;
 
@@ -64,7 +64,8 @@ static bool open_entry(const hfn_eh_bytes *eh, uint64_t at, uint32_t *id, uint64
 
 bool hfn_eh_table_find(const hfn_eh_table *t, uint64_t address, hfn_eh_function *out)
 {
-    uint64_t fde = fde_of(t, address), at = fde - t->eh.address, end, cie_end, data = 0, begin, raw;
+    uint64_t fde = find_fde(t, address), at = fde - t->eh.address, end, cie_end, data = 0, begin,
+             raw;
     hfn_eh_bytes own = t->eh;
     uint32_t distance, id;
 

@@ -211,7 +211,7 @@ static step run_register_rule(const runner *r, hfn_span s, uint64_t *at, uint8_t
 
 enum { SET_LOC = 0x01, REMEMBER_STATE = 0x0a, RESTORE_STATE = 0x0b, GNU_ARGS_SIZE = 0x2e };
 
-static step run_one(const runner *r, hfn_span s, uint64_t *at)
+static step run_instruction(const runner *r, hfn_span s, uint64_t *at)
 {
     uint64_t offset = 0;
     int64_t factored = 0;
@@ -265,7 +265,7 @@ static void run_instructions(const hfn_cie *cie, hfn_frame *frame, hfn_span inst
     step last = STEP_NEXT;
 
     while (last == STEP_NEXT && at < instructions.size) {
-        last = run_one(&r, instructions, &at);
+        last = run_instruction(&r, instructions, &at);
     }
     frame->known = last != STEP_UNKNOWN;
     frame->advanced = last == STEP_ADVANCE;
@@ -359,7 +359,7 @@ bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint6
         }
         if (code == RESTORE_STATE) {
             at++;
-        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
+        } else if (run_instruction(&r, fde_instructions, &at) == STEP_UNKNOWN) {
             return false;
         }
     }
@@ -379,7 +379,7 @@ bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
         }
         if (code == RESTORE_STATE) {
             at++;
-        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
+        } else if (run_instruction(&r, fde_instructions, &at) == STEP_UNKNOWN) {
             return true;
         }
     }
@@ -416,7 +416,7 @@ bool hfn_eh_frame_rows(const hfn_cie *cie, hfn_span fde_instructions, uint64_t b
         if (code == RESTORE_STATE) {
             frame = kept[--depth];
             at++;
-        } else if (run_one(&r, fde_instructions, &at) == STEP_UNKNOWN) {
+        } else if (run_instruction(&r, fde_instructions, &at) == STEP_UNKNOWN) {
             return false;
         }
     }

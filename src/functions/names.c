@@ -59,7 +59,7 @@ static int compare_names(const hfn_symbol *a, const hfn_symbol *b)
     return strncmp(a->name, b->name, MAX_MEASURED_NAME);
 }
 
-static bool is_better(const void *left, const void *right)
+static bool is_preferred(const void *left, const void *right)
 {
     const hfn_symbol *const *a = left, *const *b = right;
 
@@ -78,20 +78,21 @@ static bool append_name(hotfn_functions *functions, hfn_function *f, const char 
     return true;
 }
 
-static bool add_made_name(hotfn_functions *functions, hfn_function *f)
+static bool add_generated_name(hotfn_functions *functions, hfn_function *f)
 {
     const char *path = hfn_image_path(functions->image), *slash = strrchr(path, '/');
     char text[288];
     int length = snprintf(text, sizeof text, "%.255s+0x%" PRIx64, slash ? slash + 1 : path, f->rva);
 
-    return append_name(functions, f, hfn_arena_copy(&functions->made_names, text, (size_t)length));
+    return append_name(functions, f,
+                       hfn_arena_copy(&functions->generated_names, text, (size_t)length));
 }
 
 static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_room *room,
                        uint32_t count)
 {
     const hfn_symbol **sorted =
-        hfn_sort_items(room->order, room->order + count, count, sizeof *room->order, is_better);
+        hfn_sort_items(room->order, room->order + count, count, sizeof *room->order, is_preferred);
 
     for (uint32_t i = 0; i < count; i++) {
         if (!append_name(functions, f, sorted[i]->name)) {
@@ -117,7 +118,7 @@ bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
         }
     }
     if (named == 0) {
-        return add_made_name(functions, function);
+        return add_generated_name(functions, function);
     }
     return add_sorted(functions, function, room, named);
 }

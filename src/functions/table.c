@@ -38,7 +38,7 @@ typedef struct walk {
     uint64_t symbol_end, fde_end; /* how far the ranges seen so far reach */
 } walk;
 
-static void take_symbol(group *g, const hfn_symbol *s)
+static void add_to_group(group *g, const hfn_symbol *s)
 {
     if (s->kind == HOTFN_SYMBOL_DATA) {
         return;
@@ -82,7 +82,7 @@ static bool next_group(walk *w, group *g)
         g->symbols = w->symbols + symbol;
     }
     for (; symbol < w->symbol_count && w->symbols[symbol].rva == g->rva; symbol++) {
-        take_symbol(g, &w->symbols[symbol]);
+        add_to_group(g, &w->symbols[symbol]);
     }
     g->symbol_count = symbol - w->next_symbol;
     w->next_symbol = symbol;

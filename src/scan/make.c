@@ -174,7 +174,7 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, u
     h.id_bytes = w->image_info.id_bytes;
     memcpy(h.id, w->image_info.id, sizeof h.id);
     h.function_count = hotfn_functions_get_count(w->functions);
-    h.lacks_names = hfn_symbols_lacks_packed(w->symbols);
+    h.lacks_names = hfn_symbols_unpack_failed(w->symbols);
     h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
     h.plan_bytes = w->plan_info.byte_count;
     h.functions_offset = (h.plan_offset + h.plan_bytes + 63u) & ~63ull;

@@ -75,7 +75,7 @@ static bool is_section_symbol(const entry *e, const char *name)
 }
 
 /* False if there is no memory. */
-static bool take_entry(const reader *r, uint64_t at, const entry *e)
+static bool add_entry(const reader *r, uint64_t at, const entry *e)
 {
     hotfn_section section = HOTFN_SECTION_INIT;
     hfn_symbol symbol = { .source = HOTFN_SOURCE_SYMTAB };
@@ -113,7 +113,7 @@ hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *im
     r.symtab = hfn_pe_symtab_of(image);
     for (uint64_t at = 0; read_entry(r.symtab.entries, at, &e);
          at += ENTRY_BYTES * (1 + (uint64_t)e.aux_count)) {
-        if (!take_entry(&r, at, &e)) {
+        if (!add_entry(&r, at, &e)) {
             return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
                                     "no memory for its symbols");
         }

@@ -87,7 +87,8 @@ static bool same_build(const search *s, const hotfn_image *found)
 }
 
 /* Returns found, or closes it and returns NULL if it belongs to another build. */
-static hotfn_image *check_build(const search *s, hotfn_image *found, const char *path, bool by_link)
+static hotfn_image *check_build(const search *s, hotfn_image *found, const char *path,
+                                bool check_crc)
 {
     const char *difference = NULL;
 
@@ -96,7 +97,7 @@ static hotfn_image *check_build(const search *s, hotfn_image *found, const char 
     }
     if (!same_build(s, found)) {
         difference = "of another build: its build-id differs from that";
-    } else if (by_link && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc) {
+    } else if (check_crc && hfn_separate_crc32(hfn_image_file(found)) != s->link_crc) {
         difference = "of another build: its CRC differs from that in .gnu_debuglink";
     }
     if (!difference) {
@@ -108,7 +109,7 @@ static hotfn_image *check_build(const search *s, hotfn_image *found, const char 
     return NULL;
 }
 
-static hotfn_image *by_build_id(const search *s, const char *dir)
+static hotfn_image *find_by_build_id(const search *s, const char *dir)
 {
     char path[PATH_MAX], hex[2 * sizeof s->info.id + 1];
 
@@ -126,7 +127,7 @@ static hotfn_image *by_build_id(const search *s, const char *dir)
 }
 
 /* Tries first/middle/name, where first and middle may be "". */
-static hotfn_image *by_link(const search *s, const char *first, const char *middle)
+static hotfn_image *find_by_link(const search *s, const char *first, const char *middle)
 {
     char path[PATH_MAX];
 
@@ -178,18 +179,18 @@ static hotfn_image *search_links(const search *s, const hfn_symbol_dirs *dirs)
         return NULL;
     }
     if (s->folder[0]) {
-        found = by_link(s, s->folder, "");
+        found = find_by_link(s, s->folder, "");
         if (!found) {
-            found = by_link(s, s->folder, "/.debug");
+            found = find_by_link(s, s->folder, "/.debug");
         }
     }
     for (uint32_t i = 0; i < dirs->count && !found; i++) {
-        found = by_link(s, dirs->paths[i], s->folder);
+        found = find_by_link(s, dirs->paths[i], s->folder);
         if (!found && s->folder[0]) {
-            found = by_link(s, dirs->paths[i], "");
+            found = find_by_link(s, dirs->paths[i], "");
         }
     }
-    return found ? found : by_link(s, SYSTEM_DIR, s->folder);
+    return found ? found : find_by_link(s, SYSTEM_DIR, s->folder);
 }
 
 hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *dirs,
@@ -202,10 +203,10 @@ hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *
     read_link(&s);
     find_folder(&s);
     for (uint32_t i = 0; i < dirs->count && !found; i++) {
-        found = by_build_id(&s, dirs->paths[i]);
+        found = find_by_build_id(&s, dirs->paths[i]);
     }
     if (!found) {
-        found = by_build_id(&s, SYSTEM_DIR);
+        found = find_by_build_id(&s, SYSTEM_DIR);
     }
     return found ? found : search_links(&s, dirs);
 }

@@ -170,7 +170,7 @@ static bool is_loaded(const symtab *t, const entry *e)
 }
 
 /* False if there is no memory. */
-static bool take_entry(symtab *t, uint64_t index, const entry *e)
+static bool add_entry(symtab *t, uint64_t index, const entry *e)
 {
     hfn_symbol symbol = { .byte_count = e->size, .source = t->source };
     uint64_t value = e->value;
@@ -220,7 +220,7 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
                                 (unsigned long long)t->entry_bytes);
     }
     for (; read_entry(t, index, &e); index++) {
-        if (!take_entry(t, index, &e)) {
+        if (!add_entry(t, index, &e)) {
             return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(holder), HOTFN_NO_OFFSET,
                                     "no memory for its symbols");
         }

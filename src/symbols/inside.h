@@ -28,7 +28,7 @@ struct hotfn_symbols {
     hotfn_image *debugdata; /* the same                */
     void *debugdata_bytes;
     size_t debugdata_size;
-    bool lacks_packed; /* .gnu_debugdata could not be unpacked */
+    bool unpack_failed; /* .gnu_debugdata could not be unpacked */
     hfn_line_source lines;
     hfn_line_text *line_text; /* made when it is needed */
 };

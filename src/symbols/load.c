@@ -53,7 +53,7 @@ static void unpack_debugdata(hotfn_symbols *symbols, const hotfn_image *image)
     symbols->debugdata_bytes = env->decompress_fn(
         env->decompress_user, HOTFN_COMPRESSION_XZ, packed.data, (size_t)packed.size,
         MAX_DEBUGDATA_BYTES, env->realloc_fn, env->realloc_user, &symbols->debugdata_size);
-    symbols->lacks_packed = symbols->debugdata_bytes == NULL;
+    symbols->unpack_failed = symbols->debugdata_bytes == NULL;
     if (!symbols->debugdata_bytes) {
         hfn_log_message(
             env, HOTFN_LOG_WARNING,

@@ -115,7 +115,7 @@ static void fill_info(hfn_linker_map *map)
     memcpy(info->id, image.id, sizeof info->id);
 }
 
-static void drop_data(hfn_symbol_table *table)
+static void remove_data(hfn_symbol_table *table)
 {
     uint32_t kept = 0;
 
@@ -154,7 +154,7 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
     hfn_free_memory(&symbols->table.env, map->pieces.items,
                     map->pieces.capacity * sizeof *map->pieces.items);
     if (status == HOTFN_OK && !map->wants_data) {
-        drop_data(&symbols->table);
+        remove_data(&symbols->table);
     }
     return status == HOTFN_OK ? read_exports(map) : status;
 }

@@ -104,7 +104,7 @@ static hotfn_status read_file(reader *r, hfn_text line)
     return HOTFN_OK;
 }
 
-static bool is_one_of(hfn_text name, const char *const *names, size_t count)
+static bool is_among(hfn_text name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (hfn_text_is(name, names[i])) {
@@ -126,16 +126,16 @@ static uint32_t flags_of(hfn_text segment, hfn_text name)
                                         "__objc_methtype", "__literal4",       "__literal8",
                                         "__literal16" };
 
-    if (is_one_of(name, stubs, HFN_COUNT_OF(stubs))) {
+    if (is_among(name, stubs, HFN_COUNT_OF(stubs))) {
         return HFN_MAP_CODE | HFN_MAP_STUBS;
     }
-    if (is_one_of(name, none, HFN_COUNT_OF(none)) || hfn_text_is(segment, "__LINKEDIT")) {
+    if (is_among(name, none, HFN_COUNT_OF(none)) || hfn_text_is(segment, "__LINKEDIT")) {
         return HFN_MAP_UNLOADED;
     }
     if (hfn_text_begins(name, "__thread_")) {
         return HFN_MAP_THREAD;
     }
-    return is_one_of(name, code, HFN_COUNT_OF(code)) ? HFN_MAP_CODE : 0;
+    return is_among(name, code, HFN_COUNT_OF(code)) ? HFN_MAP_CODE : 0;
 }
 
 static hotfn_status read_section(reader *r, hfn_text line)

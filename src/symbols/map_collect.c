@@ -176,8 +176,8 @@ static uint32_t *recent_entry(hfn_linker_map *map, const hfn_map_row *row)
     return &map->recent[(key * 0x9e3779b97f4a7c15u) >> 48];
 }
 
-static bool is_double(const hfn_linker_map *map, const hfn_map_row *row, uint32_t number,
-                      uint8_t kind)
+static bool is_duplicate(const hfn_linker_map *map, const hfn_map_row *row, uint32_t number,
+                         uint8_t kind)
 {
     const hfn_symbol *s = &map->symbols->table.items[number - 1];
     size_t length = hfn_text_length(row->name);
@@ -203,7 +203,7 @@ hotfn_status hfn_map_add_row(hfn_linker_map *map, const hfn_map_row *row,
         return HOTFN_OK;
     }
     s.kind = row->kind ? row->kind : kind_in(section);
-    if (*recent && is_double(map, row, *recent, s.kind)) {
+    if (*recent && is_duplicate(map, row, *recent, s.kind)) {
         return HOTFN_OK;
     }
     s.name = copy_name(map, row->name, &status);

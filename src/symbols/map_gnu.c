@@ -102,7 +102,7 @@ static hotfn_status read_in(reader *r, hfn_text text)
     return add_in(r, text);
 }
 
-static bool is_other(hfn_text line)
+static bool is_ignored(hfn_text line)
 {
     static const char *const words[] = {
         "LOAD ",   "START GROUP", "END GROUP",           "/DISCARD/",
@@ -155,7 +155,7 @@ static hotfn_status read_out(reader *r, hfn_text line)
         r->in_map = false;
         return HOTFN_OK;
     }
-    if (begins_map(line) || is_other(line)) {
+    if (begins_map(line) || is_ignored(line)) {
         return HOTFN_OK;
     }
     name = hfn_text_take_word(&line);

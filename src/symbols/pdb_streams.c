@@ -23,7 +23,7 @@ enum {
 
 /* The file offset to report for an error at offset: of the stream's last byte if the stream is
  * shorter, of its directory entry if it is empty. */
-static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
+static uint64_t error_place(const hfn_msf_stream *stream, uint64_t offset)
 {
     if (stream->size == 0) {
         return hfn_msf_entry_offset(stream->msf, stream->number);
@@ -34,7 +34,7 @@ static uint64_t place_of(const hfn_msf_stream *stream, uint64_t offset)
 hotfn_status hfn_pdb_fail(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
-    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, place_of(stream, offset),
+    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, error_place(stream, offset),
                             "%s (stream %u, offset %llu): the file is damaged", what,
                             stream->number, (unsigned long long)offset);
 }
@@ -49,7 +49,7 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
                                 "no memory to read its %s", what);
     }
     if (status != HOTFN_OK) {
-        return hfn_report_error(err, status, stream->msf->path, place_of(stream, offset),
+        return hfn_report_error(err, status, stream->msf->path, error_place(stream, offset),
                                 "its %s goes beyond the end of stream %u: the file is damaged",
                                 what, stream->number);
     }

@@ -410,7 +410,7 @@ static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, ui
     return status;
 }
 
-static hotfn_status read_of_all(symbol_reader *r, const record *rec)
+static hotfn_status read_shared_record(symbol_reader *r, const record *rec)
 {
     if (rec->at % 4 != 0 || !(r->live[rec->at / 32] >> (rec->at / 4 & 7) & 1)) {
         return HOTFN_OK;
@@ -454,7 +454,7 @@ static hotfn_status read_common(symbol_reader *r)
         status = mark_live(r, pdb->global_stream, 0, live, stream.size);
     }
     if (status == HOTFN_OK) {
-        status = each_record(r, &stream, 0, stream.size, read_of_all);
+        status = each_record(r, &stream, 0, stream.size, read_shared_record);
     }
     if (status == HOTFN_OK && r->live_left) {
         status = hfn_pdb_fail(&stream, 0, r->err, "the index refers to bytes inside of records");

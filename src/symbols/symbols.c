@@ -90,9 +90,9 @@ uint32_t hotfn_symbols_get_count(const hotfn_symbols *symbols)
     return symbols ? symbols->table.count : 0;
 }
 
-bool hfn_symbols_lacks_packed(const hotfn_symbols *symbols)
+bool hfn_symbols_unpack_failed(const hotfn_symbols *symbols)
 {
-    return symbols->lacks_packed;
+    return symbols->unpack_failed;
 }
 
 const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols)
@@ -145,7 +145,7 @@ static hotfn_status prepare_line_query(hotfn_symbols *symbols, bool has_reader)
     return symbols->line_text ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 }
 
-static hotfn_status ask_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
+static hotfn_status query_caller_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_line *out)
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
@@ -164,8 +164,8 @@ static hotfn_status ask_line(hotfn_symbols *symbols, uint64_t rva, hotfn_source_
     return HOTFN_OK;
 }
 
-static hotfn_status ask_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
-                              hotfn_source_frame *out)
+static hotfn_status query_caller_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
+                                       hotfn_source_frame *out)
 {
     const hotfn_env *env = &symbols->table.env;
     const hotfn_symbols_info *info = &symbols->info;
@@ -197,7 +197,7 @@ hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn
     if (symbols->lines.find) {
         status = symbols->lines.find(symbols->lines.state, rva, &filled);
     } else {
-        status = ask_line(symbols, rva, &filled);
+        status = query_caller_line(symbols, rva, &filled);
     }
     if (status != HOTFN_OK) {
         return status;
@@ -214,7 +214,7 @@ hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint
 
     hotfn_source_frame filled = HOTFN_SOURCE_FRAME_INIT;
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
-    hotfn_status status = ask_frame(symbols, rva, depth, &filled);
+    hotfn_status status = query_caller_frame(symbols, rva, depth, &filled);
 
     if (status == HOTFN_E_NOT_FOUND && depth == 0) {
         status = hotfn_symbols_find_line(symbols, rva, &line);

@@ -17,6 +17,6 @@ typedef struct hfn_symbol {
 const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols);
 
 /* True if the image has packed symbols that could not be unpacked. */
-bool hfn_symbols_lacks_packed(const hotfn_symbols *symbols);
+bool hfn_symbols_unpack_failed(const hotfn_symbols *symbols);
 
 #endif

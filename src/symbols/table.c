@@ -85,7 +85,7 @@ static void merge_symbol(hfn_symbol *kept, const hfn_symbol *again)
     }
 }
 
-static void drop_doubles(hfn_symbol_table *table)
+static void remove_duplicates(hfn_symbol_table *table)
 {
     uint32_t kept = 0;
 
@@ -103,7 +103,7 @@ static void drop_doubles(hfn_symbol_table *table)
 
 /* Moves the globals of each address to the front and keeps the order by name; room holds the other
  * symbols meanwhile. */
-static void globals_first(hfn_symbol *items, uint32_t count, hfn_symbol *room)
+static void move_globals_first(hfn_symbol *items, uint32_t count, hfn_symbol *room)
 {
     for (uint32_t from = 0, to; from < count; from = to) {
         uint32_t globals = from, locals = 0;
@@ -136,8 +136,8 @@ bool hfn_symbol_table_sort(hfn_symbol_table *table)
         room = table->items;
         table->items = sorted;
     }
-    drop_doubles(table);
-    globals_first(table->items, table->count, room);
+    remove_duplicates(table);
+    move_globals_first(table->items, table->count, room);
     table->sorted = true;
     hfn_free_memory(&table->env, room, room_bytes);
     return true;

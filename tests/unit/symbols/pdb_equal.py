@@ -30,7 +30,7 @@ def check_refused(hotfn, pdb, why):
 
 
 def compare(found, wanted):
-    """Differences as lines; a trampoline has no name in llvm-pdbutil."""
+    """The differences, a line each; llvm-pdbutil has no names for trampolines."""
     wrong = []
     trampolines = {rva: sizes for (rva, name), sizes in wanted.items() if name is None}
     wanted = {key: sizes for key, sizes in wanted.items() if key[1] is not None}
@@ -56,7 +56,8 @@ def check_functions(found_all, found_functions):
 
 
 def check_breakpad(found, sym):
-    """Each FUNC by address, size and name; each PUBLIC (32-bit ones lose their @bytes) by address."""
+    """Compare each FUNC by address, size and name.  A PUBLIC is compared by address only, because
+    breakpad removes the @bytes of 32-bit names."""
     functions, publics = oracle.breakpad(sym)
     sized = {}
     for symbol in found:
@@ -72,7 +73,8 @@ def check_breakpad(found, sym):
 
 
 def same_name(theirs, name):
-    """breakpad gives the undecorated name of the public, CodeView that of the source."""
+    """True for the same name as in breakpad, which undecorates the public name, and in CodeView,
+    which has the name in the source."""
     def bare(text):
         text = re.sub(r"^@(.*)@\d+$", r"\1", text)  # fastcall
         return re.sub(r"^(public: |private: |protected: |static |virtual |_+)+", "",
@@ -99,7 +101,7 @@ def check(hotfn, pdb, folder):
 
 
 def check_far(hotfn, pdb):
-    """The same file with its streams beyond 4 GiB."""
+    """A copy of the file with its streams beyond 4 GiB must have the same symbols."""
     far = oracle.move_far(pdb, 5 << 30)
     same = read_symbols(hotfn, far, "--data") == read_symbols(hotfn, pdb, "--data")
     print(f"{far.name}: {far.stat().st_size / 2**30:.1f} GiB, {'the same' if same else 'DIFFERENT'}")
@@ -111,7 +113,7 @@ def main():
     hotfn, names = sys.argv[1], sys.argv[2:]
     missing = oracle.missing_tool()
     if missing:
-        print(f"skipped: no {missing} here")
+        print(f"skipped: {missing} is not installed")
         return 77
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -110,7 +110,7 @@ def check(pdb, folder):
 def main():
     missing = oracle.missing_tool()
     if missing:
-        print(f"skipped: no {missing} here")
+        print(f"skipped: {missing} is not installed")
         return 77
     failed = 0
     with tempfile.TemporaryDirectory() as folder:

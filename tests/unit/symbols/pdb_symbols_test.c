@@ -155,9 +155,9 @@ static void a_trampoline_needs_the_exact_address_of_its_target(void)
 
     procedure(b, MODULE, 0x1110, "f", 0x100, 4);
     procedure(b, MODULE, 0x1110, "g", 0x300, 4);
-    trampoline(b, 0x05, 0x100); /* neither the jump behind f ... */
+    trampoline(b, 0x05, 0x100); /* leads to f, not to the jump at 0x200, which follows f */
     trampoline(b, 0x200, 0x300);
-    trampoline(b, 0x0a, 0x150); /* ... nor the function behind a place without a name */
+    trampoline(b, 0x0a, 0x150); /* no function is at 0x150: the jump is not named after g */
     symbols = load_good(b);
     CHECK_EQ_U64(find(symbols, "@ILT+5(f)", HOTFN_SYMBOL_THUNK).rva, 0x1005);
     CHECK_EQ_U64(find(symbols, "@ILT+10", HOTFN_SYMBOL_THUNK).rva, 0x100a);
