@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Firefox Profiler's processed format, version 48 (docs-developer/CHANGELOG-formats.md of the
- * profiler: later versions upgrade it).  A thread's samples are the stacks of its call tree, with
- * their self time in milliseconds as weight; tables are columns, so the tree is read once for each
- * column. */
+ * profiler: later versions upgrade it).  The samples of a thread are the stacks of its call tree;
+ * the weight of a stack is its self time in milliseconds.  The format has tables in columns, so the
+ * tree is read once for each column. */
 #include "exporters/json_fields.h"
 
 #include <inttypes.h>
@@ -78,7 +78,7 @@ static hotfn_json *create_zero(const firefox *x, const hotfn_record_node *n, uin
     return hotfn_json_create_number(0);
 }
 
-/* Samples follow each other on the time axis, each as long as its weight. */
+/* A sample begins where the one before it ends; its length is its weight. */
 static void write_sample_times(const firefox *x)
 {
     uint64_t at_ns = 0;
@@ -94,7 +94,7 @@ static void write_sample_times(const firefox *x)
     hotfn_json_end(x->out);
 }
 
-/* ---- Tables of functions: version 48 has them, and the strings, in each thread. */
+/* ---- Tables of functions and strings, which version 48 repeats in each thread. */
 
 static void write_repeated(const firefox *x, const char *key, const char *raw, uint32_t count)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Android's method trace, version 3 (Android developers, "Trace file format"; dmtracedump): a text
  * with threads and methods, then a record for each entry and exit.  Times are microseconds in 32
- * bits: it holds the first 71 minutes. */
+ * bits: after 71 minutes they are clamped. */
 #include "exporters/events.h"
 
 #include <inttypes.h>
@@ -67,8 +67,8 @@ static void put_event(void *user, const hotfn_record_event *e)
     time_us = time_us < UINT32_MAX ? time_us : UINT32_MAX;
     hfn_sink_le(t->sink, e->thread + 1ull, 2);
     hfn_sink_le(t->sink, (uint64_t)e->function << 2 | (e->kind == 1 ? 0 : 1), 4);
-    hfn_sink_le(t->sink, time_us,
-                4); /* the elapsed time stands in for the CPU time, which is not recorded */
+    /* The first is the CPU time, which is not recorded, so the elapsed time is written twice. */
+    hfn_sink_le(t->sink, time_us, 4);
     hfn_sink_le(t->sink, time_us, 4);
 }
 

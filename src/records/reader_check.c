@@ -144,9 +144,9 @@ static uint64_t measure_names(const hotfn_record *r, const uint8_t *at)
 }
 
 static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t slot,
-                              uint32_t word, uint64_t *budget)
+                              uint32_t word, uint64_t *unused_bytes)
 {
-    uint64_t walked;
+    uint64_t names_bytes;
 
     if (!is_text(r, hfn_read_le32(at + HFN_FUNCTION_NAME)) ||
         !is_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY)) ||
@@ -155,14 +155,15 @@ static bool function_is_sound(const hotfn_record *r, const uint8_t *at, uint32_t
         return false;
     }
     if (hfn_read_le32(at + HFN_FUNCTION_NAME) == 0) {
-        return hfn_read_le32(at + HFN_FUNCTION_NAMES) ==
-               1; /* all nameless functions share the empty text */
+        /* All functions without a name share the empty text. */
+        return hfn_read_le32(at + HFN_FUNCTION_NAMES) == 1;
     }
-    walked = measure_names(r, at);
-    if (walked == 0 || walked > *budget) {
+    names_bytes = measure_names(r, at);
+    if (names_bytes == 0 || names_bytes > *unused_bytes) {
         return false;
     }
-    *budget -= walked; /* lists do not overlap, so that together they fit into the strings */
+    /* Lists of names do not overlap, so their sizes add up to at most the size of the strings. */
+    *unused_bytes -= names_bytes;
     return true;
 }
 
@@ -177,7 +178,7 @@ static void empty_function(uint8_t *at, uint8_t *slot, uint8_t *state)
 
 static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
 {
-    uint64_t budget = r->parts[HFN_SECTION_STRINGS].byte_count;
+    uint64_t unused_bytes = r->parts[HFN_SECTION_STRINGS].byte_count;
     uint32_t damaged = 0, first = 0;
 
     for (uint32_t i = 0; i < r->function_count; i++) {
@@ -186,7 +187,7 @@ static hotfn_status check_functions(hotfn_record *r, hotfn_error *err)
         uint8_t *state = get_element(r, HFN_SECTION_STATES, i);
 
         if (function_is_sound(r, at, hfn_read_le32(slot), hfn_read_le32(state + HFN_STATE_WORD),
-                              &budget)) {
+                              &unused_bytes)) {
             continue;
         }
         first = damaged++ == 0 ? i : first;

@@ -130,7 +130,7 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hfn_part *texts = &r->parts[HFN_SECTION_META], noted;
     const char *before;
-    uint64_t kept = copy_run_texts(texts, NULL);
+    uint64_t kept_bytes = copy_run_texts(texts, NULL);
     bool both;
 
     hotfn_record_get_info(r, &info);
@@ -139,16 +139,16 @@ bool hfn_record_note_repair(hotfn_record *r, const char *lost)
         lost = "";
     }
     both = before[0] && lost[0];
-    noted.byte_count = kept + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
+    noted.byte_count = kept_bytes + sizeof key + strlen(before) + (both ? 2 : 0) + strlen(lost) + 1;
     noted.bytes =
         hfn_allocate_zeroed(&r->env, noted.byte_count + 2); /* a part has two NULs after it */
     if (!noted.bytes) {
         return false;
     }
     copy_run_texts(texts, noted.bytes);
-    memcpy(noted.bytes + kept, key, sizeof key);
-    snprintf((char *)noted.bytes + kept + sizeof key, noted.byte_count - kept - sizeof key,
-             "%s%s%s", before, both ? "; " : "", lost);
+    memcpy(noted.bytes + kept_bytes, key, sizeof key);
+    snprintf((char *)noted.bytes + kept_bytes + sizeof key,
+             noted.byte_count - kept_bytes - sizeof key, "%s%s%s", before, both ? "; " : "", lost);
     hfn_free_memory(&r->env, texts->bytes, texts->byte_count + 2);
     *texts = noted;
     return true;

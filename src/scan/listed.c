@@ -51,50 +51,50 @@ static hotfn_status check_list_file(const hotfn_scan_info *scan, const hotfn_lis
     return HOTFN_OK;
 }
 
-static bool add_entry(listed *w, const hotfn_list_entry *e)
+static bool add_entry(listed *l, const hotfn_list_entry *e)
 {
     if (e->rva != HOTFN_LIST_NO_RVA) {
-        w->rvas[w->count++] = e->rva;
+        l->rvas[l->count++] = e->rva;
         return true;
     }
-    if (!w->names) {
-        w->names = hfn_names_create(w->env);
+    if (!l->names) {
+        l->names = hfn_names_create(l->env);
     }
-    return w->names && hfn_names_intern(w->names, e->name, strlen(e->name)) != HFN_NAME_NONE;
+    return l->names && hfn_names_intern(l->names, e->name, strlen(e->name)) != HFN_NAME_NONE;
 }
 
-static bool collect_entries(listed *w, const hotfn_list *list, const hotfn_list_info *info,
+static bool collect_entries(listed *l, const hotfn_list *list, const hotfn_list_info *info,
                             const char *module)
 {
     hotfn_list_entry e = HOTFN_LIST_ENTRY_INIT;
-    w->bytes = ((size_t)info->entry_count * 2 + 1) * sizeof *w->rvas;
-    w->rvas = hfn_allocate_zeroed(w->env, w->bytes);
-    if (!w->rvas) {
+    l->bytes = ((size_t)info->entry_count * 2 + 1) * sizeof *l->rvas;
+    l->rvas = hfn_allocate_zeroed(l->env, l->bytes);
+    if (!l->rvas) {
         return false;
     }
     for (uint32_t i = 0; hotfn_list_get(list, i, &e) == HOTFN_OK; i++) {
-        bool here = !(info->flags & HOTFN_LIST_TEXT) || strcmp(e.module, module) == 0;
-        if (here && !add_entry(w, &e)) {
+        bool is_of_module = !(info->flags & HOTFN_LIST_TEXT) || strcmp(e.module, module) == 0;
+        if (is_of_module && !add_entry(l, &e)) {
             return false;
         }
     }
-    w->sorted = hfn_sort_items(w->rvas, w->rvas + w->count, w->count, sizeof *w->rvas, is_lower);
+    l->sorted = hfn_sort_items(l->rvas, l->rvas + l->count, l->count, sizeof *l->rvas, is_lower);
     return true;
 }
 
-static bool has_rva(const listed *w, uint64_t rva)
+static bool has_rva(const listed *l, uint64_t rva)
 {
-    size_t low = hfn_count_below(w->sorted, w->count, sizeof *w->sorted, 0, rva);
-    return low < w->count && w->sorted[low] == rva;
+    size_t low = hfn_count_below(l->sorted, l->count, sizeof *l->sorted, 0, rva);
+    return low < l->count && l->sorted[low] == rva;
 }
 
-static bool is_listed(const listed *w, const hotfn_record_function *f)
+static bool is_listed(const listed *l, const hotfn_record_function *f)
 {
-    if (has_rva(w, f->rva)) {
+    if (has_rva(l, f->rva)) {
         return true;
     }
-    for (const char *name = f->name; w->names && name[0]; name += strlen(name) + 1) {
-        if (hfn_names_find(w->names, name, strlen(name)) != HFN_NAME_NONE) {
+    for (const char *name = f->name; l->names && name[0]; name += strlen(name) + 1) {
+        if (hfn_names_find(l->names, name, strlen(name)) != HFN_NAME_NONE) {
             return true;
         }
     }
@@ -113,29 +113,29 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
     hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hotfn_list_info list_info = HOTFN_LIST_INFO_INIT;
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-    listed w = { .env = &filled };
+    listed functions = { .env = &filled };
     uint32_t found = 0;
     bool applies;
     hotfn_scan_get_info(scan, &info);
     hotfn_list_get_info(list, &list_info);
     hotfn_status status = check_list_file(&info, &list_info, &applies, err);
     if (status == HOTFN_OK && applies &&
-        !collect_entries(&w, list, &list_info, file_name(info.path))) {
+        !collect_entries(&functions, list, &list_info, file_name(info.path))) {
         status = hfn_report_error(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
     }
     for (uint32_t i = 0; status == HOTFN_OK && applies; i++) {
         if (hotfn_scan_get_function(scan, i, &f) != HOTFN_OK) {
             break;
         }
-        if (is_listed(&w, &f)) {
+        if (is_listed(&functions, &f)) {
             if (found < capacity) {
                 rvas[found] = f.rva;
             }
             found++;
         }
     }
-    hfn_names_destroy(w.names);
-    hfn_free_memory(&filled, w.rvas, w.bytes);
+    hfn_names_destroy(functions.names);
+    hfn_free_memory(&filled, functions.rvas, functions.bytes);
     if (status == HOTFN_OK) {
         *count = found;
     }
