@@ -33,7 +33,7 @@ class Times:
     timing: str              # full, sampled (all times but min and max are estimates), count-only
     reason: Optional[str]    # why its calls were only counted
     timed_calls: int
-    total_ns: Optional[int]  # recursive calls are not added again
+    total_ns: Optional[int]  # a recursive call is part of its outermost call
     self_ns: Optional[int]   # without the time of timed callees
     total_error_ns: Optional[int]  # sampled: standard error; None: total_ns is an upper bound
     min_ns: Optional[int]

@@ -7,21 +7,21 @@
 typedef struct output {
     char text[4096];
     size_t size;
-    int32_t answer;
+    int32_t write_result;
 } output;
 
 static int32_t keep_bytes(void *user, const void *bytes, size_t byte_count)
 {
     output *o = user;
 
-    if (o->answer == 0 && byte_count < sizeof o->text - o->size) {
+    if (o->write_result == 0 && byte_count < sizeof o->text - o->size) {
         memcpy(o->text + o->size, bytes, byte_count);
         o->size += byte_count;
     }
-    return o->answer;
+    return o->write_result;
 }
 
-/* user is the status to return. */
+/* An exporter that writes the number of functions and returns the status at user. */
 static hotfn_status write_count(void *user, const hotfn_record *record,
                                 const hotfn_export_options *options, hotfn_write_fn write,
                                 void *write_user, hotfn_error *err)
@@ -40,7 +40,7 @@ static hotfn_status write_count(void *user, const hotfn_record *record,
     return status;
 }
 
-static hotfn_status status_of_count = HOTFN_OK;
+static hotfn_status status_to_return = HOTFN_OK;
 
 static hotfn_exporter make_exporter(const char *name)
 {
@@ -50,7 +50,7 @@ static hotfn_exporter make_exporter(const char *name)
     e.extension = ".count";
     e.about = "the number of functions";
     e.write = write_count;
-    e.user = &status_of_count;
+    e.user = &status_to_return;
     return e;
 }
 
@@ -102,7 +102,7 @@ static void incomplete_exporters_are_refused(void)
     check_refused(NULL, HOTFN_E_OPTION, "hotfn_exporter_register");
 }
 
-static void a_name_is_registered_once(void)
+static void a_name_in_use_cannot_be_registered(void)
 {
     static hotfn_exporter first, second, table;
     hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
@@ -134,30 +134,30 @@ static hotfn_status export_count(output *o, hotfn_error *err)
 
 static void a_registered_exporter_writes(void)
 {
-    output o = { .answer = 0 };
+    output o = { .write_result = 0 };
 
     CHECK_EQ_I64(export_count(&o, NULL), HOTFN_OK);
     CHECK_STR(o.text, "17 functions, by 0\n");
 }
 
-static void an_exporters_error_is_passed_on(void)
+static void the_error_of_an_exporter_is_returned(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    output o = { .answer = 0 };
+    output o = { .write_result = 0 };
 
-    status_of_count = HOTFN_E_LIMIT;
+    status_to_return = HOTFN_E_LIMIT;
     CHECK_EQ_I64(export_count(&o, &err), HOTFN_E_LIMIT);
     CHECK_STR(err.text, "exporter count failed: too many functions");
-    status_of_count = 12345; /* no status of the library */
+    status_to_return = 12345; /* not a status of the library */
     CHECK_EQ_I64(export_count(&o, &err), HOTFN_E_STATE);
     CHECK_STR(err.text, "exporter count failed: HOTFN_E_STATE");
-    status_of_count = HOTFN_OK;
+    status_to_return = HOTFN_OK;
 }
 
-static void a_refused_write_fails_even_if_the_exporter_ignores_it(void)
+static void a_failed_write_is_reported_even_if_the_exporter_ignores_it(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
-    output o = { .answer = 1 };
+    output o = { .write_result = 1 };
 
     CHECK_EQ_I64(export_count(&o, &err), HOTFN_E_IO);
     CHECK_EQ_U64(o.size, 0);
@@ -169,7 +169,7 @@ static void records_that_lack_the_needed_data_are_refused(void)
     const char *path = sample_path("hostile.hfr");
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record = NULL;
-    output o = { .answer = 0 };
+    output o = { .write_result = 0 };
 
     e = make_exporter("tree");
     e.needs = HOTFN_NEEDS_TREE;
@@ -200,10 +200,10 @@ static void the_sixty_fifth_exporter_is_refused(void)
 static const check_test tests[] = {
     CHECK_TEST(another_abi_version_is_refused_with_both_versions),
     CHECK_TEST(incomplete_exporters_are_refused),
-    CHECK_TEST(a_name_is_registered_once),
+    CHECK_TEST(a_name_in_use_cannot_be_registered),
     CHECK_TEST(a_registered_exporter_writes),
-    CHECK_TEST(an_exporters_error_is_passed_on),
-    CHECK_TEST(a_refused_write_fails_even_if_the_exporter_ignores_it),
+    CHECK_TEST(the_error_of_an_exporter_is_returned),
+    CHECK_TEST(a_failed_write_is_reported_even_if_the_exporter_ignores_it),
     CHECK_TEST(records_that_lack_the_needed_data_are_refused),
     CHECK_TEST(the_sixty_fifth_exporter_is_refused),
 };

@@ -15,9 +15,9 @@ def on_terminal(command, columns=0, **environment):
     """The output of a command on a terminal with so many columns (0: unknown); its exit status must be 0."""
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 24 if columns else 0, columns, 0, 0))
-    own = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     done = subprocess.Popen([str(word) for word in command], stdout=child,
-                            env={**own, "TERM": "xterm", **environment})
+                            env={**inherited, "TERM": "xterm", **environment})
     os.close(child)
     text = b""
     try:

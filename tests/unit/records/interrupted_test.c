@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that a signal interrupts are made again, and are not reported as errors.  The
- * functions here replace those of the C library and fail with EINTR as often as a test asks for. */
+/* A system call that a signal interrupts is repeated and is not reported as an error.  The
+ * functions here replace those of the C library; they fail with EINTR as often as a test
+ * demands. */
 #include "records/sample.h"
 
 #include <errno.h>
@@ -10,24 +11,23 @@
 #include <sys/syscall.h>
 
 enum { OPEN, SPACE, FLUSH, CLOSE, CALLS };
-static uint32_t made[CALLS],
-    signals[CALLS]; /* calls made, and interruptions that are still to come */
+static uint32_t calls_made[CALLS], interruptions_left[CALLS];
 
 static bool is_interrupted(int which)
 {
-    made[which]++;
-    if (signals[which] == 0) {
+    calls_made[which]++;
+    if (interruptions_left[which] == 0) {
         return false;
     }
-    signals[which]--;
+    interruptions_left[which]--;
     errno = EINTR;
     return true;
 }
 
-static void expect_signals(int which, uint32_t signals_to_come)
+static void interrupt_next_calls(int which, uint32_t count)
 {
-    made[which] = 0;
-    signals[which] = signals_to_come;
+    calls_made[which] = 0;
+    interruptions_left[which] = count;
 }
 
 int open(const char *path, int flags, ...)
@@ -43,7 +43,7 @@ int open(const char *path, int flags, ...)
                : (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_LARGEFILE, mode);
 }
 
-/* A large range is interrupted each time before any of it is allocated. */
+/* The allocation of a large range never succeeds: a signal always arrives before its end. */
 int posix_fallocate(int fd, off_t at, off_t byte_count)
 {
     (void)fd, (void)at;
@@ -70,15 +70,15 @@ static void a_durable_record_is_created_despite_signals(void)
     hfn_live *live = NULL;
 
     o.durable_path = sample_path("durable.hfr");
-    expect_signals(SPACE, 5);
+    interrupt_next_calls(SPACE, 5);
     if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
         printf("# %s\n", err.text);
         return;
     }
-    CHECK(made[SPACE] > 5);
-    expect_signals(SPACE, 1);
+    CHECK(calls_made[SPACE] > 5);
+    interrupt_next_calls(SPACE, 1);
     sample_add_modules(live);
-    CHECK(made[SPACE] > 1);
+    CHECK(calls_made[SPACE] > 1);
     hfn_live_close(live);
 }
 
@@ -93,14 +93,14 @@ static void a_finished_record_is_written_and_read_despite_signals(void)
     sample_count(live, 0, 7, 7, 0, 42);
     CHECK_EQ_I64(hfn_live_finish(live, from, HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL), HOTFN_OK);
     hfn_live_close(live);
-    expect_signals(OPEN, 2);
-    expect_signals(FLUSH, 2);
-    expect_signals(CLOSE, 9);
+    interrupt_next_calls(OPEN, 2);
+    interrupt_next_calls(FLUSH, 2);
+    interrupt_next_calls(CLOSE, 9);
     CHECK_EQ_I64(hotfn_record_repair(from, sample_path("again.hfr"), NULL, 0, NULL, &err),
                  HOTFN_OK);
-    CHECK_EQ_U64(made[OPEN], 3);
-    CHECK_EQ_U64(made[FLUSH], 3);
-    CHECK(made[CLOSE] > 0);
+    CHECK_EQ_U64(calls_made[OPEN], 3);
+    CHECK_EQ_U64(calls_made[FLUSH], 3);
+    CHECK(calls_made[CLOSE] > 0);
     if (CHECK_EQ_I64(hotfn_record_open(&record, sample_path("again.hfr"), NULL, &err), HOTFN_OK)) {
         CHECK_EQ_U64(sample_get(record, 0).calls, 42);
     } else {

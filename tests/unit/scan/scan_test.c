@@ -99,7 +99,7 @@ static void *unpack(void *user, int32_t compression, const void *in, size_t in_b
 static void a_scan_without_the_compressed_names_is_not_cached(void)
 {
     static const struct {
-        bool env_unpacks, succeeds, from_cache;
+        bool has_decompressor, succeeds, from_cache; /* the last is the expected result */
     } rows[] = {
         { true, false, false }, { true, false, false }, { true, true, false },
         { true, true, true },   { true, false, true },  { false, false, false },
@@ -121,7 +121,7 @@ static void a_scan_without_the_compressed_names_is_not_cached(void)
         hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
         hotfn_scan *scan = NULL;
 
-        env.decompress_fn = rows[i].env_unpacks ? unpack : NULL;
+        env.decompress_fn = rows[i].has_decompressor ? unpack : NULL;
         env.decompress_user = &succeeds;
         options.cache_folder = folder;
         if (CHECK_EQ_I64(hotfn_scan_open(&scan, path, &options, &env, NULL), HOTFN_OK)) {
