@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The sizes of the public structs by name: a binding that lays them out by itself (ctypes) compares
- * before its first call.  tests/abi/layout.py sees to it that no struct is forgotten. */
+/* The sizes of the public structs by name.  A binding that declares the structs itself (ctypes)
+ * compares its sizes with these before its first call.  tests/abi/layout.py checks that the table
+ * is complete. */
 #include <hotfn.h>
 #include <hotfn/lowlevel.h>
 

@@ -30,10 +30,11 @@ static void merge_runs(const sorter *s, uint8_t *out, const uint8_t *from, size_
     memcpy(out + (a_end - a), b, (size_t)(b_end - b));
 }
 
-void *hfn_sort_items(void *items, void *room, size_t count, size_t item_bytes, hfn_before_fn before)
+void *hfn_sort_items(void *items, void *scratch, size_t count, size_t item_bytes,
+                     hfn_before_fn before)
 {
     sorter s = { item_bytes, before };
-    uint8_t *from = items, *to = room;
+    uint8_t *from = items, *to = scratch;
 
     for (size_t run = 1; run < count; run *= 2) {
         uint8_t *swap = from;
@@ -53,7 +54,7 @@ bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t 
 {
     const uint8_t *at = *items;
     size_t ordered = 1;
-    void *room, *sorted;
+    void *scratch, *sorted;
 
     while (ordered < count && !before(at + ordered * item_bytes, at + (ordered - 1) * item_bytes)) {
         ordered++;
@@ -61,13 +62,13 @@ bool hfn_sort_array(const hotfn_env *env, void **items, size_t capacity, size_t 
     if (ordered >= count) {
         return true;
     }
-    room = hfn_resize_memory(env, NULL, 0,
-                             capacity * item_bytes); /* not zeroed: it is written first */
-    if (!room) {
+    /* not zeroed: every byte is written before it is read */
+    scratch = hfn_resize_memory(env, NULL, 0, capacity * item_bytes);
+    if (!scratch) {
         return false;
     }
-    sorted = hfn_sort_items(*items, room, count, item_bytes, before);
-    hfn_free_memory(env, sorted == room ? *items : room, capacity * item_bytes);
+    sorted = hfn_sort_items(*items, scratch, count, item_bytes, before);
+    hfn_free_memory(env, sorted == scratch ? *items : scratch, capacity * item_bytes);
     *items = sorted;
     return true;
 }

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-/* The bytes of the valid sequence at s, which ends with a NUL; 0 if there is none. */
+/* Returns the length in bytes of the UTF-8 sequence that begins at s, or 0 if it is not valid.  s
+ * points into a NUL-terminated string. */
 size_t hfn_utf8_length(const unsigned char *s);
 
 #endif

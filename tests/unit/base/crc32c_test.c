@@ -24,7 +24,8 @@ static void crc_goes_on_where_it_stopped(void)
     CHECK_EQ_U64(hfn_compute_crc32c(hfn_compute_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }
 
-/* Eight at once, from any byte on: as by bits, and as bytes taken in small parts are. */
+/* Large inputs are processed eight bytes at a time.  The result equals that of a loop over bits and
+ * that of small parts, at any alignment. */
 static void crc_of_many_bytes_is_that_of_its_parts(void)
 {
     static uint8_t bytes[40000];

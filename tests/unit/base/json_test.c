@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON values and the stream, compared byte by byte with what a reader must find. */
+/* JSON values and streams: the output is compared byte by byte with the expected text. */
 #include "check.h"
 
 #include <hotfn/lowlevel/json.h>

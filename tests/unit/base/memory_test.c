@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about memory: all of it goes through the env with its true size, and failure is seen. */
+/* Memory: every request is made through the env with its true size, and a failed request is
+ * reported. */
 #include "base/memory.h"
 
 #include "base/counting_env.h"

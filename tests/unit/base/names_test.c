@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about interning. */
+/* Interning of names. */
 #include "base/names.h"
 
 #include "base/counting_env.h"
@@ -35,7 +35,7 @@ static void many_are_found_again(void)
     hfn_names_destroy(names);
 }
 
-/* The table stays usable and gives all its memory back, wherever the request failed. */
+/* Whichever request fails, the table stays usable and frees all of its memory in the end. */
 static void no_memory_is_an_answer_not_an_exit(void)
 {
     char text[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the sort: order, and the order of equals. */
+/* The sort: the order of items, and that equal items keep their order. */
 #include "base/sort.h"
 
 #include "base/counting_env.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about checked reads: nothing is read across the end, whatever the offset. */
+/* Checked reads: no byte beyond the end is read, whatever the offset. */
 #include "base/span.h"
 
 #include "check.h"

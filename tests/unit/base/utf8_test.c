@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* UTF-8, sequence by sequence (Unicode 15, table 3-7). */
+/* Valid and invalid UTF-8 sequences (Unicode 15, table 3-7). */
 #include "base/utf8.h"
 
 #include "check.h"
