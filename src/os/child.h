@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The contract for children: start a program, pass signals on to it, wait for its end; and what a
- * launcher must learn about programs and processes from the system. */
+/* The contract for child processes: start a program, pass signals on to it, wait until it ends.  It
+ * also has the queries about programs and processes that a launcher needs. */
 #ifndef HFN_OS_CHILD_H
 #define HFN_OS_CHILD_H
 
@@ -23,13 +23,13 @@ bool hfn_os_is_readable(const char *path);
 bool hfn_os_gains_rights(const char *path);
 /* Identify the file; false if there is none. */
 bool hfn_os_identify_file(const char *path, uint64_t *device, uint64_t *inode);
-/* The file of the program or library that this code is linked into; false if it is not known. */
+/* Store the path of the program or library that contains this code; false if it is not known. */
 bool hfn_os_own_path(char path[HFN_OS_PATH_BYTES]);
 /* Can other processes open the files of this process by path (/proc)? */
 bool hfn_os_can_share_files(void);
 /* The path by which other processes open the file that this process has open as fd. */
 void hfn_os_shared_path(int fd, char *path, size_t path_bytes);
-/* The name of the processor that the loader puts for $PLATFORM; "" if it is not known. */
+/* The string that the loader substitutes for $PLATFORM in paths; "" if it is not known. */
 const char *hfn_os_platform(void);
 
 /* ---- A child. */
@@ -57,7 +57,7 @@ int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
 bool hfn_os_child_wait(const hfn_os_child *child, uint64_t timeout_ns);
 /* Reap the child, which has ended, and store its exit code. */
 void hfn_os_child_reap(hfn_os_child *child);
-/* Give this process back the signal actions that it had before the child was started. */
+/* Restore the signal actions that this process had before the child was started. */
 void hfn_os_child_release_signals(hfn_os_child *child);
 
 /* Is the file open as fd mapped into the process?  A process that has ended maps nothing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Files: open, read, write, lock, identify and replace them.  Every call repeats what an
- * interruption cut short, and reports errors by its result. */
+/* Files: open, read, write, lock, identify and replace them.  Every call continues after a signal
+ * interrupts it, and returns errors as its result. */
 #ifndef HFN_OS_FILES_H
 #define HFN_OS_FILES_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An open file; compare with HFN_OS_NO_FILE through hfn_os_is_open. */
+/* An open file, or HFN_OS_NO_FILE; hfn_os_is_open distinguishes them. */
 typedef struct hfn_os_file {
     int64_t handle;
 } hfn_os_file;
@@ -21,10 +21,10 @@ static inline bool hfn_os_is_open(hfn_os_file file)
     return file.handle >= 0;
 }
 
-/* How to open a file; no child process inherits it. */
+/* How to open a file.  Child processes never inherit the open file. */
 enum {
     HFN_OS_READ = 1,
-    HFN_OS_WRITE = 2,      /* together with HFN_OS_READ: both                             */
+    HFN_OS_WRITE = 2,      /* may be combined with HFN_OS_READ                            */
     HFN_OS_CREATE_NEW = 4, /* fails if the path exists                                    */
     HFN_OS_EMPTY = 64,     /* creates the file, or removes its contents                   */
     HFN_OS_APPEND = 8,     /* creates the file if it does not exist                       */
@@ -33,7 +33,7 @@ enum {
 };
 
 hfn_os_error hfn_os_open_file(hfn_os_file *out, const char *path, uint32_t flags);
-/* Reports errors of writes that the system had delayed. */
+/* Also returns the errors of writes that the system had delayed. */
 hfn_os_error hfn_os_close_file(hfn_os_file file);
 
 /* ---- Identity. */
@@ -56,44 +56,47 @@ typedef struct hfn_os_file_info {
 } hfn_os_file_info;
 
 hfn_os_error hfn_os_get_file_info(hfn_os_file file, hfn_os_file_info *out);
-/* Of what the path leads to, links followed. */
+/* Follows links: describes the file that the path leads to. */
 hfn_os_error hfn_os_get_path_info(const char *path, hfn_os_file_info *out);
-/* Of the path itself, which may be a link. */
+/* Follows no link: if the path is a link, describes the link. */
 hfn_os_error hfn_os_get_link_info(const char *path, hfn_os_file_info *out);
-/* The absolute path without links, into capacity bytes; false if it does not exist or does not
- * fit. */
+/* Store the absolute path without links in out.  Returns false if the file does not exist or the
+ * path does not fit. */
 bool hfn_os_resolve_path(const char *path, char *out, size_t capacity);
 
-/* A path by which this process can open the file once more, into capacity bytes; also for shared
- * memory, which has no name. */
+/* Store in out a path by which this process can open the file again.  It exists for shared memory
+ * too, which has no name. */
 void hfn_os_get_file_path(hfn_os_file file, char *out, size_t capacity);
 
 /* ---- Contents. */
 
-/* Reads until byte_count bytes are there, the file ends, or an error; *done is always set. */
+/* Read byte_count bytes, or fewer if the file ends or an error occurs.  *done always receives the
+ * number of bytes read. */
 hfn_os_error hfn_os_read_at(hfn_os_file file, uint64_t offset, void *out, uint64_t byte_count,
                             uint64_t *done);
-/* The same from the current position; also for pipes. */
+/* The same from the current position; works for pipes too. */
 hfn_os_error hfn_os_read_next(hfn_os_file file, void *out, uint64_t byte_count, uint64_t *done);
-/* All bytes, or an error. */
+/* Write all bytes, or return an error. */
 hfn_os_error hfn_os_write_at(hfn_os_file file, uint64_t offset, const void *bytes,
                              uint64_t byte_count);
 hfn_os_error hfn_os_write_next(hfn_os_file file, const void *bytes, uint64_t byte_count);
-/* The first offset in [offset, end) that may hold other bytes than 0; end if there is none. */
+/* Find the first offset in [offset, end) at which the file may hold a byte other than 0; end if it
+ * holds none. */
 uint64_t hfn_os_find_data(hfn_os_file file, uint64_t offset, uint64_t end);
 
-/* The size, lifting a soft limit on it where the user may. */
+/* Set the file's size.  If it is above the soft limit on file sizes, the limit is raised during
+ * this call. */
 hfn_os_error hfn_os_set_file_size(hfn_os_file file, uint64_t byte_count);
-/* Space on the disk for a range, so that a store through a mapping cannot fail. */
+/* Reserve disk space for a range, so that a store to it through a mapping cannot fail. */
 hfn_os_error hfn_os_allocate_space(hfn_os_file file, uint64_t offset, uint64_t byte_count);
-/* The file then has these bytes.  After an error a regular file is removed, since a part of its
- * contents is of no use. */
+/* Create or overwrite the file with these bytes.  After an error a regular file is removed, since
+ * incomplete contents are of no use. */
 hfn_os_error hfn_os_save_file(const char *path, const void *bytes, uint64_t byte_count);
-/* Contents reach the disk. */
+/* Return when the file's contents are on the disk. */
 hfn_os_error hfn_os_sync_file(hfn_os_file file);
 
-/* Between hold and release, a write past the user's limit on file sizes fails in this thread; it
- * does not end the process. */
+/* Between hold and release, a write of this thread past the user's limit on file sizes returns an
+ * error instead of ending the process. */
 typedef struct hfn_os_size_limit {
     uint64_t state[40];
 } hfn_os_size_limit;
@@ -104,23 +107,24 @@ void hfn_os_release_size_limit(const hfn_os_size_limit *held);
 
 typedef enum hfn_os_lock { HFN_OS_SHARED_LOCK = 1, HFN_OS_EXCLUSIVE_LOCK } hfn_os_lock;
 
-/* False if another process holds it. */
+/* Returns false if another process holds a conflicting lock. */
 bool hfn_os_try_lock_file(hfn_os_file file, hfn_os_lock lock);
 void hfn_os_unlock_file(hfn_os_file file);
 
 /* ---- Names. */
 
-/* A new symbolic link at path that leads to target. */
+/* Create a symbolic link at path that leads to target. */
 hfn_os_error hfn_os_create_link(const char *target, const char *path);
 hfn_os_error hfn_os_remove_file(const char *path);
-/* Atomic: an open of `to` at the same time gets either the complete old file or the complete new
- * one. */
+/* Rename `from` to `to` atomically: a process that opens `to` meanwhile gets either the complete
+ * old file or the complete new file. */
 hfn_os_error hfn_os_replace_file(const char *from, const char *to);
-/* A new file beside path for hfn_os_replace_file, and its name, which takes up to strlen(path) + 32
- * bytes. */
+/* Create a file in the folder of path that hfn_os_replace_file can rename to path.  name receives
+ * its path, which takes up to strlen(path) + 32 bytes. */
 hfn_os_error hfn_os_create_temporary(hfn_os_file *out, const char *path, uint32_t flags, char *name,
                                      size_t capacity);
-/* The folder and all above it, for the user alone; existing ones stay as they are. */
+/* Create the folder and its missing parents, accessible to the user alone.  Existing folders are
+ * not changed. */
 void hfn_os_make_folders(const char *path);
 
 #endif

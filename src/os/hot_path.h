@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: what may be asked of the system inside a thread of the program, at any instruction,
- * also in a signal handler and around fork().  No call uses libc, a lock, errno or a vector
+/* HOT PATH: the system calls that are allowed in a thread of the program at any instruction, also
+ * in a signal handler and around fork().  No function uses libc, a lock, errno or a vector
  * register. */
 #ifndef HFN_OS_HOT_PATH_H
 #define HFN_OS_HOT_PATH_H
@@ -15,7 +15,8 @@ uint32_t hfn_os_hot_parent_id(void);
 /* True only if the process has no such thread, or no such process exists. */
 bool hfn_os_hot_thread_is_gone(uint32_t pid, uint32_t tid);
 bool hfn_os_hot_process_is_gone(uint32_t pid);
-/* Processes see each other's numbers if this is equal; 0 if it is unknown. */
+/* Identifies the PID namespace: process ids are comparable between processes for which this is
+ * equal.  0 if it is unknown. */
 uint32_t hfn_os_hot_process_namespace(void);
 /* The calling thread's name, into 16 bytes. */
 void hfn_os_hot_thread_name(char *out);
@@ -29,12 +30,12 @@ uint64_t hfn_os_hot_monotonic_ns(void);
  * space. */
 void *hfn_os_hot_map_pages(uint64_t byte_count);
 void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count);
-/* The pages read as zeros again. */
+/* Discard the contents of the pages, so that they read as zeros. */
 void hfn_os_hot_clear_pages(void *at, uint64_t byte_count);
-/* In children of fork() the pages read as zeros; false if the system cannot. */
+/* Make the pages read as zeros in children of fork(); false if the system does not support it. */
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
 
-/* A word of this process at an address that may not be mapped any more: false then. */
+/* Read or write a word of this process; false if its address is not mapped. */
 bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out);
 bool hfn_os_hot_write_word(uint64_t address, uintptr_t value);
 

@@ -6,15 +6,15 @@
 
 #include "os/files.h"
 
-/* The smallest unit that is mapped. */
+/* The size of a page, the smallest unit that can be mapped. */
 uint64_t hfn_os_page_bytes(void);
 
-/* Private pages of zeros, which use memory when they are first written; NULL if there is no
- * room. */
+/* Map private pages of zeros, which use memory only once they are written.  NULL if there is no
+ * memory or no address space. */
 void *hfn_os_map_pages(uint64_t byte_count);
-/* The same at exactly this address; false if something is mapped there. */
+/* The same at exactly this address; false if the range is not free. */
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
-/* Private pages of zeros in the place of what is mapped at `at`. */
+/* Replace the mapping at `at` by private pages of zeros. */
 bool hfn_os_replace_pages(void *at, uint64_t byte_count);
 void hfn_os_unmap(uint64_t address, uint64_t byte_count);
 
@@ -30,13 +30,15 @@ enum {
     HFN_OS_MAP_LATEST = 4,   /* stores of other processes are seen; implied by MAP_WRITE    */
 };
 
-/* wanted: an address to prefer, 0 for any.  *out is set on success only. */
+/* wanted is the preferred address; 0: any.  *out is set on success only. */
 hfn_os_error hfn_os_map_file(void **out, hfn_os_file file, uint64_t offset, uint64_t byte_count,
                              uint32_t flags, uint64_t wanted);
 
-/* Memory of byte_count bytes that processes share by passing the file on; name is for diagnosis. */
+/* Create memory of byte_count bytes that processes share by passing the open file to each other;
+ * name is for diagnosis. */
 hfn_os_error hfn_os_create_shared(hfn_os_file *out, const char *name, uint64_t byte_count);
-/* Fix its size for all processes, so that no access to it can fail. */
+/* Fix the size of shared memory for all processes, so that no access to a mapping of it can
+ * fail. */
 hfn_os_error hfn_os_seal_shared(hfn_os_file file);
 bool hfn_os_is_sealed(hfn_os_file file);
 /* Does this process map shared memory of that name? */

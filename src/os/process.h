@@ -6,9 +6,9 @@
 #include "os/files.h"
 
 uint32_t hfn_os_get_process_id(void);
-/* True only if no process has that number. */
+/* True only if no process has that id. */
 bool hfn_os_process_is_gone(uint32_t pid);
-/* The processor time of all threads that the process ever had; 0 if it is gone. */
+/* The processor time of all threads of the process, ended ones included; 0 if it is gone. */
 uint64_t hfn_os_get_process_cpu_ns(uint32_t pid);
 
 /* The program's file: a path that can be opened, also after the file was deleted; and its name,
@@ -24,8 +24,8 @@ uint64_t hfn_os_get_address_limit(void);
 /* False if the system has none to give now. */
 bool hfn_os_get_random(void *out, size_t byte_count);
 
-/* Called around each creation of a child process by copying this one.  Registered once, for the
- * life of the process. */
+/* Register functions that are called around each fork() of this process.  The registration cannot
+ * be removed. */
 bool hfn_os_on_fork(void (*before)(void), void (*after_in_parent)(void),
                     void (*after_in_child)(void));
 

@@ -8,21 +8,22 @@
 #include <stdint.h>
 
 uint32_t hfn_os_thread_id(void);
-/* False also if it cannot be found out. */
+/* Is the calling thread the only one?  False also if this cannot be determined. */
 bool hfn_os_is_single_threaded(void);
-/* The addresses that the main thread's stack may ever take; nothing else is mapped there.  False if
- * they are unknown. */
+/* The range of addresses that is reserved for the main thread's stack as it grows.  False if it is
+ * unknown. */
 bool hfn_os_main_stack(uint64_t *begin, uint64_t *end);
 
-/* Between the two, no code of the program interrupts this thread, so that none sees bytes half
- * written. */
+/* Between these two calls no signal handler of the program runs in this thread, so that none
+ * executes code that is half written. */
 typedef struct hfn_os_interruptions {
     uint64_t state;
 } hfn_os_interruptions;
 void hfn_os_block_interruptions(hfn_os_interruptions *before);
 void hfn_os_restore_interruptions(const hfn_os_interruptions *before);
 
-/* Makes the processors of all threads fetch instructions anew; false if the system cannot. */
+/* Make the processors that run threads of this process fetch instructions anew.  False if the
+ * system does not support it. */
 bool hfn_os_sync_core(void);
 
 /*

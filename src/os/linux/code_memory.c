@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages for generated code near an image, and windows through which text is written while it stays
- * executable: by a protection change where the system allows writable code, else through
- * /proc/self/mem, which writes to private pages whatever their protection is. */
+ * executable.  If the system allows writable code, the protection is changed; otherwise bytes are
+ * written through /proc/self/mem, which ignores the protection of private pages. */
 #include "os/os.h"
 
 #include "os/linux/flush.h"
@@ -62,10 +62,10 @@ typedef struct gap_search {
     uint64_t below, beneath_heap, above; /* the best starts so far; 0: none */
 } gap_search;
 
-/* Prefer near gaps: a jump over more than 16 MiB is slower (docs/design/hooks-stubs.md).  The heap
- * of a program that is not position independent grows up from near the program's end, so above an
- * image only the gap beneath the heap is used at its near end; all others are used at their far
- * end. */
+/* Prefer gaps near the image: a jump over more than 16 MiB is slower (docs/design/hooks-stubs.md).
+ * Pages are placed at the high end of a gap, because the heap may grow into the low end of a gap
+ * above the image.  The gap beneath the heap is used at its low end, which is nearer to the image:
+ * the heap grows away from it. */
 static void consider_gap(gap_search *search, uint64_t begin, uint64_t end, bool beneath_heap)
 {
     uint64_t first = begin > search->lowest ? begin : search->lowest;
@@ -193,13 +193,13 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count)
     if (got == 0 || got == address) {
         return got != 0;
     }
-    hfn_os_unmap(got,
-                 byte_count); /* before Linux 4.17 the flag is unknown, and the address is a hint */
+    /* before Linux 4.17 the flag is ignored, and the address is only a hint */
+    hfn_os_unmap(got, byte_count);
     return false;
 }
 
-/* Try the likely places without reading the list of mappings: directly below the image, which the
- * search would find too, and where the kernel maps libraries. */
+/* Try two likely places, which saves reading the list of mappings: directly below the image, and
+ * where the kernel maps libraries. */
 static uint64_t map_without_search(uint64_t near_begin, uint64_t near_end, uint64_t bytes,
                                    uint64_t range_bytes)
 {
@@ -358,7 +358,7 @@ typedef struct unaligned_u32 {
     uint32_t value;
 } __attribute__((packed, may_alias)) unaligned_u32;
 
-/* HOT PATH: no libc: the bytes may be those of memcpy, half written. */
+/* HOT PATH: no libc call, because the text being written may be that of memcpy itself. */
 void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uint8_t *bytes,
                        uint32_t byte_count)
 {
@@ -366,8 +366,8 @@ void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uin
 
     if (window->method == BY_PROC_MEM) {
         hfn_raw_syscall6(SYS_pwrite64, (uint64_t)window->handle, hfn_raw_pointer(bytes), byte_count,
-                         address, 0, 0); /* the 0: 32-bit systems pass the offset in two words */
-    } else if (byte_count == sizeof(uint32_t)) { /* call sites: there may be half a million */
+                         address, 0, 0); /* first 0: high word of the offset on a 32-bit system */
+    } else if (byte_count == sizeof(uint32_t)) { /* fast path for call sites, which are many */
         ((volatile unaligned_u32 *)(volatile void *)to)->value =
             ((const unaligned_u32 *)(const void *)bytes)->value;
     } else {

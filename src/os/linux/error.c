@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An error of this system is an errno. */
+/* On Linux an hfn_os_error is an errno value. */
 #include "os/error.h"
 
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Which text is guarded against stray indirect branches. */
+/* Detects text that the processor guards against unexpected indirect branches (AArch64 BTI). */
 #ifndef HFN_OS_LINUX_GUARD_H
 #define HFN_OS_LINUX_GUARD_H
 
 #include <stdint.h>
 
-/* What [begin, end) carries beside read, write and execute, as bits for mprotect; 0: nothing. */
+/* Returns the protection bits of [begin, end) for mprotect, besides read, write and execute. */
 int hfn_linux_guard_of(uint64_t begin, uint64_t end);
 
 #endif

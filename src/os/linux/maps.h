@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines of /proc/self/maps, by raw reads and without allocation. */
+/* The mappings of this process, read from /proc/self/maps by raw system calls without
+ * allocation. */
 #ifndef HFN_OS_LINUX_MAPS_H
 #define HFN_OS_LINUX_MAPS_H
 
@@ -13,12 +14,12 @@ typedef struct hfn_map {
     bool is_heap;   /* brk()'s, which grows up             */
 } hfn_map;
 
-/* Visit the mappings by rising address until visit returns false.  False if the file cannot be
- * read. */
+/* Visit the mappings by rising address until visit returns false.  Returns false if the file cannot
+ * be read. */
 typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
 bool hfn_linux_each_map(hfn_map_fn visit, void *user);
-/* The same from the mapping around `from` on, without is_stack and is_heap; much faster in a large
- * process if the kernel supports a query by address. */
+/* The same, but the visit begins at the mapping around `from`, without is_stack and is_heap, if the
+ * kernel supports queries by address.  That is much faster in a large process. */
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user);
 
 #endif

@@ -19,7 +19,8 @@ enum { MAX_PROGRAM_HEADERS = 256, MAX_MODULES = 1 << 16, MAX_PAGES_BACK = 1 << 1
 
 extern struct r_debug _r_debug __attribute__((weak));
 
-/* sure: the memory is known to be mapped, so it is read directly if a sandbox forbids the call. */
+/* sure: the memory is known to be mapped, so a load may replace a system call that a sandbox
+ * forbids. */
 static bool read_memory(uint64_t address, void *out, size_t byte_count, bool sure)
 {
     struct iovec local = { out, byte_count };
@@ -43,7 +44,7 @@ static const ElfW(Phdr) * main_headers(size_t *count)
     return (const ElfW(Phdr) *)(uintptr_t)getauxval(AT_PHDR);
 }
 
-/* The main program's bias: the address of its program headers, less their link address. */
+/* Returns the main program's bias: the address of its program headers minus their link address. */
 static uint64_t main_bias(void)
 {
     size_t count;
@@ -124,7 +125,8 @@ static bool measure_segments(const ElfW(Phdr) * headers, size_t count, extent *o
     return true;
 }
 
-/* Read the program headers of the module whose ELF header is at address; false if none is there. */
+/* Read the program headers of the module whose ELF header is at address; false if there is no ELF
+ * header. */
 static bool read_headers(uint64_t address, bool sure, ElfW(Phdr) * headers, size_t *count)
 {
     ElfW(Ehdr) header;

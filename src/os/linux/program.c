@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Program files: which one an exec would run, and whether the loader would let an agent in. */
+/* Program files: the file that an exec of a name would run, whether the loader would load the agent
+ * into it, and the file of this program. */
 #include "os/child.h"
 #include "os/os.h"
 
@@ -98,7 +99,7 @@ typedef struct own_module {
     bool found, is_main;
 } own_module;
 
-static bool is_own_module(void *user, const hfn_os_module *module)
+static bool find_own_module(void *user, const hfn_os_module *module)
 {
     own_module *own = user;
 
@@ -114,7 +115,7 @@ bool hfn_os_own_path(char path[HFN_OS_PATH_BYTES])
 {
     own_module own = { (uint64_t)(uintptr_t)&hfn_os_own_path, path, false, false };
 
-    hfn_os_each_module(is_own_module, &own);
+    hfn_os_each_module(find_own_module, &own);
     if (own.found && !own.is_main) {
         return true;
     }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* /proc/self/task by raw reads and without allocation: threads may be stopped meanwhile. */
+/* Lists the threads in /proc/self/task by raw system calls without allocation, since other threads
+ * may be stopped meanwhile. */
 #ifndef HFN_OS_LINUX_TASKS_H
 #define HFN_OS_LINUX_TASKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* visit returns false to stop.  False if the folder cannot be read. */
+/* Visit each thread until visit returns false.  Returns false if the folder cannot be read. */
 typedef bool (*hfn_task_fn)(void *user, uint32_t tid);
 bool hfn_linux_each_task(hfn_task_fn visit, void *user);
 

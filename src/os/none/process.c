@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No other process exists, and little is known of this one. */
+/* No other process exists, and most properties of this process are unknown. */
 #include "os/process.h"
 
 uint32_t hfn_os_get_process_id(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The errors of a system that can do nothing. */
+/* The errors of src/os/none: its functions fail with UNAVAILABLE. */
 #ifndef HFN_OS_NONE_UNAVAILABLE_H
 #define HFN_OS_NONE_UNAVAILABLE_H
 

@@ -89,7 +89,7 @@ static void pages_that_were_written_become_executable(void)
     hfn_os_unmap(pages, 4096);
 }
 
-/* A page of code whose protection is as the loader leaves it. */
+/* Map a page of code with the given protection. */
 static uint64_t make_text(int protection)
 {
     void *text = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -125,7 +125,7 @@ static void write_through_window(uint64_t text, const uint8_t *value)
     hfn_os_close_text(&window);
 }
 
-static void text_is_written_and_protected_again(void)
+static void written_text_is_protected_again(void)
 {
     uint64_t text = make_text(PROT_READ | PROT_EXEC);
 
@@ -134,7 +134,7 @@ static void text_is_written_and_protected_again(void)
     CHECK(!is_writable(text));
 }
 
-static void text_that_was_writable_stays_so(void)
+static void writable_text_stays_writable(void)
 {
     uint64_t text = make_text(PROT_READ | PROT_WRITE | PROT_EXEC);
 
@@ -143,7 +143,7 @@ static void text_that_was_writable_stays_so(void)
     CHECK(is_writable(text));
 }
 
-static void a_window_over_a_hole_does_not_open(void)
+static void text_with_an_unmapped_page_cannot_be_opened(void)
 {
     uint64_t text = make_text(PROT_READ | PROT_EXEC);
     hfn_os_writable_text window;
@@ -152,8 +152,9 @@ static void a_window_over_a_hole_does_not_open(void)
     CHECK(!hfn_os_open_text(&window, text, text + 6));
 }
 
-/* In a child that may neither write to code nor make written pages executable. */
-static int forbidden_child(uint64_t text)
+/* Runs in a child that may neither write to code nor make written pages executable.  Returns its
+ * exit code; 77 if the kernel cannot forbid this. */
+static int write_text_under_mdwe(uint64_t text)
 {
     uint64_t pages;
 
@@ -177,7 +178,7 @@ static void text_is_written_where_written_pages_cannot_be_executable(void)
     pid_t child = fork();
 
     if (child == 0) {
-        _exit(forbidden_child(text));
+        _exit(write_text_under_mdwe(text));
     }
     waitpid(child, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
@@ -193,9 +194,9 @@ static const check_test tests[] = {
     CHECK_TEST(existing_mappings_are_not_replaced),
     CHECK_TEST(gaps_are_free_and_inside_the_range),
     CHECK_TEST(pages_that_were_written_become_executable),
-    CHECK_TEST(text_is_written_and_protected_again),
-    CHECK_TEST(text_that_was_writable_stays_so),
-    CHECK_TEST(a_window_over_a_hole_does_not_open),
+    CHECK_TEST(written_text_is_protected_again),
+    CHECK_TEST(writable_text_stays_writable),
+    CHECK_TEST(text_with_an_unmapped_page_cannot_be_opened),
     CHECK_TEST(text_is_written_where_written_pages_cannot_be_executable),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules of this process are those of dl_iterate_phdr, at the same addresses. */
+/* The modules of this process, compared with those that dl_iterate_phdr reports. */
 #include "os/os.h"
 
 #include "check.h"
@@ -84,7 +84,7 @@ static void the_first_module_is_the_program(void)
     }
 }
 
-static void a_visit_can_stop(void)
+static void listing_stops_when_the_visitor_returns_false(void)
 {
     CHECK_EQ_I64(look(1).count, 1);
     CHECK_EQ_I64(look(2).count, 2);
@@ -112,7 +112,7 @@ static void the_loader_breakpoint_is_in_the_loader(void)
 static const check_test tests[] = {
     CHECK_TEST(modules_are_where_the_loader_has_them),
     CHECK_TEST(the_first_module_is_the_program),
-    CHECK_TEST(a_visit_can_stop),
+    CHECK_TEST(listing_stops_when_the_visitor_returns_false),
     CHECK_TEST(a_library_opened_later_is_seen),
     CHECK_TEST(the_loader_breakpoint_is_in_the_loader),
 };

@@ -62,7 +62,7 @@ static void stopped_threads_make_no_progress_and_continue(void)
     pthread_t threads[3];
 
     atomic_store(&stopping, false);
-    /* the kernel lists a joined thread until it is destroyed */
+    /* the kernel may still list a thread that was joined already */
     while (!hfn_os_is_single_threaded()) {
         sched_yield();
     }
@@ -74,8 +74,8 @@ static void stopped_threads_make_no_progress_and_continue(void)
         observed o = { 0, 0, 1 };
         uint64_t before;
         CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_beats, &o));
-        CHECK(o.threads >=
-              3); /* a thread still in the last stop's handler is adjusted there, too */
+        /* a thread that is still in the handler of the previous stop is counted twice */
+        CHECK(o.threads >= 3);
         CHECK_EQ_U64(o.first, o.last);
         before = atomic_load(&beats);
         while (atomic_load(&beats) == before) {
@@ -165,14 +165,14 @@ static uint64_t leave_pc(void *user, uint64_t pc)
 }
 
 typedef struct held_child {
-    int ends[2];             /* the child ends when a byte comes */
+    int ends[2];             /* a pipe; the child ends when it reads a byte */
     _Atomic bool is_running; /* written by the vfork child */
 } held_child;
 
 static void *wait_for_child(void *user)
 {
     held_child *held = user;
-    pid_t child = vfork(); /* until it execs or ends, this thread cannot be stopped */
+    pid_t child = vfork(); /* this thread cannot be stopped until the child execs or ends */
 
     if (child == 0) {
         char byte;
@@ -238,15 +238,15 @@ static void a_thread_named_like_a_worker_is_stopped(void)
     pthread_join(thread, NULL);
 }
 
-/* If no file descriptor is free, no running thread may be mistaken for an ended one. */
-static void a_thread_is_stopped_with_one_file_left(void)
+/* If no file descriptor is free, a running thread must not be mistaken for an ended thread. */
+static void a_thread_is_stopped_with_one_free_file_descriptor(void)
 {
     observed o = { 0, 0, 0 };
     struct rlimit before, one_left;
     pthread_t thread;
     int free_file = dup(STDOUT_FILENO);
 
-    /* the state of a listed thread cannot be read with one file */
+    /* the state of a listed thread cannot be read with one file descriptor */
     while (!hfn_os_is_single_threaded()) {
         sched_yield();
     }
@@ -341,7 +341,7 @@ static void *look_at_own_stack(void *unused)
     return NULL;
 }
 
-static void own_stack_is_that_of_the_thread(void)
+static void thread_stack_bounds_agree_with_glibc(void)
 {
     enum { BYTES = 1 << 18 };
     void *given = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -358,7 +358,7 @@ static void own_stack_is_that_of_the_thread(void)
     munmap(given, BYTES);
 }
 
-static void the_main_stack_is_where_the_process_began(void)
+static void the_main_stack_holds_the_frames_of_main_and_the_environment(void)
 {
     stack_range own = get_own_stack();
     uint64_t begin, end, here = (uint64_t)(uintptr_t)&own;
@@ -370,8 +370,8 @@ static void the_main_stack_is_where_the_process_began(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(own_stack_is_that_of_the_thread),
-    CHECK_TEST(the_main_stack_is_where_the_process_began),
+    CHECK_TEST(thread_stack_bounds_agree_with_glibc),
+    CHECK_TEST(the_main_stack_holds_the_frames_of_main_and_the_environment),
     CHECK_TEST(threads_are_identified_by_their_ids),
     CHECK_TEST(signals_are_blocked_and_restored),
     CHECK_TEST(stopped_threads_make_no_progress_and_continue),
@@ -379,7 +379,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_thread_in_a_system_call_is_stopped_and_continues),
     CHECK_TEST(kernel_workers_are_not_waited_for),
     CHECK_TEST(a_thread_named_like_a_worker_is_stopped),
-    CHECK_TEST(a_thread_is_stopped_with_one_file_left),
+    CHECK_TEST(a_thread_is_stopped_with_one_free_file_descriptor),
     CHECK_TEST(setuid_works_after_a_stop),
     CHECK_TEST(a_thread_that_cannot_be_stopped_is_reported),
 };
