@@ -78,15 +78,16 @@ uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva)
     return range ? range->section : UINT32_MAX;
 }
 
-/* .tbss has an address but takes no room: it would cover what follows it. */
-static bool takes_room(const hfn_elf_section *s)
+/* Does the section occupy its addresses?  .tbss does not: it would overlap the next section. */
+static bool occupies_addresses(const hfn_elf_section *s)
 {
     return (s->flags & HFN_SHF_ALLOC) && s->size > 0 &&
            !((s->flags & HFN_SHF_TLS) && s->type == HFN_SHT_NOBITS);
 }
 
-/* Sections are nearly always in order: then one comparison each.  A file that has them scrambled by
- * the million is refused by the caller's step count. */
+/* Insertion takes one comparison for each section that is in order, which is nearly always the
+ * case. The caller limits the steps, so that a file with a million unordered sections is
+ * refused. */
 static bool insert_range(hfn_range *ranges, uint32_t count, hfn_range range, uint64_t *steps)
 {
     while (count > 0 && ranges[count - 1].rva > range.rva) {
@@ -107,7 +108,7 @@ static bool index_sections(hotfn_image *image)
     for (uint32_t i = 0; i < image->section_count; i++) {
         const hfn_elf_section *s = &image->sections[i];
         hfn_range range = { 0, 0, i };
-        if (!takes_room(s) || !hfn_image_rva(image, s->address, &range.rva) ||
+        if (!occupies_addresses(s) || !hfn_image_rva(image, s->address, &range.rva) ||
             s->size > image->info.loaded_bytes - range.rva) {
             continue;
         }
@@ -135,7 +136,7 @@ hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err)
     }
     if (!index_sections(image)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, HOTFN_NO_OFFSET,
-                                "its sections are in an absurd order");
+                                "too many sections are out of order: the file is damaged");
     }
     return HOTFN_OK;
 }

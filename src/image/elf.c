@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ELF header and the program headers (System V gABI ch. 4 and 5), for both classes and byte
- * orders and every machine. Numbers that lie (a table outside the file, a segment that wraps around
- * the address space) end the reading with the offset of the lie; sections are elf_sections.c.
+ * orders and every machine.  An impossible number (a table outside the file, a segment that wraps
+ * around the address space) is an error with the offset of that number.  elf_sections.c reads the
+ * sections.
  */
 #include "image/inside.h"
 
@@ -10,7 +11,7 @@
 
 enum { PAGE_BYTES = 4096, MAX_SEGMENTS = 1 << 16 };
 
-/* What of the ELF header the rest needs. */
+/* The fields of the ELF header that the other functions need. */
 typedef struct elf_header {
     uint16_t type, machine;
     uint64_t entry, segment_offset, section_offset;
@@ -40,7 +41,7 @@ static hotfn_status fail_other_format(const hotfn_image *image, hotfn_error *err
             end++;
         }
         return hfn_report_error(err, HOTFN_E_FORMAT, image->info.path, 0,
-                                "not a program but a script: give its interpreter (%.*s)",
+                                "not a program but a script: name its interpreter (%.*s) instead",
                                 (int)(end - begin), (const char *)s.data + begin);
     }
     return fail_format(image, err, 0,
@@ -127,7 +128,7 @@ static hotfn_status check_type(const hotfn_image *image, const elf_header *h, ho
     return HOTFN_OK;
 }
 
-/* gABI ch. 4, 'ELF Header': counts that do not fit stand in section 0. */
+/* gABI ch. 4, 'ELF Header': counts that do not fit into the header are stored in section 0. */
 typedef struct elf_counts {
     uint64_t segments, sections;
     uint32_t names_index;
@@ -249,7 +250,7 @@ static hotfn_status check_load(const hotfn_image *image, hfn_segment *load, hotf
     return HOTFN_OK;
 }
 
-/* gABI ch. 5 wants PT_LOAD in order already, so that this insertion moves nothing. */
+/* gABI ch. 5 requires ascending PT_LOAD entries, so in a valid file this insertion moves none. */
 static void insert_load(hotfn_image *image, const hfn_segment *load)
 {
     uint32_t at = image->load_count++;
@@ -284,8 +285,9 @@ static hotfn_status collect_loads(hotfn_image *image, hotfn_error *err)
     return HOTFN_OK;
 }
 
-/* Nothing of a tail is used that another segment's page, or a byte that is not 0, cuts off.  The
- * last segment has none, because loaded_bytes ends with it. */
+/* Returns the size of the segment's tail.  The tail ends at the page of another segment or at a
+ * byte that is not 0.  The last segment has no tail, because loaded_bytes ends with that
+ * segment. */
 static uint64_t tail_bytes(const hotfn_image *image, const hfn_segment *load)
 {
     uint64_t end = load->address + load->memory_bytes, room = -end & (PAGE_BYTES - 1), count = 0;

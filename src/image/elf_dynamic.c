@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The dynamic section (System V gABI ch. 5): the tables that the loader itself uses, found by
- * address.  They are there when no section header is.
+ * address.  They exist even in a file without section headers.
  */
 #include "image/inside.h"
 
@@ -97,7 +97,7 @@ uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image)
     return count_by_gnu_hash(image);
 }
 
-/* Where all symbols are bound early, .got.plt and DT_PLTGOT may lack. */
+/* If all symbols are bound at load time, .got.plt and DT_PLTGOT may be missing. */
 uint64_t hfn_image_pic_base(const hotfn_image *image)
 {
     static const char *const sections[] = { ".got.plt", ".got" };

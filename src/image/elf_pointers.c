@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every address that the loader writes into the image: relocations (RELA, REL, RELR), the entry
- * point and the constructor tables. A function that one of these names can be reached without a
- * call that the scan sees. A program at a fixed address has no relocations for its own addresses:
- * there each aligned word of data that falls into code counts. Addresses inside instructions
- * (abs32, lea) are the decoder's business, not this file's.
+ * point and the constructor tables.  The functions at these addresses may be called without a
+ * direct call that the scan finds.  A program at a fixed address has no relocations for its own
+ * addresses; instead, each aligned word of data that holds an address of code is visited.  The
+ * decoder finds addresses inside instructions (abs32, lea).
  */
 #include "image/inside.h"
 
@@ -307,7 +307,8 @@ void hfn_image_each_slot(const hotfn_image *image, hfn_slot_fn visit, void *user
     visit_all_relocs(&w);
 }
 
-/* What the words will be: of an image with RELA relocations the file may hold zeros there. */
+/* Visit the values that the words have after relocation.  In an image with RELA relocations the
+ * file may hold zeros instead. */
 void hfn_image_each_array_word(const hotfn_image *image, bool fini, hfn_pointer_fn visit,
                                void *user)
 {

@@ -54,9 +54,9 @@ static void name_sections(hotfn_image *image, uint32_t names_index, const uint32
     }
 }
 
-static void warn_of_lies(const hotfn_image *image)
+static void warn_of_truncated_sections(const hotfn_image *image)
 {
-    uint32_t left = 8; /* warnings; the rest says nothing new */
+    uint32_t left = 8; /* further warnings would add nothing */
 
     for (uint32_t i = 1; i < image->section_count && left > 0; i++) {
         const hfn_elf_section *s = &image->sections[i];
@@ -108,7 +108,7 @@ hotfn_status hfn_elf_read_sections(hotfn_image *image, uint64_t table_offset, ui
     }
     name_sections(image, names_index, name_offsets);
     hfn_free_memory(&image->env, name_offsets, (size_t)count * sizeof *name_offsets);
-    warn_of_lies(image);
+    warn_of_truncated_sections(image);
     return HOTFN_OK;
 }
 
@@ -131,7 +131,7 @@ static hfn_elf_section section_of_load(const hfn_segment *load, const char *name
     s.flags |= load->flags & HFN_PF_W ? HFN_SHF_WRITE : 0;
     s.offset = load->offset;
     s.type = load->file_bytes ? HFN_SHT_PROGBITS : HFN_SHT_NOBITS;
-    /* The tail of .bss has no bytes in the file; one kind of bytes a section is enough here. */
+    /* a section either has bytes in the file or has none: the zeros after them are omitted */
     if (load->file_bytes) {
         s.size = load->file_bytes;
     }

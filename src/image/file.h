@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* File: the bytes of one file, read-only, for as long as they are needed. */
+/* The read-only bytes of a file, mapped or read into memory until hfn_file_close. */
 #ifndef HFN_IMAGE_FILE_H
 #define HFN_IMAGE_FILE_H
 
@@ -8,8 +8,8 @@
 typedef struct hfn_file {
     const uint8_t *data;
     uint64_t size;
-    size_t owned_bytes; /* allocated from env, 0 if none */
-    size_t mapped_bytes;
+    size_t owned_bytes;  /* size of the allocation from env; 0: none */
+    size_t mapped_bytes; /* size of the mapping; 0: none             */
 } hfn_file;
 
 /* HOTFN_OK, HOTFN_E_IO, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY; *out is written only on success. */

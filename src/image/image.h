@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the later folders read of an image: its bytes by file offset or RVA, its sections, and every
- * pointer that the loader would write (relocations), as plain RVAs. */
+/* The part of an image that the later folders use: its bytes by file offset or RVA, its sections,
+ * and the target RVA of every pointer that the loader would write (relocations). */
 #ifndef HFN_IMAGE_IMAGE_H
 #define HFN_IMAGE_IMAGE_H
 
@@ -15,7 +15,7 @@ typedef struct hfn_elf_section {
     const char *name; /* view, never NULL ("" if its name lies outside) */
     uint32_t type, link, info;
     uint64_t flags, address, offset, size, entry_size;
-    uint64_t file_bytes; /* of them in the file; PE: fewer or more than size */
+    uint64_t file_bytes; /* size in the file; in PE it may be above or below size */
 } hfn_elf_section;
 
 hfn_span hfn_image_file(const hotfn_image *image); /* all file bytes, with its byte order   */
@@ -35,13 +35,15 @@ bool hfn_elf_segment_of_type(const hotfn_image *image, uint32_t type, uint64_t *
                              uint64_t *byte_count);
 uint32_t hfn_elf_word_bytes(const hotfn_image *image); /* 4 or 8   */
 
-/* The dynamic section by tag (elf_dynamic.c): the first value of tag; false if there is none. */
+/* elf_dynamic.c: get the first value of tag in the dynamic section; false if it has none. */
 bool hfn_elf_dynamic(const hotfn_image *image, uint64_t tag, uint64_t *value);
-/* The same where value is an address and size_tag its size: the bytes; empty if either lacks. */
+/* Returns the bytes of the table whose address is the value of tag and whose size is that of
+ * size_tag; empty if either is missing. */
 hfn_span hfn_elf_dynamic_span(const hotfn_image *image, uint64_t tag, uint64_t size_tag);
-/* From the address that tag gives to the end of its segment; empty if there is none. */
+/* Returns the bytes from the address that is the value of tag to the end of its segment; empty if
+ * there is no such tag. */
 hfn_span hfn_elf_dynamic_table(const hotfn_image *image, uint64_t tag);
-/* How many entries .dynsym has by the hash tables (for images without sections); 0 unknown. */
+/* Count the entries of .dynsym by the hash tables (for images without sections); 0 if unknown. */
 uint64_t hfn_elf_dynamic_symbol_count(const hotfn_image *image);
 
 /* The RVA that position-independent i386 code keeps in a register to find its data: of the symbol
@@ -57,7 +59,7 @@ hfn_span hfn_image_span(const hotfn_image *image, uint64_t rva);
  * the rest of the segment's last page: the system maps it, it is 0, and no other segment uses
  * it. */
 uint64_t hfn_image_tail_bytes(const hotfn_image *image, uint64_t end_rva);
-/* Inside an executable section (segment, where there are no sections). */
+/* Is rva inside an executable section, or in an image without sections an executable segment? */
 bool hfn_image_is_code(const hotfn_image *image, uint64_t rva);
 /* An index for hotfn_image_get_section; UINT32_MAX if none. */
 uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
@@ -71,7 +73,7 @@ uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
 typedef void (*hfn_pointer_fn)(void *user, uint64_t target_rva);
 void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
 
-/* A word by which code reaches a function that may be of another image (ELF's GOT). */
+/* A word of the GOT: code calls a function through it that may be in another image. */
 typedef struct hfn_image_slot {
     uint64_t place_rva;  /* of the word                                              */
     uint64_t target_rva; /* this image's function of the name; UINT64_MAX: it has none */

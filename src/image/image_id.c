@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The image id distinguishes one build of a file from another.  The linker's build-id where there
- * is one (a note of PT_NOTE or, in files whose segments are gone, of an SHT_NOTE section); for PE
- * the GUID and age of its PDB, else the time and size of its headers; else a hash of the code, so
- * that a record still finds out that it belongs to another build.
+ * The image id distinguishes one build of a file from another.  For ELF it is the linker's build-id
+ * (a note of PT_NOTE or, in a separate debug file, of an SHT_NOTE section); for PE the GUID and age
+ * of the PDB, or else the time and size in the headers.  Without any of these it is a hash of the
+ * code, so that a record of another build is still detected.
  */
 #include "base/byte_order.h"
 #include "image/inside.h"

@@ -23,7 +23,7 @@ typedef struct hfn_range {
     uint32_t section;
 } hfn_range;
 
-/* PE: a data directory, and what of the headers the reading of sections needs. */
+/* PE: a data directory, and the header fields that are needed to read the sections. */
 typedef struct hfn_pe_range {
     uint32_t rva, byte_count;
 } hfn_pe_range;
@@ -76,7 +76,7 @@ hotfn_status hfn_pe_read_sections(hotfn_image *image, const hfn_pe_headers *head
                                   hotfn_error *err);
 void hfn_pe_find_symtab(hotfn_image *image); /* pe_directories.c; call before the sections */
 void hfn_pe_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
-/* address.c: call when loads and sections stand. */
+/* address.c: call when loads and sections are complete. */
 hotfn_status hfn_address_index(hotfn_image *image, hotfn_error *err);
 /* image_id.c: fills info.id*. */
 void hfn_image_find_id(hotfn_image *image);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The headers of a PE file (Microsoft's 'PE Format'): DOS stub, file header, optional header of
- * both widths, data directories.  Sections are pe_sections.c, what the directories hold is
- * pe_directories.c and pe_pointers.c.  What Windows' own loader refuses is refused here as well,
- * with the offset of the lie.
+ * both widths, data directories.  pe_sections.c reads the sections, pe_directories.c and
+ * pe_pointers.c the contents of the directories.  A file that the Windows loader refuses is refused
+ * here as well, with the offset of the invalid field.
  */
 #include "image/pe.h"
 #include "image/inside.h"
@@ -61,8 +61,8 @@ static hotfn_status find_headers(hotfn_image *image, hfn_pe_headers *h, hotfn_er
     return HOTFN_OK;
 }
 
-/* The directories, as many as fit into the optional header: their contents are checked by those who
- * read them. */
+/* Read the directories that fit into the optional header.  Their contents are checked when they are
+ * read. */
 static void read_directories(hotfn_image *image, hfn_span optional, uint64_t at)
 {
     uint32_t count = 0;
@@ -120,8 +120,8 @@ static hotfn_status check_kind(const hotfn_image *image, const hfn_pe_headers *h
     return HOTFN_OK;
 }
 
-/* An image of two machines at once (ARM64EC, ARM64X) says so in its load configuration; its code
- * cannot be decoded by the rules of one.  IMAGE_LOAD_CONFIG_DIRECTORY, CHPEMetadataPointer. */
+/* The load configuration marks an image with code of two machines (ARM64EC, ARM64X), which cannot
+ * be decoded by the rules of one machine.  IMAGE_LOAD_CONFIG_DIRECTORY, CHPEMetadataPointer. */
 static bool is_hybrid(const hotfn_image *image)
 {
     uint64_t rva, value = 0;

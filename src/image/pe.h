@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What only PE images have, for the later folders: data directories, the PDB that belongs to them,
- * their COFF symbol table, and the words that the loader fixes up. */
+/* The parts that only PE images have: data directories, the name of the PDB, the COFF symbol table,
+ * and the words that the loader relocates. */
 #ifndef HFN_IMAGE_PE_H
 #define HFN_IMAGE_PE_H
 
@@ -21,23 +21,23 @@ enum {
 
 bool hfn_image_is_pe(const hotfn_image *image);
 
-/* The directory's bytes, as far as the file holds them, and where they begin; empty if it has
- * none. */
+/* Returns the bytes of the directory that are in the file, and stores the RVA at which they begin;
+ * empty if there are none. */
 hfn_span hfn_pe_directory(const hotfn_image *image, uint32_t index, uint64_t *rva);
 /* Does rva lie in the directory, as its header says? */
 bool hfn_pe_directory_has(const hotfn_image *image, uint32_t index, uint64_t rva);
 
-/* The PDB that the linker wrote beside the image (a CodeView entry of the debug directory). */
+/* The PDB that the linker wrote for the image (a CodeView entry of the debug directory). */
 typedef struct hfn_pe_pdb {
     uint8_t guid[16]; /* as the file holds it: three little-endian numbers, eight bytes */
     uint32_t age;
     const char *path; /* view; as on the build machine, "" if it is broken */
 } hfn_pe_pdb;
 
-/* False if it names none. */
+/* Returns false if the image names no PDB. */
 bool hfn_pe_pdb_of(const hotfn_image *image, hfn_pe_pdb *out);
 
-/* The COFF symbol table that GNU linkers leave (deprecated in images, and there nonetheless). */
+/* The COFF symbol table, which GNU linkers still write although it is deprecated in images. */
 typedef struct hfn_pe_symtab {
     hfn_span entries; /* of 18 bytes each                             */
     hfn_span names;   /* the string table, its 4-byte length included */

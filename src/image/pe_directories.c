@@ -36,7 +36,7 @@ bool hfn_pe_directory_has(const hotfn_image *image, uint32_t index, uint64_t rva
     return d->rva != 0 && rva - d->rva < d->byte_count;
 }
 
-/* The bytes that a debug entry means: by file offset, for they need not be loaded. */
+/* Returns the bytes of a debug entry, found by file offset because they need not be loaded. */
 static hfn_span debug_data(const hotfn_image *image, hfn_span directory, uint64_t at)
 {
     uint32_t bytes = 0, rva = 0, offset = 0;
@@ -51,7 +51,7 @@ static hfn_span debug_data(const hotfn_image *image, hfn_span directory, uint64_
 }
 
 /* CodeView: "RSDS", GUID, age, path (LLVM docs, 'The PDB Info Stream'; PE Format, 'Debug Type').
- * The older "NB10" of PDB 2.0 has no GUID and no PDB that we read. */
+ * The older "NB10" has no GUID and names a PDB 2.0, which is not supported. */
 static bool read_codeview(hfn_span s, hfn_pe_pdb *out)
 {
     static const uint8_t zero[16];

@@ -2,9 +2,9 @@
 /*
  * Every address that the loader or the run-time library finds in a PE image: words with a base
  * relocation (PE Format, 'The .reloc Section'), exports, the entry point, TLS callbacks, the tables
- * of the load configuration (safe exception handlers, Control Flow Guard).  x86-64 and ARM64 code
- * makes most of its addresses itself; those are the decoder's business, handlers of exceptions are
- * functions/bounds_pdata.c's.
+ * of the load configuration (safe exception handlers, Control Flow Guard).  Addresses that
+ * instructions compute are found by the decoder, and exception handlers by
+ * functions/bounds_pdata.c.
  */
 #include "image/inside.h"
 #include "image/pe.h"
@@ -34,7 +34,7 @@ static hfn_span load_config(const hotfn_image *image)
     hfn_span config = hfn_pe_directory(image, HFN_PE_LOAD_CONFIG, &rva);
     uint32_t bytes = 0;
 
-    /* The directory's size was 64 for long, whatever the truth (PE Format says so). */
+    /* The size in the directory may be 64 whatever the true size is (PE Format). */
     if (config.size) {
         config = hfn_image_span(image, rva);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section table (PE Format, 'Section Table').  Sections are stored in the form of ELF's, so
- * that the later folders need no special case: a link address, flags, bytes in memory and bytes in
- * the file, which may be fewer (the rest is zero) or more (padding).  Windows maps each section by
- * itself, in order, so they are segments, too; the headers are mapped in front of them.
+ * The section table (PE Format, 'Section Table').  Sections are stored as ELF sections, so that the
+ * later folders need no special case: a link address, flags, the size in memory and the size in the
+ * file, which may be smaller (the remaining bytes are zero) or larger (padding).  Windows maps the
+ * headers and then each section separately, so each of them is also stored as a segment.
  */
 #include "image/inside.h"
 #include "image/pe.h"
@@ -15,11 +15,12 @@ enum { ENTRY_BYTES = 40, NAME_BYTES = 8, SECTOR_BYTES = 512, PAGE_BYTES = 4096 }
 
 /* A section header as the file has it. */
 typedef struct header {
-    uint64_t at;
+    uint64_t at; /* file offset of the header */
     uint32_t memory_bytes, rva, file_bytes, offset, flags;
 } header;
 
-/* "/123": the name stands at that offset of the string table (mingw's .debug_info and the like). */
+/* The name "/123" refers to the string at offset 123 of the string table; mingw writes such names
+ * for .debug_info and other long names. */
 static const char *long_name(const hotfn_image *image, const char *digits)
 {
     uint64_t offset = 0;
@@ -57,7 +58,7 @@ static header read_header(const hotfn_image *image, uint64_t at)
     return h;
 }
 
-/* Apply the rules of the loader: VirtualSize 0 means the raw size (old linkers), and raw data
+/* Apply the loader's rules: a VirtualSize of 0 means the raw size (old linkers), and the raw data
  * begin at a sector boundary if sections are aligned to pages. */
 static void adjust_header(header *h, const hfn_pe_headers *headers)
 {
@@ -80,8 +81,8 @@ static hotfn_status check_header(const hotfn_image *image, const header *h, uint
     if (h->rva < lowest) {
         return hfn_report_error(
             err, HOTFN_E_FORMAT, path, h->at + 12,
-            "a section at RVA 0x%x overlaps what is before it, which ends at 0x%llx", h->rva,
-            (unsigned long long)lowest);
+            "a section at RVA 0x%x overlaps the headers or section before it, which end at 0x%llx",
+            h->rva, (unsigned long long)lowest);
     }
     if (h->rva > image->info.loaded_bytes || h->memory_bytes > image->info.loaded_bytes - h->rva) {
         return hfn_report_error(
@@ -124,7 +125,7 @@ static void add_load(hotfn_image *image, uint64_t rva, uint64_t memory_bytes, ui
     };
 }
 
-/* A section of no size (a resource section that was emptied) is kept and takes no room. */
+/* An empty section, such as a resource section without resources, is kept but not mapped. */
 static hotfn_status read_table(hotfn_image *image, const hfn_pe_headers *headers, uint64_t table_at,
                                hotfn_error *err)
 {

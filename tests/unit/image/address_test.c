@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about RVAs: what is code, which section, and where holes are. */
+/* RVAs: whether they are code, the section that they are in, and holes between segments. */
 #include "image/image.h"
 
 #include "check.h"
@@ -74,8 +74,8 @@ static void addresses_in_no_segment_have_no_rva(void)
     free(b);
 }
 
-/* A segment with 3 bytes of code up to 0x403, in the file zeros up to zeros_end and data from there
- * on, whose segment lies that many pages further: how many bytes the tail has. */
+/* Returns the size of the tail of a segment with 3 bytes of code up to 0x403.  The file has zeros
+ * up to zeros_end and then data, whose segment is mapped `pages` pages further. */
 static uint64_t tail_of(uint32_t flags, uint64_t zeros_end, uint64_t pages)
 {
     static const char zeros[0x2000];

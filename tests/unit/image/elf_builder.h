@@ -2,8 +2,8 @@
 /*
  * Makes small ELF files for tests, byte by byte, in both classes and byte orders. It shares no code
  * with the reader. Layout: header and program headers in the first KiB, then the sections in the
- * order they were added, then .shstrtab and the section headers. A section's address is base plus
- * its file offset, and one segment covers the whole, unless the test says otherwise.
+ * order they were added, then .shstrtab and the section headers.  By default a section's address is
+ * base plus its file offset, and one segment covers the whole file.
  */
 #ifndef HFN_TESTS_ELF_BUILDER_H
 #define HFN_TESTS_ELF_BUILDER_H
@@ -16,7 +16,7 @@
 
 enum { ELF_ALLOC = 2, ELF_WRITE = 1, ELF_CODE = 4, ELF_HEAD_BYTES = 1024 };
 
-/* A growing run of bytes in one byte order. */
+/* A growing buffer of numbers in one byte order. */
 typedef struct elf_bytes {
     uint8_t data[1 << 17];
     size_t size;
@@ -88,7 +88,7 @@ typedef struct elf_builder {
     uint64_t headers_at;  /* where the section headers were written    */
 } elf_builder;
 
-/* A shared library without anything yet; to be released by free. */
+/* Create an empty shared library; the caller frees it with free(). */
 static inline elf_builder *elf_new(int bits, bool big, uint16_t machine)
 {
     elf_builder *b = calloc(1, sizeof *b);
@@ -108,7 +108,7 @@ static inline elf_builder *elf_new_x86_64(void)
     return elf_new(64, false, 62);
 }
 
-/* A buffer in the same class and byte order. */
+/* Create a buffer of the same class and byte order. */
 static inline elf_bytes *elf_buffer(const elf_builder *b)
 {
     elf_bytes *bytes = calloc(1, sizeof *bytes);
@@ -153,7 +153,7 @@ static inline elf_builder_segment *elf_segment(elf_builder *b, uint32_t type, ui
     return s;
 }
 
-/* A segment over one section. */
+/* Add a segment that covers one section. */
 static inline elf_builder_segment *elf_segment_of(elf_builder *b, uint32_t type, uint32_t section)
 {
     return elf_segment(b, type, 4, b->sections[section].offset, b->sections[section].size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the dynamic section: tags, tables, and how many symbols the hash tables show. */
+/* The dynamic section: tags, tables, and the number of symbols by the hash tables. */
 #include "image/image.h"
 
 #include "check.h"

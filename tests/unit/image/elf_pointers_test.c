@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the addresses that the loader writes. */
+/* The addresses that the loader writes into an ELF image: relocations, constructor tables,
+ * entry. */
 #include "image/image.h"
 
 #include "check.h"
@@ -45,7 +46,7 @@ static bool has(const seen *s, uint64_t rva)
     return false;
 }
 
-/* The dynamic section says where the tables are: pairs of tag and value. */
+/* Add a dynamic section: pairs of tag and value that locate the other tables. */
 static void add_dynamic(elf_builder *b, const uint64_t *pairs, size_t count)
 {
     elf_bytes *dynamic = elf_buffer(b);
@@ -110,8 +111,8 @@ static void rela_targets_are_visited(void)
     free(b);
 }
 
-/* Each slot has the name of its symbol, and the function if this image defines it and the slot
- * holds its address. */
+/* Each slot has the name of its symbol, and the RVA of the function if this image defines it and it
+ * is not an ifunc. */
 static void slots_are_visited_with_names_and_functions(void)
 {
     elf_builder *b = elf_new_x86_64();
@@ -223,7 +224,7 @@ static void relocations_of_any_plt_are_visited(void)
     relocations_of_the_plt_are_visited(false);
 }
 
-static void all_that_the_loader_calls_is_visited(void)
+static void functions_called_by_the_loader_are_visited(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *words = elf_buffer(b);
@@ -330,7 +331,7 @@ static const check_test tests[] = {
     CHECK_TEST(slots_are_visited_with_names_and_functions),
     CHECK_TEST(rel_addends_are_read_in_place),
     CHECK_TEST(relocations_of_any_plt_are_visited),
-    CHECK_TEST(all_that_the_loader_calls_is_visited),
+    CHECK_TEST(functions_called_by_the_loader_are_visited),
     CHECK_TEST(relr_bitmaps_are_unpacked),
     CHECK_TEST(array_words_come_from_the_file_or_its_relocations),
     CHECK_TEST(words_of_a_fixed_program_that_point_to_code_are_visited),

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about reading ELF headers: all kinds are read, invalid fields are reported with
- * offsets. */
+/* Reading ELF headers: all kinds are read, and invalid fields are reported with their offsets. */
 #include "image/image.h"
 
 #include "base/counting_env.h"

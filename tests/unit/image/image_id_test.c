@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about image ids. */
+/* Image ids: build-ids, and the hash of the code that replaces a missing build-id. */
 #include "image/image.h"
 
 #include "check.h"

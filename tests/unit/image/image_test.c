@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about opening files and the public structs. */
+/* Opening images from files and memory, and filling the public structs. */
 #include "image/image.h"
 
 #include "base/counting_env.h"
@@ -62,7 +62,7 @@ static void an_unreadable_path_is_reported(void)
     hotfn_image_close(NULL);
 }
 
-static void bytes_and_sections_have_ends(void)
+static void reads_past_the_last_byte_or_section_fail(void)
 {
     elf_builder *b = elf_new_x86_64();
     hotfn_section section = HOTFN_SECTION_INIT;
@@ -92,6 +92,6 @@ static const check_test tests[] = {
     CHECK_TEST(this_program_is_an_image),
     CHECK_TEST(a_pipe_is_read),
     CHECK_TEST(an_unreadable_path_is_reported),
-    CHECK_TEST(bytes_and_sections_have_ends),
+    CHECK_TEST(reads_past_the_last_byte_or_section_fail),
 };
 CHECK_MAIN(tests)

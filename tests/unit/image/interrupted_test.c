@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A file whose opening a signal ended (a pipe with a name, a file system that a process serves) is
- * opened again.  This open stands in the place of the C library's. */
+/* If a signal interrupts open (of a named pipe, or on a file system that a process serves), the
+ * file is opened again.  This test replaces the C library's open. */
 #include "base/memory.h"
 #include "image/file.h"
 

@@ -64,7 +64,7 @@ static inline pe_builder *pe_new(int bits, uint16_t machine)
     return b;
 }
 
-/* Returns the section's RVA.  memory_bytes 0: as many as size. */
+/* Add a section and return its RVA.  memory_bytes 0 means size. */
 static inline uint32_t pe_add(pe_builder *b, const char *name, uint32_t flags, const void *data,
                               size_t size, uint32_t memory_bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One x64 PE image with something of everything that the loaders of PE read: exports by name, by
+ * One x64 PE image with an example of each structure that the PE loaders read: exports by name, by
  * number and forwarded, an import stub, .pdata with a chained part and a __try block, a relocated
  * address in code, COFF symbols.
  */

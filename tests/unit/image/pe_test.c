@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about reading PE images: both widths are read, invalid fields are reported with their
+/* Reading PE images: both widths are read, invalid fields are reported with their
  * offset, and the words that the loader relocates or calls are found. */
 #include "image/pe.h"
 
@@ -275,7 +275,7 @@ static void without_pdb_the_id_is_time_and_size_else_a_hash(void)
     free(b);
 }
 
-/* What the walks saw. */
+/* The RVAs that the functions under test visited. */
 typedef struct seen {
     uint64_t rvas[32];
     uint32_t bytes[32];
