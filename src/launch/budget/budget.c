@@ -18,13 +18,13 @@
 #include <string.h>
 
 #define MS HFN_BUDGET_MS
-#define STEP_NS (10 * MS) /* between two steps                         */
-#define SHORT_STEPS_UNTIL_NS (50 * MS)
-#define MIN_INTERVAL_NS (2 * MS) /* of processor time; shorter is too noisy */
+#define STEP_NS (10 * MS)              /* between two steps                             */
+#define SHORT_STEPS_UNTIL_NS (50 * MS) /* steps are short for so much processor time    */
+#define MIN_INTERVAL_NS (2 * MS)       /* of processor time; a shorter step is too noisy */
 #define STOP_TIMEOUT_NS (100 * MS)
-#define HELD_NS MS
+#define HELD_NS MS /* to the next attempt to resume a thread that is still stopped */
 #define MAX_WAIT_NS (30000 * MS)
-#define RESET_WAIT_NS (1000 * MS)     /* hooked for so long: the wait starts anew */
+#define RESET_WAIT_NS (1000 * MS)     /* a function hooked for longer starts with the min wait */
 #define STEP_TIME_DIVISOR 20          /* steps take at most 1/20 of the time     */
 #define DEFAULT_STOP_NS MS            /* assumed duration of the first stop      */
 #define COUNTS_PART 0.7               /* of the share for counting, if calls are timed too */
@@ -51,11 +51,11 @@ hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channe
     }
     if (!hfn_os_can_change_others()) {
         snprintf(hfn_live_get_budget(live)->note, sizeof b->header->note,
-                 "not by a hotfn built for this CPU");
+                 "a hotfn built for this CPU cannot keep a budget");
         return hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-            "a hotfn built for this CPU keeps no budget; the one for x86-64 does so for 32-bit "
-            "programs too");
+            "a hotfn built for this CPU cannot keep a budget; use a hotfn built for x86-64, which "
+            "can, also for 32-bit programs");
     }
     b = hfn_allocate_zeroed(&filled, sizeof *b);
     if (b && !(b->pages = hfn_allocate_unset(&filled, sizeof *b->pages))) {
@@ -150,7 +150,7 @@ static void init_function(const hfn_budget *b, hfn_function_budget *f, uint32_t 
     f->level = f->closest;
 }
 
-/* False: the plan is not available yet; the next step tries again. */
+/* Returns false if the plan is not available yet; the next step then tries again. */
 static bool load_module_plan(hfn_budget *b, uint32_t index)
 {
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
@@ -293,7 +293,7 @@ static void set_note(hfn_budget *b, const char *problem, hfn_os_error error)
 void hfn_budget_set_level(hfn_budget *b, hfn_function_budget *f, uint32_t level, double run_ns)
 {
     double cost = hfn_budget_cost(b, f), ppm = cost * 1e6 / run_ns;
-    hfn_budget_change apply_changes = {
+    hfn_budget_change change = {
         .at_ns = hfn_os_wall_ns() - b->start_ns,
         .calls_per_second = (uint64_t)((double)f->calls * 1e9 / run_ns),
         .cost_ppm = ppm < UINT32_MAX ? (uint32_t)ppm : UINT32_MAX,
@@ -303,8 +303,8 @@ void hfn_budget_set_level(hfn_budget *b, hfn_function_budget *f, uint32_t level,
         .why = level > f->level ? HOTFN_BUDGET_OVER_BUDGET : HOTFN_BUDGET_TRY,
     };
 
-    hfn_live_add_change(b->live, &apply_changes);
-    if (apply_changes.why == HOTFN_BUDGET_OVER_BUDGET) {
+    hfn_live_add_change(b->live, &change);
+    if (change.why == HOTFN_BUDGET_OVER_BUDGET) {
         bool again = f->wait_ns > 0 && b->header->cpu_ns - f->rehooked_ns < RESET_WAIT_NS;
         f->wait_ns = again ? 2 * f->wait_ns : HFN_BUDGET_MIN_WAIT_NS;
         f->wait_ns = f->wait_ns < MAX_WAIT_NS ? f->wait_ns : MAX_WAIT_NS;
@@ -316,7 +316,7 @@ void hfn_budget_set_level(hfn_budget *b, hfn_function_budget *f, uint32_t level,
     f->level = level;
 }
 
-/* Record the hooks of the functions to unhook; a hook with unexpected bytes stays as it is. */
+/* Save the hooks of the functions to unhook.  A hook with unexpected bytes is never unhooked. */
 static void create_unpatch_records(hfn_budget *b)
 {
     uint32_t kept = 0;
@@ -382,7 +382,7 @@ static void patch_chosen(hfn_budget *b, double run_ns)
         }
         if (f->wanted == HOTFN_BUDGET_UNHOOKED) {
             f->rate = (double)f->calls * b->count_ns / run_ns;
-            f->is_just_out = true;
+            f->was_just_unhooked = true;
             hfn_budget_stop_timing(b, b->chosen[i]);
         }
         hfn_budget_set_level(b, f, f->wanted, run_ns);
@@ -405,8 +405,8 @@ static void abandon_changes(hfn_budget *b)
     }
 }
 
-/* A stop is counted from when the first thread stopped; delays of the scheduler on a busy machine
- * are not part of the cost. */
+/* Add the stop to the cost.  Its duration begins when the first thread stops and excludes the time
+ * that this thread waited for a processor on a busy machine. */
 static void count_stop(hfn_budget *b, uint64_t begin_ns, hfn_os_error error)
 {
     hfn_budget_header *h = b->header;
@@ -451,13 +451,15 @@ static void apply_changes(hfn_budget *b, double run_ns)
 
 /* ---- A step. */
 
-/* An unhooked function that is counted again: its module was reloaded and hooked anew. */
+/* If an unhooked function is counted again, its module was reloaded and hooked anew: update its
+ * level. */
 static void detect_rehooked(hfn_budget *b, double run_ns)
 {
     for (uint32_t i = 0; i < b->called_count; i++) {
         hfn_function_budget *f = &b->functions[b->called[i]];
-        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < MIN_REHOOKED_CALLS || f->is_just_out) {
-            f->is_just_out = false;
+        if (f->level != HOTFN_BUDGET_UNHOOKED || f->calls < MIN_REHOOKED_CALLS ||
+            f->was_just_unhooked) {
+            f->was_just_unhooked = false;
             continue;
         }
         drop_unpatch_record(b, f);
@@ -474,39 +476,39 @@ static double get_mean_stop_ns(const hfn_budget *b)
 /* Choose the functions to unhook or rehook.  Unhooking waits until the excess since the last stop
  * is as large as the cost of a stop: the excess will probably recur, and the saving then pays for
  * the stop. */
-static void choose_changes(hfn_budget *b, double counts, double allowed, bool is_over)
+static void choose_changes(hfn_budget *b, double counting_ns, double allowed_ns, bool is_over)
 {
-    bool too_many = counts > allowed;
+    bool too_costly = counting_ns > allowed_ns;
 
-    b->excess_ns = too_many ? b->excess_ns + counts - allowed : 0;
+    b->excess_ns = too_costly ? b->excess_ns + counting_ns - allowed_ns : 0;
     b->chosen_count = 0;
     if (b->is_stuck || hfn_os_monotonic_ns() < b->next_stop_ns) {
         return;
     }
-    if (too_many && b->excess_ns > get_mean_stop_ns(b)) {
-        hfn_budget_choose_unhooked(b, counts, allowed);
+    if (too_costly && b->excess_ns > get_mean_stop_ns(b)) {
+        hfn_budget_choose_unhooked(b, counting_ns, allowed_ns);
     } else if (!is_over) {
         hfn_budget_choose_retried(b, get_mean_stop_ns(b));
     }
 }
 
 /* The header shows the mean cost of all calls counted so far. */
-static double compute_count_cost(hfn_budget *b)
+static double compute_counting_cost(hfn_budget *b)
 {
-    double calls = 0, counts;
+    double calls = 0, counting_ns;
 
     for (uint32_t i = 0; i < b->called_count; i++) {
         if (b->functions[b->called[i]].level < HOTFN_BUDGET_UNHOOKED) {
             calls += (double)b->functions[b->called[i]].calls;
         }
     }
-    counts = calls * b->count_ns;
+    counting_ns = calls * b->count_ns;
     b->counted_calls += calls;
-    b->counts_ns += counts;
+    b->counts_ns += counting_ns;
     if (b->counted_calls > 0) {
         b->header->count_cost_ps = (uint64_t)(b->counts_ns / b->counted_calls * 1e3);
     }
-    return counts;
+    return counting_ns;
 }
 
 static void measure_again(hfn_budget *b, uint64_t now_ns)
@@ -518,8 +520,8 @@ static void measure_again(hfn_budget *b, uint64_t now_ns)
     b->count_ns = hfn_budget_measure_again(b->means != NULL, b->count_ns);
 }
 
-/* The duration of the target's start, if it was reported since the last step; it is reported once,
- * and again after exec(). */
+/* Returns the duration of the target's start if the agent reported it since the last step, else 0.
+ * It is reported once, and again after exec(). */
 static double take_new_start_ns(hfn_budget *b)
 {
     uint64_t took_ns = hfn_plan_channel_get_start_ns(b->channel, b->remote.pid);
@@ -531,11 +533,11 @@ static double take_new_start_ns(hfn_budget *b)
     return (double)took_ns;
 }
 
-/* Add the hooks' cost since the last step to the header; returns the sum. */
-static double record_cost(hfn_budget *b, double counts, double run_ns)
+/* Add the hooks' cost since the last step to the header.  Returns that cost. */
+static double record_cost(hfn_budget *b, double counting_ns, double run_ns)
 {
     double timing = hfn_budget_timing(b, b->remote.pid), start = take_new_start_ns(b);
-    double cost = counts + timing + start, max_cost = MAX_COST_PART * run_ns;
+    double cost = counting_ns + timing + start, max_cost = MAX_COST_PART * run_ns;
     double part = cost > max_cost ? max_cost / cost : 1;
 
     b->header->cost_ns += (uint64_t)(part * cost);
@@ -547,26 +549,26 @@ static double record_cost(hfn_budget *b, double counts, double run_ns)
 
 static void account_interval(hfn_budget *b, uint64_t passed_ns)
 {
-    double run_ns = (double)passed_ns, counts, cost, share_ns, counts_ns;
+    double run_ns = (double)passed_ns, counting_ns, cost, share_ns, allowed_ns;
     bool is_over;
 
     detect_rehooked(b, run_ns);
-    counts = compute_count_cost(b);
-    cost = record_cost(b, counts, run_ns);
+    counting_ns = compute_counting_cost(b);
+    cost = record_cost(b, counting_ns, run_ns);
     share_ns = hfn_budget_allowed(b, run_ns - cost);
-    counts_ns = b->means ? COUNTS_PART * share_ns : share_ns;
+    allowed_ns = b->means ? COUNTS_PART * share_ns : share_ns; /* for counting alone */
     is_over = cost > share_ns;
-    choose_changes(b, counts, counts_ns, is_over);
+    choose_changes(b, counting_ns, allowed_ns, is_over);
     if (b->means) {
-        double kept = b->is_stuck || counts < counts_ns ? counts : counts_ns;
-        hfn_budget_time(b, TIMED_PART * share_ns - kept, is_over, run_ns);
+        double kept_ns = b->is_stuck || counting_ns < allowed_ns ? counting_ns : allowed_ns;
+        hfn_budget_time(b, TIMED_PART * share_ns - kept_ns, is_over, run_ns);
     }
     for (uint32_t i = 0; i < b->called_count; i++) {
         b->functions[b->called[i]].last += b->functions[b->called[i]].calls;
     }
 }
 
-/* Follow the child itself if it has a row, else its first descendant that has one (--target). */
+/* Follow the child itself if it has a row, else the first descendant that has a row (--target). */
 static void select_process(hfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
@@ -603,7 +605,7 @@ uint64_t hfn_budget_step(hfn_budget *b, uint32_t pid)
     select_process(b, pid);
     pid = b->remote.pid;
     if (pid == 0) {
-        return HFN_BUDGET_SHORT_STEP_NS; /* no process counts yet */
+        return HFN_BUDGET_SHORT_STEP_NS; /* no process has counted a call yet */
     }
     cpu_ns = hfn_os_get_process_cpu_ns(pid);
     if (cpu_ns < b->cpu_ns + MIN_INTERVAL_NS || !update_known_slots(b) || b->function_count == 0 ||

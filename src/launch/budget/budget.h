@@ -44,7 +44,7 @@ enum { HFN_MAX_PATCH_WRITE_BYTES = 8, HFN_RECORDED_STUB_BYTES = 16 };
 typedef struct hfn_patch_write {
     uint64_t address;
     uint8_t byte_count;
-    uint8_t is_entry; /* whole instructions change: no thread may be inside */
+    uint8_t is_entry; /* it replaces instructions, so no thread may be inside */
     uint8_t unhooked[HFN_MAX_PATCH_WRITE_BYTES], hooked[HFN_MAX_PATCH_WRITE_BYTES];
 } hfn_patch_write;
 
@@ -76,15 +76,16 @@ hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);
 void hfn_patched_module_finish(hfn_patched_module *module, const hotfn_env *env);
 
-/* Restore the original bytes in the stopped target; false: the hook is no longer there. */
+/* Restore the original bytes in the stopped target.  Returns false if other code changed or removed
+ * the hook. */
 bool hfn_unpatch_function(const hfn_unpatch_record *unpatch, hfn_target_pages *pages);
-/* Install the hook again; false: its stub is gone, or its entry holds other bytes.  The caller has
- * checked that no thread is inside the record's range. */
+/* Install the hook again.  Returns false if its stub is gone, or its entry holds other bytes.  The
+ * caller has checked that no thread is inside the record's range. */
 bool hfn_repatch_function(const hfn_unpatch_record *unpatch, hfn_target_pages *pages);
 /* Write all changes to the target and empty the cache.  Called before the target stops, and before
  * it resumes. */
 void hfn_target_pages_write_back(hfn_target_pages *pages);
-/* The range that no thread may be inside while the record is repatched; returns the number of
+/* Store the range that must contain no thread while the record is repatched.  Returns the number of
  * ranges, 0 or 1. */
 uint32_t hfn_unpatch_get_range(const hfn_unpatch_record *unpatch, hfn_remote_range *out);
 
@@ -97,20 +98,20 @@ uint32_t hfn_unpatch_get_range(const hfn_unpatch_record *unpatch, hfn_remote_ran
 
 /* The budget's state of one function, by slot. */
 typedef struct hfn_function_budget {
-    uint64_t last, calls;        /* up to the last step, and since        */
-    uint64_t retry_ns, wait_ns;  /* when to retry it; the last wait       */
+    uint64_t last, calls;        /* calls up to the last step; since then */
+    uint64_t retry_ns, wait_ns;  /* when to rehook it; the last wait      */
     uint64_t rehooked_ns;        /* when it was rehooked last             */
     uint64_t seen_ns;            /* when it was called last               */
     double rate;                 /* share of the time that counting it took when it was unhooked */
     hfn_unpatch_record *unpatch; /* while it is unhooked                  */
     uint32_t function, module;
-    uint32_t level;   /* HOTFN_BUDGET_*; 0: not hooked yet     */
-    uint32_t closest; /* the requested level                   */
-    uint32_t wanted;  /* the level that this step changes to   */
-    uint32_t mean;    /* min sampling interval of timed calls; 0: still in the slow start */
-    bool was_called;  /* at least once                         */
-    bool is_fixed;    /* it cannot be changed                  */
-    bool is_just_out; /* unhooked since the last step: late calls are normal */
+    uint32_t level;         /* HOTFN_BUDGET_*; 0: not hooked yet     */
+    uint32_t closest;       /* the requested level                   */
+    uint32_t wanted;        /* the level that this step changes to   */
+    uint32_t mean;          /* min sampling interval of timed calls; 0: still in the slow start */
+    bool was_called;        /* at least once                         */
+    bool is_fixed;          /* it cannot be changed                  */
+    bool was_just_unhooked; /* since the last step: its counts may still include earlier calls */
 } hfn_function_budget;
 
 struct hfn_budget {
@@ -149,17 +150,17 @@ struct hfn_budget {
 /* measure.c: measure the cost of counting a call, in nanoseconds; is_sampled: the run also times
  * calls, and this one is skipped.  Takes about 2 ms.  0 if this CPU has no budget. */
 double hfn_budget_measure(bool is_sampled);
-/* A shorter measurement for the running target, about 0.1 ms: the moving mean of known_ns and
- * it. */
+/* Measure again in about 0.1 ms, while the target runs.  Returns the moving mean of known_ns and
+ * the new result. */
 double hfn_budget_measure_again(bool is_sampled, double known_ns);
 /* choose.c: the cost of counting and timing the function's calls since the last step. */
 double hfn_budget_cost(const hfn_budget *budget, const hfn_function_budget *function);
-/* The hooks' budget for bare_ns of the program's own time: its share, less a part of what earlier
- * steps exceeded. */
+/* Returns the budget of the hooks for bare_ns of the program's own time: the share of that time,
+ * less a part of the excess of earlier steps. */
 double hfn_budget_allowed(const hfn_budget *budget, double bare_ns);
-/* Counting cost `counts`, which is above `allowed`: choose the functions to unhook. */
-void hfn_budget_choose_unhooked(hfn_budget *budget, double counts, double allowed);
-/* Counting is within the budget: choose the functions to rehook; a stop takes stop_ns. */
+/* Choose the functions to unhook if the cost of counting, counting_ns, is above allowed_ns. */
+void hfn_budget_choose_unhooked(hfn_budget *budget, double counting_ns, double allowed_ns);
+/* Choose the functions to rehook if counting is within the budget; a stop takes stop_ns. */
 void hfn_budget_choose_retried(hfn_budget *budget, double stop_ns);
 
 /* times.c: the cost of timed calls in the process since the last step, in nanoseconds. */

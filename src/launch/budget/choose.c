@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 
-#define KEEP_SHARE 0.75               /* of the budget is left to the functions that stay hooked */
-#define MAX_REPAID_PART 0.8           /* of the share repays earlier excess, at most */
+#define KEEP_SHARE 0.75               /* part of the budget for the functions that stay hooked */
+#define MAX_REPAID_PART 0.8           /* maximum part of the share that repays earlier excess */
 #define MAX_REPAID_PART_NO_REHOOK 0.5 /* the same if functions are never rehooked */
-#define MAX_CHANGES 512u              /* in one stop                             */
-#define MIN_CALLS_DIVISOR                                                                          \
-    256u /* rarer than the top function by this factor: left for a later step */
+#define MAX_CHANGES 512u              /* in one stop */
+/* A function with fewer calls than the most called one divided by this is not unhooked yet. */
+#define MIN_CALLS_DIVISOR 256u
 
 static double count_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
@@ -51,7 +51,7 @@ static int compare_calls(const void *left, const void *right)
     return (a < c) - (a > c);
 }
 
-void hfn_budget_choose_unhooked(hfn_budget *b, double counts, double allowed)
+void hfn_budget_choose_unhooked(hfn_budget *b, double counting_ns, double allowed_ns)
 {
     uint32_t count = 0;
 
@@ -63,31 +63,32 @@ void hfn_budget_choose_unhooked(hfn_budget *b, double counts, double allowed)
     }
     compared = b;
     qsort(b->chosen, count, sizeof *b->chosen, compare_calls);
-    for (uint32_t i = 0; i < count && i < MAX_CHANGES && counts > KEEP_SHARE * allowed; i++) {
+    for (uint32_t i = 0; i < count && i < MAX_CHANGES && counting_ns > KEEP_SHARE * allowed_ns;
+         i++) {
         hfn_function_budget *f = &b->functions[b->chosen[i]];
         if (f->calls < b->functions[b->chosen[0]].calls / MIN_CALLS_DIVISOR) {
-            break; /* the top hook's cost dominates and hides what the others cost */
+            break; /* the cost of the most called function hides that of the rare ones */
         }
         f->wanted = HOTFN_BUDGET_UNHOOKED;
-        counts -= count_cost(b, f);
+        counting_ns -= count_cost(b, f);
         b->chosen_count++;
     }
 }
 
 /* ---- Functions to rehook. */
 
-/* Subtract the price of a trial from the remaining budget of the whole run; false if it is
- * higher. */
-static bool can_afford_try(const hfn_budget *b, const hfn_function_budget *f, double stop_ns,
-                           double *left)
+/* Subtract the cost of rehooking a function for a trial from the remaining budget of the whole run.
+ * Returns false if the budget is too small. */
+static bool pay_for_trial(const hfn_budget *b, const hfn_function_budget *f, double stop_ns,
+                          double *remaining_ns)
 {
-    double price =
+    double trial_ns =
         f->rate * 2 * (double)HFN_BUDGET_SHORT_STEP_NS + (b->chosen_count == 0 ? stop_ns : 0);
 
-    if (!f->unpatch || price > *left) {
+    if (!f->unpatch || trial_ns > *remaining_ns) {
         return false;
     }
-    *left -= price;
+    *remaining_ns -= trial_ns;
     return true;
 }
 
@@ -95,12 +96,12 @@ void hfn_budget_choose_retried(hfn_budget *b, double stop_ns)
 {
     const hfn_budget_header *h = b->header;
     double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
-    double left = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
+    double remaining_ns = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
 
     for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_MAX_TRIES; i++) {
         hfn_function_budget *f = &b->functions[b->called[i]];
         if (f->level != HOTFN_BUDGET_UNHOOKED || f->is_fixed || f->retry_ns > h->cpu_ns ||
-            !can_afford_try(b, f, stop_ns, &left)) {
+            !pay_for_trial(b, f, stop_ns, &remaining_ns)) {
             continue;
         }
         f->wanted = HOTFN_BUDGET_COUNTED;

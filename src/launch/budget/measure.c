@@ -13,10 +13,12 @@
 
 void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
 
-enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4, BARE = 0, COUNTED = 1, SKIPPED = 2 };
+enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4 };
+enum { BARE = 0, COUNTED = 1, SKIPPED = 2 }; /* kinds of calls, as in busy_probe.S */
 
-/* The minimum of several tries excludes interruptions. */
-static double try_calls(bool is_sampled, uint32_t tries)
+/* Measure the extra nanoseconds of a hooked call.  The minimum of several tries excludes
+ * interruptions. */
+static double measure_hook_ns(bool is_sampled, uint32_t tries)
 {
     uint64_t slots[FUNCTIONS + FUNCTIONS / 2], *row = slots;
     const uint32_t kinds[2] = { BARE, is_sampled ? SKIPPED : COUNTED };
@@ -36,12 +38,12 @@ static double try_calls(bool is_sampled, uint32_t tries)
 
 double hfn_budget_measure(bool is_sampled)
 {
-    return try_calls(is_sampled, TRIES);
+    return measure_hook_ns(is_sampled, TRIES);
 }
 
 double hfn_budget_measure_again(bool is_sampled, double known_ns)
 {
-    double now_ns = try_calls(is_sampled, FEW_TRIES);
+    double now_ns = measure_hook_ns(is_sampled, FEW_TRIES);
 
     now_ns = now_ns > 2 * known_ns ? 2 * known_ns : now_ns < known_ns / 2 ? known_ns / 2 : now_ns;
     return known_ns + (now_ns - known_ns) / 4;

@@ -154,15 +154,16 @@ static inline void scene_add_calls(budget_scene *s, uint32_t index, uint64_t cal
 static inline bool scene_use_cpu(const budget_scene *s, uint64_t cpu_ns)
 {
     uint64_t until = hfn_os_get_process_cpu_ns((uint32_t)s->pid) + cpu_ns;
-    uint64_t last = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
+    uint64_t deadline = hfn_os_monotonic_ns() + 60000 * SCENE_MS;
 
-    while (hfn_os_get_process_cpu_ns((uint32_t)s->pid) < until && hfn_os_monotonic_ns() < last) {
+    while (hfn_os_get_process_cpu_ns((uint32_t)s->pid) < until &&
+           hfn_os_monotonic_ns() < deadline) {
         usleep(500);
     }
     return CHECK(hfn_os_get_process_cpu_ns((uint32_t)s->pid) >= until);
 }
 
-/* Run a step, and more while a thread that did not stop in time is still held. */
+/* Run one step, and further steps while a thread that did not stop in time is still attached. */
 static inline void scene_step(const budget_scene *s, hfn_budget *b)
 {
     do {

@@ -37,7 +37,7 @@ static void cost_of_a_hook_is_measured(void)
     CHECK(skipped > 0 && skipped < 1000);
 }
 
-/* A measurement enters the moving mean by a quarter, clamped to half and twice the mean. */
+/* A new measurement is clamped to half and twice the mean, and enters it with a weight of 1/4. */
 static void cost_of_a_hook_is_a_moving_mean(void)
 {
     CHECK_EQ_U64((uint64_t)hfn_budget_measure_again(false, 4000), 3500);
@@ -86,7 +86,7 @@ static void function_over_budget_is_unhooked_and_later_rehooked(void)
     scene_end(&s);
 }
 
-/* The plan exists before the module's address does: nothing may be written near address 0. */
+/* While the module's load address is not known yet, no byte near address 0 may be written. */
 static void module_without_load_address_is_left_alone(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);
@@ -110,8 +110,8 @@ static void module_without_load_address_is_left_alone(void)
     scene_end(&s);
 }
 
-/* Calls between a step's count and its stop are late; later calls prove that the module was
- * reloaded. */
+/* Calls after a step has read the counts and before it stops the target are late, and are expected.
+ * Later calls prove that the module was reloaded. */
 static void late_calls_do_not_mark_a_function_as_rehooked(void)
 {
     budget_scene s = scene_begin(FIFTH, 0);

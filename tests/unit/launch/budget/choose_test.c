@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The choice of functions to unhook and to rehook, on made-up functions without a target. */
+/* The choice of functions to unhook and to rehook, with invented call counts and no target. */
 #include "launch/budget/budget.h"
 
 #include "check.h"

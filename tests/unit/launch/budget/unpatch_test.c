@@ -66,7 +66,7 @@ static void make_hooks(void)
     env = hfn_env_fill(NULL);
 }
 
-/* ---- The other process. */
+/* ---- The target process. */
 
 static int call(uint32_t index, int x, int y)
 {
@@ -77,8 +77,8 @@ static int call(uint32_t index, int x, int y)
     return function(x, y);
 }
 
-/* A sampled thread is mostly behind a slow instruction, so the shared counters are written
- * rarely. */
+/* A thread is mostly stopped just after a slow instruction.  The shared counter is written rarely,
+ * so that threads are also stopped inside the hooked functions. */
 static void *call_for_ever(void *own_slots)
 {
     uint64_t wrong = 0;
@@ -113,7 +113,7 @@ static pid_t start_callers(void)
     _exit(0);
 }
 
-/* ---- This one. */
+/* ---- The test process. */
 
 static bool make_records(void)
 {
@@ -202,10 +202,10 @@ static void hooks_change_under_running_threads(void)
     make_hooks();
     pid = start_callers();
     begin(pid);
-    /* On a busy machine the threads rarely run: continue until one was found inside a hook's
-     * range. */
+    /* On a busy machine the threads rarely run: continue until a thread was stopped inside the
+     * range of a hook. */
     for (uint32_t i = 0; i < (occupied ? ROUNDS : MAX_ROUNDS) && !check_failures; i++) {
-        bool is_in = false;
+        bool is_repatched = false;
         if (!stop()) {
             break;
         }
@@ -216,12 +216,12 @@ static void hooks_change_under_running_threads(void)
         if (occupied == 0 && !wait_for_progress(pid)) {
             break;
         }
-        while (!is_in && stop()) {
-            is_in = !is_thread_in_range();
-            for (uint32_t n = 0; is_in && n < FUNCTIONS; n++) {
+        while (!is_repatched && stop()) {
+            is_repatched = !is_thread_in_range();
+            for (uint32_t n = 0; is_repatched && n < FUNCTIONS; n++) {
                 CHECK(hfn_repatch_function(records[n], &pages));
             }
-            occupied += !is_in;
+            occupied += !is_repatched;
             resume_target();
         }
         if ((i % 64 == 0 || i > ROUNDS) && !wait_for_progress(pid)) {
@@ -290,7 +290,7 @@ static pid_t start_faulting(bool uses_other_stack)
     _exit(function(faulty) == 42 ? 0 : 1);
 }
 
-static void no_hook_comes_under_a_handler(bool uses_other_stack)
+static void check_return_address_of_handler(bool uses_other_stack)
 {
     pid_t pid;
 
@@ -316,12 +316,12 @@ static void no_hook_comes_under_a_handler(bool uses_other_stack)
 
 static void no_hook_is_installed_where_a_handler_returns(void)
 {
-    no_hook_comes_under_a_handler(false);
+    check_return_address_of_handler(false);
 }
 
 static void no_hook_is_installed_where_an_alternate_stack_handler_returns(void)
 {
-    no_hook_comes_under_a_handler(true);
+    check_return_address_of_handler(true);
 }
 
 /* ---- Bytes changed by others. */
