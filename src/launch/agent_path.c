@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the agent is: beside the tool or the library that runs, or where it was installed. */
+/* Finds the agent: near the running tool or library, or where it was installed. */
 #include "arch/stub.h"
 #include "base/status.h"
 #include "launch/launch.h"
@@ -39,7 +39,7 @@ static bool is_agent(char *path, size_t path_bytes, const char *folder, const ch
 static const char *const places[] = { "", "/../../src/agent", "/agent", HOTFN_AGENT_FROM_TOOL,
                                       "/hotfn" };
 
-static bool find_beside(char *path, size_t path_bytes, const char *name)
+static bool find_near_own_file(char *path, size_t path_bytes, const char *name)
 {
     char own[HFN_OS_PATH_BYTES];
 
@@ -77,22 +77,22 @@ hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t m
                                 "this build of hotfn has no agent for programs of that CPU");
     }
     const char *name = agent_name(machine);
-    if (find_beside(path, (size_t)path_bytes, name) ||
+    if (find_near_own_file(path, (size_t)path_bytes, name) ||
         is_agent(path, (size_t)path_bytes, HOTFN_AGENT_FOLDER, "", name)) {
         return HOTFN_OK;
     }
     return hfn_report_error(
         err, HOTFN_E_IO, NULL, HOTFN_NO_OFFSET,
-        "%s was not found beside this program nor at %s; install libhotfn whole%s", name,
+        "%s was not found beside this program nor at %s; install all of libhotfn%s", name,
         HOTFN_AGENT_FOLDER,
         machine == HOTFN_MACHINE_X86 ? " (this agent is built where the compiler accepts -m32)"
                                      : "");
 }
 
-/* Beside the agents are links to them, named by what the loaders of either word size put for
- * $PLATFORM (ld.so(8), 'Dynamic string tokens'; on some processors glibc puts haswell or xeon_phi).
- * By them each process finds the agent of its own word size; the path stays as it is if there are
- * not both. */
+/* Make the path valid for 64-bit and 32-bit processes, if the folder has links to both agents.  The
+ * links contain the string that each loader substitutes for $PLATFORM (ld.so(8), 'Dynamic string
+ * tokens'), so each process loads the agent of its own word size.  On some processors glibc
+ * substitutes haswell or xeon_phi; the path is then not changed. */
 static void choose_either_agent(char *path, size_t path_bytes)
 {
     char folder[HFN_OS_PATH_BYTES], link[HFN_OS_PATH_BYTES];
@@ -138,7 +138,7 @@ hotfn_status hfn_agent_choose(hotfn_launch *l, hotfn_error *err)
         return hfn_report_error(
             err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,
             "the loader accepts no agent whose path has a space or a colon; install "
-            "it elsewhere");
+            "libhotfn elsewhere");
     }
     return HOTFN_OK;
 }

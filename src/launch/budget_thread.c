@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The thread that keeps the budget: it samples the target's counts at intervals, and unhooks
- * functions that cost too much.  It stops the target by ptrace for moments: a thread that waits for
- * the child must ignore such stops, and must not reap the child before this thread has ended. */
+ * functions that cost too much.  It stops the target briefly by ptrace: a thread that waits for the
+ * child must ignore such stops, and must not reap the child before this thread has ended. */
 #include "base/status.h"
 #include "launch/launch.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the caller names beside the program: a function list, a linker map, a kit.  Those that
- * belong to another build are refused before the program starts. */
+/* The input files that the caller may name besides the program: a function list, a linker map and a
+ * kit.  A file that belongs to another build is refused before the program starts. */
 #include "base/status.h"
 #include "launch/launch.h"
 
@@ -18,7 +18,8 @@ static bool has_id(const hotfn_list_info *list, const hotfn_image_info *image)
            memcmp(list->id, image->id, sizeof list->id) == 0;
 }
 
-/* A text list carries no id; the list of another module is compared when that module is loaded. */
+/* Refuse a list of another build of the program.  A text list contains no id; the list of another
+ * module is checked when that module is loaded. */
 static hotfn_status check_list(const hotfn_launch *l, const hotfn_list_info *list, hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;

@@ -4,12 +4,12 @@
  *
  *     start:   options -> target file -> agent -> inputs -> live record -> child -> threads
  *     RUNNING: the plan service answers the target; the observation frame and the budget work
- *     ENDED:   wait saw the end: budget stopped, child reaped, frame and service stopped
- *     FINISHED: the record is written to its path, or to a fallback place
+ *     ENDED:   the child has ended: budget stopped, child reaped, frame and service stopped
+ *     FINISHED: the record is written to its path, or to a fallback path
  *
- * The budget's thread holds the child by ptrace for moments, so it ends before the child is reaped.
- * The observation ends after that, and the service last, as other processes of the target may still
- * ask.
+ * The budget's thread stops the child briefly by ptrace, so it must end before the child is reaped.
+ * The observation ends after that.  The service ends last, because other processes of the target
+ * may still request plans.
  */
 #include "launch/launch.h"
 
@@ -178,9 +178,9 @@ hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l,
     return hotfn_record_open(out, path, &l->env, err);
 }
 
-/* A process is known by the number in its row of the record.  The number may mean another process
- * by now, as it was given anew or belongs to another namespace: so the process must also map the
- * live record. */
+/* The rows of the record contain the ids of the target's processes.  By now an id may belong to
+ * another process, because it was reused or is of another namespace, so the process must also map
+ * the live record. */
 uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *l, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -212,8 +212,7 @@ static hotfn_status write_record(hotfn_launch *l, const char *path, hotfn_error 
                            l->observation.to, err);
 }
 
-/* Create an empty file of its own for the record, so that no link that another user made there is
- * followed. */
+/* Create a new, empty file for the record, so that no link made by another user is followed. */
 static bool create_fallback(hotfn_launch *l)
 {
     enum { MAX_TRIES = 16 };
@@ -244,7 +243,7 @@ static void write_fallback(hotfn_launch *l)
     }
 }
 
-/* Only where the target started: else no module was loaded, and no glob can have matched. */
+/* Warn only if the target started: otherwise no module was loaded, so no glob can have matched. */
 static void warn_of_unmatched_globs(const hotfn_launch *l)
 {
     const hotfn_selection *selection = &l->selection;

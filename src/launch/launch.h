@@ -20,15 +20,15 @@
 
 /* target.c: the file that is executed, and the image that the agent enters. */
 typedef struct hfn_target {
-    char file[HFN_OS_PATH_BYTES];        /* what exec gets                          */
+    char file[HFN_OS_PATH_BYTES];        /* the file passed to exec                      */
     char image[HFN_OS_PATH_BYTES];       /* the ELF program: file, or its #! interpreter */
-    char interpreter[HFN_OS_PATH_BYTES]; /* the dynamic loader, resolved            */
+    char interpreter[HFN_OS_PATH_BYTES]; /* the path of the dynamic loader without links */
     uint64_t device, inode;              /* of image                                */
     uint64_t text_bytes;
     uint32_t machine; /* HOTFN_MACHINE_* of image; OTHER where a descendant is the target */
 } hfn_target;
 
-/* watcher.c: a thread that sleeps and works while the child runs. */
+/* watcher.c: a thread that works at intervals while the child runs. */
 typedef struct hfn_watcher {
     hfn_os_thread thread;
     _Atomic uint32_t has_child_ended; /* 0 or 1; the sleeper waits on this word */
@@ -36,12 +36,14 @@ typedef struct hfn_watcher {
 } hfn_watcher;
 
 bool hfn_watcher_start(hfn_watcher *watcher, hfn_os_thread_fn work, void *user);
-/* In the watcher's thread: false if the child ended before ns nanoseconds were over. */
+/* Sleep for ns nanoseconds; called in the watcher's thread.  Returns false as soon as the child
+ * ends. */
 bool hfn_watcher_sleep(hfn_watcher *watcher, uint64_t ns);
-/* The child has ended: wait for the thread.  A watcher that was never started is fine. */
+/* Called when the child has ended: wait until the watcher's thread ends.  Does nothing if the
+ * watcher was never started. */
 void hfn_watcher_stop(hfn_watcher *watcher);
 
-/* observation.c: the time between --after and --for, as two snapshots. */
+/* observation.c: the observed frame of time (--after, --for), as two snapshots of the counts. */
 typedef struct hfn_observation {
     const hfn_live *live;
     uint64_t after_ns, for_ns;
@@ -56,7 +58,7 @@ typedef struct hfn_budget_thread {
     hfn_watcher watcher;
 } hfn_budget_thread;
 
-/* service.c: a thread that scans what the target loads. */
+/* service.c: a thread that scans the modules that the target loads. */
 typedef struct hfn_plan_service {
     hfn_os_thread thread;
     bool is_started;
@@ -66,7 +68,7 @@ typedef struct hfn_plan_service {
 struct hotfn_launch {
     hotfn_env env;
     hfn_arena texts;
-    hotfn_launch_options options; /* copied but for the command, which is borrowed by the start */
+    hotfn_launch_options options; /* a copy, except for the command, which the start borrows */
     hotfn_selection selection;    /* copied */
     uint32_t timing;              /* HOTFN_TIMING_*; 0: calls are counted only */
     uint32_t state;
@@ -74,15 +76,16 @@ struct hotfn_launch {
     char agent[HFN_OS_PATH_BYTES];
     char cache_folder[HFN_OS_PATH_BYTES]; /* "": none */
     char kit_list[HFN_OS_PATH_BYTES];
-    char fallback_path[64];        /* the record, where it could not be written to record_path */
-    bool is_linked, is_kept;       /* the record's link stands; the finished record was written */
+    char fallback_path[64];        /* path of the record if record_path could not be written */
+    bool is_linked;                /* record_path is a symbolic link to the live record */
+    bool is_kept;                  /* the finished record was written */
     hotfn_list *list;              /* NULL: none */
-    hotfn_scan *kit;               /* of the program; NULL: it is scanned here */
+    hotfn_scan *kit;               /* the program's scan; NULL: the program is scanned at launch */
     uint8_t *matched_includes;     /* for each glob of the selection: 1 if it matched */
     uint8_t *matched_module_globs; /* for each module glob */
     hfn_live *live;
     hfn_plan_channel *channel;
-    hfn_known_modules known; /* of the plan service; their numbers are those of the live record */
+    hfn_known_modules known; /* the modules that were scanned, by their index in the live record */
     hfn_plan_service service;
     hfn_observation observation;
     hfn_budget_thread budget;
@@ -94,23 +97,23 @@ struct hotfn_launch {
 hotfn_status hfn_launch_set_options(hotfn_launch *launch, const hotfn_launch_options *options,
                                     hotfn_error *err);
 
-/* target.c: find the target's file; with a target glob only what exec runs. */
+/* target.c: find the target's file and check its image; with a target glob nothing is checked. */
 hotfn_status hfn_target_find(hfn_target *target, const hotfn_launch_options *options,
                              const hotfn_env *env, hotfn_error *err);
-/* agent_path.c: may this build launch programs of that machine? */
+/* agent_path.c: does this build have an agent for programs of that machine? */
 bool hfn_agent_serves(uint32_t machine);
 /* Set launch->agent. */
 hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
 
-/* inputs.c: open the kit and the list, and refuse those of another build, as well as such a map. */
+/* inputs.c: open the kit and the list; refuse a kit, a list or a linker map of another build. */
 hotfn_status hfn_launch_open_inputs(hotfn_launch *launch, hotfn_error *err);
 
-/* live_record.c: make the live record and the plan channel, and link the record's path to the
- * former. */
+/* live_record.c: create the live record and the plan channel, and make record_path a link to the
+ * live record. */
 hotfn_status hfn_launch_create_record(hotfn_launch *launch, hotfn_error *err);
 /* Remove the link, if there is one. */
 void hfn_launch_unlink_record(hotfn_launch *launch);
-/* The path by which the live record can be opened. */
+/* Store the path by which other processes can open the live record. */
 void hfn_launch_live_path(const hotfn_launch *launch, char *path, size_t path_bytes);
 
 /* start_child.c */
@@ -122,12 +125,12 @@ void hfn_plan_service_stop(hotfn_launch *launch);
 
 /* observation.c */
 void hfn_observation_start(hotfn_launch *launch);
-/* The child has ended. */
+/* Called when the child has ended. */
 void hfn_observation_stop(hotfn_launch *launch);
 
-/* budget_thread.c: a failure is logged. */
+/* budget_thread.c: start the thread; a failure is logged. */
 void hfn_budget_thread_start(hotfn_launch *launch);
-/* The child has ended, and is not reaped yet. */
+/* Called when the child has ended, before it is reaped. */
 void hfn_budget_thread_stop(hotfn_launch *launch);
 
 #endif

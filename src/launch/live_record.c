@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The live record of a launch: how large it is, and the symbolic link to it at the record's path,
- * by which it can be read at any time. */
+/* The live record of a launch: its capacities, and the symbolic link at the record's path, through
+ * which it can be read at any time. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "os/process.h"
@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A 32-bit target has no room for a record of many gigabytes, although it is sparse. */
+/* A 32-bit target lacks the address space for a record of many gigabytes, although the record is
+ * sparse. */
 enum {
     EITHER_SLOTS = 1 << 19, /* for a 64-bit program that may have 32-bit children */
     WIDE_SLOTS = 2 << 20,
@@ -45,7 +46,7 @@ static void set_narrow_limits(hfn_live_options *o, uint32_t timing)
     o->histogram_capacity = NARROW_HISTOGRAMS;
 }
 
-/* Slots for functions of other images than the program's. */
+/* Returns the number of slots for the functions of the libraries. */
 static uint32_t count_other_slots(const hotfn_launch *l, bool is_narrow)
 {
     const hotfn_launch_options *o = &l->options;
@@ -59,7 +60,7 @@ static uint32_t count_other_slots(const hotfn_launch *l, bool is_narrow)
     return strstr(l->agent, "$PLATFORM") ? EITHER_SLOTS : WIDE_SLOTS;
 }
 
-/* The command as a shell accepts it; owned by the arena. */
+/* Quote the command for a shell; the text is owned by the arena. */
 static char *quote_command(hotfn_launch *l)
 {
     const char *const *command = l->options.command;
@@ -105,7 +106,7 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     }
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hfn_live_create(&l->live, &o, &l->env, &why);
-    if (status != HOTFN_OK) { /* HOTFN_E_DENIED from a launch is about the program */
+    if (status != HOTFN_OK) { /* a launch returns HOTFN_E_DENIED only for the program itself */
         status = status == HOTFN_E_DENIED ? HOTFN_E_UNSUPPORTED : status;
         return hfn_report_error(err, status, why.file, why.offset, "%s", why.text);
     }

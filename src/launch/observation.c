@@ -30,7 +30,7 @@ void hfn_observation_start(hotfn_launch *l)
     }
 }
 
-/* A missing second snapshot means the end of the program. */
+/* If there is no second snapshot, the observation lasts until the end of the program. */
 void hfn_observation_stop(hotfn_launch *l)
 {
     hfn_observation *o = &l->observation;

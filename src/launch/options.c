@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The options of a launch: checked, and copied as far as they are used after the start. */
+/* The options of a launch: they are checked, and those used after the start are copied. */
 #include "base/status.h"
 #include "launch/launch.h"
 
@@ -86,7 +86,7 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                : HOTFN_OK;
 }
 
-/* What is kept of the times of calls. */
+/* Returns which times of calls are recorded: HOTFN_TIMING_*. */
 static uint32_t choose_timing(const hotfn_launch_options *o)
 {
     uint32_t timing = HOTFN_TIMING_TIMES;
@@ -106,7 +106,7 @@ static uint32_t choose_timing(const hotfn_launch_options *o)
 
 /* ---- Copies. */
 
-/* NULL stays NULL. */
+/* Replace *text by a copy, unless it is NULL.  False if there is no memory. */
 static bool copy_text(hfn_arena *arena, const char **text)
 {
     if (*text) {

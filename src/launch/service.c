@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The plan service: a thread that answers the target.  For each module that the target loads it
- * asks the module policy (scan/modules.h) how the module is used, and if it is used scans it and
- * hands over the plan.  The target
- * waits meanwhile; it never scans by itself. */
+/* The plan service: a thread that answers the target's requests.  For each module that the target
+ * loads, the module policy (scan/modules.h) decides how it is used.  If it is hooked, the service
+ * scans it and sends the plan; the target waits meanwhile and never scans itself. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/live.h"
@@ -51,7 +50,7 @@ static void remember_module(hotfn_launch *l, const hfn_module_facts *facts,
     }
 }
 
-/* A module without functions is remembered by any stamp, as no id can identify it. */
+/* A module without functions is remembered under any stamp, because no id can identify it. */
 static uint32_t add_without_functions(hotfn_launch *l, const hfn_plan_request *request,
                                       uint32_t flags, const char *note)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Start the child with the agent in its environment.  The agent reads there which process launched
- * it, and removes it before the program can see it. */
+/* Start the child with the agent's settings in its environment.  The agent reads them there and
+ * removes them before the program runs. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"
@@ -27,7 +27,7 @@ static unsigned agent_flags(uint32_t flags)
            (flags & HOTFN_LAUNCH_QUIET_AGENT ? AGENT_QUIET : 0);
 }
 
-/* False if a setting is too long. */
+/* Returns false if a setting is too long. */
 static bool fill_environment(environment *e, const hotfn_launch *l)
 {
     const char *before = getenv("LD_PRELOAD"), *glob = l->options.target_glob;

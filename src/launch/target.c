@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The target's file: which one an exec would run, and whether the agent can enter it.  A refusal
- * names the file, the reason and what to do. */
+/* Finds the file that an exec of the command would run, and checks whether the agent can enter it.
+ * A refusal names the file, the reason and what to do. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "os/files.h"
@@ -16,10 +16,11 @@ static hotfn_status refuse_file(hotfn_error *err, hotfn_status status, const cha
     return hfn_report_error(err, status, file, HOTFN_NO_OFFSET, "%s", text);
 }
 
-/* If file is a script, image becomes its interpreter: behind `env`, the program that env starts. */
+/* Set image to file, or to the interpreter if file is a script.  For "#!/usr/bin/env NAME" the
+ * interpreter is the program NAME. */
 static bool find_image(const char *file, char image[HFN_OS_PATH_BYTES])
 {
-    char line[512] = "", *rest = NULL;
+    char line[512] = "", *next_word = NULL;
     FILE *script = fopen(file, "re");
     size_t count = script ? fread(line, 1, sizeof line - 1, script) : 0;
 
@@ -31,10 +32,10 @@ static bool find_image(const char *file, char image[HFN_OS_PATH_BYTES])
     if (strncmp(line, "#!", 2) != 0) {
         return snprintf(image, HFN_OS_PATH_BYTES, "%s", file) < (int)HFN_OS_PATH_BYTES;
     }
-    char *word = strtok_r(line + 2, " \t", &rest);
+    char *word = strtok_r(line + 2, " \t", &next_word);
     if (word && strlen(word) >= 4 && strcmp(word + strlen(word) - 4, "/env") == 0) {
         do {
-            word = strtok_r(NULL, " \t", &rest);
+            word = strtok_r(NULL, " \t", &next_word);
         } while (word && (word[0] == '-' || strchr(word, '=')));
     }
     return word && hfn_os_find_program(word, image) == 0;
@@ -52,7 +53,7 @@ static uint64_t sum_text_bytes(const hotfn_image *image)
     return total;
 }
 
-/* The reason why the agent cannot enter such a program; NULL if it can. */
+/* Returns the reason why the agent cannot enter the program; NULL if it can. */
 static const char *find_refusal(const hotfn_image_info *info)
 {
     if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
@@ -78,7 +79,7 @@ static hotfn_status open_image(hotfn_image **image, const char *path, const hotf
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hotfn_image_open(image, path, env, &why);
 
-    /* HOTFN_E_DENIED: a file that may be executed and not read */
+    /* the file may be executed, so a failed open means that it may not be read */
     return status == HOTFN_OK
                ? HOTFN_OK
                : hfn_report_error(err, status == HOTFN_E_IO ? HOTFN_E_DENIED : status, why.file,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that sleeps and works while the child runs; its sleep ends when the child has ended. */
+/* A thread that works at intervals while the child runs; it is woken when the child has ended. */
 #include "launch/launch.h"
 #include "os/clock.h"
 
