@@ -30,7 +30,7 @@ typedef struct hotfn_export_options {
         (uint32_t)sizeof(hotfn_export_options), 0, 0, 0, 0, 0, 0                                   \
     }
 
-/* What a record must hold for a format. */
+/* Contents of a record that a format requires. */
 #define HOTFN_NEEDS_FLAT 1u   /* counts                                 */
 #define HOTFN_NEEDS_TIMES 2u  /* times of functions (--mode time)       */
 #define HOTFN_NEEDS_TREE 4u   /* a call tree (without --flat)           */
@@ -81,10 +81,10 @@ HOTFN_API hotfn_status hotfn_export(const hotfn_record *record, const char *form
 #define HOTFN_EXPORTER_ABI 1u
 
 /*
- * Write record through write(write_user), with hotfn_record_* calls only.  If write returns other
- * than 0, stop and return HOTFN_E_IO.  On another failure return its status and set err->text,
- * which is never NULL.  options has been checked; a match is to be applied where the format is
- * flat.
+ * Write record through write(write_user, ...), reading it only by hotfn_record_* calls.  If write
+ * returns a value other than 0, stop and return HOTFN_E_IO.  On any other failure return its status
+ * and write the reason to err->text; err is never NULL.  options has been checked.  A format that
+ * lists functions writes only those that options->match selects.
  */
 typedef hotfn_status (*hotfn_exporter_write_fn)(void *user, const hotfn_record *record,
                                                 const hotfn_export_options *options,

@@ -48,10 +48,10 @@ typedef struct hotfn_session_options {
 /* What the latest start and stop did. */
 typedef struct hotfn_session_stats {
     uint32_t size;            /* sizeof(hotfn_session_stats)                                     */
-    uint32_t hooked;          /* functions hooked since the start, the function of the dynamic
-                         linker that the session watches included                        */
+    uint32_t hooked;          /* functions hooked since the start, including the function of the
+                                 dynamic linker that reports loaded modules                  */
     uint32_t refused;         /* functions that could not be hooked; the record has the reasons  */
-    uint32_t remaining;       /* hooks that the stop could not remove; they count nowhere */
+    uint32_t remaining;       /* hooks that the stop could not remove; they no longer count */
     int32_t remaining_status; /* why bytes remain changed: HOTFN_E_STATE (a thread could not
                                  be stopped), HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (the code
                                  cannot be written any more), HOTFN_E_MISMATCH (another
@@ -95,9 +95,10 @@ HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out,
  * Hook.  Functions that cannot be hooked are in the record with their reasons.  A session that was
  * stopped may be started again and adds to the same counts.
  *
- * HOTFN_OK, HOTFN_E_STATE (the session runs, other counters exist, or a thread is still in a timed
- * call's hook of an earlier session), HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (no code could be written),
- * HOTFN_E_UNSUPPORTED (stubs cannot reach thread-local storage).  One thread at a time.  Since 0.1.
+ * HOTFN_OK, HOTFN_E_STATE (the session runs, other counters exist, or a thread still executes the
+ * stub of a timed call of an earlier session), HOTFN_E_NO_MEMORY, HOTFN_E_DENIED (no code could be
+ * written), HOTFN_E_UNSUPPORTED (stubs cannot reach thread-local storage).  One thread at a time.
+ * Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_start(hotfn_session *session, hotfn_error *err);
 /*

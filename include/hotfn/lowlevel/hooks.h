@@ -45,7 +45,7 @@ typedef struct hotfn_row_access {
 /* Register the unwind information with libgcc (__register_frame); for programs without the agent.
  */
 #define HOTFN_HOOKS_REGISTER_UNWIND 4u
-/* Patch entries only.  Without it, direct calls are redirected to stubs too. */
+/* Patch entries only.  Without this flag, direct calls are redirected to stubs too. */
 #define HOTFN_HOOKS_KEEP_CALLS 8u
 
 /* A field left 0 asks for the default in brackets.  Fields are only appended. */

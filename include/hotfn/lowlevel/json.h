@@ -34,8 +34,8 @@ HOTFN_API hotfn_json *hotfn_json_create_decimal(double value, uint32_t digits);
 HOTFN_API hotfn_json *hotfn_json_create_bool(int32_t value);
 HOTFN_API hotfn_json *hotfn_json_create_raw(const char *raw);
 
-/* Append value to an array (key NULL) or an object, which then owns it.  key is kept: a literal.
- * Different values in different threads.  Since 0.1. */
+/* Append value to an array (key NULL) or an object, which then owns it.  key is kept and must stay
+ * valid, so pass a string literal.  Different threads may build different values.  Since 0.1. */
 HOTFN_API void hotfn_json_add(hotfn_json *parent, const char *key, hotfn_json *value);
 
 /* Free a value that was not given away, with all that it owns.  NULL is fine.  Any thread.
@@ -53,9 +53,9 @@ typedef struct hotfn_json_writer hotfn_json_writer;
 HOTFN_API hotfn_status hotfn_json_writer_create(hotfn_json_writer **out, uint32_t flags,
                                                 hotfn_write_fn write, void *user);
 
-/* Free the writer.  HOTFN_OK if all was written, HOTFN_E_IO if write stopped, HOTFN_E_NO_MEMORY,
- * HOTFN_E_STATE if an object or array is still open or too many were.  NULL: HOTFN_E_OPTION.
- * Since 0.1. */
+/* Free the writer.  HOTFN_OK if all was written; HOTFN_E_IO if write reported an error;
+ * HOTFN_E_NO_MEMORY; HOTFN_E_STATE if an object or array is still open, or more than 16 were open
+ * at a time; HOTFN_E_OPTION if writer is NULL.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_json_writer_destroy(hotfn_json_writer *writer);
 
 /* Open an object or an array in the output, as an item (key NULL) or under key; hotfn_json_end
@@ -64,7 +64,7 @@ HOTFN_API void hotfn_json_begin_object(hotfn_json_writer *writer, const char *ke
 HOTFN_API void hotfn_json_begin_array(hotfn_json_writer *writer, const char *key);
 HOTFN_API void hotfn_json_end(hotfn_json_writer *writer);
 
-/* Write value and free it.  Once something failed, nothing more is written.  Since 0.1. */
+/* Write value and free it.  After the first failure nothing more is written.  Since 0.1. */
 HOTFN_API void hotfn_json_write(hotfn_json_writer *writer, const char *key, hotfn_json *value);
 
 #ifdef __cplusplus

@@ -57,7 +57,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_NOT_WRITABLE 34   /* the system does not allow the page to be changed       */
 #define HOTFN_REASON_BUSY 37           /* a thread could not be moved away from the bytes        */
 /* Why a hookable function is counted but not timed: */
-#define HOTFN_REASON_NOT_PROVEN 64      /* the proof was not requested, or not for this machine  */
+#define HOTFN_REASON_NOT_PROVEN 64      /* the proof was not requested, or the machine lacks it */
 #define HOTFN_REASON_STACK_ARGUMENTS 65 /* accesses its caller's frame, or takes an address in it */
 #define HOTFN_REASON_RETURN_ADDRESS 66  /* reads or moves its return address                     */
 #define HOTFN_REASON_STACK_UNKNOWN 67   /* its stack pointer cannot be followed                  */
@@ -80,9 +80,11 @@ typedef struct hotfn_verdict {
     uint32_t patch_offset; /* from the entry to the patch: 4 behind ENDBR64; RETARGET: to the call,
                             * so that the stub runs at the entry of the callee                   */
     uint32_t patch_bytes;  /* size of the patch                                                  */
-    uint32_t tail_target;  /* TIMED: the timed call ends when the function jumps to this one, which
-                            * must not run inside it: its index plus 1; 0: none                  */
-    uint32_t owner;        /* FRAGMENT: index plus 1 of the only function that jumps to it; 0    */
+    uint32_t tail_target;  /* TIMED: index plus 1 of the function that this one jumps to at its end
+                            * and that must not run inside the timed call, which therefore ends at
+                            * the jump; 0: none                                                  */
+    uint32_t owner;        /* FRAGMENT: index plus 1 of the only function that jumps to it;
+                            * 0: none                                                            */
 } hotfn_verdict;
 #define HOTFN_VERDICT_INIT                                                                         \
     {                                                                                              \
