@@ -8,10 +8,12 @@
 #include "image/image.h"
 
 typedef struct hfn_handler_visitor {
-    void (*calls)(void *user, uint64_t rva); /* handlers, and filters, finally and catch blocks */
-    void (*jumps)(void *user, uint64_t rva); /* where execution continues */
-    void (*guards)(void *user, uint64_t begin,
-                   uint64_t end); /* a fault in the range may be caught */
+    /* A function that only a handler calls: a filter, finally or catch block, or the handler. */
+    void (*calls)(void *user, uint64_t rva);
+    /* An address where execution continues after a handler. */
+    void (*jumps)(void *user, uint64_t rva);
+    /* A range where a fault may be caught. */
+    void (*guards)(void *user, uint64_t begin, uint64_t end);
     void *user;
 } hfn_handler_visitor;
 

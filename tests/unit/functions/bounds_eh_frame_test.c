@@ -189,7 +189,7 @@ static void fdes_with_argument_sizes_keep_their_instructions(void)
     CHECK_EQ_U64(FDE_WITH("\x41\x0a\x0e\x10\x42\x0b").flags, HFN_FDE_LSDA); /* remember, restore */
 }
 
-/* UINT64_MAX if the number of argument bytes is unknown. */
+/* The size of the arguments at offset; UINT64_MAX if it is unknown. */
 static uint64_t arguments_at(const char *cfi, size_t size, uint64_t offset)
 {
     const hfn_span span = { (const uint8_t *)cfi, size, false };

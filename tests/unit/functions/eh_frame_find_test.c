@@ -158,8 +158,7 @@ static void damaged_bytes_are_never_read_out_of_bounds(void)
     CHECK(make_tables(t, ENTRY_X86_64, 5, "\x41\x0e\x10\x83\x02", 5));
     for (size_t i = 0; i < t->bytes.size; i++) {
         for (uint32_t change = 1; change < 256; change += 5) {
-            uint8_t *copy = malloc(
-                t->bytes.size); /* of exact size, so that the sanitizer detects wrong reads */
+            uint8_t *copy = malloc(t->bytes.size); /* exact size for the sanitizer */
             hfn_eh_function f;
             memcpy(copy, t->bytes.data, t->bytes.size);
             copy[i] ^= (uint8_t)change;

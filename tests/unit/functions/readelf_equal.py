@@ -33,7 +33,7 @@ def base(path):
 
 
 def is_inside(columns, row):
-    """The first row: LOC CFA and one rule a register."""
+    """True if a row proves a frame; a row has the columns LOC, CFA and one rule a register."""
     rules = dict(zip(columns[1:], row[1:]))
     saved = [name for name, rule in rules.items()
              if name not in ("CFA", "ra") and (rule.startswith("c") or rule == "exp")]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that a stripped program gets its names back, in each way that distributions use.
+"""Check that hotfn finds the names of a stripped program, in each way that distributions provide them.
 
 stripped_program.py HOTFN with_xz|without_xz: a small program is built, stripped, and given a debug file
 by build-id, by .gnu_debuglink or in .gnu_debugdata; then a debug file of another build.
@@ -23,14 +23,14 @@ def run(*command):
 
 
 def symbols(*options):
-    """{name: source} and what was said on stderr, for the program in the folder."""
+    """Return {name: source} and the text on stderr for the program in the folder."""
     done = subprocess.run([HOTFN, "symbols", "--json", *map(str, options), FOLDER / "prog"],
                           check=True, capture_output=True, text=True)
     return {s["name"]: s["source"] for s in json.loads(done.stdout)["symbols"]}, done.stderr
 
 
 def build(optimisation):
-    """prog, stripped, and prog.full; returns the build-id."""
+    """Build prog.full and prog, its stripped copy; return the build-id."""
     (FOLDER / "prog.c").write_text(SOURCE)
     run("cc", optimisation, "-g", "-Wl,--build-id=sha1", "prog.c", "-o", "prog.full")
     run("objcopy", "--only-keep-debug", "prog.full", "prog.debug")
