@@ -12,7 +12,7 @@ import figures
 import programs
 import tools
 
-TOP, AGREEMENT_ROUNDS, AGREEMENT_SCALE = 20, 9, 10  # a third of a second bare
+TOP, AGREEMENT_ROUNDS, AGREEMENT_SCALE = 20, 9, 10  # the scale takes a third of a second bare
 MODES = {"flat": ["--flat"], "tree and histograms": [], "1 in 32": ["--sample", "32"]}
 
 
@@ -73,7 +73,7 @@ def read_totals(program, words, env):
 def main_rows(report, options, env):
     """The reported time of main with all functions timed, over main timed alone."""
     for name, program, problem in programs.programs():
-        if problem or name == "CPython":  # its main calls another main
+        if problem or name == "CPython":  # CPython's main calls another function named main
             continue
         for mode, words in MODES.items():
             ratios, costs = [], []

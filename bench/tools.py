@@ -17,7 +17,7 @@ CPUS = sorted(os.sched_getaffinity(0))
 
 
 class Missing(Exception):
-    """A figure is not available; the text is the reason."""
+    """A figure cannot be measured; the text is the reason."""
 
 
 def need(program):

@@ -31,7 +31,7 @@ def read_report(record, check=True):
 
 
 def wait_for(holds, record, process):
-    """Until holds(report) is true, or the report notes that the program cannot be changed."""
+    """Wait until holds(report) is true, or until the report notes that the program cannot be changed."""
     end = time.monotonic() + PATIENCE
     while process.poll() is None:
         report = read_report(record, check=False)

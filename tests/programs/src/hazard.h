@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For programs about one hazard: FUNCTION(name, body) defines a function in assembly with
- * exactly these bytes, a type and a size, aligned to 16 bytes. An int3 follows, so that falling
- * through the end is noticed. */
+/* For the hazard_* programs, each of which tests one hazard: FUNCTION(name, body) defines a
+ * function in assembly with exactly these bytes, a type and a size, aligned to 16 bytes. An int3
+ * follows it, so that falling through the end ends the program. */
 #ifndef HAZARD_H
 #define HAZARD_H
 

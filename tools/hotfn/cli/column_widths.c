@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define FURTHER 4
+#define CONTINUATION_INDENT 4
 
 uint32_t fit_columns(void)
 {
@@ -21,7 +21,7 @@ uint32_t fit_columns(void)
 
 static bool begins_character(char c)
 {
-    return ((unsigned char)c & 0xc0) != 0x80; /* a UTF-8 character is one */
+    return ((unsigned char)c & 0xc0) != 0x80; /* not a continuation byte of UTF-8 */
 }
 
 static uint32_t count_characters(const char *text, size_t bytes)
@@ -65,8 +65,8 @@ static void break_line(FILE *out, const char *line, uint32_t columns)
         size_t blanks = strspn(line, " "), word = strcspn(line + blanks, " ");
         uint32_t width = count_characters(line + blanks, word);
         if (column > 0 && word > 0 && column + blanks + width > columns) {
-            fprintf(out, "\n%*s", (int)(indent + FURTHER), "");
-            column = indent + FURTHER;
+            fprintf(out, "\n%*s", (int)(indent + CONTINUATION_INDENT), "");
+            column = indent + CONTINUATION_INDENT;
         } else if (word > 0) {
             fprintf(out, "%*s", (int)blanks, "");
             column += (uint32_t)blanks;
