@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The plan channel: shared memory through which a launcher gives plans to its target, and in which
- * the target requests plans of modules that have no plan yet.  plan_channel.c describes the protocol.
- * Both ends are of one build; each still checks the data of the other before it uses them. */
+ * the target requests plans of modules that have no plan yet.  plan_channel.c describes the
+ * protocol.  Both ends are of one build; each still checks the data of the other before it uses
+ * them. */
 #ifndef HFN_LIVE_PLAN_CHANNEL_H
 #define HFN_LIVE_PLAN_CHANNEL_H
 
