@@ -16,16 +16,16 @@
 
 static int failures;
 
-static bool check(bool held, int line, const char *text)
+static bool check(bool holds, int line, const char *text)
 {
-    if (!held && ++failures) {
-        std::printf("# exceptions_test.cc:%d: not so: %s\n", line, text);
+    if (!holds && ++failures) {
+        std::printf("# exceptions_test.cc:%d: failed: %s\n", line, text);
     }
-    return held;
+    return holds;
 }
 #define CHECK(condition) check((condition), __LINE__, #condition)
 
-// ---- What is hooked: everything whose name begins with hooked_.
+// ---- The hooked functions: their names begin with hooked_.
 
 static int destroyed;
 static std::jmp_buf escape;
@@ -80,7 +80,7 @@ __attribute__((noinline)) int hooked_jump(volatile int depth)
         return 0;
     }
     int below = hooked_jump(depth - 1);
-    __asm__ volatile("" : "+r"(below)); /* clang makes a loop of the recursion otherwise */
+    __asm__ volatile("" : "+r"(below)); /* otherwise clang turns the recursion into a loop */
     return below + 1;
 }
 
@@ -173,8 +173,8 @@ struct scan_parts {
                CHECK(hotfn_symbols_load(&symbols, image, nullptr, nullptr, nullptr) == HOTFN_OK) &&
                CHECK(hotfn_functions_build(&functions, image, symbols, nullptr, nullptr) ==
                      HOTFN_OK) &&
-               CHECK(hotfn_verdicts_create(&verdicts, image, functions, nullptr, nullptr, nullptr) ==
-                     HOTFN_OK) &&
+               CHECK(hotfn_verdicts_create(&verdicts, image, functions, nullptr, nullptr,
+                                           nullptr) == HOTFN_OK) &&
                CHECK(hotfn_plan_build(&plan, image, functions, verdicts, nullptr, nullptr) ==
                      HOTFN_OK);
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A hook set on functions of this process: whatever the strategy, they go on doing what they did,
- * are counted, and get their bytes back; what cannot be patched is refused with its reason. */
+/* A hook set on functions of this process.  With every strategy the hooked functions return correct
+ * results, are counted, and get their bytes back; a function that cannot be patched is refused with
+ * its reason. */
 #include "row.h"
 #include "targets.h"
 
@@ -52,7 +53,7 @@ static uint64_t base_of(const fixture *f)
     return (uint64_t)(uintptr_t)f->code.bytes;
 }
 
-/* How each is patched. */
+/* How a function is patched. */
 typedef struct manner {
     uint32_t strategy, flags, patch_offset, patch_bytes, moved_bytes;
     uint32_t scratch; /* a register that is dead, plus 1 */
@@ -181,7 +182,7 @@ static uint32_t call(const fixture *f, uint32_t index, int x, int y)
     return function(x, y);
 }
 
-/* Every function still computes what it did. */
+/* Every function still returns the correct result. */
 static void check_answers(const fixture *f)
 {
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
@@ -261,8 +262,8 @@ static void every_action_works_with_every_strategy(void)
     finish_fixture(&f);
 }
 
-/* One by one, so that there is never room for all beforehand; near and far in the row, as their
- * stubs are. */
+/* The hooks are added one by one, so that the batch grows.  Slots are near the start of the row and
+ * far from it, because these have different stubs. */
 static void every_slot_of_the_row_counts_its_function(void)
 {
     static const uint32_t slot_of[FUNCTIONS] = { 0, 511, 15, 16, 17, 255, 14, 256 };
@@ -341,12 +342,12 @@ static void check_breakpoint(uint32_t function, uint32_t offset)
 
 static void a_breakpoint_in_the_bytes_is_refused(void)
 {
-    check_breakpoint(PLAIN,
-                     0); /* the first of all: the others stand and are taken back all the same */
+    /* The other functions are hooked and restored all the same, even after the first is refused. */
+    check_breakpoint(PLAIN, 0);
     check_breakpoint(LANDING_PAD, 8);
     check_breakpoint(ISLAND, 1);
-    check_breakpoint(ISLAND, 6 + 2); /* where its island would stand */
-    check_breakpoint(PUN, 4);        /* a byte that stays, and is part of the jump */
+    check_breakpoint(ISLAND, 6 + 2); /* in the place of its island */
+    check_breakpoint(PUN, 4);        /* a byte that is not changed, but is part of the jump */
 }
 
 static void a_function_is_hooked_once(void)
@@ -376,7 +377,7 @@ static void check_left_alone(uint32_t function, uint32_t offset)
     poke(&f, at, 0xcd);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_E_MISMATCH);
     CHECK_EQ_U64(f.code.bytes[at], 0xcd);
-    for (uint32_t i = 0; i < FUNCTIONS; i++) { /* only this one still is as it was */
+    for (uint32_t i = 0; i < FUNCTIONS; i++) { /* only the changed function is still hooked */
         hooked += memcmp(f.code.bytes + f.rva[i], f.before + f.rva[i], 4) != 0;
     }
     CHECK(hooked <= 1);
@@ -390,7 +391,7 @@ static void bytes_that_other_code_changed_are_not_restored(void)
 {
     check_left_alone(PLAIN, 0);
     check_left_alone(ISLAND, 0);
-    check_left_alone(ISLAND, 6 + 4); /* of its island */
+    check_left_alone(ISLAND, 6 + 4); /* a byte of its island */
 }
 
 static void hooking_again_uses_the_same_stubs(void)
@@ -402,7 +403,7 @@ static void hooking_again_uses_the_same_stubs(void)
     add_all(&f, &module);
     CHECK(commit(&f).stub_bytes > 0);
     regions = hotfn_hooks_get_region_count(f.hooks);
-    CHECK_EQ_U64(regions, 2); /* the pun has one of its own */
+    CHECK_EQ_U64(regions, 2); /* the pun's stub has a separate region */
     for (int i = 0; i < 10; i++) {
         hotfn_commit_stats stats;
         CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
@@ -503,7 +504,7 @@ static void invalid_requests_are_refused(void)
     options.near_range_bytes = UINT64_C(1) << 40;
     CHECK_EQ_I64(hotfn_hooks_create(&none, &options, NULL, NULL, NULL), HOTFN_E_OPTION);
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, NULL, NULL, NULL, NULL), HOTFN_OK);
-    CHECK_EQ_I64(add_all(&f, &module), HOTFN_E_STATE); /* nothing to count in */
+    CHECK_EQ_I64(add_all(&f, &module), HOTFN_E_STATE); /* there is no row to count in */
     action.kind = 77;
     CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 0, &action, &module, NULL),
                  HOTFN_E_OPTION);
@@ -516,7 +517,7 @@ static void invalid_requests_are_refused(void)
     hotfn_hooks_destroy(f.hooks);
     make_hooks(&f, 0);
     action.kind = HOTFN_ACTION_COUNT;
-    action.slot = 1u << 28; /* 2 GiB behind the row */
+    action.slot = 1u << 28; /* 2 GiB after the start of the row */
     CHECK_EQ_I64(hotfn_hooks_add(f.hooks, f.plan, base_of(&f), 0, &action, &module, NULL),
                  HOTFN_E_LIMIT);
     CHECK_EQ_U64(commit(&f).hooked, 0);
@@ -532,7 +533,7 @@ static void a_hook_without_near_memory_is_refused(void)
     refusals r = { 0, 0, 0, 0 };
     uint32_t module;
 
-    options.near_range_bytes = 4096; /* nothing is free so near: the code itself is larger */
+    options.near_range_bytes = 4096; /* less than the code itself, so no near page is free */
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
     add_all(&f, &module);
     CHECK_EQ_U64(commit(&f).hooked, 0);
@@ -542,7 +543,7 @@ static void a_hook_without_near_memory_is_refused(void)
     finish_fixture(&f);
 }
 
-/* Also where the module is added stretch by stretch. */
+/* The module is divided into address ranges, because it is larger than the near range. */
 static void one_slot_out_of_reach_refuses_the_whole_module(void)
 {
     fixture f = make_fixture();
@@ -555,13 +556,13 @@ static void one_slot_out_of_reach_refuses_the_whole_module(void)
         slot_of[i] = i;
     }
     slot_of[FUNCTIONS - 1] = 1u << 28;
-    options.near_range_bytes = 64; /* less than the code has */
+    options.near_range_bytes = 64; /* less than the size of the code */
     CHECK_EQ_I64(hotfn_hooks_create(&f.hooks, &options, &access, NULL, NULL), HOTFN_OK);
     CHECK_EQ_I64(hotfn_hooks_add_module(f.hooks, f.plan, base_of(&f), slot_of, &module, NULL),
                  HOTFN_E_LIMIT);
     CHECK_EQ_U64(commit(&f).hooked, 0);
     hotfn_hooks_each_refused(f.hooks, note_refusal, &r);
-    CHECK_EQ_U64(r.count, 0); /* nothing was asked for */
+    CHECK_EQ_U64(r.count, 0); /* no hook was requested */
     finish_fixture(&f);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Hooks that come and go while other threads run the functions: no call is wrong or lost, and
- * threads that block every signal are stopped too. */
+/* Hooks are installed and removed while other threads run the functions.  No call returns a wrong
+ * result or is lost, and threads that block every signal are stopped too. */
 #include "row.h"
 #include "targets.h"
 
@@ -22,8 +22,9 @@ enum {
 static const uint8_t exchanges[] =
     TARGET_BYTES((0x87, 0xfe, 0x87, 0xfe, 0x89, 0xf8, 0x01, 0xf0, 0xc3),
                  (0x87, 0xd1, 0x87, 0xd1, 0x89, 0xc8, 0x01, 0xd0, 0xc3));
-/* lea eax, [rdi + rsi]; ret, patched by a short jump to the padding behind it */
-static const uint8_t short_one[] = TARGET_BYTES((0x8d, 0x04, 0x37, 0xc3), (0x8d, 0x04, 0x11, 0xc3));
+/* lea eax, [rdi + rsi]; ret: patched by a short jump to the padding after it */
+static const uint8_t short_function[] =
+    TARGET_BYTES((0x8d, 0x04, 0x37, 0xc3), (0x8d, 0x04, 0x11, 0xc3));
 
 typedef struct fixture {
     target_code code;
@@ -34,7 +35,7 @@ typedef struct fixture {
 
 static fixture f;
 static _Atomic bool stopping;
-static _Atomic uint64_t wrong_answers;
+static _Atomic uint64_t wrong_results;
 
 static int call(uint32_t index, int x, int y)
 {
@@ -53,7 +54,7 @@ static void make_plan(void)
     f.rva[0] = target_add(&f.code, target_pushes, sizeof target_pushes);
     f.rva[1] = target_add(&f.code, target_nops, sizeof target_nops);
     f.rva[2] = target_add(&f.code, exchanges, sizeof exchanges);
-    f.rva[3] = target_add(&f.code, short_one, sizeof short_one);
+    f.rva[3] = target_add(&f.code, short_function, sizeof short_function);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
         hfn_moved moved;
         bool island = i == 3;
@@ -111,14 +112,14 @@ static void *call_for_ever(void *own_slots)
     for (int i = 0; !atomic_load_explicit(&stopping, memory_order_relaxed); i++) {
         for (uint32_t n = 0; n < FUNCTIONS; n++) {
             if (call(n, i, 2 * (int)n) != i + 2 * (int)n) {
-                atomic_fetch_add(&wrong_answers, 1);
+                atomic_fetch_add(&wrong_results, 1);
             }
         }
     }
     return NULL;
 }
 
-/* Where there is one processor, no thread need have run between a hook's coming and its going. */
+/* With a single processor, no other thread may run between the commit and the removal of hooks. */
 static void wait_for_calls_of_each(uint64_t (*own_slots)[64])
 {
     uint32_t seen = 0;
@@ -156,12 +157,12 @@ static void hooks_are_added_and_removed_under_running_threads(void)
     wait_for_calls_of_each(own_slots);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_EQ_U64(incomplete, 0);
-    CHECK_EQ_U64(hotfn_hooks_get_region_count(f.hooks), 1); /* stubs are used again */
+    CHECK_EQ_U64(hotfn_hooks_get_region_count(f.hooks), 1); /* all rounds reuse the same stubs */
     atomic_store(&stopping, true);
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
     }
-    CHECK_EQ_U64(wrong_answers, 0);
+    CHECK_EQ_U64(wrong_results, 0);
     finish();
 }
 
@@ -196,7 +197,8 @@ static void two_threads_are_counted_exactly(void)
     finish();
 }
 
-/* ---- A thread in a handler of its own, which has interrupted the bytes that are patched. */
+/* ---- Hooks are installed while a thread is in a signal handler that interrupted it inside the
+ * bytes of the patch. */
 
 /* mov eax, [rdi]; nop; nop; nop; ret: it faults at its first byte */
 static const uint8_t faults_at_entry[] =
@@ -207,7 +209,7 @@ _Static_assert(sizeof faults_at_entry == sizeof target_faulting, "");
 typedef struct interrupted {
     const uint8_t *function;
     bool uses_other_stack;
-    uint64_t counted; /* of the call that was there before the hook */
+    uint64_t counted; /* counts of the call that began before the hook was installed: 0 or 1 */
 } interrupted;
 
 static int *faulty;
@@ -292,21 +294,21 @@ static void a_signal_handler_returns_into_patched_bytes(void)
     patch_under_handler((interrupted){ target_faulting, false, 0 });
 }
 
-static void a_signal_handler_on_another_stack_returns_too(void)
+static void a_handler_on_another_stack_returns_into_patched_bytes(void)
 {
     patch_under_handler((interrupted){ target_faulting, true, 0 });
 }
 
-/* Nothing of it has run: it goes on at the patch, not behind the count. */
-static void a_thread_at_the_first_byte_is_counted(void)
+/* No instruction of the function has run, so the thread continues at the patch and is counted. */
+static void a_thread_interrupted_at_the_first_byte_is_counted(void)
 {
     patch_under_handler((interrupted){ faults_at_entry, false, 1 });
 }
 
 static const check_test tests[] = {
     CHECK_TEST(a_signal_handler_returns_into_patched_bytes),
-    CHECK_TEST(a_signal_handler_on_another_stack_returns_too),
-    CHECK_TEST(a_thread_at_the_first_byte_is_counted),
+    CHECK_TEST(a_handler_on_another_stack_returns_into_patched_bytes),
+    CHECK_TEST(a_thread_interrupted_at_the_first_byte_is_counted),
     CHECK_TEST(two_threads_are_counted_exactly),
     CHECK_TEST(hooks_are_added_and_removed_under_running_threads),
 };

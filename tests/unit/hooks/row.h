@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows as counters/ keeps them, small enough to look into: every thread that has none
- * gets `slots` by the slow path, which keeps the contract of hotfn/counters.h. */
+/* A replacement for the rows of counters/ that a test can inspect.  The slow path gives `slots` to
+ * each thread without a row; its contract is that of slow_path in hotfn/lowlevel/counters.h. */
 #ifndef HFN_TESTS_HOOKS_ROW_H
 #define HFN_TESTS_HOOKS_ROW_H
 
@@ -10,14 +10,15 @@ static _Thread_local uint64_t *row __attribute__((tls_model("initial-exec")));
 static uint64_t slots[512];
 static uint64_t slow_calls;
 
-/* Called by a stub (whose rcx is saved at [rsp - 8]): give the thread its row and change nothing
- * else. */
-__attribute__((used)) static uint64_t *own_row(void)
+/* The row that slow_path stores for the calling thread. */
+__attribute__((used)) static uint64_t *choose_row(void)
 {
     slow_calls++;
     return slots;
 }
 
+/* Called by a stub, which has saved rcx at [rsp - 8].  Stores the thread's row and keeps all other
+ * registers. */
 __attribute__((naked)) static void slow_path(void)
 {
 #if defined(__x86_64__)
@@ -27,7 +28,7 @@ __attribute__((naked)) static void slow_path(void)
             "pushq %r8; pushq %r9; pushq %r10; pushq %r11; pushq %rbp\n\t"
             "movq %rsp, %rbp\n\t"
             "andq $-16, %rsp\n\t"
-            "call own_row\n\t"
+            "call choose_row\n\t"
             "movq row@gottpoff(%rip), %rcx\n\t"
             "movq %rax, %fs:(%rcx)\n\t"
             "movq %rbp, %rsp\n\t"
@@ -39,7 +40,7 @@ __attribute__((naked)) static void slow_path(void)
     __asm__("pushfl; pushl %eax; pushl %ecx; pushl %edx; pushl %ebp\n\t"
             "movl %esp, %ebp\n\t"
             "andl $-16, %esp\n\t"
-            "call own_row\n\t"
+            "call choose_row\n\t"
             "movl %eax, %gs:row@ntpoff\n\t"
             "movl %ebp, %esp\n\t"
             "popl %ebp; popl %edx; popl %ecx; popl %eax; popfl\n\t"

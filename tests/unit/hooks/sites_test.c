@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Direct calls and jumps of hooked code: they go straight to the stub of the function that they
- * lead to, count once, and get their bytes back; what is not as the plan says is left alone. */
+/* Direct calls and jumps in hooked code are redirected to the stub of their target, count once, and
+ * get their bytes back.  A site that differs from the plan is not changed. */
 #include "row.h"
 #include "targets.h"
 
@@ -41,7 +41,7 @@ static uint64_t base_of(const fixture *f)
     return (uint64_t)(uintptr_t)f->code.bytes;
 }
 
-/* A function whose field at field_at leads to sum. */
+/* Add a function whose 32-bit displacement at field_at has sum as its target. */
 static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t byte_count,
                        uint32_t field_at)
 {
@@ -50,14 +50,14 @@ static void add_caller(fixture *f, uint32_t index, const uint8_t *bytes, size_t 
     hfn_write_le32(f->code.bytes + f->field[index], f->rva[SUM] - (f->field[index] + 4));
 }
 
-/* Around the body of a timed function; none is called here. */
+/* Called at the entry and exit of a timed function; no test calls a timed function. */
 static void on_time(void)
 {
     abort();
 }
 
-/* timed: JUMPS is, and its call ends before its jump leads to sum. */
-static fixture make_either(uint32_t hook_flags, bool timed)
+/* timed: JUMPS is a timed function with a tail exit to sum. */
+static fixture make_timed_or_counted(uint32_t hook_flags, bool timed)
 {
     fixture f = { .plan = NULL };
     hfn_plan_writer *writer = hfn_plan_writer_create(NULL, TARGET_MACHINE, FUNCTIONS);
@@ -68,7 +68,7 @@ static fixture make_either(uint32_t hook_flags, bool timed)
     f.code.used = 32; /* rva 0 means no tail target */
     f.rva[SUM] = target_add(&f.code, sum, sizeof sum);
     add_caller(&f, CALLS, calls, sizeof calls, CALL_AT + 1);
-    f.code.used += 5000; /* further than one step of the plan */
+    f.code.used += 5000; /* farther than one step of the plan's site list can encode */
     add_caller(&f, JUMPS, jumps, sizeof jumps, JUMP_AT + 1);
     add_caller(&f, BRANCHES, branches, sizeof branches, BRANCH_AT + 2);
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
@@ -102,7 +102,7 @@ static fixture make_either(uint32_t hook_flags, bool timed)
 
 static fixture make_fixture(uint32_t hook_flags)
 {
-    return make_either(hook_flags, false);
+    return make_timed_or_counted(hook_flags, false);
 }
 
 static void finish_fixture(fixture *f)
@@ -113,7 +113,7 @@ static void finish_fixture(fixture *f)
     munmap(f->code.bytes, CODE_BYTES);
 }
 
-/* Hook those of the mask, and commit. */
+/* Hook the functions whose bit in the mask is set, and commit. */
 static hotfn_commit_stats hook(fixture *f, uint32_t mask)
 {
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
@@ -128,7 +128,7 @@ static hotfn_commit_stats hook(fixture *f, uint32_t mask)
     return stats;
 }
 
-/* Where the field at rva leads. */
+/* The target of the displacement at rva `field`. */
 static uint64_t target_of(const fixture *f, uint32_t field)
 {
     int32_t distance = (int32_t)hfn_read_le32(f->code.bytes + field);
@@ -136,7 +136,7 @@ static uint64_t target_of(const fixture *f, uint32_t field)
     return (uintptr_t)(base_of(f) + field + 4 + (uint64_t)(int64_t)distance);
 }
 
-/* Where the patch at the function leads. */
+/* The target of the patch at the function. */
 static uint64_t stub_of(const fixture *f, uint32_t index)
 {
     return target_of(f, f->rva[index] + 1);
@@ -193,7 +193,7 @@ static void redirected_calls_and_jumps_count_once(void)
     }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     CHECK_MEM(f.code.bytes, f.before, sizeof f.before);
-    CHECK_EQ_U64(hook(&f, 15).call_sites, 3); /* again, with the same stubs */
+    CHECK_EQ_U64(hook(&f, 15).call_sites, 3); /* the second commit reuses the stubs */
     call_all(&f, 1);
     CHECK_EQ_U64(slots[SLOT_BASE + SUM], 404);
     finish_fixture(&f);
@@ -207,7 +207,7 @@ static void only_calls_of_hooked_functions_are_redirected(void)
     for (uint32_t i = CALLS; i < FUNCTIONS; i++) {
         CHECK_EQ_U64(target_of(&f, f.field[i]), base_of(&f) + f.rva[SUM]);
     }
-    CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 3); /* callers need not be hooked with it */
+    CHECK_EQ_U64(hook(&f, 1 << SUM).call_sites, 3); /* the callers need not be hooked */
     call_all(&f, 1);
     CHECK_EQ_U64(slots[SLOT_BASE + SUM], 4);
     CHECK_EQ_U64(slots[SLOT_BASE + JUMPS], 1);
@@ -240,7 +240,7 @@ static void a_call_that_differs_from_the_plan_is_not_redirected(void)
     fixture f = make_fixture(0);
     uint32_t own = hfn_read_le32(f.code.bytes + f.field[CALLS]);
 
-    poke_u32(&f, f.field[CALLS], own + 3); /* behind the lea */
+    poke_u32(&f, f.field[CALLS], own + 3); /* after the lea */
     CHECK_EQ_U64(hook(&f, 15).call_sites, 2);
     CHECK_EQ_U64(hfn_read_le32(f.code.bytes + f.field[CALLS]), own + 3);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
@@ -249,7 +249,7 @@ static void a_call_that_differs_from_the_plan_is_not_redirected(void)
     finish_fixture(&f);
 }
 
-/* The distance alone is as the plan says: in front of it is no call, jmp or jcc any more. */
+/* Only the displacement agrees with the plan: the opcode before it is not call, jmp or jcc. */
 static void check_no_branch(uint32_t index, uint32_t back, uint8_t byte)
 {
     fixture f = make_fixture(0);
@@ -294,7 +294,7 @@ static void move_page(const fixture *f, uint8_t *elsewhere, bool away)
 }
 
 /* Install the hooks of the mask and move a page away: removal must report what was on that page. */
-static void check_closed(uint32_t mask, const char *message)
+static void check_unwritable_page(uint32_t mask, const char *message)
 {
     fixture f = make_fixture(0);
     uint8_t *elsewhere = mmap(NULL, CODE_BYTES / 2, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -316,8 +316,8 @@ static void check_closed(uint32_t mask, const char *message)
 
 static void unwritable_calls_are_reported_and_restored_later(void)
 {
-    check_closed(15, "2 hooks and 2 redirected calls");
-    check_closed(1 << SUM, "0 hooks and 2 redirected calls");
+    check_unwritable_page(15, "2 hooks and 2 redirected calls");
+    check_unwritable_page(1 << SUM, "0 hooks and 2 redirected calls");
 }
 
 static void a_call_of_a_refused_function_is_not_redirected(void)
@@ -382,8 +382,8 @@ typedef struct stub_search {
     uint64_t begin; /* found */
 } stub_search;
 
-static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
-                         uint32_t function_index)
+static void find_stub(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
+                      uint32_t function_index)
 {
     stub_search *search = user;
 
@@ -393,18 +393,19 @@ static void look_at_stub(void *user, uint64_t address, uint32_t byte_count, uint
     }
 }
 
-/* A call may be open while hooks are taken away: it stays as it is, and is right the next time. */
+/* A call may be open while hooks are removed, so the tail exit stays redirected.  The next commit
+ * accepts it. */
 static void a_tail_exit_stays_after_removal(void)
 {
-    fixture f = make_either(0, true);
+    fixture f = make_timed_or_counted(0, true);
     uint32_t at = f.field[JUMPS], before = hfn_read_le32(f.code.bytes + at);
     stub_search stub = { JUMPS, 0 };
     uint64_t to;
 
     CHECK_EQ_U64(hook(&f, 15).hooked, FUNCTIONS);
     to = target_of(&f, at);
-    hotfn_hooks_each_stub(f.hooks, look_at_stub, &stub);
-    CHECK_EQ_U64(to, stub.begin); /* what stands there ends the call */
+    hotfn_hooks_each_stub(f.hooks, find_stub, &stub);
+    CHECK_EQ_U64(to, stub.begin); /* the front of the stub, which ends the call */
     CHECK(to != stub_of(&f, JUMPS));
     CHECK_EQ_U64(target_of(&f, f.field[CALLS]), stub_of(&f, SUM));
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
@@ -416,10 +417,10 @@ static void a_tail_exit_stays_after_removal(void)
     finish_timed(&f, at, before);
 }
 
-/* Counted only, its call is not open when it jumps. */
+/* A function that is only counted has no open call at its jump. */
 static void a_counted_function_has_no_tail_exit(void)
 {
-    fixture f = make_either(0, true);
+    fixture f = make_timed_or_counted(0, true);
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     uint32_t module;
@@ -434,9 +435,9 @@ static void a_counted_function_has_no_tail_exit(void)
 }
 
 /* A function whose jump cannot return to the stub is not hooked: its open call would never end. */
-static void check_stays(uint32_t back, uint32_t add)
+static void check_stays_unhooked(uint32_t back, uint32_t add)
 {
-    fixture f = make_either(0, true);
+    fixture f = make_timed_or_counted(0, true);
     uint32_t at = f.field[JUMPS] - back, before = hfn_read_le32(f.code.bytes + at);
     hotfn_commit_stats stats;
 
@@ -451,8 +452,8 @@ static void check_stays(uint32_t back, uint32_t add)
 
 static void a_changed_tail_jump_keeps_its_function_unhooked(void)
 {
-    check_stays(0, 3); /* it leads behind the lea of sum */
-    check_stays(1, 2); /* e9 becomes eb: no jump of 5 bytes */
+    check_stays_unhooked(0, 3); /* its target is after the lea of sum */
+    check_stays_unhooked(1, 2); /* e9 becomes eb, a jump of 2 bytes */
 }
 #endif
 
@@ -460,7 +461,7 @@ static void a_changed_tail_jump_keeps_its_function_unhooked(void)
 
 typedef struct runner {
     const fixture *f;
-    _Atomic uint64_t rounds; /* made, each calls all functions once */
+    _Atomic uint64_t rounds; /* completed; each round calls all functions once */
     _Atomic bool stopping, was_wrong;
 } runner;
 
@@ -498,7 +499,7 @@ static void calls_are_redirected_while_another_thread_executes_them(void)
         uint64_t counted = slots[SLOT_BASE + SUM];
         CHECK_EQ_U64(stats.hooked, FUNCTIONS);
         CHECK_EQ_U64(stats.call_sites, 3);
-        wait_for_rounds(&r); /* the first of them may have begun before */
+        wait_for_rounds(&r); /* the first round may have begun before the commit */
         CHECK(slots[SLOT_BASE + SUM] - counted >= 4 * (ROUNDS - 1));
         CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
         CHECK_MEM(f.code.bytes, f.before, sizeof f.before);

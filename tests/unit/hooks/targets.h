@@ -11,7 +11,8 @@
 
 #include <sys/mman.h>
 
-/* The functions are this CPU's: their arguments lie in edi and esi, with 32 bits in ecx and edx. */
+/* The functions are code of this CPU.  Their arguments are in edi and esi, in 32-bit programs in
+ * ecx and edx. */
 #define TARGET_LIST(...)                                                                           \
     {                                                                                              \
         __VA_ARGS__                                                                                \
@@ -30,8 +31,9 @@
 #define TARGET_BYTES(wide, narrow) TARGET_LIST narrow
 #endif
 
-/* What some of the tests share.  Prologues of one-byte instructions: a thread stands between them
- * most of the time. */
+/* Functions that several tests use.  Their prologues have one-byte instructions, so that the PC of
+ * an interrupted thread is often inside the bytes of the patch. */
+
 /* push rbx; push rbp; push r12; mov ebx, edi; lea eax, [rbx + rsi]; pop r12; pop rbp; pop rbx;
  * ret */
 static const uint8_t target_pushes[] = TARGET_BYTES(
@@ -60,7 +62,7 @@ static inline target_code target_code_make(size_t byte_count)
     return code;
 }
 
-/* With nothing behind it: where stubs of punned jumps can go. */
+/* Code with unmapped addresses after it, where stubs of punned jumps can be placed. */
 static inline target_code target_code_make_apart(size_t byte_count, size_t room_bytes)
 {
     target_code code = { mmap(NULL, room_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -72,7 +74,7 @@ static inline target_code target_code_make_apart(size_t byte_count, size_t room_
     return code;
 }
 
-/* Append a function; the answer is its rva. */
+/* Append a function; returns its rva. */
 static inline uint32_t target_add(target_code *code, const uint8_t *bytes, size_t byte_count)
 {
     size_t at = (code->used + 31) & ~(size_t)31;
@@ -95,17 +97,17 @@ static inline void *target_at(const target_code *code, uint32_t rva)
 /* A source for a 5-byte jump at rva (or another strategy, filled in by the caller afterwards).  A
  * call that moves gives back its place in eax. */
 static inline hfn_plan_new_entry target_source_of(const hfn_arch *arch, const target_code *code,
-                                               uint32_t index, uint32_t rva, hfn_moved *moved,
-                                               uint32_t patch_bytes)
+                                                  uint32_t index, uint32_t rva, hfn_moved *moved,
+                                                  uint32_t patch_bytes)
 {
     uint32_t offset = 0;
     uint8_t pc_register = code->bytes[rva] == 0xe8 ? 0 : HFN_NO_REGISTER;
     hfn_plan_new_entry source = { .function_index = index,
-                               .rva = rva,
-                               .strategy = HOTFN_STRATEGY_JUMP,
-                               .patch_bytes = patch_bytes,
-                               .original = code->bytes + rva,
-                               .moved = moved };
+                                  .rva = rva,
+                                  .strategy = HOTFN_STRATEGY_JUMP,
+                                  .patch_bytes = patch_bytes,
+                                  .original = code->bytes + rva,
+                                  .moved = moved };
 
     CHECK(arch->move(code->bytes + rva, code->byte_count - rva, rva, patch_bytes, pc_register,
                      moved, &offset) == HFN_MOVED);
@@ -113,8 +115,8 @@ static inline hfn_plan_new_entry target_source_of(const hfn_arch *arch, const ta
     return source;
 }
 
-static inline hfn_plan_new_entry target_source(const target_code *code, uint32_t index, uint32_t rva,
-                                            hfn_moved *moved, uint32_t patch_bytes)
+static inline hfn_plan_new_entry target_source(const target_code *code, uint32_t index,
+                                               uint32_t rva, hfn_moved *moved, uint32_t patch_bytes)
 {
     return target_source_of(&TARGET_ARCH, code, index, rva, moved, patch_bytes);
 }

@@ -14,14 +14,15 @@
 
 enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
 enum { SKIP = 40 /* a word of the row's slots */, MANY = 70000 };
-/* SPARE: a register that no function of this test uses: r11, edx. */
+/* SPARE: a register that no function of this test uses: r11 or edx. */
 #if defined(__x86_64__)
 enum { PC_REGISTER = REG_RIP, SPARE = 11, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX_64 / 8 };
 #else
 enum { PC_REGISTER = REG_EIP, SPARE = 2, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX / 4 };
 #endif
 
-/* DWARF numbers of the registers that a function must keep, and what the caller has in them. */
+/* DWARF numbers of the registers that a function must keep.  The caller holds CALLER_MARK plus that
+ * number in each. */
 static const int kept[] = TARGET_BYTES((3, 6, 12, 13, 14, 15), (3, 5, 6, 7));
 
 __attribute__((used)) static const void *traced_function;
@@ -70,16 +71,16 @@ __attribute__((naked, noinline)) static void call_traced(void)
 /* ---- In the handler. */
 
 static const hotfn_hooks *traced_hooks;
-static uint32_t steps_in_stubs, bad_steps, other_fdes;
+static uint32_t steps_in_stubs, bad_steps, fde_mismatches;
 static uint64_t first_bad_pc;
 
 typedef struct walk {
-    uint64_t pc; /* where the trap was       */
-    int frames;  /* after it; -1: not yet there */
-    bool is_right;
+    uint64_t pc; /* of the trap */
+    int frames;  /* frames visited after that of pc; -1: its frame was not reached yet */
+    bool is_correct;
 } walk;
 
-static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *user)
+static _Unwind_Reason_Code check_frame(struct _Unwind_Context *context, void *user)
 {
     walk *w = user;
     uint64_t pc = _Unwind_GetIP(context);
@@ -93,20 +94,20 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     if (pc != (uint64_t)(uintptr_t)behind_traced_call) {
         return _URC_NO_REASON;
     }
-    w->is_right = _Unwind_GetCFA(context) == caller_rsp;
+    w->is_correct = _Unwind_GetCFA(context) == caller_rsp;
     for (size_t i = 0; i < HFN_COUNT_OF(kept); i++) {
-        w->is_right &= _Unwind_GetGR(context, kept[i]) == (uintptr_t)(CALLER_MARK + kept[i]);
+        w->is_correct &= _Unwind_GetGR(context, kept[i]) == (uintptr_t)(CALLER_MARK + kept[i]);
     }
     return _URC_END_OF_STACK;
 }
 
-/* libgcc's own look-up; __register_frame announced the tables to it (unwind-dw2-fde.h). */
+/* libgcc's own look-up in the tables that __register_frame registered (unwind-dw2-fde.h). */
 struct dwarf_eh_bases {
     void *tbase, *dbase, *func;
 };
 extern const void *_Unwind_Find_FDE(void *pc, struct dwarf_eh_bases *bases);
 
-static void look_up(uint64_t pc)
+static void compare_fdes(uint64_t pc)
 {
     struct dwarf_eh_bases bases = { NULL, NULL, NULL };
     uint64_t begin = 0;
@@ -114,7 +115,7 @@ static void look_up(uint64_t pc)
     const void *expected = _Unwind_Find_FDE((void *)(uintptr_t)pc, &bases);
 
     if (found != expected || (found && begin != (uint64_t)(uintptr_t)bases.func)) {
-        other_fdes++;
+        fde_mismatches++;
     }
 }
 
@@ -128,10 +129,10 @@ static void on_trap(int number, siginfo_t *info, void *context)
     if (!hotfn_hooks_find_region(traced_hooks, w.pc, &region)) {
         return;
     }
-    look_up(w.pc);
-    _Unwind_Backtrace(look_at_frame, &w);
+    compare_fdes(w.pc);
+    _Unwind_Backtrace(check_frame, &w);
     steps_in_stubs++;
-    if (!w.is_right && bad_steps++ == 0) {
+    if (!w.is_correct && bad_steps++ == 0) {
         first_bad_pc = w.pc;
     }
 }
@@ -203,7 +204,7 @@ static void make_plan(fixture *f, uint32_t flags, uint32_t scratch, uint32_t wor
     target_code_finish(&f->code);
 }
 
-/* What times: changes nothing, and is no part of a stub. */
+/* Replaces the timing functions: it has no effect, and it lies outside of the stubs. */
 __attribute__((naked)) static void time_nothing(void)
 {
     __asm__("ret");
@@ -248,14 +249,14 @@ static void trace_function(const fixture *f, uint32_t index)
 {
     struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO }, before;
 
-    steps_in_stubs = bad_steps = other_fdes = 0;
+    steps_in_stubs = bad_steps = fde_mismatches = 0;
     traced_hooks = f->hooks;
     traced_function = target_at(&f->code, f->rva[index]);
     sigaction(SIGTRAP, &action, &before);
     call_traced();
     sigaction(SIGTRAP, &before, NULL);
     CHECK(steps_in_stubs >= 2);
-    CHECK_EQ_U64(other_fdes, 0);
+    CHECK_EQ_U64(fde_mismatches, 0);
     if (!CHECK_EQ_U64(bad_steps, 0)) {
         printf("# %s: first at stub pc %#" PRIx64 "\n", prologues[index].name, first_bad_pc);
     }
@@ -268,11 +269,11 @@ static void trace_each(uint32_t kind, uint32_t flags, uint32_t scratch, uint32_t
     make_plan(&f, flags, scratch, words);
     hook_all(&f, kind);
     for (uint32_t i = 0; i < PROLOGUES; i++) {
-        row = i & 1 ? slots : NULL; /* the gate of the slow path too */
+        row = i & 1 ? slots : NULL; /* with NULL, the slow path and its gate run too */
         slots[SKIP] = 0;
         trace_function(&f, i);
         if (kind == HOTFN_ACTION_SAMPLE) {
-            trace_function(&f, i); /* this call is skipped, untimed */
+            trace_function(&f, i); /* this call is skipped and not timed */
         }
     }
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
@@ -329,8 +330,9 @@ static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
     }
 }
 
-/* As many as a large program has; the tables say the same of the last of them as of the first. */
-static void stubs_of_a_large_module_unwind_too(void)
+/* As many stubs as a large program has; the tables must be right for the last stub as for the
+ * first. */
+static void stubs_of_a_large_module_unwind_from_every_instruction(void)
 {
     static hfn_moved moved;
     fixture f = { .rva = { 0 } };
@@ -378,8 +380,8 @@ static void bare_stubs_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_FLOOR, 0, 0);
 }
 
-static void note_end(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
-                     uint32_t function_index)
+static void raise_end(void *user, uint64_t address, uint32_t byte_count, uint32_t module,
+                      uint32_t function_index)
 {
     uint64_t *end = user;
 
@@ -396,15 +398,15 @@ static void addresses_after_the_last_stub_have_no_fde(void)
 
     make_plan(&f, 0, 0, 0);
     hook_all(&f, HOTFN_ACTION_COUNT);
-    hotfn_hooks_each_stub(f.hooks, note_end, &end);
+    hotfn_hooks_each_stub(f.hooks, raise_end, &end);
     CHECK(hotfn_hooks_find_region(f.hooks, end - 1, &region));
     CHECK(hfn_unwind_find(&region, end - 1, &begin) != NULL);
     CHECK(hfn_unwind_find(&region, end, &begin) == NULL);
     traced_hooks = f.hooks;
-    other_fdes = 0;
-    look_up(end - 1);
-    look_up(end);
-    CHECK_EQ_U64(other_fdes, 0);
+    fde_mismatches = 0;
+    compare_fdes(end - 1);
+    compare_fdes(end);
+    CHECK_EQ_U64(fde_mismatches, 0);
     CHECK_EQ_I64(hotfn_hooks_remove(f.hooks, NULL), HOTFN_OK);
     hotfn_hooks_destroy(f.hooks);
     hotfn_plan_destroy(f.plan);
@@ -415,16 +417,18 @@ static uint32_t u32_at(const uint8_t *at)
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* The entries of .eh_frame: does each stub's lead to a CIE of its key?  How many FDEs there are. */
+/* Check that the FDE of each stub in .eh_frame refers to a CIE for the stub's key.  Returns the
+ * number of FDEs. */
 static uint32_t check_keys(const uint8_t *frame, uint32_t stubs)
 {
     uint32_t fdes = 0;
 
     for (const uint8_t *at = frame; u32_at(at) != 0; at += 4 + u32_at(at)) {
         if (u32_at(at + 4) == 0) {
-            continue; /* a CIE: its augmentation stands behind id and version */
+            continue; /* a CIE */
         }
         const uint8_t *cie = at + 4 - u32_at(at + 4);
+        /* The augmentation string follows length, id and version. */
         CHECK_STR((const char *)cie + 9, fdes % 2 ? "zRB" : "zR");
         fdes++;
     }
@@ -432,7 +436,7 @@ static uint32_t check_keys(const uint8_t *frame, uint32_t stubs)
     return fdes;
 }
 
-static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
+static void stubs_refer_to_the_cie_of_their_key(void)
 {
     enum { STUBS = 500, BYTES = 32 };
     static uint8_t code[STUBS * BYTES];
@@ -454,7 +458,7 @@ static void stubs_that_sign_with_another_key_have_tables_of_their_own(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(stubs_that_sign_with_another_key_have_tables_of_their_own),
+    CHECK_TEST(stubs_refer_to_the_cie_of_their_key),
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(addresses_after_the_last_stub_have_no_fde),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
@@ -463,7 +467,7 @@ static const check_test tests[] = {
     CHECK_TEST(stubs_with_a_scratch_register_unwind_from_every_instruction),
     CHECK_TEST(timing_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_that_copy_arguments_unwind_from_every_instruction),
-    CHECK_TEST(stubs_of_a_large_module_unwind_too),
+    CHECK_TEST(stubs_of_a_large_module_unwind_from_every_instruction),
     CHECK_TEST(call_stubs_and_their_gate_unwind_from_every_instruction),
 };
 CHECK_MAIN(tests)
