@@ -37,7 +37,7 @@ static hotfn_counters *shared_counters(uint32_t threads)
 }
 
 /* The calls of a slot, summed over the rows of a process. */
-static uint64_t sum_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
+static uint64_t sum_rows_of(const hotfn_counters *c, uint32_t pid, uint32_t slot)
 {
     hfn_row_memory m = stub_memory(c);
     uint64_t sum = 0;
@@ -71,15 +71,15 @@ static void parent_and_child_keep_their_own_calls(void)
     hotfn_counters_fork_parent(c);
     fake_call(1);
     waitpid(child, NULL, 0);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 4);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 2), 0);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 3), 1);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 2);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 2), 1);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 1), 4);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 2), 0);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 3), 1);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 1), 2);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 2), 1);
     hotfn_counters_destroy(c);
 }
 
-static void first_call_of_a_thread_may_be_between_prepare_and_fork(void)
+static void first_call_between_prepare_and_fork_is_counted(void)
 {
     hotfn_counters *c = shared_counters(8);
     pid_t child;
@@ -95,8 +95,8 @@ static void first_call_of_a_thread_may_be_between_prepare_and_fork(void)
     fake_call(1);
     hotfn_counters_fork_parent(c);
     waitpid(child, NULL, 0);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 2);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 1);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 1), 2);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 1), 1);
     hotfn_counters_destroy(c);
 }
 
@@ -120,8 +120,8 @@ static void child_of_a_paused_thread_gets_a_fresh_row(void)
     hotfn_counters_resume(paused);
     waitpid(child, NULL, 0);
     fake_call(1);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 1), 2);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 1), 1);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 1), 2);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 1), 1);
     hotfn_counters_destroy(c);
 }
 
@@ -177,8 +177,8 @@ static void threads_that_fork_lose_no_call(void)
     CHECK_EQ_U64(stub_sum(c, 20), FORKS * FORKERS);
     CHECK_EQ_U64(stub_sum(c, 21), 2 * FORKS * FORKERS);
     CHECK_EQ_U64(stub_sum(c, 22), FORKS * FORKERS);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 21), FORKS * FORKERS);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)getpid(), 22), 0);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 21), FORKS * FORKERS);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)getpid(), 22), 0);
     hotfn_counters_destroy(c);
 }
 
@@ -214,12 +214,12 @@ static void counts_of_a_killed_child_are_kept(void)
     }
     waitpid(child, NULL, 0);
     the_counters = NULL;
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 40), 100);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 40), 100);
     hotfn_counters_destroy(c);
 }
 
-/* Pids of another pid namespace mean nothing here, so rows of its processes are never taken over.
- */
+/* A pid of another pid namespace cannot be checked here, so rows of its processes are never taken
+ * over. */
 static void rows_of_other_pid_namespaces_are_kept(void)
 {
     hotfn_counters *c;
@@ -259,8 +259,6 @@ static void rows_of_other_pid_namespaces_are_kept(void)
     hotfn_counters_destroy(c);
 }
 
-/* The child of a raw fork inherits the row pointer of its parent, so its own calls may be lost;
- * threads that it starts get rows under its own pid. */
 static void *count_once(void *argument)
 {
     (void)argument;
@@ -268,6 +266,8 @@ static void *count_once(void *argument)
     return NULL;
 }
 
+/* The child of a raw fork inherits the row pointer of its parent, so its own calls may be lost.
+ * Threads that it starts get rows under its pid. */
 static void threads_of_a_raw_fork_child_get_rows(void)
 {
     hotfn_counters *c = shared_counters(8);
@@ -283,7 +283,7 @@ static void threads_of_a_raw_fork_child_get_rows(void)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    CHECK_EQ_U64(sum_of(c, (uint32_t)child, 50), 1);
+    CHECK_EQ_U64(sum_rows_of(c, (uint32_t)child, 50), 1);
     hotfn_counters_destroy(c);
 }
 
@@ -334,7 +334,7 @@ static void calls_around_a_fork_are_timed_once(void)
 
 static const check_test tests[] = {
     CHECK_TEST(parent_and_child_keep_their_own_calls),
-    CHECK_TEST(first_call_of_a_thread_may_be_between_prepare_and_fork),
+    CHECK_TEST(first_call_between_prepare_and_fork_is_counted),
     CHECK_TEST(child_of_a_paused_thread_gets_a_fresh_row),
     CHECK_TEST(threads_that_fork_lose_no_call),
     CHECK_TEST(rows_of_ended_processes_are_reused),

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Code that runs between a stub and its function calls nothing outside the given archives, uses no vector
-register, and none of its functions ends in a jump to another one, which would find the registers, and so
-its arguments, already restored: whatever the compiler and its options made of it.
+"""Check the machine code that runs between a stub and its function, as the compiler generated it: it calls
+no function outside the given archives and uses no vector register, and no C function in it ends in a jump to
+another function.  Before such a jump the registers are restored already, so the other function would get wrong
+arguments.
 
     check_slow_path.py ARCHIVE...
 """
@@ -20,7 +21,7 @@ SYSTEM_CALL = re.compile(r"\tsyscall|\tint +\$0x80")
 
 
 def jumps_out(code):
-    """Jumps of C functions to others; those in assembly have names that end in _entry, or labels."""
+    """Yield the jumps of C functions to other functions.  Assembly is skipped: its names contain _entry."""
     name, jumped = "", False
     for line in code.splitlines():
         label, jump, reloc = LABEL.match(line), JUMP.search(line), RELOCATION.search(line)
@@ -43,13 +44,13 @@ def main():
     outside = {name for kind, name in rows if kind == "U"} - {name for kind, name in rows if kind != "U"}
     outside -= {"_GLOBAL_OFFSET_TABLE_"}
     problems = [f"calls or reads {name}" for name in sorted(outside) if not name.startswith("hfn_")]
-    problems += [f"calls {name}, which is not of the hot path" for name in sorted(outside)
+    problems += [f"calls {name}, which does not belong to the hot path" for name in sorted(outside)
                  if name.startswith("hfn_os_")]
     code = run("objdump", "-d", "--no-show-raw-insn", *archives)
     problems += [line.strip() for line in code.splitlines() if VECTOR.search(line)]
     problems += jumps_out(run("objdump", "-dr", "--no-show-raw-insn", *archives))
     if not SYSTEM_CALL.search(code):
-        problems.append("no system call in them: are they the right archives?")
+        problems.append("the archives contain no system call: pass the archives of the slow path")
     for problem in problems:
         print(problem)
     sys.exit(bool(problems))

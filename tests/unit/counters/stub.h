@@ -32,7 +32,8 @@ __asm__(".text\n"
         "    .cfi_endproc\n"
         ".size fake_call, . - fake_call\n");
 #else
-/* slot: behind the return address; its own data it finds by calls of the next instruction */
+/* The slot is on the stack, above the return address.  A call of the next instruction gives the
+ * address of the code, from which the data are addressed. */
 __asm__(".text\n"
         ".type fake_call, @function\n"
         ".globl fake_call\n"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* It delays signals, knows only threads of libc, and replaces vfork by fork. */
+/* ThreadSanitizer delays signals, supports only threads of libc, and replaces vfork by fork. */
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1
 #elif defined(__has_feature)
@@ -26,7 +26,7 @@
 /* ---- Registers (i386: tests/property/i386_stub_test.c). */
 
 #if defined(__x86_64__)
-enum { GPRS = 15, VECTORS = 16 }; /* all but rsp */
+enum { GPRS = 15, VECTORS = 16 }; /* all except rsp */
 
 typedef struct cpu_state {
     uint64_t gpr[GPRS]; /* rax rbx rcx rdx rsi rdi rbp r8 ... r15 */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The trap flag (Intel SDM vol. 3, 18.3.1.4): a SIGTRAP behind each instruction while it is set. */
+/* The trap flag (Intel SDM vol. 3, 18.3.1.4): while it is set, each instruction is followed by a
+ * SIGTRAP. */
 #ifndef HFN_TESTS_COUNTERS_TRAP_FLAG_H
 #define HFN_TESTS_COUNTERS_TRAP_FLAG_H
 
 #if defined(__has_feature)
-#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delivers signals when it likes */
+#define UNDER_TSAN __has_feature(thread_sanitizer) /* it delays signals */
 #else
 #define UNDER_TSAN 0
 #endif

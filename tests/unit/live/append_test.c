@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules of a live record, and what happens when its capacity is used up. */
+/* Appending modules to a live record, also when its capacity is exhausted. */
 #include "records/sample.h"
 
 #include "base/compiler.h"

@@ -115,7 +115,7 @@ static void memory_of_a_record_cannot_be_truncated(void)
     hfn_live_close(live);
 }
 
-static void window_is_the_difference_of_two_snapshots(void)
+static void record_of_a_window_is_the_difference_of_two_snapshots(void)
 {
     hfn_live *live = sample_live(NULL);
     hfn_snapshot *from = NULL, *to = NULL;
@@ -212,7 +212,7 @@ static const check_test tests[] = {
     CHECK_TEST(live_record_reads_like_a_finished_one),
     CHECK_TEST(killed_target_loses_no_count),
     CHECK_TEST(memory_of_a_record_cannot_be_truncated),
-    CHECK_TEST(window_is_the_difference_of_two_snapshots),
+    CHECK_TEST(record_of_a_window_is_the_difference_of_two_snapshots),
     CHECK_TEST(durable_record_of_a_dead_writer_is_broken_and_repairable),
     CHECK_TEST(durable_record_is_live_while_its_writer_lives),
 };

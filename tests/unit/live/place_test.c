@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* Run work in a child process, so that its limits end with it. */
+/* Run `work` in a child process, so that the limits that it sets end with the child. */
 static void run_in_child(void (*work)(void))
 {
     int status = 0;
@@ -125,7 +125,6 @@ static void capacities_above_the_maximum_are_refused(void)
     o.slot_capacity = 0;
     o.string_bytes = UINT64_MAX;
     CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_E_LIMIT);
-    o.string_bytes = 0;
 }
 
 static void durable_record_in_a_missing_folder_names_the_file(void)
@@ -203,8 +202,8 @@ static void a_live_record_of_another_layout_is_refused_with_both_versions(void)
     hfn_live_close(live);
 }
 
-/* Punned jumps need addresses within 2 GiB of their function, and code that the program generates
- * needs near memory. */
+/* Stubs of punned jumps and code that the program generates need free addresses within 2 GiB of the
+ * program, so the record must not take them. */
 static void record_is_mapped_far_from_code(void)
 {
     hfn_live_options o = many_rows();
