@@ -80,8 +80,8 @@ static void check_range(const hfn_code_range *r, uint64_t begin, uint64_t end, u
 static void map_lists_functions_with_a_slot_by_address(void)
 {
     hfn_live *live = make_live(HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED);
-    static const hfn_code_map
-        *map; /* static, because maps are never freed while threads may read them */
+    /* Static, so that leak checkers find it: maps are never freed while threads may read them. */
+    static const hfn_code_map *map;
 
     map = map_modules(live);
     if (CHECK(map != NULL) && CHECK_EQ_U64(map->count, 3)) {

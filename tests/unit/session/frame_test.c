@@ -7,7 +7,8 @@
 #include "records/sample.h"
 #include "session/session.h"
 
-enum { MANY = 700 }; /* functions: more than are summed together, and no multiple of that number */
+/* A number of functions above SLOTS_AT_ONCE of frame.c, and not a multiple of it. */
+enum { MANY = 700 };
 
 static hotfn_frame *make_frame(hfn_live *live, uint32_t top_count, const hotfn_env *env)
 {

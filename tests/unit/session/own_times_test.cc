@@ -37,9 +37,9 @@ static uint64_t now()
     return __rdtscp(&aux);
 }
 
-// ---- What is timed.
+// ---- The timed functions.
 
-static std::atomic<uint64_t> inside; // ticks that functions saw of themselves
+static std::atomic<uint64_t> inside; // ticks that timed functions measured in their bodies
 static std::atomic<int> sink, may_leave, held;
 static constexpr uint64_t SPIN = 200000;
 
@@ -107,7 +107,7 @@ TIMED int t_tail(int a)
     return t_variable(2, a, 1);
 }
 
-// ---- A session of them.
+// ---- A session that times these functions.
 
 struct error : hotfn_error {
     error()
@@ -199,8 +199,8 @@ struct times {
     times &operator=(const times &) = delete;
 };
 
-// Between the ticks inside and around the call; the slack is for rounding to ns and for the hooks'
-// cost, of which only the mean is subtracted.
+// Whether ticks lies between the ticks inside and around the calls.  The slack is for rounding to
+// ns and for the cost of hooks, of which only the mean is subtracted.
 static bool lies_between(double ticks, uint64_t inside, uint64_t around, uint64_t calls)
 {
     double slack = 20000 + 4000 * static_cast<double>(calls);
@@ -208,7 +208,8 @@ static bool lies_between(double ticks, uint64_t inside, uint64_t around, uint64_
         ticks > static_cast<double>(inside) - slack && ticks < static_cast<double>(around) + slack;
     if (!holds) {
         std::printf("# %.0f ticks, of %llu to %llu\n", ticks,
-                    static_cast<unsigned long long>(inside), static_cast<unsigned long long>(around));
+                    static_cast<unsigned long long>(inside),
+                    static_cast<unsigned long long>(around));
     }
     return holds;
 }
@@ -216,12 +217,12 @@ static bool lies_between(double ticks, uint64_t inside, uint64_t around, uint64_
 static bool counter_is_the_clock(hotfn_session *session)
 {
     times t(session);
-    return t.info.clock == HOTFN_CLOCK_TSC; // else, on a machine without, totals are nanoseconds
+    return t.info.clock == HOTFN_CLOCK_TSC; // without a TSC, totals are in nanoseconds
 }
 
 // ---- Claims.
 
-static void totals_lie_between_what_was_seen_within_and_around(void)
+static void totals_lie_between_the_ticks_inside_and_around_calls(void)
 {
     for (uint32_t sample : { 0u, 1u }) {
         for (uint32_t flags : { 0u, HOTFN_SESSION_FLAT }) {
@@ -232,7 +233,7 @@ static void totals_lie_between_what_was_seen_within_and_around(void)
             t_outer(20);
             uint64_t around = now() - begin, within = inside;
             stop(session);
-            t_outer(20); // not any more
+            t_outer(20); // not timed: the session is stopped
             times t(session);
             CHECK_EQ_U64(t.of["t_spin"].calls, 20);
             CHECK_EQ_U64(t.of["t_spin"].timed, 20);
@@ -249,7 +250,7 @@ static void totals_lie_between_what_was_seen_within_and_around(void)
     }
 }
 
-static void threads_are_timed_apart_and_summed(void)
+static void times_of_threads_are_summed(void)
 {
     enum { THREADS = 4, CALLS = 25 };
     hotfn_session *session = create(options_for(HOTFN_SESSION_TIME));
@@ -280,9 +281,10 @@ static void threads_are_timed_apart_and_summed(void)
 
 // Calls that are open when a session stops end at the stop, once; their stubs still exist when they
 // return.
-static void calls_that_are_open_at_a_stop_end_there(void)
+static void open_calls_end_when_the_session_stops(void)
 {
-    // They return to no session, the same session again, a counting session, a flat one.
+    // The calls return while (0) no session runs, (1) the same session runs again, (2) a session
+    // counts, (3) a flat session times.
     for (int then = 0; then < 4; then++) {
         hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, then == 2 ? 1 : 0));
         held = may_leave = 0;
@@ -348,7 +350,7 @@ static uint64_t hash_of_code()
     return hash;
 }
 
-static void every_byte_is_put_back(void)
+static void stop_restores_every_byte_of_code(void)
 {
     uint64_t bare = hash_of_code();
     for (uint32_t sample : { 0u, 1u, 0u }) {
@@ -384,7 +386,7 @@ static void exceptions_end_calls(void)
     t_nested(4);
     times t(session);
     CHECK_EQ_U64(static_cast<uint64_t>(caught), 50);
-    uint64_t seen = t.of.count("t_throw") ? 500 : 0; // not every compiler's can be hooked
+    uint64_t seen = t.of.count("t_throw") ? 500 : 0; // t_throw cannot be hooked with every compiler
     CHECK_EQ_U64(t.of["t_throw"].calls, seen);
     CHECK_EQ_U64(t.of["t_throw"].timed, t.of["t_throw"].how == HOTFN_TIMING_FULL ? seen : 0);
     CHECK_EQ_U64(t.of["t_throw"].open, 0);
@@ -392,7 +394,7 @@ static void exceptions_end_calls(void)
     hotfn_session_destroy(session);
 }
 
-static void a_stop_within_a_call_that_is_thrown_through_is_fine(void)
+static void exception_passes_a_call_that_was_open_at_a_stop(void)
 {
     hotfn_session *session = create(options_for(HOTFN_SESSION_TIME));
     std::atomic<int> caught{ 0 };
@@ -416,8 +418,8 @@ static void a_stop_within_a_call_that_is_thrown_through_is_fine(void)
     hotfn_session_destroy(session);
 }
 
-// Threads call all the time, at every depth, while sessions come and go.
-static void stops_amid_calls_do_no_harm(void)
+// Threads call a recursive function all the time while sessions start and stop.
+static void calls_return_correct_results_across_starts_and_stops(void)
 {
     enum { THREADS = 3, SESSIONS = 6, STARTS = 5 };
     std::atomic<bool> done{ false };
@@ -475,7 +477,7 @@ static void a_forked_child_is_timed_too(void)
     hotfn_session_destroy(session);
 }
 
-static void samples_count_all_and_time_some(void)
+static void sampling_counts_all_calls_and_times_some(void)
 {
     hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, 50));
     start(session);
@@ -490,7 +492,7 @@ static void samples_count_all_and_time_some(void)
     hotfn_session_destroy(session);
 }
 
-static void what_cannot_be_is_refused(void)
+static void invalid_options_and_second_sessions_are_refused(void)
 {
     hotfn_session *first, *second = nullptr;
     hotfn_session_options o = options_for(HOTFN_SESSION_COUNT, 8);
@@ -514,23 +516,23 @@ static void what_cannot_be_is_refused(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(totals_lie_between_what_was_seen_within_and_around),
-    CHECK_TEST(threads_are_timed_apart_and_summed),
-    CHECK_TEST(calls_that_are_open_at_a_stop_end_there),
-    CHECK_TEST(every_byte_is_put_back),
+    CHECK_TEST(totals_lie_between_the_ticks_inside_and_around_calls),
+    CHECK_TEST(times_of_threads_are_summed),
+    CHECK_TEST(open_calls_end_when_the_session_stops),
+    CHECK_TEST(stop_restores_every_byte_of_code),
     CHECK_TEST(exceptions_end_calls),
-    CHECK_TEST(a_stop_within_a_call_that_is_thrown_through_is_fine),
-    CHECK_TEST(stops_amid_calls_do_no_harm),
+    CHECK_TEST(exception_passes_a_call_that_was_open_at_a_stop),
+    CHECK_TEST(calls_return_correct_results_across_starts_and_stops),
     CHECK_TEST(a_forked_child_is_timed_too),
-    CHECK_TEST(samples_count_all_and_time_some),
-    CHECK_TEST(what_cannot_be_is_refused),
+    CHECK_TEST(sampling_counts_all_calls_and_times_some),
+    CHECK_TEST(invalid_options_and_second_sessions_are_refused),
 };
 CHECK_MAIN(tests)
 
 #else
 int main()
 {
-    std::puts("1..0 # SKIP the counter is read as x86 reads it");
+    std::puts("1..0 # SKIP this test reads the time-stamp counter of x86");
     return 0;
 }
 #endif

@@ -6,7 +6,7 @@
 
 void *agent_dlsym(void *handle, const char *name);
 
-static void finds_the_same_as_the_loader(void)
+static void finds_the_same_addresses_as_the_loader(void)
 {
     static const char *const names[] = { "dl_iterate_phdr", "_dl_find_object", "__tls_get_addr",
                                          "fopencookie", "wordexp" };
@@ -18,20 +18,20 @@ static void finds_the_same_as_the_loader(void)
     CHECK(agent_dlsym(RTLD_NEXT, "dl_iterate_phdr") != NULL);
 }
 
-static void finds_no_undefined_name(void)
+static void returns_null_for_undefined_names(void)
 {
     CHECK(agent_dlsym(RTLD_NEXT, "no_function_of_this_name") == NULL);
     CHECK(agent_dlsym(RTLD_NEXT, "") == NULL);
 }
 
-static void finds_no_data(void)
+static void returns_null_for_data(void)
 {
     CHECK(agent_dlsym(RTLD_NEXT, "environ") == NULL);
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(finds_the_same_as_the_loader),
-    CHECK_TEST(finds_no_undefined_name),
-    CHECK_TEST(finds_no_data),
+    CHECK_TEST(finds_the_same_addresses_as_the_loader),
+    CHECK_TEST(returns_null_for_undefined_names),
+    CHECK_TEST(returns_null_for_data),
 };
 CHECK_MAIN(tests)

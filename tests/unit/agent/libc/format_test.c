@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the agent's own printf family: it writes what the C library's writes. */
+/* The agent's own printf family writes the same bytes as the C library's. */
 #include "check.h"
 
 #include <limits.h>
@@ -10,15 +10,15 @@ int agent_dprintf(int fd, const char *format, ...);
 
 #define CHECK_SAME(room, ...)                                                                      \
     do {                                                                                           \
-        char own[100], its[100];                                                                   \
-        memset(own, 'x', sizeof own);                                                              \
-        memset(its, 'x', sizeof its);                                                              \
-        CHECK_EQ_U64((uint64_t)agent_snprintf(own, room, __VA_ARGS__),                             \
-                     (uint64_t)snprintf(its, room, __VA_ARGS__));                                  \
-        CHECK(memcmp(own, its, sizeof own) == 0);                                                  \
+        char got[100], expected[100];                                                              \
+        memset(got, 'x', sizeof got);                                                              \
+        memset(expected, 'x', sizeof expected);                                                    \
+        CHECK_EQ_U64((uint64_t)agent_snprintf(got, room, __VA_ARGS__),                             \
+                     (uint64_t)snprintf(expected, room, __VA_ARGS__));                             \
+        CHECK(memcmp(got, expected, sizeof got) == 0);                                             \
     } while (0)
 
-static void writes_numbers_as_the_c_library(void)
+static void writes_numbers_like_the_c_library(void)
 {
     static const int numbers[] = { 0, 1, -1, 9, 10, 255, INT_MAX, INT_MIN };
 
@@ -32,7 +32,7 @@ static void writes_numbers_as_the_c_library(void)
     CHECK_SAME(100, "%llu %lld %lld", ULLONG_MAX, LLONG_MAX, LLONG_MIN);
 }
 
-static void writes_texts_as_the_c_library(void)
+static void writes_texts_like_the_c_library(void)
 {
     CHECK_SAME(100, "no conversion");
     CHECK_SAME(100, "%s%s", "", "text");
@@ -64,8 +64,8 @@ static void dprintf_writes_to_the_descriptor(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(writes_numbers_as_the_c_library),
-    CHECK_TEST(writes_texts_as_the_c_library),
+    CHECK_TEST(writes_numbers_like_the_c_library),
+    CHECK_TEST(writes_texts_like_the_c_library),
     CHECK_TEST(returns_the_full_length_of_truncated_output),
     CHECK_TEST(dprintf_writes_to_the_descriptor),
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims about the agent's own functions on memory and text: they do what the C library's do. */
+/* The agent's own memory and string functions return the same results as the C library's. */
 #include "check.h"
 
 void *agent_memcpy(void *to, const void *from, size_t count);
@@ -9,9 +9,9 @@ int agent_memcmp(const void *a, const void *b, size_t count);
 int agent_bcmp(const void *a, const void *b, size_t count);
 void *agent_memchr(const void *in, int byte, size_t count);
 size_t agent_strlen(const char *text);
-size_t agent_strnlen(const char *text, size_t most);
+size_t agent_strnlen(const char *text, size_t max);
 int agent_strcmp(const char *a, const char *b);
-int agent_strncmp(const char *a, const char *b, size_t most);
+int agent_strncmp(const char *a, const char *b, size_t max);
 char *agent_strchr(const char *in, int byte);
 char *agent_strrchr(const char *in, int byte);
 void agent_qsort(void *items, size_t count, size_t bytes,
@@ -27,24 +27,24 @@ static void fill(uint8_t *bytes, uint32_t seed)
     }
 }
 
-static void copies_and_sets_what_was_asked_and_no_byte_more(void)
+static void copying_and_setting_change_only_the_given_bytes(void)
 {
-    uint8_t own[ROOM], its[ROOM], from[ROOM];
+    uint8_t got[ROOM], expected[ROOM], from[ROOM];
 
     for (size_t at = 0; at < 9; at++) {
         for (size_t count = 0; count + at <= 40; count++) {
-            fill(own, 1);
-            fill(its, 1);
+            fill(got, 1);
+            fill(expected, 1);
             fill(from, 2);
-            CHECK(agent_memcpy(own + at, from + 3, count) == own + at);
-            memcpy(its + at, from + 3, count);
-            CHECK(memcmp(own, its, ROOM) == 0);
-            CHECK(agent_memmove(own + at, own + 5, count) == own + at);
-            memmove(its + at, its + 5, count);
-            CHECK(memcmp(own, its, ROOM) == 0);
-            CHECK(agent_memset(own + at, 0x1a5, count) == own + at);
-            memset(its + at, 0x1a5, count);
-            CHECK(memcmp(own, its, ROOM) == 0);
+            CHECK(agent_memcpy(got + at, from + 3, count) == got + at);
+            memcpy(expected + at, from + 3, count);
+            CHECK(memcmp(got, expected, ROOM) == 0);
+            CHECK(agent_memmove(got + at, got + 5, count) == got + at);
+            memmove(expected + at, expected + 5, count);
+            CHECK(memcmp(got, expected, ROOM) == 0);
+            CHECK(agent_memset(got + at, 0x1a5, count) == got + at);
+            memset(expected + at, 0x1a5, count);
+            CHECK(memcmp(got, expected, ROOM) == 0);
         }
     }
 }
@@ -54,7 +54,7 @@ static int sign(int number)
     return (number > 0) - (number < 0);
 }
 
-static void compares_and_finds_as_the_c_library(void)
+static void compares_and_finds_like_the_c_library(void)
 {
     static const char *const texts[] = { "", "a", "b", "ab", "abc", "ab\xff", "a:b:c", "\x80" };
     const size_t count = sizeof texts / sizeof texts[0];
@@ -62,8 +62,8 @@ static void compares_and_finds_as_the_c_library(void)
     for (size_t i = 0; i < count; i++) {
         const char *a = texts[i];
         CHECK_EQ_U64(agent_strlen(a), strlen(a));
-        for (size_t most = 0; most < 5; most++) {
-            CHECK_EQ_U64(agent_strnlen(a, most), strnlen(a, most));
+        for (size_t max = 0; max < 5; max++) {
+            CHECK_EQ_U64(agent_strnlen(a, max), strnlen(a, max));
         }
         for (int byte = 0; byte < 256; byte++) {
             CHECK(agent_strchr(a, byte) == strchr(a, byte));
@@ -76,8 +76,8 @@ static void compares_and_finds_as_the_c_library(void)
             CHECK_EQ_I64(sign(agent_strcmp(a, b)), sign(strcmp(a, b)));
             CHECK_EQ_I64(sign(agent_memcmp(a, b, both)), sign(memcmp(a, b, both)));
             CHECK_EQ_I64(agent_bcmp(a, b, both) != 0, memcmp(a, b, both) != 0);
-            for (size_t most = 0; most < 5; most++) {
-                CHECK_EQ_I64(sign(agent_strncmp(a, b, most)), sign(strncmp(a, b, most)));
+            for (size_t max = 0; max < 5; max++) {
+                CHECK_EQ_I64(sign(agent_strncmp(a, b, max)), sign(strncmp(a, b, max)));
             }
         }
     }
@@ -94,22 +94,23 @@ static int by_value(const void *a, const void *b)
 
 static void sorts_any_number_of_items(void)
 {
-    uint32_t own[100], its[100], seed = 7;
+    uint32_t got[100], expected[100], seed = 7;
 
     for (size_t count = 0; count <= 100; count++) {
         for (size_t i = 0; i < count; i++) {
             seed = seed * 1664525u + 1013904223u;
-            own[i] = its[i] = seed >> (count % 3 ? 8 : 29); /* with many equals, and without */
+            /* A shift by 29 makes many equal items. */
+            got[i] = expected[i] = seed >> (count % 3 ? 8 : 29);
         }
-        agent_qsort(own, count, sizeof own[0], by_value);
-        qsort(its, count, sizeof its[0], by_value);
-        CHECK(memcmp(own, its, count * sizeof own[0]) == 0);
+        agent_qsort(got, count, sizeof got[0], by_value);
+        qsort(expected, count, sizeof expected[0], by_value);
+        CHECK(memcmp(got, expected, count * sizeof got[0]) == 0);
     }
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(copies_and_sets_what_was_asked_and_no_byte_more),
-    CHECK_TEST(compares_and_finds_as_the_c_library),
+    CHECK_TEST(copying_and_setting_change_only_the_given_bytes),
+    CHECK_TEST(compares_and_finds_like_the_c_library),
     CHECK_TEST(sorts_any_number_of_items),
 };
 CHECK_MAIN(tests)
