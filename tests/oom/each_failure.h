@@ -7,10 +7,12 @@
 #include "base/counting_env.h"
 #include "check.h"
 
-/* Does a piece of work with memory of env, frees all of it, and returns the first failure. */
+/* A piece of work that allocates only through env, frees all its memory, and returns the first
+ * failure. */
 typedef hotfn_status (*oom_work)(const void *user, const hotfn_env *env, hotfn_error *err);
 
-/* False if the rule was violated when request n failed (that request only, or all from it on). */
+/* Run the work while request n fails (once: only this request; else also all later requests).
+ * False if the work violated the rule. */
 static inline bool fail_request(oom_work work, const void *user, size_t n, bool once,
                                 size_t *requests, hotfn_status *status)
 {
@@ -31,8 +33,8 @@ static inline bool fail_request(oom_work work, const void *user, size_t n, bool 
     return false;
 }
 
-/* Lets each request fail in turn until the work makes fewer than n requests: then it must
- * succeed. */
+/* Let each request fail in turn, until the work makes fewer requests than the number of the failing
+ * one.  That last run must succeed. */
 static inline void fail_each_request(oom_work work, const void *user, size_t requests_min)
 {
     for (int once = 0; once < 2; once++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Open, load, build and select; maps alone and together with their images; lists. */
+/* Images are opened, their symbols loaded and their functions built and selected; linker maps are
+ * read alone and with their images; lists are created, saved and read. */
 #include "each_failure.h"
 #include "functions/sample.h"
 #include "image/pe_sample.h"

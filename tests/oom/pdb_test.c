@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A PDB and its lines; a look-up that failed for lack of memory succeeds when it is repeated. */
+/* A PDB and its lines are read.  A look-up that failed for lack of memory succeeds when it is
+ * repeated. */
 #include "each_failure.h"
 #include "symbols/pdb_builder.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A PE image: open, load, read exports, build, analyse. */
+/* A PE image is opened, its symbols and exports are read, its functions built and analysed. */
 #include "each_failure.h"
 #include "image/pe_sample.h"
 

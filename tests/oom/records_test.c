@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of a record: create, count, finish, open, query, export, repair; no half-written file
- * stays. */
+/* A record is created, counted into, finished, opened, queried, exported and repaired.  No partly
+ * written file remains. */
 #include "each_failure.h"
 #include "profile/timed.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The contents of a kit and of a cache: a file is scanned, saved, loaded again, kept in a cache,
- * and listed functions are found in it. A cache that gets no memory is skipped; only the scan
- * must succeed. */
+/* A file is scanned, with a cache or with a map; the scan is saved and loaded again, and the
+ * functions of a list are found in it.  If the cache gets no memory, it is skipped, and the scan
+ * must still succeed. */
 #include "each_failure.h"
 #include "functions/sample.h"
 
@@ -39,8 +39,8 @@ static hotfn_status find_listed(const hotfn_scan *scan, const hotfn_env *env, ho
     return status;
 }
 
-/* user: the map, or NULL. */
-static hotfn_status walk(const void *user, const hotfn_env *env, hotfn_error *err)
+/* user: the path of the map, or NULL to scan with a cache. */
+static hotfn_status scan_save_and_load(const void *user, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_scan *scan = NULL, *loaded = NULL;
@@ -83,8 +83,8 @@ static void scans_survive_every_failure(void)
     }
     put_file(image_path, s.b->file.data, s.b->file.size);
     put_file(map_path, map, sizeof map - 1);
-    fail_each_request(walk, NULL, 5);
-    fail_each_request(walk, map_path, 5);
+    fail_each_request(scan_save_and_load, NULL, 5);
+    fail_each_request(scan_save_and_load, map_path, 5);
     sample_finish(&s);
     CHECK(system("rm -f ./*.scan* ./oom_*") == 0 && rmdir(folder) == 0);
 }
