@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a record, in every format, and merged with itself; what is merged is written out
- * too. The first byte: bit 0 makes the checksums right first, bits 1 and 2 say how it is merged,
- * bits 3 to 5 which options the exporters get. */
+/* Opens any bytes as a record, exports it in every format, merges it with itself, and exports the
+ * result.  Bits of the first byte: 0 corrects the checksums first, 1 and 2 select the kind of
+ * merge, 3 to 5 the options of the exporters. */
 #include "records_sums.h"
 
 #include <hotfn/export.h>
@@ -11,20 +11,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MAX_INPUT = 1 << 20, MOST_OUTPUT = 4 << 20 };
+enum { MAX_INPUT = 1 << 20, MAX_OUTPUT = 4 << 20 };
 
 static volatile uint8_t seen;
 
-/* Reads every byte of the output; stops what has no end. */
-static int32_t take(void *user, const void *bytes, size_t byte_count)
+/* Read every byte of the output, and stop an export that exceeds MAX_OUTPUT. */
+static int32_t read_output(void *user, const void *bytes, size_t byte_count)
 {
-    size_t *left = user;
+    size_t *remaining = user;
 
     for (size_t i = 0; i < byte_count; i++) {
         seen = ((const uint8_t *)bytes)[i];
     }
-    *left -= byte_count < *left ? byte_count : *left;
-    return *left == 0;
+    *remaining -= byte_count < *remaining ? byte_count : *remaining;
+    return *remaining == 0;
 }
 
 static void export_all(const char *path, uint8_t choice)
@@ -42,11 +42,12 @@ static void export_all(const char *path, uint8_t choice)
     }
     for (uint32_t i = 0; i < hotfn_exporter_get_count(); i++) {
         hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
-        size_t left = MOST_OUTPUT;
+        size_t remaining = MAX_OUTPUT;
 
         hotfn_exporter_get(i, &info);
         err.text[0] = 0;
-        if (hotfn_export(record, info.name, &options, take, &left, NULL, &err) != HOTFN_OK &&
+        if (hotfn_export(record, info.name, &options, read_output, &remaining, NULL, &err) !=
+                HOTFN_OK &&
             !err.text[0]) {
             abort();
         }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as .eh_frame of an otherwise sound image. The first byte picks the image: bit 0 32-bit,
+ * Any bytes as .eh_frame of an otherwise valid image. The first byte picks the image: bit 0 32-bit,
  * bit 1 big endian, bit 2 without section headers (then .eh_frame_hdr leads to the frames), bits
  * 3-4 the machine. The functions must be in order and must not overlap.
  */
@@ -67,10 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     b = wrap(data[0], data + 1, size - 1);
     if (hotfn_image_open_bytes(&image, b->file.data, b->file.size, "fuzz", NULL, NULL) !=
         HOTFN_OK) {
-        abort(); /* the wrapping is sound */
+        abort(); /* the image around the input is valid */
     }
     if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK) {
-        abort(); /* damage is a warning */
+        abort(); /* damaged tables are warnings, not failures */
     }
     check_functions(functions);
     hotfn_functions_destroy(functions);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as .rdata of an otherwise sound PE image.  The first byte picks the machine, the second
- * and third how many bytes in .pdata begins, which goes to the end; unwind information and what
- * handlers read is the same bytes again.  The functions must be in order and must not overlap.
+ * Fuzzes functions and handlers of PE images.  The input is the .rdata of an otherwise valid image.
+ * The first byte selects the machine.  The second and third are the offset in .rdata at which
+ * .pdata begins; it extends to the end.  Unwind information and the tables of handlers are read
+ * from the same bytes.  The functions must be in order and must not overlap.
  */
 #include "functions/handlers.h"
 #include "image/pe_builder.h" /* of tests/unit */
@@ -40,17 +41,17 @@ static void visit_guard(void *user, uint64_t begin, uint64_t end)
     }
 }
 
-static pe_builder *wrap(const uint8_t *data, size_t size)
+static pe_builder *build_image(const uint8_t *data, size_t size)
 {
     static const uint16_t machines[] = { 0x8664, 0xaa64 };
     static const uint8_t text[TEXT_BYTES] = { 0xff, 0x25, 0xfa, 0x0f };
     pe_builder *b = pe_new(64, machines[data[0] & 1]);
-    uint32_t skipped = data[1] | (uint32_t)data[2] << 8, rest = (uint32_t)size - HEAD_BYTES;
+    uint32_t pdata_at = data[1] | (uint32_t)data[2] << 8, rdata_bytes = (uint32_t)size - HEAD_BYTES;
 
     pe_add(b, ".text", PE_CODE, text, sizeof text, 0);
-    pe_add(b, ".rdata", PE_DATA, data + HEAD_BYTES, rest, 0);
-    if (skipped < rest) {
-        pe_directory(b, 3, RDATA + skipped, rest - skipped);
+    pe_add(b, ".rdata", PE_DATA, data + HEAD_BYTES, rdata_bytes, 0);
+    if (pdata_at < rdata_bytes) {
+        pe_directory(b, 3, RDATA + pdata_at, rdata_bytes - pdata_at);
     }
     pe_finish(b);
     return b;
@@ -67,12 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size <= HEAD_BYTES || size > MAX_INPUT) {
         return 0;
     }
-    pe_builder *b = wrap(data, size);
+    pe_builder *b = build_image(data, size);
     if (hotfn_image_open_bytes(&image, b->data, b->size, "fuzz", NULL, NULL) != HOTFN_OK) {
-        abort(); /* the wrapping is sound */
+        abort(); /* the image around the input is valid */
     }
     if (hotfn_functions_build(&functions, image, NULL, NULL, NULL) != HOTFN_OK) {
-        abort(); /* damage is a warning */
+        abort(); /* damaged tables are warnings, not failures */
     }
     check_functions(functions);
     visitor.user = image;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A plan block from a cache: whatever its bytes, opening it answers, and an open one is read
- * inside its bytes only.  The first byte says whether the checksum counts; a wrong one is mended,
- * and so are the version and the length, so that the fuzzer gets behind them. */
+/* Opens any bytes as a plan block from a cache.  A plan that opens is read completely, and no read
+ * may lie outside of its bytes.  Bit 0 of the first byte selects whether the checksum is verified.
+ * Version, length and checksum are corrected first, so that the fuzzer reaches the other checks. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -51,13 +51,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) {
         return 0;
     }
-    bytes = malloc(size - 1 ? size - 1 : 1); /* a sanitizer sees the first byte past it */
+    /* A block of the exact size, so that a sanitizer reports any access after it. */
+    bytes = malloc(size - 1 ? size - 1 : 1);
     if (!bytes) {
         return 0;
     }
     memcpy(bytes, data + 1, size - 1);
     if (size - 1 >= PLAN_HEADER_BYTES) {
-        hfn_write_le32(bytes + PLAN_VERSION_AT, PLAN_VERSION); /* seeds outlive versions */
+        /* The version is set too, so that the corpus stays useful in later versions. */
+        hfn_write_le32(bytes + PLAN_VERSION_AT, PLAN_VERSION);
         hfn_write_le64(bytes + PLAN_BYTE_COUNT_AT, size - 1);
         hfn_write_le64(bytes + PLAN_CHECKSUM_AT, hfn_plan_checksum(bytes, size - 1));
     }

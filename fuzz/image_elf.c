@@ -11,7 +11,7 @@ static void visit(void *user, uint64_t rva)
     *(uint64_t *)user += rva;
 }
 
-static void ask_sections(const hotfn_image *image, uint64_t *sum)
+static void query_sections(const hotfn_image *image, uint64_t *sum)
 {
     for (uint32_t i = 0; i < hotfn_image_get_section_count(image); i++) {
         hotfn_section section = HOTFN_SECTION_INIT;
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (hotfn_image_open_bytes(&image, data, size, "fuzz", NULL, &err) != HOTFN_OK) {
         if (image || !err.text[0]) {
-            abort(); /* a refusal writes no image and says why */
+            abort(); /* a failure stores no image and sets the error's text */
         }
         return 0;
     }
@@ -44,10 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (info.interpreter) {
         sum += strlen(info.interpreter);
     }
-    ask_sections(image, &sum);
+    query_sections(image, &sum);
     hfn_image_each_pointer(image, visit, &sum);
     hfn_image_each_resolver(image, visit, &sum);
     sum += hfn_elf_dynamic_symbol_count(image);
     hotfn_image_close(image);
-    return sum == UINT64_MAX ? -1 : 0; /* so that nothing above is optimised away */
+    return sum == UINT64_MAX ? -1 : 0; /* uses the sum, so that no query is optimised away */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a PE image (their first two are made "MZ"): opened, and everything asked that only
- * PE images have. */
+/* Opens any bytes as a PE image and makes every query that exists only for PE images.  The first
+ * two bytes are set to "MZ". */
 #include "image/pe.h"
 
 #include <stddef.h>
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, "MZ", 2);
     if (hotfn_image_open_bytes(&image, copy, size, "fuzz", NULL, &err) != HOTFN_OK) {
         if (image || !err.text[0] || err.offset == HOTFN_NO_OFFSET) {
-            abort(); /* a refusal writes no image and says why and where */
+            abort(); /* a failure stores no image and sets the error's text and offset */
         }
         goto done;
     }
@@ -76,5 +76,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hotfn_image_close(image);
 done:
     free(copy);
-    return sum == UINT64_MAX ? -1 : 0; /* so that nothing above is optimised away */
+    return sum == UINT64_MAX ? -1 : 0; /* uses the sum, so that no query is optimised away */
 }

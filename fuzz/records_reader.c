@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a record.  Bit 0 of the first byte: make the checksums right first, so that what
- * lies behind them is reached.  Whatever opens must answer every question; then it is repaired. */
+/* Opens any bytes as a record, makes every query if it opens, and repairs it.  If bit 0 of the
+ * first byte is set, the checksums are corrected first, so that the checks after them are
+ * reached. */
 #include "records_sums.h"
 
 #include <fcntl.h>
@@ -19,7 +20,7 @@ static size_t read_text(const char *text)
     return length;
 }
 
-static void ask_functions(const hotfn_record *record, uint32_t count, uint32_t modules)
+static void query_functions(const hotfn_record *record, uint32_t count, uint32_t modules)
 {
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -35,8 +36,8 @@ static void ask_functions(const hotfn_record *record, uint32_t count, uint32_t m
     }
 }
 
-static void ask_tree(const hotfn_record *record, const hotfn_record_info *run,
-                     const hotfn_record_time_info *time)
+static void query_tree(const hotfn_record *record, const hotfn_record_info *run,
+                       const hotfn_record_time_info *time)
 {
     for (uint32_t i = 0; i < time->node_count; i++) {
         hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
@@ -73,7 +74,7 @@ static void ask_tree(const hotfn_record *record, const hotfn_record_info *run,
     }
 }
 
-static void ask_budget(const hotfn_record *record, const hotfn_record_info *run)
+static void query_budget(const hotfn_record *record, const hotfn_record_info *run)
 {
     hotfn_record_budget budget = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_change change = HOTFN_RECORD_CHANGE_INIT;
@@ -96,7 +97,7 @@ static void ask_budget(const hotfn_record *record, const hotfn_record_info *run)
     }
 }
 
-static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
+static void query_times(const hotfn_record *record, const hotfn_record_info *run)
 {
     hotfn_record_time_info time = HOTFN_RECORD_TIME_INFO_INIT;
     uint64_t *counts = calloc(HOTFN_HISTOGRAM_BUCKETS, sizeof *counts);
@@ -113,11 +114,11 @@ static void ask_times(const hotfn_record *record, const hotfn_record_info *run)
         }
         read_text(t.reason), read_text(t.reason_text);
     }
-    ask_tree(record, run, &time);
+    query_tree(record, run, &time);
     free(counts);
 }
 
-static void ask_names_and_callers(const hotfn_record *record, uint32_t count)
+static void query_names_and_callers(const hotfn_record *record, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         hotfn_record_caller caller = HOTFN_RECORD_CALLER_INIT;
@@ -136,7 +137,7 @@ static void ask_names_and_callers(const hotfn_record *record, uint32_t count)
     }
 }
 
-static void ask_look_ups(const hotfn_record *record, uint32_t count)
+static void query_look_ups(const hotfn_record *record, uint32_t count)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
     uint32_t found;
@@ -153,7 +154,7 @@ static void ask_look_ups(const hotfn_record *record, uint32_t count)
     }
 }
 
-static void ask_everything(hotfn_record *record)
+static void query_everything(hotfn_record *record)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     uint32_t *order;
@@ -168,11 +169,11 @@ static void ask_everything(hotfn_record *record)
         }
         read_text(m.path), read_text(m.file), read_text(m.note);
     }
-    ask_functions(record, info.function_count, info.module_count);
-    ask_names_and_callers(record, info.function_count);
-    ask_look_ups(record, info.function_count);
-    ask_times(record, &info);
-    ask_budget(record, &info);
+    query_functions(record, info.function_count, info.module_count);
+    query_names_and_callers(record, info.function_count);
+    query_look_ups(record, info.function_count);
+    query_times(record, &info);
+    query_budget(record, &info);
     for (uint32_t i = 0; i < info.thread_count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
 
@@ -180,7 +181,8 @@ static void ask_everything(hotfn_record *record)
         hotfn_record_choose_process(record, t.pid);
     }
     order = calloc(info.function_count + 1u, sizeof *order);
-    if (!order || hotfn_record_sort(record, HOTFN_BY_CALLS, order, info.function_count) != HOTFN_OK) {
+    if (!order ||
+        hotfn_record_sort(record, HOTFN_BY_CALLS, order, info.function_count) != HOTFN_OK) {
         abort();
     }
     free(order);
@@ -211,7 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(copy);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (hotfn_record_open(&record, path, NULL, &err) == HOTFN_OK) {
-        ask_everything(record);
+        query_everything(record);
     } else if (!err.text[0]) {
         abort();
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes a record's checksums right, so that a fuzzer reaches what lies behind them. */
+/* Corrects a record's checksums, so that a fuzzer reaches the checks after them. */
 #ifndef HFN_FUZZ_RECORDS_SUMS_H
 #define HFN_FUZZ_RECORDS_SUMS_H
 

@@ -13,7 +13,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Each input lies in a block of exactly its size, so that asan sees the first byte past it. */
+/* Each input is in a block of exactly its size, so that AddressSanitizer reports accesses after
+ * it. */
 static int replay_file(const char *path)
 {
     struct stat info;

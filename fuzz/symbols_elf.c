@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as an image with symbols. */
+/* Loads the symbols of any bytes as an image. */
 #include "symbols_promises.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hotfn_image_open_bytes(&image, data, size, "fuzz", NULL, NULL) != HOTFN_OK) {
         return 0;
     }
-    /* Never looks at other files: the input alone decides what happens. */
+    /* No other files are read: the result depends on the input alone. */
     options.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
     if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK) {
         check_symbols(symbols);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as a linker map, by itself and beside an image of its format. Without more, the input's
- * first lines choose the reader; with HOTFN_FUZZ_MAP=<kind> in the environment that kind's own
- * first lines are put before the input, so that nothing is spent on the other readers (a finding
- * made so is kept with those lines in front).
+ * Reads any bytes as a linker map, alone and with an image of its format.  The first lines of the
+ * input select the reader.  With HOTFN_FUZZ_MAP=<kind> in the environment, the first lines of that
+ * kind are put before the input, so that only its reader is fuzzed.  An input that such a run finds
+ * must be stored with these lines at its start.
  */
 #include "image/elf_builder.h" /* of tests/unit */
 #include "image/pe_sample.h"
@@ -54,12 +54,12 @@ static const char *chosen_head(void)
         }
     }
     if (kind) {
-        abort(); /* no such kind */
+        abort(); /* unknown kind in HOTFN_FUZZ_MAP */
     }
     return "";
 }
 
-/* The images keep the builders' bytes: all four stay for good. */
+/* The images use the builders' bytes, so neither is ever freed. */
 static hotfn_image *elf, *pe;
 static elf_builder *elf_made;
 static pe_builder *pe_made;

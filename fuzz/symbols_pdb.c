@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a PDB, with its lines.  Damage must have a place. */
+/* Reads any bytes as a PDB, with its lines.  An error for damage must have an offset. */
 #include "symbols_promises.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

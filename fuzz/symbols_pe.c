@@ -17,7 +17,7 @@ static void find_exports(const hotfn_image *image)
     for (uint32_t n = 0; n < exports.name_count && n < FOUND_MAX; n++) {
         if (hfn_exports_named(&exports, n, &e) && hfn_exports_find(&exports, e.name, &found) &&
             e.name[0] != '#' && strcmp(e.name, found.name) != 0) {
-            abort(); /* "#12" asks for a number */
+            abort(); /* "#12" is a look-up by ordinal */
         }
     }
     hfn_exports_find(&exports, "#1", &found);
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hotfn_image_open_bytes(&image, copy, size, "fuzz", NULL, NULL) != HOTFN_OK) {
         goto done;
     }
-    /* Never looks at other files: the input alone decides what happens. */
+    /* No other files are read: the result depends on the input alone. */
     options.flags = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA;
     if (hotfn_symbols_load(&symbols, image, &options, NULL, NULL) == HOTFN_OK) {
         check_symbols(symbols);

@@ -25,7 +25,7 @@ static inline void check_order(const hotfn_symbol *before, const hotfn_symbol *s
     }
 }
 
-/* A line must be around the address that was asked for. */
+/* The range of a line must contain the address of the query. */
 static inline void check_line(hotfn_symbols *symbols, uint64_t rva)
 {
     hotfn_source_line line = HOTFN_SOURCE_LINE_INIT;
@@ -38,7 +38,7 @@ static inline void check_line(hotfn_symbols *symbols, uint64_t rva)
     }
 }
 
-/* In order, each of a known kind and source; names end. */
+/* Symbols must be in order, each of a known kind and source, and their names must end. */
 static inline void check_symbols(hotfn_symbols *symbols)
 {
     hotfn_symbol before = HOTFN_SYMBOL_INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a mangled name, behind each scheme's first letters. What is tame is read in this
- * very process, so it must not crash, hang or need much memory. */
+/* Demangles any bytes after the first letters of each scheme.  The tool demangles harmless names in
+ * its own process, so that must not crash, hang or need much memory. */
 #include "../tools/hotfn/cli/commands.h"
 #include "../tools/hotfn/cli/demangle.h"
 
@@ -10,8 +10,8 @@
 
 enum { NAME_BYTES = 1024 };
 
-/* What is not tame goes to a child. Its limit of memory leaves a sanitizer none: it would die by
- * its first name, and libFuzzer would leave a file for that. */
+/* Replaces the child process that demangles all other names.  The child's memory limit is too low
+ * for a sanitizer: the child would fail at its first name, and libFuzzer would report that. */
 size_t demangle_apart(const char *mangled, char *out, size_t out_bytes)
 {
     (void)mangled, (void)out, (void)out_bytes;

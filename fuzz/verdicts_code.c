@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Any bytes as the code of an image that is otherwise sound, through the judge.  The first byte
- * is the number of functions, then each has a byte for its size and one for the gap behind it.
- * Code and read-only data are the same bytes, so that jump tables can be met.
+ * Fuzzes the analysis of functions with any bytes as the code of an otherwise valid image.  The
+ * first byte is the number of functions.  Then each function has a byte for its size and a byte for
+ * the gap after it.  Read-only data are the same bytes as the code, so that jump tables are found.
  */
 #include "verdicts_promises.h"
 
@@ -14,7 +14,7 @@
 #define TEXT_MAX 0x2000u
 #define FUNCTIONS_MAX 40u
 
-/* An ELF file growing at `size`: Elf64, System V gABI ch. 4 and 5. */
+/* An ELF file to which bytes are appended at `size` (Elf64, System V gABI ch. 4 and 5). */
 typedef struct file {
     uint8_t bytes[IMAGE_MAX];
     uint32_t size;
@@ -58,7 +58,8 @@ static void put_header(file *f, uint32_t sections_at, uint32_t end)
     put(f, end, 8), put(f, end, 8), put(f, 0x1000, 8);
 }
 
-static void make(file *f, const uint8_t *shape, uint32_t count, const uint8_t *code, uint32_t size)
+static void make_image(file *f, const uint8_t *shape, uint32_t count, const uint8_t *code,
+                       uint32_t size)
 {
     uint32_t names_at, symbols_at, sections_at, end;
 
@@ -90,12 +91,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     const uint8_t *code = data + 1 + 2 * count;
-    size_t left = size - 1 - 2 * (size_t)count;
+    size_t code_bytes = size - 1 - 2 * (size_t)count;
     file *f = calloc(1, sizeof *f);
     must(f != NULL);
-    make(f, data + 1, count, code, left < TEXT_MAX ? (uint32_t)left : TEXT_MAX);
+    make_image(f, data + 1, count, code, code_bytes < TEXT_MAX ? (uint32_t)code_bytes : TEXT_MAX);
     must(hotfn_image_open_bytes(&image, f->bytes, f->size, "fuzz", NULL, NULL) == HOTFN_OK);
-    judge_image(image);
+    check_image(image);
     hotfn_image_close(image);
     free(f);
     return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks what hooks/ relies on in the verdicts of any image; aborts if it does not hold. */
+/* Invariants of the verdicts of any image, on which hooks/ relies; a violation aborts. */
 #ifndef HFN_FUZZ_VERDICTS_PROMISES_H
 #define HFN_FUZZ_VERDICTS_PROMISES_H
 
@@ -53,7 +53,7 @@ static inline uint32_t add_claims(const hotfn_verdicts *verdicts, uint32_t i, cl
     return 2;
 }
 
-static inline void check_promises(const hotfn_verdicts *verdicts)
+static inline void check_claims(const hotfn_verdicts *verdicts)
 {
     uint32_t count = hotfn_verdicts_get_count(verdicts), claimed = 0;
     claim *claims = malloc((2 * (size_t)count + 1) * sizeof *claims);
@@ -69,8 +69,9 @@ static inline void check_promises(const hotfn_verdicts *verdicts)
     free(claims);
 }
 
-/* The same image by one thread and by three: the same verdicts, and all promises kept. */
-static inline void judge_image(const hotfn_image *image)
+/* Analyse the image with one thread and with three.  Both must give the same verdicts, and the
+ * verdicts must keep all invariants. */
+static inline void check_image(const hotfn_image *image)
 {
     hotfn_symbols_options no_files = HOTFN_SYMBOLS_OPTIONS_INIT;
     hotfn_verdicts_options options = HOTFN_VERDICTS_OPTIONS_INIT;
@@ -91,7 +92,7 @@ static inline void judge_image(const hotfn_image *image)
                  hfn_verdicts_at(one, i)->island_rva == hfn_verdicts_at(three, i)->island_rva &&
                  hfn_verdicts_at(one, i)->pub.flags == hfn_verdicts_at(three, i)->pub.flags);
         }
-        check_promises(one);
+        check_claims(one);
     }
     hotfn_verdicts_destroy(three);
     hotfn_verdicts_destroy(one);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as an image, through the judge. */
+/* Fuzzes the analysis of functions with any bytes as an image. */
 #include "verdicts_promises.h"
 
 #include <stddef.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (hotfn_image_open_bytes(&image, data, size, "fuzz", NULL, NULL) != HOTFN_OK) {
         return 0;
     }
-    judge_image(image);
+    check_image(image);
     hotfn_image_close(image);
     return 0;
 }
