@@ -27,7 +27,8 @@ typedef void (*hotfn_log_fn)(void *user, int32_t level, const char *text);
  * mangled is not a name of a known kind or the readable form does not fit. */
 typedef size_t (*hotfn_demangle_fn)(void *user, const char *mangled, char *out, size_t out_bytes);
 
-/* Take byte_count more bytes of an output; return 0, or anything else to stop it. */
+/* Receive the next byte_count bytes of an output.  Return 0 to continue, any other value to stop
+ * the output. */
 typedef int32_t (*hotfn_write_fn)(void *user, const void *bytes, size_t byte_count);
 
 #define HOTFN_COMPRESSION_XZ 1   /* .gnu_debugdata                  */
@@ -84,8 +85,8 @@ typedef struct hotfn_env {
  *
  * env   borrowed; its realloc_fn and realloc_user are set.
  *
- * The call: any thread.  The pool: one thread at a time (the agent's holds the loader's lock).
- * Since 0.1.
+ * Any thread may make this call, but only one thread at a time may allocate from the pool (the
+ * agent's thread holds the loader's lock).  Since 0.1.
  */
 HOTFN_API void hotfn_env_own_memory(hotfn_env *env);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames: the functions called most in a stretch of time, for example between two frames of a game.
- * A program asks about itself while its session runs; no record is made and no memory is allocated
+ * A program measures itself while its session runs; no record is made and no memory is allocated
  * per frame. */
 #ifndef HOTFN_FRAME_H
 #define HOTFN_FRAME_H
@@ -27,7 +27,7 @@ typedef struct hotfn_frame_info {
     }
 
 /*
- * Begin a frame.  Several may exist side by side, of different lengths.
+ * Begin a frame.  Several frames of different lengths may exist at the same time.
  *
  * out        receives a frame that the caller owns; untouched on failure.
  * session    kept; once it is destroyed, the frame may only be destroyed.

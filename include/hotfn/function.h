@@ -17,7 +17,7 @@ typedef struct hotfn_list hotfn_list;
 #define HOTFN_STATE_HOOKED 1   /* counted                                      */
 #define HOTFN_STATE_REFUSED 2  /* wanted, not hooked: reason says why          */
 #define HOTFN_STATE_FRAGMENT 3 /* part of another function                     */
-#define HOTFN_STATE_EXCLUDED 4 /* the user's selection leaves it out           */
+#define HOTFN_STATE_EXCLUDED 4 /* the user's selection excludes it             */
 #define HOTFN_STATE_WAITING 5  /* live only: its module is not in the process yet */
 
 #define HOTFN_NO_SLOT UINT32_MAX

@@ -30,7 +30,8 @@ typedef struct hotfn_launch hotfn_launch;
 #define HOTFN_LAUNCH_FORCE_MAP 0x80u    /* use the linker map although its build differs */
 #define HOTFN_LAUNCH_QUIET_AGENT 0x100u /* the agent writes nothing to the target's stderr */
 /* Until hotfn_launch_destroy this process ignores SIGINT and SIGQUIT, which a terminal sends to the
- * child as well, and passes SIGTERM and SIGHUP on to the child.  One launch at a time may ask. */
+ * child as well, and passes SIGTERM and SIGHUP on to the child.  One launch at a time may use this
+ * flag. */
 #define HOTFN_LAUNCH_PASS_SIGNALS 0x200u
 
 /* Names of the files in a kit that hotfn_launch_options.kit_path leads to. */
@@ -54,7 +55,7 @@ typedef struct hotfn_launch_options {
     const char *kit_path;             /* folder with plan and list of `hotfn kit` [none]  */
     const char *const *symbol_dirs;   /* folders with separate debug files [none]         */
     uint32_t symbol_dir_count;
-    uint32_t sample_interval; /* TIME: of so many calls one is timed, at random [0: every call] */
+    uint32_t sample_interval; /* TIME: mean number of calls per timed call [0: time every call] */
     uint64_t slow_ns;         /* TIME: keep each call that takes longer [0: none]         */
     uint64_t after_ns;        /* begin to count so long after the start                   */
     uint64_t for_ns;          /* and stop after so long [0: count until the end]          */
@@ -160,9 +161,9 @@ HOTFN_API hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_
 HOTFN_API uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *launch,
                                                uint32_t capacity);
 
-/* Free the launch.  A program that still runs goes on and is counted no more; a record that is not
- * finished is lost unless it is durable.  NULL is fine.  One thread at a time per launch.  Since
- * 0.1. */
+/* Free the launch.  A program that still runs continues, but is no longer counted.  A record that
+ * is not finished is lost unless it is durable.  NULL is fine.  One thread at a time per launch. 
+ * Since 0.1. */
 HOTFN_API void hotfn_launch_destroy(hotfn_launch *launch);
 
 /*

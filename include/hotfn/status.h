@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What every call answers: a status, and on request an error that names the file, the offset and
- * what to do.  There is no thread-local last error. */
+/* The result of a call: a status and, on request, an error that names the file, the offset and what
+ * to do.  There is no thread-local last error. */
 #ifndef HOTFN_STATUS_H
 #define HOTFN_STATUS_H
 
@@ -27,7 +27,7 @@ typedef int32_t hotfn_status;
 #define HOTFN_E_NO_MEMORY (-1)   /* an allocation or a mapping failed                       */
 #define HOTFN_E_OPTION (-2)      /* an option that this version does not know, or a bad value */
 #define HOTFN_E_IO (-3)          /* open, read, write or map of a file failed               */
-#define HOTFN_E_FORMAT (-4)      /* the bytes are not what they should be                   */
+#define HOTFN_E_FORMAT (-4)      /* the bytes are damaged or of another format              */
 #define HOTFN_E_UNSUPPORTED (-5) /* well-formed, but not served by this version            */
 #define HOTFN_E_NOT_FOUND (-6)   /* no such function, module, section, file                 */
 #define HOTFN_E_MISMATCH (-7)    /* another build: ids, versions or bytes differ            */

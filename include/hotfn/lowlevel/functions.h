@@ -21,7 +21,7 @@ typedef struct hotfn_functions hotfn_functions;
 #define HOTFN_FUNCTION_GLUE 5     /* _start, _init, _fini, deregister_tm_clones ...: C run-time */
 
 #define HOTFN_FUNCTION_HAS_SYMBOL                                                                  \
-    1u /* named by a symbol (else only unwind data knows it)         */
+    1u /* named by a symbol (else found only in unwind data)         */
 #define HOTFN_FUNCTION_HAS_FDE 2u
 #define HOTFN_FUNCTION_EXPORTED 4u /* callable from other modules                                */
 #define HOTFN_FUNCTION_GLOBAL 8u

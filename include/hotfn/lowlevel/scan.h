@@ -15,7 +15,7 @@ extern "C" {
 typedef struct hotfn_scan hotfn_scan;
 
 #define HOTFN_SCAN_TIMING 0x10000u       /* also prove which functions may be timed */
-#define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* only those whose every byte can be put back */
+#define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* as HOTFN_VERDICTS_NO_TAIL_EXIT              */
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
@@ -89,7 +89,7 @@ HOTFN_API hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_in
 HOTFN_API hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
                                                hotfn_record_function *out);
 /*
- * Find the scanned functions that list names; there are none if it belongs to other files.
+ * Find the scanned functions that are on a list; there are none if the list is of another file.
  *
  * rvas   receives their RVAs, sorted, the first capacity of them (function_count is enough).
  * count  receives their number, which may be more than capacity.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session is made of. */
+/* The parts of a session. */
 #ifndef HOTFN_LOWLEVEL_SESSION_H
 #define HOTFN_LOWLEVEL_SESSION_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Symbols: names with addresses, from the image itself, a debug file, a PDB or a linker map.
- * Several threads may read symbols at once, except through the calls that change them, which say
- * so. */
+ * Several threads may read symbols at once, except through calls that are documented to change
+ * them. */
 #ifndef HOTFN_SYMBOLS_H
 #define HOTFN_SYMBOLS_H
 
@@ -195,10 +195,10 @@ typedef struct hotfn_source_frame {
         (uint32_t)sizeof(hotfn_source_frame), 0, 0, 0                                              \
     }
 /*
- * Find what was inlined at rva.  Depth 0 is the innermost inlined source, each further depth is the
- * place into which the previous depth was inlined, and the last one is in the function itself.
- * env's frame_fn is asked if the symbols are an image's own.  Without it there is only depth 0: the
- * line of hotfn_symbols_find_line, without the name of a function.
+ * Find the calls that were inlined at rva.  Depth 0 is the innermost inlined source, each further
+ * depth is the place into which the previous depth was inlined, and the last one is in the function
+ * itself.  env's inlined_fn is called if the symbols are an image's own.  Without it there is only
+ * depth 0: the line of hotfn_symbols_find_line, without the name of a function.
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (no such depth), HOTFN_E_OPTION, HOTFN_E_NO_MEMORY.  It changes
  * symbols: one thread at a time.  Since 0.1.
