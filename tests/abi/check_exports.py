@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Check that src/api.list, the public headers and the built files agree.
 
-    check_exports.py library FILE     the shared library exports the names of api.list, no other,
-                                      each with the version that stands beside it
-    check_exports.py agent FILE       the agent exports no name but the API's, the unwinder's
-                                      two, gdb's two, prctl and mlockall, asks for no library but the C library, and calls
-                                      nothing by a name that a program may have a function of its own by
-    check_exports.py headers          each name declared with HOTFN_API stands in api.list and
-                                      the other way round
+    check_exports.py library FILE     the shared library exports exactly the names of api.list, each
+                                      with the version given there
+    check_exports.py agent FILE       the agent exports only the names of the API, of unwinders, of gdb
+                                      and of the calls that it interposes; it needs no library except
+                                      the C library; and it refers by name only to RESOLVED_BY_LOADER
+    check_exports.py headers          the names declared with HOTFN_API are exactly those of api.list
 """
 import re
 import subprocess
@@ -20,28 +19,30 @@ sys.path.insert(0, str(tree.ROOT / "scripts"))
 import gen_version_script  # noqa: E402  (needs the path above)
 
 UNWINDER_CALLS = {"_dl_find_object", "dl_iterate_phdr"}
-UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # glibc's own there, see tools/agent/find_fde_i386.c
+UNWINDER_CALLS_I386 = {"_Unwind_Find_FDE"}  # src/agent/find_fde_i386.c
 GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
-# All that the agent leaves to the loader to find.  What it calls by name may be the target's own: src/agent/libc.
-OPEN_NAMES = {
-    "__register_atfork",    # of the C library alone: pthread_atfork leads to it
-    "_r_debug",             # the loader's data
-    "__cxa_finalize",       # called when the agent is unloaded: never
-    "__cxa_demangle",       # weak; called by who reads records
-    "__register_frame",     # weak; called by sessions of the own process
-    "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__",   # weak, of the compiler's frame
-    "__tls_get_addr", "__stack_chk_fail",   # the loader's and the C library's alone, where a compiler wants them
-    "__getauxval",          # of the C library alone: ARM64's libgcc asks it which atomics there are
+# The undefined names of the agent, which the loader resolves.  The target may define any other name, so the
+# agent brings its own definitions (src/agent/libc).
+RESOLVED_BY_LOADER = {
+    "__register_atfork",    # only the C library defines it; pthread_atfork calls it
+    "_r_debug",             # data of the loader
+    "__cxa_finalize",       # would be called when the agent is unloaded, which never happens
+    "__cxa_demangle",       # weak; called only when a record is read
+    "__register_frame",     # weak; called only by a program that counts itself
+    "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable", "__gmon_start__",   # weak; start files of the compiler
+    "__tls_get_addr", "__stack_chk_fail",   # only the loader and the C library define them; some compilers call them
+    "__getauxval",          # only the C library defines it; libgcc on ARM64 reads the CPU's features by it
 }
-PASSED_ON = {"prctl", "syscall", "mlockall"}  # src/forbidden_clock.c, src/locked_memory.c
+INTERPOSED = {"prctl", "syscall", "mlockall"}  # src/agent/tsc_disabled.c, src/agent/locked_memory.c
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 
-def listed():
+def read_api_versions():
+    """{name: version} of src/api.list."""
     return dict(gen_version_script.read_api_list(tree.ROOT / "src/api.list"))
 
 
-def exported(path):
+def exported_versions(path):
     """{name: version or ''} of the dynamic symbols that a file defines."""
     done = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True,
                           check=True)
@@ -54,43 +55,44 @@ def exported(path):
     return names
 
 
-def undefined(path):
-    """The dynamic symbols that a file leaves open, without versions."""
+def undefined_names(path):
+    """The undefined dynamic symbols of a file, without versions."""
     done = subprocess.run(["nm", "-D", "--undefined-only", path], capture_output=True, text=True,
                           check=True)
     return {line.split()[-1].partition("@")[0] for line in done.stdout.splitlines()}
 
 
-def compare(wanted, got, missing, surplus):
-    return ([f"{name}: {missing}" for name in sorted(wanted - got)] +
-            [f"{name}: {surplus}" for name in sorted(got - wanted)])
+def compare_names(expected, found, missing, surplus):
+    """Problems: the text `missing` or `surplus` for each name that is in one set only."""
+    return ([f"{name}: {missing}" for name in sorted(expected - found)] +
+            [f"{name}: {surplus}" for name in sorted(found - expected)])
 
 
 def check_library(path):
-    api, got = listed(), exported(path)
-    problems = compare(set(api), set(got), "in src/api.list, not exported",
-                       "exported, not in src/api.list")
-    for name in sorted(set(api) & set(got)):
-        if got[name] != f"HOTFN_{api[name]}":
-            problems.append(f"{name}: exported as {got[name]}, since {api[name]} in src/api.list")
-    return problems, f"{len(got)} exported names"
+    api, found = read_api_versions(), exported_versions(path)
+    problems = compare_names(set(api), set(found), "in src/api.list, but not exported",
+                             "exported, but not in src/api.list")
+    for name in sorted(set(api) & set(found)):
+        if found[name] != f"HOTFN_{api[name]}":
+            problems.append(f"{name}: exported with version {found[name]}; src/api.list has HOTFN_{api[name]}")
+    return problems, f"{len(found)} exported names"
 
 
-def needed(path):
+def needed_libraries(path):
     done = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True)
     return re.findall(r"\(NEEDED\).*\[(.*)\]", done.stdout)
 
 
 def check_agent(path):
-    names = set(exported(path))
-    allowed = set(listed()) | UNWINDER_CALLS | GDB_NAMES | PASSED_ON
+    names = set(exported_versions(path))
+    allowed = set(read_api_versions()) | UNWINDER_CALLS | GDB_NAMES | INTERPOSED
     if path.endswith("-i386.so"):
         allowed |= UNWINDER_CALLS_I386
-    problems = [f"{name}: exported by the agent" for name in sorted(names - allowed)]
-    problems += [f"{name}: needed by the agent"
-                 for name in needed(path) if not C_LIBRARY.fullmatch(name)]
-    problems += [f"{name}: called by the agent by name: give src/agent/libc one of its own"
-                 for name in sorted(undefined(path) - OPEN_NAMES)]
+    problems = [f"{name}: the agent must not export it" for name in sorted(names - allowed)]
+    problems += [f"{name}: the agent must not need this library"
+                 for name in needed_libraries(path) if not C_LIBRARY.fullmatch(name)]
+    problems += [f"{name}: undefined in the agent: define it in src/agent/libc"
+                 for name in sorted(undefined_names(path) - RESOLVED_BY_LOADER)]
     return problems, f"the agent's {len(names)} exported names"
 
 
@@ -100,8 +102,9 @@ def check_headers():
         if path.parts[0] == "include":
             code = tree.without_comments(tree.text_of(path))
             declared |= set(re.findall(r"HOTFN_API\b[^;{]*?\b(hotfn_\w+)\s*\(", code))
-    problems = compare(set(listed()), declared, "in src/api.list, not declared with HOTFN_API",
-                       "declared with HOTFN_API, not in src/api.list")
+    problems = compare_names(set(read_api_versions()), declared,
+                             "in src/api.list, but not declared with HOTFN_API",
+                             "declared with HOTFN_API, but not in src/api.list")
     return problems, f"{len(declared)} declared names"
 
 

@@ -11,7 +11,7 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 
 
 def compile_alone(compiler, standard, language, header):
-    """The compiler's complaint about a file that includes this header twice, or ''."""
+    """The compiler's messages for a file that includes this header twice, or ''."""
     line = f"#include <{header}>\n"
     done = subprocess.run([*shlex.split(compiler), f"-std={standard}", "-x", language, *STRICT,
                            "-I", tree.ROOT / "include", "-"],
@@ -27,9 +27,9 @@ def main():
         header = path.relative_to("include")
         for compiler, standard, language in ((c_compiler, "c11", "c"),
                                              (cxx_compiler, "c++11", "c++")):
-            complaint = compiler and compile_alone(compiler, standard, language, header)
-            if complaint:
-                problems.append(f"{path} alone as {standard}:\n{complaint}")
+            messages = compiler and compile_alone(compiler, standard, language, header)
+            if messages:
+                problems.append(f"{path} alone as {standard}:\n{messages}")
     tree.finish(problems, f"{len(headers)} headers alone")
 
 

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check who includes whom (docs: src/README.md, src/meson.build).
+"""Check the includes between folders (described in src/README.md and src/meson.build).
 
-Each folder of src/ may include itself and what stands beside it in USES, through as many steps as
-it takes; the same holds for the public header of the same name.  Foreign headers have one place
-each, and so have conditions on the system or the CPU.  Tools see include/ only.
+A folder of src/ may include headers of itself, of the folders that USES lists for it, and of the folders
+that these use in turn; the same holds for public headers, which belong to folders.  Headers of other
+projects, and conditions on the system or the CPU, are allowed in certain places only.  Tools and
+examples may include the public headers only.
 """
 import posixpath
 import re
@@ -33,13 +34,13 @@ USES = {
 }
 ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json"}  # <hotfn/status.h> and the like belong to base
 OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", "frame": "session",
-         "export": "exporters"}  # whose header it is, where the names differ
-FOREIGN = [  # header, the paths that may include it
+         "export": "exporters"}  # the folder of a public header, where the names differ
+FOREIGN = [  # headers of other projects, and the paths that may include them
     (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),
     (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/base/json\.c$")),
     (re.compile(r"Zydis/.*|Zycore/.*"), re.compile(r"src/arch/x86/decode\.c$")),
 ]
-# Headers of an operating system or of POSIX.  C's own (errno.h, stdio.h, time.h) are fine everywhere.
+# Headers of an operating system or of POSIX.  Those of the C standard are allowed everywhere.
 SYSTEM_HEADER = re.compile(
     r"(sys|linux|asm|arpa|net|netinet|mach)/.*|aio|dirent|dlfcn|elf|execinfo|fcntl|fnmatch|ftw|glob|grp|"
     r"io|langinfo|libgen|link|netdb|poll|process|pthread|pwd|regex|sched|semaphore|signal|spawn|strings|"
@@ -53,7 +54,7 @@ SYSTEM_OR_CPU = re.compile(
     r"__x86_64__|__x86_64|__amd64__|__i386__|__i386|__aarch64__|__arm__|__riscv|"
     r"_M_X64|_M_IX86|_M_ARM64|_M_ARM|__SSE\w*__|__AVX\w*__)\b")
 CPU_NAME = re.compile(r"(x86|amd64|i386|arm64|aarch64)")
-MAY_ASK_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
+MAY_TEST_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
 
 
 def closure(folder):
@@ -76,7 +77,7 @@ def folder_of(path):
 
 
 def inside_target(path, header):
-    """The path below src/ that a quoted include in src/ means."""
+    """The path of the file that a quoted include in src/ refers to."""
     beside = posixpath.normpath(posixpath.join(str(path.parent), header))
     if (tree.ROOT / beside).is_file():
         return beside
@@ -84,22 +85,22 @@ def inside_target(path, header):
 
 
 def public_problem(allowed, header):
-    """May a folder that may use `allowed` include <hotfn...>?"""
+    """The problem if a folder that may use the folders `allowed` includes a public header, or None."""
     name = header.removeprefix("hotfn/").removeprefix("lowlevel/").removesuffix(".h")
     if header.startswith("hotfn/") and (name in ALWAYS_PUBLIC or OWNER.get(name, name) in allowed):
         return None
-    return f"<{header}> belongs to a folder that it may not use"
+    return f"<{header}> belongs to a folder that this folder may not use"
 
 
 def inside_problem(path, kind, header):
-    """What is wrong with an include in src/, or None."""
+    """The problem of an include in src/, or None."""
     folder = folder_of(path)
     if folder is None:
         return None
     if folder == "agent" and header in ("hotfn.h", "hotfn/lowlevel.h"):
         return None
     if folder not in USES:
-        return f"folder src/{folder} is not in the table"
+        return f"folder src/{folder} is not in USES of check_includes.py"
     allowed = closure(folder)
     if header == "hotfn.h" or header.startswith("hotfn/"):
         return public_problem(allowed, header)
@@ -107,7 +108,7 @@ def inside_problem(path, kind, header):
         return None
     parts = inside_target(path, header).split("/")
     if CPU_NAME.search(parts[2] if parts[1:2] == ["arch"] else "") and folder != "arch":
-        return f'"{header}" is for src/arch only: take arch/arch.h or arch/stub.h'
+        return f'"{header}" is for src/arch only: include arch/arch.h or arch/stub.h'
     if parts[0] != "src":
         return f'"{header}" lies outside of src/'
     if len(parts) < 3 or parts[1] not in allowed:
@@ -116,7 +117,7 @@ def inside_problem(path, kind, header):
 
 
 def customer_problem(path, kind, header):
-    """What is wrong with an include in tools/ or docs/examples/, or None."""
+    """The problem of an include outside of src/, or None."""
     if kind == "<":
         return None
     beside = posixpath.normpath(posixpath.join(str(path.parent), header))
@@ -124,7 +125,7 @@ def customer_problem(path, kind, header):
         return None
     if path.parts[0] == "tools" and (tree.ROOT.joinpath(*path.parts[:2]) / header).is_file():
         return None
-    return f'"{header}": only <hotfn...> and the files of the same program'
+    return f'"{header}": include only <hotfn...> and files of the same program'
 
 
 def foreign_problem(path, header):
@@ -140,7 +141,7 @@ def system_problem(path, header):
     if path.parts[0] != "src" or SYSTEM_PLACE.match(str(path)):
         return None
     if SYSTEM_HEADER.fullmatch(header.removesuffix(".h")):
-        return f"<{header}> belongs to one system: ask src/os"
+        return f"<{header}> belongs to one system: use src/os"
     if re.match(r"os/[a-z]+/", header):
         return f'"{header}" belongs to one system: include os/os.h or one of its headers'
     return None
@@ -149,7 +150,7 @@ def system_problem(path, header):
 def check_file(path, text):
     code = tree.without_comments(text)
     if path.parts[0] == "src" and folder_of(path) not in ("arch", "agent") and CPU_NAME.search(str(path)):
-        yield f"{path}: bears a CPU's name outside of src/arch"
+        yield f"{path}: the name of a CPU is allowed in src/arch only"
     for match in INCLUDE.finditer(code):
         kind, header = match.groups()
         where = f"{path}:{line_of(code, match)}"
@@ -161,7 +162,7 @@ def check_file(path, text):
                 yield f"{where}: {problem}"
     for match in CONDITION.finditer(code):
         found = SYSTEM_OR_CPU.search(match.group(1))
-        if found and not MAY_ASK_SYSTEM.match(str(path)):
+        if found and not MAY_TEST_SYSTEM.match(str(path)):
             yield (f"{path}:{line_of(code, match)}: #if on {found[0]} outside of src/arch, src/os "
                    "and src/base/compiler.h")
 

@@ -2,17 +2,18 @@
 # SPDX-License-Identifier: MIT
 """Check the lengths of functions and files.
 
-A function, counted from the line its declaration starts on to its last brace, has at most 70 lines;
-a C file at most 800 (500 wanted), a public header 300, the agent's own files 600 together (libc/ not
-included; and 100 that only one CPU's agent has).  Where a longer one is right (one switch that decodes), a comment
-before it or in it gives the reason: `length: up to 120 lines because ...`.
+The limits are 70 lines for a function, from the first line of its declaration to its last brace; 800
+for a C file, with a note above 500; 300 for a public header; 600 for the files of src/agent together,
+without libc/, and another 100 for files of one CPU's agent.  A comment in a function, or in the ten
+lines before it, may raise its limit, for instance for a switch that decodes:
+`length: up to 120 lines because ...`.  In the first 20 lines of a file, it raises the file's limit.
 """
 import re
 
 import tree
 
-FUNCTION_CAP, FILE_WANTED, FILE_CAP, HEADER_CAP = 70, 500, 800, 300
-AGENT_CAP, AGENT_CPU_CAP = 600, 100  # of every agent; of one CPU's agent in addition (*_i386.c)
+FUNCTION_CAP, FILE_NOTE_ABOVE, FILE_CAP, HEADER_CAP = 70, 500, 800, 300
+AGENT_CAP, AGENT_CPU_CAP = 600, 100  # files of all agents; files of one CPU's agent (*_i386.c)
 EXCEPTION = re.compile(r"length: up to (\d+) lines because \S")
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 FOLDERS = ("src", "include", "tools", "tests", "fuzz", "bench", "docs")
@@ -25,7 +26,7 @@ def code_of(text):
 
 
 def is_function_head(head):
-    """`int f(void)` yes; `struct x`, `int table[] =`, `enum y`, `extern ""` no."""
+    """Whether the text before a brace is a function's: not `struct x`, `int table[] =`, `extern ""`."""
     return bool(re.search(r"\w\s*\(", head)) and "=" not in head and head.rstrip().endswith(")")
 
 
@@ -67,7 +68,7 @@ def functions(text):
 
 
 def allowed_lines(lines, first, last):
-    """The cap for a function: 70, or what a comment in it or in the ten lines before it allows."""
+    """The limit for a function: 70, or that of a comment in it or in the ten lines before it."""
     around = "\n".join(lines[max(0, first - 11):last])
     exception = EXCEPTION.search(around)
     return int(exception[1]) if exception else FUNCTION_CAP
@@ -81,22 +82,22 @@ def file_cap(path, text):
 def check_file(path, text, lengths):
     lines = text.splitlines()
     if len(lines) > file_cap(path, text):
-        yield f"{path}: {len(lines)} lines, at most {file_cap(path, text)}"
-    elif len(lines) > FILE_WANTED:
-        print(f"note: {path}: {len(lines)} lines, {FILE_WANTED} wanted")
+        yield f"{path}: {len(lines)} lines, at most {file_cap(path, text)} are allowed"
+    elif len(lines) > FILE_NOTE_ABOVE:
+        print(f"note: {path}: {len(lines)} lines, should have at most {FILE_NOTE_ABOVE}")
     for name, first, last in functions(text):
         length = last - first + 1
         lengths.append(length)
         if length > allowed_lines(lines, first, last):
-            yield f"{path}:{first}: {name} has {length} lines, at most {FUNCTION_CAP}"
+            yield f"{path}:{first}: {name} has {length} lines, at most {allowed_lines(lines, first, last)} are allowed"
 
 
-def print_spread(lengths):
+def print_distribution(lengths):
     if lengths:
         ordered = sorted(lengths)
         median, p90 = ordered[len(ordered) // 2], ordered[len(ordered) * 9 // 10]
-        print(f"note: {len(ordered)} functions, median {median} (15 wanted), 90 % within {p90} "
-              f"(40 wanted), longest {ordered[-1]}")
+        print(f"note: {len(ordered)} functions, median {median} (goal 15), 90 % have at most {p90} "
+              f"(goal 40), longest {ordered[-1]}")
 
 
 def main():
@@ -105,15 +106,15 @@ def main():
         if path.parts[0] not in FOLDERS or path.suffix not in (".c", ".h"):
             continue
         if path.parts[:2] == ("tests", "programs"):
-            continue  # programs to be hooked, some of them upstream's or made by a generator
+            continue  # test programs; some are upstream's, some are generated
         text = tree.text_of(path) or ""
         problems += check_file(path, text, lengths)
         if path.parts[:2] == ("src", "agent") and len(path.parts) == 3:
             agent_lines[path.stem.endswith("_i386")] += len(text.splitlines())
     for lines, cap in zip(agent_lines, (AGENT_CAP, AGENT_CPU_CAP)):
         if lines > cap:
-            problems.append(f"src/agent: {lines} lines together, at most {cap}")
-    print_spread(lengths)
+            problems.append(f"src/agent: {lines} lines together, at most {cap} are allowed")
+    print_distribution(lengths)
     tree.finish(problems, f"lengths of {len(lengths)} functions")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The language rules that a program can check: words of words.list, function names of one word,
-type names that are defined twice, and comments wider than 100 columns.
+"""The language rules that a program can check: words of words.list, function names of one word, type
+names that are defined twice, comments wider than 100 columns, and bodies without braces.
 
 exempt.list names the files that these rules do not cover: one path pattern a line, with its reason in
 the comment above it.
@@ -37,7 +37,7 @@ def is_exempt(path):
 
 @functools.lru_cache
 def words():
-    """[(compiled expression, replacement)]: \\b does not see underscores, so they are spelled out."""
+    """[(compiled expression, replacement)].  A word ends at any character but a letter: \\b treats _ as a letter."""
     found = []
     for line in (HERE / "words.list").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
@@ -65,7 +65,7 @@ def public_names():
 
 
 def name_problems(path, text):
-    """A function's name is a verb and an object: two words at least."""
+    """The name of a function is a verb and an object: two or more words."""
     if path.parts[0] not in ("src", "tools") or path.suffix not in (".c", ".h") or C_LIBRARY.match(str(path)):
         return
     for name, first, _ in check_lengths.functions(text):
@@ -73,7 +73,7 @@ def name_problems(path, text):
             continue
         plain = re.sub(r"^(?:hotfn|hfn)_", "", name)
         if name != "main" and "_" not in plain and plain.islower():
-            yield f"{path}:{first}: function {name} is named by one word: write verb and object"
+            yield f"{path}:{first}: function {name} has a name of one word: write verb and object"
 
 
 def width_problems(path, text):
@@ -96,7 +96,7 @@ def brace_problems(path, text):
     for number, line in enumerate(tree.without_comments(text).splitlines(), 1):
         code = line.rstrip()
         if CONTROL.match(code) and not LOOP_END.match(code) and code.count("(") == code.count(")"):
-            yield f"{path}:{number}: braces around every body"
+            yield f"{path}:{number}: write braces around this body"
 
 
 def type_problems(defined):

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Check the size of every public struct, and the offset and size of each of its fields.
 
-    layout.py check CC LIBRARY   the compiler's layout is that of layout.list, and the library's
-                                 hotfn_get_struct_bytes knows every struct
-    layout.py write CC           write layout.list anew; a line that changes breaks the ABI
+    layout.py check CC LIBRARY   the compiler's layout equals layout.list, and the library's
+                                 hotfn_get_struct_bytes returns the size of every struct
+    layout.py write CC           replace layout.list; a line that changes breaks the ABI
 
 layout.list holds `struct bytes` and `struct.field offset bytes`, for 64-bit hosts (LP64 and LLP64
-are the same: no public struct has a long).  A field at the end may be added, nothing else.
+are the same: no public struct has a long).  The only compatible change is a new field at the end.
 """
 import ctypes
 import pathlib
@@ -37,8 +37,8 @@ def field_names(body):
                 yield name[1]
 
 
-def structs():
-    """{struct: [field, ...]} of all public headers, in their order."""
+def read_structs():
+    """{struct: [field, ...]} of all public headers, in the order of their declaration."""
     text = "".join((tree.ROOT / "include" / name).read_text(encoding="utf-8")
                    for name in ("hotfn.h", "hotfn/lowlevel.h"))
     found = {}
@@ -49,10 +49,10 @@ def structs():
     return found
 
 
-def program():
-    """C that prints the layout, one line a struct and one a field."""
+def make_program():
+    """A C program that prints the layout: one line for each struct and for each field."""
     lines = ["#include <hotfn.h>", "#include <hotfn/lowlevel.h>", "#include <stdio.h>", "int main(void)", "{"]
-    for struct, fields in structs().items():
+    for struct, fields in read_structs().items():
         lines.append(f'    printf("{struct} %zu\\n", sizeof({struct}));')
         for field in fields:
             lines.append(f'    printf("{struct}.{field} %zu %zu\\n", offsetof({struct}, {field}),'
@@ -61,10 +61,10 @@ def program():
 
 
 def compiled_layout(compiler):
-    """What a C compiler makes of the headers: the lines of layout.list."""
+    """The layout that the compiler gives the public structs, as lines of layout.list."""
     with tempfile.TemporaryDirectory() as folder:
         source, binary = pathlib.Path(folder, "layout.c"), pathlib.Path(folder, "layout")
-        source.write_text(program(), encoding="utf-8")
+        source.write_text(make_program(), encoding="utf-8")
         subprocess.run([*shlex.split(compiler), "-std=c11", "-I", tree.ROOT / "include",
                         source, "-o", binary], check=True)
         done = subprocess.run([binary], capture_output=True, text=True, check=True)
@@ -77,23 +77,23 @@ def listed_layout():
 
 
 def sizeof_problems(library):
-    """Structs that the library's hotfn_get_struct_bytes does not know or knows in another size."""
+    """Structs whose size hotfn_get_struct_bytes of the library does not return."""
     sizeof = ctypes.CDLL(library).hotfn_get_struct_bytes
     sizeof.restype, sizeof.argtypes = ctypes.c_uint32, [ctypes.c_char_p]
     for line in listed_layout():
         name, size = line.split()[0], line.split()[-1]
         if "." not in name and sizeof(name.encode()) != int(size):
-            yield f"hotfn_get_struct_bytes({name}) is {sizeof(name.encode())}, layout.list says {size}"
+            yield f"hotfn_get_struct_bytes({name}) is {sizeof(name.encode())}, but {size} in layout.list"
 
 
 def check(compiler, library):
     compiled, listed = compiled_layout(compiler), listed_layout()
-    problems = [f"{line}: the compiler says so, layout.list does not"
+    problems = [f"{line}: the compiler's layout, not in layout.list"
                 for line in compiled if line not in set(listed)]
-    problems += [f"{line}: layout.list says so, the compiler does not"
+    problems += [f"{line}: in layout.list, not the compiler's layout"
                  for line in listed if line not in set(compiled)]
     problems += sizeof_problems(library)
-    tree.finish(problems, f"layout of {len(structs())} structs")
+    tree.finish(problems, f"layout of {len(read_structs())} structs")
 
 
 def write(compiler):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the checks of this folder share: the list of the project's files, and C without comments."""
+"""Functions that the checks of this folder share: the project's files, and C without comments."""
 import os
 import pathlib
 import re
@@ -44,7 +44,7 @@ def without_comments(text, keep_strings=True):
 
 
 def finish(problems, what):
-    """Print the problems and end with the status of the check."""
+    """Print the problems and exit, with status 1 if there are any."""
     for problem in problems:
         print(problem)
     print(f"{what}: {len(problems)} problems")
