@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #define HFN_PLAN_MEMORY_NAME "hotfn-plans"
-#define HFN_CHANNEL_MAGIC 0x34564f484e4648ull /* "HFNHOV4": 4 is the version of the layout */
+#define HFN_CHANNEL_MAGIC 0x354e48434e4648ull /* "HFNCHN5": 5 is the version of the layout */
 #define HFN_CHANNEL_VERSION(magic) ((char)((magic) >> 48))
 #define HFN_CHANNEL_PLANS 1024u
 #define HFN_CHANNEL_BYTES (4ull << 30) /* sparse */
@@ -29,14 +29,16 @@
 #define HFN_PLAN_REQUEST_MODULE 1u /* a module that has no plan         */
 #define HFN_PLAN_REQUEST_MAIN 2u   /* the same, and it is the main program */
 
-/* A module of the target that needs a plan. */
+/* A module of the target that needs a plan.  Like all structs of the channel it has no padding, so
+ * that launchers and targets of different word sizes agree on it. */
 typedef struct hfn_plan_request {
-    uint32_t kind; /* HFN_PLAN_REQUEST_* */
     uint64_t load_base;
     uint64_t file_device;
     uint64_t file_inode;
-    char path[1024];
     uint64_t file_stamp; /* if it differs, the inode belongs to another file now */
+    uint32_t kind;       /* HFN_PLAN_REQUEST_* */
+    uint32_t unused;
+    char path[1024];
 } hfn_plan_request;
 
 /* Statistics of the target's installation of hooks; hotfn_session_stats has the same fields. */
@@ -65,6 +67,13 @@ typedef struct hfn_plan_channel_memory {
     hfn_start_stats stats;
     hfn_plan_place plans[HFN_CHANNEL_PLANS]; /* by module number of the live record */
 } hfn_plan_channel_memory;
+
+_Static_assert(sizeof(hfn_plan_request) == 4 * 8 + 2 * 4 + 1024, "no padding");
+_Static_assert(sizeof(hfn_start_stats) == 2 * 4 + 5 * 8, "no padding");
+_Static_assert(sizeof(hfn_plan_channel_memory) == 8 + 8 * 4 + sizeof(hfn_plan_request) +
+                                                      sizeof(hfn_start_stats) +
+                                                      HFN_CHANNEL_PLANS * sizeof(hfn_plan_place),
+               "no padding");
 
 /* ---- The launcher's end.  One thread at a time, except for hfn_plan_channel_wake. */
 

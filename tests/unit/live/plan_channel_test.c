@@ -220,7 +220,7 @@ static void another_layout_version_is_refused_with_both_versions(void)
 
     e.target.shared->magic = HFN_CHANNEL_MAGIC + (UINT64_C(1) << 48);
     CHECK_EQ_I64(hfn_plan_client_join(&client, e.path, &err), HOTFN_E_MISMATCH);
-    CHECK(strstr(err.text, "layout version 5, this agent needs version 4") != NULL);
+    CHECK(strstr(err.text, "layout version 6, this agent needs version 5") != NULL);
     e.target.shared->magic = 1;
     CHECK_EQ_I64(hfn_plan_client_join(&client, e.path, &err), HOTFN_E_FORMAT);
     CHECK(client.shared == NULL);
