@@ -16,7 +16,7 @@ typedef struct hfn_merge {
 
 /* Merge count values by the mode; records without a value count as 0 in a sum and a mean. */
 uint64_t hfn_merge_values(const hfn_merge *merge, const uint64_t *values, uint32_t count);
-/* The rows of the new record: one for each run in a sum, else one. */
+/* The number of rows of the new record: one for each run if counts are summed, otherwise 1. */
 uint32_t hfn_merge_rows(const hfn_merge *merge);
 
 /* Merge the times into out, which has the merged counts; does nothing unless all runs were timed.

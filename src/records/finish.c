@@ -225,7 +225,7 @@ hotfn_status hfn_live_finish(hfn_live *live, const char *path, uint32_t state, i
     if (state != HOTFN_RECORD_FINISHED && state != HOTFN_RECORD_KILLED &&
         state != HOTFN_RECORD_MERGED) {
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET,
-                                "a record is finished as finished, killed or merged");
+                                "the final state of a record must be FINISHED, KILLED or MERGED");
     }
     hfn_live_measure_clock(live);
     hfn_packed_init(&rows, &live->env);

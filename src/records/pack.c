@@ -128,8 +128,9 @@ typedef struct row_reader {
     hotfn_error *err;
 } row_reader;
 
-/* True if the file may have holes.  All blocks of a durable file are allocated, and its holes must
- * not be looked up: some file systems report a hole where a mapping has just been written. */
+/* True if the file may have holes.  A durable file has none, since all its blocks are allocated; it
+ * must not be searched for holes, because some file systems report a hole where a mapping has just
+ * been written. */
 static bool has_holes(hfn_os_file file, uint64_t byte_count)
 {
     hfn_os_file_info info;
@@ -137,7 +138,7 @@ static bool has_holes(hfn_os_file file, uint64_t byte_count)
     return hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < byte_count;
 }
 
-/* The lowest offset not below `at` that is not in a hole; end if there is none. */
+/* The first offset from `at` on that is not in a hole; end if there is none. */
 static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 {
     uint64_t data = r->has_holes ? hfn_os_find_data(r->file, at, end) : at;

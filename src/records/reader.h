@@ -23,7 +23,7 @@ struct hotfn_record {
     uint8_t header[HFN_HEADER_BYTES];
     hfn_part parts[HFN_SECTION_TYPES]; /* META to CELLS */
     hfn_packed rows;
-    uint32_t state; /* HOTFN_RECORD_*, BROKEN if no process holds its lock */
+    uint32_t state; /* HOTFN_RECORD_*; an unfinished file that no process locks is BROKEN */
     uint32_t module_count, function_count, slot_count;
     uint32_t thread_count; /* rows, and cells in use                       */
     uint32_t process;      /* chosen pid, 0: all                           */
@@ -32,7 +32,7 @@ struct hotfn_record {
     hfn_times times;
     const char *times_note;    /* static text; NULL, or why they were not read */
     uint32_t *slot_functions;  /* [slot_count], or NULL if the run was not timed */
-    uint32_t *edges_by_callee; /* [edge_count]; of sums, sorted by profile/ */
+    uint32_t *edges_by_callee; /* [edge_count]: indices in sums->edges, sorted by callee */
     uint32_t edge_count;
     struct hfn_time_sums *sums; /* owned by profile/; NULL until the record is opened for queries */
     bool is_raw;                /* leave the cost of the hooks in the times */
@@ -88,15 +88,15 @@ uint32_t hfn_record_shown_count(const hotfn_record *record);
  * the damage. */
 hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error *err);
 
-/* Add to the texts of the record that it, or a record that it was merged from, was repaired and
- * what that lost.  False: no memory. */
+/* Note in the texts of the record that it was repaired, or merged from a repaired record, and what
+ * the repair lost.  False: no memory. */
 bool hfn_record_note_repair(hotfn_record *record, const char *lost);
 
 /* The cell of a row below thread_count. */
 hfn_thread_cell hfn_record_get_cell(const hotfn_record *record, uint32_t row);
 
-/* The readable name of a function, in out or in the record: by env's demangler, else the linker's;
- * a function without a name is "module+0x1234". */
+/* The name of a function for display: its name as demangled by env, the linker's name if it cannot
+ * be demangled, or "module+0x1234" if it has no name.  The text is in out or in the record. */
 const char *hfn_record_display_name(const hotfn_record *record, const hotfn_env *env,
                                     const hotfn_record_function *function, char *out,
                                     size_t out_bytes);

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-typedef struct walk {
+typedef struct pipeline {
     const hotfn_env *env;
     hotfn_image *image;
     hotfn_symbols *symbols;
@@ -19,15 +19,15 @@ typedef struct walk {
     hotfn_plan *plan;
     hotfn_plan_info plan_info;
     hotfn_image_info image_info;
-} walk;
+} pipeline;
 
-static void walk_finish(walk *w)
+static void finish_pipeline(pipeline *p)
 {
-    hotfn_plan_destroy(w->plan);
-    hotfn_verdicts_destroy(w->verdicts);
-    hotfn_functions_destroy(w->functions);
-    hotfn_symbols_destroy(w->symbols);
-    hotfn_image_close(w->image);
+    hotfn_plan_destroy(p->plan);
+    hotfn_verdicts_destroy(p->verdicts);
+    hotfn_functions_destroy(p->functions);
+    hotfn_symbols_destroy(p->symbols);
+    hotfn_image_close(p->image);
 }
 
 /* Wine maps PE files into Linux processes, but stubs find a thread's row only by the Linux TLS. */
@@ -42,8 +42,8 @@ static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, h
                             "a Windows image: it can be scanned, but not counted on this host");
 }
 
-static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_options *options,
-                               hotfn_error *err)
+static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan_options *options,
+                                 hotfn_error *err)
 {
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
     so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT);
@@ -53,29 +53,29 @@ static hotfn_status walk_image(walk *w, const char *path, const hotfn_scan_optio
     vo.threads = options->threads;
     vo.flags = options->flags & HOTFN_SCAN_TIMING ? HOTFN_VERDICTS_TIMING : 0;
     vo.flags |= options->flags & HOTFN_SCAN_NO_TAIL_EXIT ? HOTFN_VERDICTS_NO_TAIL_EXIT : 0;
-    hotfn_status s = hotfn_image_open(&w->image, path, w->env, err);
+    hotfn_status s = hotfn_image_open(&p->image, path, p->env, err);
     if (s == HOTFN_OK) {
-        s = refuse_foreign(w->image, path, err);
+        s = refuse_foreign(p->image, path, err);
     }
     if (s == HOTFN_OK) {
         s = options->map_path
-                ? hotfn_symbols_load_map(&w->symbols, options->map_path, w->image, &so, w->env, err)
-                : hotfn_symbols_load(&w->symbols, w->image, &so, w->env, err);
+                ? hotfn_symbols_load_map(&p->symbols, options->map_path, p->image, &so, p->env, err)
+                : hotfn_symbols_load(&p->symbols, p->image, &so, p->env, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_functions_build(&w->functions, w->image, w->symbols, w->env, err);
+        s = hotfn_functions_build(&p->functions, p->image, p->symbols, p->env, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_verdicts_create(&w->verdicts, w->image, w->functions, &vo, w->env, err);
+        s = hotfn_verdicts_create(&p->verdicts, p->image, p->functions, &vo, p->env, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_plan_build(&w->plan, w->image, w->functions, w->verdicts, w->env, err);
+        s = hotfn_plan_build(&p->plan, p->image, p->functions, p->verdicts, p->env, err);
     }
     if (s == HOTFN_OK) {
-        w->plan_info = (hotfn_plan_info)HOTFN_PLAN_INFO_INIT;
-        w->image_info = (hotfn_image_info)HOTFN_IMAGE_INFO_INIT;
-        hotfn_plan_get_info(w->plan, &w->plan_info);
-        hotfn_image_get_info(w->image, &w->image_info);
+        p->plan_info = (hotfn_plan_info)HOTFN_PLAN_INFO_INIT;
+        p->image_info = (hotfn_image_info)HOTFN_IMAGE_INFO_INIT;
+        hotfn_plan_get_info(p->plan, &p->plan_info);
+        hotfn_image_get_info(p->image, &p->image_info);
     }
     return s;
 }
@@ -104,10 +104,10 @@ static uint8_t state_of(const hotfn_verdict *v)
 }
 
 /* Copy all names of function i to names + *at; an empty name ends them. */
-static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at)
+static void put_names(const pipeline *p, uint32_t i, uint8_t *names, uint64_t *at)
 {
     const char *name;
-    for (uint32_t k = 0; (name = hotfn_functions_get_name(w->functions, i, k)); k++) {
+    for (uint32_t k = 0; (name = hotfn_functions_get_name(p->functions, i, k)); k++) {
         size_t length = strlen(name) + 1;
         memcpy(names + *at, name, length);
         *at += length;
@@ -115,14 +115,14 @@ static void put_names(const walk *w, uint32_t i, uint8_t *names, uint64_t *at)
     names[(*at)++] = 0;
 }
 
-static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
+static void put_functions(const pipeline *p, hfn_scan_header *h, uint8_t *block)
 {
     uint64_t names_at = 0;
     for (uint32_t i = 0; i < h->function_count; i++) {
         hotfn_function f = HOTFN_FUNCTION_INIT;
         hotfn_verdict v = HOTFN_VERDICT_INIT;
-        hotfn_functions_get(w->functions, i, &f);
-        hotfn_verdicts_get(w->verdicts, i, &v);
+        hotfn_functions_get(p->functions, i, &f);
+        hotfn_verdicts_get(p->verdicts, i, &v);
         uint8_t *e = block + h->functions_offset + (uint64_t)i * HFN_SCAN_FUNCTION_BYTES;
         hfn_write_le64(e, f.rva);
         hfn_write_le64(e + 8, f.byte_count);
@@ -137,7 +137,7 @@ static void put_functions(const walk *w, hfn_scan_header *h, uint8_t *block)
         h->hookable_count += e[24] == HOTFN_STATE_WAITING;
         h->refused_count += e[24] == HOTFN_STATE_REFUSED;
         h->fragment_count += e[24] == HOTFN_STATE_FRAGMENT;
-        put_names(w, i, block + h->names_offset, &names_at);
+        put_names(p, i, block + h->names_offset, &names_at);
     }
 }
 
@@ -164,34 +164,34 @@ static void put_header(const hfn_scan_header *h, uint8_t *block)
     hfn_write_le32(block + 132, h->lacks_names);
 }
 
-static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const walk *w, uint64_t stamp,
+static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const pipeline *p, uint64_t stamp,
                                 const char *path, hotfn_error *err)
 {
     hfn_scan_header h = { .magic = HFN_SCAN_MAGIC, .version = HFN_SCAN_VERSION, .stamp = stamp };
-    h.machine = w->image_info.machine;
-    h.image_flags = w->image_info.flags;
-    h.id_kind = w->image_info.id_kind;
-    h.id_bytes = w->image_info.id_bytes;
-    memcpy(h.id, w->image_info.id, sizeof h.id);
-    h.function_count = hotfn_functions_get_count(w->functions);
-    h.lacks_names = hfn_symbols_unpack_failed(w->symbols);
+    h.machine = p->image_info.machine;
+    h.image_flags = p->image_info.flags;
+    h.id_kind = p->image_info.id_kind;
+    h.id_bytes = p->image_info.id_bytes;
+    memcpy(h.id, p->image_info.id, sizeof h.id);
+    h.function_count = hotfn_functions_get_count(p->functions);
+    h.lacks_names = hfn_symbols_unpack_failed(p->symbols);
     h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
-    h.plan_bytes = w->plan_info.byte_count;
+    h.plan_bytes = p->plan_info.byte_count;
     h.functions_offset = (h.plan_offset + h.plan_bytes + 63u) & ~63ull;
     h.names_offset = h.functions_offset + (uint64_t)h.function_count * HFN_SCAN_FUNCTION_BYTES;
-    h.names_bytes = names_bytes(w->functions);
+    h.names_bytes = names_bytes(p->functions);
     h.total_bytes = h.names_offset + h.names_bytes;
     if (h.names_bytes > UINT32_MAX) {
         return hfn_report_error(err, HOTFN_E_LIMIT, path, HOTFN_NO_OFFSET,
                                 "more than 4 GiB of names");
     }
-    uint8_t *block = hfn_allocate_zeroed(w->env, h.total_bytes);
+    uint8_t *block = hfn_allocate_zeroed(p->env, h.total_bytes);
     if (!block) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
                                 "no memory for the scan");
     }
-    memcpy(block + h.plan_offset, w->plan_info.bytes, h.plan_bytes);
-    put_functions(w, &h, block);
+    memcpy(block + h.plan_offset, p->plan_info.bytes, h.plan_bytes);
+    put_functions(p, &h, block);
     put_header(&h, block);
     *out = block;
     *bytes = h.total_bytes;
@@ -202,11 +202,11 @@ hotfn_status hfn_scan_make(uint8_t **out, uint64_t *bytes, const char *path,
                            const hotfn_scan_options *options, uint64_t stamp, const hotfn_env *env,
                            hotfn_error *err)
 {
-    walk w = { .env = env };
-    hotfn_status s = walk_image(&w, path, options, err);
+    pipeline p = { .env = env };
+    hotfn_status s = run_pipeline(&p, path, options, err);
     if (s == HOTFN_OK) {
-        s = write_block(out, bytes, &w, stamp, path, err);
+        s = write_block(out, bytes, &p, stamp, path, err);
     }
-    walk_finish(&w);
+    finish_pipeline(&p);
     return s;
 }

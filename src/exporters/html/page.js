@@ -42,8 +42,8 @@ function make(tag, name, text) {
 // Describe the calls of a function that were still open at the end of the record, as `hotfn report` does.
 const unreturned = f => !timed || !F.open[f] ? "" : F.open[f] === 1 && F.calls[f] === 1 ? "did not return" : plural(F.open[f], "call") + " did not return";
 const nameOf = f => f < 0 ? "(outside)" : F.name[f];
-// Shorten long names as table_fold.c does: fold the contents of the longest innermost pair of brackets,
-// and in a pair the arguments after the first before the first one.
+// Shorten long names as table_fold.c does: fold the contents of the longest innermost pair of brackets.
+// In a list of arguments, the first argument is folded last.
 function innermost(name) {
   const open = [];
   let found = null;
