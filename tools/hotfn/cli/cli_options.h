@@ -24,7 +24,7 @@ typedef struct cli_options {
     const char *letters; /* for getopt: "n:o:" */
     const struct option *table;
     /* Stores one option.  Returns NULL, or, if the argument is invalid, a description of a valid
-     * one: "a time (2s, 500ms, 1.5m)".  NULL for a command that has only --help. */
+     * one: "a time (2s, 500ms, 1.5m)".  A command that has only --help needs no read_option. */
     const char *(*read_option)(void *user, int option, const char *argument);
     void *user;
     int min_names, max_names; /* operands, from argv[optind] on */

@@ -55,7 +55,7 @@ static size_t decode_escape(const char *text, size_t length, char *out)
         isxdigit((unsigned char)text[3]) && text[4] == '$') {
         char digits[3] = { text[2], text[3], 0 };
         char means = (char)strtoul(digits, NULL, 16);
-        if (isprint((unsigned char)means)) { /* else out stays: it may be text itself */
+        if (isprint((unsigned char)means)) { /* otherwise write nothing: out may point into text */
             *out = means;
             return 5;
         }

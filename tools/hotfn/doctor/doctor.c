@@ -164,8 +164,8 @@ static void check_seccomp(doctor_finding *f)
 
 /* ---- Limits. */
 
-/* The memory.max of the process's control group, or of the outermost group above it that has one;
- * "" if there is none. */
+/* The memory.max of the outermost control group that has a limit, among the process's own group and
+ * those above it; "" if none has one. */
 static void read_cgroup_limit(char *limit, size_t limit_bytes)
 {
     char group[PATH_MAX] = "", path[PATH_MAX + 64], line[64];

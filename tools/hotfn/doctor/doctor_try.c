@@ -71,7 +71,7 @@ void doctor_try_text(doctor_finding *f)
     if (!by_mem && !by_protection) {
         doctor_raise_level(
             f, DOCTOR_PROBLEM,
-            "the system forbids both (W^X): allow one of them, in SELinux execmod, for "
+            "the system forbids both (W^X): allow one of them (in SELinux: execmod) for "
             "the programs to be counted");
     }
 }
@@ -177,8 +177,8 @@ void doctor_try_exec32(doctor_finding *f)
 
 static const char proof_function[] = "hotfn_get_version";
 
-/* The calls of the proof function.  In a stripped program functions are named module+offset, so
- * their calls count too. */
+/* The calls of the proof function.  A stripped program does not have its name, so the calls of all
+ * functions that are named module+offset are added. */
 static uint64_t count_proof_calls(const char *path)
 {
     hotfn_record *record;

@@ -37,7 +37,8 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* ---- Candidates: the functions that the run with all hooks hooked or would have hooked. */
+/* ---- Candidates: functions that the run with all hooks has patched, or would have patched if
+ * their module had been loaded. */
 
 static bool was_tried(const hotfn_record_function *f)
 {

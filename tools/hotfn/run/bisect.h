@@ -21,7 +21,7 @@ typedef struct bisect_setup {
     char **command;      /* NULL-terminated                                     */
     uint64_t timeout_ns; /* a longer trial counts as a hang; 0: no limit       */
     int by;              /* BISECT_BY_*                                        */
-    const char *check;   /* BY_COMMAND: reads the trial's stdout; 0: as bare   */
+    const char *check;   /* BY_COMMAND: exits with 0 if the stdout that it reads is good */
     bool interrupted;    /* by SIGINT or SIGTERM                               */
 } bisect_setup;
 
