@@ -6,9 +6,9 @@
 
 lua, sqlite3: built from Debian's source packages; their output is the same as without hooks, and for each function the
 count equals that of the compiler's own instrumentation of the same source.  debian: Debian's own sqlite3:arm64 and
-lua5.4:arm64.  covered: at least 99.9 % of the true entries of the libraries and of the other cases' binaries are hooked,
-counted by the oracle.  decoder: all words of the same files, decoded by hotfn and by capstone.  BUILT keeps sources,
-packages and binaries.  A case whose programs are not available is skipped, with the reason."""
+lua5.4:arm64.  covered: hotfn can hook at least 99.9 % of the function entries that the coverage oracle finds in the
+libraries and in the other cases' binaries.  decoder: all words of the same files, decoded by hotfn and by capstone.
+BUILT keeps sources, packages and binaries.  A case whose programs are not available is skipped, with the reason."""
 import os
 import pathlib
 import re
@@ -119,7 +119,7 @@ def check_counts(bench, name, cpu):
     command, arguments, stdin = getattr(bench, name)()
     agent = bench.path("instrument.o")
     run([GCC, "-O2", "-c", os.path.join(HERE, "instrument.c"), "-o", agent])
-    # Both paths have the same length: lua keeps its own path as a string, whose size decides when it collects.
+    # Both paths have the same length: lua keeps its own path as a string, whose size affects when it collects garbage.
     plain = bench.built_once(f"plain/{name}", command)
     other = bench.built_once(f"probe/{name}", [*command[:1], "-finstrument-functions", *command[1:], agent])
     emulator = ["qemu-aarch64", *CPUS[cpu], "-L", ROOT]

@@ -29,7 +29,7 @@ def begin(filler):
     gdb.execute({wrapper!r} + "x" * filler)
     gdb.Breakpoint("{start}", temporary=True)
     gdb.execute("run " + {arguments!r})
-    return int(gdb.parse_and_eval("*(unsigned long *)&hotfn_oracle_place"))
+    return int(gdb.parse_and_eval("*(unsigned long *)&hotfn_oracle_argv0"))
 
 
 above = begin(0) - {place}

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Replaces `hotfn` in the tests of the oracles; callgrind counts.
+"""Replaces `hotfn` in the tests of the oracles, with counts from callgrind.
 
     pretend_hotfn.py run -o RECORD [options] -- command     run it under callgrind
     pretend_hotfn.py report RECORD -n 0 --json              a hotfn.report/1 of the counts

@@ -2,9 +2,10 @@
 /*
  * Preloaded instead of the agent while gdb counts natively, built with -DLAYOUT=n.  The dynamic
  * linker's work depends on the number of libraries, their exports and their thread-local variables,
- * so this library has the same as the agent and forwards all calls.  hotfn_oracle_start is called
- * when the agent's constructor would run.  Each layout has more mappings and holes, so that counts
- * that depend on /proc/self/maps or on free addresses differ.
+ * so this library has the same exports and thread-local variables as the agent; the exported calls
+ * are forwarded.  hotfn_oracle_start is called when the agent's constructor would run.  Each layout
+ * has more mappings and holes, so that counts that depend on /proc/self/maps or on free addresses
+ * differ.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -17,7 +18,7 @@
 #define HOLE_BYTES (LAYOUT * (9ul << 20))
 
 __attribute__((used)) static __thread void *volatile row;
-char *hotfn_oracle_place;
+char *hotfn_oracle_argv0;
 
 typedef int (*visit_fn)(struct dl_phdr_info *info, size_t size, void *data);
 
@@ -77,7 +78,7 @@ static void change_layout(void)
 __attribute__((constructor)) static void start(int argc, char **argv, char **names)
 {
     (void)argc;
-    hotfn_oracle_place = argv[0];
+    hotfn_oracle_argv0 = argv[0];
     row = NULL;
     restore_environment(names);
     next_find_object = dlsym(RTLD_NEXT, "_dl_find_object");

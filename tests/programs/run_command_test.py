@@ -124,7 +124,7 @@ def the_summary_is_one_line_and_none_when_quiet(case):
     check(err == "", err)
 
 
-def status_is_127_for_a_missing_and_126_for_a_plain_file(case):
+def status_is_127_for_a_missing_file_and_126_for_a_text_file(case):
     code, _, err = case.run(case.folder / "missing")
     check(code == 127 and "missing" in err, f"{code} {err}")
     plain = case.folder / "plain"
@@ -438,8 +438,8 @@ def comparing_a_sample_with_a_full_run_warns(case):
 
     full, sample = record("full.hfr", "--mode", "time"), record("sample.hfr", "--mode", "time", "--sample", "4")
     counts, out = record("counts.hfr"), case.folder / "out.hfr"
-    check(f"{sample} timed a sample" in errors_of("diff", full, sample), "one is a sample")
-    check(f"{sample} timed a sample" in errors_of("diff", sample, full), "the other is")
+    check(f"{sample} timed a sample" in errors_of("diff", full, sample), "the new record is a sample")
+    check(f"{sample} timed a sample" in errors_of("diff", sample, full), "the old record is a sample")
     for same in (("diff", full, full), ("diff", sample, sample), ("diff", "--by", "calls", full, sample),
                  ("merge", "-o", out, full, full), ("merge", "-o", out, sample, sample)):
         check(errors_of(*same) == "", f"{same}: {errors_of(*same)}")

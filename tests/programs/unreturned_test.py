@@ -19,7 +19,7 @@ import cases
 HOTFN = os.environ["HOTFN"]
 FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
 SRC = pathlib.Path(__file__).resolve().parent / "src"
-RUN_BY_EXIT = ("__do_global_dtors_aux", "deregister_tm_clones", "_fini")  # each may wait for a CPU
+RUN_BY_EXIT = ("__do_global_dtors_aux", "deregister_tm_clones", "_fini")  # not negligible under load
 CALLS = {"outer": 1, "middle": 1, "inner": 3, "worker": 1}
 RATE, SLACK_NS = 0.01, 20000  # deviation of the two clocks; error of the hooks' cost that is subtracted
 
@@ -31,8 +31,8 @@ def build(place):
 
 
 def run(place, ending, *mode):
-    """({name: (minimum ns, own ns, maximum ns) that the program measured}, maximum ns that passed since,
-    {name: function})"""
+    """Returns what the program measured, {name: (minimum ns, own ns, maximum ns)}; the maximum number of ns from then
+    until the end of the program; and the functions of the report, {name: function}."""
     record = place / "run.hfr"
     done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", *mode, "-o", record, "--", build(place), ending],
                           capture_output=True, text=True, timeout=300)
@@ -58,12 +58,12 @@ def check(place, ending, *mode):
     for name, (_, own_ns, _) in measured.items():
         f = functions[name]
         assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (ending, mode, f)
-        if "--sample" not in mode:  # a sample's own times are differences, and totals of recursive functions are bounds
+        if "--sample" not in mode:  # in a sample, self times are differences, and totals of recursive functions bounds
             assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (ending, mode, own_ns, f)
         if "--sample" not in mode or name != "inner":
             check_bounds(f["total_ns"], measured[name], since, (ending, mode, f))
     if "outer" in measured and "--sample" not in mode:
-        within = (*measured, "mark", *(RUN_BY_EXIT if ending == "exit" else ()))  # otherwise they ran in main, or not at all
+        within = (*measured, "mark", *(RUN_BY_EXIT if ending == "exit" else ()))  # otherwise outside of outer, or not at all
         own = sum(functions[name]["self_ns"] or 0 for name in within if name in functions)
         assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (ending, mode, own, functions["outer"])
     return functions
