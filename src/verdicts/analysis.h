@@ -32,6 +32,9 @@
  * */
 #define HFN_TRAITS_FIXED (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT)
 
+#define HFN_RUNTIME_WALKS_STACK 1u /* a runtime in the image finds frames by return address    */
+#define HFN_RUNTIME_READS_CODE 2u  /* a runtime reads or patches the code of the image          */
+
 /* A function with its place in the code.  Same index as in the functions. */
 typedef struct hfn_body {
     uint64_t rva, end;        /* end lies in the same region                                    */
@@ -83,6 +86,7 @@ typedef struct hfn_analysis {
     bool image_base;   /* x64 Windows: entries of jump tables may be relative to RVA 0      */
     uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register */
     uint32_t threads, flags;
+    uint32_t runtimes; /* HFN_RUNTIME_* */
     hfn_code code;
     hfn_references references;
     hfn_body *bodies;
@@ -152,6 +156,9 @@ bool hfn_tables_read_entry(const hfn_analysis *a, const hfn_dispatch *d, uint64_
 
 /* unowned.c: functions that jump to unowned fragments become UNBOUNDED. */
 void hfn_unowned_scan(hfn_analysis *a);
+
+/* runtimes.c: the HFN_RUNTIME_* of the runtimes that left marks in the image. */
+uint32_t hfn_runtimes_find(const hotfn_image *image, const hotfn_functions *functions);
 
 /* evidence.c: traits that follow from names and sections alone. */
 void hfn_evidence_prepare(hfn_analysis *a);

@@ -79,6 +79,9 @@ bool hfn_evidence_decide(const hfn_analysis *a, uint32_t index, hfn_verdict *out
     if (!body->region) {
         return set_refused(out, HOTFN_REASON_NOT_CODE);
     }
+    if (a->runtimes & HFN_RUNTIME_READS_CODE) {
+        return set_refused(out, HOTFN_REASON_RUNTIME_READS);
+    }
     if (a->info.flags & HOTFN_IMAGE_TEXTREL) {
         return set_refused(out, HOTFN_REASON_TEXTREL);
     }

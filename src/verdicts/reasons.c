@@ -60,6 +60,8 @@ static const wording reasons[] = {
     [HOTFN_REASON_RELOCATED] = { "relocated",
         "The loader relocates an address among the bytes that would be patched or moved." },
     [HOTFN_REASON_READ] = { "read", "Code reads the bytes that would be patched as data." },
+    [HOTFN_REASON_RUNTIME_READS] = { "runtime-reads",
+        "A runtime reads or patches the code of this image itself (Mono's ahead-of-time images)." },
     [HOTFN_REASON_BYTES_DIFFER] = { "bytes-differ",
         "The bytes in memory differ from the file: there is a breakpoint, another hook, or another build." },
     [HOTFN_REASON_NO_NEAR_MEMORY] = { "no-near-memory",
@@ -93,7 +95,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_PATCH_INSIDE] = { "patch-inside",
         "The patch is not at the entry of the function." },
     [HOTFN_REASON_OWN_STACK_WALK] = { "own-stack-walk",
-        "The runtime of this code (V8, a Java virtual machine, or Go) walks the stack itself." },
+        "The runtime of this code (Go, V8, OCaml, a Java virtual machine or another) finds stack frames by their return addresses." },
     [HOTFN_REASON_OWN_ADDRESS] = { "own-address",
         "The function stores an address of its stack frame and compares one with it, so its frame must not move." },
 };

@@ -38,7 +38,6 @@ typedef struct timing {
     proof *proven;
     tail *tails; /* of proven functions */
     size_t tail_count, tail_capacity;
-    bool walks_own_stack;
 } timing;
 
 static void set_timing_result(hfn_verdict *v, uint32_t reason)
@@ -57,7 +56,7 @@ static uint32_t check_entry(const timing *t, const hfn_verdict *v)
     if (!t->analysis->arch->step_stack) {
         return HOTFN_REASON_NOT_PROVEN;
     }
-    if (t->walks_own_stack) {
+    if (t->analysis->runtimes & HFN_RUNTIME_WALKS_STACK) {
         return HOTFN_REASON_OWN_STACK_WALK;
     }
     if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
@@ -362,24 +361,6 @@ void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items)
     }
 }
 
-/* ---- Runtimes that walk their own stacks. */
-
-static bool has_own_walker(const hfn_analysis *a)
-{
-    if (hfn_elf_section_named(a->image, ".gopclntab") ||
-        hfn_elf_section_named(a->image, ".note.go.buildid")) {
-        return true;
-    }
-    for (uint32_t i = 0; i < a->count; i++) {
-        const char *name = hotfn_functions_get_name(a->functions, i, 0);
-        if (name &&
-            (strncmp(name, "_ZN2v88internal", 15) == 0 || strcmp(name, "JNI_CreateJavaVM") == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* ---- Programs that disable the TSC. */
 
 static void find_tsc_disable(hfn_analysis *a)
@@ -446,7 +427,7 @@ static void free_timing(timing *t)
 
 void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items)
 {
-    timing t = { .analysis = a, .items = items, .walks_own_stack = has_own_walker(a) };
+    timing t = { .analysis = a, .items = items };
 
     t.proven = hfn_allocate_zeroed(&a->env, (a->count + 1) * sizeof *t.proven);
     if (a->arch->pc_register) {

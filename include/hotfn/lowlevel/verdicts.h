@@ -51,6 +51,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_EXCLUDED 19        /* not selected by the user                              */
 #define HOTFN_REASON_RELOCATED 20       /* the loader relocates an address among the bytes       */
 #define HOTFN_REASON_READ 21            /* code reads bytes of the patch as data                 */
+#define HOTFN_REASON_RUNTIME_READS 22   /* a runtime reads or patches the code (Mono AOT)        */
 /* Found only when a process is patched; hotfn/function.h has 35, 36 and 38: */
 #define HOTFN_REASON_BYTES_DIFFER 32   /* memory differs from the file                           */
 #define HOTFN_REASON_NO_NEAR_MEMORY 33 /* no free memory within reach of a jump                  */
@@ -67,7 +68,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_TAIL_CYCLE 71      /* part of a cycle of tail jumps                         */
 #define HOTFN_REASON_ENTRY_JUMPED 72    /* entered by jumps, or with data below the stack pointer */
 #define HOTFN_REASON_PATCH_INSIDE 73    /* the patch is not at the entry                         */
-#define HOTFN_REASON_OWN_STACK_WALK 74  /* its runtime walks the stack itself (V8, JVM, Go)      */
+#define HOTFN_REASON_OWN_STACK_WALK 74  /* its runtime finds frames by return address (Go, OCaml) */
 #define HOTFN_REASON_OWN_ADDRESS 75     /* stores an address of its frame, and compares one      */
 
 typedef struct hotfn_verdict {

@@ -178,6 +178,40 @@ static void code_that_a_fault_handler_recognises_is_refused(void)
     scene_finish(&s);
 }
 
+/* The names are those of data. */
+static uint32_t reason_with_data(const char *name)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
+    uint32_t reason;
+
+    scene_symbol(&s, name, RODATA, 8, OBJECT);
+    scene_analyze(&s);
+    reason = scene_verdict(&s, f).pub.reason;
+    scene_finish(&s);
+    return reason;
+}
+
+static void code_that_a_runtime_reads_is_refused(void)
+{
+    CHECK_EQ_U64(reason_with_data("mono_aot_file_info"), HOTFN_REASON_RUNTIME_READS);
+    CHECK_EQ_U64(reason_with_data("mono_aot_module_Program_info"), HOTFN_REASON_RUNTIME_READS);
+    CHECK_EQ_U64(reason_with_data("mono_aot_file_infos"), HOTFN_REASON_NONE);
+    CHECK_EQ_U64(reason_with_data("mono_aot_module_info"), HOTFN_REASON_NONE);
+}
+
+/* An image that only refers to the symbol, as mono itself may do, is no such image. */
+static void an_undefined_mark_is_no_evidence(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY);
+
+    put_symbol(s.symbols, put_text(s.names, "mono_aot_file_info"), GLOBAL, OBJECT, 0, 0, 0);
+    scene_analyze(&s);
+    CHECK_EQ_U64(verdict_of(&s, f), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
 static void restartable_sequences_are_refused(void)
 {
     scene s = scene_begin();
@@ -225,6 +259,8 @@ static const check_test tests[] = {
     CHECK_TEST(a_signal_restorer_is_refused),
     CHECK_TEST(the_entry_of_the_process_is_glue),
     CHECK_TEST(code_that_a_fault_handler_recognises_is_refused),
+    CHECK_TEST(code_that_a_runtime_reads_is_refused),
+    CHECK_TEST(an_undefined_mark_is_no_evidence),
     CHECK_TEST(restartable_sequences_are_refused),
     CHECK_TEST(all_functions_of_an_unsupported_machine_are_refused),
 };

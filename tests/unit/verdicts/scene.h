@@ -12,7 +12,7 @@
 #include "verdicts/verdicts.h"
 
 enum { RODATA = 0x400, RODATA_BYTES = 0x100, TEXT = 0x500 };
-enum { FUNC = 2, NOTYPE = 0, LOCAL = 0, GLOBAL = 1 };
+enum { FUNC = 2, OBJECT = 1, NOTYPE = 0, LOCAL = 0, GLOBAL = 1 };
 
 typedef struct scene_fde {
     uint64_t begin;

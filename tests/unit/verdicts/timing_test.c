@@ -625,13 +625,17 @@ static void unreadable_landing_pad_tables_are_refused(void)
     CHECK_EQ_U64(REASON_OF_PAD(PAD_RETURNS, .truncated = true), HOTFN_REASON_STACK_UNKNOWN);
 }
 
-static uint32_t reason_in_runtime(const char *section, const char *name)
+/* The reason of a function in an image with another section, symbol or string. */
+static uint32_t reason_in_runtime(const char *section, const char *name, uint8_t type,
+                                  const char *string)
 {
     scene s = scene_begin();
     uint64_t f = refer_to(&s, SCENE_FUNCTION(&s, "f", LEAF));
+    uint64_t other = scene_code(&s, LEAF, sizeof LEAF - 1);
     uint32_t reason;
 
-    scene_function(&s, name, LEAF, sizeof LEAF - 1);
+    scene_symbol(&s, name, type == FUNC ? other : RODATA, 8, type);
+    memcpy(s.rodata + 1, string, strlen(string) + 1);
     s.extra_name = section;
     prove_scene(&s);
     reason = reason_at(&s, f);
@@ -639,13 +643,56 @@ static uint32_t reason_in_runtime(const char *section, const char *name)
     return reason;
 }
 
-static void runtimes_that_walk_their_stacks_are_counted_only(void)
+static void images_with_sections_of_stack_walkers_are_counted_only(void)
 {
-    CHECK_EQ_U64(reason_in_runtime(NULL, "g"), 0);
-    CHECK_EQ_U64(reason_in_runtime(".gopclntab", "g"), HOTFN_REASON_OWN_STACK_WALK);
-    CHECK_EQ_U64(reason_in_runtime(NULL, "_ZN2v88internal7Isolate3NewEv"),
-                 HOTFN_REASON_OWN_STACK_WALK);
-    CHECK_EQ_U64(reason_in_runtime(NULL, "JNI_CreateJavaVM"), HOTFN_REASON_OWN_STACK_WALK);
+    static const char *const sections[] = {
+        ".gopclntab",    ".note.go.buildid", ".svm_heap",
+        "__managedcode", ".managed",         ".llvm_stackmaps"
+    };
+
+    CHECK_EQ_U64(reason_in_runtime(NULL, "g", FUNC, ""), 0);
+    CHECK_EQ_U64(reason_in_runtime(".gopclnta", "g", FUNC, ""), 0);
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        CHECK_EQ_U64(reason_in_runtime(sections[i], "g", FUNC, ""), HOTFN_REASON_OWN_STACK_WALK);
+    }
+}
+
+static void images_with_symbols_of_stack_walkers_are_counted_only(void)
+{
+    static const struct {
+        const char *name;
+        uint8_t type;
+    } symbols[] = {
+        { "_ZN2v88internal7Isolate3NewEv", FUNC },
+        { "JNI_CreateJavaVM", FUNC },
+        { "caml_frametable", OBJECT },
+        { "camlStdlib__List__frametable", OBJECT },
+        { "camlStdlib__List.frametable", OBJECT },
+        { "caml_call_gc", FUNC },
+        { "Sbuild_heap", FUNC },
+        { "MLton_gcState", FUNC },
+        { "_kDartVmSnapshotInstructions", OBJECT },
+        { "_kDartIsolateSnapshotInstructions", OBJECT },
+        { "oatexec", OBJECT },
+        { "__svm_code_section", OBJECT },
+        { "DotNetRuntimeDebugHeader", OBJECT },
+        { "coreclr_initialize", FUNC },
+        { "__LLVM_StackMaps", OBJECT },
+    };
+
+    CHECK_EQ_U64(reason_in_runtime(NULL, "caml_frametables", OBJECT, ""), 0);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "my_caml_frametable", OBJECT, ""), 0);
+    for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+        CHECK_EQ_U64(reason_in_runtime(NULL, symbols[i].name, symbols[i].type, ""),
+                     HOTFN_REASON_OWN_STACK_WALK);
+    }
+}
+
+static void a_stripped_stack_walker_is_found_by_its_strings(void)
+{
+    CHECK_EQ_U64(reason_in_runtime(NULL, "g", FUNC, "OCAMLRUNPARAM"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "g", FUNC, "OOCAMLRUNPARAM"), HOTFN_REASON_OWN_STACK_WALK);
+    CHECK_EQ_U64(reason_in_runtime(NULL, "g", FUNC, "OCAMLRUNPARAMS"), 0);
 }
 
 static uint64_t disables_tsc(uint32_t flags)
@@ -701,7 +748,9 @@ static const check_test tests[] = {
     CHECK_TEST(pads_have_the_frame_pointer_of_the_call),
     CHECK_TEST(exceptions_remove_the_arguments_of_their_calls),
     CHECK_TEST(unreadable_landing_pad_tables_are_refused),
-    CHECK_TEST(runtimes_that_walk_their_stacks_are_counted_only),
+    CHECK_TEST(images_with_sections_of_stack_walkers_are_counted_only),
+    CHECK_TEST(images_with_symbols_of_stack_walkers_are_counted_only),
+    CHECK_TEST(a_stripped_stack_walker_is_found_by_its_strings),
     CHECK_TEST(a_system_call_that_disables_the_tsc_is_reported),
     CHECK_TEST(without_the_option_no_function_is_timed),
 };
