@@ -6,14 +6,13 @@
  * A thread owns a row once it has stored its tid in the row's cell.  The owner word (tid,
  * thread_count) changes by compare-and-swap:
  *
- *     0 --(begin_new_row)--> tid of a thread --(take_over_row)--> HFN_TID_BUSY --(sign_cell)--> tid
- * of a thread
+ *     0 --(begin_new_row)--> tid --(take_over_row)--> HFN_TID_BUSY --(sign_cell)--> tid
  *
  * - A row whose owner has ended is taken over before a new row is begun.
  * - sign_cell stores the owner with release, after the other words of the cell; take_over_row loads
- * it with acquire before it reads them.
+ *   it with acquire before it reads them.
  * - A thread may own two rows, if a signal handler claims one between claim and use.  All rows are
- * summed, so no call is lost. */
+ *   summed, so no call is lost. */
 #include "counters/thread_row.h"
 
 #include "counters/timing/call_stack.h"
@@ -30,8 +29,7 @@ typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thre
 
 typedef struct claimer {
     uint32_t tid, pid;
-    uint32_t process,
-        pid_namespace; /* 0: the child of a raw fork or vfork, never judged by others */
+    uint32_t process, pid_namespace; /* both 0 in the child of a raw fork or vfork */
 } claimer;
 
 static claimer identify_thread(void)
@@ -57,8 +55,8 @@ static uint64_t make_owner_word(uint32_t tid, uint32_t thread_count)
     return tid | (uint64_t)thread_count << 32;
 }
 
-/* Whether `me` may take the row.  Only the error "no such thread" proves that its owner has ended.
- */
+/* Whether `me` may take the row.  Only the error "no such thread" proves that the owner of the row
+ * has ended. */
 static bool has_owner_ended(const hfn_thread_cell *cell, uint32_t tid, const claimer *me,
                             uint32_t cells_used)
 {
@@ -86,8 +84,8 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->pid_namespace = me->pid_namespace;
     cell->row_variable = (uint64_t)(uintptr_t)&hfn_thread_row;
     hfn_os_hot_thread_name(cell->name);
-    /* pairs with the acquire load in take_over_row, which then sees pid and process of this owner
-     */
+    /* pairs with the acquire load in take_over_row, after which pid and process are those of this
+     * owner */
     __atomic_store_n(get_owner_word(cell), make_owner_word(me->tid, thread_count),
                      __ATOMIC_RELEASE);
 }
