@@ -27,7 +27,7 @@ HIDDEN syscall_fn hfn_next_syscall;
 HIDDEN long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
                                 unsigned long d, unsigned long e);
 
-/* Runs before any call of them. */
+/* Runs before any call of prctl or syscall. */
 __attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "prctl");
@@ -77,8 +77,8 @@ EXPORT int prctl(int option, ...)
     return answer;
 }
 
-/* Passes on the largest number of words that a system call takes.  If the caller passed fewer, the
- * other words are unspecified, and the kernel ignores them. */
+/* prctl and seccomp, the only system calls that reach this function, take at most five words.  If
+ * the caller passed fewer, the other words are unspecified, and the kernel ignores them. */
 long hfn_careful_syscall(long number, unsigned long a, unsigned long b, unsigned long c,
                          unsigned long d, unsigned long e)
 {

@@ -67,7 +67,7 @@ static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *da
 }
 
 /* ---- Modules are visited in the loader's order, except that the agent is last: AddressSanitizer
- * aborts if a library precedes its own (compiler-rt, 'runtime does not come first in initial
+ * aborts if a library precedes its runtime (compiler-rt, 'runtime does not come first in initial
  * library list'). */
 
 extern const char __ehdr_start[]

@@ -5,7 +5,8 @@
  * hooks compete with them for the processor and its predictors; a single function called repeatedly
  * would hide half of the cost.  The row holds 64 counters followed by 64 words of calls to skip.
  * Stubs are as far apart as in a hooked program, and the space of a timing tail precedes each
- * sampling stub, so stubs occupy as much of the caches as there (docs/design/budget.md).
+ * sampling stub, so stubs occupy as much of the caches as those of a hooked program do
+ * (docs/design/budget.md).
  *
  * This file defines the layout of functions and stubs.  A CPU's file defines CALL, JUMP,
  * ENTRY_BYTES and the macros entry, body (returns), count (branches to label 1 if there is no row)

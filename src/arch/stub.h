@@ -24,7 +24,7 @@ typedef enum hfn_stub_kind {
     HFN_STUB_KINDS
 } hfn_stub_kind;
 
-#define HFN_STUB_FLAGS_LIVE 1u /* change no flag, not even between instructions that restore it */
+#define HFN_STUB_FLAGS_LIVE 1u /* flags are live: do not change them, not even temporarily       */
 #define HFN_STUB_RED_ZONE 2u   /* the 128 bytes below the stack pointer are in use              */
 #define HFN_STUB_FAR_SLOT 4u   /* the slot lies beyond HFN_STUB_NEAR_SLOT_BYTES (ARM64)         */
 #define HFN_STUB_SIGNED 8u     /* the return address is signed at the entry (ARM64) ...         */
@@ -44,12 +44,12 @@ typedef struct hfn_stub_step {
     uint8_t at;
     uint8_t lowered_bytes;
 #define HFN_STUB_SIGNS 0xffu  /* the return address changes between signed and unsigned */
-#define HFN_STUB_PUSHES 0xfeu /* `at` pushes of HFN_STUB_PUSH_BYTES each follow the last step */
+#define HFN_STUB_PUSHES 0xfeu /* after the previous step, `at` pushes of HFN_STUB_PUSH_BYTES each */
 } hfn_stub_step;
 #define HFN_STUB_PUSH_BYTES 4u
 
 typedef struct hfn_stub_shape {
-    uint8_t head_bytes; /* at its end the stack pointer is that of the entry */
+    uint8_t head_bytes; /* after the head, the stack pointer is that of the entry */
     uint8_t entry_at;   /* offset to which the patch jumps */
     uint8_t step_count;
     hfn_stub_step steps[12];
@@ -65,7 +65,7 @@ typedef struct hfn_stub_request {
     int32_t slot_displacement;      /* of the counter, from the row                     */
     uint64_t callback, user;        /* CALL                                             */
     uint64_t time_enter, time_exit; /* TIME, SAMPLE: the region's gates                 */
-    uint32_t slot;                  /* TIME, SAMPLE: the function's number in the frame */
+    uint32_t slot;                  /* TIME, SAMPLE: the function's slot, for the probes */
     int32_t skip_displacement;      /* SAMPLE: of the number of calls to skip, from the row */
     uint64_t tail_target;           /* TAIL_EXIT: a function within 2 GiB               */
 } hfn_stub_request;
@@ -99,8 +99,8 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target);
 uint32_t hfn_stub_emit_call_gate(uint8_t *out);
 
 /* Write DWARF call frame instructions (DWARF 5, 6.4.2) with a code alignment of 1 and a data
- * alignment of -8: of a call gate from its first byte on; of the state at an entry, for the CIE;
- * of a step.  They return their size in bytes. */
+ * alignment of -8.  They describe a whole call gate, the state at an entry (for the CIE), and one
+ * step of a head.  Each function returns their size in bytes. */
 uint32_t hfn_stub_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_stub_write_cie_state(uint8_t *out);
 uint32_t hfn_stub_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);

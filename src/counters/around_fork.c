@@ -16,7 +16,7 @@
 typedef struct private_row {
     uint8_t *before; /* the row pointer of the thread before the fork */
     uint64_t row_bytes;
-    uint64_t wiped; /* 0: the row is not zeroed in the child, which has the parent's counts in it */
+    uint64_t wiped; /* 0: the child's copy of the row is not zeroed and has the parent's counts */
 } private_row;
 
 #define PREFIX_BYTES 4096u
@@ -145,7 +145,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
         return;
     }
     hfn_rows_identify_process(true);
-    hfn_rows.generation++; /* a pause before the fork must not resume with the parent's row */
+    hfn_rows.generation++; /* a resume in the child must not restore the parent's row */
     if (row == hfn_rows.discard) {
         return;
     }

@@ -211,7 +211,7 @@ static uint32_t assign_slot(hfn_live *live, const hotfn_record_function *f)
     return live->slot_count++;
 }
 
-/* Store how the function will be timed; the counters may reduce that later. */
+/* Store how the calls of the function are timed. */
 static void write_timing_state(hfn_live *live, uint32_t index, uint32_t flags, uint32_t slot)
 {
     const hfn_time_header *h = hfn_live_time_header(live);

@@ -89,7 +89,7 @@ hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *modu
                                  const hotfn_record_function *functions, uint32_t *index,
                                  hotfn_error *err);
 /* Replace the flags of a module; also its load_base if not 0, and its note if not NULL (cut at 255
- * bytes). Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
+ * bytes).  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
 hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,
                                  uint64_t load_base, const char *note);
 /* Set the state of a function, the number of its reason, and the offset of the reason from the

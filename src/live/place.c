@@ -410,7 +410,7 @@ hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, ho
 }
 
 /* A thread inside a stub may still count after the record is closed, so used rows become private
- * pages. Returns the bytes that stay mapped. */
+ * pages.  Returns the bytes that stay mapped. */
 static uint64_t keep_rows(hfn_live *live)
 {
     uint64_t kept = (uint64_t)hfn_live_rows_used(live) * live->layout.row_bytes;

@@ -35,7 +35,7 @@ typedef struct hfn_plan_request {
     uint64_t load_base;
     uint64_t file_device;
     uint64_t file_inode;
-    uint64_t file_stamp; /* if it differs, the inode belongs to another file now */
+    uint64_t file_stamp; /* a file with another stamp is another file, even at the same inode */
     uint32_t kind;       /* HFN_PLAN_REQUEST_* */
     uint32_t unused;
     char path[1024];

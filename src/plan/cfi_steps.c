@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The instructions of a plan are copied into unwind tables, where a wrong one would mislead
- * unwinders.  Only the kinds that the writers of arch/ produce are accepted.  Encodings: DWARF 5,
- * 6.4.2 and 7.24. */
+/* The call frame instructions of a plan are copied into unwind tables, where a wrong instruction
+ * would mislead unwinders.  Only the kinds that the writers of arch/ produce are accepted.
+ * Encodings: DWARF 5, 6.4.2 and 7.24. */
 #include "plan/cfi_steps.h"
 
 enum {

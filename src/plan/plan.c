@@ -251,19 +251,19 @@ static hotfn_status check_entries(const hotfn_plan *plan, hotfn_error *err)
  * entries. */
 static hotfn_status check_sites(const hotfn_plan *plan, hotfn_error *err)
 {
-    uint64_t behind = 0;
+    uint64_t field_end = 0;
     uint32_t i;
 
     for (i = 0; i < plan->site_count; i++) {
         uint32_t word = hfn_read_le32(plan->sites + (uint64_t)i * PLAN_SITE_BYTES);
         uint32_t entry = word >> PLAN_SITE_GAP_BITS;
-        behind += (word & PLAN_SITE_GAP_MAX) + PLAN_FIELD_BYTES;
-        if (behind > UINT32_MAX) {
+        field_end += (word & PLAN_SITE_GAP_MAX) + PLAN_FIELD_BYTES;
+        if (field_end > UINT32_MAX) {
             break;
         }
         if (entry != PLAN_SITE_NONE &&
-            (entry >= plan->entry_count || (int64_t)behind > plan->reach_end ||
-             (int64_t)behind - PLAN_FIELD_BYTES <= plan->reach_begin)) {
+            (entry >= plan->entry_count || (int64_t)field_end > plan->reach_end ||
+             (int64_t)field_end - PLAN_FIELD_BYTES <= plan->reach_begin)) {
             break;
         }
     }
@@ -295,7 +295,7 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
     }
     if (hfn_read_le32(bytes + PLAN_ID_BYTES_AT) > 32) {
         return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_ID_BYTES_AT,
-                                "the plan's image id is too long");
+                                "the plan's image id is too long: build the plan again");
     }
     if (check_sum &&
         hfn_plan_checksum(bytes, byte_count) != hfn_read_le64(bytes + PLAN_CHECKSUM_AT)) {
@@ -335,7 +335,7 @@ static hotfn_status place_parts(hotfn_plan *plan, hotfn_error *err)
     if (plan->reach_begin < -MAX_REACH_BYTES || plan->reach_end > 2 * MAX_REACH_BYTES ||
         plan->reach_begin > plan->reach_end) {
         return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_REACH_BEGIN_AT,
-                                "the plan's reach is invalid");
+                                "the plan's reach is invalid: build the plan again");
     }
     plan->ranges = bytes + PLAN_HEADER_BYTES;
     plan->entries = plan->ranges + range_bytes;

@@ -31,18 +31,21 @@ typedef struct map_builder {
     hfn_code_range whole; /* the current function              */
 } map_builder;
 
-static void add_range(map_builder *m, uint64_t begin, uint64_t end, uint32_t behind)
+/* return_distance: from the place of the callee's return address up to the function's own; 0: not
+ * known. */
+static void add_range(map_builder *m, uint64_t begin, uint64_t end, uint32_t return_distance)
 {
     hfn_code_range *last = m->count > 0 ? &m->ranges[m->count - 1] : NULL;
 
-    if (last && last->end == begin && last->slot == m->whole.slot && last->behind == behind) {
+    if (last && last->end == begin && last->slot == m->whole.slot &&
+        last->behind == return_distance) {
         last->end = end;
         return;
     }
     m->no_memory |= !hfn_grow_array(&m->process->env, (void **)&m->ranges, &m->capacity,
                                     m->count + 1, sizeof *m->ranges);
     if (!m->no_memory) {
-        m->ranges[m->count++] = (hfn_code_range){ begin, end, m->whole.slot, behind };
+        m->ranges[m->count++] = (hfn_code_range){ begin, end, m->whole.slot, return_distance };
     }
 }
 
@@ -62,23 +65,23 @@ static uint64_t get_stack_register(const hfn_cie *cie)
     return WORD == 4 && cie->return_register == 8 ? 4 : UINT64_MAX;
 }
 
-typedef struct rows {
+typedef struct row_sink {
     map_builder *builder;
     uint64_t stack_register;
-} rows;
+} row_sink;
 
 static void add_row(void *user, uint64_t begin, uint64_t end, const hfn_frame *f)
 {
-    const rows *r = user;
-    const hfn_code_range *whole = &r->builder->whole;
-    bool plain = !f->by_expression && f->cfa_set && f->cfa_register == r->stack_register &&
+    const row_sink *sink = user;
+    const hfn_code_range *whole = &sink->builder->whole;
+    bool plain = !f->by_expression && f->cfa_set && f->cfa_register == sink->stack_register &&
                  f->return_at == -WORD && f->cfa_offset >= WORD && f->cfa_offset < MAX_DISTANCE &&
                  f->cfa_offset % WORD == 0;
 
     begin += whole->begin;
     end = end < whole->end - whole->begin ? end + whole->begin : whole->end;
     if (begin < end && end - begin >= MIN_CALL_BYTES) {
-        add_range(r->builder, begin, end, plain ? (uint32_t)f->cfa_offset : 0);
+        add_range(sink->builder, begin, end, plain ? (uint32_t)f->cfa_offset : 0);
     }
 }
 
@@ -86,14 +89,14 @@ static bool add_rows(map_builder *m)
 {
     size_t before = m->count;
     hfn_eh_function f;
-    rows r = { .builder = m };
+    row_sink sink = { .builder = m };
 
     if (!m->has_table || !hfn_eh_table_find(&m->table, m->whole.begin, &f) || f.cie.signal_frame) {
         return false;
     }
-    r.stack_register = get_stack_register(&f.cie);
-    if (r.stack_register != UINT64_MAX &&
-        hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &r)) {
+    sink.stack_register = get_stack_register(&f.cie);
+    if (sink.stack_register != UINT64_MAX &&
+        hfn_eh_frame_rows(&f.cie, f.instructions, f.byte_count, add_row, &sink)) {
         return true;
     }
     m->count = before;
@@ -115,8 +118,8 @@ static bool open_table(const hfn_loaded_module *m, hfn_eh_table *out)
 
 /* ---- All functions that have a slot, and their outlined parts. */
 
-/* The function that a piece of code belongs to, as an index in the module: itself, or for an
- * outlined part (gcc's .cold) its function; UINT32_MAX if that is not known. */
+/* The owner of function `index` of the module: the function from which it was split off if it is an
+ * outlined part (gcc's .cold), otherwise itself.  UINT32_MAX if the owner is not known. */
 static uint32_t find_owner(const hfn_process *p, uint32_t first, uint32_t count, uint32_t index)
 {
     const uint8_t *state =

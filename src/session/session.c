@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The calls of every session, whatever the source of its plans: start, snapshot, stop, follow
- * fork(). This file must not use the scanner, because the agent links it and a target gets no
+ * fork().  This file must not use the scanner, because the agent links it and a target gets no
  * decoder. */
 #include "session/session.h"
 #include "base/status.h"

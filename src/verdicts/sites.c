@@ -50,8 +50,8 @@ static uint32_t function_at(const hfn_analysis *a, const entry_index *index, uin
     return i < a->count && a->bodies[i].rva == rva ? i : HFN_NO_FUNCTION;
 }
 
-/* Whether the stub can be entered in place of the function.  The stub of a call inside the
- * function cannot. */
+/* Whether the stub can be entered in place of the function.  It cannot if the hook patches a call:
+ * that stub needs the return address that the patched call pushes. */
 static bool may_enter(const hfn_analysis *a, const hfn_verdict *verdict, const hfn_body *body)
 {
     uint32_t pad = verdict->pub.flags & HOTFN_VERDICT_LANDING_PAD ? verdict->pub.patch_offset : 0;
@@ -69,8 +69,8 @@ static bool may_enter(const hfn_analysis *a, const hfn_verdict *verdict, const h
            in.flow == HFN_FLOW_JUMP;
 }
 
-/* Whether the sites of a function are patched: not those of fragments, which are rarely executed
- * and would cost private copies of their pages, nor those with fixed instructions. */
+/* Whether the sites in a function are patched.  Fragments are omitted, because they are rarely
+ * executed and would cost private copies of their pages; so are functions with HFN_TRAITS_FIXED. */
 static bool is_caller(const hfn_verdict *verdict, const hfn_body *body)
 {
     return verdict->pub.verdict != HOTFN_VERDICT_FRAGMENT && !(body->traits & HFN_TRAITS_FIXED);

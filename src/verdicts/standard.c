@@ -53,7 +53,8 @@ static int compare_names(const void *name, const void *with)
     return strcmp(name, *(const char *const *)with);
 }
 
-/* C++ names do not contain the return type; the functions of these names return no structure. */
+/* A function that returns a structure pops the structure's address.  A C++ name does not contain
+ * the return type, but no C++ function whose name begins like this returns a structure. */
 bool hfn_pops_nothing(const hfn_analysis *a, const char *name)
 {
     static const char *const begins[] = { "__cxa_", "_Zn", "_Zd", "_ZSt", "_Unwind_" };

@@ -16,30 +16,32 @@ typedef struct tables {
 } tables;
 
 /* The loader has relocated the entry, unless the dynamic section is read-only. */
-static const void *place(const struct link_map *map, const ElfW(Dyn) * entry)
+static const void *get_address(const struct link_map *map, const ElfW(Dyn) * entry)
 {
     ElfW(Addr) at = entry->d_un.d_ptr;
 
     return (const void *)(at < map->l_addr ? at + map->l_addr : at);
 }
 
-static tables tables_of(const struct link_map *map)
+static tables read_tables(const struct link_map *map)
 {
     tables t = { NULL, NULL, NULL, NULL };
 
     for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
         switch (entry->d_tag) {
-        case DT_SYMTAB: t.symbols = place(map, entry); break;
-        case DT_STRTAB: t.names = place(map, entry); break;
-        case DT_GNU_HASH: t.gnu = place(map, entry); break;
-        case DT_HASH: t.sysv = place(map, entry); break;
+        case DT_SYMTAB: t.symbols = get_address(map, entry); break;
+        case DT_STRTAB: t.names = get_address(map, entry); break;
+        case DT_GNU_HASH: t.gnu = get_address(map, entry); break;
+        case DT_HASH: t.sysv = get_address(map, entry); break;
         default: break;
         }
     }
     return t;
 }
 
-static void *defined(const struct link_map *map, const tables *t, uint32_t index, const char *name)
+/* The address of symbol `index` if the module defines a function of this name there, else NULL. */
+static void *match_function(const struct link_map *map, const tables *t, uint32_t index,
+                            const char *name)
 {
     const ElfW(Sym) *symbol = &t->symbols[index];
 
@@ -62,7 +64,7 @@ static void *find_gnu(const struct link_map *map, const tables *t, const char *n
     index = bucket_count > 0 ? buckets[hash % bucket_count] : 0;
     for (; index >= first; index++) {
         void *found =
-            (chain[index - first] | 1) == (hash | 1) ? defined(map, t, index, name) : NULL;
+            (chain[index - first] | 1) == (hash | 1) ? match_function(map, t, index, name) : NULL;
         if (found || (chain[index - first] & 1)) {
             return found;
         }
@@ -75,7 +77,7 @@ static void *find_sysv(const struct link_map *map, const tables *t, const char *
     void *found = NULL;
 
     for (uint32_t i = 1; i < t->sysv[1] && !found; i++) {
-        found = defined(map, t, i, name);
+        found = match_function(map, t, i, name);
     }
     return found;
 }
@@ -90,7 +92,7 @@ void *dlsym(void *handle, const char *name)
         map = map->l_next;
     }
     for (map = map ? map->l_next : NULL; map && !found; map = map->l_next) {
-        tables t = tables_of(map);
+        tables t = read_tables(map);
         if (t.symbols && t.names && t.gnu) {
             found = find_gnu(map, &t, name);
         } else if (t.symbols && t.names && t.sysv) {

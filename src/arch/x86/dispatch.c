@@ -258,7 +258,7 @@ static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
     const uint32_t *starts = line->code.starts;
     const uint8_t *bytes = line->code.bytes + starts[index];
     bool by_eax = reg == 0 && bytes[0] == 0x05;
-    uint32_t pc_of = index;
+    uint32_t after_call = index; /* the instruction at the return address */
     hfn_instruction in;
 
     if (line->code.pic_base == 0 || index == 0 ||
@@ -266,13 +266,13 @@ static bool makes_pic_base(const code_line *line, uint32_t index, uint8_t reg)
         return false;
     }
     if (line->code.bytes[starts[index - 1]] == (0x58 | reg)) { /* pop */
-        pc_of--;
+        after_call--;
     }
-    if (pc_of == 0 || !decode_flow_at(line, pc_of - 1, &in) || in.flow != HFN_FLOW_CALL) {
+    if (after_call == 0 || !decode_flow_at(line, after_call - 1, &in) || in.flow != HFN_FLOW_CALL) {
         return false;
     }
     bytes += by_eax ? 1 : 2;
-    return wrap_address(line, line->code.rva + starts[pc_of] + hfn_read_le32(bytes)) ==
+    return wrap_address(line, line->code.rva + starts[after_call] + hfn_read_le32(bytes)) ==
            line->code.pic_base;
 }
 
@@ -356,8 +356,8 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
 }
 
 /* Microsoft's compiler: `lea b, [rip+image base]`, usually before the line, then `mov r, [b +
- * i*4 + table]` with the table's RVA; entries are RVAs.  If the line does not set b, it is
- * assumed to be the image base, because a table with relative entries needs no displacement. */
+ * i*4 + table]` with the table's RVA; entries are RVAs.  If the line does not set b, b is assumed
+ * to be the image base: if b were the table, the load would have no displacement. */
 static bool describe_image_table(const code_line *line, uint32_t at, const hfn_x86_effects *e,
                                  uint8_t base_reg, hfn_dispatch *out)
 {
