@@ -15,7 +15,7 @@
 
 #define PAGE 4096u
 #define STACK_BYTES 1024u
-#define SECONDS_MAX 10 /* of CPU time for 1024 rounds; then the current one is ended */
+#define SECONDS_MAX 10 /* CPU time for 1024 rounds; after that a signal ends the current round */
 #define FAR_DISTANCE 0x70000000u
 
 /* The state before and after the code.  The assembly below uses these offsets. */

@@ -24,8 +24,8 @@ INSTRUCTIONS_MAX = 250_000  # of each file
 CONDITIONAL = re.compile(r"^(j(?!mp)\w+|loop\w*|xbegin)$")
 # Capstone 4 does not decode these, or decodes them differently from the Intel SDM.
 NOT_COMPARED = re.compile(r"^(ud[012]|hint_nop|nop|endbr\w*|notrack|bnd)")
-# Occur only in data: eip-relative memory, and branches with prefix 66, whose length depends on the CPU's
-# vendor.  Such instructions are never moved.
+# Instructions that occur only in data: eip-relative memory operands, and branches with prefix 66, whose length
+# depends on the CPU's vendor.  hotfn never moves them.
 ONLY_IN_DATA = re.compile(r"\[eip|^66 .*\|(j\w+|call|loop\w*) ")
 
 

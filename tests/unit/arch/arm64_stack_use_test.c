@@ -53,7 +53,7 @@ static void functions_that_stay_in_their_frame_are_accepted(void)
 
 static void tag_stores_do_not_store_return_addresses(void)
 {
-    EXPECT_OK(0xD93FF860, RET);             /* stg x0, [x3, #-16]: its bits 10 to 14 are a 30 */
+    EXPECT_OK(0xD93FF860, RET);             /* stg x0, [x3, #-16]; bits 10..14, Rt2 of stp: 30 */
     EXPECT_OK(0xD9FFC860, 0xD9600000, RET); /* stz2g x0, [x3, #-64]; ldg x0, [x0] */
     EXPECT_OK(0xD10083FF, 0xD92027FF, RET); /* sub sp, sp, #32; stg sp, [sp], #32 */
     EXPECT_CALLER(0xD9200BE0);              /* stg x0, [sp] */
@@ -164,7 +164,7 @@ static void return_address_may_be_saved_but_not_read(void)
               RET); /* the save slot may be reused */
 }
 
-static void after_clone_system_calls_the_stack_is_unknown(void)
+static void the_stack_is_unknown_after_a_clone_system_call(void)
 {
     EXPECT_LOST(0xD2801B88, 0xD4000001, RET); /* mov x8, #220; svc: clone, vfork */
     EXPECT_LOST(0x52803668, 0xD4000001, RET); /* mov w8, #435: clone3            */
@@ -210,7 +210,7 @@ static const check_test tests[] = {
     CHECK_TEST(arguments_at_known_places_are_measured),
     CHECK_TEST(a_function_that_saves_x30_in_a_pair_is_not_outlined),
     CHECK_TEST(return_address_may_be_saved_but_not_read),
-    CHECK_TEST(after_clone_system_calls_the_stack_is_unknown),
+    CHECK_TEST(the_stack_is_unknown_after_a_clone_system_call),
     CHECK_TEST(calls_preserve_callee_saved_registers),
     CHECK_TEST(frame_addresses_stored_or_compared_are_noted),
 };

@@ -70,14 +70,15 @@ static void endless_loops_read_nothing(void)
 
 static void caller_decides_liveness_across_the_return(void)
 {
-    static const uint8_t leaves[] = { 0xE8, 0x01, 0, 0, 0, 0xC3, 0xC3 },
-                         writes[] = { 0x31, 0xC0, 0xC3 };
+    static const uint8_t keeps_flags[] = { 0xE8, 0x01, 0, 0, 0, 0xC3, 0xC3 },
+                         writes_flags[] = { 0x31, 0xC0, 0xC3 };
 
     for (int at_return = 0; at_return < 2; at_return++) {
-        CHECK(hfn_arch_x86_64.flags_live(leaves, sizeof leaves, RVA, RVA, at_return, &leaves_to) ==
-              at_return);
-        CHECK(!hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA, at_return, &leaves_to));
-        CHECK(hfn_arch_x86_64.flags_live(writes, sizeof writes, RVA, RVA + 2, at_return,
+        CHECK(hfn_arch_x86_64.flags_live(keeps_flags, sizeof keeps_flags, RVA, RVA, at_return,
+                                         &leaves_to) == at_return);
+        CHECK(!hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA, at_return,
+                                          &leaves_to));
+        CHECK(hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA + 2, at_return,
                                          &leaves_to) == at_return); /* from its last instruction */
     }
 }
@@ -108,7 +109,7 @@ static void jumps_are_followed_inside_and_reported_outside(void)
 
 static void flags_are_live_at_undecodable_code(void)
 {
-    CHECK(LIVE("jrcxz .+2; xor eax, eax"));  /* jrcxz splits the line */
+    CHECK(LIVE("jrcxz .+2; xor eax, eax"));  /* the two paths of jrcxz are not followed */
     CHECK(LIVE(".byte 0x06; xor eax, eax")); /* no instruction */
     CHECK(live("", 0));
 }

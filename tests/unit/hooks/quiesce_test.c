@@ -119,7 +119,8 @@ static void *call_for_ever(void *own_slots)
     return NULL;
 }
 
-/* With a single processor, no other thread may run between the commit and the removal of hooks. */
+/* Wait until each function was called: on a single processor, it is possible that no other thread
+ * runs between the commit and the removal of hooks. */
 static void wait_for_calls_of_each(uint64_t (*own_slots)[64])
 {
     uint32_t seen = 0;

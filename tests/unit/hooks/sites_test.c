@@ -174,7 +174,7 @@ static void poke_u32(const fixture *f, uint32_t rva, uint32_t value)
     target_code_finish(&f->code);
 }
 
-/* ---- Claims. */
+/* ---- Tests. */
 
 static void redirected_calls_and_jumps_count_once(void)
 {
@@ -215,7 +215,7 @@ static void only_calls_of_hooked_functions_are_redirected(void)
     finish_fixture(&f);
 }
 
-static void keep_calls_and_other_actions_redirect_nothing(void)
+static void calls_are_not_redirected_with_keep_calls_or_to_bare_stubs(void)
 {
     fixture f = make_fixture(HOTFN_HOOKS_KEEP_CALLS);
     hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
@@ -514,7 +514,7 @@ static void calls_are_redirected_while_another_thread_executes_them(void)
 static const check_test tests[] = {
     CHECK_TEST(redirected_calls_and_jumps_count_once),
     CHECK_TEST(only_calls_of_hooked_functions_are_redirected),
-    CHECK_TEST(keep_calls_and_other_actions_redirect_nothing),
+    CHECK_TEST(calls_are_not_redirected_with_keep_calls_or_to_bare_stubs),
     CHECK_TEST(a_call_that_differs_from_the_plan_is_not_redirected),
     CHECK_TEST(bytes_that_are_not_a_branch_are_not_redirected),
     CHECK_TEST(a_call_that_other_code_changed_is_left_alone_and_reported),

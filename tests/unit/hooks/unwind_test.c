@@ -13,12 +13,12 @@
 #include <unwind.h>
 
 enum { CALLER_MARK = 0x1000, CODE_BYTES = 8192, MAX_FRAMES = 6 };
-enum { SKIP = 40 /* a word of the row's slots */, MANY = 70000 };
-/* SPARE: a register that no function of this test uses: r11 or edx. */
+enum { SKIP = 40 /* index of the skip counter in the row */, MANY = 70000 };
+/* SCRATCH: a register that no function of this test uses: r11 or edx. */
 #if defined(__x86_64__)
-enum { PC_REGISTER = REG_RIP, SPARE = 11, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX_64 / 8 };
+enum { PC_REGISTER = REG_RIP, SCRATCH = 11, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX_64 / 8 };
 #else
-enum { PC_REGISTER = REG_EIP, SPARE = 2, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX / 4 };
+enum { PC_REGISTER = REG_EIP, SCRATCH = 2, ARGUMENT_WORDS = HFN_ARGUMENTS_MAX / 4 };
 #endif
 
 /* DWARF numbers of the registers that a function must keep.  The caller holds CALLER_MARK plus that
@@ -291,7 +291,7 @@ static void count_stubs_unwind_from_every_instruction(void)
     trace_all(HOTFN_ACTION_COUNT, 0, 0);
 }
 
-static void flag_free_stubs_unwind_from_every_instruction(void)
+static void flag_preserving_stubs_unwind_from_every_instruction(void)
 {
     trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_FLAGS_LIVE, 0);
 }
@@ -303,8 +303,8 @@ static void red_zone_stubs_unwind_from_every_instruction(void)
 
 static void stubs_with_a_scratch_register_unwind_from_every_instruction(void)
 {
-    trace_all(HOTFN_ACTION_COUNT, 0, SPARE + 1);
-    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, SPARE + 1);
+    trace_all(HOTFN_ACTION_COUNT, 0, SCRATCH + 1);
+    trace_all(HOTFN_ACTION_COUNT, HOTFN_VERDICT_RED_ZONE, SCRATCH + 1);
 }
 
 static void call_stubs_and_their_gate_unwind_from_every_instruction(void)
@@ -316,7 +316,7 @@ static void timing_stubs_unwind_from_every_instruction(void)
 {
     for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
         trace_all(kind, HOTFN_VERDICT_TIMED, 0);
-        trace_all(kind, HOTFN_VERDICT_TIMED, SPARE + 1);
+        trace_all(kind, HOTFN_VERDICT_TIMED, SCRATCH + 1);
     }
 }
 
@@ -325,13 +325,13 @@ static void stubs_that_copy_arguments_unwind_from_every_instruction(void)
     for (uint32_t words = 1; words <= ARGUMENT_WORDS; words++) {
         for (uint32_t kind = HOTFN_ACTION_TIME; kind <= HOTFN_ACTION_SAMPLE; kind++) {
             trace_each(kind, HOTFN_VERDICT_TIMED, 0, words);
-            trace_each(kind, HOTFN_VERDICT_TIMED, SPARE + 1, words);
+            trace_each(kind, HOTFN_VERDICT_TIMED, SCRATCH + 1, words);
         }
     }
 }
 
-/* As many stubs as a large program has; the tables must be right for the last stub as for the
- * first. */
+/* The module has as many stubs as a large program.  Its tables must be right for the last stub as
+ * for the first. */
 static void stubs_of_a_large_module_unwind_from_every_instruction(void)
 {
     static hfn_moved moved;
@@ -462,7 +462,7 @@ static const check_test tests[] = {
     CHECK_TEST(bare_stubs_unwind_from_every_instruction),
     CHECK_TEST(addresses_after_the_last_stub_have_no_fde),
     CHECK_TEST(count_stubs_unwind_from_every_instruction),
-    CHECK_TEST(flag_free_stubs_unwind_from_every_instruction),
+    CHECK_TEST(flag_preserving_stubs_unwind_from_every_instruction),
     CHECK_TEST(red_zone_stubs_unwind_from_every_instruction),
     CHECK_TEST(stubs_with_a_scratch_register_unwind_from_every_instruction),
     CHECK_TEST(timing_stubs_unwind_from_every_instruction),

@@ -259,7 +259,8 @@ static void long_note_is_truncated(void)
     hfn_live_close(live);
 }
 
-/* Reasons that the failed module used first are stored after its names. */
+/* The strings of new reasons follow the names of the module that used them first, so they are
+ * discarded together with these names. */
 static void reasons_of_a_failed_module_are_discarded(void)
 {
     static char long_name[8192];
@@ -305,7 +306,7 @@ static uint32_t pages_mapped(const uint8_t *at, uint32_t count)
     return mapped;
 }
 
-static uint64_t bytes_made(const hfn_live *live)
+static uint64_t get_allocated_bytes(const hfn_live *live)
 {
     struct stat s = { 0 };
 
@@ -313,8 +314,8 @@ static uint64_t bytes_made(const hfn_live *live)
     return (uint64_t)s.st_blocks * 512;
 }
 
-/* The creator allocates them for the functions that exist; the target maps them together (since
- * Linux 5.14). */
+/* The creator allocates histograms for the functions that exist; the target maps all of them at
+ * once (since Linux 5.14). */
 static void histograms_of_first_calls_are_allocated_and_mapped(void)
 {
     enum { FUNCTIONS = 8 };
@@ -322,7 +323,7 @@ static void histograms_of_first_calls_are_allocated_and_mapped(void)
     uint32_t index, pages = FUNCTIONS * HFN_HISTOGRAM_BYTES / (uint32_t)sysconf(_SC_PAGESIZE);
     hfn_live *live = NULL;
     const uint8_t *pool;
-    uint64_t made;
+    uint64_t before;
 
     o.slot_capacity = 16;
     o.thread_capacity = 2;
@@ -332,9 +333,9 @@ static void histograms_of_first_calls_are_allocated_and_mapped(void)
         return;
     }
     pool = hfn_live_section(live, HFN_SECTION_HISTOGRAMS);
-    made = bytes_made(live);
+    before = get_allocated_bytes(live);
     CHECK_EQ_I64(add(live, "a", FUNCTIONS, &index), HOTFN_OK);
-    CHECK(bytes_made(live) - made >= FUNCTIONS * HFN_HISTOGRAM_BYTES);
+    CHECK(get_allocated_bytes(live) - before >= FUNCTIONS * HFN_HISTOGRAM_BYTES);
     CHECK_EQ_U64(pages_mapped(pool, pages), 0);
     hfn_live_map_first_histograms(live);
     if (madvise((void *)(uintptr_t)pool, 1, MADV_POPULATE_READ) == 0) {

@@ -90,7 +90,7 @@ static void fragments_and_import_stubs_are_not_hooked(void)
     release(&image);
 }
 
-/* Not even at the entry point (PE_GUARDED), which nothing in the image calls. */
+/* That includes the entry point (PE_GUARDED), which nothing in the image calls. */
 static void windows_code_has_no_red_zone(void)
 {
     analyzed_image image;

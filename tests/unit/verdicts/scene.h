@@ -18,7 +18,7 @@ typedef struct scene_fde {
     uint64_t begin;
     uint32_t size;
     bool inner, signal, lsda;
-    const char *cfi; /* with lsda: its instructions */
+    const char *cfi; /* the FDE's call frame instructions; only used with lsda */
 } scene_fde;
 
 typedef struct scene {
@@ -171,7 +171,7 @@ static inline void scene_slot(scene *s, uint64_t where, const char *name, uint64
 static inline void scene_add_eh_frame(scene *s)
 {
     uint64_t address =
-        (s->b->file.size + 15) & ~15ull; /* distances only: the base does not matter */
+        (s->b->file.size + 15) & ~15ull; /* without the base: only distances are stored */
     elf_bytes *eh = elf_buffer(s->b);
     const char *entry = eh->wide ? ENTRY_X86_64 : ENTRY_I386;
     size_t plain = put_cie(eh, "zR", "\x1b", 1, entry, 5);

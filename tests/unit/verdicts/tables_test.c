@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jump tables: where they end, and that all targets in code of gcc and clang are found. */
+/* Jump tables: their ends are recognised, and all targets in code of gcc and clang are found. */
 #include "scene.h"
 #include "verdicts/analysis.h"
 
@@ -46,14 +46,14 @@ static void put_lea_rcx(scene *s, uint64_t rva)
     put(s->text, rva - (scene_here(s) + 4), 4);
 }
 
-#define NOPS_8 "\x98\x98\x98\x98\x98\x98\x98\x98"
+#define CWDES_8 "\x98\x98\x98\x98\x98\x98\x98\x98"
 /* movsxd rax, [rcx+rdi*4]; add rax, rcx; jmp rax */
 #define DISPATCH "\x48\x63\x04\xB9\x48\x01\xC8\xFF\xE0"
 
 /* 8 bytes to jump to; cmp edi, 1 and ja if bounded; the dispatch by a table at RODATA; ret */
 static uint64_t add_switch(scene *s, bool bounded)
 {
-    uint64_t f = SCENE_CODE(s, NOPS_8);
+    uint64_t f = SCENE_CODE(s, CWDES_8);
 
     if (bounded) {
         SCENE_CODE(s, "\x83\xFF\x01\x77\x10"); /* cmp edi, 1; ja the ret */
@@ -117,7 +117,7 @@ static void a_table_of_unknown_size_ends_at_an_entry_outside_the_code(void)
 static void a_size_check_that_a_jump_skips_is_ignored(void)
 {
     scene s = scene_begin();
-    uint64_t f = add_switch(&s, true), g = SCENE_CODE(&s, NOPS_8);
+    uint64_t f = add_switch(&s, true), g = SCENE_CODE(&s, CWDES_8);
 
     SCENE_CODE(&s, "\x83\xFF\x00\x77\x10"); /* cmp edi, 0; ja the ret */
     put_lea_rcx(&s, RODATA + 64);
@@ -184,7 +184,7 @@ static hfn_analysis scan_guessed_base(scene *s, uint64_t first_entry, uint64_t *
 {
     uint32_t entry;
 
-    *f = SCENE_CODE(s, NOPS_8 "\x8B\x84\xBB");
+    *f = SCENE_CODE(s, CWDES_8 "\x8B\x84\xBB");
     put(s->text, RODATA, 4);
     SCENE_CODE(s, "\x48\x01\xD8\xFF\xE0\xC3");
     scene_symbol(s, "f", *f, scene_here(s) - *f, FUNC);
@@ -224,7 +224,7 @@ static void a_fixed_image_has_tables_of_absolute_addresses(void)
 
     s.b->type = 2;
     s.b->base = 0x400000;
-    uint64_t f = SCENE_CODE(&s, NOPS_8 "\x83\xFF\x01\x77\x09"); /* cmp edi, 1; ja */
+    uint64_t f = SCENE_CODE(&s, CWDES_8 "\x83\xFF\x01\x77\x09"); /* cmp edi, 1; ja */
     SCENE_CODE(&s, "\x89\xFF\xFF\x24\xFD"); /* mov edi, edi; jmp [rdi*8+disp32] */
     put(s.text, 0x400000 + RODATA, 4);
     SCENE_CODE(&s, "\xC3");
@@ -247,14 +247,14 @@ static void a_fixed_image_has_tables_of_absolute_addresses(void)
 static void the_jump_of_a_fragment_may_target_its_parent(void)
 {
     scene s = scene_begin();
-    uint64_t f = SCENE_CODE(&s, NOPS_8), part, other;
+    uint64_t f = SCENE_CODE(&s, CWDES_8), part, other;
 
     scene_branch(&s, 0xE9, f + 8 + 5);
     scene_symbol(&s, "f", f, 13, FUNC);
     part =
         SCENE_CODE(&s, "\x48\x63\x04\xBB\x48\x01\xD8\xFF\xE0"); /* movsxd rax, [rbx+rdi*4]; ... */
     s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 9, .inner = true };
-    other = SCENE_FUNCTION(&s, "other", NOPS_8 "\xC3");
+    other = SCENE_FUNCTION(&s, "other", CWDES_8 "\xC3");
     scene_build(&s);
     hfn_analysis a = scan(s.image, s.functions);
     CHECK_EQ_U64(part, f + 13);
@@ -268,7 +268,7 @@ static void the_jump_of_a_fragment_may_target_its_parent(void)
 
 enum { CASES = 40 };
 
-/* int dispatch(int): CASES cases, each begins with a label of its own; others in a loop. */
+/* Write a function with a loop over a switch of CASES cases, each of which begins with a label. */
 static void write_source(FILE *out)
 {
     fputs("extern int sink;\nint sink;\nint dispatch(unsigned x, const unsigned char *p)\n{\n"
