@@ -17,17 +17,18 @@
 #define HFN_UNCHECKED __attribute__((no_sanitize("address"), no_sanitize("thread"), noinline))
 #define HFN_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A function that may be called between a function and its caller: it preserves every register, but
- * not the flags.  Only in files that are compiled with general registers only. */
+/* Attribute of a function that runs while a stub enters or leaves a hooked function: it preserves
+ * every register, but not the flags.  Files that use it must be compiled with general registers
+ * only. */
 #if defined(__x86_64__)
 #define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
 #else
 #define HFN_KEEPS_REGISTERS
 #endif
 
-/* An argument of a function with HFN_KEEPS_REGISTERS: clang lets the function clobber its argument
- * registers, while the callers assume that they are preserved.  So a copy is passed, which the
- * caller does not use afterwards. */
+/* Wraps each argument of a call of a HFN_KEEPS_REGISTERS function.  clang lets such a function
+ * clobber its argument registers, but its callers assume that they are preserved.  The macro passes
+ * a copy that the caller does not use afterwards. */
 #define HFN_PASS(x)                                                                                \
     (__extension__({                                                                               \
         __typeof__(x) passed_copy = (x);                                                           \
@@ -71,8 +72,8 @@ static inline void hfn_prefetch_line(uint64_t address)
 #define HFN_CAN_CHANGE_OTHERS 0
 #endif
 
-/* Offset of the frame's CFA in libgcc's _Unwind_Context, in words: after one word for each register
- * that DWARF numbers, and one more. */
+/* Offset of the frame's CFA in libgcc's _Unwind_Context, in words.  The CFA follows the struct's
+ * first field, the array reg[DWARF_FRAME_REGISTERS + 1]. */
 #if defined(__aarch64__)
 #define HFN_UNWIND_CFA_AT_WORD 98
 #else
@@ -98,8 +99,9 @@ static inline uint64_t hfn_cpu_ticks(void)
 #endif
 }
 
-/* A tick that a signal handler of the same thread may write between any two instructions: it is
- * read and written as a whole, even as two words.  The high word changes only every few seconds. */
+/* Loads and stores of a tick that a signal handler of the same thread may write between any two
+ * instructions.  On i386 a tick is two words, and its high word changes only every few seconds: a
+ * load that the handler interrupts is repeated if the high word has changed. */
 #if defined(__i386__)
 typedef struct hfn_tick_words {
     uint32_t low, high;

@@ -28,8 +28,8 @@ static bool read_bounds(hfn_fde_list *out, const hotfn_image *image, const hotfn
     return out->count > 0 || hfn_bounds_eh_frame(out, image, env);
 }
 
-/* The map of another build may have the same sections; then most of its names are in the middle of
- * functions. Labels of assembly code are too, but they are few. */
+/* The map of another build may have the same sections, but many of its names are then in the middle
+ * of functions.  So are labels of assembly code, but they are few. */
 static bool is_of_another_build(const hotfn_functions *functions, const hotfn_symbols *symbols)
 {
     hotfn_symbols_info info = HOTFN_SYMBOLS_INFO_INIT;

@@ -25,12 +25,12 @@ struct hotfn_functions {
 bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symbols,
                            hfn_fde_list *fdes);
 /* names.c: appends the names of one function (symbols[0..count), maybe none), best first. */
-typedef struct hfn_name_room {
-    const hfn_symbol **order; /* two halves: the symbols to sort, and room to sort them */
+typedef struct hfn_name_scratch {
+    const hfn_symbol **order; /* two halves: the symbols to sort, and the sort's scratch */
     size_t capacity;
-} hfn_name_room;
+} hfn_name_scratch;
 bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
-                             const hfn_symbol *symbols, uint32_t count, hfn_name_room *room);
+                             const hfn_symbol *symbols, uint32_t count, hfn_name_scratch *scratch);
 /* kinds.c: marks linker stubs, resolvers and C run-time glue. */
 void hfn_functions_mark_kinds(hotfn_functions *functions);
 void hfn_functions_mark_pe_kinds(hotfn_functions *functions); /* kinds_pe.c */

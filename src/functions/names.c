@@ -88,11 +88,11 @@ static bool add_generated_name(hotfn_functions *functions, hfn_function *f)
                        hfn_arena_copy(&functions->generated_names, text, (size_t)length));
 }
 
-static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_room *room,
+static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_scratch *scratch,
                        uint32_t count)
 {
-    const hfn_symbol **sorted =
-        hfn_sort_items(room->order, room->order + count, count, sizeof *room->order, is_preferred);
+    const hfn_symbol **sorted = hfn_sort_items(scratch->order, scratch->order + count, count,
+                                               sizeof *scratch->order, is_preferred);
 
     for (uint32_t i = 0; i < count; i++) {
         if (!append_name(functions, f, sorted[i]->name)) {
@@ -103,22 +103,22 @@ static bool add_sorted(hotfn_functions *functions, hfn_function *f, hfn_name_roo
 }
 
 bool hfn_functions_add_names(hotfn_functions *functions, hfn_function *function,
-                             const hfn_symbol *symbols, uint32_t count, hfn_name_room *room)
+                             const hfn_symbol *symbols, uint32_t count, hfn_name_scratch *scratch)
 {
     uint32_t named = 0;
 
     function->first_name = functions->name_count;
-    if (!hfn_grow_array(&functions->env, (void **)&room->order, &room->capacity, (size_t)count * 2,
-                        sizeof *room->order)) {
+    if (!hfn_grow_array(&functions->env, (void **)&scratch->order, &scratch->capacity,
+                        (size_t)count * 2, sizeof *scratch->order)) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         if (symbols[i].kind != HOTFN_SYMBOL_DATA) {
-            room->order[named++] = &symbols[i];
+            scratch->order[named++] = &symbols[i];
         }
     }
     if (named == 0) {
         return add_generated_name(functions, function);
     }
-    return add_sorted(functions, function, room, named);
+    return add_sorted(functions, function, scratch, named);
 }

@@ -34,7 +34,7 @@ typedef struct walk {
     uint32_t symbol_count, next_symbol;
     const hfn_fde_list *fdes;
     uint32_t next_fde;
-    hfn_name_room room;
+    hfn_name_scratch name_scratch;
     uint64_t symbol_end, fde_end; /* how far the ranges seen so far reach */
 } walk;
 
@@ -155,7 +155,7 @@ static bool add_function(walk *w, const group *g)
     hfn_function f = { .section = hfn_image_section_of(functions->image, g->rva) };
 
     describe_function(g, &f);
-    if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->room) ||
+    if (!hfn_functions_add_names(functions, &f, g->symbols, g->symbol_count, &w->name_scratch) ||
         !hfn_grow_array(&functions->env, (void **)&functions->items, &functions->capacity,
                         (size_t)functions->count + 1, sizeof f)) {
         return false;
@@ -268,7 +268,8 @@ bool hfn_functions_collect(hotfn_functions *functions, const hotfn_symbols *symb
     }
     move_signal_fdes(&w, fdes);
     good = walk_groups(&w);
-    hfn_free_memory(&functions->env, w.room.order, w.room.capacity * sizeof *w.room.order);
+    hfn_free_memory(&functions->env, w.name_scratch.order,
+                    w.name_scratch.capacity * sizeof *w.name_scratch.order);
     if (good) {
         compute_sizes(functions);
     }

@@ -60,11 +60,12 @@ static hfn_span build_id(const hotfn_image *image)
 static uint64_t hash_code(const hotfn_image *image)
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    uint64_t left = image->bytes.size; /* sections that overlap by the thousand are hashed once */
+    /* thousands of sections may overlap: the hash covers at most as many bytes as the file has */
+    uint64_t remaining = image->bytes.size;
 
     for (uint32_t i = 0; i < image->code_count; i++) {
         hfn_span bytes = hfn_elf_section_bytes(image, &image->sections[image->code[i].section]);
-        for (uint64_t k = 0; k < bytes.size && left > 0; k++, left--) {
+        for (uint64_t k = 0; k < bytes.size && remaining > 0; k++, remaining--) {
             hash = (hash ^ bytes.data[k]) * 0x100000001b3u;
         }
     }

@@ -87,7 +87,7 @@ static hotfn_status check_header(const hotfn_image *image, const header *h, uint
     if (h->rva > image->info.loaded_bytes || h->memory_bytes > image->info.loaded_bytes - h->rva) {
         return hfn_report_error(
             err, HOTFN_E_FORMAT, path, h->at + 8,
-            "a section of 0x%x bytes at RVA 0x%x reaches beyond its SizeOfImage", h->memory_bytes,
+            "a section of 0x%x bytes at RVA 0x%x reaches beyond the SizeOfImage", h->memory_bytes,
             h->rva);
     }
     if (h->file_bytes && !hfn_span_has(image->bytes, h->offset, h->file_bytes)) {

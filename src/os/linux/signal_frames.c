@@ -25,8 +25,8 @@ typedef struct frame_shape {
 } frame_shape;
 
 #if defined(__i386__)
-/* [1]: 4 words, siginfo of 128 bytes, then struct ucontext as on x86-64; [0]: 2 words, then
- * registers. */
+/* Index 0, the old frame: 2 words, then the registers.  Index 1, with siginfo: 4 words, siginfo of
+ * 128 bytes, then struct ucontext as on x86-64. */
 static const frame_shape shapes[2] = { { 36, 64, 68, 72 }, { 192, 220, 224, 228 } };
 enum { BELOW_16 = 4, USER_CODE_SEGMENT = 0x23 };
 #else
@@ -62,10 +62,10 @@ static void add_restorer(hfn_restorers *out, uint64_t address, bool is_old)
 static void find_in_vdso(hfn_restorers *out)
 {
 #if defined(__i386__)
-    static const uint8_t old[] = { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 }; /* pop; mov $119; int */
-    static const uint8_t with_info[] = {
-        0xb8, 0xad, 0, 0, 0, 0xcd, 0x80
-    }; /* mov $173; int       */
+    /* pop %eax; mov $119, %eax; int $0x80 */
+    static const uint8_t old[] = { 0x58, 0xb8, 0x77, 0, 0, 0, 0xcd, 0x80 };
+    /* mov $173, %eax; int $0x80 */
+    static const uint8_t with_info[] = { 0xb8, 0xad, 0, 0, 0, 0xcd, 0x80 };
     const uint8_t *vdso = (const uint8_t *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
 
     for (uint32_t i = 0; vdso && i + sizeof old <= VDSO_BYTES; i++) {

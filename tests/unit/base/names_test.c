@@ -20,7 +20,7 @@ static void equal_texts_have_one_number(void)
     hfn_names_destroy(NULL);
 }
 
-static void many_are_found_again(void)
+static void each_of_many_names_is_found(void)
 {
     hfn_names *names = hfn_names_create(NULL);
     char text[32];
@@ -36,7 +36,7 @@ static void many_are_found_again(void)
 }
 
 /* Whichever request fails, the table stays usable and frees all of its memory in the end. */
-static void no_memory_is_an_answer_not_an_exit(void)
+static void a_failed_allocation_is_reported_without_exit(void)
 {
     char text[64];
 
@@ -59,7 +59,7 @@ static void no_memory_is_an_answer_not_an_exit(void)
 
 static const check_test tests[] = {
     CHECK_TEST(equal_texts_have_one_number),
-    CHECK_TEST(many_are_found_again),
-    CHECK_TEST(no_memory_is_an_answer_not_an_exit),
+    CHECK_TEST(each_of_many_names_is_found),
+    CHECK_TEST(a_failed_allocation_is_reported_without_exit),
 };
 CHECK_MAIN(tests)

@@ -61,7 +61,7 @@ static void a_shorter_error_struct_is_not_overrun(void)
     CHECK_EQ_U64(err.file[0], 0x55);
 }
 
-static void long_path_is_truncated_at_its_begin(void)
+static void a_long_path_loses_its_beginning(void)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     char path[400];
@@ -152,7 +152,7 @@ static const check_test tests[] = {
     CHECK_TEST(version_equals_that_of_the_build_files),
     CHECK_TEST(a_failure_fills_the_error),
     CHECK_TEST(a_shorter_error_struct_is_not_overrun),
-    CHECK_TEST(long_path_is_truncated_at_its_begin),
+    CHECK_TEST(a_long_path_loses_its_beginning),
     CHECK_TEST(options_of_an_older_caller_get_zeros),
     CHECK_TEST(options_of_a_newer_caller_must_be_zero_where_unknown),
     CHECK_TEST(uninitialised_size_is_rejected),

@@ -37,7 +37,8 @@ static inline size_t put_plain_cie(elf_bytes *b)
     return put_cie(b, "zR", "\x1b", 1, ENTRY_X86_64, 5);
 }
 
-/* Adds an FDE of the function at begin, with pcrel sdata4; address is that of the section. */
+/* An FDE of the function at begin; its pointers are pcrel sdata4.  address is that of .eh_frame.
+ * Returns the FDE's offset. */
 static inline size_t put_fde(elf_bytes *b, size_t cie, uint64_t address, uint64_t begin,
                              uint32_t size, const char *code, size_t code_bytes)
 {

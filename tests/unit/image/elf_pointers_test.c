@@ -90,9 +90,9 @@ static void rela_targets_are_visited(void)
     put_rela(rela, 0, 0, 37, b->base + 0x102);           /* IRELATIVE */
     put_rela(rela, 0, 1, 1, 4);                          /* 64        */
     put_rela(rela, 0, 1, 7, 99);                         /* JUMP_SLOT */
-    put_rela(rela, 0, 2, 6, 0);                          /* GLOB_DAT of nothing */
-    put_rela(rela, 0, 9999999, 6, 0);                    /* of no symbol */
-    put_rela(rela, 0, 0, 8, UINT64_MAX);                 /* nowhere */
+    put_rela(rela, 0, 2, 6, 0);                          /* GLOB_DAT of an undefined symbol */
+    put_rela(rela, 0, 9999999, 6, 0);                    /* the symbol does not exist */
+    put_rela(rela, 0, 0, 8, UINT64_MAX);                 /* outside the image */
     put(rela, 8, 4);                                     /* half an entry */
     uint32_t size = (uint32_t)rela->size;
     uint32_t r = elf_add_buffer(b, ".rela.dyn", 4, ELF_ALLOC, rela);
@@ -135,7 +135,7 @@ static void slots_are_visited_with_names_and_functions(void)
     put_rela(rela, place, 3, 7, 0);
     put_rela(rela, place, 4, 7, 0);       /* no name */
     put_rela(rela, place, 9999999, 7, 0); /* no symbol */
-    put_rela(rela, 0x7fffffff, 1, 7, 0);  /* nowhere */
+    put_rela(rela, 0x7fffffff, 1, 7, 0);  /* outside the image */
     put_rela(rela, place, 1, 1, 0);       /* 64: data */
     put_rela(rela, place, 0, 8, b->base); /* RELATIVE */
     uint32_t size = (uint32_t)rela->size;
@@ -182,7 +182,7 @@ static void rel_addends_are_read_in_place(void)
 
 /* The relocations of the PLT have their own table, whose kind is in DT_PLTREL; i386 uses REL, and
  * its symbols have 16 bytes. */
-static void relocations_of_the_plt_are_visited(bool wide)
+static void check_plt_relocations(bool wide)
 {
     elf_builder *b = wide ? elf_new_x86_64() : elf_new(32, false, 3);
     elf_bytes *table = elf_buffer(b), *symbols = elf_buffer(b), *words = elf_buffer(b);
@@ -218,10 +218,10 @@ static void relocations_of_the_plt_are_visited(bool wide)
     free(b);
 }
 
-static void relocations_of_any_plt_are_visited(void)
+static void relocations_of_the_plt_are_visited(void)
 {
-    relocations_of_the_plt_are_visited(true);
-    relocations_of_the_plt_are_visited(false);
+    check_plt_relocations(true);
+    check_plt_relocations(false);
 }
 
 static void functions_called_by_the_loader_are_visited(void)
@@ -236,10 +236,16 @@ static void functions_called_by_the_loader_are_visited(void)
     }
     uint32_t a = elf_add_buffer(b, ".arrays", 1, ELF_ALLOC | ELF_WRITE, words);
     uint64_t at = b->sections[a].address;
-    const uint64_t pairs[] = { 32,      at,      33,   16, DT_INIT_ARRAY,
-                               at + 16, 27,      16, /* DT_PREINIT_ARRAY */
-                               26,      at + 32, 28,   16, DT_INIT,
-                               0x307,   13,      0x308 }; /* DT_FINI */
+    enum { DT_FINI = 13, DT_FINI_ARRAY = 26, DT_PREINIT_ARRAY = 32 };
+    enum { DT_INIT_ARRAYSZ = 27, DT_FINI_ARRAYSZ = 28, DT_PREINIT_ARRAYSZ = 33 };
+    /* clang-format off */
+    const uint64_t pairs[] = {
+        DT_PREINIT_ARRAY, at,      DT_PREINIT_ARRAYSZ, 16,
+        DT_INIT_ARRAY,    at + 16, DT_INIT_ARRAYSZ,    16,
+        DT_FINI_ARRAY,    at + 32, DT_FINI_ARRAYSZ,    16,
+        DT_INIT,          0x307,   DT_FINI,            0x308,
+    };
+    /* clang-format on */
     add_dynamic(b, pairs, 8);
     image = open_builder(b);
     hfn_image_each_pointer(image, note, &all);
@@ -266,7 +272,7 @@ static void relr_bitmaps_are_unpacked(void)
     put_word(relr, b->sections[data].address);
     put_word(relr, 1 | 1u << 1 | UINT64_C(1) << 63); /* words 1 and 63 */
     put_word(relr, 1 | 1u << 2);                     /* word 65 */
-    put_word(relr, UINT64_C(1) << 62);               /* nowhere */
+    put_word(relr, UINT64_C(1) << 62);               /* outside the image */
     put_word(relr, UINT64_MAX);
     uint32_t r = elf_add_buffer(b, ".relr.dyn", 19, ELF_ALLOC, relr);
     const uint64_t pairs[] = { DT_RELR, b->sections[r].address, 35, 40 };
@@ -330,7 +336,7 @@ static const check_test tests[] = {
     CHECK_TEST(rela_targets_are_visited),
     CHECK_TEST(slots_are_visited_with_names_and_functions),
     CHECK_TEST(rel_addends_are_read_in_place),
-    CHECK_TEST(relocations_of_any_plt_are_visited),
+    CHECK_TEST(relocations_of_the_plt_are_visited),
     CHECK_TEST(functions_called_by_the_loader_are_visited),
     CHECK_TEST(relr_bitmaps_are_unpacked),
     CHECK_TEST(array_words_come_from_the_file_or_its_relocations),

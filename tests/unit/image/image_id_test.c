@@ -23,7 +23,7 @@ static hotfn_image_info info_of(const elf_builder *b)
     CHECK_EQ_I64(hotfn_image_open_bytes(&image, b->file.data, b->file.size, "i", NULL, NULL),
                  HOTFN_OK);
     hotfn_image_get_info(image, &info);
-    info.path = NULL; /* a view into what is closed next */
+    info.path = NULL; /* a view into the image, which is closed next */
     hotfn_image_close(image);
     return info;
 }
@@ -48,7 +48,7 @@ static void the_build_id_is_found_behind_other_notes(void)
     }
 }
 
-static void a_note_section_will_do_where_no_segment_has_it(void)
+static void the_build_id_is_found_in_a_section_without_a_segment(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *notes = elf_buffer(b);
@@ -79,7 +79,7 @@ static void an_id_longer_than_the_field_is_truncated(void)
     free(b);
 }
 
-static void a_note_that_lies_about_its_size_ends_the_search(void)
+static void a_note_with_a_wrong_size_ends_the_search(void)
 {
     elf_builder *b = elf_new_x86_64();
     elf_bytes *notes = elf_buffer(b);
@@ -113,9 +113,9 @@ static void without_a_build_id_the_code_is_hashed(void)
 
 static const check_test tests[] = {
     CHECK_TEST(the_build_id_is_found_behind_other_notes),
-    CHECK_TEST(a_note_section_will_do_where_no_segment_has_it),
+    CHECK_TEST(the_build_id_is_found_in_a_section_without_a_segment),
     CHECK_TEST(an_id_longer_than_the_field_is_truncated),
-    CHECK_TEST(a_note_that_lies_about_its_size_ends_the_search),
+    CHECK_TEST(a_note_with_a_wrong_size_ends_the_search),
     CHECK_TEST(without_a_build_id_the_code_is_hashed),
 };
 CHECK_MAIN(tests)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check what hotfn reads of PE images against llvm-readobj, objdump and nm.
+"""Compare what hotfn reads from PE images with the output of llvm-readobj, objdump and nm.
 
-pe_equal.py HOTFN [FILE...]: images made here by clang, lld and mingw, and those of $HOTFN_SAMPLES
-where it is set: headers, sections, the id of the PDB, exports, COFF symbols, .pdata.  How many
-functions have the same size by .pdata and by their PDB is printed.
+pe_equal.py HOTFN [FILE...]: without FILE it checks images that it makes with clang, lld and mingw,
+and the images in $HOTFN_SAMPLES/pdb if the variable is set.  It compares headers, sections, the id
+of the PDB, exports, COFF symbols and .pdata, and prints how many functions have the same size in
+.pdata and in their PDB.
 """
 import json
 import os
@@ -38,7 +39,7 @@ def expect(path, what, found, expected):
     problems.append(f"{path}: {what}: hotfn {found}, oracle {expected}")
 
 
-def ask(hotfn, command, path, *words):
+def run_json(hotfn, command, path, *words):
     done = subprocess.run([hotfn, command, "--json", *words, str(path)], check=True,
                           stdout=subprocess.PIPE)
     return json.loads(done.stdout)
@@ -79,18 +80,18 @@ def check_sections(path, image):
 
 
 def check_exports(path, symbols):
-    """Forwarders lie in the directory, which no section of code holds, and are no symbols."""
+    """Forwarders are not symbols: their RVAs lie in the export directory, not in code."""
     found = {(f["name"], f["rva"]) for f in symbols if f["exported"]}
     expected = {(name or f"#{ordinal}", rva) for ordinal, name, rva in oracle.exports(path)}
-    theirs_headers = oracle.headers(path)
-    low = theirs_headers["ExportTableRVA"]
-    directory = range(low, low + theirs_headers["ExportTableSize"])
+    headers = oracle.headers(path)
+    low = headers["ExportTableRVA"]
+    directory = range(low, low + headers["ExportTableSize"])
     expect(path, "exports", found, {(name, rva) for name, rva in expected if rva not in directory})
     return len(found)
 
 
 def check_coff(path, symbols, base):
-    """Every function that nm shows in code ('t' also marks labels and sections, which have none)."""
+    """hotfn must find exactly the symbols that nm marks as code, apart from section names such as .text."""
     nm = "x86_64-w64-mingw32-nm"
     if not shutil.which(nm) or not any(f["source"] == "symtab" for f in symbols):
         return 0
@@ -120,25 +121,25 @@ def check_pdata(path, functions, base):
     return len(found)
 
 
-def count_agreeing(hotfn, path, code):
-    """Functions that both the PDB and .pdata know, and those of one size."""
-    alone = {f["rva"]: f["size"] for f in ask(hotfn, "list", path, "--no-separate")["functions"]
+def compare_sizes(hotfn, path, code):
+    """Return the functions that both .pdata and the PDB list, and those whose sizes differ."""
+    by_pdata = {f["rva"]: f["size"] for f in run_json(hotfn, "list", path, "--no-separate")["functions"]
              if "fde" in f["flags"] and f["kind"] != "fragment"}
-    named = {}
-    for symbol in ask(hotfn, "symbols", path)["symbols"]:
+    by_pdb = {}
+    for symbol in run_json(hotfn, "symbols", path)["symbols"]:
         if symbol["source"] == "pdb" and symbol["kind"] == "function" and symbol["size"] and \
                 any(low <= symbol["rva"] < high for low, high in code):
-            named.setdefault(symbol["rva"], set()).add(symbol["size"])
-    both = [rva for rva in alone if rva in named]
-    odd = [(hex(rva), alone[rva], named[rva]) for rva in both if alone[rva] not in named[rva]]
-    return both, odd
+            by_pdb.setdefault(symbol["rva"], set()).add(symbol["size"])
+    both = [rva for rva in by_pdata if rva in by_pdb]
+    differing = [(hex(rva), by_pdata[rva], by_pdb[rva]) for rva in both if by_pdata[rva] not in by_pdb[rva]]
+    return both, differing
 
 
 def check_forwarders(hotfn, folder):
     first = oracle.make_forwarding(folder)
     third = first.with_name("third.dll")
     entry = next(rva for _, name, rva in oracle.exports(third) if name == "three")
-    rows = {row["name"]: row for row in ask(hotfn, "symbols", first)["forwards"]}
+    rows = {row["name"]: row for row in run_json(hotfn, "symbols", first)["forwards"]}
     found = {name: (row["to"], row.get("file"), row.get("rva")) for name, row in rows.items()}
     expect(first, "forwarders", found, {
         "one": ("SECOND.two", str(third.resolve()), entry), "lost": ("NOWHERE.f", None, None),
@@ -146,9 +147,9 @@ def check_forwarders(hotfn, folder):
     with tempfile.TemporaryDirectory() as elsewhere:
         moved = pathlib.Path(elsewhere, "first.dll")
         shutil.copy(first, moved)
-        rows = ask(hotfn, "symbols", moved)["forwards"]
+        rows = run_json(hotfn, "symbols", moved)["forwards"]
         expect(moved, "alone", [row for row in rows if "file" in row], [])
-        rows = ask(hotfn, "symbols", moved, "--symbol-dir", str(folder))["forwards"]
+        rows = run_json(hotfn, "symbols", moved, "--symbol-dir", str(folder))["forwards"]
         expect(moved, "by --symbol-dir", [row["name"] for row in rows if "file" in row], ["one"])
 
 
@@ -158,19 +159,19 @@ def check(hotfn, path):
         problems.append(f"{path}: {err.text}")
         return
     base, code = check_headers(path, image), check_sections(path, image)
-    symbols = ask(hotfn, "symbols", path, "--no-separate", "--data")["symbols"]
-    functions = ask(hotfn, "list", path, "--no-separate")["functions"]
+    symbols = run_json(hotfn, "symbols", path, "--no-separate", "--data")["symbols"]
+    functions = run_json(hotfn, "list", path, "--no-separate")["functions"]
     counts = (check_exports(path, symbols), check_coff(path, symbols, base),
               check_pdata(path, functions, base))
     lib.hotfn_image_close(image)
-    both, odd = count_agreeing(hotfn, path, code)
-    share = f"{100 - 100 * len(odd) / len(both):.2f} % of {len(both)}" if both else "none"
+    both, differing = compare_sizes(hotfn, path, code)
+    share = f"{100 - 100 * len(differing) / len(both):.2f} % of {len(both)}" if both else "none"
     print(f"# {path.name}: {counts[0]} exports, {counts[1]} COFF symbols, {counts[2]} .pdata; "
           f"sizes by .pdata and PDB alike: {share}")
-    for rva, found, expected in odd[:5]:
+    for rva, found, expected in differing[:5]:
         print(f"#   {rva}: .pdata {found}, PDB {expected}")
-    if both and len(odd) > len(both) // 20:
-        problems.append(f"{path}: sizes by .pdata and PDB differ in {len(odd)} of {len(both)}")
+    if both and len(differing) > len(both) // 20:
+        problems.append(f"{path}: sizes by .pdata and PDB differ in {len(differing)} of {len(both)}")
 
 
 def main():
