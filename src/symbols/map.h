@@ -33,9 +33,9 @@ typedef struct hfn_map_pieces {
     uint32_t count;
 } hfn_map_pieces;
 
-/* The flag of a symbol that a linker script defines: such a symbol is never a function and has no
- * size. hfn_map_finish clears the flag. */
-#define HFN_SYMBOL_MARK 128u
+/* The flag of a symbol that the linker or its script defines: such a symbol is never a function and
+ * has no size.  hfn_map_finish clears the flag. */
+#define HFN_SYMBOL_LINKER_DEFINED 128u
 
 /* The number of omitted lines and the first of them; hfn_map_finish reports them in one warning. */
 typedef struct hfn_map_fault {

@@ -16,7 +16,8 @@ static hotfn_status fail_mismatch(const hfn_linker_map *map, const char *what, u
 {
     return hfn_report_error(map->err, HOTFN_E_MISMATCH, map->lines.path, HOTFN_NO_OFFSET,
                             "this is the map of another build: %s is 0x%" PRIx64
-                            " in it, 0x%" PRIx64 " in %.200s; use the map that the same link wrote",
+                            " in the map, 0x%" PRIx64
+                            " in %.200s; use the map that the same link wrote",
                             what, in_map, in_image, hfn_image_path(map->image));
 }
 
@@ -31,7 +32,8 @@ static bool find_named(const hotfn_image *image, hfn_text name, hotfn_section *o
     return false;
 }
 
-/* A PE file may have its sizes rounded up to the file alignment, but not a map. */
+/* In a PE file the size of a section may be rounded up to the file alignment; a map has the exact
+ * size. */
 static bool same_size(const hfn_linker_map *map, uint64_t a, uint64_t b)
 {
     uint64_t slack = map->image_format == HOTFN_FORMAT_PE ? 0xfff : 0;
@@ -72,8 +74,8 @@ static hotfn_status check_by_name(const hfn_linker_map *map)
             }
         } else if (s->flags & HFN_MAP_CODE && s->byte_count &&
                    !hfn_image_is_code(map->image, s->address - map->base)) {
-            status = fail_mismatch(map, "the address of a section of code that the image lacks",
-                                   s->address, 0);
+            status = fail_mismatch(
+                map, "the address of a code section that the image does not have", s->address, 0);
         }
     }
     return status;

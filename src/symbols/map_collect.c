@@ -242,7 +242,7 @@ static hfn_text assigned_name(hfn_text text)
 hotfn_status hfn_map_add_assignment(hfn_linker_map *map, uint64_t address, hfn_text text)
 {
     hfn_map_row row = { assigned_name(text), address, 0, HOTFN_SYMBOL_DATA,
-                        HOTFN_SYMBOL_GLOBAL | HFN_SYMBOL_MARK };
+                        HOTFN_SYMBOL_GLOBAL | HFN_SYMBOL_LINKER_DEFINED };
     uint32_t module = map->module;
     hotfn_status status;
 

@@ -57,7 +57,7 @@ static void find_overlaps(hfn_linker_map *map)
     }
 }
 
-/* If the map has no base, uses the lowest page that a section begins in. */
+/* The base is that of an ELF image; else that of the map; else the page of the lowest section. */
 static void find_image_base(hfn_linker_map *map)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -82,7 +82,7 @@ static uint8_t kind_by_image(const hfn_linker_map *map, const hfn_symbol *s)
 {
     bool code = hfn_image_is_code(map->image, s->rva);
 
-    if (s->kind == HOTFN_SYMBOL_DATA && code && !(s->flags & HFN_SYMBOL_MARK)) {
+    if (s->kind == HOTFN_SYMBOL_DATA && code && !(s->flags & HFN_SYMBOL_LINKER_DEFINED)) {
         return HOTFN_SYMBOL_FUNCTION;
     }
     return s->kind != HOTFN_SYMBOL_DATA && !code ? HOTFN_SYMBOL_DATA : s->kind;
@@ -90,11 +90,11 @@ static uint8_t kind_by_image(const hfn_linker_map *map, const hfn_symbol *s)
 
 static void give_size(hfn_symbol *s, uint64_t byte_count)
 {
-    if (s->byte_count == 0 && !(s->flags & HFN_SYMBOL_MARK)) {
+    if (s->byte_count == 0 && !(s->flags & HFN_SYMBOL_LINKER_DEFINED)) {
         s->byte_count = byte_count;
         s->flags |= HOTFN_SYMBOL_SIZE_GUESSED;
     }
-    s->flags &= (uint8_t)~HFN_SYMBOL_MARK;
+    s->flags &= (uint8_t)~HFN_SYMBOL_LINKER_DEFINED;
 }
 
 static void make_rvas(hfn_linker_map *map)

@@ -109,18 +109,18 @@ hotfn_status hfn_map_lines_find(void *state, uint64_t rva, hotfn_source_line *ou
     const hfn_map_line_table *table = state;
     const hfn_map_line *found;
     uint64_t begin, end;
-    uint32_t behind;
+    uint32_t next; /* the first line that begins after rva */
 
     if (!find_symbol(table->symbols, rva, &begin, &end)) {
         return HOTFN_E_NOT_FOUND;
     }
-    behind = count_before(table, rva + 1); /* rva < end: no overflow */
-    if (behind == 0 || table->items[behind - 1].address < begin) {
+    next = count_before(table, rva + 1); /* rva < end: no overflow */
+    if (next == 0 || table->items[next - 1].address < begin) {
         return HOTFN_E_NOT_FOUND;
     }
-    found = &table->items[count_before(table, table->items[behind - 1].address)];
-    if (behind < table->count && table->items[behind].address < end) {
-        end = table->items[behind].address;
+    found = &table->items[count_before(table, table->items[next - 1].address)];
+    if (next < table->count && table->items[next].address < end) {
+        end = table->items[next].address;
     }
     out->file = table->files[found->file];
     out->line = found->line;

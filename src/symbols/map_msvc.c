@@ -196,7 +196,7 @@ static hotfn_status read_row(reader *r, uint64_t number, uint64_t offset, hfn_te
     row.kind = kind_of(r, number, offset, function, text);
     if (hfn_text_is(text, "<linker-defined>") && !function) {
         row.kind = HOTFN_SYMBOL_DATA; /* a symbol of the linker, not code */
-        row.flags |= HFN_SYMBOL_MARK;
+        row.flags |= HFN_SYMBOL_LINKER_DEFINED;
         text.at = text.end;
     }
     status = hfn_map_set_module(r->map, text);

@@ -135,7 +135,7 @@ static void addresses_refer_to_the_original_sections(void)
     hotfn_symbols *symbols;
 
     procedure(b, MODULE, 0x1110, "moved", 0x10, 16);
-    put_bytes(b, NAMES, headers, sizeof headers); /* a stream without another use */
+    put_bytes(b, NAMES, headers, sizeof headers); /* a stream that this file does not need */
     omap(b, 0x1010, 0x3000);
     omap(b, 0x5010, 0x2000);
     omap(b, 0x5010, 0x2000); /* an equal entry does not break the order */
@@ -249,7 +249,7 @@ static void lookups_agree_with_a_search_byte_by_byte(void)
     CHECK(pieces > 5000);
 }
 
-static void sections_count_from_one(void)
+static void sections_are_numbered_from_one(void)
 {
     uint8_t headers[2 * 40] = { [12] = 0x10, [36] = 0x20, [40 + 13] = 0x20, [40 + 39] = 0x20 };
     hfn_pdb_addresses a = { .sections = { headers, sizeof headers, false } };
@@ -259,8 +259,8 @@ static void sections_count_from_one(void)
     CHECK(hfn_pdb_source_rva(&a, 2, 0xffffffff, &rva) && rva == 0x100001fff);
     CHECK(!hfn_pdb_source_rva(&a, 0, 3, &rva) && !hfn_pdb_image_rva(&a, 3, 3, &rva));
     CHECK(hfn_pdb_section_is_code(&a, 1) && hfn_pdb_section_is_code(&a, 2));
-    headers[36] = headers[40 + 39] =
-        0x40; /* section 1: initialized data, section 2: readable; neither is code */
+    /* section 1: initialized data, section 2: readable; neither is code */
+    headers[36] = headers[40 + 39] = 0x40;
     CHECK(!hfn_pdb_section_is_code(&a, 1) && !hfn_pdb_section_is_code(&a, 2));
     CHECK(!hfn_pdb_section_is_code(&a, 0));
 }
@@ -275,6 +275,6 @@ static const check_test tests[] = {
     CHECK_TEST(addresses_refer_to_the_original_sections),
     CHECK_TEST(without_omap_both_addresses_are_equal),
     CHECK_TEST(lookups_agree_with_a_search_byte_by_byte),
-    CHECK_TEST(sections_count_from_one),
+    CHECK_TEST(sections_are_numbered_from_one),
 };
 CHECK_MAIN(tests)
