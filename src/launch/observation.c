@@ -38,9 +38,8 @@ void hfn_observation_stop(hotfn_launch *l)
 
     hfn_watcher_stop(&o->watcher);
     if (was_started && !o->from) {
-        hfn_log_message(
-            &l->env, HOTFN_LOG_ERROR,
-            "the program ended before the time to observe began: the record has no calls");
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR,
+                        "the program ended before the observation began: the record has no calls");
         hfn_live_snapshot(&o->from, o->live, NULL);
     }
 }

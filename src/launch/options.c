@@ -48,8 +48,8 @@ static hotfn_status check_combinations(const hotfn_launch_options *o,
                                        const hotfn_selection *selection, hotfn_error *err)
 {
     if (o->kit_path && (o->map_path || o->target_glob)) {
-        return refuse_option(err, "a kit belongs to one program and has its names: use it without "
-                                  "a map and without a target");
+        return refuse_option(err, "a kit already has the names of its one program: use it without "
+                                  "a map and without a target glob");
     }
     if (selection->max_bytes && selection->max_bytes < selection->min_bytes) {
         return refuse_option(err,
@@ -72,11 +72,11 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
 
     if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "%s: only where calls are timed (mode time)", needs_times);
+                                "mode time is required for %s", needs_times);
     }
     if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
-        return refuse_option(err, "the callers of an allocator are known only where every call is "
-                                  "timed: record allocated memory without a sample and a budget");
+        return refuse_option(err, "allocated memory is assigned to functions only if every call is "
+                                  "timed: record it without a sample and without a budget");
     }
     if (o->sample_interval > MAX_SAMPLE_INTERVAL) {
         return refuse_option(err, "a sampling interval is at most 1000000");

@@ -254,7 +254,7 @@ def only_calls_in_the_time_window_are_counted(case):
 
 def a_window_that_never_began_is_reported(case):
     code, _, err = case.run(case.target, 10, options=["--after", "1h"])
-    check(code == 0 and "the program ended before the time to observe began" in err, f"{code} {err}")
+    check(code == 0 and "the program ended before the observation began" in err, f"{code} {err}")
     check(case.calls("counted_once") == 0, "counted before the window")
 
 

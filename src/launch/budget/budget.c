@@ -504,9 +504,9 @@ static double compute_counting_cost(hfn_budget *b)
     }
     counting_ns = calls * b->count_ns;
     b->counted_calls += calls;
-    b->counts_ns += counting_ns;
+    b->total_counting_ns += counting_ns;
     if (b->counted_calls > 0) {
-        b->header->count_cost_ps = (uint64_t)(b->counts_ns / b->counted_calls * 1e3);
+        b->header->count_cost_ps = (uint64_t)(b->total_counting_ns / b->counted_calls * 1e3);
     }
     return counting_ns;
 }
@@ -526,10 +526,10 @@ static double take_new_start_ns(hfn_budget *b)
 {
     uint64_t took_ns = hfn_plan_channel_get_start_ns(b->channel, b->remote.pid);
 
-    if (took_ns == 0 || took_ns == b->started_ns) {
+    if (took_ns == 0 || took_ns == b->startup_ns) {
         return 0;
     }
-    b->started_ns = took_ns;
+    b->startup_ns = took_ns;
     return (double)took_ns;
 }
 
@@ -584,7 +584,7 @@ static void select_process(hfn_budget *b, uint32_t child)
     }
     b->remote.pid = found;
     b->remote.is_child = found == child;
-    b->cpu_ns = b->timed_ticks = b->timed_ends = b->started_ns = 0;
+    b->cpu_ns = b->timed_ticks = b->timed_ends = b->startup_ns = 0;
     for (uint32_t i = 0; i < b->function_count; i++) {
         b->functions[i].last = 0;
     }

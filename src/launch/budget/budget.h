@@ -13,15 +13,15 @@
 
 typedef struct hfn_budget hfn_budget;
 
-/* Create a budget for a live record that has a budget_ppm.  The budget keeps live and channel, and
- * measures the cost of a hook for a millisecond.  HOTFN_OK, HOTFN_E_OPTION, HOTFN_E_NO_MEMORY,
- * HOTFN_E_UNSUPPORTED (this CPU). */
+/* Create a budget for a live record that has a budget_ppm.  The budget keeps live and channel.  The
+ * call measures the cost of a hook, which takes a few milliseconds.  HOTFN_OK, HOTFN_E_OPTION,
+ * HOTFN_E_NO_MEMORY, HOTFN_E_UNSUPPORTED (this CPU). */
 hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channel *channel,
                                const hotfn_env *env, hotfn_error *err);
 /* Measure what hooks cost in process pid, which is not reaped yet, and unhook or rehook functions.
- * One thread makes all steps.  ptrace may stop the target during a step; other waits for it in this
- * process see that stop (waitid with WNOWAIT leaves it to the budget).  Returns the nanoseconds
- * until the next step. */
+ * All steps must be made by one thread.  A step may stop the target by ptrace; if another thread
+ * waits for pid meanwhile, it must use waitid with WNOWAIT, or it consumes the report of that stop.
+ * Returns the nanoseconds until the next step. */
 uint64_t hfn_budget_step(hfn_budget *budget, uint32_t pid);
 /* Detach from the target; unhooked functions stay unhooked.  NULL is fine. */
 void hfn_budget_destroy(hfn_budget *budget);
@@ -70,7 +70,8 @@ typedef struct hfn_target_pages {
 } hfn_target_pages;
 
 /* Record the hook of a plan entry as it is in the target now; the target's memory is open.  NULL if
- * its bytes differ from what the plan installs, or without memory.  The caller owns the record. */
+ * its bytes differ from those that the plan installs, or if there is no memory.  The caller owns
+ * the record. */
 hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32_t entry,
                                               hfn_target_pages *pages, const hotfn_env *env);
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);
@@ -93,22 +94,24 @@ uint32_t hfn_unpatch_get_range(const hfn_unpatch_record *unpatch, hfn_remote_ran
 
 #define HFN_BUDGET_MS UINT64_C(1000000)
 #define HFN_BUDGET_SHORT_STEP_NS (5 * HFN_BUDGET_MS) /* between steps after a change */
-#define HFN_BUDGET_MAX_TRIES 32u                     /* in one stop */
+#define HFN_BUDGET_MAX_TRIES 32u                     /* functions rehooked in one stop */
 #define HFN_BUDGET_MIN_WAIT_NS (200 * HFN_BUDGET_MS) /* between two changes of a function */
 
 /* The budget's state of one function, by slot. */
 typedef struct hfn_function_budget {
-    uint64_t last, calls;        /* calls up to the last step; since then */
-    uint64_t retry_ns, wait_ns;  /* when to rehook it; the last wait      */
+    uint64_t last;               /* total of calls at the last step       */
+    uint64_t calls;              /* calls since the last step             */
+    uint64_t retry_ns;           /* when to rehook it                     */
+    uint64_t wait_ns;            /* the last wait before it was rehooked  */
     uint64_t rehooked_ns;        /* when it was rehooked last             */
     uint64_t seen_ns;            /* when it was called last               */
     double rate;                 /* share of the time that counting it took when it was unhooked */
     hfn_unpatch_record *unpatch; /* while it is unhooked                  */
     uint32_t function, module;
     uint32_t level;         /* HOTFN_BUDGET_*; 0: not hooked yet     */
-    uint32_t closest;       /* the requested level                   */
+    uint32_t closest;       /* the level that the options request    */
     uint32_t wanted;        /* the level that this step changes to   */
-    uint32_t mean;          /* min sampling interval of timed calls; 0: still in the slow start */
+    uint32_t mean;          /* min sampling interval; 0: not set, the target's slow start applies */
     bool was_called;        /* at least once                         */
     bool is_fixed;          /* it cannot be changed                  */
     bool was_just_unhooked; /* since the last step: its counts may still include earlier calls */
@@ -120,13 +123,16 @@ struct hfn_budget {
     hfn_plan_channel *channel;
     hfn_budget_header *header;
     double share;
-    double count_ns, timed_ns;        /* cost of counting a call, and extra cost of timing it */
-    uint64_t measured_ns;             /* when count_ns was measured last */
-    double counted_calls, counts_ns;  /* totals so far */
-    uint64_t timed_ticks, timed_ends; /* totals of timed calls at the last step */
-    double seen_ticks, seen_ends;     /* decaying sums that timed_ns is computed from */
-    uint64_t start_ns, started_ns;    /* start of the record; duration of the target's start */
-    double excess_ns;                 /* cost of counting above the budget since the last stop */
+    double count_ns, timed_ns;    /* cost of counting a call, and extra cost of timing it */
+    uint64_t measured_ns;         /* when count_ns was measured last */
+    double counted_calls;         /* total so far */
+    double total_counting_ns;     /* total cost of counting them */
+    uint64_t timed_ticks;         /* cost of all entry and exit probes up to the last step */
+    uint64_t timed_ends;          /* the number of these probes */
+    double seen_ticks, seen_ends; /* decaying sums of both; timed_ns is computed from them */
+    uint64_t start_ns;            /* when the record began */
+    uint64_t startup_ns;          /* duration of the target's start */
+    double excess_ns;             /* cost of counting above the budget since the last stop */
     uint32_t *means; /* shared, by slot: sampling intervals; NULL: no calls are timed */
     uint32_t mean;   /* requested sampling interval */
     hfn_function_budget *functions;
@@ -147,8 +153,9 @@ struct hfn_budget {
     uint64_t cpu_ns, next_stop_ns;
 };
 
-/* measure.c: measure the cost of counting a call, in nanoseconds; is_sampled: the run also times
- * calls, and this one is skipped.  Takes about 2 ms.  0 if this CPU has no budget. */
+/* measure.c: measure the cost of counting a call, in nanoseconds.  is_sampled: in a run that also
+ * times some calls, measure a call that is counted but not timed.  Takes about 2 ms.  Returns 0 on
+ * a CPU without budgets. */
 double hfn_budget_measure(bool is_sampled);
 /* Measure again in about 0.1 ms, while the target runs.  Returns the moving mean of known_ns and
  * the new result. */

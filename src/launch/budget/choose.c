@@ -31,8 +31,8 @@ double hfn_budget_cost(const hfn_budget *b, const hfn_function_budget *f)
 double hfn_budget_allowed(const hfn_budget *b, double bare_ns)
 {
     const hfn_budget_header *h = b->header;
-    double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
-    double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks);
+    double hooks_ns = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
+    double owed = (double)h->cost_ns - b->share * ((double)h->cpu_ns - hooks_ns);
     double share_ns = b->share * bare_ns;
     double max_repaid = (b->never_rehooks ? MAX_REPAID_PART_NO_REHOOK : MAX_REPAID_PART) * share_ns;
 
@@ -67,7 +67,7 @@ void hfn_budget_choose_unhooked(hfn_budget *b, double counting_ns, double allowe
          i++) {
         hfn_function_budget *f = &b->functions[b->chosen[i]];
         if (f->calls < b->functions[b->chosen[0]].calls / MIN_CALLS_DIVISOR) {
-            break; /* the cost of the most called function hides that of the rare ones */
+            break; /* negligible until the most called functions are unhooked */
         }
         f->wanted = HOTFN_BUDGET_UNHOOKED;
         counting_ns -= count_cost(b, f);
@@ -95,8 +95,8 @@ static bool pay_for_trial(const hfn_budget *b, const hfn_function_budget *f, dou
 void hfn_budget_choose_retried(hfn_budget *b, double stop_ns)
 {
     const hfn_budget_header *h = b->header;
-    double hooks = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
-    double remaining_ns = b->share * ((double)h->cpu_ns - hooks) - (double)h->cost_ns;
+    double hooks_ns = (double)h->cost_ns - (double)h->stopped_ns; /* stops take no processor time */
+    double remaining_ns = b->share * ((double)h->cpu_ns - hooks_ns) - (double)h->cost_ns;
 
     for (uint32_t i = 0; i < b->called_count && b->chosen_count < HFN_BUDGET_MAX_TRIES; i++) {
         hfn_function_budget *f = &b->functions[b->called[i]];

@@ -40,7 +40,7 @@ static bool index_sites(hfn_patched_module *m, const hotfn_env *env)
     }
     for (uint32_t i = 0; i < m->plan->entry_count; i++) {
         uint32_t own = ends[i];
-        ends[i] = at; /* the begin of the entry's sites; the next loop advances it to the end */
+        ends[i] = at; /* the entry's first site; the next loop advances it to the end */
         at += own;
     }
     for (walk = hfn_site_walk_begin(m->plan); hfn_site_walk_next(&walk);) {
@@ -61,7 +61,7 @@ void hfn_patched_module_finish(hfn_patched_module *m, const hotfn_env *env)
     *m = (hfn_patched_module){ 0 };
 }
 
-/* ---- The page cache: sites are many, and close together. */
+/* ---- The page cache: many sites share a page. */
 
 static uint8_t *page_bytes(hfn_target_pages *pages, const hfn_target_page *page)
 {
