@@ -147,8 +147,9 @@ def test_temporary_record_is_removed(program, tmp_path, monkeypatch):
 def test_interrupt_ends_the_wait(program):
     code = ("import hotfn, sys, threading, os, signal\n"
             "run = hotfn.run([sys.argv[1], 'walk', 'stay'], cache=False, wait=False)\n"
-            "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-            "try:\n    run.wait()\n"
+            "try:\n"
+            "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+            "    run.wait()\n"
             "except KeyboardInterrupt:\n    os.kill(run.info.pid, signal.SIGKILL)\n"
             "    print(run.wait())\n")
     done = subprocess.run([sys.executable, "-c", code, program], capture_output=True, text=True, timeout=120)
