@@ -279,8 +279,9 @@ static void unwinding_moved_code_counts_in_words_of_4(void)
      * ebx has no row, since it cannot change before the jump back */
     static const uint8_t want[] = {
         0x41, 0x0e, 8, /* after push ebp: CFA = esp + 8 */
-        0x85, 2,    0x42, 0x0d, 5
-    }; /* ebp at CFA - 8; CFA = ebp + 8  */
+        0x85, 2,       /* ebp at CFA - 8 */
+        0x42, 0x0d, 5, /* after mov ebp, esp: CFA = ebp + 8 */
+    };
     uint8_t cfi[32];
     hfn_moved m;
 
