@@ -37,7 +37,8 @@ class Skipped(Exception):
 
 class Bench:
     def __init__(self, build, native, folder):
-        self.hotfn, self.native, self.folder = os.path.join(build, "tools/hotfn/hotfn"), native, folder
+        self.build, self.hotfn = build, os.path.join(build, "tools/hotfn/hotfn")
+        self.native, self.folder = native, folder
         self.environment = dict(os.environ, XDG_CACHE_HOME=folder)
 
     def path(self, name):
