@@ -11,9 +11,9 @@
 #include <string.h>
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
-#define REASON_COUNT (HOTFN_REASON_READ + 1) /* later reasons do not occur in a scan */
-#define MAX_NAME_WIDTH 40                    /* columns of --why */
-#define TIMING_REASON_COUNT 256              /* the reason is a byte of a verdict's flags */
+#define REASON_COUNT (HOTFN_REASON_RUNTIME_READS + 1) /* later reasons do not occur in a scan */
+#define MAX_NAME_WIDTH 40                             /* columns of --why */
+#define TIMING_REASON_COUNT 256 /* the reason is a byte of a verdict's flags */
 
 enum { WHY = 256, INT3, THREADS, TIMED };
 
