@@ -291,6 +291,11 @@ typedef struct hfn_arch {
      * none of these? */
     bool (*is_never_shared)(const uint8_t *bytes, uint64_t size);
 
+    /* Is the last instruction of the line a system call behind which the code may run with another
+     * stack, or twice on the same one (sigreturn, clone, vfork)?  True also if the line does not
+     * show the number of the call. */
+    bool (*may_switch_stack)(const hfn_straight_line *line);
+
     /* Do bytes contain a system call that forbids the thread to read the time stamp counter?
      * *at receives its offset.  Finds only calls whose number and arguments are constants shortly
      * before the call.  NULL if this CPU has no such call. */

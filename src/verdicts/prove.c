@@ -122,6 +122,13 @@ static uint32_t step_call(hfn_prover *p, uint64_t at, uint64_t target, hfn_stack
     return p->analysis->outlined ? hfn_prove_outlined(p, target, state) : HOTFN_REASON_NONE;
 }
 
+static bool may_switch_stack(const hfn_prover *p, const hfn_block *b)
+{
+    const hfn_straight_line line = hfn_prove_get_line(p, b);
+
+    return p->analysis->arch->may_switch_stack(&line);
+}
+
 typedef enum step_result { BLOCK_CONTINUES, BLOCK_ENDS } step_result;
 
 /* Apply one instruction and add its edges except the one to the next instruction; *reason: why
@@ -141,6 +148,10 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     *reason =
         hfn_prove_reason(p->analysis->arch->step_stack(bytes, b->region->end - at, at, state));
     if (*reason != HOTFN_REASON_NONE) {
+        return BLOCK_ENDS;
+    }
+    if (in->flow == HFN_FLOW_NEXT && may_switch_stack(p, b)) {
+        *reason = HOTFN_REASON_SYSTEM_CALL;
         return BLOCK_ENDS;
     }
     p->frame_address |= state->frame_address;

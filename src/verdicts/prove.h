@@ -105,7 +105,9 @@ bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state);
 /* Add an edge to rva with this stack state; HOTFN_REASON_*. */
 uint32_t hfn_prove_add_edge(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
 
-/* prove_jumps.c; HOTFN_REASON_*. */
+/* prove_jumps.c: the block up to its latest instruction. */
+hfn_straight_line hfn_prove_get_line(const hfn_prover *p, const hfn_block *b);
+/* HOTFN_REASON_*. */
 uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *state);
 uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_instruction *in,
                                  const hfn_stack_state *state);

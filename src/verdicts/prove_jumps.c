@@ -216,14 +216,19 @@ uint32_t hfn_prove_jump(hfn_prover *p, uint64_t target, const hfn_stack_state *s
     return follow_tail_to_function(p, index, state);
 }
 
+hfn_straight_line hfn_prove_get_line(const hfn_prover *p, const hfn_block *b)
+{
+    return (hfn_straight_line){ .bytes = b->region->bytes + (b->begin - b->region->rva),
+                                .size = b->region->end - b->begin,
+                                .rva = b->begin,
+                                .link_base = p->analysis->info.link_base,
+                                .starts = b->starts,
+                                .count = b->count };
+}
+
 static hfn_dispatch describe_dispatch(const hfn_prover *p, const hfn_block *b)
 {
-    const hfn_straight_line line = { .bytes = b->region->bytes + (b->begin - b->region->rva),
-                                     .size = b->region->end - b->begin,
-                                     .rva = b->begin,
-                                     .link_base = p->analysis->info.link_base,
-                                     .starts = b->starts,
-                                     .count = b->count };
+    const hfn_straight_line line = hfn_prove_get_line(p, b);
     hfn_dispatch d;
 
     p->analysis->arch->dispatch(&line, &d);

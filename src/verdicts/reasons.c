@@ -98,6 +98,8 @@ static const wording reasons[] = {
         "The runtime of this code (Go, V8, OCaml, a Java virtual machine or another) finds stack frames by their return addresses." },
     [HOTFN_REASON_OWN_ADDRESS] = { "own-address",
         "The function stores an address of its stack frame and compares one with it, so its frame must not move." },
+    [HOTFN_REASON_SYSTEM_CALL] = { "system-call",
+        "The function makes a system call that may switch the stack (sigreturn, clone, vfork), or one whose number its code does not show." },
 };
 // clang-format on
 

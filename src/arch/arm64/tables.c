@@ -4,6 +4,7 @@
 #include "arch/arm64/dispatch.h"
 #include "arch/arm64/relocate.h"
 #include "arch/arm64/stack_use.h"
+#include "arch/arm64/system_calls.h"
 
 #include <hotfn/machine.h>
 
@@ -33,5 +34,6 @@ const hfn_arch hfn_arch_arm64 = {
     .frame_register = 29,
     .return_place = HFN_ARM64_RETURN_PLACE,
     .is_never_shared = hfn_arm64_saves_link,
+    .may_switch_stack = hfn_arm64_may_switch_stack,
     .touched_bytes = hfn_arm64_get_touched_bytes,
 };

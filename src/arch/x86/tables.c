@@ -7,6 +7,7 @@
 #include "arch/x86/relocate.h"
 #include "arch/x86/scratch.h"
 #include "arch/x86/stack_use.h"
+#include "arch/x86/system_calls.h"
 
 #include <hotfn/machine.h>
 
@@ -102,6 +103,16 @@ static bool uses_stack_32(const uint8_t *bytes, uint64_t size)
     return hfn_x86_uses_stack(HFN_X86_32, bytes, size);
 }
 
+static bool may_switch_stack_64(const hfn_straight_line *line)
+{
+    return hfn_x86_may_switch_stack(HFN_X86_64, line);
+}
+
+static bool may_switch_stack_32(const hfn_straight_line *line)
+{
+    return hfn_x86_may_switch_stack(HFN_X86_32, line);
+}
+
 static bool disables_tsc_64(const uint8_t *bytes, uint64_t size, uint64_t *at)
 {
     return hfn_x86_disables_tsc(HFN_X86_64, bytes, size, at);
@@ -132,6 +143,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
+    .may_switch_stack = may_switch_stack_64,
     .disables_tsc = disables_tsc_64,
     .touched_bytes = hfn_x86_get_touched_bytes,
 };
@@ -154,5 +166,6 @@ const hfn_arch hfn_arch_x86 = {
     .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */
     .is_never_shared = uses_stack_32,
+    .may_switch_stack = may_switch_stack_32,
     .disables_tsc = disables_tsc_32,
 };

@@ -10,6 +10,17 @@
 
 enum { UNKNOWN = HOTFN_REASON_STACK_UNKNOWN, ARGUMENTS = HOTFN_REASON_STACK_ARGUMENTS };
 
+static void system_calls_that_may_switch_the_stack_end_the_proof(void)
+{
+    /* mov eax, 1 or 15; syscall; ret */
+    CHECK_EQ_U64(REASON_OF("\xB8\x01\x00\x00\x00\x0F\x05\xC3"), 0);
+    CHECK_EQ_U64(REASON_OF("\xB8\x0F\x00\x00\x00\x0F\x05\xC3"), HOTFN_REASON_SYSTEM_CALL);
+    /* mov eax, 1; test edi, edi; je 1f; mov eax, 15; 1: syscall; ret: another block */
+    CHECK_EQ_U64(REASON_OF("\xB8\x01\x00\x00\x00\x85\xFF\x74\x05\xB8\x0F\x00\x00\x00"
+                           "\x0F\x05\xC3"),
+                 HOTFN_REASON_SYSTEM_CALL);
+}
+
 static void paths_must_meet_at_one_stack_depth(void)
 {
     /* test rdi, rdi; je 1f; push rbx; 1: ret */
@@ -257,6 +268,7 @@ static void a_standard_function_passes_no_stack_arguments_on(void)
 }
 
 static const check_test tests[] = {
+    CHECK_TEST(system_calls_that_may_switch_the_stack_end_the_proof),
     CHECK_TEST(paths_must_meet_at_one_stack_depth),
     CHECK_TEST(merged_paths_keep_only_values_that_all_share),
     CHECK_TEST(a_path_with_a_call_is_dropped_for_another),

@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#define LAST_REASON HOTFN_REASON_OWN_ADDRESS
+#define LAST_REASON HOTFN_REASON_SYSTEM_CALL
 
 static void reasons_have_names_of_their_own(void)
 {
