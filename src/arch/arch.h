@@ -296,6 +296,10 @@ typedef struct hfn_arch {
      * show the number of the call. */
     bool (*may_switch_stack)(const hfn_straight_line *line);
 
+    /* Are bytes those by which unwinders without unwind data recognise the code that returns from
+     * a signal handler? */
+    bool (*is_signal_restorer)(const uint8_t *bytes, uint64_t size);
+
     /* Do bytes contain a system call that forbids the thread to read the time stamp counter?
      * *at receives its offset.  Finds only calls whose number and arguments are constants shortly
      * before the call.  NULL if this CPU has no such call. */

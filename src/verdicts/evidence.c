@@ -64,6 +64,14 @@ static bool is_fragment(const hfn_analysis *a, uint32_t index)
     return has_name_with(a, index, ".cold");
 }
 
+static bool is_signal_restorer(const hfn_analysis *a, const hfn_body *body)
+{
+    const hfn_region *region = body->region;
+
+    return a->arch->is_signal_restorer(region->bytes + (body->rva - region->rva),
+                                       region->end - body->rva);
+}
+
 static bool set_refused(hfn_verdict *out, uint32_t reason)
 {
     out->pub.verdict = HOTFN_VERDICT_REFUSED;
@@ -88,7 +96,7 @@ bool hfn_evidence_decide(const hfn_analysis *a, uint32_t index, hfn_verdict *out
     if (body->kind == HOTFN_FUNCTION_PLT) {
         return set_refused(out, HOTFN_REASON_PLT);
     }
-    if (body->flags & HOTFN_FUNCTION_SIGNAL_FRAME) {
+    if ((body->flags & HOTFN_FUNCTION_SIGNAL_FRAME) || is_signal_restorer(a, body)) {
         return set_refused(out, HOTFN_REASON_SIGNAL_RESTORER);
     }
     if (body->traits & HFN_TRAIT_RSEQ) {

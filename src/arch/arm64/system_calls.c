@@ -64,3 +64,10 @@ bool hfn_arm64_may_switch_stack(const hfn_straight_line *line)
     return !find_number(line, &number) || number == RT_SIGRETURN || number == CLONE ||
            number == CLONE3;
 }
+
+/* mov x8, #139; svc #0 */
+bool hfn_arm64_is_signal_restorer(const uint8_t *bytes, uint64_t size)
+{
+    return size >= 2 * HFN_ARM64_BYTES && hfn_read_le32(bytes) == 0xD2801168 &&
+           hfn_read_le32(bytes + HFN_ARM64_BYTES) == 0xD4000001;
+}

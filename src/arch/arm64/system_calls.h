@@ -7,4 +7,6 @@
 
 bool hfn_arm64_may_switch_stack(const hfn_straight_line *line);
 
+bool hfn_arm64_is_signal_restorer(const uint8_t *bytes, uint64_t size);
+
 #endif

@@ -35,5 +35,6 @@ const hfn_arch hfn_arch_arm64 = {
     .return_place = HFN_ARM64_RETURN_PLACE,
     .is_never_shared = hfn_arm64_saves_link,
     .may_switch_stack = hfn_arm64_may_switch_stack,
+    .is_signal_restorer = hfn_arm64_is_signal_restorer,
     .touched_bytes = hfn_arm64_get_touched_bytes,
 };

@@ -86,3 +86,16 @@ bool hfn_x86_may_switch_stack(hfn_x86_mode mode, const hfn_straight_line *line)
                           : has_number(numbers_64, sizeof numbers_64 / sizeof *numbers_64,
                                        number & ~(uint32_t)X32_BIT);
 }
+
+/* mov rax, 15; syscall */
+bool hfn_x86_64_is_signal_restorer(const uint8_t *bytes, uint64_t size)
+{
+    return size >= 9 && memcmp(bytes, "\x48\xC7\xC0\x0F\x00\x00\x00\x0F\x05", 9) == 0;
+}
+
+/* pop eax; mov eax, 119; int 0x80, or mov eax, 173; int 0x80 */
+bool hfn_x86_32_is_signal_restorer(const uint8_t *bytes, uint64_t size)
+{
+    return (size >= 8 && memcmp(bytes, "\x58\xB8\x77\x00\x00\x00\xCD\x80", 8) == 0) ||
+           (size >= 7 && memcmp(bytes, "\xB8\xAD\x00\x00\x00\xCD\x80", 7) == 0);
+}

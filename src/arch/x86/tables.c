@@ -144,6 +144,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
     .may_switch_stack = may_switch_stack_64,
+    .is_signal_restorer = hfn_x86_64_is_signal_restorer,
     .disables_tsc = disables_tsc_64,
     .touched_bytes = hfn_x86_get_touched_bytes,
 };
@@ -167,5 +168,6 @@ const hfn_arch hfn_arch_x86 = {
     .frame_register = 5, /* ebp */
     .is_never_shared = uses_stack_32,
     .may_switch_stack = may_switch_stack_32,
+    .is_signal_restorer = hfn_x86_32_is_signal_restorer,
     .disables_tsc = disables_tsc_32,
 };

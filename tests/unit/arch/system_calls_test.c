@@ -99,10 +99,24 @@ static void arm64_calls_are_known_by_number(void)
     CHECK(!SWITCHES_ARM(X8_CLONE));
 }
 
+#define RESTORES(arch, code) (arch).is_signal_restorer((const uint8_t *)(code), sizeof(code) - 1)
+
+static void signal_restorers_are_known_by_their_bytes(void)
+{
+    CHECK(RESTORES(hfn_arch_x86_64, "\x48\xC7\xC0\x0F\x00\x00\x00" SYSCALL));
+    CHECK(!RESTORES(hfn_arch_x86_64, "\x48\xC7\xC0\x0F\x00\x00\x00\x0F"));
+    CHECK(RESTORES(hfn_arch_x86, "\x58" EAX("\x77\x00") INT_80));
+    CHECK(RESTORES(hfn_arch_x86, EAX("\xAD\x00") INT_80));
+    CHECK(!RESTORES(hfn_arch_x86, EAX("\xAE\x00") INT_80));
+    CHECK(RESTORES(hfn_arch_arm64, X8_SIGRETURN SVC));
+    CHECK(!RESTORES(hfn_arch_arm64, X8_CLONE SVC));
+}
+
 static const check_test tests[] = {
     CHECK_TEST(x86_64_calls_are_known_by_number),
     CHECK_TEST(x86_64_calls_without_a_constant_may_switch),
     CHECK_TEST(i386_calls_are_known_by_number),
     CHECK_TEST(arm64_calls_are_known_by_number),
+    CHECK_TEST(signal_restorers_are_known_by_their_bytes),
 };
 CHECK_MAIN(tests)

@@ -148,6 +148,19 @@ static void a_signal_restorer_is_refused(void)
     scene_finish(&s);
 }
 
+static void a_signal_restorer_without_unwind_data_is_refused(void)
+{
+    scene s = scene_begin();
+    /* mov rax, 15; syscall, and the same with 16 (ioctl) */
+    uint64_t f = SCENE_FUNCTION(&s, "restorer", "\x48\xC7\xC0\x0F\x00\x00\x00\x0F\x05");
+    uint64_t g = SCENE_FUNCTION(&s, "ioctl", "\x48\xC7\xC0\x10\x00\x00\x00\x0F\x05\xC3");
+
+    scene_analyze(&s);
+    EXPECT_REFUSED(&s, f, HOTFN_REASON_SIGNAL_RESTORER, 0);
+    CHECK_EQ_U64(verdict_of(&s, g), HOTFN_VERDICT_HOOKABLE);
+    scene_finish(&s);
+}
+
 static void the_entry_of_the_process_is_glue(void)
 {
     scene s = scene_begin();
@@ -257,6 +270,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_function_reached_by_jumps_only_may_use_the_red_zone),
     CHECK_TEST(a_fragment_that_jumps_to_an_entry_makes_it_a_loop),
     CHECK_TEST(a_signal_restorer_is_refused),
+    CHECK_TEST(a_signal_restorer_without_unwind_data_is_refused),
     CHECK_TEST(the_entry_of_the_process_is_glue),
     CHECK_TEST(code_that_a_fault_handler_recognises_is_refused),
     CHECK_TEST(code_that_a_runtime_reads_is_refused),
