@@ -69,6 +69,11 @@ hotfn_status hfn_report_error(hotfn_error *err, hotfn_status status, const char 
     return status;
 }
 
+hotfn_status hfn_report_no_memory(hotfn_error *err, const char *file)
+{
+    return hfn_report_error(err, HOTFN_E_NO_MEMORY, file, HOTFN_NO_OFFSET, "not enough memory");
+}
+
 hotfn_status hfn_report_null(hotfn_error *err, const char *call)
 {
     return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,

@@ -13,6 +13,9 @@
 hotfn_status hfn_report_error(hotfn_error *err, hotfn_status status, const char *file,
                               uint64_t offset, const char *format, ...) HFN_PRINTF(5, 6);
 
+/* HOTFN_E_NO_MEMORY with the one text for it; file is the file in work, or NULL. */
+hotfn_status hfn_report_no_memory(hotfn_error *err, const char *file);
+
 /* HOTFN_E_OPTION: an argument that the public call must be given is NULL. */
 hotfn_status hfn_report_null(hotfn_error *err, const char *call);
 

@@ -127,8 +127,7 @@ static hotfn_status choose_memory(hotfn_counters *c, const hfn_row_memory *memor
                                 "no address space for rows of %u slots", slot_capacity);
     }
     if (!ensure_discard_row(c->memory.row_bytes)) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a row");
+        return hfn_report_no_memory(err, NULL);
     }
     return HOTFN_OK;
 }
@@ -179,8 +178,7 @@ static hotfn_status create_counters(hotfn_counters **out, const hfn_row_memory *
     }
     c = hfn_allocate_zeroed(&filled, sizeof *c);
     if (!c) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for counters");
+        return hfn_report_no_memory(err, NULL);
     }
     c->env = filled;
     status = choose_memory(c, memory, slot_capacity, thread_capacity, err);

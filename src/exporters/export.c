@@ -127,7 +127,7 @@ static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_w
     hfn_free_memory(&view->env, matches, view->info.function_count);
     hfn_free_memory(&view->env, order, order_bytes);
     return s == HOTFN_E_NO_MEMORY && !format->registered
-               ? hfn_report_error(err, s, NULL, HOTFN_NO_OFFSET, "no memory for the report")
+               ? hfn_report_error(err, s, NULL, HOTFN_NO_OFFSET, "not enough memory")
                : s;
 }
 

@@ -74,8 +74,7 @@ hotfn_status hotfn_functions_build(hotfn_functions **out, const hotfn_image *ima
     return HOTFN_OK;
 no_memory:
     hotfn_functions_destroy(functions);
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                            "no memory for its functions");
+    return hfn_report_no_memory(err, hfn_image_path(image));
 }
 
 void hotfn_functions_destroy(hotfn_functions *functions)

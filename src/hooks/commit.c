@@ -255,8 +255,7 @@ static bool commit_pending(change *c)
 static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
 {
     if (!ok) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for hooks");
+        return hfn_report_no_memory(err, NULL);
     }
     for (size_t i = 0; i < c->hooks->refusal_count; i++) {
         if (c->hooks->refusals[i].reason != HOTFN_REASON_NOT_WRITABLE) {
@@ -388,8 +387,7 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     hfn_patch_spans_finish(&c.spans);
     retire_all(hooks);
     if (!covered) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory to remove hooks");
+        return hfn_report_no_memory(err, NULL);
     }
     if (!written) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,

@@ -14,7 +14,7 @@
 
 static hotfn_status no_memory(hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory for hooks");
+    return hfn_report_no_memory(err, NULL);
 }
 
 /* ---- Create. */

@@ -40,8 +40,7 @@ static hotfn_status read_all(hfn_file *out, hfn_os_file file, const char *path,
             goto fail;
         }
         if (!hfn_grow_array(env, (void **)&data, &capacity, size + 4096, 1)) {
-            status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                      "no memory to read it");
+            status = hfn_report_no_memory(err, path);
             goto fail;
         }
         error = hfn_os_read_next(file, data + size, capacity - size, &got);

@@ -7,8 +7,7 @@
 
 hotfn_status hfn_image_no_memory(const hotfn_image *image, hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, image->info.path, HOTFN_NO_OFFSET,
-                            "no memory to read it");
+    return hfn_report_no_memory(err, image->info.path);
 }
 
 static hotfn_image *new_image(const char *path, const hotfn_env *env)
@@ -58,8 +57,7 @@ hotfn_status hotfn_image_open(hotfn_image **out, const char *path, const hotfn_e
     hotfn_status status;
 
     if (!image) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                "no memory to open it");
+        return hfn_report_no_memory(err, path);
     }
     status = hfn_file_open(&image->file, path, &image->env, err);
     if (status != HOTFN_OK) {
@@ -79,8 +77,7 @@ hotfn_status hotfn_image_open_bytes(hotfn_image **out, const void *bytes, uint64
     hotfn_image *image = new_image(name ? name : "(memory)", env);
 
     if (!image) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET,
-                                "no memory to open it");
+        return hfn_report_no_memory(err, name);
     }
     image->file.data = bytes;
     image->file.size = byte_count;

@@ -87,8 +87,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hotfn_env filled = hfn_env_fill(env);
     hotfn_launch *l = hfn_allocate_zeroed(&filled, sizeof *l);
     if (!l) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a launch");
+        return hfn_report_no_memory(err, NULL);
     }
     l->env = filled;
     hfn_arena_init(&l->texts, &l->env);

@@ -102,7 +102,7 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     o.slow_ns = l->options.slow_ns;
     o.budget_ppm = l->options.budget_ppm;
     if (!o.command) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, NULL);
     }
     hotfn_error why = HOTFN_ERROR_INIT;
     hotfn_status status = hfn_live_create(&l->live, &o, &l->env, &why);

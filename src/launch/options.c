@@ -176,7 +176,5 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
         o->sample_interval = 1; /* only a sampling interval can be changed while the program runs */
     }
     l->timing = choose_timing(o);
-    return copy_options(l)
-               ? HOTFN_OK
-               : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    return copy_options(l) ? HOTFN_OK : hfn_report_no_memory(err, NULL);
 }

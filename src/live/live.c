@@ -154,7 +154,7 @@ static hotfn_status create_record(hfn_live *live, const hfn_live_options *o, hot
         live->is_durable = true;
         live->path = hfn_allocate_zeroed(&live->env, bytes);
         if (!live->path) {
-            return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+            return hfn_report_no_memory(err, NULL);
         }
         memcpy(live->path, o->durable_path, bytes);
         status = hfn_live_create_file(live, err);
@@ -203,8 +203,7 @@ hotfn_status hfn_live_create(hfn_live **out, const hfn_live_options *options, co
     }
     live = allocate_live(env);
     if (!live) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a record");
+        return hfn_report_no_memory(err, NULL);
     }
     status = create_record(live, &o, err);
     if (status != HOTFN_OK) {
@@ -275,8 +274,7 @@ hotfn_status hfn_live_join(hfn_live **out, const char *path, const hotfn_env *en
                                 hfn_os_get_error_text(error));
     }
     live = allocate_live(env);
-    status = live ? join_file(live, file, path, err)
-                  : hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+    status = live ? join_file(live, file, path, err) : hfn_report_no_memory(err, path);
     hfn_os_close_file(file);
     if (status != HOTFN_OK) {
         hfn_live_close(live);

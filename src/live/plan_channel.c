@@ -77,8 +77,7 @@ hotfn_status hfn_plan_channel_create(hfn_plan_channel **out, const hotfn_env *en
             hfn_os_unmap((uint64_t)(uintptr_t)header, HEADER_BYTES);
         }
         hfn_os_close_file(file);
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for plans");
+        return hfn_report_no_memory(err, NULL);
     }
     c->env = filled;
     c->shared = header;

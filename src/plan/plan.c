@@ -360,8 +360,7 @@ hotfn_status hotfn_plan_open(hotfn_plan **out, const void *bytes, uint64_t byte_
     }
     plan = hfn_allocate_zeroed(&filled, sizeof *plan);
     if (!plan) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a plan");
+        return hfn_report_no_memory(err, NULL);
     }
     plan->env = filled;
     plan->bytes = bytes;

@@ -112,7 +112,7 @@ static hotfn_status add_entries(hfn_plan_writer *writer, const hotfn_verdicts *v
         }
         status = add_entry(writer, verdicts, i);
         if (status == HOTFN_E_NO_MEMORY) {
-            return hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "no memory for a plan");
+            return hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "not enough memory");
         }
         dropped_count += status != HOTFN_OK;
         if (status == HOTFN_OK) {
@@ -135,8 +135,7 @@ static hotfn_status add_sites(hfn_plan_writer *writer, const hotfn_verdicts *ver
     for (size_t i = 0; i < count; i++) {
         if (entries[sites[i].target] != NO_ENTRY &&
             !hfn_plan_writer_add_site(writer, sites[i].field, entries[sites[i].target])) {
-            return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                    "no memory for a plan");
+            return hfn_report_no_memory(err, NULL);
         }
     }
     return HOTFN_OK;
@@ -150,8 +149,7 @@ static hotfn_status add_all(hfn_plan_writer *writer, const hotfn_verdicts *verdi
     hotfn_status status;
 
     if (!entries) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a plan");
+        return hfn_report_no_memory(err, NULL);
     }
     status = add_entries(writer, verdicts, entries, env, err);
     if (status == HOTFN_OK) {
@@ -188,8 +186,7 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
     hotfn_status status;
 
     if (!writer) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a plan");
+        return hfn_report_no_memory(err, NULL);
     }
     if (!set_image(writer, image, &loaded_bytes) || loaded_bytes > UINT32_MAX) {
         status = hfn_report_error(err, HOTFN_E_LIMIT, NULL, HOTFN_NO_OFFSET,

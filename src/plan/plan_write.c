@@ -339,8 +339,7 @@ hotfn_status hfn_plan_writer_finish(hfn_plan_writer *writer, hotfn_plan **out, h
     hotfn_status status;
 
     if (!bytes) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a plan");
+        return hfn_report_no_memory(err, NULL);
     }
     finish_header(writer, byte_count);
     at = append_bytes(at, writer->header, PLAN_HEADER_BYTES);

@@ -451,7 +451,7 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
     hfn_free_memory(&g->m.env, counts, name_bytes);
     hfn_live_close(live);
     return status == HOTFN_E_NO_MEMORY
-               ? hfn_report_error(err, status, to, HOTFN_NO_OFFSET, "no memory for the merge")
+               ? hfn_report_error(err, status, to, HOTFN_NO_OFFSET, "not enough memory")
                : status;
 }
 
@@ -499,7 +499,7 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
     g.modules = hfn_names_create(&g.m.env);
     g.functions = hfn_names_create(&g.m.env);
     if (!g.m.records || !g.m.places || !g.modules || !g.functions) {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, to);
     }
     for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
         status = hotfn_record_open(&g.m.records[i], paths[i], env, err);

@@ -57,8 +57,7 @@ hotfn_status hotfn_record_open(hotfn_record **out, const char *path, const hotfn
     r->sums = hfn_allocate_zeroed(&r->env, sizeof *r->sums);
     if (!r->sums || hfn_profile_sum_times(r) != HOTFN_OK) {
         hotfn_record_close(r);
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                "no memory for times");
+        return hfn_report_no_memory(err, path);
     }
     *out = r;
     return HOTFN_OK;

@@ -155,8 +155,7 @@ hotfn_status hotfn_record_find_function(const hotfn_record *r, const char *name,
         find_linker_name(r, name, &found);
     }
     if (name[0] && found.count == 0 && !find_spelling(r, name, &found)) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
-                                "no memory for names");
+        return hfn_report_no_memory(err, r->path);
     }
     if (found.count == 0) {
         return hfn_report_error(err, HOTFN_E_NOT_FOUND, r->path, HOTFN_NO_OFFSET,

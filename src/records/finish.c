@@ -48,7 +48,7 @@ hotfn_status hfn_live_snapshot(hfn_snapshot **out, const hfn_live *live, hotfn_e
     }
     s = hfn_allocate_zeroed(&live->env, sizeof *s);
     if (!s) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, NULL);
     }
     s->env = live->env;
     s->time_ns = hfn_os_wall_ns();
@@ -102,7 +102,7 @@ static hotfn_status choose_rows(const hfn_live *live, hfn_packed *out, const hfn
     if (status == HOTFN_OK &&
         !hfn_packed_subtract(out, to ? &to->rows : &now, from ? &from->rows : &nothing,
                              live->slot_count)) {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, live->path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, live->path);
     }
     hfn_packed_finish(&now);
     return status;
@@ -127,7 +127,7 @@ static hotfn_status choose_times(const hfn_live *live, hfn_times_sections *out,
     }
     hfn_times_finish(&now);
     return status == HOTFN_E_NO_MEMORY
-               ? hfn_report_error(err, status, live->path, HOTFN_NO_OFFSET, "no memory for times")
+               ? hfn_report_error(err, status, live->path, HOTFN_NO_OFFSET, "not enough memory")
                : status;
 }
 
@@ -195,8 +195,7 @@ static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *pa
     hotfn_status status;
 
     if (!states) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                "no memory for a record");
+        return hfn_report_no_memory(err, path);
     }
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
     hfn_refuse_waiting_functions(states, parts->function_count);

@@ -148,8 +148,7 @@ static uint64_t next_data(const row_reader *r, uint64_t at, uint64_t end)
 
 static hotfn_status no_memory(const row_reader *r)
 {
-    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
-                            "no memory for counts");
+    return hfn_report_no_memory(r->err, r->path);
 }
 
 /* A count that is being incremented is not torn: the kernel copies aligned words as a whole. */

@@ -137,8 +137,7 @@ hotfn_status hfn_record_load_section(hotfn_record *r, const hfn_source *in, uint
         return status;
     }
     if (wanted > SIZE_MAX - 2 || !(part->bytes = hfn_allocate_unset(&r->env, wanted + 2))) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, s->offset,
-                                "no memory for the record");
+        return hfn_report_no_memory(err, r->path);
     }
     part->byte_count = wanted;
     got = read_some(in, part->bytes, wanted, s->offset);
@@ -211,7 +210,7 @@ static hotfn_status split_packed(hotfn_record *r, const hfn_part *part, hotfn_er
     rows->bytes = hfn_allocate_zeroed(&r->env, rows->byte_count);
     rows->ends = hfn_allocate_zeroed(&r->env, ends_bytes);
     if (!rows->bytes || !rows->ends) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, s->offset, "no memory for counts");
+        return hfn_report_no_memory(err, r->path);
     }
     memcpy(rows->bytes, part->bytes + ends_bytes, rows->byte_count);
     for (uint32_t i = 0; i < r->thread_count; i++) {
@@ -325,8 +324,7 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     }
     r->totals = hfn_allocate_zeroed(&r->env, (uint64_t)r->slot_count * sizeof *r->totals);
     if (!r->totals) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
-                                "no memory for counts");
+        return hfn_report_no_memory(err, r->path);
     }
     hfn_record_sum_rows(r);
     status = hfn_record_load_times(r, in, err);
@@ -390,7 +388,7 @@ hotfn_status hfn_record_load(hotfn_record **out, const char *path, char *lost, u
         memcpy(r->path, path, strlen(path) + 1);
         status = load_record(r, &in, err);
     } else {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, path);
     }
     hfn_os_close_file(in.file);
     if (status != HOTFN_OK) {

@@ -11,8 +11,7 @@ static const uint32_t packed_types[] = {
 
 static hotfn_status no_memory(const hotfn_record *r, hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
-                            "no memory for times");
+    return hfn_report_no_memory(err, r->path);
 }
 
 static void forget_part(hotfn_record *r, uint32_t type)

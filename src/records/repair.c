@@ -174,8 +174,7 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
         hfn_refuse_waiting_functions(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);
     } else {
-        status =
-            hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory for counts");
+        status = hfn_report_no_memory(err, to);
     }
     hfn_packed_finish(&rows);
     hfn_times_sections_finish(&times);
@@ -199,7 +198,7 @@ hotfn_status hotfn_record_repair(const char *from, const char *to, char *lost, s
         status = hfn_report_error(err, HOTFN_E_FORMAT, from, HOTFN_NO_OFFSET,
                                   "nothing of the record can be saved: %.400s", described);
     } else if (!hfn_record_note_repair(r, described[0] ? described : HFN_LOST_NOTHING)) {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, to, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, to);
     } else {
         status = hfn_record_write(r, to, err);
     }

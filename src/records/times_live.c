@@ -38,8 +38,7 @@ static hotfn_status read_all(const live_reader *r, void *out, uint64_t byte_coun
 
 static hotfn_status no_memory(const live_reader *r)
 {
-    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->path, HOTFN_NO_OFFSET,
-                            "no memory for times");
+    return hfn_report_no_memory(r->err, r->path);
 }
 
 /* How many elements of a section lie inside the file. */

@@ -236,7 +236,7 @@ hotfn_status hfn_parts_write(const hfn_parts *parts, const char *path, bool sync
         w->path = path;
         status = replace_file(w, parts, temporary, name_bytes, sync, err);
     } else {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, path);
     }
     hfn_free_memory(env, temporary, name_bytes);
     hfn_free_memory(env, w, sizeof *w);

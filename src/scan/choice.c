@@ -50,8 +50,7 @@ static void select_functions(hfn_scan_choice *choice, hfn_selector *selector, co
 
 static hotfn_status fail_without_memory(const hotfn_scan *scan, hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, scan->path, HOTFN_NO_OFFSET,
-                            "no memory to choose its functions");
+    return hfn_report_no_memory(err, scan->path);
 }
 
 /* Select the functions that the list and the selection both have. */

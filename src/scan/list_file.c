@@ -12,7 +12,7 @@
 
 static hotfn_status no_memory(hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, "", HOTFN_NO_OFFSET, "no memory for a list");
+    return hfn_report_no_memory(err, "");
 }
 
 static hotfn_list *new_list(const hotfn_env *env)

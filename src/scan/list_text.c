@@ -86,8 +86,7 @@ static hotfn_status read_entry(const reader *r, const char *at, const char *end)
         item.name = hfn_arena_copy(&r->list->texts, bang + 1, (size_t)(end - bang - 1));
     }
     if (!item.module || !item.name) {
-        return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
-                                "no memory for a list");
+        return hfn_report_no_memory(r->err, r->name);
     }
     return hfn_list_append(r->list, &item, r->err);
 }

@@ -149,8 +149,7 @@ static const char *copy_text(const reader *r, hfn_span bytes, hotfn_status *stat
     }
     copy = hfn_arena_copy(&r->list->texts, (const char *)bytes.data, bytes.size);
     if (!copy) {
-        *status = hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->name, HOTFN_NO_OFFSET,
-                                   "no memory for a list");
+        *status = hfn_report_no_memory(r->err, r->name);
     }
     return copy;
 }

@@ -121,7 +121,7 @@ hotfn_status hotfn_scan_find_listed(const hotfn_scan *scan, const hotfn_list *li
     hotfn_status status = check_list_file(&info, &list_info, &applies, err);
     if (status == HOTFN_OK && applies &&
         !collect_entries(&functions, list, &list_info, file_name(info.path))) {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, info.path, HOTFN_NO_OFFSET, "no memory");
+        status = hfn_report_no_memory(err, info.path);
     }
     for (uint32_t i = 0; status == HOTFN_OK && applies; i++) {
         if (hotfn_scan_get_function(scan, i, &f) != HOTFN_OK) {

@@ -187,8 +187,7 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const pipeline *
     }
     uint8_t *block = hfn_allocate_zeroed(p->env, h.total_bytes);
     if (!block) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                "no memory for the scan");
+        return hfn_report_no_memory(err, path);
     }
     memcpy(block + h.plan_offset, p->plan_info.bytes, h.plan_bytes);
     put_functions(p, &h, block);

@@ -89,7 +89,7 @@ static hotfn_status create_scan_of_file(hotfn_scan **out, const char *path, cons
     }
     *out = allocate_scan(path, env);
     if (!*out) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, path);
     }
     (*out)->device = file->device;
     (*out)->inode = file->inode;
@@ -178,7 +178,7 @@ static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_er
     scan->block = (hfn_span){ copy, copy ? file.size : 0, false };
     hfn_file_close(&file, &scan->env);
     if (!copy) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, scan_path, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, scan_path);
     }
     return hfn_scan_check(scan->block, &scan->header) &&
                    hfn_plan_is_whole(scan->block.data + scan->header.plan_offset,

@@ -80,10 +80,7 @@ bool hfn_selector_is_selected(const hfn_selector *selector, uint64_t byte_count)
 hotfn_status hfn_selector_get_status(const hfn_selector *selector, const char *file,
                                      hotfn_error *err)
 {
-    return selector->matcher.out_of_memory
-               ? hfn_report_error(err, HOTFN_E_NO_MEMORY, file, HOTFN_NO_OFFSET,
-                                  "no memory to select its functions")
-               : HOTFN_OK;
+    return selector->matcher.out_of_memory ? hfn_report_no_memory(err, file) : HOTFN_OK;
 }
 
 /* ---- Functions of an image. */
@@ -140,8 +137,7 @@ hotfn_status hotfn_functions_select(const hotfn_functions *functions,
     if (selector.include_used) {
         status = select_functions(functions, &selector, selected, err);
     } else {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(functions->image),
-                                  HOTFN_NO_OFFSET, "no memory to select its functions");
+        status = hfn_report_no_memory(err, hfn_image_path(functions->image));
     }
     if (status == HOTFN_OK && unmatched) {
         *unmatched = find_unused_glob(&selector);

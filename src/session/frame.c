@@ -147,8 +147,7 @@ hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error
     }
     hotfn_counters_resume(paused);
     if (!has_room) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a frame");
+        return hfn_report_no_memory(err, NULL);
     }
     if (out && !hfn_copy_out(out, &info, sizeof info)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
@@ -169,8 +168,7 @@ hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session,
     hotfn_status status;
 
     if (!f) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a frame");
+        return hfn_report_no_memory(err, NULL);
     }
     *f = (hotfn_frame){ .env = filled,
                         .live = session->live,

@@ -139,16 +139,14 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
     }
     s = hfn_session_new(env);
     if (!s) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, NULL);
     }
     s->flags = kept.flags;
     s->source = (hfn_plan_source){ request_plan, s };
     s->release = leave_channel;
     /* The session copies the path, because it maps the plans of modules that are loaded later. */
     kept.channel_path = hfn_arena_copy(&s->texts, kept.channel_path, strlen(kept.channel_path));
-    status = kept.channel_path
-                 ? join_launcher(s, &kept, err)
-                 : hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+    status = kept.channel_path ? join_launcher(s, &kept, err) : hfn_report_no_memory(err, NULL);
     if (status != HOTFN_OK) {
         hotfn_session_destroy(s);
         return status;

@@ -132,7 +132,7 @@ static hfn_scanned *accept_scan(hotfn_session *s, hfn_scanned *scanned,
         return known;
     }
     if (!keep_scan(s, scanned, facts, &info)) {
-        hfn_report_error(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
+        hfn_report_no_memory(err, facts->path);
         return NULL;
     }
     if (add_to_record(s, scanned, use, facts->is_main ? HOTFN_MODULE_MAIN : 0, err) != HOTFN_OK) {
@@ -148,7 +148,7 @@ static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, h
 {
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
     if (!scanned) {
-        hfn_report_error(err, HOTFN_E_NO_MEMORY, facts->path, HOTFN_NO_OFFSET, "no memory");
+        hfn_report_no_memory(err, facts->path);
         return NULL;
     }
     if (hotfn_scan_open(&scanned->scan, facts->path, options, &s->env, err) != HOTFN_OK) {
@@ -366,7 +366,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     hotfn_session *s = hfn_session_new(env);
     if (!s || !copy_options(s, &o, &pick)) {
         hotfn_session_destroy(s);
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET, "no memory");
+        return hfn_report_no_memory(err, NULL);
     }
     s->source = (hfn_plan_source){ find_by_scan, s };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;

@@ -135,7 +135,7 @@ static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t functio
     if (m->watched_function != UINT32_MAX && slots[m->watched_function] != HOTFN_NO_SLOT) {
         changed = hfn_allocate_zeroed(&p->env, bytes);
         if (!changed) {
-            mark_failed(p, m, "no memory");
+            mark_failed(p, m, "not enough memory");
             return;
         }
         memcpy(changed, slots, bytes);

@@ -114,8 +114,7 @@ hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *im
     for (uint64_t at = 0; read_entry(r.symtab.entries, at, &e);
          at += ENTRY_BYTES * (1 + (uint64_t)e.aux_count)) {
         if (!add_entry(&r, at, &e)) {
-            return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                                    "no memory for its symbols");
+            return hfn_report_no_memory(err, hfn_image_path(image));
         }
     }
     return HOTFN_OK;

@@ -221,8 +221,7 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
     }
     for (; read_entry(t, index, &e); index++) {
         if (!add_entry(t, index, &e)) {
-            return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(holder), HOTFN_NO_OFFSET,
-                                    "no memory for its symbols");
+            return hfn_report_no_memory(err, hfn_image_path(holder));
         }
     }
     if (t->outside) {

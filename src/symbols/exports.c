@@ -137,8 +137,7 @@ hotfn_status hotfn_exports_load(hotfn_exports **out, const hotfn_image *image,
         return HOTFN_OK;
     }
     hotfn_exports_destroy(exports);
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                            "no memory for its exports");
+    return hfn_report_no_memory(err, hfn_image_path(image));
 }
 
 void hotfn_exports_destroy(hotfn_exports *exports)

@@ -112,8 +112,7 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
     }
     symbols = hfn_symbols_new(hfn_image_path(image), env);
     if (!symbols) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                                "no memory for its symbols");
+        return hfn_report_no_memory(err, hfn_image_path(image));
     }
     reader = (hfn_symtab_reader){ &symbols->table, image, (taken.flags & HOTFN_SYMBOLS_DATA) != 0 };
     status = read_sources(symbols, &reader, &taken, err);

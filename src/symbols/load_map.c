@@ -175,7 +175,7 @@ static hotfn_status load_map(hotfn_symbols **out, hotfn_symbols *symbols, hfn_sp
         map->err = err;
         status = read_map(map, bytes);
     } else {
-        hfn_report_error(err, status, symbols->info.path, HOTFN_NO_OFFSET, "no memory to read it");
+        hfn_report_error(err, status, symbols->info.path, HOTFN_NO_OFFSET, "not enough memory");
     }
     hfn_file_close(&symbols->file, &env); /* names are copies */
     hfn_free_memory(&env, map, sizeof *map);
@@ -193,9 +193,7 @@ static hotfn_status begin_load(hotfn_symbols **symbols, hotfn_symbols_options *t
         return status;
     }
     *symbols = hfn_symbols_new(path, env);
-    return *symbols ? HOTFN_OK
-                    : hfn_report_error(err, HOTFN_E_NO_MEMORY, path, HOTFN_NO_OFFSET,
-                                       "no memory to read it");
+    return *symbols ? HOTFN_OK : hfn_report_no_memory(err, path);
 }
 
 hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const hotfn_image *image,

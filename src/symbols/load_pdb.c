@@ -78,8 +78,7 @@ static hotfn_status read_pdb(hotfn_symbols *symbols, const hotfn_image *image, u
     hotfn_status status;
 
     if (!lines) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
-                                "no memory for its lines");
+        return hfn_report_no_memory(err, symbols->info.path);
     }
     symbols->lines = (hfn_line_source){ hfn_pdb_lines_find, hfn_pdb_lines_destroy, lines };
     status = hfn_pdb_open(&lines->pdb, bytes, symbols->info.path, &table->names, &table->env, err);
@@ -120,8 +119,7 @@ static hotfn_status load_pdb(hotfn_symbols **out, const char *path, hfn_file byt
     }
     symbols = hfn_symbols_new(name, env);
     if (!symbols) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, name, HOTFN_NO_OFFSET,
-                                "no memory for its symbols");
+        return hfn_report_no_memory(err, name);
     }
     symbols->file = bytes;
     if (path) {

@@ -27,8 +27,7 @@ hotfn_status hfn_symbols_load_pe(hotfn_symbols **out, const hotfn_image *image,
         symbols = hfn_symbols_new(hfn_image_path(image), env);
     }
     if (!symbols) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                                "no memory for its symbols");
+        return hfn_report_no_memory(err, hfn_image_path(image));
     }
     status = hfn_coff_symtab_read(&symbols->table, image, want_data, err);
     if (status == HOTFN_OK) {

@@ -97,8 +97,7 @@ static hotfn_status read_file(reader *r, hfn_text line)
     }
     if (!hfn_grow_array(&r->map->symbols->table.env, (void **)&r->files, &r->capacity, r->count + 1,
                         sizeof *r->files)) {
-        return hfn_report_error(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
-                                "no memory for its files");
+        return hfn_report_no_memory(r->map->err, r->map->lines.path);
     }
     r->files[r->count++] = r->map->module;
     return HOTFN_OK;

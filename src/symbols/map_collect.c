@@ -7,8 +7,7 @@
 
 static hotfn_status no_memory(const hfn_linker_map *map)
 {
-    return hfn_report_error(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
-                            "no memory for its symbols");
+    return hfn_report_no_memory(map->err, map->lines.path);
 }
 
 void hfn_map_count_fault(hfn_linker_map *map, hfn_map_fault *fault)

@@ -198,6 +198,5 @@ hotfn_status hfn_map_finish(hfn_linker_map *map)
     if (good) {
         return HOTFN_OK;
     }
-    return hfn_report_error(map->err, HOTFN_E_NO_MEMORY, map->lines.path, HOTFN_NO_OFFSET,
-                            "no memory to sort its symbols");
+    return hfn_report_no_memory(map->err, map->lines.path);
 }

@@ -84,8 +84,7 @@ static hotfn_status read_group(reader *r, uint64_t number, uint64_t offset, hfn_
     }
     if (!hfn_grow_array(&r->map->symbols->table.env, (void **)&r->groups, &r->capacity,
                         r->count + 1, sizeof *r->groups)) {
-        return hfn_report_error(r->map->err, HOTFN_E_NO_MEMORY, r->map->lines.path, HOTFN_NO_OFFSET,
-                                "no memory for its groups");
+        return hfn_report_no_memory(r->map->err, r->map->lines.path);
     }
     r->groups[r->count++] = g;
     if (offset + g.byte_count > r->map->sections[number - 1].byte_count) {

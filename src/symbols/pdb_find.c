@@ -156,7 +156,7 @@ hotfn_status hfn_pdb_find(hotfn_symbols **out, const hotfn_image *image,
     }
     if (s.status == HOTFN_E_NO_MEMORY) {
         return hfn_report_error(err, s.status, hfn_image_path(image), HOTFN_NO_OFFSET,
-                                "no memory for its PDB");
+                                "not enough memory");
     }
     return HOTFN_OK;
 }

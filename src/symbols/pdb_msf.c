@@ -52,8 +52,7 @@ static uint32_t blocks_for(const hfn_msf *msf, uint64_t bytes)
 
 static hotfn_status no_memory(const hfn_msf *msf, hotfn_error *err)
 {
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, msf->path, HOTFN_NO_OFFSET,
-                            "no memory to read it");
+    return hfn_report_no_memory(err, msf->path);
 }
 
 /* Marks block as used; its first `bytes` bytes must lie in the file.  at is the file offset of the

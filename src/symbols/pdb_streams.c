@@ -46,7 +46,7 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
 
     if (status == HOTFN_E_NO_MEMORY) {
         return hfn_report_error(err, status, stream->msf->path, HOTFN_NO_OFFSET,
-                                "no memory to read its %s", what);
+                                "not enough memory for its %s", what);
     }
     if (status != HOTFN_OK) {
         return hfn_report_error(err, status, stream->msf->path, error_place(stream, offset),
@@ -183,8 +183,7 @@ static hotfn_status read_module(hfn_pdb *pdb, hfn_span list, uint64_t *at, hfn_a
     hfn_span_u32(entry, 44, &module.c13_bytes);
     module.name = hfn_arena_copy(names, name, strlen(name));
     if (!module.name || !add_module(pdb, &module)) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, pdb->msf.path, HOTFN_NO_OFFSET,
-                                "no memory for its modules");
+        return hfn_report_no_memory(err, pdb->msf.path);
     }
     *at += (end + 3) & ~(uint64_t)3;
     return HOTFN_OK;

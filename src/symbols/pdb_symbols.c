@@ -69,8 +69,7 @@ typedef struct located {
 
 static hotfn_status no_memory(const symbol_reader *r)
 {
-    return hfn_report_error(r->err, HOTFN_E_NO_MEMORY, r->pdb->msf.path, HOTFN_NO_OFFSET,
-                            "no memory for its symbols");
+    return hfn_report_no_memory(r->err, r->pdb->msf.path);
 }
 
 /* The name at offset of the record's body, as a view into the file or a copy. */

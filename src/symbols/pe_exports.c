@@ -215,7 +215,5 @@ hotfn_status hfn_exports_read(hfn_symbol_table *table, const hotfn_image *image,
     r.named = hfn_allocate_zeroed(&table->env, exports.function_count / 8 + 1);
     bool good = r.named && add_named(&r) && add_nameless(&r);
     hfn_free_memory(&table->env, r.named, exports.function_count / 8 + 1);
-    return good ? HOTFN_OK
-                : hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                                   "no memory for its exports");
+    return good ? HOTFN_OK : hfn_report_no_memory(err, hfn_image_path(image));
 }

@@ -54,8 +54,7 @@ hotfn_status hfn_symbols_finish_load(hotfn_symbols **out, hotfn_symbols *symbols
                                      hotfn_status status, hotfn_error *err)
 {
     if (status == HOTFN_OK && !hfn_symbol_table_sort(&symbols->table)) {
-        status = hfn_report_error(err, HOTFN_E_NO_MEMORY, symbols->info.path, HOTFN_NO_OFFSET,
-                                  "no memory to sort its symbols");
+        status = hfn_report_no_memory(err, symbols->info.path);
     }
     if (status != HOTFN_OK) {
         hotfn_symbols_destroy(symbols);

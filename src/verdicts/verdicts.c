@@ -152,8 +152,7 @@ hotfn_status hotfn_verdicts_create(hotfn_verdicts **out, const hotfn_image *imag
     return HOTFN_OK;
 no_memory:
     hotfn_verdicts_destroy(v);
-    return hfn_report_error(err, HOTFN_E_NO_MEMORY, hfn_image_path(image), HOTFN_NO_OFFSET,
-                            "no memory for the analysis of functions");
+    return hfn_report_no_memory(err, hfn_image_path(image));
 }
 
 void hotfn_verdicts_destroy(hotfn_verdicts *v)

@@ -63,8 +63,7 @@ hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channe
         b = NULL;
     }
     if (!b) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no memory for a budget");
+        return hfn_report_no_memory(err, NULL);
     }
     b->env = filled;
     b->live = live;

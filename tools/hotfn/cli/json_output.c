@@ -12,7 +12,7 @@ static int32_t write_to_file(void *user, const void *bytes, size_t byte_count)
 
 static void report_no_memory(void)
 {
-    fputs("hotfn: no memory for the JSON output\n", stderr);
+    fputs("hotfn: not enough memory for the JSON output\n", stderr);
 }
 
 hotfn_json_writer *json_open(FILE *out)

@@ -89,7 +89,7 @@ static int compare_records(diff *d, const choices *c)
         d->limit = 30;
     }
     if (!diff_match_functions(d)) {
-        fputs("hotfn diff: no memory\n", stderr);
+        fputs("hotfn diff: not enough memory\n", stderr);
         return TOOL_FAILED;
     }
     c->show(d);

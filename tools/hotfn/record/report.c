@@ -105,7 +105,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case BY: return cli_parse_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
-    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: there is no memory";
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
     default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
 }

@@ -147,7 +147,7 @@ bool top_take_sample(top_sample *out, const char *path, const top_sample *before
     out->with_memory = time.flags & HOTFN_TIMING_ALLOC;
     out->seconds = get_period_s(out, before);
     if (!fill_counts(out)) {
-        fputs("hotfn top: no memory\n", stderr);
+        fputs("hotfn top: not enough memory\n", stderr);
         top_free_sample(out);
         return false;
     }

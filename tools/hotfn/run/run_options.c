@@ -103,7 +103,7 @@ static const char *append_item(const char ***list, uint32_t *count, const char *
     const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
     if (!more) {
-        return "stored: there is no memory";
+        return "stored: not enough memory";
     }
     *list = more;
     more[(*count)++] = item;
