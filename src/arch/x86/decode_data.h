@@ -10,7 +10,7 @@
 void hfn_x86_translate_data(hfn_x86_mode mode, const ZydisDecodedInstruction *in,
                             const ZydisDecodedOperand *operands, hfn_x86_data *out);
 
-/* decode.c: the number of a general register or of the one that contains it; HFN_X86_RIP;
+/* decode.c: the number of a general register or of its whole register; HFN_X86_RIP;
  * HFN_X86_NO_REGISTER. */
 uint8_t hfn_x86_get_register_number(ZydisRegister reg);
 

@@ -6,7 +6,7 @@
 #include "arch/x86/decode.h"
 
 /* Indexes in hfn_stack_state.at, after the general registers.  KEPT: i386, where the pointer to the
- * arguments was saved.  COUNT: the constant in rcx, if the value is exact.  VECTOR: the registers of
+ * arguments was saved.  COUNT: the constant in rcx, if the value is exact.  VECTOR: registers of
  * hfn_x86_data, joined over the words of each. */
 #define HFN_X86_KEPT 16
 #define HFN_X86_COUNT 17
