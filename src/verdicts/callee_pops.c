@@ -74,7 +74,9 @@ void hfn_pops_apply_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_sta
         return;
     }
     state->uncertain_calls = called;
-    state->at[stack] = hfn_stack_add(state->at[stack], 4 * (known - 1));
+    if (state->at[stack] != HFN_STACK_IN_FRAME) {
+        state->at[stack] += 4 * (known - 1);
+    }
 }
 
 void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,

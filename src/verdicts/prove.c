@@ -25,7 +25,10 @@
 
 static void record_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
-    const hfn_call_state call = { at, *state };
+    const hfn_arch *arch = p->analysis->arch;
+    const hfn_call_state call = { at, state->at[arch->stack_register],
+                                  state->at[arch->frame_register], state->at[arch->return_place],
+                                  state->uncertain_calls };
 
     hfn_prove_append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
@@ -138,7 +141,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     uint8_t called = state->uncertain_calls, made = pc_register(p, in);
 
     if (made != HFN_NO_REGISTER) {
-        state->at[made] = HFN_STACK_UNRELATED;
+        state->at[made] = HFN_STACK_UNKNOWN;
         *reason = HOTFN_REASON_NONE;
         return BLOCK_CONTINUES;
     }

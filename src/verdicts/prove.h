@@ -20,26 +20,24 @@
 typedef struct hfn_leader {
     uint64_t rva; /* UINT64_MAX: free slot of the table */
     hfn_stack_state state;
-    uint8_t changes; /* merges that changed the state, saturating at HFN_WIDEN_AFTER */
-    bool weak;       /* all paths to it contain a call, which may not return, or are guessed */
-    bool queued;     /* waits to be followed (again) */
+    bool weak;   /* all paths to it contain a call, which may not return, or are guessed */
+    bool queued; /* waits to be followed (again) */
     /* i386, of the block that begins here (callee_pops.c): */
     bool depends_on_calls; /* its accesses depend on the assumption that callees popped nothing */
     bool returns;          /* it reaches a return by that stack pointer, which confirms it      */
     bool resets; /* it sets the stack pointer to a known place                                 */
 } hfn_leader;
 
-#define HFN_WIDEN_AFTER 6u
-
 /* An edge of the control flow graph. */
 typedef struct hfn_cfg_edge {
     uint64_t from, to;
 } hfn_cfg_edge;
 
-/* The stack state behind a call, from which an exception may leave. */
+/* The stack state at a call, from which an exception may leave. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
-    hfn_stack_state state;
+    int32_t stack_at, frame_at, return_at;
+    uint8_t called;
 } hfn_call_state;
 
 /* The target of a tail jump; field: RVA of the jump's 4-byte displacement, or 0. */
@@ -102,6 +100,8 @@ bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capaci
 void hfn_prove_clear_leaders(hfn_prover *p);
 /* The leader at rva, or the free slot for it. */
 hfn_leader *hfn_prove_find_leader(const hfn_prover *p, uint64_t rva);
+/* Set the values of `known` that differ in `state` to unknown; true if that changed anything. */
+bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state);
 /* Add an edge to rva with this stack state; HOTFN_REASON_*. */
 uint32_t hfn_prove_add_edge(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
 
