@@ -145,7 +145,9 @@ def test_temporary_record_is_removed(program, tmp_path, monkeypatch):
 
 
 def test_interrupt_ends_the_wait(program):
+    # A shell starts background commands with SIGINT ignored, so the handler is set here.
     code = ("import hotfn, sys, threading, os, signal\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "run = hotfn.run([sys.argv[1], 'walk', 'stay'], cache=False, wait=False)\n"
             "try:\n"
             "    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
