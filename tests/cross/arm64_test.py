@@ -37,7 +37,7 @@ class Skipped(Exception):
 
 class Bench:
     def __init__(self, build, native, folder):
-        self.build, self.hotfn = build, os.path.join(build, "tools/hotfn/hotfn")
+        self.build_folder, self.hotfn = build, os.path.join(build, "tools/hotfn/hotfn")
         self.native, self.folder = native, folder
         self.environment = dict(os.environ, XDG_CACHE_HOME=folder)
 

@@ -277,7 +277,7 @@ def walk_by_gdb(bench, begin, steps, look, command):
     emulated command, starting at `begin`."""
     socket, script = bench.path("gdb.socket"), bench.path("walk.gdb")
     with open(script, "w", encoding="utf-8") as file:
-        file.write(WALK % {"agent": os.path.join(bench.build, "src/agent"), "begin": begin,
+        file.write(WALK % {"agent": os.path.join(bench.build_folder, "src/agent"), "begin": begin,
                            "steps": steps, "look": look})
     with subprocess.Popen(command, cwd=bench.folder, env=bench.environment, stdout=subprocess.PIPE, text=True,
                           stderr=subprocess.DEVNULL, start_new_session=True) as child:
