@@ -134,6 +134,9 @@ bool hfn_analysis_finish(hfn_analysis *a)
     if (a->unowned) {
         hfn_free_memory(&a->env, a->unowned, a->unowned_capacity * sizeof *a->unowned);
     }
+    if (a->hidden) {
+        hfn_free_memory(&a->env, a->hidden, a->hidden_capacity * sizeof *a->hidden);
+    }
     hfn_code_finish(&a->code, &a->env);
     hfn_os_destroy_mutex(&a->lock);
     return !a->no_memory;

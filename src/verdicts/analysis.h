@@ -27,10 +27,12 @@
 #define HFN_TRAIT_RSEQ 8u        /* contains a restartable sequence                              */
 #define HFN_TRAIT_FAULT 16u      /* a fault handler compares addresses with those of its code    */
 #define HFN_TRAIT_FLAGS_LIVE_OUT                                                                   \
-    32u /* callers read flags after the call that were set before it   */
+    32u                         /* callers read flags after the call that were set before it   */
+#define HFN_TRAIT_AMBIGUOUS 64u /* some of its bytes were decoded in two ways                  */
 /* Traits of functions whose instructions must keep their addresses, or have uncertain boundaries.
  * */
-#define HFN_TRAITS_FIXED (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT)
+#define HFN_TRAITS_FIXED                                                                           \
+    (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT | HFN_TRAIT_AMBIGUOUS)
 
 #define HFN_RUNTIME_WALKS_STACK 1u /* a runtime in the image finds frames by return address    */
 #define HFN_RUNTIME_READS_CODE 2u  /* a runtime reads or patches the code of the image          */
@@ -113,6 +115,9 @@ typedef struct hfn_analysis {
     uint64_t tsc_disable_rva; /* hfn_verdicts_get_tsc_disable_rva */
     hfn_dispatcher *unowned;  /* fragments whose indirect jumps may leave them */
     size_t unowned_count, unowned_capacity;
+    uint64_t *hidden; /* where paths that the sweep missed begin; UINT64_MAX: there is none */
+    size_t hidden_count, hidden_capacity;
+    size_t hidden_done; /* the first of them that were decoded */
 } hfn_analysis;
 
 /* False if there is no memory; then there is nothing to finish. */
@@ -135,8 +140,11 @@ bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *c
 /* Index of the first body at or after rva. */
 uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva);
 
-/* flow.c: decode all code once. */
+/* flow.c: decode all code once, and what that hid. */
 void hfn_flow_scan(hfn_analysis *a);
+/* Decode from every marked byte at which no instruction was decoded before, until all marked bytes
+ * are starts of instructions. */
+void hfn_flow_scan_hidden(hfn_analysis *a);
 
 /* flags.c: whether the code at rva may read flags before it writes them all; at_return is the
  * answer for a path that returns first. */
@@ -150,6 +158,10 @@ void hfn_flags_propagate(hfn_analysis *a);
 
 /* tables.c: read the jump tables of all dispatchers; sets marks and traits. */
 void hfn_tables_scan(hfn_analysis *a);
+/* Note that the indirect jump at jump_rva may target any byte of the dispatcher's function or, in
+ * a fragment, of any function that jumps to the fragment. */
+void hfn_tables_mark_unbounded(hfn_analysis *a, const hfn_dispatcher *dispatcher,
+                               uint64_t jump_rva);
 /* The target of entry k of a table; false if it does not lead to code. */
 bool hfn_tables_read_entry(const hfn_analysis *a, const hfn_dispatch *d, uint64_t k,
                            uint64_t *target);

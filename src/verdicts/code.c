@@ -12,6 +12,11 @@ static size_t mark_bytes(const hfn_region *region)
     return (size_t)((region->end - region->rva + 1) / 2);
 }
 
+static size_t start_bytes(const hfn_region *region)
+{
+    return (size_t)((region->end - region->rva + 63) / 64 * sizeof *region->starts);
+}
+
 static int compare_regions(const void *a, const void *b)
 {
     const hfn_region *left = a, *right = b;
@@ -71,7 +76,8 @@ static bool make_marks(hfn_code *code, const hotfn_env *env)
     for (uint32_t i = 0; i < code->count; i++) {
         hfn_region *region = &code->regions[i];
         region->marks = hfn_allocate_zeroed(env, mark_bytes(region));
-        if (!region->marks) {
+        region->starts = hfn_allocate_zeroed(env, start_bytes(region));
+        if (!region->marks || !region->starts) {
             return false;
         }
     }
@@ -115,6 +121,9 @@ void hfn_code_finish(hfn_code *code, const hotfn_env *env)
     for (uint32_t i = 0; i < code->count; i++) {
         if (code->regions[i].marks) {
             hfn_free_memory(env, code->regions[i].marks, mark_bytes(&code->regions[i]));
+        }
+        if (code->regions[i].starts) {
+            hfn_free_memory(env, code->regions[i].starts, start_bytes(&code->regions[i]));
         }
     }
     if (code->regions) {

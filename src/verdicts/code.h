@@ -18,6 +18,7 @@ typedef struct hfn_region {
     uint64_t rva, end, tail_end; /* [end, tail_end): the rest of the last page, no code */
     const uint8_t *bytes;        /* [tail_end - rva]                   */
     uint8_t *marks;              /* four bits for each byte, low nibble first */
+    uint64_t *starts;            /* a bit for each byte at which an instruction was decoded */
 } hfn_region;
 
 typedef struct hfn_code {
@@ -59,6 +60,22 @@ static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)
     return (uint32_t)(__atomic_load_n(&region->marks[offset / 2], __ATOMIC_RELAXED) >>
                       (offset & 1) * 4) &
            15u;
+}
+
+/* Record that instructions begin at the set bits, of the 64 bytes that contain `offset`, counted
+ * from the region's first byte.  Relaxed, as above. */
+static inline void hfn_region_add_starts(const hfn_region *region, uint64_t offset, uint64_t bits)
+{
+    if (bits) {
+        __atomic_fetch_or(&region->starts[offset / 64], bits, __ATOMIC_RELAXED);
+    }
+}
+
+static inline bool hfn_region_is_start(const hfn_region *region, uint64_t rva)
+{
+    uint64_t offset = rva - region->rva;
+
+    return __atomic_load_n(&region->starts[offset / 64], __ATOMIC_RELAXED) >> offset % 64 & 1;
 }
 
 /* Add marks; does nothing if rva is in no region. */

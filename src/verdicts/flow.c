@@ -5,8 +5,10 @@
  * into a patch may come from there. Jump tables follow later (tables.c), since they need all
  * marks.
  *
- * Undecodable bytes are skipped one unit at a time; data among code can only add marks, and so
- * refusals.
+ * Undecodable bytes are skipped one unit at a time.  Data among code, or an instruction that
+ * continues behind an entry, can hide the instructions after it.  So code is also decoded from
+ * each marked byte at which the sweep decoded no instruction, until there are none
+ * (hfn_flow_scan_hidden).  Where two decodings of the same bytes differ, the marks of both count.
  */
 #include "verdicts/analysis.h"
 #include "verdicts/workers.h"
@@ -38,9 +40,23 @@ typedef struct stretch {
     uint32_t function;
     uint32_t jump_marks;
     bool dispatches;
-    work_item *item;
-    size_t branches_before; /* in the item */
+    work_item *item;                 /* NULL: its branches are not kept */
+    size_t branches_before;          /* in the item */
+    uint64_t start_word, start_bits; /* starts of instructions that are not recorded yet */
 } stretch;
+
+/* Record the start of an instruction; a word of them is written at a time. */
+static void add_start(stretch *s, uint64_t at)
+{
+    uint64_t offset = at - s->region->rva;
+
+    if (offset / 64 != s->start_word) {
+        hfn_region_add_starts(s->region, s->start_word * 64, s->start_bits);
+        s->start_word = offset / 64;
+        s->start_bits = 0;
+    }
+    s->start_bits |= 1ull << offset % 64;
+}
 
 static void add_marks(const stretch *s, uint64_t target, uint32_t marks)
 {
@@ -66,9 +82,9 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
     work_item *item = s->item;
     uint64_t field = at + in->relative_at;
 
-    if (s->function == HFN_NO_FUNCTION || in->relative_bytes != 4 || field + 4 > UINT32_MAX ||
-        in->target > UINT32_MAX || (in->target > s->from && in->target < s->to) ||
-        !a->arch->is_retargetable ||
+    if (!item || s->function == HFN_NO_FUNCTION || in->relative_bytes != 4 ||
+        field + 4 > UINT32_MAX || in->target > UINT32_MAX ||
+        (in->target > s->from && in->target < s->to) || !a->arch->is_retargetable ||
         !a->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
         return;
     }
@@ -128,6 +144,12 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
     }
 }
 
+static void add_hidden(hfn_analysis *a, uint64_t rva)
+{
+    hfn_analysis_append(a, (void **)&a->hidden, &a->hidden_count, &a->hidden_capacity, &rva,
+                        sizeof rva);
+}
+
 static void read_stretch(stretch *s)
 {
     const hfn_analysis *a = s->analysis;
@@ -144,6 +166,7 @@ static void read_stretch(stretch *s)
             is_clean = false;
             continue;
         }
+        add_start(s, at);
         if (a->arch->complete) {
             a->arch->complete(bytes, &pages, &in);
         }
@@ -153,6 +176,10 @@ static void read_stretch(stretch *s)
             record_instruction(s, at, &in, landing_pad_end);
         }
         at += in.length;
+    }
+    hfn_region_add_starts(region, s->start_word * 64, s->start_bits);
+    if (at > s->to) { /* an instruction continues behind the next entry */
+        add_hidden(s->analysis, at);
     }
     if (!is_clean || at != s->to) { /* data among code: an apparent branch may not be one */
         s->item->branch_count = s->branches_before;
@@ -168,6 +195,7 @@ static void scan_stretch(hfn_analysis *a, work_item *item, uint64_t from, uint64
                   .to = to,
                   .function = function,
                   .item = item,
+                  .start_word = (from - item->region->rva) / 64,
                   .branches_before = item->branch_count };
     bool maybe_part =
         function == HFN_NO_FUNCTION || (a->bodies[function].traits & HFN_TRAIT_MAY_BE_PART);
@@ -198,6 +226,125 @@ static void scan_item(void *user, uint32_t index)
         }
         scan_stretch(a, item, at, stop, function);
         at = stop;
+    }
+}
+
+/* The function, or the code between functions, that contains a byte. */
+static hfn_dispatcher find_surroundings(const hfn_analysis *a, const hfn_region *region,
+                                        uint64_t rva)
+{
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
+    hfn_dispatcher d = { .from = region->rva, .to = region->end, .function = HFN_NO_FUNCTION };
+
+    if (next < a->count && a->bodies[next].rva < d.to) {
+        d.to = a->bodies[next].rva;
+    }
+    if (next > 0 && a->bodies[next - 1].end > rva) {
+        d = (hfn_dispatcher){ a->bodies[next - 1].rva, a->bodies[next - 1].end, next - 1 };
+    } else if (next > 0 && a->bodies[next - 1].end > d.from) {
+        d.from = a->bodies[next - 1].end;
+    }
+    return d;
+}
+
+static bool ends_path(const hfn_instruction *in)
+{
+    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
+           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
+}
+
+static void add_hidden_target(hfn_analysis *a, uint64_t target)
+{
+    const hfn_region *region = hfn_code_region(&a->code, target);
+
+    if (region && !hfn_region_is_start(region, target)) {
+        add_hidden(a, target);
+    }
+}
+
+/* Record an instruction that the sweep missed, and what it refers to. */
+static void record_hidden(hfn_analysis *a, const hfn_region *region, uint64_t at,
+                          const hfn_instruction *in)
+{
+    const hfn_dispatcher d = find_surroundings(a, region, at);
+    bool maybe_part =
+        d.function == HFN_NO_FUNCTION || (a->bodies[d.function].traits & HFN_TRAIT_MAY_BE_PART);
+    stretch s = { .analysis = a,
+                  .region = region,
+                  .from = d.from,
+                  .to = d.to,
+                  .function = d.function,
+                  .jump_marks = HFN_MARK_JUMPED | (maybe_part ? HFN_MARK_FROM_PART : 0) };
+    uint64_t offset = at - region->rva, taken;
+
+    hfn_region_add_starts(region, offset, 1ull << offset % 64);
+    record_instruction(&s, at, in, d.from);
+    if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_IF || in->flow == HFN_FLOW_CALL) {
+        add_hidden_target(a, in->target);
+    }
+    if (hfn_analysis_takes_address(a, in, &taken)) {
+        add_hidden_target(a, taken);
+    }
+    if (d.function != HFN_NO_FUNCTION) {
+        a->bodies[d.function].traits |= HFN_TRAIT_AMBIGUOUS;
+    }
+    if (in->flow == HFN_FLOW_JUMP_INDIRECT) {
+        hfn_tables_mark_unbounded(a, &d, at);
+    }
+}
+
+/* Decode from rva until the path ends, or continues with instructions that are known; false if no
+ * new instruction is at rva. */
+static bool read_hidden(hfn_analysis *a, uint64_t rva)
+{
+    const hfn_region *region = hfn_code_region(&a->code, rva);
+    hfn_partial_addresses pages = { .known = 0 };
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+    bool found = false;
+
+    while (region && hfn_region_has(region, rva) && !hfn_region_is_start(region, rva) &&
+           !ends_path(&in)) {
+        const uint8_t *bytes = region->bytes + (rva - region->rva);
+        if (!a->arch->decode(bytes, region->end - rva, rva, a->info.link_base, &in)) {
+            break;
+        }
+        if (a->arch->complete) {
+            a->arch->complete(bytes, &pages, &in);
+        }
+        record_hidden(a, region, rva, &in);
+        rva += in.length;
+        found = true;
+    }
+    return found;
+}
+
+/* Queue the marked bytes of a region at which no instruction was decoded. */
+static void find_hidden(hfn_analysis *a, const hfn_region *region)
+{
+    for (uint64_t rva = region->rva; rva < region->end; rva++) {
+        uint64_t offset = rva - region->rva, marks;
+        if (offset % 16 == 0 && region->end - rva >= 16) {
+            memcpy(&marks, region->marks + offset / 2, sizeof marks);
+            if (marks == 0) {
+                rva += 15;
+                continue;
+            }
+        }
+        if (hfn_region_marks(region, rva) && !hfn_region_is_start(region, rva)) {
+            add_hidden(a, rva);
+        }
+    }
+}
+
+void hfn_flow_scan_hidden(hfn_analysis *a)
+{
+    for (uint32_t i = 0; i < a->code.count; i++) {
+        find_hidden(a, &a->code.regions[i]);
+    }
+    for (; a->hidden_done < a->hidden_count; a->hidden_done++) { /* the loop adds more */
+        if (!read_hidden(a, a->hidden[a->hidden_done])) {
+            a->hidden[a->hidden_done] = UINT64_MAX;
+        }
     }
 }
 
@@ -279,4 +426,5 @@ void hfn_flow_scan(hfn_analysis *a)
     if (s.items) {
         hfn_free_memory(&a->env, s.items, s.item_capacity * sizeof *s.items);
     }
+    hfn_flow_scan_hidden(a);
 }

@@ -42,6 +42,7 @@ typedef struct dispatch_code {
     uint32_t start_count;
     uint64_t *addresses; /* taken by the code */
     size_t address_count, address_capacity;
+    bool checks_lines;     /* only marks jumps whose line can be decoded in two ways */
     bool tries_addresses;  /* as tables, because a line shows none     */
     bool tries_bases;      /* and as bases of their entries            */
     uint64_t unshown_jump; /* the jump whose line shows no table       */
@@ -54,20 +55,22 @@ static void add_table(dispatch_code *p, const table *t)
     hfn_analysis_append(s->analysis, (void **)&s->tables, &s->count, &s->capacity, t, sizeof *t);
 }
 
-/* The jump may target any byte of its function or, from a fragment, of any function that jumps to
- * the fragment. */
-static void mark_unbounded(const dispatch_code *p, uint64_t jump_rva)
+void hfn_tables_mark_unbounded(hfn_analysis *a, const hfn_dispatcher *dispatcher, uint64_t jump_rva)
 {
-    hfn_analysis *a = p->scan->analysis;
-    uint32_t function = p->dispatcher->function;
+    uint32_t function = dispatcher->function;
 
     if (function == HFN_NO_FUNCTION || (a->bodies[function].traits & HFN_TRAIT_MAY_BE_PART)) {
         hfn_analysis_append(a, (void **)&a->unowned, &a->unowned_count, &a->unowned_capacity,
-                            p->dispatcher, sizeof *p->dispatcher);
+                            dispatcher, sizeof *dispatcher);
         return;
     }
     a->bodies[function].traits |= HFN_TRAIT_UNBOUNDED;
-    a->bodies[function].unbounded_at = (uint32_t)(jump_rva - p->dispatcher->from);
+    a->bodies[function].unbounded_at = (uint32_t)(jump_rva - dispatcher->from);
+}
+
+static void mark_unbounded(const dispatch_code *p, uint64_t jump_rva)
+{
+    hfn_tables_mark_unbounded(p->scan->analysis, p->dispatcher, jump_rva);
 }
 
 static bool read_entry(const hfn_analysis *a, hfn_span bytes, const table *t, uint64_t k,
@@ -137,6 +140,19 @@ static void push_start(dispatch_code *p, uint32_t offset)
     p->starts[p->start_count++] = offset;
 }
 
+/* Whether an instruction was also decoded between two of the line. */
+static bool is_line_ambiguous(const dispatch_code *p)
+{
+    for (uint32_t i = 0; i + 1 < p->start_count; i++) {
+        for (uint32_t at = p->starts[i] + 1; at < p->starts[i + 1]; at++) {
+            if (hfn_region_is_start(p->region, p->dispatcher->from + at)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void read_instruction(dispatch_code *p, uint64_t at, const hfn_instruction *in)
 {
     uint64_t taken;
@@ -150,7 +166,11 @@ static void read_instruction(dispatch_code *p, uint64_t at, const hfn_instructio
                             &p->address_capacity, &taken, sizeof taken);
     }
     if (in->flow == HFN_FLOW_JUMP_INDIRECT && in->through_table) {
-        record_dispatch(p, at);
+        if (!p->checks_lines) {
+            record_dispatch(p, at);
+        } else if (is_line_ambiguous(p)) {
+            mark_unbounded(p, at);
+        }
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
         in->flow == HFN_FLOW_RETURN || in->flow == HFN_FLOW_STOP) {
@@ -221,6 +241,17 @@ static void add_unshown_tables(dispatch_code *p)
     }
 }
 
+static void free_addresses(dispatch_code *p)
+{
+    hfn_analysis *a = p->scan->analysis;
+
+    hfn_os_lock_mutex(&a->lock);
+    if (p->addresses) {
+        hfn_free_memory(&a->env, p->addresses, p->address_capacity * sizeof *p->addresses);
+    }
+    hfn_os_unlock_mutex(&a->lock);
+}
+
 static void scan_dispatcher(void *user, uint32_t item)
 {
     table_scan *s = user;
@@ -231,11 +262,7 @@ static void scan_dispatcher(void *user, uint32_t item)
     if (p.tries_addresses) {
         add_unshown_tables(&p);
     }
-    hfn_os_lock_mutex(&s->analysis->lock);
-    if (p.addresses) {
-        hfn_free_memory(&s->analysis->env, p.addresses, p.address_capacity * sizeof *p.addresses);
-    }
-    hfn_os_unlock_mutex(&s->analysis->lock);
+    free_addresses(&p);
 }
 
 static int compare_tables(const void *a, const void *b)
@@ -331,8 +358,11 @@ static void read_table(hfn_analysis *a, const table *t)
     }
     for (uint64_t k = 0; k < limit && read_entry(a, bytes, t, k, &target); k++) {
         const hfn_region *region = hfn_code_region(&a->code, target);
-        if (!region) {
+        if (!region && t->entry_count == 0) {
             break;
+        }
+        if (!region) { /* the smallest index is not 0: the table does not begin at its address */
+            continue;
         }
         hfn_region_mark(region, target, marks);
         if (function && target == function->rva) {
@@ -374,6 +404,34 @@ static bool drop_broken_proofs(table_scan *s, bool all)
     return dropped;
 }
 
+/* Whether any hidden path begins in the dispatcher's code. */
+static bool has_hidden(const hfn_analysis *a, const hfn_dispatcher *d)
+{
+    for (size_t i = 0; i < a->hidden_count; i++) {
+        if (a->hidden[i] - d->from < d->to - d->from) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Where the lines of indirect jumps can be decoded in two ways, their tables prove nothing. */
+static void drop_ambiguous(table_scan *s)
+{
+    hfn_analysis *a = s->analysis;
+
+    for (size_t i = 0; a->hidden_count > 0 && i < a->dispatcher_count; i++) {
+        if (has_hidden(a, &a->dispatchers[i])) {
+            dispatch_code p = { .scan = s,
+                                .dispatcher = &a->dispatchers[i],
+                                .region = hfn_code_region(&a->code, a->dispatchers[i].from),
+                                .checks_lines = true };
+            decode_range(&p);
+            free_addresses(&p);
+        }
+    }
+}
+
 void hfn_tables_scan(hfn_analysis *a)
 {
     table_scan s = { .analysis = a };
@@ -387,12 +445,15 @@ void hfn_tables_scan(hfn_analysis *a)
             read_table(a, &s.tables[i]);
         }
     }
+    hfn_flow_scan_hidden(a);
     for (int round = 0; round < ROUNDS_MAX && drop_broken_proofs(&s, false); round++) {
-        ;
+        hfn_flow_scan_hidden(a);
     }
     if (drop_broken_proofs(&s, false)) {
         drop_broken_proofs(&s, true);
+        hfn_flow_scan_hidden(a);
     }
+    drop_ambiguous(&s);
     if (a->cross_jump_count > 0) {
         qsort(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps, compare_cross_jumps);
     }

@@ -77,9 +77,9 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
         return false;
     }
     hfn_flow_scan(&a);
+    hfn_tables_scan(&a); /* may decode more code */
     hfn_fixed_sort(&a);
     hfn_flags_propagate(&a);
-    hfn_tables_scan(&a);
     hfn_unowned_scan(&a);
     decide_all(&a, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING) {

@@ -562,6 +562,97 @@ static void jumps_to_the_own_entry_are_flagged(void)
     scene_finish(&s);
 }
 
+/* jmp over one byte, which looks like the opcode of a call; then the opcode of a jump to target */
+static uint64_t add_hidden_jump(scene *s, uint64_t target)
+{
+    uint64_t rva = scene_here(s);
+
+    SCENE_CODE(s, "\xEB\x01\xE8");
+    scene_branch(s, 0xE9, target);
+    SCENE_CODE(s, "\xC3");
+    scene_symbol(s, "hides", rva, scene_here(s) - rva, FUNC);
+    return rva;
+}
+
+static void a_jump_behind_data_is_found(void)
+{
+    for (int i386 = 0; i386 < 2; i386++) {
+        scene s = i386 ? scene_begin_i386() : scene_begin();
+        uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\xC3"); /* 6 * cwde; ret */
+        uint64_t g = SCENE_FUNCTION(&s, "g", "\x98\x98\x98\x98\x98\x98\xC3");
+
+        add_hidden_jump(&s, f + 2);
+        scene_analyze(&s);
+        CHECK(scene_verdict(&s, f).pub.strategy != HOTFN_STRATEGY_JUMP);
+        EXPECT_STRATEGY(&s, g, HOTFN_STRATEGY_JUMP);
+        scene_finish(&s);
+    }
+}
+
+static void a_jump_behind_an_instruction_across_an_entry_is_found(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\xC3");
+
+    SCENE_FUNCTION(&s, "head", "\xB8");               /* mov eax, the next 4 bytes */
+    SCENE_FUNCTION(&s, "inside", "\x90\x90\x48\xB9"); /* movabs rcx, the next 8 bytes */
+    scene_branch(&s, 0xE9, f + 2);
+    SCENE_CODE(&s, "\x90\x90\x90\xC3");
+    scene_analyze(&s);
+    CHECK(scene_verdict(&s, f).pub.strategy != HOTFN_STRATEGY_JUMP);
+    scene_finish(&s);
+}
+
+static void hidden_code_may_hide_more(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\xC3");
+    /* movabs rcx; only the hidden jump leads to the last bytes of its number, a jump to f+2 */
+    uint64_t middle = SCENE_FUNCTION(&s, "middle", "\x48\xB9\x90\x90\x90");
+
+    scene_branch(&s, 0xE9, f + 2);
+    SCENE_CODE(&s, "\xC3");
+    add_hidden_jump(&s, middle + 5);
+    scene_analyze(&s);
+    CHECK(scene_verdict(&s, f).pub.strategy != HOTFN_STRATEGY_JUMP);
+    scene_finish(&s);
+}
+
+static void a_hidden_indirect_jump_may_lead_anywhere_in_its_function(void)
+{
+    scene s = scene_begin();
+    /* cwde; 2 * xor eax, eax; 2 * cwde; jmp over one byte; the byte; jmp rax; 3 * ret */
+    uint64_t f =
+        SCENE_FUNCTION(&s, "f", "\x98\x31\xC0\x31\xC0\x98\x98\xEB\x01\xE8\xFF\xE0\xC3\xC3\xC3");
+
+    scene_analyze(&s);
+    CHECK(scene_verdict(&s, f).pub.strategy != HOTFN_STRATEGY_JUMP);
+    scene_finish(&s);
+}
+
+static void branches_among_ambiguous_code_keep_their_targets(void)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t g = SCENE_FUNCTION(&s, "g", "\x98\x98\x98\x98\x98\x98\xC3");
+    uint64_t clear = scene_here(&s);
+    size_t count;
+
+    SCENE_CODE(&s, "\x98\x98\x98\x98\x98");
+    scene_branch(&s, 0xE8, f);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "clear", clear, scene_here(&s) - clear, FUNC);
+    uint64_t unclear = SCENE_CODE(&s, "\x98\x98\x98\x98\x98");
+    scene_branch(&s, 0xE8, g);
+    SCENE_CODE(&s, "\xEB\x01\xE8\x98\x98\x98\x98\xC3");
+    scene_symbol(&s, "unclear", unclear, scene_here(&s) - unclear, FUNC);
+    scene_analyze(&s);
+    const hfn_branch *sites = hfn_verdicts_sites(s.verdicts, &count);
+    CHECK_EQ_U64(count, 1);
+    CHECK_EQ_U64(count ? sites[0].field : 0, clear + 6);
+    scene_finish(&s);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(whole_instructions_make_a_jump),
     CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
@@ -592,5 +683,10 @@ static const check_test tests[] = {
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),
+    CHECK_TEST(a_jump_behind_data_is_found),
+    CHECK_TEST(a_jump_behind_an_instruction_across_an_entry_is_found),
+    CHECK_TEST(hidden_code_may_hide_more),
+    CHECK_TEST(a_hidden_indirect_jump_may_lead_anywhere_in_its_function),
+    CHECK_TEST(branches_among_ambiguous_code_keep_their_targets),
 };
 CHECK_MAIN(tests)

@@ -64,6 +64,20 @@ static uint64_t add_switch(scene *s, bool bounded)
     return f;
 }
 
+static void entries_below_the_smallest_index_may_be_anything(void)
+{
+    scene s = scene_begin();
+    uint64_t f = add_switch(&s, true);
+
+    put_entry(&s, 0, 0x40000000);
+    put_entry(&s, 1, f + 2);
+    scene_build(&s);
+    hfn_analysis a = scan(s.image, s.functions);
+    CHECK(jumped(&a, f + 2));
+    CHECK(hfn_analysis_finish(&a));
+    scene_finish(&s);
+}
+
 static void a_table_of_known_size_is_read_to_its_end(void)
 {
     scene s = scene_begin();
@@ -366,6 +380,7 @@ static void all_targets_of_compiled_tables_are_found(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_table_of_known_size_is_read_to_its_end),
+    CHECK_TEST(entries_below_the_smallest_index_may_be_anything),
     CHECK_TEST(a_table_of_unknown_size_is_read_to_the_next_object),
     CHECK_TEST(a_table_of_unknown_size_ends_at_an_entry_outside_the_code),
     CHECK_TEST(a_size_check_that_a_jump_skips_is_ignored),
