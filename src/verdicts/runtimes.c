@@ -14,14 +14,15 @@ typedef enum mark_kind {
     MARK_SECTION, /* the name of a section                                                  */
     MARK_NAME,    /* a defined symbol, of code or data, that begins with `text` and ends with
                    * `end`                                                                  */
-    MARK_STRING,  /* a string in read-only data: marks that survive `strip`                 */
+    MARK_STRING,  /* a string in read-only data, `text` followed by `end`: survives `strip`.
+                   * In two parts, so that libhotfn itself does not contain the mark        */
 } mark_kind;
 
 typedef struct mark {
     mark_kind kind;
     uint32_t runtime; /* HFN_RUNTIME_* */
     const char *text;
-    const char *end; /* MARK_NAME: NULL: the name is exactly `text` */
+    const char *end; /* of a MARK_NAME, NULL: the name is exactly `text` */
 } mark;
 
 // clang-format off
@@ -35,7 +36,7 @@ static const mark marks[] = {
     /* OCaml native code: frame tables, keyed by return address */
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "caml", "frametable" },
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "caml_call_gc", NULL },
-    { MARK_STRING, HFN_RUNTIME_WALKS_STACK, "OCAMLRUNPARAM", NULL },
+    { MARK_STRING, HFN_RUNTIME_WALKS_STACK, "OCAML", "RUNPARAM" },
     /* Chez Scheme; MLton */
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "Sbuild_heap", NULL },
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "MLton_", "" },
@@ -84,15 +85,16 @@ static void match_name(void *user, const char *name)
     }
 }
 
-/* Whether the bytes contain the string with its final NUL. */
-static bool contains_string(hfn_span bytes, const char *text)
+/* Whether the bytes contain the string of the mark with its final NUL. */
+static bool contains_string(hfn_span bytes, const mark *m)
 {
-    size_t size = strlen(text) + 1;
+    size_t begin = strlen(m->text), size = begin + strlen(m->end) + 1;
     const uint8_t *at = bytes.data, *end = bytes.data + bytes.size;
 
     while (at && (size_t)(end - at) >= size) {
-        at = memchr(at, text[0], (size_t)(end - at) - size + 1);
-        if (at && memcmp(at, text, size) == 0) {
+        at = memchr(at, m->text[0], (size_t)(end - at) - size + 1);
+        if (at && memcmp(at, m->text, begin) == 0 &&
+            memcmp(at + begin, m->end, size - begin) == 0) {
             return true;
         }
         at = at ? at + 1 : NULL;
@@ -100,13 +102,13 @@ static bool contains_string(hfn_span bytes, const char *text)
     return false;
 }
 
-static bool has_string(const hotfn_image *image, const char *text)
+static bool has_string(const hotfn_image *image, const mark *m)
 {
     static const char *const sections[] = { ".rodata", ".rdata" };
 
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         const hfn_elf_section *section = hfn_elf_section_named(image, sections[i]);
-        if (section && contains_string(hfn_elf_section_bytes(image, section), text)) {
+        if (section && contains_string(hfn_elf_section_bytes(image, section), m)) {
             return true;
         }
     }
@@ -120,7 +122,7 @@ uint32_t hfn_runtimes_find(const hotfn_image *image, const hotfn_functions *func
 
     for (size_t i = 0; i < MARK_COUNT; i++) {
         if ((marks[i].kind == MARK_SECTION && hfn_elf_section_named(image, marks[i].text)) ||
-            (marks[i].kind == MARK_STRING && has_string(image, marks[i].text))) {
+            (marks[i].kind == MARK_STRING && has_string(image, &marks[i]))) {
             found |= marks[i].runtime;
         }
     }

@@ -479,6 +479,15 @@ def signal_dispositions_are_unchanged(case):
     check(bare == hooked and "SigIgn" in bare, f"{bare}{hooked}")
 
 
+def a_program_that_embeds_libhotfn_is_timed(case):
+    if FLAGS:
+        return  # hotfn has the other word size
+    out = subprocess.run([HOTFN, "scan", "--timed", "--json", HOTFN], check=True, capture_output=True,
+                         text=True).stdout
+    summary = json.loads(out)["summary"]
+    check(summary["timed"] * 2 > summary["hookable"], summary)
+
+
 def a_missing_proc_is_reported(case):
     alone = ["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /proc || exit 77; exec "$@"', "sh"]
     if not shutil.which("unshare") or subprocess.run([*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:

@@ -198,8 +198,8 @@ static const char *read_option(void *user, int option, const char *argument)
     }
 }
 
-/* Report options that cannot be combined.  The library checks the same, but its message cannot name
- * the options. */
+/* Report options that cannot be combined, with their names.  hotfn_launch_start refuses the same
+ * combinations with messages for callers of the library, so a combination missing here is still refused. */
 static int check_combinations(const hotfn_launch_options *o)
 {
     const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "--with alloc"
