@@ -4,7 +4,7 @@
  * code that an instruction accesses by address; addresses that the loader relocates (a moved copy
  * would keep the old value); instructions that an exception handler protects (a fault in a moved
  * copy would not find it).  The latter two exist in PE images only: an ELF image with text
- * relocations is refused as a whole, and its handlers protect calls, which never move.
+ * relocations is refused as a whole, and its exception tables are read by call_sites.c.
  */
 #include "verdicts/analysis.h"
 

@@ -1,69 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Follows exceptions: the call-site tables of C++ and similar languages (LSB core, 'Exception
- * Frames'; the layout of gcc's and LLVM's LSDA).  At a landing pad the stack pointer and the
- * frame pointer have the values that they had at the call; other registers are unknown. */
+/* Follows exceptions to their landing pads.  There the stack pointer and the frame pointer have the
+ * values that they had at the call; other registers are unknown. */
 #include "functions/eh_frame_read.h"
+#include "verdicts/call_sites.h"
 #include "verdicts/prove.h"
-
-typedef struct call_sites {
-    hfn_eh_bytes eh;
-    uint64_t at, end;
-    uint64_t function, pads; /* RVAs that calls and landing pads are relative to */
-    uint8_t encoding;
-} call_sites;
-
-static bool open_table(const hfn_prover *p, const hfn_function *f, call_sites *out)
-{
-    uint64_t raw, address, skipped, bytes;
-    uint8_t encoding;
-
-    if (f->lsda_rva == UINT64_MAX) {
-        return false;
-    }
-    out->eh = (hfn_eh_bytes){ .bytes = hfn_image_span(p->analysis->image, f->lsda_rva),
-                              .address = p->analysis->info.link_base + f->lsda_rva,
-                              .word_bytes = p->analysis->info.bits / 8 };
-    out->at = 0;
-    out->function = out->pads = f->rva;
-    if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding)) {
-        return false;
-    }
-    if (encoding != HFN_ENCODING_OMIT &&
-        (!hfn_eh_pointer(&out->eh, &out->at, encoding, &raw, &address) ||
-         !hfn_image_rva(p->analysis->image, address, &out->pads))) {
-        return false;
-    }
-    if (!hfn_span_u8(out->eh.bytes, out->at++, &encoding) ||
-        (encoding != HFN_ENCODING_OMIT && !hfn_span_uleb(out->eh.bytes, &out->at, &skipped))) {
-        return false;
-    }
-    if (!hfn_span_u8(out->eh.bytes, out->at++, &out->encoding) ||
-        !hfn_span_uleb(out->eh.bytes, &out->at, &bytes) ||
-        !hfn_span_has(out->eh.bytes, out->at, bytes)) {
-        return false;
-    }
-    out->end = out->at + bytes;
-    return true;
-}
-
-typedef struct call_site {
-    uint64_t begin, end, pad; /* RVAs; pad 0: none */
-} call_site;
-
-static bool next_site(call_sites *t, call_site *out)
-{
-    uint64_t begin, bytes, pad, raw, action;
-
-    if (!hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &begin, &raw) ||
-        !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &bytes, &raw) ||
-        !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &pad, &raw) ||
-        !hfn_span_uleb(t->eh.bytes, &t->at, &action)) {
-        return false;
-    }
-    *out = (call_site){ t->function + begin, t->function + begin + bytes,
-                        pad == 0 ? 0 : t->pads + pad };
-    return true;
-}
 
 /* i386: unwinding removes the arguments of the call that the exception left. */
 static bool remove_arguments(const hfn_prover *p, const hfn_function *f, uint64_t call, int32_t *at)
@@ -87,7 +27,8 @@ static bool remove_arguments(const hfn_prover *p, const hfn_function *f, uint64_
 }
 
 /* Add edges from the calls of the site to its landing pad. */
-static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_site *site, bool *any)
+static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const hfn_call_site *site,
+                            bool *any)
 {
     const hfn_arch *arch = p->analysis->arch;
 
@@ -118,14 +59,14 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const call_sit
 static uint32_t follow_part(hfn_prover *p, const hfn_function *f, bool *any)
 {
     uint32_t reason = HOTFN_REASON_NONE;
-    call_sites table;
-    call_site site;
+    hfn_call_sites table;
+    hfn_call_site site;
 
-    if (!open_table(p, f, &table)) {
+    if (!hfn_call_sites_open(p->analysis, f, &table)) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     while (table.at < table.end && reason == HOTFN_REASON_NONE) {
-        if (!next_site(&table, &site)) {
+        if (!hfn_call_sites_next(&table, &site)) {
             return HOTFN_REASON_STACK_UNKNOWN;
         }
         if (site.pad != 0) {

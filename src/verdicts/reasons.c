@@ -50,7 +50,7 @@ static const wording reasons[] = {
     [HOTFN_REASON_SIGNAL_RESTORER] = { "signal-restorer",
         "Signal handlers return through this function; the kernel and unwinders recognise it by its bytes." },
     [HOTFN_REASON_FAULT_KNOWN] = { "fault-known",
-        "A fault handler of the program compares fault addresses with the addresses of these instructions." },
+        "A fault handler of the program, or an exception table, knows these instructions by their addresses." },
     [HOTFN_REASON_MACHINE] = { "machine", "Functions of this machine are not supported." },
     [HOTFN_REASON_TEXTREL] = { "textrel",
         "The loader modifies the code of this image (text relocations)." },

@@ -5,6 +5,7 @@
  * jump is reported if no shorter patch is possible either.
  */
 #include "verdicts/analysis.h"
+#include "verdicts/call_sites.h"
 
 #define LOWEST_ADDRESS 0x10000u /* lowest mappable address: vm.mmap_min_addr      */
 
@@ -120,6 +121,18 @@ static bool may_move_bytes(candidate *c, uint32_t byte_count)
     return reason == HOTFN_REASON_NONE;
 }
 
+/* Whether a landing pad of the function handles exceptions of these instructions. */
+static bool is_caught(candidate *c, uint32_t byte_count)
+{
+    uint64_t at;
+
+    if (!hfn_call_sites_catch(c->analysis, c->index, c->site, c->site + byte_count, &at)) {
+        return false;
+    }
+    record_reason(c, HOTFN_REASON_FAULT_KNOWN, c->out->pub.patch_offset + (at - c->site));
+    return true;
+}
+
 /* Whether the instructions that a patch of patch_bytes covers can be moved. */
 static bool can_move(candidate *c, uint32_t patch_bytes)
 {
@@ -137,7 +150,7 @@ static bool can_move(candidate *c, uint32_t patch_bytes)
         record_reason(c, HOTFN_REASON_UNDECODABLE, c->out->pub.patch_offset + c->body);
         return false;
     }
-    if (!may_move_bytes(c, moved.original_bytes)) {
+    if (!may_move_bytes(c, moved.original_bytes) || is_caught(c, moved.original_bytes)) {
         return false;
     }
     c->out->covered_bytes = moved.original_bytes;

@@ -505,6 +505,37 @@ static void a_landing_pad_may_follow_a_jump(void)
     scene_finish(&s);
 }
 
+/* The function is "mov eax, [rdi]; add eax, 5; ret"; its LSDA has one call site, which begins at
+ * `at`, covers one byte, and has a landing pad at offset `pad`. */
+static hotfn_verdict verdict_with_call_site(uint8_t at, uint8_t pad, uint8_t call_site_bytes)
+{
+    const uint8_t lsda[] = { 0xFF, 0xFF, 0x01, call_site_bytes, at, 1, pad, 0 };
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", "\x8B\x07\x83\xC0\x05\xC3");
+
+    scene_nops(&s, 9);
+    s.fdes[s.fde_count++] = (scene_fde){ .begin = f, .size = 6, .lsda = true };
+    memcpy(s.rodata, lsda, sizeof lsda);
+    scene_analyze(&s);
+    hotfn_verdict v = scene_verdict(&s, f).pub;
+    scene_finish(&s);
+    return v;
+}
+
+static void what_a_landing_pad_covers_is_not_moved(void)
+{
+    hotfn_verdict v = verdict_with_call_site(0, 5, 4);
+
+    CHECK_EQ_U64(v.reason, HOTFN_REASON_FAULT_KNOWN);
+    CHECK_EQ_U64(v.offset, 0);
+    CHECK_EQ_U64(verdict_with_call_site(2, 5, 4).strategy, HOTFN_STRATEGY_ISLAND);
+    CHECK_EQ_U64(verdict_with_call_site(5, 5, 4).strategy, HOTFN_STRATEGY_JUMP);
+    /* without a landing pad */
+    CHECK_EQ_U64(verdict_with_call_site(0, 0, 4).strategy, HOTFN_STRATEGY_JUMP);
+    /* the table ends within the call site */
+    CHECK_EQ_U64(verdict_with_call_site(0, 0, 3).reason, HOTFN_REASON_FAULT_KNOWN);
+}
+
 static void flags_are_followed_through_calls_and_tail_calls(void)
 {
     scene s = scene_begin();
@@ -680,6 +711,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_call_that_is_read_keeps_its_target),
     CHECK_TEST(a_computed_jump_limits_the_patch_to_one_byte),
     CHECK_TEST(a_landing_pad_may_follow_a_jump),
+    CHECK_TEST(what_a_landing_pad_covers_is_not_moved),
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Programs that catch faults of their own instructions, by exception tables or by the faulting address: with
+hooks they print what they print without."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()  # -m32: the same tests for 32-bit targets
+SRC = pathlib.Path(__file__).resolve().parent / "src"
+
+
+def check_same_output(program):
+    bare = subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout
+    for mode in ([], ["--mode", "time"]):
+        done = subprocess.run([HOTFN, "run", "-q", "--no-cache", *mode, "-o", program.with_suffix(".hfr"), "--", program],
+                              capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stdout == bare, (program.name, mode, bare, done)
+
+
+def exceptions_of_faults_reach_their_landing_pads(place):
+    for level in ("-O0", "-O1", "-O2", "-Os"):
+        program = place / f"cxx{level}"
+        subprocess.run(["g++", *FLAGS, level, "-fnon-call-exceptions", "-o", program, SRC / "non_call_exceptions.cc"],
+                       check=True)
+        check_same_output(program)
+
+
+def ada_handles_a_fault_as_an_exception(place):
+    if FLAGS or not shutil.which("gnatmake"):
+        raise cases.Skipped("no gnatmake for this target")
+    subprocess.run(["gnatmake", "-q", SRC / "handled_faults.adb", "-cargs", "-O2", "-gnatp", "-fnon-call-exceptions"],
+                   cwd=place, check=True)
+    check_same_output(place / "handled_faults")
+
+
+CASES = [exceptions_of_faults_reach_their_landing_pads, ada_handles_a_fault_as_an_exception]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=["g++"]))
