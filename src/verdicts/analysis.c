@@ -122,6 +122,10 @@ bool hfn_analysis_finish(hfn_analysis *a)
         hfn_free_memory(&a->env, a->flags_live_out,
                         a->flags_live_out_capacity * sizeof *a->flags_live_out);
     }
+    if (a->flags_behind) {
+        hfn_free_memory(&a->env, a->flags_behind,
+                        a->flags_behind_capacity * sizeof *a->flags_behind);
+    }
     if (a->branches) {
         hfn_free_memory(&a->env, a->branches, a->branch_capacity * sizeof *a->branches);
     }

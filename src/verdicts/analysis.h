@@ -101,6 +101,8 @@ typedef struct hfn_analysis {
     size_t fixed_count, fixed_capacity;
     uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
     size_t flags_live_out_count, flags_live_out_capacity;
+    uint64_t *flags_behind; /* return addresses of indirect calls at which flags are live */
+    size_t flags_behind_count, flags_behind_capacity;
     hfn_branch *branches; /* that leave their function or target its entry; sorted by field */
     size_t branch_count, branch_capacity;
     /* For the proofs of timing only: */
@@ -152,6 +154,8 @@ bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return);
 /* Record a direct call of target, and whether flags are live at its return address `behind`.  Any
  * thread. */
 void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
+/* The same for an indirect call: its target is unknown. */
+void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind);
 /* After all calls were recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls.
  * */
 void hfn_flags_propagate(hfn_analysis *a);

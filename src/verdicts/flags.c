@@ -4,7 +4,9 @@
  * code does, and so do outlined functions of clang: `call outlined; jne`, where the outlined code
  * only moves data.  Where flags are read after a direct call and not written in between, the
  * callee either sets them, which its own code shows, or leaves them live out; then the same holds
- * for its last calls and tail jumps.  Indirect calls and calls of other images are not followed.
+ * for its last calls, its tail jumps, and the code that it continues to, whether that has a name
+ * or not.  An indirect call behind which flags are read may reach every function whose address is
+ * taken or exported.  Indirect tail jumps and calls of other images are not followed.
  */
 #include "verdicts/analysis.h"
 
@@ -38,42 +40,156 @@ void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind)
     }
 }
 
-/* Add the targets of the function's tail jumps, and of its calls after which no flag is written. */
-static void read_body(hfn_analysis *a, const hfn_body *body)
+void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind)
 {
+    if (a->arch->stubs_change_flags && hfn_flags_live(a, behind, false)) {
+        hfn_analysis_append(a, (void **)&a->flags_behind, &a->flags_behind_count,
+                            &a->flags_behind_capacity, &behind, sizeof behind);
+    }
+}
+
+/* Add a tail jump's target, or a callee after which no flag is written. */
+static void add_successor(hfn_analysis *a, const hfn_instruction *in, uint64_t from, uint64_t end,
+                          uint64_t next)
+{
+    bool leaves = (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_IF) &&
+                  (in->target < from || in->target >= end);
+
+    if (leaves || (in->flow == HFN_FLOW_CALL && hfn_flags_live(a, next, true))) {
+        add_flags_live_out(a, in->target);
+    }
+}
+
+static bool is_path_end(const hfn_instruction *in)
+{
+    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
+           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
+}
+
+/* Add the successors of all code in [from, end), and the code that it continues to. */
+static void read_code(hfn_analysis *a, const hfn_region *region, uint64_t from, uint64_t end)
+{
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+
+    for (uint64_t at = from, next; at < end; at = next) {
+        next = hfn_analysis_next_start(a, at);
+        in.flow = HFN_FLOW_NEXT;
+        if (a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
+            next = at + in.length;
+            add_successor(a, &in, from, end, next);
+        }
+    }
+    if (!is_path_end(&in) && end < region->end) {
+        add_flags_live_out(a, end);
+    }
+}
+
+/* Code that belongs to no function: up to the end of its path, or the next function. */
+static void read_nameless(hfn_analysis *a, uint64_t from, uint64_t stop)
+{
+    const hfn_region *region = hfn_code_region(&a->code, from);
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
+    uint64_t at = from;
+
+    if (!region) {
+        return;
+    }
+    stop = stop < region->end ? stop : region->end;
+    while (at < stop && !is_path_end(&in) &&
+           a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
+        at += in.length;
+    }
+    read_code(a, region, from, at < stop ? at : stop);
+}
+
+/* Whether the target was handled before: a linear search, because few targets have no function. */
+static bool is_repeated(const hfn_analysis *a, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        if (a->flags_live_out[i] == a->flags_live_out[index]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void propagate_to(hfn_analysis *a, size_t item)
+{
+    uint64_t target = a->flags_live_out[item];
+    uint32_t index = hfn_analysis_find_body(a, target + 1); /* begins behind the target */
+    hfn_body *body = index > 0 ? &a->bodies[index - 1] : NULL;
+
+    if (!body || !body->region || target >= body->end) {
+        if (!is_repeated(a, item)) {
+            read_nameless(a, target, index < a->count ? a->bodies[index].rva : UINT64_MAX);
+        }
+        return;
+    }
+    if (!(body->traits & HFN_TRAIT_FLAGS_LIVE_OUT)) {
+        body->traits |= HFN_TRAIT_FLAGS_LIVE_OUT;
+        read_code(a, body->region, body->rva, body->end);
+    }
+}
+
+/* Whether the byte is in a gap between functions that contains data. */
+static bool is_among_data(const hfn_analysis *a, const hfn_region *region, uint64_t rva)
+{
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
+    const hfn_body *before =
+        next > 0 && a->bodies[next - 1].region == region ? &a->bodies[next - 1] : NULL;
+    uint64_t at = before ? before->max_end : region->rva;
     hfn_instruction in;
 
-    for (uint64_t at = body->rva, next; at < body->end; at = next) {
-        next = hfn_analysis_next_start(a, at);
-        if (!a->arch->decode(body->region->bytes + (at - body->region->rva), body->region->end - at,
-                             at, 0, &in)) {
-            continue;
+    while (at < rva) {
+        if (!a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
+            return true;
         }
-        next = at + in.length;
-        bool leaves = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
-                      (in.target < body->rva || in.target >= body->end);
-        if (leaves || (in.flow == HFN_FLOW_CALL && hfn_flags_live(a, next, true))) {
-            add_flags_live_out(a, in.target);
+        at += in.length;
+    }
+    return false;
+}
+
+/* Whether the code behind an indirect call runs after it.  Behind a call that never returns is the
+ * target of a jump, which sets the flags that are read there. */
+static bool is_certain_return(const hfn_analysis *a, uint64_t rva)
+{
+    const hfn_region *region = hfn_code_region(&a->code, rva);
+    hfn_instruction in = { .is_padding = true };
+
+    if (!region || is_among_data(a, region, rva)) {
+        return false;
+    }
+    while (hfn_region_has(region, rva) && in.is_padding) {
+        if ((hfn_region_marks(region, rva) & HFN_MARK_JUMPED) ||
+            !a->arch->decode(region->bytes + (rva - region->rva), region->end - rva, rva, 0, &in)) {
+            return false;
+        }
+        rva += in.length;
+    }
+    return true;
+}
+
+/* An indirect call may reach any function whose address is taken or exported. */
+static void add_pointer_targets(hfn_analysis *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        const hfn_body *body = &a->bodies[i];
+        if (body->region && ((body->flags & HOTFN_FUNCTION_EXPORTED) ||
+                             (hfn_region_marks(body->region, body->rva) & HFN_MARK_TAKEN))) {
+            add_flags_live_out(a, body->rva);
         }
     }
 }
 
 void hfn_flags_propagate(hfn_analysis *a)
 {
+    for (size_t i = 0; i < a->flags_behind_count; i++) {
+        if (is_certain_return(a, a->flags_behind[i])) {
+            add_pointer_targets(a);
+            break;
+        }
+    }
     for (size_t i = 0; i < a->flags_live_out_count; i++) { /* the loop adds more */
-        uint64_t target = a->flags_live_out[i];
-        uint32_t index = hfn_analysis_find_body(a, target);
-        if (index == a->count || a->bodies[index].rva != target) {
-            if (index == 0) {
-                continue;
-            }
-            index--; /* behind its landing pad, or inside it */
-        }
-        hfn_body *body = &a->bodies[index];
-        if (!body->region || target >= body->end || (body->traits & HFN_TRAIT_FLAGS_LIVE_OUT)) {
-            continue;
-        }
-        body->traits |= HFN_TRAIT_FLAGS_LIVE_OUT;
-        read_body(a, body);
+        propagate_to(a, i);
     }
 }

@@ -127,6 +127,9 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         add_branch(s, at, in);
         hfn_flags_record_call(s->analysis, in->target, at + in->length);
         break;
+    case HFN_FLOW_CALL_INDIRECT:
+        hfn_flags_record_indirect_call(s->analysis, at + in->length);
+        break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
         record_jump(s, in->target, landing_pad_end);

@@ -274,7 +274,9 @@ static bool always_writes_flags(const ZydisDecodedInstruction *in)
     case ZYDIS_MNEMONIC_RCL:
     case ZYDIS_MNEMONIC_RCR:
     case ZYDIS_MNEMONIC_SHLD:
-    case ZYDIS_MNEMONIC_SHRD: return in->raw.imm[0].size != 0 && (in->raw.imm[0].value.u & 31) != 0;
+    case ZYDIS_MNEMONIC_SHRD:
+        return in->raw.imm[0].size != 0 &&
+               (in->raw.imm[0].value.u & (in->operand_width == 64 ? 63u : 31u)) != 0;
     default: return true;
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the path from an address, through direct jumps, direct calls and their returns, until the
- * flags are read (live) or all written (dead).  Calls are followed because hand-written code and
+ * Follows all paths from an address, through direct jumps, direct calls and their returns, until
+ * the flags are read (live) or all written (dead).  Calls are followed because hand-written code and
  * clang's outlined functions pass flags into and out of callees.  Whether flags are live across the
  * function's own return is up to the caller.  They are dead at an indirect branch: no x86 ABI
  * passes anything in them, and gcc's -fipa-ra never preserves them.  Instructions that cannot be
@@ -15,6 +15,7 @@
 
 #define STEPS_MAX 256
 #define CALLS_MAX 4 /* nesting depth */
+#define PATHS_MAX 8
 
 typedef enum flag_use { UNKNOWN, PRESERVES, WRITES_ALL } flag_use;
 
@@ -63,16 +64,22 @@ static flag_use classify_common(hfn_x86_mode mode, const uint8_t *bytes, const h
     return UNKNOWN;
 }
 
-typedef enum step_result { CONTINUES, LIVE, DEAD, RETURNS } step_result;
+typedef enum step_result { CONTINUES, FORKS, LIVE, DEAD, RETURNS } step_result;
 
-static step_result check_flow(const hfn_instruction *in)
+/* Not jrcxz and loop, which depend on a register. */
+static bool is_conditional_on_flags(const uint8_t *bytes)
+{
+    return (bytes[0] & 0xF0) == 0x70 || (bytes[0] == 0x0F && (bytes[1] & 0xF0) == 0x80);
+}
+
+static step_result check_flow(const hfn_instruction *in, const uint8_t *bytes)
 {
     switch (in->flow) {
     case HFN_FLOW_CALL_INDIRECT:
     case HFN_FLOW_JUMP_INDIRECT: return DEAD;
     case HFN_FLOW_RETURN: return RETURNS;
     case HFN_FLOW_STOP: return in->is_padding ? CONTINUES : DEAD;
-    case HFN_FLOW_JUMP_IF: return LIVE; /* reads them, or forks the path (loop, jrcxz) */
+    case HFN_FLOW_JUMP_IF: return is_conditional_on_flags(bytes) ? FORKS : LIVE;
     default: return CONTINUES;
     }
 }
@@ -96,7 +103,10 @@ static step_result check_instruction(hfn_x86_mode mode, const uint8_t *bytes, ui
     if (!hfn_x86_decode(mode, bytes, size, rva, 0, in)) {
         return LIVE;
     }
-    step_result by_flow = check_flow(in);
+    step_result by_flow = check_flow(in, bytes);
+    if (by_flow == FORKS) {
+        return check_flags(mode, bytes, size, rva, unwritten) == LIVE ? LIVE : FORKS;
+    }
     if (by_flow != CONTINUES) {
         return by_flow;
     }
@@ -111,18 +121,50 @@ static step_result check_instruction(hfn_x86_mode mode, const uint8_t *bytes, ui
 typedef struct path {
     uint64_t at, return_to[CALLS_MAX]; /* offsets; return_to: after each open call */
     uint32_t calls;
+    uint32_t unwritten; /* flags that it has not written */
 } path;
 
-static bool is_same_state(const path *a, const path *b)
+typedef struct search {
+    hfn_x86_mode mode;
+    const uint8_t *bytes;
+    uint64_t size, rva;
+    uint32_t steps;        /* instructions that all paths may still take */
+    path paths[PATHS_MAX]; /* [0, done) were followed */
+    uint32_t path_count, done;
+} search;
+
+static bool is_same_place(const path *a, const path *b)
 {
     return a->at == b->at && a->calls == b->calls &&
            memcmp(a->return_to, b->return_to, a->calls * sizeof a->return_to[0]) == 0;
 }
 
-/* Advance the path over the instruction, or to its target. */
-static step_result follow_flow(path *p, const hfn_instruction *in, uint64_t rva)
+/* Add a path, unless one from there with the same unwritten flags, or more, is known. */
+static bool add_path(search *s, const path *added)
 {
+    for (uint32_t i = 0; i < s->path_count; i++) {
+        if (is_same_place(&s->paths[i], added) &&
+            (added->unwritten & ~s->paths[i].unwritten) == 0) {
+            return true;
+        }
+    }
+    if (s->path_count == PATHS_MAX) {
+        return false;
+    }
+    s->paths[s->path_count++] = *added;
+    return true;
+}
+
+/* Advance the path over the instruction, or to its target. */
+static step_result follow_flow(search *s, path *p, const hfn_instruction *in)
+{
+    path taken = *p;
+
     if (in->flow == HFN_FLOW_CALL && p->calls == CALLS_MAX) {
+        return LIVE;
+    }
+    taken.at = in->target - s->rva;
+    if (in->flow == HFN_FLOW_JUMP_IF && !add_path(s, &taken)) {
         return LIVE;
     }
     p->at += in->length;
@@ -130,43 +172,60 @@ static step_result follow_flow(path *p, const hfn_instruction *in, uint64_t rva)
         p->return_to[p->calls++] = p->at;
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL) {
-        p->at = in->target - rva;
+        p->at = taken.at;
     }
     return CONTINUES;
+}
+
+/* Follow one path to its end: LIVE, DEAD or RETURNS.  *leaves_to: where it leaves the code. */
+static step_result follow_path(search *s, path p, uint64_t *leaves_to)
+{
+    path earlier = { .at = UINT64_MAX };
+    hfn_instruction in;
+
+    for (uint32_t step = 0; s->steps > 0; step++, s->steps--) {
+        if (is_same_place(&p, &earlier)) { /* an endless loop, as after a retpoline's call */
+            return DEAD;
+        }
+        if ((step & (step - 1)) == 0) {
+            earlier = p;
+        }
+        if (p.at >= s->size) {
+            *leaves_to = s->rva + p.at;
+            return LIVE;
+        }
+        step_result v = check_instruction(s->mode, s->bytes + p.at, s->size - p.at, s->rva + p.at,
+                                          &p.unwritten, &in);
+        if (v == RETURNS && p.calls > 0) {
+            p.at = p.return_to[--p.calls];
+            continue;
+        }
+        if (v == CONTINUES || v == FORKS) {
+            v = follow_flow(s, &p, &in);
+        }
+        if (v != CONTINUES) {
+            return v;
+        }
+    }
+    return LIVE;
 }
 
 bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             uint64_t at, bool at_return, uint64_t *leaves_to)
 {
-    uint32_t unwritten = HFN_X86_ARITHMETIC_FLAGS;
-    path p = { .at = at - rva }, earlier = { .at = UINT64_MAX };
-    hfn_instruction in;
+    search s = { .mode = mode, .bytes = bytes, .size = size, .rva = rva, .steps = STEPS_MAX };
+    const path first = { .at = at - rva, .unwritten = HFN_X86_ARITHMETIC_FLAGS };
 
     *leaves_to = UINT64_MAX;
-    for (uint32_t step = 0; step < STEPS_MAX; step++) {
-        if (is_same_state(&p, &earlier)) { /* an endless loop, as after a retpoline's call */
-            return false;
-        }
-        if ((step & (step - 1)) == 0) {
-            earlier = p;
-        }
-        if (p.at >= size) {
-            *leaves_to = rva + p.at;
+    add_path(&s, &first);
+    while (s.done < s.path_count) {
+        step_result v = follow_path(&s, s.paths[s.done++], leaves_to);
+        if (v == LIVE || (v == RETURNS && at_return)) {
+            if (s.path_count > 1) { /* the caller would continue only this path */
+                *leaves_to = UINT64_MAX;
+            }
             return true;
         }
-        step_result v =
-            check_instruction(mode, bytes + p.at, size - p.at, rva + p.at, &unwritten, &in);
-        if (v == RETURNS && p.calls == 0) {
-            return at_return;
-        }
-        if (v == RETURNS) {
-            p.at = p.return_to[--p.calls];
-        } else if (v == CONTINUES) {
-            v = follow_flow(&p, &in, rva);
-        }
-        if (v == LIVE || v == DEAD) {
-            return v == LIVE;
-        }
     }
-    return true;
+    return false;
 }

@@ -36,6 +36,18 @@ static void flags_are_live_when_one_is_read_first(void)
     CHECK(LIVE("imul eax, ebx; je .+2; ret")); /* imul leaves ZF undefined */
 }
 
+static void both_sides_of_a_branch_are_followed(void)
+{
+    CHECK(!LIVE("shr rcx, 32; je .+4; xor eax, eax; ret"));
+    CHECK(LIVE("shr ecx, 32; je .+4; xor eax, eax; ret")); /* by 0 */
+    CHECK(!LIVE("inc eax; je .+4; xor eax, eax; ret"));    /* to the ret */
+    CHECK(LIVE("inc eax; je .+5; xor eax, eax; ret; setb al; ret"));
+    CHECK(LIVE("inc eax; je .+4; setb al; ret"));
+    CHECK(!LIVE("inc eax; jne .-2; xor eax, eax; ret")); /* to the inc */
+    CHECK(LIVE("inc eax; je .+0x102; xor eax, eax"));
+    CHECK_EQ_U64(leaves_to, UINT64_MAX); /* not the only path */
+}
+
 static void flags_are_dead_at_returns_and_indirect_branches(void)
 {
     CHECK(!LIVE("mov eax, 1; ret"));
@@ -117,6 +129,7 @@ static void flags_are_live_at_undecodable_code(void)
 static const check_test tests[] = {
     CHECK_TEST(flags_are_dead_when_all_are_written_first),
     CHECK_TEST(flags_are_live_when_one_is_read_first),
+    CHECK_TEST(both_sides_of_a_branch_are_followed),
     CHECK_TEST(flags_are_dead_at_returns_and_indirect_branches),
     CHECK_TEST(direct_calls_are_followed),
     CHECK_TEST(calls_are_followed_and_returned_from),

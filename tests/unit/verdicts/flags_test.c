@@ -23,7 +23,7 @@ static uint64_t add_caller(scene *s, const char *name, uint64_t target, const ch
 }
 #define CALLER(s, name, target, text) add_caller(s, name, target, text, sizeof(text) - 1)
 
-static bool has_live_flags(const scene *s, uint64_t rva)
+static uint32_t has_live_flags(const scene *s, uint64_t rva)
 {
     hfn_verdict v = scene_verdict(s, rva);
 
@@ -92,9 +92,86 @@ static void calls_of_the_address_behind_a_landing_pad_reach_the_function(void)
     scene_finish(&s);
 }
 
+static void a_function_passes_flags_to_the_code_that_it_continues_to(void)
+{
+    for (int i = 0; i < MACHINES; i++) {
+        scene s = machines[i]();
+        uint64_t through = SCENE_FUNCTION(&s, "through", "\xB8\x02\x00\x00\x00\x90");
+        uint64_t next = SCENE_FUNCTION(&s, "next", MOVES);
+        uint64_t alone = SCENE_FUNCTION(&s, "alone", MOVES);
+
+        CALLER(&s, "reads", through, "\x75\x01\x98");
+        scene_analyze(&s);
+        CHECK(has_live_flags(&s, through));
+        CHECK(has_live_flags(&s, next));
+        CHECK(!has_live_flags(&s, alone));
+        scene_finish(&s);
+    }
+}
+
+static void flags_are_passed_on_by_code_without_a_name(void)
+{
+    for (int i = 0; i < MACHINES; i++) {
+        scene s = machines[i]();
+        uint64_t last = SCENE_FUNCTION(&s, "last", MOVES);
+        uint64_t below = SCENE_FUNCTION(&s, "below", MOVES);
+        uint64_t link = scene_here(&s);
+
+        scene_branch(&s, 0xE9, last);
+        uint64_t falls = SCENE_CODE(&s, "\x98");
+        uint64_t behind = SCENE_FUNCTION(&s, "behind", MOVES);
+        CALLER(&s, "reads", link, "\x75\x01\x98");
+        CALLER(&s, "reads_too", falls, "\x75\x01\x98");
+        scene_analyze(&s);
+        CHECK(has_live_flags(&s, last));
+        CHECK(has_live_flags(&s, behind));
+        CHECK(!has_live_flags(&s, below));
+        scene_finish(&s);
+    }
+}
+
+static void an_indirect_call_may_reach_each_function_with_a_taken_address(void)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        scene s = scene_begin();
+        uint64_t taken = SCENE_FUNCTION(&s, "taken", MOVES);
+        uint64_t other = SCENE_FUNCTION(&s, "other", MOVES);
+
+        scene_pointer(&s, RODATA, taken);
+        CALLER(&s, "direct", other, "");
+        /* 5 * cwde; call rax; (test eax, eax;) jne; cwde; ret */
+        if (reads) {
+            SCENE_FUNCTION(&s, "reads", "\x98\x98\x98\x98\x98\xFF\xD0\x75\x01\x98\xC3");
+        } else {
+            SCENE_FUNCTION(&s, "writes", "\x98\x98\x98\x98\x98\xFF\xD0\x85\xC0\x75\x01\x98\xC3");
+        }
+        scene_analyze(&s);
+        CHECK_EQ_U64(has_live_flags(&s, taken), reads ? HOTFN_VERDICT_FLAGS_LIVE : 0);
+        CHECK(!has_live_flags(&s, other));
+        scene_finish(&s);
+    }
+}
+
+static void the_code_behind_a_call_that_never_returns_reads_other_flags(void)
+{
+    scene s = scene_begin();
+    uint64_t taken = SCENE_FUNCTION(&s, "taken", MOVES);
+
+    scene_pointer(&s, RODATA, taken);
+    /* 5 * cwde; test eax, eax; jmp over the call; call rax; jne; cwde; ret */
+    SCENE_FUNCTION(&s, "f", "\x98\x98\x98\x98\x98\x85\xC0\xEB\x02\xFF\xD0\x75\x01\x98\xC3");
+    scene_analyze(&s);
+    CHECK(!has_live_flags(&s, taken));
+    scene_finish(&s);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(flags_read_after_a_call_are_live_out_of_the_callee),
     CHECK_TEST(flags_are_live_out_of_last_calls_and_tail_targets_too),
     CHECK_TEST(calls_of_the_address_behind_a_landing_pad_reach_the_function),
+    CHECK_TEST(a_function_passes_flags_to_the_code_that_it_continues_to),
+    CHECK_TEST(flags_are_passed_on_by_code_without_a_name),
+    CHECK_TEST(an_indirect_call_may_reach_each_function_with_a_taken_address),
+    CHECK_TEST(the_code_behind_a_call_that_never_returns_reads_other_flags),
 };
 CHECK_MAIN(tests)
