@@ -13,12 +13,22 @@
 #include <string.h>
 
 #define MAX_INSTRUCTIONS (sizeof((hfn_moved){ 0 }.original_at))
-#define JUMP_BYTES 5u    /* jmp rel32 */
-#define JUMP_IF_BYTES 6u /* jcc rel32 */
-#define LOOP_BYTES 9u    /* jrcxz +2; jmp +5; jmp rel32 */
-#define LEA_BYTES 6u     /* lea r32, [r32 + disp32] */
+#define JUMP_BYTES 5u             /* jmp rel32 */
+#define JUMP_IF_BYTES 6u          /* jcc rel32 */
+#define LOOP_BYTES 9u             /* jrcxz +2; jmp +5; jmp rel32 */
+#define LEA_BYTES 6u              /* lea r32, [r32 + disp32] */
+#define SLOT_CALL_BYTES 6u        /* call [rip + disp32]     */
+#define MOVED_SLOT_CALL_BYTES 18u /* put_slot_call           */
 
-typedef enum move_kind { COPY, COPY_RELATIVE, WIDE_JUMP, WIDE_JUMP_IF, LOOP, PC_CALL } move_kind;
+typedef enum move_kind {
+    COPY,
+    COPY_RELATIVE,
+    WIDE_JUMP,
+    WIDE_JUMP_IF,
+    LOOP,
+    PC_CALL,
+    SLOT_CALL
+} move_kind;
 
 /* An original instruction and its copy. */
 typedef struct moved_instruction {
@@ -99,6 +109,21 @@ static bool classify_instruction(const move_job *job, moved_instruction *p)
     return true;
 }
 
+/* A call through a word of memory, as `gcc -pg -mfentry` puts at each entry. */
+static bool is_slot_call(const move_job *job, const moved_instruction *p)
+{
+    const uint8_t *bytes = job->bytes + p->offset;
+
+    return job->mode == HFN_X86_64 && p->in.flow == HFN_FLOW_CALL_INDIRECT &&
+           p->in.length == SLOT_CALL_BYTES && bytes[0] == 0xFF && bytes[1] == 0x15;
+}
+
+/* The call returns behind itself in the original code, so it must be the last one to move. */
+static bool is_last(const move_job *job, const moved_instruction *p)
+{
+    return job->patch_bytes < p->offset + p->in.length;
+}
+
 static hfn_move_result read_instruction(move_job *job)
 {
     if (job->count == MAX_INSTRUCTIONS) {
@@ -114,6 +139,9 @@ static hfn_move_result read_instruction(move_job *job)
         job->pc_register != HFN_NO_REGISTER) {
         p->kind = PC_CALL;
         p->moved_bytes = JUMP_BYTES + LEA_BYTES;
+    } else if (is_slot_call(job, p) && is_last(job, p)) {
+        p->kind = SLOT_CALL;
+        p->moved_bytes = MOVED_SLOT_CALL_BYTES;
     } else if (p->in.flow == HFN_FLOW_CALL || p->in.flow == HFN_FLOW_CALL_INDIRECT) {
         return HFN_MOVE_CALL;
     } else if (!classify_instruction(job, p)) {
@@ -186,6 +214,23 @@ static bool put_pc_call(const move_job *job, const moved_instruction *p, hfn_x86
            add_fixup(out, end + 2, end, job->rva + p->offset + p->in.length);
 }
 
+/* Push the original return address, without a change of flags or of memory below it, and jump. */
+static bool put_slot_call(const move_job *job, const moved_instruction *p, hfn_x86_writer *w,
+                          hfn_moved *out)
+{
+    static const uint8_t code[MOVED_SLOT_CALL_BYTES] = {
+        0x50,                            /* push rax              */
+        0x48, 0x8D, 0x05, 0,    0, 0, 0, /* lea rax, [rip + back] */
+        0x48, 0x87, 0x04, 0x24,          /* xchg [rsp], rax       */
+        0xFF, 0x25, 0,    0,    0, 0     /* jmp [rip + slot]      */
+    };
+    uint32_t at = w->length;
+
+    hfn_x86_put_bytes(w, code, sizeof code);
+    return add_fixup(out, at + 4, at + 8, job->rva + p->offset + p->in.length) &&
+           add_fixup(out, at + 14, at + 18, p->in.target);
+}
+
 static hfn_move_result put_instruction(const move_job *job, const moved_instruction *p,
                                        hfn_x86_writer *w, hfn_moved *out)
 {
@@ -206,6 +251,7 @@ static hfn_move_result put_instruction(const move_job *job, const moved_instruct
         return set_branch_target(job, w, hfn_x86_put_jump_if(w, bytes[p->in.relative_at - 1] & 15),
                                  p->in.target, out);
     case PC_CALL: return put_pc_call(job, p, w, out) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
+    case SLOT_CALL: return put_slot_call(job, p, w, out) ? HFN_MOVED : HFN_MOVE_TOO_LONG;
     default: return set_branch_target(job, w, put_loop(w, bytes, p), p->in.target, out);
     }
 }
@@ -223,7 +269,9 @@ static bool falls_through(const hfn_instruction *in)
 
 static hfn_move_result put_jump_back(const move_job *job, hfn_x86_writer *w, hfn_moved *out)
 {
-    if (job->count > 0 && !falls_through(&job->items[job->count - 1].in)) {
+    const moved_instruction *last = job->count > 0 ? &job->items[job->count - 1] : NULL;
+
+    if (last && (last->kind == SLOT_CALL || !falls_through(&last->in))) {
         return HFN_MOVED;
     }
     uint32_t at = hfn_x86_put_jump(w);
@@ -242,9 +290,9 @@ static void describe_positions(const move_job *job, hfn_moved *out)
         out->original_at[i] = (uint8_t)p->offset;
         out->moved_at[i] = (uint8_t)p->moved_at;
         out->cfa_delta[i] = (int16_t)grown;
-        bool known =
-            p->kind == PC_CALL || hfn_x86_get_stack_growth(job->mode, job->bytes + p->offset,
-                                                           job->size - p->offset, &growth);
+        bool known = p->kind == PC_CALL || p->kind == SLOT_CALL ||
+                     hfn_x86_get_stack_growth(job->mode, job->bytes + p->offset,
+                                              job->size - p->offset, &growth);
         if (grown != HFN_CFA_UNKNOWN) {
             grown = known && grown + growth > INT16_MIN && grown + growth <= INT16_MAX
                         ? grown + growth
