@@ -46,7 +46,7 @@ bool hfn_call_sites_next(hfn_call_sites *t, hfn_call_site *out)
     if (!hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &begin, &raw) ||
         !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &bytes, &raw) ||
         !hfn_eh_pointer(&t->eh, &t->at, t->encoding & 0x0f, &pad, &raw) ||
-        !hfn_span_uleb(t->eh.bytes, &t->at, &action)) {
+        !hfn_span_uleb(t->eh.bytes, &t->at, &action) || t->at > t->end) {
         return false;
     }
     *out = (hfn_call_site){ t->function + begin, t->function + begin + bytes,

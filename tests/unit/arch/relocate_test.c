@@ -146,9 +146,27 @@ static void calls_are_refused_with_their_offset(void)
     MOVE("sub rsp, 8; call .+5", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
     CHECK_EQ_U64(last_offset, 4);
-    MOVE("push rax; call [rip]", 5);
+    MOVE("push rax; call [rax]", 5);
     CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
     CHECK_EQ_U64(last_offset, 1);
+    MOVE("call [rip]; nop", 7); /* it returns into the patch */
+    CHECK_EQ_U64(last_result, HFN_MOVE_CALL);
+    CHECK_EQ_U64(last_offset, 0);
+}
+
+static void a_call_through_memory_pushes_the_original_return_address(void)
+{
+    hfn_moved m = MOVE("push rax; call [rip+0x100]; nop", 5);
+
+    CHECK_EQ_U64(last_result, HFN_MOVED);
+    CHECK_EQ_U64(m.length, 1 + 18);
+    CHECK_MEM(m.bytes, "\x50\x50\x48\x8D\x05", 5);         /* push rax; push rax; lea  */
+    CHECK_MEM(m.bytes + 9, "\x48\x87\x04\x24\xFF\x25", 6); /* xchg [rsp], rax; jmp     */
+    CHECK_EQ_U64(m.fixup_count, 2);
+    check_fixup(&m, 0, 5, 9, RVA + 7);
+    check_fixup(&m, 1, 15, 19, RVA + 7 + 0x100);
+    CHECK_EQ_U64(m.original_bytes, 7);
+    CHECK_EQ_U64(m.instruction_count, 2);
 }
 
 static void narrow_branches_and_addresses_are_refused(void)
@@ -344,6 +362,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_jump_to_a_moved_instruction_goes_to_its_copy),
     CHECK_TEST(a_jump_into_the_middle_of_a_moved_instruction_is_refused),
     CHECK_TEST(calls_are_refused_with_their_offset),
+    CHECK_TEST(a_call_through_memory_pushes_the_original_return_address),
     CHECK_TEST(narrow_branches_and_addresses_are_refused),
     CHECK_TEST(opcode_67_is_not_a_prefix),
     CHECK_TEST(xbegin_keeps_its_form),

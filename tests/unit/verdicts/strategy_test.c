@@ -348,8 +348,8 @@ static void too_short_between_neighbours(void)
 static void an_immovable_instruction_is_refused_with_its_offset(void)
 {
     scene s = scene_begin();
-    /* push rax; call [rip+0x10000]; pop rax; ret */
-    uint64_t call = SCENE_FUNCTION(&s, "call", "\x50\xFF\x15\x00\x00\x01\x00\x58\xC3");
+    /* push rax; call [rsi]; add [rax], al; ret */
+    uint64_t call = SCENE_FUNCTION(&s, "call", "\x50\xFF\x16\x00\x00\xC3");
     uint64_t eip =
         SCENE_FUNCTION(&s, "eip", "\x67\x8B\x05\x00\x00\x01\x00\xC3"); /* mov eax, [eip+0x10000] */
     uint64_t bad = SCENE_FUNCTION(&s, "bad", "\x98\x06\x06\x06\x06\x06\xC3");
