@@ -237,9 +237,9 @@ typedef struct hfn_arch {
      * *offset is the offset of the instruction that caused it.
      *
      * A call cannot be moved, since it would push another return address; except x86-64's call
-     * through a word at a PC-relative address, whose copy pushes the original one.  If pc_register is not
-     * HFN_NO_REGISTER, the first direct call is assumed to load its return address into that
-     * register, and the moved code corrects the register. */
+     * through a word at a PC-relative address, whose copy pushes the original one.  If pc_register
+     * is not HFN_NO_REGISTER, the first direct call is assumed to load its return address into
+     * that register, and the moved code corrects the register. */
     hfn_move_result (*move)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint32_t patch_bytes,
                             uint8_t pc_register, hfn_moved *out, uint32_t *offset);
 
