@@ -251,6 +251,10 @@ typedef struct hfn_arch {
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                        bool at_return, uint64_t *leaves_to);
 
+    /* Whether the code may access memory below the stack pointer, or computes an address there.
+     * NULL on a CPU without a red zone. */
+    bool (*uses_red_zone)(const uint8_t *bytes, uint64_t size);
+
     /* A register that the code at address `at` writes before it reads it on every path, so that
      * a stub may use it as a scratch register; HFN_NO_REGISTER if there is none.  bytes are the
      * code around `at`. NULL if the stubs of this CPU need none. */

@@ -29,6 +29,7 @@
 #define HFN_TRAIT_FLAGS_LIVE_OUT                                                                   \
     32u                         /* callers read flags after the call that were set before it   */
 #define HFN_TRAIT_AMBIGUOUS 64u /* some of its bytes were decoded in two ways                  */
+#define HFN_TRAIT_RED_ZONE 128u /* code that uses the red zone jumps to it                   */
 /* Traits of functions whose instructions must keep their addresses, or have uncertain boundaries.
  * */
 #define HFN_TRAITS_FIXED                                                                           \
@@ -101,6 +102,10 @@ typedef struct hfn_analysis {
     size_t fixed_count, fixed_capacity;
     uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
     size_t flags_live_out_count, flags_live_out_capacity;
+    uint32_t *leaving; /* functions that jump or continue to other code */
+    size_t leaving_count, leaving_capacity;
+    uint32_t *red_zone; /* functions with HFN_TRAIT_RED_ZONE */
+    size_t red_zone_count, red_zone_capacity;
     uint64_t *flags_behind; /* return addresses of indirect calls at which flags are live */
     size_t flags_behind_count, flags_behind_capacity;
     hfn_branch *branches; /* that leave their function or target its entry; sorted by field */
@@ -169,6 +174,9 @@ void hfn_tables_mark_unbounded(hfn_analysis *a, const hfn_dispatcher *dispatcher
 /* The target of entry k of a table; false if it does not lead to code. */
 bool hfn_tables_read_entry(const hfn_analysis *a, const hfn_dispatch *d, uint64_t k,
                            uint64_t *target);
+
+/* red_zone.c: set HFN_TRAIT_RED_ZONE, after all code was decoded. */
+void hfn_red_zone_scan(hfn_analysis *a);
 
 /* unowned.c: functions that jump to unowned fragments become UNBOUNDED. */
 void hfn_unowned_scan(hfn_analysis *a);

@@ -128,9 +128,11 @@ uint32_t hfn_evidence_flags(const hfn_analysis *a, uint32_t index)
          a->arch->patching->jump_bytes == a->arch->patching->unit_bytes)) {
         flags |= HOTFN_VERDICT_ENTRY_LOOP;
     }
-    /* Data below the stack pointer is dead only at a call.  Windows and ARM64 code keeps none
-     * there (Microsoft, 'x64 stack usage'; AAPCS64, 6.4.5.1). */
-    if (a->info.format != HOTFN_FORMAT_PE && a->arch->has_red_zone && !is_referred_to(a, index)) {
+    /* Data below the stack pointer is dead at a call, but not at a jump from code that keeps
+     * some there.  Windows and ARM64 code keeps none (Microsoft, 'x64 stack usage'; AAPCS64,
+     * 6.4.5.1). */
+    if (a->info.format != HOTFN_FORMAT_PE && a->arch->has_red_zone &&
+        ((body->traits & HFN_TRAIT_RED_ZONE) || !is_referred_to(a, index))) {
         flags |= HOTFN_VERDICT_RED_ZONE;
     }
     return flags;

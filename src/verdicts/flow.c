@@ -40,6 +40,7 @@ typedef struct stretch {
     uint32_t function;
     uint32_t jump_marks;
     bool dispatches;
+    bool leaves;                     /* jumps or continues to other code */
     work_item *item;                 /* NULL: its branches are not kept */
     size_t branches_before;          /* in the item */
     uint64_t start_word, start_bits; /* starts of instructions that are not recorded yet */
@@ -132,6 +133,7 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
+        s->leaves |= in->target - s->from >= s->to - s->from;
         record_jump(s, in->target, landing_pad_end);
         add_branch(s, at, in);
         break;
@@ -158,7 +160,7 @@ static void read_stretch(stretch *s)
     const hfn_analysis *a = s->analysis;
     const hfn_region *region = s->region;
     uint64_t at = s->from, landing_pad_end = s->from;
-    hfn_instruction in;
+    hfn_instruction in = { .flow = HFN_FLOW_STOP };
     bool is_clean = true;
     hfn_partial_addresses pages = { .known = 0 };
 
@@ -180,6 +182,7 @@ static void read_stretch(stretch *s)
         }
         at += in.length;
     }
+    s->leaves |= in.flow == HFN_FLOW_NEXT && !in.is_padding;
     hfn_region_add_starts(region, s->start_word * 64, s->start_bits);
     if (at > s->to) { /* an instruction continues behind the next entry */
         add_hidden(s->analysis, at);
@@ -205,6 +208,10 @@ static void scan_stretch(hfn_analysis *a, work_item *item, uint64_t from, uint64
 
     s.jump_marks = HFN_MARK_JUMPED | (maybe_part ? HFN_MARK_FROM_PART : 0);
     read_stretch(&s);
+    if (s.leaves && function != HFN_NO_FUNCTION && a->arch->uses_red_zone) {
+        hfn_analysis_append(a, (void **)&a->leaving, &a->leaving_count, &a->leaving_capacity,
+                            &function, sizeof function);
+    }
     if (s.dispatches) {
         const hfn_dispatcher d = { .from = from, .to = to, .function = function };
         hfn_analysis_append(a, (void **)&a->dispatchers, &a->dispatcher_count,

@@ -81,6 +81,7 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     hfn_fixed_sort(&a);
     hfn_flags_propagate(&a);
     hfn_unowned_scan(&a);
+    hfn_red_zone_scan(&a);
     decide_all(&a, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING) {
         hfn_timing_find_owners(&a, v->items); /* needs all branches */

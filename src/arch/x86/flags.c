@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows all paths from an address, through direct jumps, direct calls and their returns, until
- * the flags are read (live) or all written (dead).  Calls are followed because hand-written code and
- * clang's outlined functions pass flags into and out of callees.  Whether flags are live across the
- * function's own return is up to the caller.  They are dead at an indirect branch: no x86 ABI
- * passes anything in them, and gcc's -fipa-ra never preserves them.  Instructions that cannot be
+ * the flags are read (live) or all written (dead). Calls are followed because hand-written code
+ * and clang's outlined functions pass flags into and out of callees. Whether flags are live across
+ * the function's own return is up to the caller. They are dead at an indirect branch: no x86 ABI
+ * passes anything in them, and gcc's -fipa-ra never preserves them. Instructions that cannot be
  * decoded count as reads; an endless loop reads nothing.
  */
 #include "arch/x86/flags.h"

@@ -71,6 +71,35 @@ static void dispatch_32(const hfn_straight_line *line, hfn_dispatch *out)
     hfn_x86_describe_dispatch(HFN_X86_32, line, out);
 }
 
+/* Whether the code contains an operand [rsp - n], or [r - n] and a copy of rsp to r.  Ordinary code
+ * uses rbp in this way for its frame, so rbp does not count. */
+static bool uses_red_zone(const uint8_t *bytes, uint64_t size)
+{
+    uint32_t copies = 0, bases = 0; /* registers */
+    hfn_x86_effects e;
+    bool may = false;
+
+    for (uint64_t i = 0; i + 2 < size && !may; i++) { /* few functions have such bytes */
+        const uint8_t *b = bytes + i;
+        bool by_rsp = (b[0] & 7) == 4 && (b[1] & 7) == 4;
+        may = (by_rsp && (b[0] & 0xC0) == 0x40 && b[2] >= 0x80) ||
+              (by_rsp && (b[0] & 0xC0) == 0x80 && i + 5 < size && b[5] >= 0x80) ||
+              (b[0] == 0x89 && (b[1] & 0xF8) == 0xE0) || (b[0] == 0x8B && (b[1] & 0xC7) == 0xC4);
+    }
+    for (uint64_t at = 0; may && at < size; at += e.length) {
+        if (!hfn_x86_decode_effects(HFN_X86_64, bytes + at, size - at, at, &e)) {
+            return true;
+        }
+        if (e.has_memory && e.base < 16 && e.displacement < 0) {
+            bases |= 1u << e.base;
+        }
+        if (e.shape == HFN_X86_MOVE && e.src == HFN_X86_RSP && e.dest < 16) {
+            copies |= 1u << e.dest;
+        }
+    }
+    return bases & ((copies & ~(1u << 5)) | 1u << HFN_X86_RSP);
+}
+
 static void stack_begin_64(hfn_stack_state *state)
 {
     hfn_x86_begin_stack(HFN_X86_64, state);
@@ -128,6 +157,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .machine = HOTFN_MACHINE_X86_64,
     .pointer_bytes = 8,
     .patching = &hfn_patching_x86_64,
+    .uses_red_zone = uses_red_zone,
     .has_red_zone = true,
     .decode = decode_64,
     .move = move_64,

@@ -684,6 +684,32 @@ static void branches_among_ambiguous_code_keep_their_targets(void)
     scene_finish(&s);
 }
 
+static void a_jump_from_code_that_uses_the_red_zone_keeps_it(void)
+{
+    scene s = scene_begin();
+    uint64_t first = scene_here(&s), last, plain, from;
+
+    scene_symbol(&s, "first", first, 8, FUNC);
+    SCENE_CODE(&s, "\x98\x98\x98\x98\x98\x98\xEB\x00");            /* 6 * cwde; jmp to last */
+    last = SCENE_FUNCTION(&s, "last", "\x48\x8B\x44\x24\xF8\xC3"); /* mov rax, [rsp-8]; ret */
+    plain = SCENE_FUNCTION(&s, "plain", "\x98\x98\x98\x98\x98\x98\xC3");
+    from = SCENE_CODE(&s, "\x48\x89\x7C\x24\xF8"); /* mov [rsp-8], rdi */
+    scene_branch(&s, 0xE9, first);
+    scene_symbol(&s, "uses", from, scene_here(&s) - from, FUNC);
+    from = scene_branch(&s, 0xE9, plain);
+    scene_symbol(&s, "jumps", from, 5, FUNC);
+    from = scene_branch(&s, 0xE8, first);
+    scene_branch(&s, 0xE8, last);
+    scene_branch(&s, 0xE8, plain);
+    SCENE_CODE(&s, "\xC3");
+    scene_symbol(&s, "calls", from, scene_here(&s) - from, FUNC);
+    scene_analyze(&s);
+    CHECK(scene_verdict(&s, first).pub.flags & HOTFN_VERDICT_RED_ZONE);
+    CHECK(scene_verdict(&s, last).pub.flags & HOTFN_VERDICT_RED_ZONE);
+    CHECK(!(scene_verdict(&s, plain).pub.flags & HOTFN_VERDICT_RED_ZONE));
+    scene_finish(&s);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(whole_instructions_make_a_jump),
     CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
@@ -715,6 +741,7 @@ static const check_test tests[] = {
     CHECK_TEST(flags_are_followed_through_calls_and_tail_calls),
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),
+    CHECK_TEST(a_jump_from_code_that_uses_the_red_zone_keeps_it),
     CHECK_TEST(a_jump_behind_data_is_found),
     CHECK_TEST(a_jump_behind_an_instruction_across_an_entry_is_found),
     CHECK_TEST(hidden_code_may_hide_more),

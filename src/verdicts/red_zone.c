@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds functions that may be entered with data below the stack pointer.  At a call these bytes are
+ * dead, but hand-written code may jump to a function that is also called, and leave data there for
+ * it.  So a function keeps the red zone if code that uses it jumps or continues to the function,
+ * directly or through others, and the function uses it too, or jumps to a function that does.
+ */
+#include "verdicts/analysis.h"
+
+static bool uses_red_zone(const hfn_analysis *a, const hfn_body *body)
+{
+    return a->arch->uses_red_zone(body->region->bytes + (body->rva - body->region->rva),
+                                  body->end - body->rva);
+}
+
+static uint32_t find_function(const hfn_analysis *a, uint64_t rva)
+{
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
+
+    return next > 0 && a->bodies[next - 1].region && rva < a->bodies[next - 1].end
+               ? next - 1
+               : HFN_NO_FUNCTION;
+}
+
+static void add_entry(hfn_analysis *a, uint32_t index)
+{
+    if (!(a->bodies[index].traits & HFN_TRAIT_RED_ZONE)) {
+        a->bodies[index].traits |= HFN_TRAIT_RED_ZONE;
+        hfn_analysis_append(a, (void **)&a->red_zone, &a->red_zone_count, &a->red_zone_capacity,
+                            &index, sizeof index);
+    }
+}
+
+/* Add the functions that the body jumps to or continues to, if `adds`.  Returns whether one of them
+ * had the trait before. */
+static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
+{
+    hfn_instruction in;
+    bool found = false;
+
+    for (uint64_t at = body->rva, next; at < body->end; at = next) {
+        next = hfn_analysis_next_start(a, at);
+        if (!a->arch->decode(body->region->bytes + (at - body->region->rva), body->region->end - at,
+                             at, 0, &in)) {
+            continue;
+        }
+        next = at + in.length;
+        bool jumps = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
+                     (in.target < body->rva || in.target >= body->end);
+        bool continues = in.flow == HFN_FLOW_NEXT && next == body->end && !in.is_padding;
+        uint32_t to =
+            jumps || continues ? find_function(a, jumps ? in.target : next) : HFN_NO_FUNCTION;
+        if (to != HFN_NO_FUNCTION) {
+            found |= (a->bodies[to].traits & HFN_TRAIT_RED_ZONE) != 0;
+            if (adds) {
+                add_entry(a, to);
+            }
+        }
+    }
+    return found;
+}
+
+/* Keep the trait only where the data may be used. */
+static void drop_unused(hfn_analysis *a)
+{
+    bool changed = true;
+
+    for (size_t i = 0; i < a->red_zone_count; i++) {
+        hfn_body *body = &a->bodies[a->red_zone[i]];
+        if (!uses_red_zone(a, body)) {
+            body->traits &= (uint8_t)~HFN_TRAIT_RED_ZONE;
+        }
+    }
+    while (changed) {
+        changed = false;
+        for (size_t i = 0; i < a->red_zone_count; i++) {
+            hfn_body *body = &a->bodies[a->red_zone[i]];
+            if (!(body->traits & HFN_TRAIT_RED_ZONE) && follow_jumps(a, body, false)) {
+                body->traits |= HFN_TRAIT_RED_ZONE;
+                changed = true;
+            }
+        }
+    }
+}
+
+void hfn_red_zone_scan(hfn_analysis *a)
+{
+    for (size_t i = 0; a->arch->uses_red_zone && i < a->leaving_count; i++) {
+        const hfn_body *body = &a->bodies[a->leaving[i]];
+        if (uses_red_zone(a, body)) {
+            follow_jumps(a, body, true);
+        }
+    }
+    for (size_t i = 0; i < a->red_zone_count; i++) { /* the loop adds more */
+        follow_jumps(a, &a->bodies[a->red_zone[i]], true);
+    }
+    drop_unused(a);
+}
