@@ -77,7 +77,7 @@ static void follow_stack(const uint8_t *bytes, size_t size)
             return;
         }
         require(state.at[arch->stack_register] <= 0);
-        require(state.at[arch->stack_register] != HFN_STACK_UNKNOWN);
+        require(state.at[arch->stack_register] != HFN_STACK_UNRELATED);
         require(state.at[arch->return_place] <= -8);
     }
 }

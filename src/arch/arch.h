@@ -14,6 +14,8 @@
 #ifndef HFN_ARCH_ARCH_H
 #define HFN_ARCH_ARCH_H
 
+#include "arch/stack_value.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -147,11 +149,8 @@ typedef enum hfn_move_result {
 
 /* ---- The stack of a function, followed instruction by instruction. */
 
-/* Where registers point, in bytes from the CFA (DWARF 5, 6.4): the stack pointer before the call
- * that entered the function. */
-#define HFN_STACK_REGISTERS 34
-#define HFN_STACK_UNKNOWN INT32_MIN        /* not known to point into the stack           */
-#define HFN_STACK_IN_FRAME (INT32_MIN + 1) /* into the function's own frame, offset unknown */
+#define HFN_STACK_REGISTERS 66 /* values of a state; their meaning depends on the CPU */
+#define HFN_STACK_CELLS 24     /* words of the frame that hold addresses             */
 
 /* Bytes of stack arguments that a timing stub can copy. */
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
@@ -163,27 +162,37 @@ typedef enum hfn_move_result {
 #define HFN_FRAME_ADDRESS_COMPARED 2u
 
 #define HFN_MAX_UNCERTAIN_CALLS 4
+/* An instruction, at most a call, shows that many objects of the frame. */
+#define HFN_STACK_OBJECTS 10
 
 /* The state before an instruction, which depends on the path to it. */
-typedef struct hfn_stack_state {
-    int32_t at[HFN_STACK_REGISTERS]; /* offset from the CFA, or HFN_STACK_* */
-    uint16_t argument_bytes;         /* size of the stack arguments accessed so far */
-    uint16_t popped_bytes;           /* i386: arguments that the return instruction pops */
-    uint8_t uncertain_calls;         /* i386: calls so far (saturating at
+struct hfn_stack_state {
+    int32_t at[HFN_STACK_REGISTERS]; /* values of the abstract domain (arch/stack_value.h) */
+    hfn_stack_cell cells[HFN_STACK_CELLS];
+    uint32_t cell_count;
+    hfn_stack_object objects[HFN_STACK_OBJECTS]; /* shown by this instruction; the caller removes
+                                                  * them */
+    uint32_t object_count;
+    int32_t elsewhere; /* join of the values stored at unknown places of the frame */
+    /* i386: bit n: argument word n was stored to; was loaded after a store. */
+    uint32_t stored_arguments, reloaded_arguments;
+    uint16_t argument_bytes; /* size of the stack arguments accessed so far */
+    uint16_t popped_bytes;   /* i386: arguments that the return instruction pops */
+    uint8_t uncertain_calls; /* i386: calls so far (saturating at
                                       * HFN_MAX_UNCERTAIN_CALLS) whose callee may have popped
                                       * arguments, while no later instruction has set the stack
                                       * pointer to a known place */
-    uint8_t frame_address;           /* HFN_FRAME_ADDRESS_* */
-    bool depends_on_calls;           /* this instruction accesses bytes that could be the return
+    uint8_t frame_address;   /* HFN_FRAME_ADDRESS_* */
+    bool depends_on_calls;   /* this instruction accesses bytes that could be the return
                                       * address if those callees popped arguments; the caller
                                       * clears it */
-} hfn_stack_state;
+};
 
 typedef enum hfn_stack_outcome {
     HFN_STACK_OK = 0,
     HFN_STACK_TOUCHES_CALLER, /* accesses the caller's frame, or takes an address in it */
     HFN_STACK_TOUCHES_RETURN, /* accesses the return address                            */
-    HFN_STACK_LOST,           /* the stack pointer is not known any more                */
+    HFN_STACK_LOST,           /* the stack pointer, or an address, is not known any more */
     HFN_STACK_POPS_UNKNOWN    /* a return that pops an unsupported number of bytes      */
 } hfn_stack_outcome;
 
@@ -287,6 +296,9 @@ typedef struct hfn_arch {
     void (*begin_stack)(hfn_stack_state *state);
     hfn_stack_outcome (*step_stack)(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                     hfn_stack_state *state);
+    /* May the function's registers be seen by a callee, or by the target of a tail jump?  No
+     * address of the caller's frame may leave the function in them. */
+    hfn_stack_outcome (*leave_stack)(const hfn_stack_state *state);
     uint8_t stack_register, frame_register; /* their indexes in hfn_stack_state.at */
     uint8_t return_place; /* index in hfn_stack_state.at of the place where the return address is
                            * saved; stack_register if it stays where the call stored it */

@@ -74,9 +74,7 @@ void hfn_pops_apply_call(hfn_prover *p, uint64_t target, uint8_t called, hfn_sta
         return;
     }
     state->uncertain_calls = called;
-    if (state->at[stack] != HFN_STACK_IN_FRAME) {
-        state->at[stack] += 4 * (known - 1);
-    }
+    state->at[stack] = hfn_stack_add(state->at[stack], 4 * (known - 1));
 }
 
 void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state *state,
@@ -84,6 +82,8 @@ void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state 
 {
     hfn_leader *l;
 
+    p->reloaded_arguments |= state->reloaded_arguments;
+    hfn_prove_record_objects(p, state);
     if (p->reach < state->argument_bytes) {
         p->reach = state->argument_bytes;
     }

@@ -20,9 +20,7 @@ static bool remove_arguments(const hfn_prover *p, const hfn_function *f, uint64_
         byte_count > INT16_MAX) {
         return false;
     }
-    if (*at != HFN_STACK_IN_FRAME) {
-        *at += (int32_t)byte_count;
-    }
+    *at = hfn_stack_add(*at, (int64_t)byte_count);
     return true;
 }
 
@@ -33,17 +31,11 @@ static uint32_t follow_site(hfn_prover *p, const hfn_function *f, const hfn_call
     const hfn_arch *arch = p->analysis->arch;
 
     for (size_t i = 0; i < p->call_count; i++) {
-        hfn_stack_state state = { .uncertain_calls = p->calls[i].called };
+        hfn_stack_state state = p->calls[i].state;
         uint32_t before = p->count;
         if (p->calls[i].rva < site->begin || p->calls[i].rva >= site->end) {
             continue;
         }
-        for (uint32_t k = 0; k < HFN_STACK_REGISTERS; k++) {
-            state.at[k] = HFN_STACK_UNKNOWN;
-        }
-        state.at[arch->return_place] = p->calls[i].return_at;
-        state.at[arch->stack_register] = p->calls[i].stack_at;
-        state.at[arch->frame_register] = p->calls[i].frame_at;
         if (!remove_arguments(p, f, p->calls[i].rva, &state.at[arch->stack_register])) {
             return HOTFN_REASON_STACK_UNKNOWN;
         }

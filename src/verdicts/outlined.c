@@ -84,9 +84,7 @@ static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
-        if (state->at[i] != before->at[i]) {
-            state->at[i] = HFN_STACK_UNKNOWN;
-        }
+        state->at[i] = hfn_stack_join(state->at[i], before->at[i]);
     }
     return HOTFN_REASON_NONE;
 }

@@ -25,10 +25,7 @@
 
 static void record_call(hfn_prover *p, uint64_t at, const hfn_stack_state *state)
 {
-    const hfn_arch *arch = p->analysis->arch;
-    const hfn_call_state call = { at, state->at[arch->stack_register],
-                                  state->at[arch->frame_register], state->at[arch->return_place],
-                                  state->uncertain_calls };
+    const hfn_call_state call = { at, *state };
 
     hfn_prove_append(p, (void **)&p->calls, &p->call_count, &p->call_capacity, &call, sizeof call);
 }
@@ -141,7 +138,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     uint8_t called = state->uncertain_calls, made = pc_register(p, in);
 
     if (made != HFN_NO_REGISTER) {
-        state->at[made] = HFN_STACK_UNKNOWN;
+        state->at[made] = HFN_STACK_UNRELATED;
         *reason = HOTFN_REASON_NONE;
         return BLOCK_CONTINUES;
     }
@@ -170,7 +167,10 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     case HFN_FLOW_JUMP_INDIRECT:
         *reason = hfn_prove_indirect_jump(p, b, in, state);
         return BLOCK_ENDS;
-    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return BLOCK_ENDS;
+    case HFN_FLOW_RETURN:
+        p->stored_arguments |= state->stored_arguments;
+        *reason = hfn_prove_return(p, state->popped_bytes);
+        return BLOCK_ENDS;
     default: return BLOCK_CONTINUES;
     }
 }
@@ -389,12 +389,14 @@ static void begin_proof(hfn_prover *p, uint32_t function)
 
     hfn_prove_clear_leaders(p);
     p->queue_count = p->call_count = p->tail_count = p->part_count = p->edge_count = 0;
+    p->object_count = 0;
     p->function = function;
     p->rva = body->rva;
     p->end = body->end;
     p->dispatches = p->case_seen = p->loops = false;
     p->block = UINT64_MAX;
     p->reach = p->frame_address = 0;
+    p->stored_arguments = p->reloaded_arguments = 0;
     p->pops = -1;
 }
 
@@ -429,6 +431,13 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
     }
     if (reason == HOTFN_REASON_NONE && !hfn_pops_are_consistent(p)) {
         return HOTFN_REASON_STACK_UNKNOWN;
+    }
+    if (reason == HOTFN_REASON_NONE && !hfn_prove_indexes_objects(p)) {
+        return HOTFN_REASON_STACK_ARGUMENTS;
+    }
+    /* What only the caller can read after the return is a result. */
+    if (reason == HOTFN_REASON_NONE && (p->stored_arguments & ~p->reloaded_arguments)) {
+        return HOTFN_REASON_STACK_ARGUMENTS;
     }
     /* Calls run with or without the additional frame, so comparing the addresses of their variables
      * would give other results. */

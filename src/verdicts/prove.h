@@ -7,6 +7,7 @@
  *   prove.c          the algorithm: block by block, until nothing new is reached
  *   prove_leaders.c  leaders of basic blocks, and the state of the stack there
  *   prove_jumps.c    targets of jumps and returns
+ *   prove_objects.c  objects of the frame that are accessed with an index
  *   outlined.c       calls of outlined functions
  *   landing_pads.c   targets of exceptions
  *   callee_pops.c    i386: what callees pop from the stack
@@ -20,24 +21,26 @@
 typedef struct hfn_leader {
     uint64_t rva; /* UINT64_MAX: free slot of the table */
     hfn_stack_state state;
-    bool weak;   /* all paths to it contain a call, which may not return, or are guessed */
-    bool queued; /* waits to be followed (again) */
+    uint8_t changes; /* merges that changed the state, saturating at HFN_WIDEN_AFTER */
+    bool weak;       /* all paths to it contain a call, which may not return, or are guessed */
+    bool queued;     /* waits to be followed (again) */
     /* i386, of the block that begins here (callee_pops.c): */
     bool depends_on_calls; /* its accesses depend on the assumption that callees popped nothing */
     bool returns;          /* it reaches a return by that stack pointer, which confirms it      */
     bool resets; /* it sets the stack pointer to a known place                                 */
 } hfn_leader;
 
+#define HFN_WIDEN_AFTER 6u
+
 /* An edge of the control flow graph. */
 typedef struct hfn_cfg_edge {
     uint64_t from, to;
 } hfn_cfg_edge;
 
-/* The stack state at a call, from which an exception may leave. */
+/* The stack state behind a call, from which an exception may leave. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
-    int32_t stack_at, frame_at, return_at;
-    uint8_t called;
+    hfn_stack_state state;
 } hfn_call_state;
 
 /* The target of a tail jump; field: RVA of the jump's 4-byte displacement, or 0. */
@@ -74,8 +77,12 @@ typedef struct hfn_prover {
     uint64_t block;                 /* leader of the current block; UINT64_MAX: none            */
     uint64_t branch_field; /* 4-byte displacement of the current branch; 0: it has none         */
     uint8_t frame_address; /* HFN_FRAME_ADDRESS_* of all its code */
-    uint32_t reach;        /* bytes of stack arguments that it accesses       */
-    int32_t pops;          /* i386: bytes that its returns pop; -1: no return yet  */
+    hfn_stack_object *objects; /* of the frame */
+    size_t object_count, object_capacity;
+    uint32_t reach; /* bytes of stack arguments that it accesses       */
+    /* i386: argument words with a store before a return; loaded after a store */
+    uint32_t stored_arguments, reloaded_arguments;
+    int32_t pops; /* i386: bytes that its returns pop; -1: no return yet  */
 } hfn_prover;
 
 /* The current block, with its latest instructions for the arch's `dispatch`. */
@@ -100,10 +107,13 @@ bool hfn_prove_append(hfn_prover *p, void **items, size_t *count, size_t *capaci
 void hfn_prove_clear_leaders(hfn_prover *p);
 /* The leader at rva, or the free slot for it. */
 hfn_leader *hfn_prove_find_leader(const hfn_prover *p, uint64_t rva);
-/* Set the values of `known` that differ in `state` to unknown; true if that changed anything. */
-bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state);
 /* Add an edge to rva with this stack state; HOTFN_REASON_*. */
 uint32_t hfn_prove_add_edge(hfn_prover *p, uint64_t rva, const hfn_stack_state *state, bool weak);
+
+/* prove_objects.c: move the objects that an instruction showed to the prover. */
+void hfn_prove_record_objects(hfn_prover *p, hfn_stack_state *state);
+/* Is each pointer that was indexed the address of an object of the frame? */
+bool hfn_prove_indexes_objects(const hfn_prover *p);
 
 /* prove_jumps.c: the block up to its latest instruction. */
 hfn_straight_line hfn_prove_get_line(const hfn_prover *p, const hfn_block *b);

@@ -157,7 +157,11 @@ static uint32_t follow_tail_to_unknown(hfn_prover *p)
 static uint32_t follow_tail_to_function(hfn_prover *p, uint32_t index, const hfn_stack_state *state)
 {
     const hfn_tail tail = { index, p->branch_field };
+    uint32_t reason = hfn_prove_reason(p->analysis->arch->leave_stack(state));
 
+    if (reason != HOTFN_REASON_NONE) {
+        return reason;
+    }
     hfn_prove_append(p, (void **)&p->tails, &p->tail_count, &p->tail_capacity, &tail, sizeof tail);
     hfn_prove_find_leader(p, p->block)->returns |= state->uncertain_calls > 0;
     return HOTFN_REASON_NONE;
@@ -167,8 +171,11 @@ static uint32_t follow_tail_to_function(hfn_prover *p, uint32_t index, const hfn
 static uint32_t follow_tail_by_slot(hfn_prover *p, const hfn_slot *slot,
                                     const hfn_stack_state *state)
 {
-    uint32_t unused;
+    uint32_t unused, reason = hfn_prove_reason(p->analysis->arch->leave_stack(state));
 
+    if (reason != HOTFN_REASON_NONE) {
+        return reason;
+    }
     p->branch_field = 0; /* the branch itself targets the PLT */
     if (slot->target != UINT64_MAX && !is_in_plt(p, slot->target) &&
         begins_function(p, slot->target, &unused)) {
@@ -247,7 +254,7 @@ static uint32_t record_dispatch(hfn_prover *p, const hfn_stack_state *state)
         p->dispatch_state = *state;
         p->dispatch_block = p->block;
     }
-    hfn_prove_merge(&p->dispatch_state, state);
+    hfn_stack_merge(&p->dispatch_state, state, true);
     p->dispatches = true;
     return HOTFN_REASON_NONE;
 }

@@ -44,6 +44,7 @@ void hfn_prover_finish(hfn_prover *p)
     hfn_free_memory(env, p->calls, p->call_capacity * sizeof *p->calls);
     hfn_free_memory(env, p->tails, p->tail_capacity * sizeof *p->tails);
     hfn_free_memory(env, p->parts, p->part_capacity * sizeof *p->parts);
+    hfn_free_memory(env, p->objects, p->object_capacity * sizeof *p->objects);
     hfn_free_memory(env, p->edges, p->edge_capacity * sizeof *p->edges);
 }
 
@@ -115,23 +116,6 @@ static bool grow_table(hfn_prover *p)
 
 /* ---- Merging of paths. */
 
-bool hfn_prove_merge(hfn_stack_state *known, const hfn_stack_state *state)
-{
-    bool changed = false;
-
-    for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
-        if (known->at[i] != state->at[i] && known->at[i] != HFN_STACK_UNKNOWN) {
-            known->at[i] = HFN_STACK_UNKNOWN;
-            changed = true;
-        }
-    }
-    if (state->uncertain_calls > known->uncertain_calls) {
-        known->uncertain_calls = state->uncertain_calls;
-        changed = true;
-    }
-    return changed;
-}
-
 /* If two paths disagree on the depth of the stack, the weak one is dropped; the proof fails if both
  * or neither are weak. */
 static uint32_t merge_into_leader(hfn_prover *p, hfn_leader *l, const hfn_stack_state *state,
@@ -140,7 +124,8 @@ static uint32_t merge_into_leader(hfn_prover *p, hfn_leader *l, const hfn_stack_
     uint8_t stack = p->analysis->arch->stack_register;
     bool changed = false;
 
-    if (l->state.at[stack] != state->at[stack]) {
+    if (l->state.at[stack] != state->at[stack] &&
+        !(hfn_stack_is_at_most(l->state.at[stack]) && hfn_stack_is_at_most(state->at[stack]))) {
         if (l->weak == weak) {
             return HOTFN_REASON_STACK_UNKNOWN;
         }
@@ -150,7 +135,8 @@ static uint32_t merge_into_leader(hfn_prover *p, hfn_leader *l, const hfn_stack_
         l->state = *state;
         changed = true;
     }
-    changed |= hfn_prove_merge(&l->state, state);
+    changed |= hfn_stack_merge(&l->state, state, l->changes >= HFN_WIDEN_AFTER);
+    l->changes += changed && l->changes < HFN_WIDEN_AFTER;
     l->weak = l->weak && weak;
     if (changed) {
         enqueue_leader(p, l);

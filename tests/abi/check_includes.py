@@ -38,7 +38,7 @@ OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", 
 FOREIGN = [  # headers of other projects, and the paths that may include them
     (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),
     (re.compile(r"cjson/.*|cJSON\.h"), re.compile(r"src/base/json\.c$")),
-    (re.compile(r"Zydis/.*|Zycore/.*"), re.compile(r"src/arch/x86/decode\.c$")),
+    (re.compile(r"Zydis/.*|Zycore/.*"), re.compile(r"src/arch/x86/decode(_data)?\.[ch]$")),
 ]
 # Headers of an operating system or of POSIX.  Those of the C standard are allowed everywhere.
 SYSTEM_HEADER = re.compile(

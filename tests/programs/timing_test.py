@@ -280,6 +280,19 @@ def functions_that_compare_frame_addresses_are_not_moved(place):
             assert f["calls"] == 20000 and f["timing_reason"] == "own-address", (compiler, flag, f)
 
 
+def nested_procedures_of_pascal_read_the_arguments_of_their_parent(place):
+    if FLAGS or not shutil.which("fpc"):
+        raise cases.Skipped("no Free Pascal for this CPU")
+    for flag in ("-O-", "-O2"):
+        subprocess.run(["fpc", "-v0", "-g", flag, f"-FE{place}", SRC / "timed_nested.pas"], check=True,
+                       capture_output=True)
+        binary = place / "timed_nested"
+        status, output, report = run(place, binary, "--mode", "time")
+        assert (status, output) == run_bare(binary), (flag, status, output)
+        outer = [f for name, f in by_name(report).items() if name.startswith("P$TIMED_NESTED_$$_OUTER$")]
+        assert [(f["calls"], f["timing_reason"]) for f in outer] == [(1000, "return-address")], (flag, outer)
+
+
 def tail_jumps_through_the_plt_are_timed_if_the_target_is_certain(place):
     """A tail jump through the PLT is trusted if a standard defines the callee's arguments or C++
     guarantees one definition.  Any other target may be another image's function, even if the library
@@ -643,6 +656,7 @@ CASES = [
     calls_left_by_a_jump_or_thread_end_are_closed,
     functions_not_proven_for_timing_are_counted_with_a_reason,
     functions_that_compare_frame_addresses_are_not_moved,
+    nested_procedures_of_pascal_read_the_arguments_of_their_parent,
     tail_jumps_through_the_plt_are_timed_if_the_target_is_certain,
     functions_called_through_a_table_find_their_callers_arguments,
     the_cost_of_a_call_is_measured_while_the_program_runs,

@@ -127,17 +127,17 @@ static bool overlaps_saved_return(const hfn_arm64_step *p, uint32_t place, int64
 {
     int32_t kept = p->s->at[place];
 
-    return hfn_arm64_is_number(kept) && at < kept + 8 && kept < at + bytes;
+    return hfn_stack_is_exact(kept) && at < kept + 8 && kept < at + bytes;
 }
 
 static hfn_stack_outcome store_return(hfn_arm64_step *p, int64_t at)
 {
     int32_t *places = p->s->at;
 
-    if (places[HFN_ARM64_RETURN_PLACE] == HFN_STACK_UNKNOWN ||
+    if (places[HFN_ARM64_RETURN_PLACE] == HFN_STACK_UNRELATED ||
         places[HFN_ARM64_RETURN_PLACE] == at) {
         places[HFN_ARM64_RETURN_PLACE] = (int32_t)at;
-    } else if (places[HFN_ARM64_SECOND_PLACE] == HFN_STACK_UNKNOWN ||
+    } else if (places[HFN_ARM64_SECOND_PLACE] == HFN_STACK_UNRELATED ||
                places[HFN_ARM64_SECOND_PLACE] == at) {
         places[HFN_ARM64_SECOND_PLACE] = (int32_t)at;
     } else {
@@ -146,19 +146,54 @@ static hfn_stack_outcome store_return(hfn_arm64_step *p, int64_t at)
     return HFN_STACK_OK;
 }
 
+static int32_t get_stored_value(const hfn_arm64_step *p, const memory_access *a, uint32_t reg)
+{
+    return a->vector ? p->s->at[HFN_ARM64_VECTOR + reg] : hfn_arm64_get_operand(p, reg);
+}
+
+/* A word of the frame may keep any value, except an address that callees must not see. */
+static hfn_stack_outcome store_value(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
+                                     int32_t place)
+{
+    int32_t value = get_stored_value(p, a, reg);
+
+    if (value == HFN_STACK_RETURN_ADDRESS) {
+        return HFN_STACK_TOUCHES_RETURN;
+    }
+    if (!hfn_stack_is_related(place) && hfn_stack_is_address(value)) {
+        p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
+    }
+    hfn_stack_store(p->s, place, a->bytes, value, 8);
+    return value == HFN_STACK_ANY && hfn_stack_is_related(place)
+               ? HFN_STACK_OK
+               : hfn_arm64_check_passed(p->s, value);
+}
+
+static void load_value(hfn_arm64_step *p, const memory_access *a, uint32_t reg, int32_t place)
+{
+    int32_t value = hfn_stack_load(p->s, place, a->bytes, 8);
+
+    if (a->vector) {
+        p->s->at[HFN_ARM64_VECTOR + reg] = hfn_stack_weaken(value);
+    } else {
+        hfn_arm64_set_register(p, reg, value);
+    }
+}
+
 /* Store a register at a known place. */
 static hfn_stack_outcome store_register(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
                                         int64_t at)
 {
     for (uint32_t place = HFN_ARM64_RETURN_PLACE; place <= HFN_ARM64_SECOND_PLACE; place++) {
         if (overlaps_saved_return(p, place, at, a->bytes)) {
-            p->s->at[place] = HFN_STACK_UNKNOWN;
+            p->s->at[place] = HFN_STACK_UNRELATED;
         }
     }
-    if (!a->vector && hfn_arm64_get_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS) {
+    if (!a->vector && hfn_arm64_get_operand(p, reg) == HFN_STACK_RETURN_ADDRESS) {
+        hfn_stack_store(p->s, (int32_t)at, a->bytes, HFN_STACK_UNRELATED, 8);
         return a->bytes == 8 && at < 0 ? store_return(p, at) : HFN_STACK_TOUCHES_RETURN;
     }
-    return HFN_STACK_OK;
+    return store_value(p, a, reg, hfn_stack_add(p->s->at[a->base], at - p->s->at[a->base]));
 }
 
 static hfn_stack_outcome load_register(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
@@ -175,8 +210,9 @@ static hfn_stack_outcome load_register(hfn_arm64_step *p, const memory_access *a
         }
         returns = true;
     }
-    if (!a->vector) {
-        hfn_arm64_set_register(p, reg, returns ? HFN_ARM64_RETURN_ADDRESS : HFN_STACK_UNKNOWN);
+    load_value(p, a, reg, (int32_t)at);
+    if (returns) {
+        hfn_arm64_set_register(p, reg, HFN_STACK_RETURN_ADDRESS);
     }
     return HFN_STACK_OK;
 }
@@ -184,7 +220,7 @@ static hfn_stack_outcome load_register(hfn_arm64_step *p, const memory_access *a
 static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_access *a, int32_t base)
 {
     hfn_stack_outcome outcome = HFN_STACK_OK;
-    bool knows = hfn_arm64_is_number(base) && !a->by_register;
+    bool knows = hfn_stack_is_exact(base) && !a->by_register;
 
     for (uint32_t i = 0; i < a->count && outcome == HFN_STACK_OK; i++) {
         uint32_t reg = a->registers[i];
@@ -194,14 +230,10 @@ static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_acce
             outcome = store_register(p, a, reg, at);
         } else if (knows) {
             outcome = load_register(p, a, reg, at);
-        } else if (a->stores && !a->vector &&
-                   hfn_arm64_get_operand(p, reg) == HFN_ARM64_RETURN_ADDRESS) {
-            outcome = HFN_STACK_TOUCHES_RETURN;
-        } else if (a->stores && !a->vector && base == HFN_STACK_UNKNOWN &&
-                   hfn_arm64_is_in_frame(hfn_arm64_get_operand(p, reg))) {
-            p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
-        } else if (a->loads && !a->vector) {
-            hfn_arm64_set_register(p, reg, HFN_STACK_UNKNOWN);
+        } else if (a->stores) {
+            outcome = store_value(p, a, reg, base);
+        } else if (a->loads) {
+            load_value(p, a, reg, base);
         }
     }
     return outcome;
@@ -217,13 +249,35 @@ static hfn_stack_outcome check_object(const hfn_arm64_step *p, const memory_acce
     if (low == end || (end <= 0 && !a->by_register)) {
         return HFN_STACK_OK;
     }
-    if (low < 0 || end > HFN_ARGUMENTS_MAX_64 || a->by_register || !a->plain) {
-        return HFN_STACK_TOUCHES_CALLER;
+    if (low < 0 || end > HFN_ARGUMENTS_MAX_64 || a->by_register || !a->plain || a->stores) {
+        return HFN_STACK_TOUCHES_CALLER; /* the caller may read what the function stores there */
     }
     if (p->s->argument_bytes < end) {
         p->s->argument_bytes = (uint16_t)end;
     }
     return HFN_STACK_OK;
+}
+
+/* Check an access relative to an address of the stack. */
+static hfn_stack_outcome check_place(const hfn_arm64_step *p, const memory_access *a, int32_t base,
+                                     uint32_t bytes)
+{
+    int64_t bound = (int64_t)hfn_stack_get_bound(base) + a->offset;
+
+    if (base == HFN_STACK_ANY) {
+        return HFN_STACK_LOST;
+    }
+    if (hfn_stack_is_exact(base)) {
+        return check_object(p, a, bound, bound + bytes);
+    }
+    if (a->by_register) {
+        return hfn_stack_is_any(hfn_stack_index(p->s, base, HFN_STACK_UNRELATED))
+                   ? HFN_STACK_TOUCHES_CALLER
+                   : HFN_STACK_OK;
+    }
+    return hfn_stack_get_bound(base) == HFN_STACK_UNBOUNDED || bound + bytes <= 0
+               ? HFN_STACK_OK
+               : HFN_STACK_TOUCHES_CALLER;
 }
 
 static hfn_stack_outcome step_access(hfn_arm64_step *p, const memory_access *a)
@@ -232,52 +286,79 @@ static hfn_stack_outcome step_access(hfn_arm64_step *p, const memory_access *a)
     uint32_t bytes = a->bytes * (a->count > 0 ? a->count : 1);
     hfn_stack_outcome outcome = hfn_arm64_check_value(base);
 
-    if (outcome == HFN_STACK_OK && hfn_arm64_is_number(base)) {
-        outcome = check_object(p, a, base + a->offset, base + a->offset + bytes);
+    if (outcome == HFN_STACK_OK && hfn_stack_is_related(base)) {
+        outcome = check_place(p, a, base, bytes);
     }
     if (outcome != HFN_STACK_OK) {
         return outcome;
     }
-    if (a->by_register &&
-        hfn_arm64_is_in_frame(hfn_arm64_get_operand(p, hfn_arm64_get_rm(p->word)))) {
+    if (a->by_register && hfn_arm64_is_related(p, hfn_arm64_get_rm(p->word))) {
         return HFN_STACK_LOST;
     }
     outcome = transfer_registers(p, a, base);
     if (outcome != HFN_STACK_OK || (a->write_back == 0 && !a->writes_base_by_register)) {
         return outcome;
     }
-    if (!hfn_arm64_is_number(base) || a->writes_base_by_register) {
-        return hfn_arm64_is_in_frame(base) ? hfn_arm64_set_address(p, a->base, HFN_STACK_IN_FRAME)
-                                           : outcome;
+    if (!hfn_stack_is_related(base)) {
+        return outcome;
     }
-    if (base + a->write_back >= 0 && a->base != HFN_ARM64_SP) {
-        return HFN_STACK_TOUCHES_CALLER;
-    }
-    return hfn_arm64_set_address(p, a->base, (int32_t)(base + a->write_back));
+    return hfn_arm64_set_address(p, a->base,
+                                 a->writes_base_by_register ? HFN_STACK_ANY
+                                                            : hfn_stack_add(base, a->write_back));
 }
 
-/* Exclusive, ordered, atomic and structure accesses, of at most 64 bytes at the base. */
+/* Do the registers of an exclusive, ordered, atomic or structure access hold related values? */
+static bool holds_related(const hfn_arm64_step *p, bool structure)
+{
+    uint32_t rd = hfn_arm64_get_rd(p->word);
+
+    for (uint32_t i = 0; structure && i < 4; i++) {
+        if (hfn_stack_is_related(p->s->at[HFN_ARM64_VECTOR + (rd + i) % 32])) {
+            return true;
+        }
+    }
+    return !structure &&
+           (hfn_arm64_is_related(p, rd) || hfn_arm64_is_related(p, hfn_arm64_get_rm(p->word)) ||
+            hfn_arm64_is_related(p, hfn_arm64_get_bits(p->word, 14, 10)));
+}
+
+/* Exclusive, ordered, atomic and structure accesses, of at most 64 bytes at the base.  They compute
+ * all that they write, to registers and to memory. */
 static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
 {
     uint32_t word = p->word, written = hfn_arm64_get_written_registers(word);
     bool structure = (word & 0xBE000000) == 0x0C000000;
     memory_access a = { .base = hfn_arm64_get_rn(word),
-                        .bytes = structure ? 1 : 8,
+                        .bytes = structure ? 64 : 16,
                         .vector = structure };
+    int32_t base = p->s->at[a.base];
+    bool related = holds_related(p, structure);
     hfn_stack_outcome outcome;
 
     a.writes_base_by_register = structure && (word >> 23 & 1);
     if (!structure &&
-        (hfn_arm64_get_operand(p, hfn_arm64_get_rd(word)) == HFN_ARM64_RETURN_ADDRESS ||
-         hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)) == HFN_ARM64_RETURN_ADDRESS ||
-         hfn_arm64_get_operand(p, hfn_arm64_get_bits(word, 14, 10)) == HFN_ARM64_RETURN_ADDRESS)) {
+        (hfn_arm64_get_operand(p, hfn_arm64_get_rd(word)) == HFN_STACK_RETURN_ADDRESS ||
+         hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)) == HFN_STACK_RETURN_ADDRESS ||
+         hfn_arm64_get_operand(p, hfn_arm64_get_bits(word, 14, 10)) == HFN_STACK_RETURN_ADDRESS)) {
         return HFN_STACK_TOUCHES_RETURN;
     }
+    if (related && !hfn_stack_is_related(base)) {
+        p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
+    }
+    if (related) {
+        hfn_stack_store(p->s, hfn_stack_is_related(base) ? hfn_stack_clear_bits(base) : base,
+                        a.bytes, HFN_STACK_ANY, 8);
+    }
+    related = related || hfn_stack_is_related(hfn_stack_load(p->s, base, a.bytes, 8));
     outcome = step_access(p, &a);
     for (uint32_t reg = 0; reg < 31 && !structure; reg++) {
         if ((written >> reg & 1) && reg != a.base) {
-            hfn_arm64_set_register(p, reg, HFN_STACK_UNKNOWN);
+            hfn_arm64_set_register(p, reg, hfn_arm64_compute(related));
         }
+    }
+    for (uint32_t i = 0; structure && i < 4; i++) {
+        int32_t *vector = &p->s->at[HFN_ARM64_VECTOR + (hfn_arm64_get_rd(word) + i) % 32];
+        *vector = related ? HFN_STACK_ANY : *vector;
     }
     return outcome;
 }
@@ -289,7 +370,7 @@ hfn_stack_outcome hfn_arm64_step_memory(hfn_arm64_step *p)
 
     if (is_literal(word)) {
         if (!(word >> 26 & 1) && word >> 30 != 3) {
-            hfn_arm64_set_register(p, word & 31, HFN_STACK_UNKNOWN);
+            hfn_arm64_set_register(p, word & 31, HFN_STACK_UNRELATED);
         }
         return HFN_STACK_OK;
     }

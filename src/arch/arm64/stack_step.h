@@ -13,29 +13,15 @@ enum {
     HFN_ARM64_SP = 31,
     HFN_ARM64_FRAME = 29,
     HFN_ARM64_LINK = 30,
-    HFN_ARM64_SECOND_PLACE = HFN_ARM64_RETURN_PLACE + 1 /* the return address may be saved twice */
+    HFN_ARM64_SECOND_PLACE = HFN_ARM64_RETURN_PLACE + 1, /* the return address may be saved twice */
+    HFN_ARM64_VECTOR /* v0 to v31, joined over the words of each */
 };
-
-/* Values besides offsets from the CFA and HFN_STACK_*. */
-#define HFN_ARM64_RETURN_ADDRESS (INT32_MIN + 2)
-#define HFN_ARM64_CALLER_FRAME (INT32_MIN + 3) /* the caller's x29, which points into its frame */
 
 /* An instruction, and the state before it, which becomes the state after it. */
 typedef struct hfn_arm64_step {
     uint32_t word;
     hfn_stack_state *s;
 } hfn_arm64_step;
-
-static inline bool hfn_arm64_is_number(int32_t at)
-{
-    return at > INT32_MIN / 2;
-}
-
-/* Does the value point into the function's own frame? */
-static inline bool hfn_arm64_is_in_frame(int32_t at)
-{
-    return hfn_arm64_is_number(at) || at == HFN_STACK_IN_FRAME;
-}
 
 /* Register fields of an instruction. */
 static inline uint32_t hfn_arm64_get_rd(uint32_t word)
@@ -56,7 +42,7 @@ static inline uint32_t hfn_arm64_get_rm(uint32_t word)
 /* The value of a source register, for instructions in which 31 means zero. */
 static inline int32_t hfn_arm64_get_operand(const hfn_arm64_step *p, uint32_t reg)
 {
-    return reg == 31 ? HFN_STACK_UNKNOWN : p->s->at[reg];
+    return reg == 31 ? HFN_STACK_UNRELATED : p->s->at[reg];
 }
 
 static inline void hfn_arm64_set_register(hfn_arm64_step *p, uint32_t reg, int32_t value)
@@ -69,13 +55,27 @@ static inline void hfn_arm64_set_register(hfn_arm64_step *p, uint32_t reg, int32
 /* May an instruction use this value as a number? */
 static inline hfn_stack_outcome hfn_arm64_check_value(int32_t value)
 {
-    if (value == HFN_ARM64_RETURN_ADDRESS) {
+    if (value == HFN_STACK_RETURN_ADDRESS) {
         return HFN_STACK_TOUCHES_RETURN;
     }
-    return value == HFN_ARM64_CALLER_FRAME ? HFN_STACK_TOUCHES_CALLER : HFN_STACK_OK;
+    return value == HFN_STACK_CALLER_FRAME ? HFN_STACK_TOUCHES_CALLER : HFN_STACK_OK;
 }
 
-/* stack_use.c: set rd (31 is sp) to value: an offset, IN_FRAME or UNKNOWN. */
+/* The result of a computation that is not followed. */
+static inline int32_t hfn_arm64_compute(bool reads_related)
+{
+    return reads_related ? HFN_STACK_ANY : HFN_STACK_UNRELATED;
+}
+
+static inline bool hfn_arm64_is_related(const hfn_arm64_step *p, uint32_t reg)
+{
+    return hfn_stack_is_related(hfn_arm64_get_operand(p, reg));
+}
+
+/* stack_use.c: may the value be stored to memory or passed on? */
+hfn_stack_outcome hfn_arm64_check_passed(const hfn_stack_state *state, int32_t value);
+
+/* stack_use.c: set rd (31 is sp) to value: not a special value. */
 hfn_stack_outcome hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value);
 
 /* stack_access.c: follow a load or a store. */

@@ -19,13 +19,13 @@
 
 void hfn_arm64_begin_stack(hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .uncertain_calls = 0 };
+    *state = (hfn_stack_state){ .elsewhere = HFN_STACK_UNRELATED };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
-        state->at[i] = HFN_STACK_UNKNOWN;
+        state->at[i] = HFN_STACK_UNRELATED;
     }
     state->at[HFN_ARM64_SP] = 0;
-    state->at[HFN_ARM64_LINK] = HFN_ARM64_RETURN_ADDRESS;
-    state->at[HFN_ARM64_FRAME] = HFN_ARM64_CALLER_FRAME;
+    state->at[HFN_ARM64_LINK] = HFN_STACK_RETURN_ADDRESS;
+    state->at[HFN_ARM64_FRAME] = HFN_STACK_CALLER_FRAME;
 }
 
 /* ---- Arithmetic. */
@@ -36,25 +36,21 @@ static hfn_stack_outcome check_operand(const hfn_arm64_step *p, uint32_t reg)
     return hfn_arm64_check_value(hfn_arm64_get_operand(p, reg));
 }
 
-static hfn_stack_outcome move_stack(hfn_arm64_step *p, int64_t to)
+static hfn_stack_outcome move_stack(hfn_arm64_step *p, int32_t to)
 {
-    if (to > 0 || to < INT32_MIN / 4) {
+    if (!hfn_stack_is_address(to) || hfn_stack_get_bound(to) > 0) {
         return HFN_STACK_LOST;
     }
-    p->s->at[HFN_ARM64_SP] = (int32_t)to;
+    p->s->at[HFN_ARM64_SP] = to;
     return HFN_STACK_OK;
 }
 
 hfn_stack_outcome hfn_arm64_set_address(hfn_arm64_step *p, uint32_t rd, int32_t value)
 {
     if (rd == HFN_ARM64_SP) {
-        if (value == HFN_STACK_UNKNOWN) {
-            return HFN_STACK_LOST;
-        }
-        if (hfn_arm64_is_number(value)) {
-            return move_stack(p, value);
-        }
-    } else if (hfn_arm64_is_number(value) && value >= 0) {
+        return move_stack(p, value);
+    }
+    if (hfn_stack_is_exact(value) && value >= 0) {
         return HFN_STACK_TOUCHES_CALLER;
     }
     p->s->at[rd] = value;
@@ -72,35 +68,29 @@ static hfn_stack_outcome add_immediate(hfn_arm64_step *p)
     if (outcome != HFN_STACK_OK) {
         return outcome;
     }
-    if (sets_flags || !is_64) {
-        if (rd == HFN_ARM64_SP) {
-            return sets_flags ? HFN_STACK_OK : HFN_STACK_LOST;
-        }
-        hfn_arm64_set_register(p, rd, HFN_STACK_UNKNOWN);
+    if (sets_flags && rd == HFN_ARM64_SP) {
         return HFN_STACK_OK;
     }
-    if (hfn_arm64_is_number(value)) {
-        int64_t sum = subtracts ? value - constant : value + constant;
-        if (sum > INT32_MAX || sum < INT32_MIN / 4) {
-            return HFN_STACK_LOST;
-        }
-        value = (int32_t)sum;
-    }
+    value = is_64 ? hfn_stack_add(value, subtracts ? -constant : constant)
+                  : hfn_arm64_compute(hfn_stack_is_related(value));
     return hfn_arm64_set_address(p, rd, value);
 }
 
+/* Clearing bits leaves an address at or below itself. */
 static hfn_stack_outcome logical_immediate(hfn_arm64_step *p)
 {
     uint32_t rd = hfn_arm64_get_rd(p->word);
     int32_t value = hfn_arm64_get_operand(p, hfn_arm64_get_rn(p->word));
     bool sets_flags = (p->word >> 29 & 3) == 3, is_64 = p->word >> 31;
+    bool clears = sets_flags || (p->word >> 29 & 3) == 0;
     hfn_stack_outcome outcome = hfn_arm64_check_value(value);
 
     if (outcome != HFN_STACK_OK || (sets_flags && rd == 31)) {
         return outcome;
     }
-    return hfn_arm64_set_address(
-        p, rd, is_64 && hfn_arm64_is_in_frame(value) ? HFN_STACK_IN_FRAME : HFN_STACK_UNKNOWN);
+    return hfn_arm64_set_address(p, rd,
+                                 is_64 && clears ? hfn_stack_clear_bits(value)
+                                                 : hfn_arm64_compute(hfn_stack_is_related(value)));
 }
 
 /* mov x8, #220 or #435: clone and clone3 (Linux, asm-generic/unistd.h).  The child of vfork
@@ -115,11 +105,13 @@ static bool is_clone_number(uint32_t word)
 static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
 {
     enum { ADD_SUB = 0x22, ADD_SUB_TAGS, LOGICAL, MOVE_WIDE, BIT_FIELD, EXTRACT };
-    uint32_t kind = hfn_arm64_get_bits(p->word, 28, 23);
+    uint32_t kind = hfn_arm64_get_bits(p->word, 28, 23), rd = hfn_arm64_get_rd(p->word);
+    uint32_t opc = p->word >> 29 & 3;
     hfn_stack_outcome outcome = HFN_STACK_OK;
+    bool related = hfn_arm64_is_related(p, hfn_arm64_get_rn(p->word));
 
     if ((p->word & 0x1F000000) == 0x10000000) { /* adr, adrp */
-        hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
+        hfn_arm64_set_register(p, rd, HFN_STACK_UNRELATED);
         return HFN_STACK_OK;
     }
     if (kind == ADD_SUB) {
@@ -133,7 +125,9 @@ static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
             return HFN_STACK_LOST;
         }
         outcome = hfn_arm64_check_value(p->s->at[hfn_arm64_get_rn(p->word)]);
+        related = hfn_stack_is_related(p->s->at[hfn_arm64_get_rn(p->word)]);
     } else if (kind == MOVE_WIDE) {
+        related = opc == 3 && hfn_arm64_is_related(p, rd); /* movk */
         if (is_clone_number(p->word)) {
             return HFN_STACK_LOST;
         }
@@ -141,15 +135,18 @@ static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
         outcome = check_operand(p, hfn_arm64_get_rn(p->word));
         if (outcome == HFN_STACK_OK && kind == EXTRACT) {
             outcome = check_operand(p, hfn_arm64_get_rm(p->word));
+            related = related || hfn_arm64_is_related(p, hfn_arm64_get_rm(p->word));
         }
+        related = related || (opc == 1 && hfn_arm64_is_related(p, rd)); /* bfm */
     }
-    hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word), HFN_STACK_UNKNOWN);
+    hfn_arm64_set_register(p, rd, hfn_arm64_compute(related));
     return outcome;
 }
 
 /* add and sub of registers; register 31 is sp in extended forms and zero in shifted ones.  An
  * address in the frame plus an unknown number may point anywhere: compilers fold constants, so
- * the base of an array of the caller's may be in the frame. */
+ * the base of an array of the caller's may be in the frame.  A subtraction of an unknown number
+ * from sp allocates that many bytes. */
 static hfn_stack_outcome add_register(hfn_arm64_step *p)
 {
     uint32_t word = p->word, rd = hfn_arm64_get_rd(word);
@@ -157,8 +154,9 @@ static hfn_stack_outcome add_register(hfn_arm64_step *p)
     int32_t n = is_extended ? p->s->at[hfn_arm64_get_rn(word)]
                             : hfn_arm64_get_operand(p, hfn_arm64_get_rn(word));
     int32_t m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word));
-    bool points =
-        word >> 31 && (hfn_arm64_is_in_frame(n) || (hfn_arm64_is_in_frame(m) && !subtracts));
+    bool related = hfn_stack_is_related(n) || hfn_stack_is_related(m);
+    bool allocates = rd == HFN_ARM64_SP && is_extended && word >> 31 && subtracts &&
+                     !hfn_stack_is_related(m) && !sets_flags;
     hfn_stack_outcome outcome = hfn_arm64_check_value(n);
 
     if (outcome == HFN_STACK_OK) {
@@ -168,16 +166,19 @@ static hfn_stack_outcome add_register(hfn_arm64_step *p)
         return outcome;
     }
     if (rd == 31 && sets_flags && subtracts && word >> 31 &&
-        hfn_arm64_is_in_frame(n) != hfn_arm64_is_in_frame(m)) {
+        hfn_stack_is_address(n) != hfn_stack_is_address(m)) {
         p->s->frame_address |= HFN_FRAME_ADDRESS_COMPARED;
     }
     if (rd == 31 && (sets_flags || !is_extended)) {
         return HFN_STACK_OK;
     }
-    if (points && rd != HFN_ARM64_SP) {
-        return HFN_STACK_TOUCHES_CALLER;
+    if (allocates) {
+        return hfn_arm64_set_address(p, rd, hfn_stack_clear_bits(n));
     }
-    return hfn_arm64_set_address(p, rd, points ? HFN_STACK_IN_FRAME : HFN_STACK_UNKNOWN);
+    if (subtracts && word >> 31 && !is_extended && hfn_arm64_get_bits(word, 15, 10) == 0) {
+        return hfn_arm64_set_address(p, rd, hfn_stack_subtract(n, m));
+    }
+    return hfn_arm64_set_address(p, rd, hfn_arm64_compute(related));
 }
 
 static hfn_stack_outcome move_register(hfn_arm64_step *p)
@@ -216,21 +217,24 @@ static bool is_tag_insert(uint32_t word) /* irg */
     return (word & 0xFFE0FC00) == 0x9AC01000;
 }
 
-static bool is_select(uint32_t word) /* csel and its like */
+static bool is_select(uint32_t word) /* csel of 64 bits */
 {
-    return (word & 0x1FE00000) == 0x1A800000;
+    return (word & 0xFFE00C00) == 0x9A800000;
 }
 
 static hfn_stack_outcome step_register(hfn_arm64_step *p)
 {
     uint32_t word = p->word;
     int32_t n = hfn_arm64_get_operand(p, hfn_arm64_get_rn(word)),
-            m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)), result = HFN_STACK_UNKNOWN;
+            m = hfn_arm64_get_operand(p, hfn_arm64_get_rm(word)), result;
+    bool related = hfn_stack_is_related(n) || hfn_stack_is_related(m);
     hfn_stack_outcome outcome;
 
     if (is_signature(word)) { /* x30 stays what it is */
         if (hfn_arm64_get_rd(word) != HFN_ARM64_LINK) {
-            hfn_arm64_set_register(p, hfn_arm64_get_rd(word), HFN_STACK_UNKNOWN);
+            hfn_arm64_set_register(
+                p, hfn_arm64_get_rd(word),
+                hfn_arm64_compute(related || hfn_arm64_is_related(p, hfn_arm64_get_rd(word))));
         }
         return HFN_STACK_OK;
     }
@@ -246,13 +250,12 @@ static hfn_stack_outcome step_register(hfn_arm64_step *p)
     }
     if (outcome == HFN_STACK_OK && has_third_source(word)) {
         outcome = check_operand(p, hfn_arm64_get_bits(word, 14, 10));
+        related = related || hfn_arm64_is_related(p, hfn_arm64_get_bits(word, 14, 10));
     }
     if (is_tag_insert(word) && hfn_arm64_get_rd(word) == HFN_ARM64_SP) {
         return HFN_STACK_LOST;
     }
-    if (is_select(word) && (hfn_arm64_is_in_frame(n) || hfn_arm64_is_in_frame(m))) {
-        result = n > m ? n : m; /* the higher one */
-    }
+    result = is_select(word) ? hfn_stack_join(n, m) : hfn_arm64_compute(related);
     if (outcome == HFN_STACK_OK &&
         (hfn_arm64_get_written_registers(word) >> hfn_arm64_get_rd(word) & 1)) {
         hfn_arm64_set_register(p, hfn_arm64_get_rd(word), result);
@@ -260,32 +263,112 @@ static hfn_stack_outcome step_register(hfn_arm64_step *p)
     return outcome;
 }
 
-/* Of floating point and SIMD only instructions that use general registers matter. */
+/* Does the floating point or SIMD instruction write a general register?  Arm ARM, C4.1.96:
+ * conversions by opcode [18:16], umov and smov by imm4 [14:11]. */
+static bool writes_general_register(uint32_t word)
+{
+    uint32_t opcode = hfn_arm64_get_bits(word, 18, 16);
+
+    if ((word & 0x9FE08400) == 0x0E000400) {
+        uint32_t copy = hfn_arm64_get_bits(word, 14, 11);
+        return copy == 5 || copy == 7;
+    }
+    return opcode != 2 && opcode != 3 && opcode != 7;
+}
+
+/* fmov between a general and a vector register of 64 bits. */
+static bool is_vector_move(uint32_t word)
+{
+    return (word & 0xFFFEFC00) == 0x9E660000;
+}
+
+static bool sets_constant(uint32_t word) /* movi */
+{
+    return (word & 0x9FF80400) == 0x0F000400;
+}
+
+/* Floating point and SIMD.  Only fmov copies; all others compute. */
 static hfn_stack_outcome step_vector(hfn_arm64_step *p)
 {
-    hfn_stack_outcome outcome;
+    uint32_t word = p->word, rd = hfn_arm64_get_rd(word), rn = hfn_arm64_get_rn(word);
+    const uint32_t read[] = { rd, rn, hfn_arm64_get_rm(word), hfn_arm64_get_bits(word, 14, 10) };
+    int32_t *vectors = p->s->at + HFN_ARM64_VECTOR;
+    bool general = hfn_arm64_uses_general_register(word), related = false;
+    hfn_stack_outcome outcome = HFN_STACK_OK;
+    int32_t result;
 
-    if (!hfn_arm64_uses_general_register(p->word)) {
-        return HFN_STACK_OK;
+    for (uint32_t i = 0; i < 4; i++) {
+        related = related || (hfn_stack_is_related(vectors[read[i]]) && !is_vector_move(word));
     }
-    outcome = check_operand(p, hfn_arm64_get_rn(p->word));
-    if (outcome == HFN_STACK_OK) {
-        hfn_arm64_set_register(p, hfn_arm64_get_rd(p->word),
-                               HFN_STACK_UNKNOWN); /* or a vector register: harmless */
+    if (sets_constant(word)) {
+        related = hfn_stack_is_related(vectors[rd]);
+    }
+    if (general && !writes_general_register(word)) {
+        outcome = check_operand(p, rn);
+        related = related || hfn_arm64_is_related(p, rn);
+        result = is_vector_move(word) ? hfn_stack_weaken(hfn_arm64_get_operand(p, rn))
+                                      : hfn_arm64_compute(related);
+    } else {
+        result = is_vector_move(word) ? vectors[rn] : hfn_arm64_compute(related);
+    }
+    if (general && writes_general_register(word)) {
+        hfn_arm64_set_register(p, rd, result);
+    } else {
+        vectors[rd] = result;
     }
     return outcome;
 }
 
 /* ---- Control. */
 
-static hfn_stack_outcome step_call(hfn_arm64_step *p)
+/* No object of the function begins at its CFA or above it, nor at the frame record: such an address
+ * is a link to the whole frame, as Pascal passes it to nested procedures. */
+hfn_stack_outcome hfn_arm64_check_passed(const hfn_stack_state *state, int32_t value)
 {
-    for (uint32_t i = 0; i < 31; i++) {
-        if (CALL_CHANGES >> i & 1) {
-            p->s->at[i] = HFN_STACK_UNKNOWN;
+    int32_t bound = hfn_stack_get_bound(value);
+
+    if (!hfn_stack_is_related(value)) {
+        return HFN_STACK_OK;
+    }
+    if (value == HFN_STACK_ANY) {
+        return HFN_STACK_LOST;
+    }
+    return bound != HFN_STACK_UNBOUNDED &&
+                   (bound >= 0 || hfn_stack_holds_caller_frame(state, bound))
+               ? HFN_STACK_TOUCHES_CALLER
+               : HFN_STACK_OK;
+}
+
+hfn_stack_outcome hfn_arm64_leave_stack(const hfn_stack_state *state)
+{
+    hfn_stack_outcome outcome = HFN_STACK_OK;
+
+    for (uint32_t i = 0; i < 31 && outcome == HFN_STACK_OK; i++) {
+        if ((CALL_CHANGES >> i & 1) && !hfn_stack_is_any(state->at[i])) {
+            outcome = hfn_arm64_check_passed(state, state->at[i]);
         }
     }
-    return HFN_STACK_OK;
+    return outcome;
+}
+
+/* A register that the callee may change can also keep its value: gcc's -fipa-ra relies on that for
+ * callees that it knows. */
+static hfn_stack_outcome step_call(hfn_arm64_step *p)
+{
+    hfn_stack_outcome outcome = hfn_arm64_leave_stack(p->s);
+
+    for (uint32_t i = 0; i < 31; i++) {
+        if (i < 8 && hfn_stack_has_bound(p->s->at[i])) {
+            hfn_stack_note_object(p->s, hfn_stack_get_bound(p->s->at[i]), false);
+        }
+    }
+    for (uint32_t i = 0; i < 31; i++) {
+        if (CALL_CHANGES >> i & 1) {
+            p->s->at[i] =
+                i <= 1 || i == HFN_ARM64_LINK ? HFN_STACK_UNRELATED : hfn_stack_weaken(p->s->at[i]);
+        }
+    }
+    return outcome;
 }
 
 /* br, blr, ret and their signed forms. */
@@ -302,7 +385,7 @@ static hfn_stack_outcome step_branch(hfn_arm64_step *p)
         return step_call(p);
     }
     if (opc != RET || (!checks && rn != HFN_ARM64_LINK) ||
-        p->s->at[HFN_ARM64_LINK] != HFN_ARM64_RETURN_ADDRESS || p->s->at[HFN_ARM64_SP] != 0) {
+        p->s->at[HFN_ARM64_LINK] != HFN_STACK_RETURN_ADDRESS || p->s->at[HFN_ARM64_SP] != 0) {
         return HFN_STACK_LOST;
     }
     return HFN_STACK_OK;
@@ -316,7 +399,7 @@ static hfn_stack_outcome step_system(hfn_arm64_step *p)
         return HFN_STACK_OK; /* svc, brk */
     }
     if (p->word >> 21 & 1) {
-        hfn_arm64_set_register(p, rt, HFN_STACK_UNKNOWN); /* mrs */
+        hfn_arm64_set_register(p, rt, HFN_STACK_UNRELATED); /* mrs */
         return HFN_STACK_OK;
     }
     return check_operand(p, rt);
@@ -328,7 +411,7 @@ hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint
     hfn_arm64_step p = { .s = state };
 
     (void)rva;
-    if (size < HFN_ARM64_BYTES || state->at[HFN_ARM64_SP] == HFN_STACK_UNKNOWN) {
+    if (size < HFN_ARM64_BYTES || !hfn_stack_is_address(state->at[HFN_ARM64_SP])) {
         return HFN_STACK_LOST;
     }
     p.word = hfn_read_le32(bytes);

@@ -13,6 +13,8 @@ void hfn_arm64_begin_stack(hfn_stack_state *state);
 hfn_stack_outcome hfn_arm64_step_stack(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                        hfn_stack_state *state);
 
+hfn_stack_outcome hfn_arm64_leave_stack(const hfn_stack_state *state);
+
 /* Is it a stp or ldp with x30, as for a frame record?  LLVM's outliner moves no such instruction
  * into the functions that it makes, and these save x30 by other instructions. */
 bool hfn_arm64_saves_link(const uint8_t *bytes, uint64_t size);

@@ -30,6 +30,7 @@ const hfn_arch hfn_arch_arm64 = {
     .dispatch = hfn_arm64_describe_dispatch,
     .begin_stack = hfn_arm64_begin_stack,
     .step_stack = hfn_arm64_step_stack,
+    .leave_stack = hfn_arm64_leave_stack,
     .stack_register = 31,
     .frame_register = 29,
     .return_place = HFN_ARM64_RETURN_PLACE,

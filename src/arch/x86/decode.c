@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Translates Zydis' results into the terms of arch.h and decode.h; the only file that includes
- * Zydis. It makes no decisions: other files decide what a jump or a flag means for a hook.
+ * Translates Zydis' results into the terms of arch.h and decode.h.  Only this file and
+ * decode_data.c include Zydis.  It makes no decisions: other files decide what a jump or a flag
+ * means for a hook.
  */
 #include "arch/x86/decode.h"
 
 #include "arch/x86/decode_common.h"
+#include "arch/x86/decode_data.h"
 
-#include <Zydis/Zydis.h>
 #include <string.h>
 
 #define MAX_OPERAND_BYTES 64u /* of instructions that do not save or restore state */
@@ -162,7 +163,7 @@ bool hfn_x86_decode(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint
 }
 
 /* The number of the general register that contains reg, or HFN_X86_NO_REGISTER. */
-static uint8_t get_register_number(ZydisRegister reg)
+uint8_t hfn_x86_get_register_number(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
 
@@ -177,7 +178,7 @@ static uint8_t get_register_number(ZydisRegister reg)
 
 static uint32_t get_register_bit(ZydisRegister reg)
 {
-    uint8_t number = get_register_number(reg);
+    uint8_t number = hfn_x86_get_register_number(reg);
 
     return number < 16 ? 1u << number : 0;
 }
@@ -301,7 +302,7 @@ static bool is_register(const ZydisDecodedOperand *operand)
     ZydisRegister reg = operand->reg.value;
 
     return operand->type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           get_register_number(reg) != HFN_X86_NO_REGISTER &&
+           hfn_x86_get_register_number(reg) != HFN_X86_NO_REGISTER &&
            (reg < ZYDIS_REGISTER_AH || reg > ZYDIS_REGISTER_BH);
 }
 
@@ -359,8 +360,8 @@ static void translate_memory(const ZydisDecodedOperand *operand, uint64_t next_r
         return;
     }
     out->has_memory = true;
-    out->base = get_register_number(operand->mem.base);
-    out->index = get_register_number(operand->mem.index);
+    out->base = hfn_x86_get_register_number(operand->mem.base);
+    out->index = hfn_x86_get_register_number(operand->mem.index);
     if (operand->mem.index != ZYDIS_REGISTER_NONE && out->index == HFN_X86_NO_REGISTER) {
         out->index = HFN_X86_VECTOR_INDEX;
     }
@@ -384,7 +385,7 @@ static uint8_t get_stored_register(const ZydisDecodedInstruction *in,
     if ((!to_memory && in->mnemonic != ZYDIS_MNEMONIC_PUSH) || !is_register(from)) {
         return HFN_X86_NO_REGISTER;
     }
-    return get_register_number(from->reg.value);
+    return hfn_x86_get_register_number(from->reg.value);
 }
 
 static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
@@ -395,7 +396,7 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
         translate_memory(&operands[i], rva + in->length, out);
     }
     if (in->operand_count_visible >= 1 && is_register(&operands[0])) {
-        out->dest = get_register_number(operands[0].reg.value);
+        out->dest = hfn_x86_get_register_number(operands[0].reg.value);
     }
     if (in->mnemonic == ZYDIS_MNEMONIC_JMP) {
         out->shape = HFN_X86_JUMP;
@@ -414,7 +415,7 @@ static void translate_shape(const ZydisDecodedInstruction *in, const ZydisDecode
     const ZydisDecodedOperand *source = &operands[1];
     out->width = (uint8_t)(source->size / 8);
     if (is_register(source)) {
-        out->src = get_register_number(source->reg.value);
+        out->src = hfn_x86_get_register_number(source->reg.value);
     }
     if (source->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
         out->immediate = source->imm.value.u;
@@ -447,6 +448,7 @@ bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t si
     out->opaque = is_opaque(&in);
     translate_flags(&in, out);
     translate_shape(&in, operands, rva, out);
+    hfn_x86_translate_data(mode, &in, operands, &out->data);
     return true;
 }
 

@@ -39,6 +39,39 @@ typedef enum hfn_x86_shape {
 #define HFN_X86_RIP 0xFE
 #define HFN_X86_VECTOR_INDEX 0xFD
 
+/* How an instruction moves data. */
+typedef enum hfn_x86_data_kind {
+    HFN_X86_COMPUTES = 0, /* its results depend on all that it reads                     */
+    HFN_X86_COPIES,       /* it writes what it reads, in whole words                     */
+    HFN_X86_EXCHANGES,    /* xchg                                                        */
+    HFN_X86_SELECTS,      /* cmovcc: writes one of two values                            */
+    HFN_X86_ADDS,         /* add, sub, inc or dec of a constant (addend)                 */
+    HFN_X86_SUMS,         /* add of a register or of memory                              */
+    HFN_X86_SUBTRACTS,    /* sub of a register or of memory                              */
+    HFN_X86_REPEATS,      /* movs, stos, lods, scas, cmps: accesses memory by rsi or rdi */
+    HFN_X86_MOVES_NOTHING /* nop, prefetch                                               */
+} hfn_x86_data_kind;
+
+/* The data that an instruction reads and writes.  Bits of vectors: xmm0 to xmm31 with their wider
+ * forms, then all registers that are neither vectors nor general. */
+typedef struct hfn_x86_data {
+    uint8_t kind;        /* hfn_x86_data_kind                                        */
+    uint32_t reads;      /* general registers, except those that form an address     */
+    uint32_t low_reads;  /* subset of reads: only the lowest byte is read            */
+    uint32_t partial;    /* general registers of which bits remain                   */
+    uint32_t low_writes; /* subset of partial: the lowest byte is replaced           */
+    uint64_t vector_reads, vector_writes, vector_kills; /* kills: wholly replaced             */
+    bool loads, stores;    /* by the visible memory operand                            */
+    uint32_t hidden_bases; /* registers, not rsp, that address further memory          */
+    uint8_t element_bytes; /* REPEATS: of one element                                  */
+    bool counted;          /* REPEATS: rcx is the number of elements                   */
+    bool backwards;        /* std: the direction of REPEATS is unknown from here on    */
+    bool searches;         /* bt and its like: a register selects the accessed word    */
+    int64_t addend;
+} hfn_x86_data;
+
+#define HFN_X86_VECTORS 33 /* bits of the masks above */
+
 /* What an instruction does to general registers (bit n: register n, rsp is 4), to the arithmetic
  * flags (bits of EFLAGS), and with which operands. */
 typedef struct hfn_x86_effects {
@@ -57,6 +90,7 @@ typedef struct hfn_x86_effects {
     uint32_t kills; /* subset of writes: always, all 64 bits, independent of the old value */
     bool opaque;    /* enters the kernel or a transaction: further registers may change */
     uint32_t flags_read, flags_written; /* written: always, to a defined value      */
+    hfn_x86_data data;
 } hfn_x86_effects;
 
 bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the stack through an instruction: how far below the CFA (DWARF 5, 6.4: the stack pointer
- * before the call of the function) each register points, as far as known, and whether the
- * instruction accesses the return address or the bytes above it.
+ * Follows the stack through an instruction: the values of all registers and of the words of the
+ * frame in the domain of arch/stack_value.h, and whether the instruction accesses the return
+ * address or the bytes above it.  docs/design/timing-proof.md lists the transfer functions: an
+ * instruction that is none of the kinds below makes its results ANY if it reads a related value.
  */
 #include "arch/x86/stack_use.h"
 
-#include "arch/x86/decode.h"
 #include "arch/x86/relocate.h"
+#include "arch/x86/stack_step.h"
 
 #include <string.h>
 
-/* NEAR_BYTES: a callee pops at most two words that its caller does not expect. */
-enum { REGISTERS = 16, RSP = HFN_X86_RSP, RBP = 5, NEAR_BYTES = 8 };
+enum { RSP = HFN_X86_RSP, RBP = HFN_X86_RBP, RCX = 1, PUSHED_WORDS = 4 };
 
 /* Registers that a callee may change: rax, rcx, rdx, rsi, rdi, r8 to r11 (System V x86-64 psABI,
- * 3.2.1); eax, ecx, edx (i386 psABI, table 2.3). */
+ * 3.2.1); eax, ecx, edx (i386 psABI, table 2.3); and those that hold its result. */
 #define CALL_CHANGES_64 0x0FC7u
 #define CALL_CHANGES_32 0x0007u
-
-static bool is_number(int32_t at)
-{
-    return at != HFN_STACK_UNKNOWN && at != HFN_STACK_IN_FRAME;
-}
+#define RESULTS 0x0005u
+/* rcx, rdx, rsi, rdi, r8, r9: only these carry what a caller computes. */
+#define ARGUMENTS 0x03C6u
 
 static int32_t get_word_bytes(hfn_x86_mode mode)
 {
@@ -31,50 +29,31 @@ static int32_t get_word_bytes(hfn_x86_mode mode)
 
 void hfn_x86_begin_stack(hfn_x86_mode mode, hfn_stack_state *state)
 {
-    *state = (hfn_stack_state){ .uncertain_calls = 0 };
+    *state = (hfn_stack_state){ .elsewhere = HFN_STACK_UNRELATED };
     for (int i = 0; i < HFN_STACK_REGISTERS; i++) {
-        state->at[i] = HFN_STACK_UNKNOWN;
+        state->at[i] = HFN_STACK_UNRELATED;
     }
     state->at[RSP] = -get_word_bytes(mode);
+    state->at[RBP] = HFN_STACK_CALLER_FRAME;
 }
 
-/* ---- Kinds of instructions. */
+/* ---- The stack pointer. */
 
-typedef struct step {
-    hfn_x86_mode mode;
-    int32_t word, return_at;       /* bytes of a word; place of the return address */
-    const uint8_t *bytes, *opcode; /* opcode: after the prefixes */
-    uint64_t size;
-    hfn_x86_effects e;
-    hfn_stack_state *s;
-} step;
-
-static hfn_stack_outcome check_place(const step *p, int64_t at)
+static hfn_stack_outcome move_stack(const hfn_x86_step *p, int32_t to)
 {
-    if (at >= 0) {
-        return HFN_STACK_TOUCHES_CALLER;
-    }
-    return at >= p->return_at ? HFN_STACK_TOUCHES_RETURN : HFN_STACK_OK;
-}
+    int32_t bound = hfn_stack_get_bound(to);
 
-static hfn_stack_outcome move_stack(const step *p, int64_t to)
-{
-    if (to > p->return_at) {
-        return HFN_STACK_TOUCHES_RETURN;
-    }
-    if (to < INT32_MIN / 2) {
+    if (!hfn_stack_is_address(to) || bound == HFN_STACK_UNBOUNDED) {
         return HFN_STACK_LOST;
     }
-    p->s->at[RSP] = (int32_t)to;
+    if (bound > p->return_at) {
+        return HFN_STACK_TOUCHES_RETURN;
+    }
+    p->s->at[RSP] = to;
     return HFN_STACK_OK;
 }
 
-static int32_t get_place(const step *p, uint8_t reg)
-{
-    return reg < REGISTERS ? p->s->at[reg] : HFN_STACK_UNKNOWN;
-}
-
-static void find_opcode(step *p)
+static void find_opcode(hfn_x86_step *p)
 {
     const uint8_t *at = p->bytes, *end = p->bytes + p->e.length - 1;
 
@@ -87,20 +66,20 @@ static void find_opcode(step *p)
     p->opcode = at;
 }
 
-static bool is_call(const step *p)
+static bool is_call(const hfn_x86_step *p)
 {
     return p->opcode[0] == 0xE8 ||
            (p->opcode[0] == 0xFF && p->e.length > 1 && (p->opcode[1] >> 3 & 7) == 2);
 }
 
 /* call +0, with which i386 code obtains its own address */
-static bool pushes_own_address(const step *p)
+static bool pushes_own_address(const hfn_x86_step *p)
 {
     return p->mode == HFN_X86_32 && p->e.length == 5 && memcmp(p->opcode, "\xE8\0\0\0", 5) == 0;
 }
 
 /* i386: ret n pops the arguments of a stdcall function, or the pointer to a returned struct. */
-static hfn_stack_outcome step_return(const step *p)
+static hfn_stack_outcome step_return(const hfn_x86_step *p)
 {
     bool pops = p->opcode[0] == 0xC2 && p->mode == HFN_X86_32;
 
@@ -120,46 +99,31 @@ static hfn_stack_outcome step_return(const step *p)
     return HFN_STACK_OK;
 }
 
-static hfn_stack_outcome step_leave(const step *p)
+static hfn_stack_outcome step_leave(const hfn_x86_step *p)
 {
     int32_t frame = p->s->at[RBP];
 
-    p->s->at[RBP] = HFN_STACK_UNKNOWN;
     p->s->uncertain_calls = 0;
-    if (!is_number(frame)) {
+    if (!hfn_stack_is_exact(frame)) {
         return HFN_STACK_LOST;
     }
-    return check_place(p, frame) != HFN_STACK_OK ? HFN_STACK_TOUCHES_RETURN
-                                                 : move_stack(p, (int64_t)frame + p->word);
-}
-
-/* Check a memory operand.  With an index it may be anywhere: compilers fold constants into the
- * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument. */
-static hfn_stack_outcome check_object(const step *p, int64_t at)
-{
-    const hfn_x86_effects *e = &p->e;
-
-    if (e->index != HFN_X86_NO_REGISTER) {
-        return HFN_STACK_TOUCHES_CALLER;
+    if (frame >= p->return_at) {
+        return HFN_STACK_TOUCHES_RETURN;
     }
-    if (p->s->uncertain_calls && e->base != RBP &&
-        at + e->memory_bytes > p->return_at - NEAR_BYTES * p->s->uncertain_calls) {
-        p->s->depends_on_calls = true;
-    }
-    return check_place(p, at < p->return_at && at + e->memory_bytes > p->return_at ? p->return_at
-                                                                                   : at);
+    p->s->at[RBP] = hfn_stack_load(p->s, frame, (uint32_t)p->word, (uint32_t)p->word);
+    return move_stack(p, frame + p->word);
 }
 
 /* i386: a function that realigns its stack addresses its arguments through a register from then
  * on: lea ecx, [esp + 4]; and esp, -16; push dword [ecx - 4] (for debuggers); ...; push ecx;
  * ...; pop ecx; lea esp, [ecx - 4]; ret.  The bytes that `and` skips are unknown; they count as
  * 0, so that the whole frame appears closer to the return address than it is. */
-static bool points_to_arguments(const step *p, uint8_t reg)
+static bool points_to_arguments(const hfn_x86_step *p, uint8_t reg)
 {
-    return get_place(p, reg) == 0;
+    return hfn_x86_get_value(p, reg) == 0;
 }
 
-static bool begins_realignment(const step *p)
+static bool begins_realignment(const hfn_x86_step *p)
 {
     const uint8_t *next = p->bytes + p->e.length;
 
@@ -167,12 +131,12 @@ static bool begins_realignment(const step *p)
            next[1] == 0xE4 && next[2] >= 0x80;
 }
 
-static bool is_realignment(const step *p)
+static bool is_realignment(const hfn_x86_step *p)
 {
     if (p->mode != HFN_X86_32 || p->e.dest != RSP || p->e.shape != HFN_X86_AND) {
         return false;
     }
-    for (uint8_t reg = 0; reg < REGISTERS; reg++) {
+    for (uint8_t reg = 0; reg < HFN_X86_REGISTERS; reg++) {
         if (points_to_arguments(p, reg)) {
             return true;
         }
@@ -181,7 +145,7 @@ static bool is_realignment(const step *p)
 }
 
 /* Is it a push of the return address's copy, or of the argument pointer? */
-static bool saves_argument_pointer(const step *p)
+static bool saves_argument_pointer(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
 
@@ -193,235 +157,186 @@ static bool saves_argument_pointer(const step *p)
 }
 
 /* Is it a load or a pop of the saved argument pointer? */
-static bool restores_argument_pointer(const step *p)
+static bool restores_argument_pointer(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = get_place(p, e->base);
+    int32_t base = hfn_x86_get_value(p, e->base);
 
-    if (!is_number(p->s->at[HFN_X86_KEPT]) || e->dest >= REGISTERS || e->dest == RSP) {
+    if (!hfn_stack_is_exact(p->s->at[HFN_X86_KEPT]) || e->dest >= HFN_X86_REGISTERS ||
+        e->dest == RSP) {
         return false;
     }
     if ((p->opcode[0] & 0xF8) == 0x58) {
         return p->s->at[RSP] == p->s->at[HFN_X86_KEPT];
     }
-    return e->shape == HFN_X86_LOAD && e->width == p->word && is_number(base) &&
+    return e->shape == HFN_X86_LOAD && e->width == p->word && hfn_stack_is_exact(base) &&
            e->index == HFN_X86_NO_REGISTER && base + e->displacement == p->s->at[HFN_X86_KEPT];
 }
 
-/* Check an access.  Arguments that are accessed at known places can be copied below a timing
- * stub's frame; not those by `pop [mem]`, whose operand is relative to the changed stack
- * pointer. */
-static hfn_stack_outcome check_access(const step *p, int64_t at)
-{
-    hfn_stack_outcome outcome = check_object(p, at);
-    int64_t end = at + p->e.memory_bytes;
-    int64_t max_end = p->mode == HFN_X86_32 ? HFN_ARGUMENTS_MAX : HFN_ARGUMENTS_MAX_64;
-
-    if (outcome != HFN_STACK_TOUCHES_CALLER || p->e.index != HFN_X86_NO_REGISTER ||
-        p->e.memory_bytes == 0 || end > max_end || p->opcode[0] == 0x8F) {
-        return outcome;
-    }
-    if (p->s->argument_bytes < end) {
-        p->s->argument_bytes = (uint16_t)end;
-    }
-    return HFN_STACK_OK;
-}
-
-static hfn_stack_outcome check_memory(const step *p)
+/* The result of lea must be below the return address, unless the stack pointer is set to it. */
+static hfn_stack_outcome step_lea(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t base = get_place(p, e->base), index = get_place(p, e->index);
+    int32_t base = hfn_x86_get_value(p, e->base), index = hfn_x86_get_value(p, e->index);
+    int32_t result = hfn_stack_add(base, e->displacement);
+    bool truncates = memchr(p->bytes, 0x67, (size_t)(p->opcode - p->bytes)) != NULL;
 
-    if (!e->has_memory) {
+    if (e->index != HFN_X86_NO_REGISTER && (e->base == RSP || e->base == RBP) &&
+        hfn_stack_is_exact(base)) {
+        return HFN_STACK_TOUCHES_CALLER; /* as an access with this index, hfn_x86_check_memory */
+    }
+    if (e->index != HFN_X86_NO_REGISTER && !truncates) {
+        result = hfn_stack_is_related(index) && e->scale != 1 ? HFN_STACK_ANY
+                                                              : hfn_stack_index(p->s, base, index);
+    } else if (truncates && hfn_stack_is_related(hfn_stack_join(base, index))) {
+        result = HFN_STACK_ANY;
+    }
+    if (e->dest == RSP) {
+        p->s->uncertain_calls = e->base != RBP && base != 0 ? p->s->uncertain_calls : 0;
+        return move_stack(p, result);
+    }
+    if (result == 0 && e->base == RSP && e->dest < HFN_X86_REGISTERS && begins_realignment(p)) {
+        p->s->at[e->dest] = 0;
         return HFN_STACK_OK;
     }
-    if (index != HFN_STACK_UNKNOWN) {
-        return HFN_STACK_LOST;
+    if (hfn_stack_is_exact(result) && hfn_x86_check_object(p, result, 1) != HFN_STACK_OK) {
+        return hfn_x86_check_object(p, result, 1);
     }
-    return is_number(base) ? check_access(p, (int64_t)base + e->displacement) : HFN_STACK_OK;
-}
-
-/* The result of lea must be below the return address, unless the stack pointer is set to it. */
-static hfn_stack_outcome step_lea(const step *p)
-{
-    const hfn_x86_effects *e = &p->e;
-    int32_t base = get_place(p, e->base), index = get_place(p, e->index), result = base;
-
-    if (is_number(base)) {
-        int64_t at = (int64_t)base + e->displacement;
-        if (e->dest == RSP && e->index == HFN_X86_NO_REGISTER) {
-            p->s->uncertain_calls = e->base != RBP && base != 0 ? p->s->uncertain_calls : 0;
-            return move_stack(p, at);
-        }
-        if (at == 0 && e->base == RSP && e->index == HFN_X86_NO_REGISTER && e->dest < REGISTERS &&
-            begins_realignment(p)) {
-            p->s->at[e->dest] = 0;
-            return HFN_STACK_OK;
-        }
-        if (check_object(p, at) != HFN_STACK_OK) {
-            return check_object(p, at);
-        }
-        result = at < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)at;
-    }
-    if (index != HFN_STACK_UNKNOWN) {
-        return HFN_STACK_LOST;
-    }
-    if (e->dest == RSP && result == HFN_STACK_UNKNOWN) {
-        return HFN_STACK_LOST;
-    }
-    if (e->dest < REGISTERS) {
-        p->s->at[e->dest] = result;
+    if (e->dest < HFN_X86_REGISTERS) {
+        p->s->at[e->dest] = result == HFN_STACK_CALLER_FRAME ? HFN_STACK_UNRELATED : result;
     }
     return HFN_STACK_OK;
 }
 
-/* Follow a change of rsp by anything but a constant. */
-static hfn_stack_outcome move_by_register(const step *p)
+/* Follow a write to rsp.  A subtraction of an unknown number allocates that many bytes. */
+static hfn_stack_outcome step_stack_pointer(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
-    int32_t source = get_place(p, e->src);
+    int32_t source = hfn_x86_get_value(p, e->src), rsp = p->s->at[RSP], growth;
     bool subtracts = p->opcode[0] == 0x29 || p->opcode[0] == 0x2B;
 
-    if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word && is_number(source)) {
-        p->s->uncertain_calls = e->src != RBP ? p->s->uncertain_calls : 0;
+    if (is_realignment(p)) {
+        return HFN_STACK_OK;
+    }
+    if (hfn_x86_get_stack_growth(p->mode, p->bytes, p->size, &growth)) {
+        return move_stack(p, hfn_stack_add(rsp, -(int64_t)growth));
+    }
+    if (e->dest == RSP && e->shape == HFN_X86_MOVE && e->width == p->word) {
+        p->s->uncertain_calls =
+            e->src != RBP || !hfn_stack_is_exact(source) ? p->s->uncertain_calls : 0;
         return move_stack(p, source);
     }
-    if (e->dest == RSP && ((e->shape == HFN_X86_MOVE && source == HFN_STACK_IN_FRAME) ||
-                           e->shape == HFN_X86_AND || subtracts)) {
-        p->s->at[RSP] = HFN_STACK_IN_FRAME;
+    if (e->dest == RSP && ((e->shape == HFN_X86_AND && (int64_t)e->immediate < 0) ||
+                           (subtracts && !hfn_stack_is_related(source)))) {
+        p->s->at[RSP] = hfn_stack_clear_bits(rsp);
         return HFN_STACK_OK;
     }
     return HFN_STACK_LOST;
 }
 
-static hfn_stack_outcome step_stack_pointer(const step *p)
-{
-    int32_t growth;
+/* ---- Notes. */
 
-    if (is_realignment(p)) {
-        return HFN_STACK_OK;
-    }
-    if (!hfn_x86_get_stack_growth(p->mode, p->bytes, p->size, &growth)) {
-        return move_by_register(p);
-    }
-    if (p->s->at[RSP] == HFN_STACK_IN_FRAME) {
-        return HFN_STACK_OK;
-    }
-    return growth == 0 ? HFN_STACK_OK : move_stack(p, (int64_t)p->s->at[RSP] - growth);
-}
-
-/* add or sub reg, constant (Intel SDM vol. 2, opcodes 81 and 83, /0 and /5; 05 and 2D of eax). */
-static bool adds_constant(const step *p, int64_t *constant)
-{
-    bool of_eax = p->opcode[0] == 0x05 || p->opcode[0] == 0x2D;
-    uint8_t modrm = p->e.length > 2 ? p->opcode[1] : 0, which = modrm >> 3 & 7;
-
-    *constant = (int64_t)p->e.immediate * ((of_eax ? p->opcode[0] == 0x2D : which == 5) ? -1 : 1);
-    if (of_eax) {
-        return p->e.width == p->word;
-    }
-    return (p->opcode[0] == 0x81 || p->opcode[0] == 0x83) && p->e.width == p->word &&
-           modrm >> 6 == 3 && (which == 0 || which == 5);
-}
-
-/* Follow arithmetic on an address in the frame.  A sum with an unknown number may point
- * anywhere, like an index, and an address used as a number cannot be followed. */
-static hfn_stack_outcome step_arithmetic(const step *p)
-{
-    const hfn_x86_effects *e = &p->e;
-    bool adds = p->opcode[0] < 0x04, subtracts = (p->opcode[0] & ~3) == 0x28;
-    int32_t at = get_place(p, e->dest);
-    int64_t constant, result;
-
-    if (e->shape == HFN_X86_ADD && get_place(p, e->src) != HFN_STACK_UNKNOWN) {
-        return HFN_STACK_LOST;
-    }
-    if (e->dest == RSP || at == HFN_STACK_UNKNOWN || e->kills != 0) {
-        return HFN_STACK_OK;
-    }
-    if (adds_constant(p, &constant) && is_number(at)) {
-        result = at + constant;
-        p->s->at[e->dest] = result < INT32_MIN / 2 ? HFN_STACK_IN_FRAME : (int32_t)result;
-        return check_place(p, result);
-    }
-    return (adds || subtracts) && (e->writes >> e->dest & 1) ? HFN_STACK_TOUCHES_CALLER
-                                                             : HFN_STACK_OK;
-}
-
-static void step_registers(const step *p)
-{
-    const hfn_x86_effects *e = &p->e;
-    int32_t result = HFN_STACK_UNKNOWN;
-    int64_t constant;
-
-    if (adds_constant(p, &constant)) {
-        return; /* step_arithmetic has done it */
-    }
-    if (e->shape == HFN_X86_MOVE && e->width == p->word) {
-        result = get_place(p, e->src);
-    }
-    if (e->shape == HFN_X86_AND && get_place(p, e->dest) != HFN_STACK_UNKNOWN) {
-        result = HFN_STACK_IN_FRAME;
-    }
-    for (uint32_t i = 0; i < REGISTERS; i++) {
-        if (i != RSP && (e->writes >> i & 1)) {
-            p->s->at[i] = HFN_STACK_UNKNOWN;
-        }
-    }
-    if (e->dest < REGISTERS && e->dest != RSP && (e->writes >> e->dest & 1)) {
-        p->s->at[e->dest] = result;
-    }
-}
-
-/* The address of the return address must not be stored, as it could not be followed. */
-static hfn_stack_outcome check_stored(const step *p)
-{
-    int32_t at = get_place(p, p->e.stored);
-
-    return is_number(at) && at >= p->return_at ? HFN_STACK_TOUCHES_RETURN : HFN_STACK_OK;
-}
-
-/* Note whether an address of the frame is stored outside of it, or compared (Intel SDM vol. 2,
- * CMP: 39 and 3B) with another value. */
-static void note_frame_address(const step *p)
+/* Note a comparison (Intel SDM vol. 2, CMP: 39 and 3B) of an address of the frame with another
+ * value. */
+static void note_comparison(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
     uint32_t own = 0;
 
-    if (e->has_memory && get_place(p, e->base) != HFN_STACK_UNKNOWN) {
+    if ((p->opcode[0] | 2) != 0x3B ||
+        (e->has_memory && hfn_stack_is_related(hfn_x86_get_value(p, e->base)))) {
         return;
     }
-    if (e->has_memory && get_place(p, e->stored) != HFN_STACK_UNKNOWN) {
-        p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
-    }
-    if ((p->opcode[0] | 2) != 0x3B) {
-        return;
-    }
-    for (uint8_t reg = 0; reg < REGISTERS; reg++) {
-        own += (e->reads >> reg & 1) && get_place(p, reg) != HFN_STACK_UNKNOWN;
+    for (uint8_t reg = 0; reg < HFN_X86_REGISTERS; reg++) {
+        own += (e->reads >> reg & 1) && hfn_stack_is_address(p->s->at[reg]);
     }
     if (own == 1) {
         p->s->frame_address |= HFN_FRAME_ADDRESS_COMPARED;
     }
 }
 
-/* How many bytes the callee pops is unknown and assumed to be 0; a wrong assumption shows where
- * the function returns (verdicts/prove.c). */
-static hfn_stack_outcome step_call(const step *p)
+/* mov ecx, n */
+static void note_count(const hfn_x86_step *p)
 {
-    uint32_t changes = p->mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
+    if (p->e.shape == HFN_X86_CONSTANT && p->e.dest == RCX && p->e.width >= 4 &&
+        (int64_t)p->e.immediate >= 0 && (int64_t)p->e.immediate < 4096) {
+        p->s->at[HFN_X86_COUNT] = (int32_t)p->e.immediate;
+    }
+}
+
+/* ---- Calls. */
+
+static uint32_t get_changed_registers(hfn_x86_mode mode)
+{
+    return mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
+}
+
+hfn_stack_outcome hfn_x86_leave_stack(hfn_x86_mode mode, const hfn_stack_state *state)
+{
+    hfn_stack_state copy = *state;
+    const hfn_x86_step p = { .mode = mode, .return_at = -get_word_bytes(mode), .s = &copy };
+    hfn_stack_outcome outcome = HFN_STACK_OK;
+
+    for (uint32_t i = 0; i < HFN_X86_REGISTERS && outcome == HFN_STACK_OK; i++) {
+        if ((get_changed_registers(mode) >> i & 1) && !hfn_stack_is_any(state->at[i])) {
+            outcome = hfn_x86_check_passed(&p, state->at[i]);
+        }
+    }
+    return outcome;
+}
+
+/* i386: addresses of objects among the first words that the callee may take as arguments. */
+static void note_pushed_objects(const hfn_x86_step *p)
+{
+    int32_t low = p->s->at[RSP], high = low + PUSHED_WORDS * p->word;
+
+    for (uint32_t i = 0; p->mode == HFN_X86_32 && i < p->s->cell_count; i++) {
+        const hfn_stack_cell *cell = &p->s->cells[i];
+        if (hfn_stack_is_exact(low) && cell->at >= low && cell->at < high &&
+            hfn_stack_has_bound(cell->value)) {
+            hfn_stack_note_object(p->s, hfn_stack_get_bound(cell->value), false);
+        }
+    }
+}
+
+/* How many bytes the callee pops is unknown and assumed to be 0; a wrong assumption shows where
+ * the function returns (verdicts/prove.c).  A register that the callee may change can also keep its
+ * value: gcc's -fipa-ra relies on that for callees that it knows. */
+static hfn_stack_outcome step_call(const hfn_x86_step *p)
+{
+    hfn_stack_outcome outcome;
 
     if (pushes_own_address(p)) {
-        return move_stack(p, (int64_t)p->s->at[RSP] - p->word);
+        outcome = move_stack(p, hfn_stack_add(p->s->at[RSP], -p->word));
+        hfn_stack_store(p->s, p->s->at[RSP], (uint32_t)p->word, HFN_STACK_UNRELATED,
+                        (uint32_t)p->word);
+        return outcome;
     }
-    for (uint32_t i = 0; i < REGISTERS; i++) {
-        if (!(changes >> i & 1)) {
+    for (uint8_t i = 0; i < HFN_X86_REGISTERS; i++) {
+        if (!(get_changed_registers(p->mode) >> i & 1)) {
             continue;
         }
-        if (points_to_arguments(p, (uint8_t)i) && !is_number(p->s->at[HFN_X86_KEPT])) {
+        if (points_to_arguments(p, i) && hfn_stack_is_exact(p->s->at[HFN_X86_KEPT])) {
+            p->s->at[i] = HFN_STACK_UNRELATED; /* the argument pointer, not an argument */
+        } else if (points_to_arguments(p, i)) {
             return HFN_STACK_TOUCHES_CALLER; /* not saved, so it is an argument */
         }
-        p->s->at[i] = HFN_STACK_UNKNOWN;
+    }
+    outcome = hfn_x86_leave_stack(p->mode, p->s);
+    if (outcome != HFN_STACK_OK) {
+        return outcome;
+    }
+    note_pushed_objects(p);
+    for (uint32_t i = 0; i < HFN_X86_REGISTERS; i++) {
+        if ((ARGUMENTS >> i & 1) && hfn_stack_has_bound(p->s->at[i])) {
+            hfn_stack_note_object(p->s, hfn_stack_get_bound(p->s->at[i]), false);
+        }
+    }
+    for (uint32_t i = 0; i < HFN_X86_REGISTERS; i++) {
+        if (get_changed_registers(p->mode) >> i & 1) {
+            hfn_x86_write_register(
+                p, i, RESULTS >> i & 1 ? HFN_STACK_UNRELATED : hfn_stack_weaken(p->s->at[i]));
+        }
     }
     if (p->mode == HFN_X86_32 && p->s->uncertain_calls < HFN_MAX_UNCERTAIN_CALLS) {
         p->s->uncertain_calls++;
@@ -429,16 +344,97 @@ static hfn_stack_outcome step_call(const step *p)
     return HFN_STACK_OK;
 }
 
+/* ---- push and pop. */
+
+static bool is_push(const hfn_x86_step *p)
+{
+    uint8_t opcode = p->opcode[0];
+
+    return (opcode & 0xF8) == 0x50 || opcode == 0x68 || opcode == 0x6A ||
+           (opcode == 0xFF && (p->opcode[1] >> 3 & 7) == 6);
+}
+
+static hfn_stack_outcome step_push(hfn_x86_step *p, bool saves)
+{
+    int32_t value = hfn_x86_join_inputs(p);
+    hfn_stack_outcome outcome;
+
+    value = p->opcode[0] == 0x68 || p->opcode[0] == 0x6A || saves ? HFN_STACK_UNRELATED : value;
+    if ((p->opcode[0] & 0xF8) == 0x50) {
+        value = saves ? HFN_STACK_UNRELATED : p->s->at[p->e.stored];
+    }
+    outcome = hfn_x86_check_stored(p, hfn_stack_add(p->s->at[RSP], -p->word), value);
+    if (outcome == HFN_STACK_OK) {
+        outcome = step_stack_pointer(p);
+    }
+    hfn_stack_store(p->s, p->s->at[RSP], (uint32_t)p->word, value, (uint32_t)p->word);
+    return outcome;
+}
+
+/* pop of a whole general register, not of rsp. */
+static bool is_pop(const hfn_x86_step *p)
+{
+    return (p->opcode[0] & 0xF8) == 0x58 && p->e.dest < HFN_X86_REGISTERS && p->e.dest != RSP;
+}
+
+static hfn_stack_outcome step_pop(const hfn_x86_step *p)
+{
+    int32_t value = hfn_stack_load(p->s, p->s->at[RSP], (uint32_t)p->word, (uint32_t)p->word);
+
+    hfn_x86_write_register(p, p->e.dest, value);
+    return step_stack_pointer(p);
+}
+
+/* ---- One instruction. */
+
+/* Instructions that are followed as a whole; others go on to step_other. */
+static hfn_stack_outcome step_other(hfn_x86_step *p, bool saves)
+{
+    hfn_stack_outcome outcome;
+
+    note_comparison(p);
+    if (is_call(p)) {
+        return step_call(p);
+    }
+    if (is_push(p)) {
+        return step_push(p, saves);
+    }
+    if (is_pop(p)) {
+        return step_pop(p);
+    }
+    if (p->e.data.kind == HFN_X86_REPEATS) {
+        return hfn_x86_step_repeated(p);
+    }
+    if (p->e.writes >> RSP & 1) {
+        outcome = step_stack_pointer(p);
+        if (outcome != HFN_STACK_OK || p->e.dest == RSP) {
+            return outcome;
+        }
+    }
+    outcome = hfn_x86_step_data(p);
+    note_count(p);
+    if (p->e.opaque) { /* the kernel returns a result */
+        p->s->at[0] = HFN_STACK_UNRELATED;
+    }
+    return outcome;
+}
+
 hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                                      uint64_t rva, hfn_stack_state *state)
 {
     int32_t word = get_word_bytes(mode);
-    step p = { mode, word, -word, bytes, bytes, size, { .length = 0 }, state };
+    hfn_x86_step p = { .mode = mode,
+                       .word = word,
+                       .return_at = -word,
+                       .bytes = bytes,
+                       .opcode = bytes,
+                       .size = size,
+                       .s = state };
     hfn_stack_outcome outcome;
     bool saves, restores; /* the pointer to the arguments */
 
     if (!hfn_x86_decode_effects(mode, bytes, size, rva, &p.e) ||
-        state->at[RSP] == HFN_STACK_UNKNOWN) {
+        !hfn_stack_is_address(state->at[RSP]) || p.e.data.backwards) {
         return HFN_STACK_LOST;
     }
     find_opcode(&p);
@@ -456,22 +452,10 @@ hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, ui
     }
     saves = mode == HFN_X86_32 && saves_argument_pointer(&p);
     restores = mode == HFN_X86_32 && restores_argument_pointer(&p);
-    outcome = saves ? HFN_STACK_OK : check_memory(&p);
+    outcome = saves ? HFN_STACK_OK : hfn_x86_check_memory(&p);
     if (outcome == HFN_STACK_OK) {
-        outcome = step_arithmetic(&p);
+        outcome = step_other(&p, saves);
     }
-    if (outcome == HFN_STACK_OK && !saves) {
-        outcome = check_stored(&p);
-    }
-    if (outcome != HFN_STACK_OK) {
-        return outcome;
-    }
-    note_frame_address(&p);
-    if (is_call(&p)) {
-        return step_call(&p);
-    }
-    outcome = step_stack_pointer(&p);
-    step_registers(&p);
     if (saves && p.opcode[0] != 0xFF) {
         state->at[HFN_X86_KEPT] = state->at[RSP];
     }

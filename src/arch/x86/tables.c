@@ -122,6 +122,16 @@ static hfn_stack_outcome stack_step_32(const uint8_t *bytes, uint64_t size, uint
     return hfn_x86_step_stack(HFN_X86_32, bytes, size, rva, state);
 }
 
+static hfn_stack_outcome leave_stack_64(const hfn_stack_state *state)
+{
+    return hfn_x86_leave_stack(HFN_X86_64, state);
+}
+
+static hfn_stack_outcome leave_stack_32(const hfn_stack_state *state)
+{
+    return hfn_x86_leave_stack(HFN_X86_32, state);
+}
+
 static bool uses_stack_64(const uint8_t *bytes, uint64_t size)
 {
     return hfn_x86_uses_stack(HFN_X86_64, bytes, size);
@@ -169,6 +179,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .dispatch = dispatch_64,
     .begin_stack = stack_begin_64,
     .step_stack = stack_step_64,
+    .leave_stack = leave_stack_64,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_RSP,
     .frame_register = 5, /* rbp */
@@ -193,6 +204,7 @@ const hfn_arch hfn_arch_x86 = {
     .pc_register = hfn_x86_find_pc_register,
     .begin_stack = stack_begin_32,
     .step_stack = stack_step_32,
+    .leave_stack = leave_stack_32,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_KEPT,
     .frame_register = 5, /* ebp */

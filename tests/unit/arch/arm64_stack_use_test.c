@@ -90,10 +90,10 @@ static void accesses_to_the_callers_frame_are_found(void)
     EXPECT_CALLER(STP_FRAME, 0xA941FFE0);             /* ldp x0, xzr, [sp, #24]: crosses the CFA */
     EXPECT_CALLER(STP_FRAME, 0x910043E1, 0xF8410420); /* ldr x0, [x1], #16: x1 reaches the CFA */
     EXPECT_CALLER(STP_FRAME, 0xF8617BE0);             /* ldr x0, [sp, x1, lsl #3] */
-    EXPECT_CALLER(STP_FRAME, 0x910043E1, 0x8B020C21); /* add x1, x1, x2, lsl #3   */
-    EXPECT_CALLER(0x910003E0);                        /* mov x0, sp               */
-    EXPECT_CALLER(0xF94007A0);                        /* ldr x0, [x29, #8]: x29 is the caller's */
-    EXPECT_CALLER(0xAA1D03E0);                        /* mov x0, x29              */
+    EXPECT_LOST(STP_FRAME, 0x910043E1, 0x8B020C21, 0xF9400022); /* add x1, x1, x2, lsl #3; ldr */
+    EXPECT_CALLER(0x910003E0);                                  /* mov x0, sp               */
+    EXPECT_CALLER(0xF94007A0);              /* ldr x0, [x29, #8]: x29 is the caller's */
+    EXPECT_CALLER(0xAA1D03E0);              /* mov x0, x29              */
     EXPECT_CALLER(0xF94027E0 + (1u << 10)); /* ldr x0, [sp, #80]: beyond the copied words */
     EXPECT_CALLER(0x4C407C00 | 31u << 5);   /* ld1 {v0.2d}, [sp]: structures */
     EXPECT_CALLER(0xC85F7FE0);              /* ldxr x0, [sp]                 */
@@ -118,12 +118,45 @@ static void arguments_at_known_places_are_measured(void)
     EXPECT_ARGUMENTS(16, STP_FRAME, 0x3DC007E0, 0x3DC00BE0, LDP_FRAME,
                      RET); /* ldr q0, [sp, #16]; q0, [sp, #32] */
     EXPECT_ARGUMENTS(16, STP_FRAME, 0xA9420BE1, LDP_FRAME, RET); /* ldp x1, x2, [sp, #32]  */
-    EXPECT_ARGUMENTS(8, STP_FRAME, 0xF90013E0, LDP_FRAME,
-                     RET); /* str x0, [sp, #32]: a function may write its arguments */
-    EXPECT_ARGUMENTS(8, STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822, LDP_FRAME,
-                     RET);     /* csel x1, x1, x0, ne */
-    EXPECT_RETURN(0xF90003FE); /* str x30, [sp]: outside the frame */
+    EXPECT_CALLER(STP_FRAME, 0xF90013E0); /* str x0, [sp, #32]: the caller may read it */
+    EXPECT_CALLER(STP_FRAME, 0x910043E1, 0x9A801021, 0xF9400822); /* csel x1, x1, x0, ne; ldr */
+    EXPECT_CALLER(0xF90003FE); /* str x30, [sp]: outside the frame */
     EXPECT_CALLER(0xF85FC3E0); /* ldur x0, [sp, #-4]: crosses the CFA */
+}
+
+/* x1 is 16 bytes below the CFA; ldr x3, [x2, #16] reaches the caller's frame. */
+#define TAKE_ADDRESS STP_FRAME, 0x910043E1 /* add x1, sp, #16 */
+#define USE 0xF9400843u                    /* ldr x3, [x2, #16] */
+
+static void copied_addresses_are_followed(void)
+{
+    EXPECT_CALLER(TAKE_ADDRESS, 0x9E670020, 0x9E660002, USE); /* fmov d0, x1; fmov x2, d0 */
+    EXPECT_CALLER(TAKE_ADDRESS, 0xF9000FE1, 0xF9400FE2, USE); /* str x1, [sp, #24]; ldr x2 */
+    EXPECT_CALLER(TAKE_ADDRESS, 0x9E670020, 0xFD000FE0, 0xF9400FE2, USE); /* str d0; ldr x2 */
+    EXPECT_CALLER(TAKE_ADDRESS, 0xAA0103E2, BL, USE);                     /* mov x2, x1; bl */
+    EXPECT_OK(TAKE_ADDRESS, 0xF9000FE1, 0xF9400FE2, 0xF9400043, LDP_FRAME, RET); /* ldr x3, [x2] */
+}
+
+static void computed_addresses_are_unknown(void)
+{
+    EXPECT_LOST(TAKE_ADDRESS, 0xCB0103E2, USE);             /* neg x2, x1          */
+    EXPECT_LOST(TAKE_ADDRESS, 0xAA2103E2, USE);             /* mvn x2, x1          */
+    EXPECT_LOST(TAKE_ADDRESS, 0xB27D0022, USE);             /* orr x2, x1, #8      */
+    EXPECT_LOST(TAKE_ADDRESS, 0xD27D0022, USE);             /* eor x2, x1, #8      */
+    EXPECT_LOST(TAKE_ADDRESS, 0xDAC00C22, USE);             /* rev x2, x1          */
+    EXPECT_LOST(TAKE_ADDRESS, 0x9B037C22, USE);             /* mul x2, x1, x3      */
+    EXPECT_LOST(TAKE_ADDRESS, 0xDA811422, USE);             /* csneg x2, x1, x1    */
+    EXPECT_LOST(TAKE_ADDRESS, 0x93C10022, USE);             /* extr x2, x1, x1, #0 */
+    EXPECT_LOST(TAKE_ADDRESS, 0xAA0103E2, 0xF2800002, USE); /* mov x2, x1; movk x2, #0 */
+    EXPECT_LOST(TAKE_ADDRESS, 0xCB0103E0, 0xF9000060);      /* neg x0, x1; str x0, [x3] */
+    EXPECT_OK(TAKE_ADDRESS, 0xD10023E2, 0xCB020022, 0xF8626803, LDP_FRAME,
+              RET); /* sub x2, sp, #8; sub x2, x1, x2; ldr x3, [x0, x2] */
+}
+
+static void address_of_the_frame_record_is_not_passed(void)
+{
+    EXPECT_CALLER(STP_FRAME, MOV_X29_SP, 0xAA1D03E0, BL); /* mov x0, x29 */
+    EXPECT_CALLER(STP_FRAME, 0x910003E1, 0xF9000001);     /* mov x1, sp; str x1, [x0] */
 }
 
 static void a_function_that_saves_x30_in_a_pair_is_not_outlined(void)
@@ -176,7 +209,7 @@ static void calls_preserve_callee_saved_registers(void)
     EXPECT_OK(STP_FRAME, 0x910043F3, BL, 0xF9000260, LDP_FRAME,
               RET); /* add x19, sp, #16; bl; str x0, [x19] */
     CHECK_EQ_U64(FOLLOW(STP_FRAME, 0x910043F3, BL), HFN_STACK_OK);
-    CHECK(state.at[19] == -16 && state.at[0] == HFN_STACK_UNKNOWN);
+    CHECK(state.at[19] == -16 && state.at[0] == HFN_STACK_UNRELATED);
     CHECK(state.at[HFN_ARM64_RETURN_PLACE] == -24);
 }
 
@@ -208,6 +241,9 @@ static const check_test tests[] = {
     CHECK_TEST(frame_pointer_restores_sp_of_unknown_depth),
     CHECK_TEST(accesses_to_the_callers_frame_are_found),
     CHECK_TEST(arguments_at_known_places_are_measured),
+    CHECK_TEST(copied_addresses_are_followed),
+    CHECK_TEST(computed_addresses_are_unknown),
+    CHECK_TEST(address_of_the_frame_record_is_not_passed),
     CHECK_TEST(a_function_that_saves_x30_in_a_pair_is_not_outlined),
     CHECK_TEST(return_address_may_be_saved_but_not_read),
     CHECK_TEST(the_stack_is_unknown_after_a_clone_system_call),

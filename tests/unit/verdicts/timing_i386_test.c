@@ -34,6 +34,22 @@ static void stack_argument_words_are_counted(void)
     CHECK_EQ_U64(REASON_OF("\x53\x31\xC0\x31\xD2\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* push ebx */
 }
 
+/* A stored argument word is a result for the caller if the function does not load it again. */
+static void results_in_arguments_are_refused(void)
+{
+    /* mov [esp+4], eax; inc dword [esp+4]; test eax, eax, je over mov [esp+4], eax */
+    CHECK_EQ_U64(REASON_OF("\x89\x44\x24\x04\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\xFF\x44\x24\x04\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x04\x89\x44\x24\x04\xC3"),
+                 HOTFN_REASON_STACK_ARGUMENTS);
+    /* mov [esp+4], eax; mov edx, [esp+4]; the same with another word */
+    CHECK_EQ_U64(COPIES_OF("\x89\x44\x24\x04\x8B\x54\x24\x04\xC3"), TIMED(1, NOTHING));
+    CHECK_EQ_U64(REASON_OF("\x89\x44\x24\x04\x8B\x54\x24\x08\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    /* mov [esp+4], eax; test eax, eax; je over mov edx, [esp+4] */
+    CHECK_EQ_U64(COPIES_OF("\x89\x44\x24\x04\x90\x85\xC0\x74\x04\x8B\x54\x24\x04\xC3"),
+                 TIMED(1, NOTHING));
+}
+
 static void returns_pop_one_word_or_all(void)
 {
     /* push ebx; nop; pop ebx; ret n */
@@ -411,6 +427,7 @@ static void an_address_relative_to_the_got_is_a_function(void)
 
 static const check_test tests[] = {
     CHECK_TEST(stack_argument_words_are_counted),
+    CHECK_TEST(results_in_arguments_are_refused),
     CHECK_TEST(returns_pop_one_word_or_all),
     CHECK_TEST(a_tail_target_pops_as_much_as_the_function),
     CHECK_TEST(arguments_are_found_through_a_register_when_the_stack_is_realigned),

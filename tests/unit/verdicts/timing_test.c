@@ -23,6 +23,20 @@ static void a_function_that_stays_in_its_frame_is_timed(void)
         0); /* realigned */
 }
 
+/* A pointer that was in memory may be indexed if its object is passed to a callee too. */
+static void indexed_pointers_need_an_object(void)
+{
+    /* sub rsp, 0x48; lea rdi, [rsp+16] or [rsp+8]; call rsi or nop; lea rax, [rsp+16]; mov [rsp],
+     * rax; mov rax, [rsp]; mov al, [rax+rbx]; add rsp, 0x48 */
+#define INDEXES(place, call)                                                                       \
+    "\x48\x83\xEC\x48\x48\x8D\x7C\x24" place call                                                  \
+    "\x48\x8D\x44\x24\x10\x48\x89\x04\x24\x48\x8B\x04\x24\x8A\x04\x18\x48\x83\xC4\x48\xC3"
+    CHECK_EQ_U64(REASON_OF(INDEXES("\x10", "\xFF\xD6")), 0);
+    CHECK_EQ_U64(REASON_OF(INDEXES("\x08", "\xFF\xD6")), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF(INDEXES("\x10", "\x66\x90")), HOTFN_REASON_STACK_ARGUMENTS);
+#undef INDEXES
+}
+
 static void code_that_may_leave_the_frame_is_refused_with_its_reason(void)
 {
     CHECK_EQ_U64(REASON_OF(TAKES_ARGUMENT), HOTFN_REASON_STACK_ARGUMENTS);
@@ -72,7 +86,7 @@ static void arguments_at_known_offsets_are_copied(void)
     CHECK_EQ_U64(WORDS_OF(LEAF), 0);
     CHECK_EQ_U64(WORDS_OF("\x48\x8B\x44\x24\x08\xC3"), 1);  /* mov rax, [rsp+8] */
     CHECK_EQ_U64(WORDS_OF("\x8B\x44\x24\x14\x90\xC3"), 2);  /* mov eax, [rsp+20] */
-    CHECK_EQ_U64(WORDS_OF("\x48\x89\x7C\x24\x18\xC3"), 3);  /* mov [rsp+24], rdi */
+    CHECK_EQ_U64(WORDS_OF("\x48\x8B\x7C\x24\x18\xC3"), 3);  /* mov rdi, [rsp+24] */
     CHECK_EQ_U64(WORDS_OF("\x0F\x10\x44\x24\x48\xC3"), 10); /* movups xmm0, [rsp+72] */
     CHECK_EQ_U64(WORDS_OF("\x55\x48\x89\xE5\xFF\x75\x28\xFF\x55\x10\xC9\xC3"),
                  4); /* push rbp; mov rbp, rsp; push [rbp+40]; call [rbp+16]; leave */
@@ -243,7 +257,7 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     both = ends_at_two(&s, "both", bad, chain); /* a stub has one tail target */
     same = ends_at_two(&s, "same", bad, bad);
     mixed = ends_at_two(&s, "mixed", bad, takes);
-    touches = ENDS_AT(&s, "touches", "\x48\x89\x74\x24\x08\x48\x85\xFF\x74\x05", 0xE9, bad);
+    touches = ENDS_AT(&s, "touches", "\x48\x8B\x74\x24\x08\x48\x85\xFF\x74\x05", 0xE9, bad);
     refer_to(&s, bad), refer_to(&s, good), refer_to(&s, takes);
     prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, jump) | reason_at(&s, branch) | reason_at(&s, chain), 0);
@@ -599,13 +613,17 @@ static void exceptions_are_followed_to_their_pads(void)
     CHECK_EQ_U64(REASON_OF_PAD(reaches_out, .site = 12, .site_bytes = 2), 0);
 }
 
-/* push rbp; mov rbp, rsp; nop; ...; leave; ret.  At a pad no other register is known. */
-static void pads_have_the_frame_pointer_of_the_call(void)
+/* push rbp; mov rbp, rsp; nop; ...; leave; ret.  A pad has the values that registers had
+ * at the call and that callees preserve. */
+static void pads_have_the_preserved_registers_of_the_call(void)
 {
     CHECK_EQ_U64(REASON_OF_PAD("\xC9\xC3", .before = "\x55\x48\x89\xE5\x90", .behind = "\xC9\xC3"),
                  0);
     CHECK_EQ_U64(REASON_OF_PAD("\x48\x89\xDC\x5B\xC3", .before = "\x53\x48\x89\xE3\x90",
                                .behind = "\x48\x89\xDC\x5B\xC3"), /* with rbx in place of rbp */
+                 0);
+    CHECK_EQ_U64(REASON_OF_PAD("\x48\x89\xCC\x5B\xC3", .before = "\x53\x48\x89\xE3\x90",
+                               .behind = "\x48\x89\xDC\x5B\xC3"), /* mov rsp, rcx: not preserved */
                  HOTFN_REASON_STACK_UNKNOWN);
 }
 
@@ -729,6 +747,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_function_that_stays_in_its_frame_is_timed),
     CHECK_TEST(code_that_may_leave_the_frame_is_refused_with_its_reason),
     CHECK_TEST(a_function_that_compares_frame_addresses_of_calls_is_refused),
+    CHECK_TEST(indexed_pointers_need_an_object),
     CHECK_TEST(arguments_at_known_offsets_are_copied),
     CHECK_TEST(arguments_that_only_outlined_code_reads_are_copied),
     CHECK_TEST(accesses_of_outlined_code_belong_to_its_caller),
@@ -745,7 +764,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_fragment_that_jumps_to_an_entry_is_followed),
     CHECK_TEST(a_fragment_that_two_functions_jump_to_has_no_owner),
     CHECK_TEST(exceptions_are_followed_to_their_pads),
-    CHECK_TEST(pads_have_the_frame_pointer_of_the_call),
+    CHECK_TEST(pads_have_the_preserved_registers_of_the_call),
     CHECK_TEST(exceptions_remove_the_arguments_of_their_calls),
     CHECK_TEST(unreadable_landing_pad_tables_are_refused),
     CHECK_TEST(images_with_sections_of_stack_walkers_are_counted_only),
