@@ -3,7 +3,7 @@
  * Property of the abstract domain for the stack (arch/stack_value.h): a function that is followed
  * to its return without an objection accesses nothing at or above its return address but the
  * argument bytes that were reported, and does not write those.  Functions are random and copy,
- * spill and compute stack addresses in many ways.  Each accepted function runs in single steps, and
+ * spill and compute stack addresses in many ways, on paths that part and join.  Each accepted function runs in single steps, and
  * the address of every access is computed from the real registers.
  * Arguments: seed, number of functions.
  */
@@ -33,6 +33,10 @@ typedef struct function {
     uint32_t size;
     uint32_t pushed;  /* words below the frame */
     uint32_t derived; /* registers that probably hold a stack address */
+    uint32_t joins;   /* conditional jumps over one step */
+    struct {
+        uint32_t from, to; /* offsets of the next instruction and of the target */
+    } join[STEPS_MAX];
 } function;
 
 static void put(function *f, uint32_t value)
@@ -172,11 +176,12 @@ static void put_copy(function *f, random_source *r)
     }
 }
 
-static void put_step(function *f, random_source *r)
+/* kinds: 6, or 5 for those that leave rsp unchanged */
+static void put_step(function *f, random_source *r, uint32_t kinds)
 {
     uint32_t reg = any_register(r);
 
-    switch (random_below(r, 6)) {
+    switch (random_below(r, kinds)) {
     case 0: /* lea */
         put_memory(f, 0x8D, reg, RSP, own_place(f, r));
         f->derived |= 1u << reg;
@@ -192,6 +197,21 @@ static void put_step(function *f, random_source *r)
     }
 }
 
+/* A conditional jump over one step. */
+static void put_choice(function *f, random_source *r)
+{
+    uint32_t from;
+
+    put_registers(f, 0, 0x85, any_register(r), any_register(r)); /* test */
+    put(f, 0x70 | random_below(r, 16));
+    put(f, 0);
+    from = f->size;
+    put_step(f, r, 5);
+    f->bytes[from - 1] = (uint8_t)(f->size - from);
+    f->join[f->joins].from = from;
+    f->join[f->joins++].to = f->size;
+}
+
 static void make_function(function *f, random_source *r)
 {
     uint32_t steps = 3 + random_below(r, STEPS_MAX - 3);
@@ -204,7 +224,11 @@ static void make_function(function *f, random_source *r)
     }
     put(f, 0x48), put(f, 0x83), put(f, 0xEC), put(f, FRAME); /* sub rsp, FRAME */
     for (uint32_t i = 0; i < steps; i++) {
-        put_step(f, r);
+        if (random_below(r, 4) == 0) {
+            put_choice(f, r);
+        } else {
+            put_step(f, r, 6);
+        }
     }
     put(f, 0x48), put(f, 0x81), put(f, 0xC4); /* add rsp, ... */
     put_i32(f, (int32_t)(FRAME + 8 * f->pushed));
@@ -220,11 +244,19 @@ typedef struct promise {
 
 static promise follow(const function *f)
 {
-    hfn_stack_state state;
+    hfn_stack_state state, jumped;
     hfn_instruction in = { .length = 1 };
+    uint32_t next = 0; /* join */
 
     hfn_arch_x86_64.begin_stack(&state);
     for (uint32_t at = 0; at < f->size; at += in.length) {
+        if (next < f->joins && at == f->join[next].to) {
+            hfn_stack_merge(&state, &jumped, false);
+            next++;
+        }
+        if (next < f->joins && at == f->join[next].from) {
+            jumped = state;
+        }
         if (!hfn_arch_x86_64.decode(f->bytes + at, f->size - at, at, 0, &in) ||
             hfn_arch_x86_64.step_stack(f->bytes + at, f->size - at, at, &state) != HFN_STACK_OK) {
             return (promise){ false, 0 };
