@@ -199,7 +199,7 @@ static const char *read_option(void *user, int option, const char *argument)
 }
 
 /* Report options that cannot be combined, with their names.  hotfn_launch_start refuses the same
- * combinations with messages for callers of the library, so a combination missing here is still refused. */
+ * combinations, in words for callers of the library. */
 static int check_combinations(const hotfn_launch_options *o)
 {
     const char *needs_times = o->flags & HOTFN_LAUNCH_ALLOC    ? "--with alloc"
