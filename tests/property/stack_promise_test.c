@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Property of the abstract domain for the stack (arch/stack_value.h): a function that is followed
+/* Property of the abstract domain for the stack (arch/stack_value.h): a function that is followed
  * to its return without an objection accesses nothing at or above its return address but the
- * argument bytes that were reported, and does not write those.  Functions are random and copy,
- * spill and compute stack addresses in many ways, on paths that part and join.  Each accepted function runs in single steps, and
- * the address of every access is computed from the real registers.
- * Arguments: seed, number of functions.
- */
+ * argument bytes that were reported, and does not write those. Functions are random and copy,
+ * spill and compute stack addresses in many ways, on paths that part and join. Each accepted
+ * function runs in single steps, and the address of every access is computed from the real
+ * registers. Arguments: seed, number of functions. */
 #include "cpu.h"
 
 #include <inttypes.h>
