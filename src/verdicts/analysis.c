@@ -99,6 +99,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
     fill_bodies(a);
     hfn_evidence_prepare(a);
     hfn_rseq_prepare(a);
+    hfn_xray_prepare(a);
     hfn_fixed_prepare(a);
     return true;
 fail_bodies:

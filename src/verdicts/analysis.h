@@ -192,6 +192,9 @@ uint32_t hfn_evidence_flags(const hfn_analysis *a, uint32_t index);
 
 /* fixed_bytes.c: collect fixed bytes from the image's tables. */
 void hfn_fixed_prepare(hfn_analysis *a);
+/* Bytes of code that must not be changed or moved; reason: HOTFN_REASON_*.  Ranges outside code are
+ * ignored. */
+void hfn_fixed_add(hfn_analysis *a, uint64_t rva, uint64_t end, uint32_t reason);
 /* Add bytes that an instruction accesses.  Any thread. */
 void hfn_fixed_add_read(hfn_analysis *a, uint64_t rva, uint32_t byte_count);
 /* After all were added: sort the fixed bytes, so that they can be searched. */
@@ -201,6 +204,8 @@ uint32_t hfn_fixed_reason(const hfn_analysis *a, uint64_t from, uint64_t to, uin
 
 /* rseq.c: find the functions that contain restartable sequences. */
 void hfn_rseq_prepare(hfn_analysis *a);
+/* Add the sleds of XRay to the fixed bytes. */
+void hfn_xray_prepare(hfn_analysis *a);
 
 /* strategy.c: choose the cheapest strategy.  The first call needs only the function's own
  * surroundings and may run in parallel; it returns false if it finds none.  The second decides

@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-static void add_range(hfn_analysis *a, uint64_t rva, uint64_t end, uint32_t reason)
+void hfn_fixed_add(hfn_analysis *a, uint64_t rva, uint64_t end, uint32_t reason)
 {
     const hfn_fixed fixed = { .rva = rva, .end = end, .reason = reason };
     const hfn_region *region = hfn_code_region(&a->code, rva);
@@ -27,12 +27,12 @@ static void add_range(hfn_analysis *a, uint64_t rva, uint64_t end, uint32_t reas
 
 static void add_relocated(void *user, uint64_t rva, uint32_t byte_count)
 {
-    add_range(user, rva, rva + byte_count, HOTFN_REASON_RELOCATED);
+    hfn_fixed_add(user, rva, rva + byte_count, HOTFN_REASON_RELOCATED);
 }
 
 static void add_guarded(void *user, uint64_t begin, uint64_t end)
 {
-    add_range(user, begin, end, HOTFN_REASON_FAULT_KNOWN);
+    hfn_fixed_add(user, begin, end, HOTFN_REASON_FAULT_KNOWN);
 }
 
 static void mark_called(void *user, uint64_t rva)
@@ -90,7 +90,7 @@ void hfn_fixed_prepare(hfn_analysis *a)
 
 void hfn_fixed_add_read(hfn_analysis *a, uint64_t rva, uint32_t byte_count)
 {
-    add_range(a, rva, rva + byte_count, HOTFN_REASON_READ);
+    hfn_fixed_add(a, rva, rva + byte_count, HOTFN_REASON_READ);
 }
 
 void hfn_fixed_sort(hfn_analysis *a)

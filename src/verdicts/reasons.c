@@ -61,7 +61,7 @@ static const wording reasons[] = {
         "The loader relocates an address among the bytes that would be patched or moved." },
     [HOTFN_REASON_READ] = { "read", "Code reads the bytes that would be patched as data." },
     [HOTFN_REASON_RUNTIME_READS] = { "runtime-reads",
-        "A runtime reads or patches the code of this image itself (Mono's ahead-of-time images)." },
+        "A runtime reads or patches this code itself (Mono's ahead-of-time images, sleds of XRay)." },
     [HOTFN_REASON_BYTES_DIFFER] = { "bytes-differ",
         "The bytes in memory differ from the file: there is a breakpoint, another hook, or another build." },
     [HOTFN_REASON_NO_NEAR_MEMORY] = { "no-near-memory",

@@ -213,6 +213,33 @@ static void code_that_a_runtime_reads_is_refused(void)
     CHECK_EQ_U64(reason_with_data("mono_aot_module_info"), HOTFN_REASON_NONE);
 }
 
+/* The reason of a function with an entry of xray_instr_map. */
+static uint32_t reason_with_sled(uint8_t version, uint64_t sled_offset)
+{
+    scene s = scene_begin();
+    uint64_t f = SCENE_FUNCTION(&s, "f", BODY), address;
+    uint32_t reason;
+
+    scene_nops(&s, 16 - (scene_here(&s) - TEXT) % 16); /* the alignment of the section */
+    s.extra_name = "xray_instr_map";
+    s.extra_rva = scene_here(&s);
+    s.extra[18] = version;
+    address = f + sled_offset - (version >= 2 ? s.extra_rva : 0);
+    memcpy(s.extra, &address, sizeof address);
+    scene_analyze(&s);
+    CHECK_EQ_U64(s.b->sections[3].address, s.extra_rva);
+    reason = scene_verdict(&s, f).pub.reason;
+    scene_finish(&s);
+    return reason;
+}
+
+static void bytes_that_xray_overwrites_are_not_patched(void)
+{
+    CHECK_EQ_U64(reason_with_sled(0, 0), HOTFN_REASON_RUNTIME_READS);
+    CHECK_EQ_U64(reason_with_sled(2, 0), HOTFN_REASON_RUNTIME_READS);
+    CHECK_EQ_U64(reason_with_sled(2, 64), HOTFN_REASON_NONE);
+}
+
 /* An image that only refers to the symbol, as mono itself may do, is no such image. */
 static void an_undefined_mark_is_no_evidence(void)
 {
@@ -274,6 +301,7 @@ static const check_test tests[] = {
     CHECK_TEST(the_entry_of_the_process_is_glue),
     CHECK_TEST(code_that_a_fault_handler_recognises_is_refused),
     CHECK_TEST(code_that_a_runtime_reads_is_refused),
+    CHECK_TEST(bytes_that_xray_overwrites_are_not_patched),
     CHECK_TEST(an_undefined_mark_is_no_evidence),
     CHECK_TEST(restartable_sequences_are_refused),
     CHECK_TEST(all_functions_of_an_unsupported_machine_are_refused),
