@@ -147,7 +147,8 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     if (*reason != HOTFN_REASON_NONE) {
         return BLOCK_ENDS;
     }
-    if (in->flow == HFN_FLOW_NEXT && may_switch_stack(p, b)) {
+    if ((in->flow == HFN_FLOW_NEXT || in->flow == HFN_FLOW_CALL_INDIRECT) &&
+        may_switch_stack(p, b)) {
         *reason = HOTFN_REASON_SYSTEM_CALL;
         return BLOCK_ENDS;
     }

@@ -15,12 +15,17 @@ enum { RAX = 0, INT_80 = 0, SYSCALL, SYSENTER, NO_CALL, X32_BIT = 1 << 30 };
 static const uint32_t numbers_32[] = { 119, 120, 173, 190, 435 };
 static const uint32_t numbers_64[] = { 15, 56, 58, 435, 513 };
 
-/* The instruction by its opcode behind prefixes (Intel SDM vol. 2: INT n, SYSCALL, SYSENTER). */
+/* The instruction by its opcode behind prefixes (Intel SDM vol. 2: INT n, SYSCALL, SYSENTER).  i386:
+ * `call gs:[0x10]` calls the kernel's entry, whose address libc stores there; it takes the same
+ * registers as `int 0x80`. */
 static int get_entry_kind(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
     static const char opcodes[][3] = { "\xCD\x80", "\x0F\x05", "\x0F\x34" };
     int kind = INT_80;
 
+    if (mode == HFN_X86_32 && size >= 7 && memcmp(bytes, "\x65\xFF\x15\x10\0\0\0", 7) == 0) {
+        return INT_80;
+    }
     while (size > 2 && (memchr("\x66\xF2\xF3\x2E\x36\x3E\x26\x64\x65", *bytes, 9) ||
                         (mode == HFN_X86_64 && (*bytes & 0xF0) == 0x40))) {
         bytes++, size--;

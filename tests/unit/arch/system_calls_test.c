@@ -30,6 +30,7 @@ static bool may_switch(const hfn_arch *arch, const char *code, size_t size)
 #define EAX(number) "\xB8" number "\x00\x00" /* mov eax, number */
 #define SYSCALL "\x0F\x05"
 #define INT_80 "\xCD\x80"
+#define CALL_GS_16 "\x65\xFF\x15\x10\x00\x00\x00" /* the kernel's entry: call gs:[16] */
 
 static void x86_64_calls_are_known_by_number(void)
 {
@@ -74,6 +75,11 @@ static void i386_calls_are_known_by_number(void)
     CHECK(SWITCHES_32(EAX("\x04\x00") "\x0F\x34"));  /* sysenter */
     CHECK(!SWITCHES_32(EAX("\x04\x00") INT_80));     /* write */
     CHECK(!SWITCHES_32(EAX("\x78\x00") "\xCD\x81")); /* another interrupt */
+    CHECK(SWITCHES_32(EAX("\x78\x00") CALL_GS_16));
+    CHECK(SWITCHES_32(CALL_GS_16));
+    CHECK(!SWITCHES_32(EAX("\x04\x00") CALL_GS_16));
+    CHECK(!SWITCHES_32(EAX("\x78\x00") "\x65\xFF\x15\x14\x00\x00\x00")); /* call gs:[20] */
+    CHECK(!SWITCHES_32(EAX("\x78\x00") "\xFF\x15\x10\x00\x00\x00"));     /* call [16] */
 }
 
 #define X8_SIGRETURN "\x68\x11\x80\xD2" /* mov x8, #139 */

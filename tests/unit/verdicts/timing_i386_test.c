@@ -425,6 +425,14 @@ static void an_address_relative_to_the_got_is_a_function(void)
     }
 }
 
+/* mov eax, number; call gs:[16]; ret */
+static void system_calls_through_the_thread_block_are_followed(void)
+{
+    CHECK_EQ_U64(REASON_OF("\xB8\x78\x00\x00\x00\x65\xFF\x15\x10\x00\x00\x00\xC3"),
+                 HOTFN_REASON_SYSTEM_CALL);
+    CHECK_EQ_U64(REASON_OF("\xB8\x04\x00\x00\x00\x65\xFF\x15\x10\x00\x00\x00\xC3"), 0);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(stack_argument_words_are_counted),
     CHECK_TEST(results_in_arguments_are_refused),
@@ -441,5 +449,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_pc_thunk_is_not_treated_as_a_callee),
     CHECK_TEST(an_address_relative_to_the_got_is_a_function),
     CHECK_TEST(functions_that_pop_nothing_are_known_by_name),
+    CHECK_TEST(system_calls_through_the_thread_block_are_followed),
 };
 CHECK_MAIN(tests)
