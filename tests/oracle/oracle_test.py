@@ -110,7 +110,7 @@ class OracleTest(unittest.TestCase):
 class CallgrindCounts(OracleTest):
     def counts(self, status, text, faults="", program="cxx_exceptions"):
         self.expect(status, text, HERE / "callgrind_counts.py", "--hotfn", self.pretend(faults),
-                    "--layouts", "2", "--", self.built(program))
+                    "--layouts", "1", "--", self.built(program))
 
     def test_accepts_equal_counts(self):
         self.counts(0, "unexplained: 0")
