@@ -151,7 +151,7 @@ int main(void) { long sum = 0; for (int i = 0; i < 1000; i++)
 def check_jumps_lead_to_known_functions(bench, build, cpu):
     """A tail jump through the PLT is trusted if a standard defines the callee's arguments or C++ guarantees one
     definition.  Any other may reach another image's function: the program's uses stack arguments, the library's
-    does not.  One that stores the callee's arguments in its own argument area is refused for that."""
+    does not.  passes_on stores the callee's arguments in its own argument area, and is refused for that."""
     for name, text in (("own.c", LIBRARY), ("uses.c", USER)):
         with open(bench.path(name), "w", encoding="utf-8") as file:
             file.write(text)
