@@ -15,9 +15,9 @@ enum { RAX = 0, INT_80 = 0, SYSCALL, SYSENTER, NO_CALL, X32_BIT = 1 << 30 };
 static const uint32_t numbers_32[] = { 119, 120, 173, 190, 435 };
 static const uint32_t numbers_64[] = { 15, 56, 58, 435, 513 };
 
-/* The instruction by its opcode behind prefixes (Intel SDM vol. 2: INT n, SYSCALL, SYSENTER).  i386:
- * `call gs:[0x10]` calls the kernel's entry, whose address libc stores there; it takes the same
- * registers as `int 0x80`. */
+/* The instruction by its opcode behind prefixes (Intel SDM vol. 2: INT n, SYSCALL, SYSENTER).
+ * i386: `call gs:[0x10]` calls the kernel's entry, whose address libc stores there; it takes the
+ * same registers as `int 0x80`. */
 static int get_entry_kind(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
     static const char opcodes[][3] = { "\xCD\x80", "\x0F\x05", "\x0F\x34" };
