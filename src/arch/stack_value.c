@@ -62,8 +62,8 @@ int32_t hfn_stack_weaken(int32_t value)
                : value;
 }
 
-/* Values that arrived in the link and the frame register remain recognised beside unrelated ones,
- * and become ANY beside all others. */
+/* Values that arrived in the link and the frame register remain recognised where they join
+ * unrelated ones, and become ANY where they join all others. */
 static int32_t join_special(int32_t a, int32_t b)
 {
     if (a == HFN_STACK_UNRELATED || b == HFN_STACK_UNRELATED) {

@@ -46,6 +46,13 @@ uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva)
                                      offsetof(hfn_body, rva), rva);
 }
 
+uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva)
+{
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
+
+    return next > 0 && rva < a->bodies[next - 1].end ? next - 1 : HFN_NO_FUNCTION;
+}
+
 static void fill_bodies(hfn_analysis *a)
 {
     const hfn_region *region = NULL;

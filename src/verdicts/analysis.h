@@ -146,6 +146,14 @@ bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *c
 
 /* Index of the first body at or after rva. */
 uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva);
+/* Index of the body that contains rva; HFN_NO_FUNCTION if there is none. */
+uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva);
+/* Whether the code behind the instruction does not run after it. */
+static inline bool hfn_ends_path(const hfn_instruction *in)
+{
+    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
+           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
+}
 
 /* flow.c: decode all code once, and what that hid. */
 void hfn_flow_scan(hfn_analysis *a);

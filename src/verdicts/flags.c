@@ -60,12 +60,6 @@ static void add_successor(hfn_analysis *a, const hfn_instruction *in, uint64_t f
     }
 }
 
-static bool is_path_end(const hfn_instruction *in)
-{
-    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
-           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
-}
-
 /* Add the successors of all code in [from, end), and the code that it continues to. */
 static void read_code(hfn_analysis *a, const hfn_region *region, uint64_t from, uint64_t end)
 {
@@ -79,7 +73,7 @@ static void read_code(hfn_analysis *a, const hfn_region *region, uint64_t from, 
             add_successor(a, &in, from, end, next);
         }
     }
-    if (!is_path_end(&in) && end < region->end) {
+    if (!hfn_ends_path(&in) && end < region->end) {
         add_flags_live_out(a, end);
     }
 }
@@ -95,7 +89,7 @@ static void read_nameless(hfn_analysis *a, uint64_t from, uint64_t stop)
         return;
     }
     stop = stop < region->end ? stop : region->end;
-    while (at < stop && !is_path_end(&in) &&
+    while (at < stop && !hfn_ends_path(&in) &&
            a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
         at += in.length;
     }

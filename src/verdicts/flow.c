@@ -257,12 +257,6 @@ static hfn_dispatcher find_surroundings(const hfn_analysis *a, const hfn_region 
     return d;
 }
 
-static bool ends_path(const hfn_instruction *in)
-{
-    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
-           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
-}
-
 static void add_hidden_target(hfn_analysis *a, uint64_t target)
 {
     const hfn_region *region = hfn_code_region(&a->code, target);
@@ -313,7 +307,7 @@ static bool read_hidden(hfn_analysis *a, uint64_t rva)
     bool found = false;
 
     while (region && hfn_region_has(region, rva) && !hfn_region_is_start(region, rva) &&
-           !ends_path(&in)) {
+           !hfn_ends_path(&in)) {
         const uint8_t *bytes = region->bytes + (rva - region->rva);
         if (!a->arch->decode(bytes, region->end - rva, rva, a->info.link_base, &in)) {
             break;

@@ -32,9 +32,7 @@ bool hfn_body_is_closed(const hfn_analysis *a, const hfn_body *body)
         }
         at += in.length;
     }
-    return at == body->end &&
-           (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_INDIRECT ||
-            in.flow == HFN_FLOW_RETURN || (in.flow == HFN_FLOW_STOP && !in.is_padding));
+    return at == body->end && hfn_ends_path(&in);
 }
 
 static bool is_dead_padding(const hfn_analysis *a, const hfn_body *body, uint64_t to)

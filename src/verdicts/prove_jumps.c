@@ -42,10 +42,9 @@ static bool begins_function(const hfn_prover *p, uint64_t rva, uint32_t *index)
 static bool is_in_plt(const hfn_prover *p, uint64_t rva)
 {
     const hfn_analysis *a = p->analysis;
-    uint32_t index = hfn_analysis_find_body(a, rva + 1);
+    uint32_t index = hfn_analysis_find_around(a, rva);
 
-    return index > 0 && rva < a->bodies[index - 1].end &&
-           a->bodies[index - 1].kind == HOTFN_FUNCTION_PLT;
+    return index != HFN_NO_FUNCTION && a->bodies[index].kind == HOTFN_FUNCTION_PLT;
 }
 
 /* ---- Slots of the GOT.  These functions return NULL if the slot is not known. */

@@ -13,15 +13,6 @@ static bool uses_red_zone(const hfn_analysis *a, const hfn_body *body)
                                   body->end - body->rva);
 }
 
-static uint32_t find_function(const hfn_analysis *a, uint64_t rva)
-{
-    uint32_t next = hfn_analysis_find_body(a, rva + 1);
-
-    return next > 0 && a->bodies[next - 1].region && rva < a->bodies[next - 1].end
-               ? next - 1
-               : HFN_NO_FUNCTION;
-}
-
 static void add_entry(hfn_analysis *a, uint32_t index)
 {
     if (!(a->bodies[index].traits & HFN_TRAIT_RED_ZONE)) {
@@ -48,9 +39,9 @@ static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
         bool jumps = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
                      (in.target < body->rva || in.target >= body->end);
         bool continues = in.flow == HFN_FLOW_NEXT && next == body->end && !in.is_padding;
-        uint32_t to =
-            jumps || continues ? find_function(a, jumps ? in.target : next) : HFN_NO_FUNCTION;
-        if (to != HFN_NO_FUNCTION) {
+        uint32_t to = jumps || continues ? hfn_analysis_find_around(a, jumps ? in.target : next)
+                                         : HFN_NO_FUNCTION;
+        if (to != HFN_NO_FUNCTION && a->bodies[to].region) {
             found |= (a->bodies[to].traits & HFN_TRAIT_RED_ZONE) != 0;
             if (adds) {
                 add_entry(a, to);

@@ -328,14 +328,6 @@ static void resolve_tail_exits(timing *t)
 
 /* ---- Owners of fragments. */
 
-/* Index of the function that contains rva; a->count if there is none. */
-static uint32_t find_function_around(const hfn_analysis *a, uint64_t rva)
-{
-    uint32_t next = hfn_analysis_find_body(a, rva + 1);
-
-    return next > 0 && rva < a->bodies[next - 1].end ? next - 1 : a->count;
-}
-
 /* A fragment has an owner if exactly one function jumps to it; jumps of other fragments are
  * ignored. */
 void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items)
@@ -343,10 +335,10 @@ void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items)
     const uint32_t several = UINT32_MAX;
 
     for (size_t i = 0; i < a->branch_count; i++) {
-        uint32_t part = find_function_around(a, a->branches[i].target);
-        uint32_t from = find_function_around(a, a->branches[i].field);
+        uint32_t part = hfn_analysis_find_around(a, a->branches[i].target);
+        uint32_t from = hfn_analysis_find_around(a, a->branches[i].field);
         uint32_t *owner;
-        if (part == a->count || from == a->count ||
+        if (part == HFN_NO_FUNCTION || from == HFN_NO_FUNCTION ||
             items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT ||
             items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
             continue;
