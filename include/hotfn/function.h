@@ -40,9 +40,10 @@ typedef struct hotfn_list hotfn_list;
 #define HOTFN_POPS_ALL 2u /* stdcall, fastcall, thiscall      */
 
 /* Reasons that are given while a program runs; hotfn/lowlevel/verdicts.h has the others. */
-#define HOTFN_REASON_NO_SLOTS 35   /* the record has no slots left           */
-#define HOTFN_REASON_NOT_LOADED 36 /* its module was never loaded            */
-#define HOTFN_REASON_ENGINE 38     /* hotfn hooks it itself, to follow dlopen */
+#define HOTFN_REASON_NO_SLOTS 35    /* the record has no slots left           */
+#define HOTFN_REASON_NOT_LOADED 36  /* its module was never loaded            */
+#define HOTFN_REASON_ENGINE 38      /* hotfn hooks it itself, to follow dlopen */
+#define HOTFN_REASON_OVERWRITTEN 39 /* other code overwrote its hook: its calls are not known */
 
 /* One function of a module.  Strings are views into the record, or borrowed where the caller fills
  * the struct.  names are the function's other names; each ends with NUL, and an empty name ends the

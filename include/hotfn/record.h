@@ -37,23 +37,26 @@ typedef struct hotfn_record_info {
     int32_t exit_code; /* 0 to 255; -N after signal N; 0 while live      */
     uint32_t module_count;
     uint32_t function_count;
-    uint32_t thread_count;    /* of the chosen process and thread               */
-    uint32_t threads_lost;    /* threads without a row, since all were taken    */
-    uint64_t start_ns;        /* when the run began                             */
-    uint64_t end_ns;          /* when it ended; 0 while live                    */
-    uint64_t window_start_ns; /* with --after or --for: when counting began, else 0 */
-    uint64_t window_end_ns;   /* and when it ended, else 0                      */
-    uint8_t uuid[16];         /* of the run                                     */
-    const char *command;      /* view; the command line, quoted for a shell     */
-    const char *directory;    /* view; the working directory                    */
-    const char *tool;         /* view; the writer, "hotfn 0.1.0"                */
-    const char *path;         /* view; the file that was opened                 */
-    const char *repaired;     /* view; "", or what a repair could not save ("nothing") */
+    uint32_t thread_count;      /* of the chosen process and thread               */
+    uint32_t threads_lost;      /* threads without a row, since all were taken    */
+    uint64_t start_ns;          /* when the run began                             */
+    uint64_t end_ns;            /* when it ended; 0 while live                    */
+    uint64_t window_start_ns;   /* with --after or --for: when counting began, else 0 */
+    uint64_t window_end_ns;     /* and when it ended, else 0                      */
+    uint8_t uuid[16];           /* of the run                                     */
+    const char *command;        /* view; the command line, quoted for a shell     */
+    const char *directory;      /* view; the working directory                    */
+    const char *tool;           /* view; the writer, "hotfn 0.1.0"                */
+    const char *path;           /* view; the file that was opened                 */
+    const char *repaired;       /* view; "", or what a repair could not save ("nothing") */
+    uint64_t checked_ns;        /* when the hooks were last compared with memory; 0: never   */
+    uint32_t unverified_count;  /* processes that run, or ended without that comparison      */
+    uint32_t overwritten_count; /* functions whose hooks other code overwrote: not counted   */
 } hotfn_record_info;
 #define HOTFN_RECORD_INFO_INIT                                                                     \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0,   \
-            0, 0, 0                                                                                \
+            0, 0, 0, 0, 0, 0                                                                       \
     }
 
 /* One row of counts: a thread, or several that used the row one after the other. */

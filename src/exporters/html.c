@@ -405,6 +405,12 @@ static void write_notes(page *p)
     write_sentence(p, hfn_view_self_note(p->view, room));
     write_sentence(p, hfn_view_cost_note(p->view, room));
     write_counted(p, p->view->info.threads_lost, "threads' calls were lost");
+    write_counted(p, p->view->info.overwritten_count,
+                  "functions are not counted, because other code overwrote their hooks");
+    if (p->view->info.state != HOTFN_RECORD_LIVE) {
+        write_counted(p, p->view->info.unverified_count,
+                      "processes ended without a check of their hooks");
+    }
     write_counted(p, t->nodes_merged, "calls have no node of their own in the tree");
     write_counted(p, p->omitted, "nodes of the tree with hardly any time are omitted");
     write_counted(p, t->histograms_lost, "functions have no percentiles");

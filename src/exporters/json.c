@@ -62,6 +62,9 @@ static hotfn_json *create_record(const hfn_view *view)
     hfn_add_number(o, "window_end_ns", info->window_end_ns);
     hfn_add_number(o, "threads", info->thread_count);
     hfn_add_number(o, "threads_lost", info->threads_lost);
+    hfn_add_number(o, "overwritten", info->overwritten_count);
+    hfn_add_number(o, "unverified_processes", info->unverified_count);
+    hfn_add_number(o, "checked_ns", info->checked_ns);
     hfn_add_number(o, "functions", info->function_count);
     hfn_add_number(o, "calls", view->total_calls);
     if (info->repaired[0]) {

@@ -86,6 +86,32 @@ void hfn_table_name(hfn_sink *sink, const char *name, size_t width)
     }
 }
 
+enum { OVERWRITTEN_NAMES = 3 };
+
+static void put_overwritten(const hfn_view *view, hfn_sink *sink)
+{
+    uint32_t total = view->info.overwritten_count, named = 0;
+    char name[256];
+
+    if (total == 0) {
+        return;
+    }
+    hfn_sink_format(sink,
+                    "\nWARNING: other code overwrote the hooks of %" PRIu32
+                    " function%s, which are not counted: ",
+                    total, total == 1 ? "" : "s");
+    for (uint32_t i = 0; i < view->info.function_count && named < OVERWRITTEN_NAMES; i++) {
+        hotfn_record_function f;
+        hfn_view_function(view, i, &f);
+        if (f.state == HOTFN_STATE_REFUSED && strcmp(f.reason, "overwritten") == 0) {
+            hfn_sink_text(sink, named++ > 0 ? ", " : "");
+            const char *shown = hfn_view_display(view, &f, name, sizeof name);
+            hfn_table_name(sink, shown, 0);
+        }
+    }
+    hfn_sink_text(sink, total > named ? ", ..." : "");
+}
+
 static void put_heading(const hfn_view *view, hfn_sink *sink)
 {
     char calls[32];
@@ -110,6 +136,13 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
     if (info->threads_lost) {
         hfn_sink_format(sink, ", CALLS OF %" PRIu32 " THREAD%s LOST", info->threads_lost,
                         info->threads_lost == 1 ? "" : "S");
+    }
+    put_overwritten(view, sink);
+    if (info->unverified_count > 0 && info->state != HOTFN_RECORD_LIVE) {
+        hfn_sink_format(sink,
+                        "\nnot verified: the hooks of %" PRIu32
+                        " process%s were not compared with memory at the end",
+                        info->unverified_count, info->unverified_count == 1 ? "" : "es");
     }
     if (info->repaired[0]) {
         hfn_sink_text(sink, "\nrepaired; lost: ");

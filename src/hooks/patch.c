@@ -3,16 +3,7 @@
  * of memcmp or memcpy.  The caller has stopped all other threads and blocked signals. */
 #include "hooks/patch.h"
 
-#include "arch/stub.h"
-
 enum { JUMP_BYTES = HFN_STUB_PATCH_MAX, SHORT_JUMP_BYTES = 2, SHORT_JUMP = 0xeb };
-
-/* The bytes of a patch: those at the site, and those of its island. */
-typedef struct patch {
-    uint8_t site[JUMP_BYTES];
-    uint8_t island[JUMP_BYTES];
-    uint64_t site_at, island_at; /* island_at 0: none */
-} patch;
 
 static const volatile uint8_t *memory_at(uint64_t address)
 {
@@ -45,9 +36,9 @@ static uint32_t first_difference(uint64_t address, const uint8_t *bytes, uint32_
     return HFN_PATCH_SAME;
 }
 
-static patch make_patch(const hfn_plan_hook *hook, uint64_t base, uint64_t target)
+hfn_patch hfn_patch_make(const hfn_plan_hook *hook, uint64_t base, uint64_t target)
 {
-    patch p = { { 0 }, { 0 }, base + hook->site_rva, 0 };
+    hfn_patch p = { { 0 }, { 0 }, base + hook->site_rva, 0 };
 
     if (hook->strategy == HOTFN_STRATEGY_ISLAND) {
         p.island_at = base + hook->island_rva;
@@ -76,7 +67,7 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
     return at == HFN_PATCH_SAME ? at : hook->island_rva + at - hook->rva;
 }
 
-static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_os_writable_text *window)
+static void put_back(const hfn_plan_hook *hook, const hfn_patch *p, hfn_os_writable_text *window)
 {
     hfn_os_write_text(window, p->site_at, hook->original, hook->patch_bytes);
     if (p->island_at != 0) {
@@ -84,7 +75,7 @@ static void put_back(const hfn_plan_hook *hook, const patch *p, hfn_os_writable_
     }
 }
 
-static bool is_in_place(const hfn_plan_hook *hook, const patch *p)
+static bool is_in_place(const hfn_plan_hook *hook, const hfn_patch *p)
 {
     return first_difference(p->site_at, p->site, hook->patch_bytes) == HFN_PATCH_SAME &&
            (p->island_at == 0 ||
@@ -94,7 +85,7 @@ static bool is_in_place(const hfn_plan_hook *hook, const patch *p)
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
                      hfn_os_writable_text *window)
 {
-    patch p = make_patch(hook, base, target);
+    hfn_patch p = hfn_patch_make(hook, base, target);
 
     if (p.island_at != 0) {
         hfn_os_write_text(window, p.island_at, p.island, JUMP_BYTES);
@@ -110,7 +101,7 @@ bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
                        hfn_os_writable_text *window)
 {
-    patch p = make_patch(hook, base, target);
+    hfn_patch p = hfn_patch_make(hook, base, target);
 
     if (!is_in_place(hook, &p)) {
         return false;

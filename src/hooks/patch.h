@@ -3,10 +3,21 @@
 #ifndef HFN_HOOKS_PATCH_H
 #define HFN_HOOKS_PATCH_H
 
+#include "arch/stub.h"
 #include "os/os.h"
 #include "plan/plan.h"
 
 #define HFN_PATCH_SAME UINT32_MAX
+
+/* The bytes of a patch: those at the site, and those of its island. */
+typedef struct hfn_patch {
+    uint8_t site[HFN_STUB_PATCH_MAX];
+    uint8_t island[HFN_STUB_PATCH_MAX];
+    uint64_t site_at, island_at; /* island_at 0: none */
+} hfn_patch;
+
+/* The patch of a hook: a jump to target. */
+hfn_patch hfn_patch_make(const hfn_plan_hook *hook, uint64_t base, uint64_t target);
 
 /* Offset from the function's entry of the first byte that differs from the plan, or
  * HFN_PATCH_SAME. */

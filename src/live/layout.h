@@ -53,6 +53,9 @@ enum { /* header, first half: constant */
        HFN_AT_END_NS = 160,  /* u64                                     */
        HFN_AT_WINDOW_START_NS = 168,
        HFN_AT_WINDOW_END_NS = 176,
+       HFN_AT_CHECKED_NS = 184, /* u64: when patches were last compared with memory */
+       HFN_AT_PROCESSES = 192,  /* processes that had hooks                */
+       HFN_AT_VERIFIED = 196,   /* those whose patches were compared at their end */
        HFN_AT_MUTABLE_CRC = 252, /* over [128, 252); finished records only  */
        HFN_HEADER_BYTES = 256,
 };

@@ -132,6 +132,8 @@ static void write_header(hfn_live *live, const meta_text *texts, size_t count)
     /* reasons that the record gives itself; callers may replace their texts */
     hfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
     hfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded", "its module was never loaded");
+    hfn_live_set_reason(live, HOTFN_REASON_OVERWRITTEN, "overwritten",
+                        "other code overwrote its hook while the program ran");
     hfn_header_write(live->base, &live->layout, uuid, hfn_os_wall_ns());
 }
 

@@ -104,6 +104,14 @@ hotfn_status hfn_live_set_reason(hfn_live *live, uint32_t reason, const char *na
 /* Set the pid of the target. */
 void hfn_live_set_pid(hfn_live *live, uint32_t pid);
 
+/* The patches of a process: begin when it has hooks; checked when they were compared with memory;
+ * verified when that was done at the end of the process, revoked if it goes on (a failed exec).
+ * Either end; in any thread, also in a signal handler. */
+void hfn_live_begin_process(hfn_live *live);
+void hfn_live_set_checked(hfn_live *live, uint64_t time_ns);
+void hfn_live_set_verified(hfn_live *live);
+void hfn_live_revoke_verified(hfn_live *live);
+
 /* slots[i] is the slot of the module's function i, a view; NULL if there is no such module. */
 const uint32_t *hfn_live_get_slots(const hfn_live *live, uint32_t module);
 /* A view; NULL if there is no such function. */

@@ -93,6 +93,35 @@ hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t fun
     return HOTFN_OK;
 }
 
+/* ---- Processes and the comparison of their patches. */
+
+static void add_to_word(hfn_live *live, uint32_t at, uint32_t value)
+{
+    uint32_t *word = (uint32_t *)(void *)(live->base + at);
+
+    __atomic_fetch_add(word, value, __ATOMIC_RELAXED);
+}
+
+void hfn_live_begin_process(hfn_live *live)
+{
+    add_to_word(live, HFN_AT_PROCESSES, 1);
+}
+
+void hfn_live_set_checked(hfn_live *live, uint64_t time_ns)
+{
+    hfn_shared_put64(live->base + HFN_AT_CHECKED_NS, time_ns);
+}
+
+void hfn_live_set_verified(hfn_live *live)
+{
+    add_to_word(live, HFN_AT_VERIFIED, 1);
+}
+
+void hfn_live_revoke_verified(hfn_live *live)
+{
+    add_to_word(live, HFN_AT_VERIFIED, UINT32_MAX);
+}
+
 const uint32_t *hfn_live_get_slots(const hfn_live *live, uint32_t module)
 {
     if (!live) {

@@ -35,6 +35,8 @@ void hfn_os_hot_clear_pages(void *at, uint64_t byte_count);
 /* Make the pages read as zeros in children of fork(); false if the system does not support it. */
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
 
+/* Read bytes of this process; returns how many of the first ones are readable. */
+size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count);
 /* Read or write a word of this process; false if its address is not mapped. */
 bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out);
 bool hfn_os_hot_write_word(uint64_t address, uintptr_t value);

@@ -146,6 +146,9 @@ static void set_parts(hfn_parts *parts, const hfn_live *live, const hfn_packed *
     parts->slot_count = live->slot_count;
     parts->rows = rows;
     parts->pid = hfn_shared_get32(live->base + HFN_AT_PID);
+    parts->checked_ns = hfn_shared_get64(live->base + HFN_AT_CHECKED_NS);
+    parts->process_count = hfn_shared_get32(live->base + HFN_AT_PROCESSES);
+    parts->verified_count = hfn_shared_get32(live->base + HFN_AT_VERIFIED);
     memcpy(parts->uuid, live->base + HFN_AT_UUID, sizeof parts->uuid);
     parts->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
     parts->end_ns = hfn_os_wall_ns();

@@ -45,6 +45,31 @@ const char *hotfn_record_get_state_name(uint32_t state)
     }
 }
 
+static uint32_t count_unverified(const hotfn_record *r)
+{
+    uint32_t processes = hfn_read_le32(r->header + HFN_AT_PROCESSES);
+    uint32_t verified = hfn_read_le32(r->header + HFN_AT_VERIFIED);
+
+    return verified < processes ? processes - verified : 0;
+}
+
+static bool is_overwritten(const hotfn_record *r, uint32_t index)
+{
+    const uint8_t *state = hfn_record_get_element(r, HFN_SECTION_STATES, index);
+
+    return HFN_REASON_OF(hfn_read_le32(state + HFN_STATE_WORD)) == HOTFN_REASON_OVERWRITTEN;
+}
+
+static uint32_t count_overwritten(const hotfn_record *r)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->function_count; i++) {
+        count += is_overwritten(r, i);
+    }
+    return count;
+}
+
 hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out)
 {
     if (!r) {
@@ -67,6 +92,9 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.end_ns = hfn_read_le64(r->header + HFN_AT_END_NS);
     info.window_start_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_START_NS);
     info.window_end_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_END_NS);
+    info.checked_ns = hfn_read_le64(r->header + HFN_AT_CHECKED_NS);
+    info.unverified_count = count_unverified(r);
+    info.overwritten_count = count_overwritten(r);
     memcpy(info.uuid, r->header + HFN_AT_UUID, sizeof info.uuid);
     info.command = get_run_text(r, "command");
     info.directory = get_run_text(r, "directory");
@@ -171,6 +199,9 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     f.strategy = hfn_record_get_text(r, hfn_read_le32(at + HFN_FUNCTION_STRATEGY));
     fill_state(r, index, &f);
     f.calls = f.slot == HOTFN_NO_SLOT ? 0 : r->totals[f.slot];
+    if (is_overwritten(r, index)) {
+        f.calls = 0; /* the calls before the patch was overwritten, and not all of these */
+    }
     /* counts stay valid if the function was unhooked later */
     f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);
     return hfn_copy_out(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;

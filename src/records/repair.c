@@ -44,6 +44,9 @@ static void set_run(hfn_parts *parts, const hotfn_record *r)
     parts->window_start_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_START_NS);
     parts->window_end_ns = hfn_read_le64(r->header + HFN_AT_WINDOW_END_NS);
     parts->pid = hfn_read_le32(r->header + HFN_AT_PID);
+    parts->checked_ns = hfn_read_le64(r->header + HFN_AT_CHECKED_NS);
+    parts->process_count = hfn_read_le32(r->header + HFN_AT_PROCESSES);
+    parts->verified_count = hfn_read_le32(r->header + HFN_AT_VERIFIED);
     parts->exit_code = (int32_t)hfn_read_le32(r->header + HFN_AT_EXIT_CODE);
     parts->state = r->state == HOTFN_RECORD_FINISHED || r->state == HOTFN_RECORD_MERGED
                        ? r->state

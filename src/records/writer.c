@@ -155,6 +155,9 @@ static bool write_header(writer *w, const hfn_parts *parts)
     hfn_write_le64(header + HFN_AT_END_NS, parts->end_ns);
     hfn_write_le64(header + HFN_AT_WINDOW_START_NS, parts->window_start_ns);
     hfn_write_le64(header + HFN_AT_WINDOW_END_NS, parts->window_end_ns);
+    hfn_write_le64(header + HFN_AT_CHECKED_NS, parts->checked_ns);
+    hfn_write_le32(header + HFN_AT_PROCESSES, parts->process_count);
+    hfn_write_le32(header + HFN_AT_VERIFIED, parts->verified_count);
     hfn_header_seal(header);
     hfn_header_write(header, &w->layout, parts->uuid, parts->start_ns);
     return write_at(w, header, hfn_header_bytes(&w->layout), 0);

@@ -13,7 +13,8 @@ typedef struct hfn_parts {
     const hfn_packed *rows;
     uint8_t uuid[16];
     uint64_t start_ns, end_ns, window_start_ns, window_end_ns;
-    uint32_t pid, state;
+    uint64_t checked_ns;
+    uint32_t pid, state, process_count, verified_count;
     int32_t exit_code;
     uint32_t module_count, function_count, slot_count;
 } hfn_parts;

@@ -78,9 +78,12 @@ static void handle_list_change(void *user)
     hfn_process *p = user;
     void *paused = hotfn_counters_pause();
     int saved = errno;
+    /* Pairs with the acquire load in mark_overwritten (check.c). */
+    __atomic_store_n(&p->list_changes, 1, __ATOMIC_SEQ_CST);
     if (hfn_os_module_list_is_complete()) {
         hotfn_error err = HOTFN_ERROR_INIT;
         hfn_process_update(p, &err);
+        __atomic_store_n(&p->list_changes, 0, __ATOMIC_RELEASE);
     }
     errno = saved;
     hotfn_counters_resume(paused);
@@ -338,6 +341,7 @@ hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, ui
 
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
 {
+    hfn_process_begin_change(p);
     for (size_t i = 0; i < p->loaded_count; i++) {
         p->loaded[i].seen = false;
     }
@@ -348,6 +352,7 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
         hfn_live_map_first_histograms(p->live);
     }
     forget_unseen(p);
+    hfn_process_end_change(p);
     return s;
 }
 

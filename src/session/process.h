@@ -42,6 +42,9 @@ typedef struct hfn_process {
     hfn_plan_source source;
     hfn_loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
+    _Atomic uint32_t busy; /* 1: the hooks are changed or checked now              */
+    uint32_t list_changes; /* 1: the list of modules is incomplete; atomic         */
+    uint32_t id;           /* of the process that has the hooks                     */
     bool follows_modules;  /* the watched function is hooked */
     hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;
@@ -51,6 +54,13 @@ hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, ui
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
 /* Hook the modules that were loaded since the last update, and forget those that were unloaded. */
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
+/* check.c: compare the patches with memory, and mark the functions whose patches were overwritten.
+ * False if some could not be compared, or if this is not the process that has the hooks (after
+ * vfork).  Any thread, also in a signal handler. */
+bool hfn_process_check(hfn_process *p);
+/* Exclude checks while the hooks change. */
+void hfn_process_begin_change(hfn_process *p);
+void hfn_process_end_change(hfn_process *p);
 /* code_map.c: publish the map by which sampled calls find their callers; nothing if no calls are
  * sampled. */
 void hfn_process_map_code(const hfn_process *p);

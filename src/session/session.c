@@ -16,6 +16,14 @@
 static hotfn_session *the_session;
 static bool follows_fork; /* changed only by the owner of the_session */
 
+static void begin_process(hotfn_session *s)
+{
+    s->is_verified = false;
+    s->process.id = hfn_os_get_process_id();
+    atomic_store(&s->process.busy, 0); /* another thread of the parent may have been in a check */
+    hfn_live_begin_process(s->live);
+}
+
 static void before_fork(void)
 {
     if (the_session && the_session->process.counters) {
@@ -33,6 +41,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     if (the_session && the_session->process.counters) {
+        begin_process(the_session);
         hotfn_counters_fork_child(the_session->process.counters);
     }
 }
@@ -67,6 +76,29 @@ hfn_live *hfn_session_current_live(void)
 {
     const hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
     return session ? session->live : NULL;
+}
+
+bool hfn_session_verify(void)
+{
+    hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+    bool verified = session && session->running && hfn_process_check(&session->process);
+
+    /* once for each process, although its threads may end it at the same time */
+    verified = verified && !__atomic_exchange_n(&session->is_verified, true, __ATOMIC_RELAXED);
+    if (verified) {
+        hfn_live_set_verified(session->live);
+    }
+    return verified;
+}
+
+void hfn_session_revoke_verified(void)
+{
+    hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+
+    if (session) {
+        __atomic_store_n(&session->is_verified, false, __ATOMIC_RELAXED);
+        hfn_live_revoke_verified(session->live);
+    }
 }
 
 /* ---- The session. */
@@ -125,6 +157,7 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
         hfn_process_finish(&s->process, &remaining, NULL);
         return status;
     }
+    begin_process(s);
     s->running = true;
     return HOTFN_OK;
 }
@@ -140,6 +173,16 @@ hotfn_status hotfn_session_get_stats(const hotfn_session *s, hotfn_session_stats
     return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
+/* A snapshot must not show counts of patches that other code has overwritten. */
+static void check_running(const hotfn_session *s)
+{
+    hotfn_session *own = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+
+    if (own == s && own->running) {
+        hfn_process_check(&own->process);
+    }
+}
+
 hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, hotfn_error *err)
 {
     if (!s || !out) {
@@ -148,6 +191,7 @@ hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, 
 
     char path[64];
     void *paused = hotfn_counters_pause();
+    check_running(s);
     hfn_os_get_file_path(s->live->file, path, sizeof path);
     hotfn_status status = hotfn_record_open(out, path, &s->env, err);
     hotfn_counters_resume(paused);
@@ -161,6 +205,7 @@ hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error 
     }
 
     void *paused = hotfn_counters_pause();
+    check_running(s);
     hotfn_status status = hfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
     hotfn_counters_resume(paused);
     return status;
@@ -177,6 +222,7 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "the session does not run");
     }
+    hfn_session_verify();
     s->running = false;
     s->stats = stats_of(&s->process);
     s->stats.remaining_status = hfn_process_finish(&s->process, &s->stats.remaining, &why);

@@ -30,6 +30,7 @@ struct hotfn_session {
     uint32_t flags;      /* HOTFN_SESSION_* */
     uint32_t hook_flags; /* HOTFN_HOOKS_*   */
     bool running;
+    bool is_verified; /* the patches were checked at the end of the process */
     hotfn_session_stats stats; /* of the latest start and stop */
     hfn_live *live;
     hfn_process process;
@@ -62,5 +63,9 @@ void hfn_session_release(hotfn_session *session);
  * also in a signal handler. */
 const hotfn_hooks *hfn_session_current_hooks(void);
 hfn_live *hfn_session_current_live(void);
+/* Called before the process ends or calls exec: check its patches.  False if they could not be
+ * checked.  If the process goes on after a check that returned true, revoke it. */
+bool hfn_session_verify(void);
+void hfn_session_revoke_verified(void);
 
 #endif

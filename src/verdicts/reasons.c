@@ -72,6 +72,8 @@ static const wording reasons[] = {
     [HOTFN_REASON_NOT_LOADED] = { "not-loaded", "The module was never loaded into the process." },
     [HOTFN_REASON_ENGINE] = { "engine",
         "The function is used by hotfn itself, to detect modules that are loaded later." },
+    [HOTFN_REASON_OVERWRITTEN] = { "overwritten",
+        "Other code overwrote the hook while the program ran, so the calls after that were not counted." },
     [HOTFN_REASON_BUSY] = { "busy",
         "A thread was executing the bytes that would be patched and could not be moved away." },
     [HOTFN_REASON_NOT_PROVEN] = { "not-proven",

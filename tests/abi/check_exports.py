@@ -26,6 +26,7 @@ GDB_NAMES = {"__jit_debug_descriptor", "__jit_debug_register_code"}
 RESOLVED_BY_LOADER = {
     "__register_atfork",    # only the C library defines it; pthread_atfork calls it
     "_r_debug",             # data of the loader
+    "environ", "__environ", # data of the C library; a program that defines environ means the same variable
     "__cxa_finalize",       # would be called when the agent is unloaded, which never happens
     "__cxa_demangle",       # weak; called only when a record is read
     "__register_frame",     # weak; called only by a program that counts itself
@@ -33,7 +34,8 @@ RESOLVED_BY_LOADER = {
     "__tls_get_addr", "__stack_chk_fail",   # only the loader and the C library define them; some compilers call them
     "__getauxval",          # only the C library defines it; libgcc on ARM64 reads the CPU's features by it
 }
-INTERPOSED = {"prctl", "syscall", "mlockall"}  # src/agent/tsc_disabled.c, src/agent/locked_memory.c
+INTERPOSED = {"prctl", "syscall", "mlockall",  # src/agent/tsc_disabled.c, locked_memory.c, end_interpose.c
+              "_exit", "_Exit", "execve", "execvpe", "execv", "execvp", "execl", "execlp", "execle"}
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 

@@ -274,7 +274,8 @@ class RecordInfo(Sized):
                 ("end_ns", c_uint64), ("window_start_ns", c_uint64),
                 ("window_end_ns", c_uint64), ("uuid", c_uint8 * 16), ("command", c_char_p),
                 ("directory", c_char_p), ("tool", c_char_p), ("path", c_char_p),
-                ("repaired", c_char_p)]
+                ("repaired", c_char_p), ("checked_ns", c_uint64),
+                ("unverified_count", c_uint32), ("overwritten_count", c_uint32)]
 
 
 class RecordThread(Sized):

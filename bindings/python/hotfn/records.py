@@ -122,6 +122,9 @@ class RecordInfo:
     function_count: int
     thread_count: int
     threads_lost: int
+    overwritten_count: int            # functions whose hooks other code overwrote: not counted
+    unverified_count: int             # processes that run, or whose hooks were not checked at their end
+    checked_ns: Optional[int]         # when the hooks were last compared with memory
     repaired: Optional[str]  # what a repair could not save, or "nothing"; None: not repaired
 
 
@@ -225,7 +228,9 @@ class Record:
             end_ns=raw.end_ns or None, window_start_ns=raw.window_start_ns or None,
             window_end_ns=raw.window_end_ns or None, module_count=raw.module_count,
             function_count=raw.function_count, thread_count=raw.thread_count,
-            threads_lost=raw.threads_lost, repaired=decode(raw.repaired) or None)
+            threads_lost=raw.threads_lost, overwritten_count=raw.overwritten_count,
+            unverified_count=raw.unverified_count, checked_ns=raw.checked_ns or None,
+            repaired=decode(raw.repaired) or None)
 
     @property
     def modules(self) -> Tuple[Module, ...]:

@@ -159,6 +159,16 @@ bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
                             1, hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
 }
 
+size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)
+{
+    struct iovec here = { out, byte_count };
+    struct iovec there = { (void *)(uintptr_t)address, byte_count };
+    long got = hfn_raw_syscall6(SYS_process_vm_readv, hfn_os_hot_process_id(),
+                                hfn_raw_pointer(&here), 1, hfn_raw_pointer(&there), 1, 0);
+
+    return got > 0 ? (size_t)got : 0;
+}
+
 bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
 {
     struct iovec here = { &value, sizeof value };

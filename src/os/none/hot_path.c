@@ -80,6 +80,12 @@ bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
     return false;
 }
 
+size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)
+{
+    (void)address, (void)out, (void)byte_count;
+    return 0;
+}
+
 bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
 {
     (void)address;

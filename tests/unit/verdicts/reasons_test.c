@@ -12,7 +12,7 @@ static void reasons_have_names_of_their_own(void)
         const char *name = hotfn_reason_get_name(i);
         if (strcmp(name, "unknown") == 0) {
             CHECK((i > HOTFN_REASON_RUNTIME_READS && i < HOTFN_REASON_BYTES_DIFFER) ||
-                  (i > HOTFN_REASON_ENGINE && i < HOTFN_REASON_NOT_PROVEN));
+                  (i > HOTFN_REASON_OVERWRITTEN && i < HOTFN_REASON_NOT_PROVEN));
             continue;
         }
         CHECK(strspn(name, "abcdefghijklmnopqrstuvwxyz-") == strlen(name));

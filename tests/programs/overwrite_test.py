@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""A function whose hook other code overwrites is reported as such, not with a plain count; a process that ends
+without a comparison of its hooks is reported as not verified."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+SOURCE = pathlib.Path(__file__).resolve().parent / "src" / "overwrite.c"
+
+
+def build(place):
+    program = place / "program"
+    subprocess.run(["cc", "-O1", "-o", program, SOURCE], check=True)
+    return program
+
+
+def run(place, program, how, *options):
+    record = place / "run.hfr"
+    subprocess.run([HOTFN, "run", "-q", "--no-cache", *options, "-o", record, "--", program, how], capture_output=True)
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True, text=True)
+    table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+    report = json.loads(done.stdout)
+    return report["record"], {f["name"]: f for f in report["functions"]}, table
+
+
+def overwritten_hooks_are_reported(place):
+    program = build(place)
+    for how in ("exit", "_exit", "execl", "execlp", "execv", "failed exec"):
+        for mode in ([], ["--mode", "time"]):
+            info, functions, table = run(place, program, how, *mode)
+            assert functions["untouched"]["calls"] == 1050, (how, mode)
+            assert functions["overwritten"]["calls"] is None, (how, mode, functions["overwritten"])
+            assert functions["overwritten"]["reason"] == "overwritten", (how, mode, functions["overwritten"])
+            assert info["overwritten"] == 1 and info["checked_ns"] >= info["start_ns"], (how, mode, info)
+            assert info["unverified_processes"] == (how == "failed exec"), (how, mode, info)
+            assert "other code overwrote the hooks of 1 function" in table and "overwritten" in table, table
+
+
+def hooks_in_place_are_counted(place):
+    info, functions, table = run(place, build(place), "keep")
+    assert functions["overwritten"]["calls"] == 1000 and info["overwritten"] == info["unverified_processes"] == 0, info
+    assert "overwrote" not in table and "not verified" not in table, table
+
+
+def a_killed_program_is_not_verified(place):
+    info, functions, table = run(place, build(place), "kill")
+    assert functions["untouched"]["calls"] == 1000 and info["unverified_processes"] == 1, info
+    assert "not verified" in table, table
+
+
+CASES = [overwritten_hooks_are_reported, hooks_in_place_are_counted, a_killed_program_is_not_verified]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))

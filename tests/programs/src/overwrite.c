@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/* Overwrites the hook of a function that was called 1000 times, then ends as argv[1] says. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int overwritten(int x);
+int untouched(int x);
+
+__attribute__((noinline)) int overwritten(int x)
+{
+    __asm__ volatile("");
+    return x * 3 + 1;
+}
+
+__attribute__((noinline)) int untouched(int x)
+{
+    __asm__ volatile("");
+    return x * 5 + 2;
+}
+
+/* Read at run time, so that the analysis of the program does not find out what is written to. */
+static int (*volatile victim)(int) = overwritten;
+
+/* A function at this address is replaced by a plain return, as a patching runtime does it. */
+static void overwrite(int (*function)(int))
+{
+#if defined __aarch64__
+    static const unsigned char plain_return[] = { 0xc0, 0x03, 0x5f, 0xd6 }; /* ret */
+#else
+    static const unsigned char plain_return[] = { 0x31, 0xc0, 0xc3 }; /* xor eax, eax; ret */
+#endif
+    unsigned long page = (unsigned long)function & ~4095ul;
+    if (mprotect((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+        exit(2);
+    }
+    memcpy((void *)(unsigned long)function, plain_return, sizeof plain_return);
+    __builtin___clear_cache((char *)page, (char *)page + 8192);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    int sum = 0;
+    for (int i = 0; i < 1000; i++) {
+        sum += overwritten(i) + untouched(i);
+    }
+    if (strcmp(how, "keep") != 0 && strcmp(how, "kill") != 0) {
+        overwrite(victim);
+        for (int i = 0; i < 50; i++) {
+            overwritten(i);
+            sum += untouched(i);
+        }
+    }
+    printf("%d\n", sum);
+    fflush(stdout);
+    if (strcmp(how, "_exit") == 0) {
+        _exit(0);
+    } else if (strcmp(how, "execl") == 0) {
+        execl("/bin/true", "true", (char *)NULL);
+    } else if (strcmp(how, "execlp") == 0) {
+        execlp("true", "true", (char *)NULL);
+    } else if (strcmp(how, "execv") == 0) {
+        execv("/bin/true", argv);
+    } else if (strcmp(how, "kill") == 0 || strcmp(how, "failed exec") == 0) {
+        execl("/no/such/program", "program", (char *)NULL);
+        raise(SIGKILL);
+    }
+    return 0;
+}
