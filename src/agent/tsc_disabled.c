@@ -5,9 +5,10 @@
  * call is made; every call is passed to the next definition.  Code that makes such a system call by
  * its own instruction is found when the code is analysed (arch/x86/disables_tsc.c). */
 #include "counters/timing/timing.h"
+#include "os/hot_path.h"
+#include "session/session.h"
 
 #include <dlfcn.h>
-#include <linux/seccomp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -36,14 +37,13 @@ __attribute__((constructor(101))) static void find_next(void)
     memcpy(&hfn_next_syscall, &found, sizeof found);
 }
 
+/* A filter may kill the process for the system call by which patches are compared with memory. */
 static bool disables_tsc(long number, unsigned long option, unsigned long mode)
 {
-    if (number == SYS_seccomp) {
-        return (unsigned)option == SECCOMP_SET_MODE_STRICT;
+    if (hfn_os_hot_installs_filter(number, option)) {
+        hfn_session_stop_checks();
     }
-    return number == SYS_prctl &&
-           (((int)option == PR_SET_TSC && (unsigned)mode == PR_TSC_SIGSEGV) ||
-            ((int)option == PR_SET_SECCOMP && mode == SECCOMP_MODE_STRICT));
+    return hfn_os_hot_disables_tsc(number, option, mode);
 }
 
 static uint32_t stop_clock(bool disables, uint64_t *stopped_at)

@@ -52,7 +52,7 @@ bool hfn_process_check(hfn_process *p)
 {
     check c = { p, true };
 
-    if (!p->hooks || p->id != hfn_os_hot_process_id() ||
+    if (!p->hooks || p->forbids_checks || p->id != hfn_os_hot_process_id() ||
         atomic_exchange_explicit(&p->busy, 1, memory_order_acquire)) {
         return false;
     }

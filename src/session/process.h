@@ -45,6 +45,7 @@ typedef struct hfn_process {
     _Atomic uint32_t busy; /* 1: the hooks are changed or checked now              */
     uint32_t list_changes; /* 1: the list of modules is incomplete; atomic         */
     uint32_t id;           /* of the process that has the hooks                     */
+    bool forbids_checks;   /* the process filters its system calls */
     bool follows_modules;  /* the watched function is hooked */
     hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;

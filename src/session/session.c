@@ -91,6 +91,15 @@ bool hfn_session_verify(void)
     return verified;
 }
 
+void hfn_session_stop_checks(void)
+{
+    hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+
+    if (session) {
+        session->process.forbids_checks = true;
+    }
+}
+
 void hfn_session_revoke_verified(void)
 {
     hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);

@@ -30,7 +30,7 @@ struct hotfn_session {
     uint32_t flags;      /* HOTFN_SESSION_* */
     uint32_t hook_flags; /* HOTFN_HOOKS_*   */
     bool running;
-    bool is_verified; /* the patches were checked at the end of the process */
+    bool is_verified;          /* the patches were checked at the end of the process */
     hotfn_session_stats stats; /* of the latest start and stop */
     hfn_live *live;
     hfn_process process;
@@ -67,5 +67,7 @@ hfn_live *hfn_session_current_live(void);
  * checked.  If the process goes on after a check that returned true, revoke it. */
 bool hfn_session_verify(void);
 void hfn_session_revoke_verified(void);
+/* From now on the process must not make the system call of a check. */
+void hfn_session_stop_checks(void);
 
 #endif

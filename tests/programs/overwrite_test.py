@@ -53,7 +53,14 @@ def a_killed_program_is_not_verified(place):
     assert "not verified" in table, table
 
 
-CASES = [overwritten_hooks_are_reported, hooks_in_place_are_counted, a_killed_program_is_not_verified]
+def a_filter_of_system_calls_is_respected(place):
+    info, functions, table = run(place, build(place), "filter")
+    assert info["exit_code"] == 0 and info["state"] == "finished" and info["unverified_processes"] == 1, info
+    assert "not verified" in table, table
+
+
+CASES = [overwritten_hooks_are_reported, hooks_in_place_are_counted, a_killed_program_is_not_verified,
+         a_filter_of_system_calls_is_respected]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

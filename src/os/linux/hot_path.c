@@ -6,7 +6,9 @@
 
 #include <fcntl.h>
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/uio.h>
 
 #ifndef MADV_WIPEONFORK
@@ -157,6 +159,22 @@ bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out)
 
     return hfn_raw_syscall6(SYS_process_vm_readv, hfn_os_hot_process_id(), hfn_raw_pointer(&here),
                             1, hfn_raw_pointer(&there), 1, 0) == (long)sizeof *out;
+}
+
+bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mode)
+{
+    if (number == SYS_seccomp) {
+        return (unsigned)option == SECCOMP_SET_MODE_STRICT;
+    }
+    return number == SYS_prctl &&
+           (((int)option == PR_SET_TSC && (unsigned)mode == PR_TSC_SIGSEGV) ||
+            ((int)option == PR_SET_SECCOMP && mode == SECCOMP_MODE_STRICT));
+}
+
+bool hfn_os_hot_installs_filter(long number, unsigned long option)
+{
+    return (number == SYS_seccomp && (unsigned)option == SECCOMP_SET_MODE_FILTER) ||
+           (number == SYS_prctl && (int)option == PR_SET_SECCOMP);
 }
 
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)

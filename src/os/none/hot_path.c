@@ -80,6 +80,18 @@ bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count)
     return false;
 }
 
+bool hfn_os_hot_disables_tsc(long number, unsigned long option, unsigned long mode)
+{
+    (void)number, (void)option, (void)mode;
+    return false;
+}
+
+bool hfn_os_hot_installs_filter(long number, unsigned long option)
+{
+    (void)number, (void)option;
+    return false;
+}
+
 size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count)
 {
     (void)address, (void)out, (void)byte_count;

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Overwrites the hook of a function that was called 1000 times, then ends as argv[1] says. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int overwritten(int x);
@@ -57,6 +62,17 @@ int main(int argc, char **argv)
     }
     printf("%d\n", sum);
     fflush(stdout);
+    if (strcmp(how, "filter") == 0) {
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog filter = { sizeof code / sizeof *code, code };
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+    }
     if (strcmp(how, "_exit") == 0) {
         _exit(0);
     } else if (strcmp(how, "execl") == 0) {
