@@ -81,6 +81,17 @@ bool hfn_live_is_timed(const hfn_live *live, uint32_t function)
            HOTFN_TIMING_COUNT_ONLY;
 }
 
+bool hfn_live_was_unhooked(const hfn_live *live, uint32_t module, uint32_t function_index)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    return hfn_live_get_budget(live) &&
+           hfn_live_find_module(live, module, &entry, &first, &count) && function_index < count &&
+           hfn_shared_get32(hfn_live_get_budget_state(live, first + function_index)) &
+               HOTFN_BUDGET_LOWER_BOUND;
+}
+
 void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change)
 {
     hfn_budget_header *h = hfn_live_get_budget(live);

@@ -151,6 +151,8 @@ hfn_time_gap *hfn_live_gap(const hfn_live *live, uint32_t row, uint32_t slot);
 bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends);
 /* Append a change and update the state of its function. */
 void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change);
+/* Has the launcher ever unhooked the function?  Its count is a lower bound since. */
+bool hfn_live_was_unhooked(const hfn_live *live, uint32_t module, uint32_t function_index);
 
 /* ---- Inside: the mapping and its sections. */
 

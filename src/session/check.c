@@ -24,6 +24,14 @@ void hfn_process_end_change(hfn_process *p)
     atomic_store_explicit(&p->busy, 0, memory_order_release);
 }
 
+/* Is the patch compared?  Not the hook on the dynamic linker, which counts nothing, nor a hook that
+ * the launcher removed to keep the budget, whose count is a lower bound. */
+static bool is_compared(const hfn_process *p, const hfn_loaded_module *m, uint32_t function_index)
+{
+    return m->watched_function != function_index &&
+           !hfn_live_was_unhooked(p->live, m->live_module, function_index);
+}
+
 typedef struct check {
     hfn_process *process;
     bool is_complete;
@@ -40,10 +48,10 @@ static void mark_overwritten(void *user, uint32_t hooks_module, uint32_t functio
         return;
     }
     for (size_t i = 0; i < p->loaded_count; i++) {
-        if (p->loaded[i].hooks_module == hooks_module &&
-            p->loaded[i].watched_function != function_index) {
-            hfn_live_set_function(p->live, p->loaded[i].live_module, function_index,
-                                  HOTFN_STATE_REFUSED, reason, offset);
+        const hfn_loaded_module *m = &p->loaded[i];
+        if (m->hooks_module == hooks_module && is_compared(p, m, function_index)) {
+            hfn_live_set_function(p->live, m->live_module, function_index, HOTFN_STATE_REFUSED,
+                                  reason, offset);
         }
     }
 }
