@@ -130,8 +130,8 @@ bool hfn_analysis_finish(hfn_analysis *a)
         hfn_free_memory(&a->env, a->flags_live_out,
                         a->flags_live_out_capacity * sizeof *a->flags_live_out);
     }
-    if (a->leaving) {
-        hfn_free_memory(&a->env, a->leaving, a->leaving_capacity * sizeof *a->leaving);
+    if (a->exits) {
+        hfn_free_memory(&a->env, a->exits, a->exit_capacity * sizeof *a->exits);
     }
     if (a->red_zone) {
         hfn_free_memory(&a->env, a->red_zone, a->red_zone_capacity * sizeof *a->red_zone);

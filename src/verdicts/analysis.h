@@ -69,6 +69,14 @@ typedef struct hfn_cross_jump {
     uint64_t target;
 } hfn_cross_jump;
 
+/* An instruction behind which other code may run in the same stack frame and with the same flags:
+ * a direct jump out of its function, the last instruction of code that continues to other code, or
+ * a direct call after which the function may return without writing a flag. */
+typedef struct hfn_exit {
+    uint64_t at, target;
+    bool is_call;
+} hfn_exit;
+
 /* A word through which code reaches a function that may be in another image
  * (hfn_image_each_slot). */
 typedef struct hfn_slot {
@@ -102,8 +110,8 @@ typedef struct hfn_analysis {
     size_t fixed_count, fixed_capacity;
     uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
     size_t flags_live_out_count, flags_live_out_capacity;
-    uint32_t *leaving; /* functions that jump or continue to other code */
-    size_t leaving_count, leaving_capacity;
+    hfn_exit *exits; /* sorted by at after hfn_flow_sort_exits */
+    size_t exit_count, exit_capacity;
     uint32_t *red_zone; /* functions with HFN_TRAIT_RED_ZONE */
     size_t red_zone_count, red_zone_capacity;
     uint64_t *flags_behind; /* return addresses of indirect calls at which flags are live */
@@ -160,13 +168,18 @@ void hfn_flow_scan(hfn_analysis *a);
 /* Decode from every marked byte at which no instruction was decoded before, until all marked bytes
  * are starts of instructions. */
 void hfn_flow_scan_hidden(hfn_analysis *a);
+/* After all code was decoded: sort the exits. */
+void hfn_flow_sort_exits(hfn_analysis *a);
+/* The first exit of the body and their count. */
+const hfn_exit *hfn_flow_exits(const hfn_analysis *a, const hfn_body *body, size_t *count);
 
 /* flags.c: whether the code at rva may read flags before it writes them all; at_return is the
  * answer for a path that returns first. */
 bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return);
-/* Record a direct call of target, and whether flags are live at its return address `behind`.  Any
- * thread. */
-void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
+/* Record a direct call of target, and whether flags are live at its return address `behind`.
+ * Returns true if that depends on the caller of the code, because it may return before it writes a
+ * flag.  Any thread. */
+bool hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
 /* The same for an indirect call: its target is unknown. */
 void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind);
 /* After all calls were recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls.

@@ -116,6 +116,15 @@ fail:
     return false;
 }
 
+bool hfn_code_allocate_walked(hfn_code *code, const hfn_region *region, const hotfn_env *env)
+{
+    if (!region->walked) {
+        code->regions[region - code->regions].walked =
+            hfn_allocate_zeroed(env, start_bytes(region));
+    }
+    return region->walked != NULL;
+}
+
 void hfn_code_finish(hfn_code *code, const hotfn_env *env)
 {
     for (uint32_t i = 0; i < code->count; i++) {
@@ -124,6 +133,9 @@ void hfn_code_finish(hfn_code *code, const hotfn_env *env)
         }
         if (code->regions[i].starts) {
             hfn_free_memory(env, code->regions[i].starts, start_bytes(&code->regions[i]));
+        }
+        if (code->regions[i].walked) {
+            hfn_free_memory(env, code->regions[i].walked, start_bytes(&code->regions[i]));
         }
     }
     if (code->regions) {

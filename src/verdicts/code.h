@@ -19,6 +19,7 @@ typedef struct hfn_region {
     const uint8_t *bytes;        /* [tail_end - rva]                   */
     uint8_t *marks;              /* four bits for each byte, low nibble first */
     uint64_t *starts;            /* a bit for each byte at which an instruction was decoded */
+    uint64_t *walked; /* the same for code that belongs to no function (flags.c); may be NULL */
 } hfn_region;
 
 typedef struct hfn_code {
@@ -31,6 +32,8 @@ typedef struct hfn_code {
  * whatever its headers claim. */
 bool hfn_code_init(hfn_code *code, const hotfn_image *image, const hotfn_env *env);
 void hfn_code_finish(hfn_code *code, const hotfn_env *env);
+/* Allocate the field of this name, unless it is; false if there is no memory. */
+bool hfn_code_allocate_walked(hfn_code *code, const hfn_region *region, const hotfn_env *env);
 
 /* The region that contains rva, or NULL. */
 const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva);

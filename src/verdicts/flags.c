@@ -33,11 +33,16 @@ static void add_flags_live_out(hfn_analysis *a, uint64_t target)
                         &a->flags_live_out_capacity, &target, sizeof target);
 }
 
-void hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind)
+bool hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind)
 {
-    if (a->arch->stubs_change_flags && hfn_flags_live(a, behind, false)) {
-        add_flags_live_out(a, target);
+    if (!a->arch->stubs_change_flags || !hfn_flags_live(a, behind, true)) {
+        return false;
     }
+    if (!hfn_flags_live(a, behind, false)) {
+        return true;
+    }
+    add_flags_live_out(a, target);
+    return false;
 }
 
 void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind)
@@ -48,80 +53,62 @@ void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind)
     }
 }
 
-/* Add a tail jump's target, or a callee after which no flag is written. */
-static void add_successor(hfn_analysis *a, const hfn_instruction *in, uint64_t from, uint64_t end,
-                          uint64_t next)
+/* Mark the byte as walked; false if it was before, or there is no memory. */
+static bool start_walk(hfn_analysis *a, const hfn_region *region, uint64_t rva)
 {
-    bool leaves = (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_IF) &&
-                  (in->target < from || in->target >= end);
+    uint64_t offset = rva - region->rva, bit = 1ull << offset % 64;
 
-    if (leaves || (in->flow == HFN_FLOW_CALL && hfn_flags_live(a, next, true))) {
-        add_flags_live_out(a, in->target);
+    if (!hfn_code_allocate_walked(&a->code, region, &a->env)) {
+        a->no_memory = true;
+        return false;
     }
+    if (region->walked[offset / 64] & bit) {
+        return false;
+    }
+    region->walked[offset / 64] |= bit;
+    return true;
 }
 
-/* Add the successors of all code in [from, end), and the code that it continues to. */
-static void read_code(hfn_analysis *a, const hfn_region *region, uint64_t from, uint64_t end)
+/* Code that belongs to no function: add its successors, up to the end of its path or the next
+ * function. */
+static void walk_nameless(hfn_analysis *a, uint64_t at, uint64_t stop)
 {
+    const hfn_region *region = hfn_code_region(&a->code, at);
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
 
-    for (uint64_t at = from, next; at < end; at = next) {
-        next = hfn_analysis_next_start(a, at);
-        in.flow = HFN_FLOW_NEXT;
-        if (a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
-            next = at + in.length;
-            add_successor(a, &in, from, end, next);
+    while (region && hfn_region_has(region, at) && at < stop && !hfn_ends_path(&in)) {
+        if (!start_walk(a, region, at) ||
+            !a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
+            return;
         }
-    }
-    if (!hfn_ends_path(&in) && end < region->end) {
-        add_flags_live_out(a, end);
-    }
-}
-
-/* Code that belongs to no function: up to the end of its path, or the next function. */
-static void read_nameless(hfn_analysis *a, uint64_t from, uint64_t stop)
-{
-    const hfn_region *region = hfn_code_region(&a->code, from);
-    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
-    uint64_t at = from;
-
-    if (!region) {
-        return;
-    }
-    stop = stop < region->end ? stop : region->end;
-    while (at < stop && !hfn_ends_path(&in) &&
-           a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
         at += in.length;
-    }
-    read_code(a, region, from, at < stop ? at : stop);
-}
-
-/* Whether the target was handled before: a linear search, because few targets have no function. */
-static bool is_repeated(const hfn_analysis *a, size_t index)
-{
-    for (size_t i = 0; i < index; i++) {
-        if (a->flags_live_out[i] == a->flags_live_out[index]) {
-            return true;
+        if (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF ||
+            (in.flow == HFN_FLOW_CALL && hfn_flags_live(a, at, true))) {
+            add_flags_live_out(a, in.target);
         }
     }
-    return false;
+    if (at >= stop && !hfn_ends_path(&in)) {
+        add_flags_live_out(a, at);
+    }
 }
 
-static void propagate_to(hfn_analysis *a, size_t item)
+static void propagate_to(hfn_analysis *a, uint64_t target)
 {
-    uint64_t target = a->flags_live_out[item];
-    uint32_t index = hfn_analysis_find_body(a, target + 1); /* begins behind the target */
-    hfn_body *body = index > 0 ? &a->bodies[index - 1] : NULL;
+    uint32_t next = hfn_analysis_find_body(a, target + 1); /* begins behind the target */
+    hfn_body *body = next > 0 ? &a->bodies[next - 1] : NULL;
+    size_t count;
 
     if (!body || !body->region || target >= body->end) {
-        if (!is_repeated(a, item)) {
-            read_nameless(a, target, index < a->count ? a->bodies[index].rva : UINT64_MAX);
-        }
+        walk_nameless(a, target, next < a->count ? a->bodies[next].rva : UINT64_MAX);
         return;
     }
-    if (!(body->traits & HFN_TRAIT_FLAGS_LIVE_OUT)) {
-        body->traits |= HFN_TRAIT_FLAGS_LIVE_OUT;
-        read_code(a, body->region, body->rva, body->end);
+    if (body->traits & HFN_TRAIT_FLAGS_LIVE_OUT) {
+        return;
+    }
+    body->traits |= HFN_TRAIT_FLAGS_LIVE_OUT;
+    const hfn_exit *exits = hfn_flow_exits(a, body, &count);
+    for (size_t i = 0; i < count; i++) {
+        add_flags_live_out(a, exits[i].target);
     }
 }
 
@@ -184,6 +171,6 @@ void hfn_flags_propagate(hfn_analysis *a)
         }
     }
     for (size_t i = 0; i < a->flags_live_out_count; i++) { /* the loop adds more */
-        propagate_to(a, i);
+        propagate_to(a, a->flags_live_out[i]);
     }
 }

@@ -10,6 +10,8 @@
  * each marked byte at which the sweep decoded no instruction, until there are none
  * (hfn_flow_scan_hidden).  Where two decodings of the same bytes differ, the marks of both count.
  */
+#include "base/search.h"
+#include "base/sort.h"
 #include "verdicts/analysis.h"
 #include "verdicts/workers.h"
 
@@ -24,6 +26,8 @@ typedef struct work_item {
     uint32_t first_function;
     hfn_branch *branches; /* found in it */
     size_t branch_count, branch_capacity;
+    hfn_exit *exits; /* found in it, sorted */
+    size_t exit_count, exit_capacity;
 } work_item;
 
 typedef struct scan {
@@ -40,7 +44,6 @@ typedef struct stretch {
     uint32_t function;
     uint32_t jump_marks;
     bool dispatches;
-    bool leaves;                     /* jumps or continues to other code */
     work_item *item;                 /* NULL: its branches are not kept */
     size_t branches_before;          /* in the item */
     uint64_t start_word, start_bits; /* starts of instructions that are not recorded yet */
@@ -76,6 +79,40 @@ static void record_jump(const stretch *s, uint64_t target, uint64_t landing_pad_
     }
 }
 
+/* Append to an array of an item, which only one thread uses. */
+static void append_own(hfn_analysis *a, void **items, size_t *count, size_t *capacity,
+                       const void *added, size_t item_bytes)
+{
+    if (*count == *capacity) {
+        hfn_os_lock_mutex(&a->lock);
+        bool fits = hfn_grow_array(&a->env, items, capacity, *count + 1, item_bytes);
+        a->no_memory |= !fits;
+        hfn_os_unlock_mutex(&a->lock);
+        if (!fits) {
+            return;
+        }
+    }
+    memcpy((char *)*items + (*count)++ * item_bytes, added, item_bytes);
+}
+
+static void add_exit(const stretch *s, uint64_t at, uint64_t target, bool is_call)
+{
+    hfn_analysis *a = s->analysis;
+    work_item *item = s->item;
+    const hfn_exit added = { .at = at, .target = target, .is_call = is_call };
+
+    if (!a->arch->stubs_change_flags && !a->arch->uses_red_zone) {
+        return;
+    }
+    if (item) {
+        append_own(a, (void **)&item->exits, &item->exit_count, &item->exit_capacity, &added,
+                   sizeof added);
+    } else {
+        hfn_analysis_append(a, (void **)&a->exits, &a->exit_count, &a->exit_capacity, &added,
+                            sizeof added);
+    }
+}
+
 /* Store a branch that leaves the function or targets its entry. */
 static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
 {
@@ -89,17 +126,9 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
         !a->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
         return;
     }
-    if (item->branch_count == item->branch_capacity) {
-        hfn_os_lock_mutex(&a->lock);
-        bool fits = hfn_grow_array(&a->env, (void **)&item->branches, &item->branch_capacity,
-                                   item->branch_count + 1, sizeof *item->branches);
-        a->no_memory |= !fits;
-        hfn_os_unlock_mutex(&a->lock);
-        if (!fits) {
-            return;
-        }
-    }
-    item->branches[item->branch_count++] = (hfn_branch){ (uint32_t)field, (uint32_t)in->target };
+    const hfn_branch added = { (uint32_t)field, (uint32_t)in->target };
+    append_own(a, (void **)&item->branches, &item->branch_count, &item->branch_capacity, &added,
+               sizeof added);
 }
 
 /* Record the code or data that an instruction accesses. */
@@ -126,14 +155,18 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
     case HFN_FLOW_CALL:
         add_marks(s, in->target, HFN_MARK_CALLED);
         add_branch(s, at, in);
-        hfn_flags_record_call(s->analysis, in->target, at + in->length);
+        if (hfn_flags_record_call(s->analysis, in->target, at + in->length)) {
+            add_exit(s, at, in->target, true);
+        }
         break;
     case HFN_FLOW_CALL_INDIRECT:
         hfn_flags_record_indirect_call(s->analysis, at + in->length);
         break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
-        s->leaves |= in->target - s->from >= s->to - s->from;
+        if (in->target - s->from >= s->to - s->from) {
+            add_exit(s, at, in->target, false);
+        }
         record_jump(s, in->target, landing_pad_end);
         add_branch(s, at, in);
         break;
@@ -149,6 +182,14 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
     }
 }
 
+/* Record that code of a function continues behind it. */
+static void record_continuation(const stretch *s, uint64_t at, uint64_t next)
+{
+    if (s->function != HFN_NO_FUNCTION && next < s->region->end) {
+        add_exit(s, at, next, false);
+    }
+}
+
 static void add_hidden(hfn_analysis *a, uint64_t rva)
 {
     hfn_analysis_append(a, (void **)&a->hidden, &a->hidden_count, &a->hidden_capacity, &rva,
@@ -159,16 +200,17 @@ static void read_stretch(stretch *s)
 {
     const hfn_analysis *a = s->analysis;
     const hfn_region *region = s->region;
-    uint64_t at = s->from, landing_pad_end = s->from;
-    hfn_instruction in = { .flow = HFN_FLOW_STOP };
-    bool is_clean = true;
+    uint64_t at = s->from, last = s->from, landing_pad_end = s->from;
+    hfn_instruction in;
+    bool is_clean = true, has_ended = true;
     hfn_partial_addresses pages = { .known = 0 };
 
     while (at < s->to) {
         const uint8_t *bytes = region->bytes + (at - region->rva);
+        last = at;
         if (!a->arch->decode(bytes, region->end - at, at, a->info.link_base, &in)) {
             at = hfn_analysis_next_start(a, at);
-            is_clean = false;
+            is_clean = has_ended = false;
             continue;
         }
         add_start(s, at);
@@ -180,9 +222,12 @@ static void read_stretch(stretch *s)
         } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address) {
             record_instruction(s, at, &in, landing_pad_end);
         }
+        has_ended = hfn_ends_path(&in);
         at += in.length;
     }
-    s->leaves |= in.flow == HFN_FLOW_NEXT && !in.is_padding;
+    if (!has_ended) {
+        record_continuation(s, last, at);
+    }
     hfn_region_add_starts(region, s->start_word * 64, s->start_bits);
     if (at > s->to) { /* an instruction continues behind the next entry */
         add_hidden(s->analysis, at);
@@ -208,10 +253,6 @@ static void scan_stretch(hfn_analysis *a, work_item *item, uint64_t from, uint64
 
     s.jump_marks = HFN_MARK_JUMPED | (maybe_part ? HFN_MARK_FROM_PART : 0);
     read_stretch(&s);
-    if (s.leaves && function != HFN_NO_FUNCTION && a->arch->uses_red_zone) {
-        hfn_analysis_append(a, (void **)&a->leaving, &a->leaving_count, &a->leaving_capacity,
-                            &function, sizeof function);
-    }
     if (s.dispatches) {
         const hfn_dispatcher d = { .from = from, .to = to, .function = function };
         hfn_analysis_append(a, (void **)&a->dispatchers, &a->dispatcher_count,
@@ -283,6 +324,9 @@ static void record_hidden(hfn_analysis *a, const hfn_region *region, uint64_t at
 
     hfn_region_add_starts(region, offset, 1ull << offset % 64);
     record_instruction(&s, at, in, d.from);
+    if (!hfn_ends_path(in) && at + in->length >= d.to) {
+        record_continuation(&s, at, at + in->length);
+    }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_IF || in->flow == HFN_FLOW_CALL) {
         add_hidden_target(a, in->target);
     }
@@ -387,31 +431,59 @@ static void mark_taken(void *user, uint64_t target_rva)
     hfn_code_mark(&a->code, target_rva, HFN_MARK_TAKEN);
 }
 
-/* Join the branches of all items, which are sorted, as the items are. */
-static void join_branches(scan *s)
+/* Move an array of an item to the end of the analysis' array. */
+static void join_own(hfn_analysis *a, void **joined, size_t *count, size_t *capacity, void **own,
+                     size_t own_count, size_t own_capacity, size_t item_bytes)
+{
+    if (own_count > 0 &&
+        hfn_grow_array(&a->env, joined, capacity, *count + own_count, item_bytes)) {
+        memcpy((char *)*joined + *count * item_bytes, *own, own_count * item_bytes);
+        *count += own_count;
+    } else {
+        a->no_memory |= own_count > 0;
+    }
+    if (*own) {
+        hfn_free_memory(&a->env, *own, own_capacity * item_bytes);
+    }
+}
+
+/* Join what was found in all items.  It is sorted, as the items are. */
+static void join_items(scan *s)
 {
     hfn_analysis *a = s->analysis;
-    size_t count = 0;
 
     for (size_t i = 0; i < s->item_count; i++) {
-        count += s->items[i].branch_count;
+        work_item *item = &s->items[i];
+        join_own(a, (void **)&a->branches, &a->branch_count, &a->branch_capacity,
+                 (void **)&item->branches, item->branch_count, item->branch_capacity,
+                 sizeof *item->branches);
+        join_own(a, (void **)&a->exits, &a->exit_count, &a->exit_capacity, (void **)&item->exits,
+                 item->exit_count, item->exit_capacity, sizeof *item->exits);
     }
-    if (count > 0 && !hfn_grow_array(&a->env, (void **)&a->branches, &a->branch_capacity, count,
-                                     sizeof *a->branches)) {
+}
+
+static bool is_exit_before(const void *a, const void *b)
+{
+    return ((const hfn_exit *)a)->at < ((const hfn_exit *)b)->at;
+}
+
+void hfn_flow_sort_exits(hfn_analysis *a)
+{
+    if (!hfn_sort_array(&a->env, (void **)&a->exits, a->exit_capacity, a->exit_count,
+                        sizeof *a->exits, is_exit_before)) {
         a->no_memory = true;
     }
-    for (size_t i = 0; i < s->item_count; i++) {
-        work_item *item = &s->items[i];
-        if (a->branches && item->branch_count > 0) {
-            memcpy(a->branches + a->branch_count, item->branches,
-                   item->branch_count * sizeof *a->branches);
-        }
-        a->branch_count += a->branches ? item->branch_count : 0;
-        if (item->branches) {
-            hfn_free_memory(&a->env, item->branches,
-                            item->branch_capacity * sizeof *item->branches);
-        }
-    }
+}
+
+const hfn_exit *hfn_flow_exits(const hfn_analysis *a, const hfn_body *body, size_t *count)
+{
+    size_t first = hfn_count_below(a->exits, a->exit_count, sizeof *a->exits,
+                                   offsetof(hfn_exit, at), body->rva);
+
+    *count = hfn_count_below(a->exits, a->exit_count, sizeof *a->exits, offsetof(hfn_exit, at),
+                             body->end) -
+             first;
+    return a->exits ? a->exits + first : NULL;
 }
 
 void hfn_flow_scan(hfn_analysis *a)
@@ -426,7 +498,7 @@ void hfn_flow_scan(hfn_analysis *a)
     if (cut) {
         hfn_workers_run(a->threads, (uint32_t)s.item_count, scan_item, &s);
     }
-    join_branches(&s);
+    join_items(&s);
     if (s.items) {
         hfn_free_memory(&a->env, s.items, s.item_capacity * sizeof *s.items);
     }

@@ -26,22 +26,14 @@ static void add_entry(hfn_analysis *a, uint32_t index)
  * had the trait before. */
 static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
 {
-    hfn_instruction in;
+    size_t count;
+    const hfn_exit *exits = hfn_flow_exits(a, body, &count);
     bool found = false;
 
-    for (uint64_t at = body->rva, next; at < body->end; at = next) {
-        next = hfn_analysis_next_start(a, at);
-        if (!a->arch->decode(body->region->bytes + (at - body->region->rva), body->region->end - at,
-                             at, 0, &in)) {
-            continue;
-        }
-        next = at + in.length;
-        bool jumps = (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF) &&
-                     (in.target < body->rva || in.target >= body->end);
-        bool continues = in.flow == HFN_FLOW_NEXT && next == body->end && !in.is_padding;
-        uint32_t to = jumps || continues ? hfn_analysis_find_around(a, jumps ? in.target : next)
-                                         : HFN_NO_FUNCTION;
-        if (to != HFN_NO_FUNCTION && a->bodies[to].region) {
+    for (size_t i = 0; i < count; i++) {
+        uint32_t to =
+            exits[i].is_call ? HFN_NO_FUNCTION : hfn_analysis_find_around(a, exits[i].target);
+        if (to != HFN_NO_FUNCTION && a->bodies[to].region && &a->bodies[to] != body) {
             found |= (a->bodies[to].traits & HFN_TRAIT_RED_ZONE) != 0;
             if (adds) {
                 add_entry(a, to);
@@ -76,10 +68,19 @@ static void drop_unused(hfn_analysis *a)
 
 void hfn_red_zone_scan(hfn_analysis *a)
 {
-    for (size_t i = 0; a->arch->uses_red_zone && i < a->leaving_count; i++) {
-        const hfn_body *body = &a->bodies[a->leaving[i]];
-        if (uses_red_zone(a, body)) {
-            follow_jumps(a, body, true);
+    uint64_t done = 0; /* the exits before this address were followed */
+
+    for (size_t i = 0; a->arch->uses_red_zone && i < a->exit_count; i++) {
+        const hfn_exit *leaving = &a->exits[i];
+        uint32_t from = leaving->is_call || leaving->at < done
+                            ? HFN_NO_FUNCTION
+                            : hfn_analysis_find_around(a, leaving->at);
+        if (from == HFN_NO_FUNCTION) {
+            continue;
+        }
+        done = a->bodies[from].end;
+        if (a->bodies[from].region && uses_red_zone(a, &a->bodies[from])) {
+            follow_jumps(a, &a->bodies[from], true);
         }
     }
     for (size_t i = 0; i < a->red_zone_count; i++) { /* the loop adds more */
