@@ -69,12 +69,17 @@ typedef struct hfn_cross_jump {
     uint64_t target;
 } hfn_cross_jump;
 
-/* An instruction behind which other code may run in the same stack frame and with the same flags:
- * a direct jump out of its function, the last instruction of code that continues to other code, or
- * a direct call after which the function may return without writing a flag. */
+typedef enum hfn_exit_kind {
+    HFN_EXIT_JUMP,    /* direct, or the code continues to other code */
+    HFN_EXIT_CALL,    /* direct; the function may return after it without writing a flag */
+    HFN_EXIT_BEHIND,  /* the code continues to other code behind a call */
+    HFN_EXIT_PADDING, /* padding at `at`, not on any path seen, continues to other code */
+} hfn_exit_kind;
+
+/* An instruction behind which other code may run in the same stack frame or with the same flags. */
 typedef struct hfn_exit {
     uint64_t at, target;
-    bool is_call;
+    hfn_exit_kind kind;
 } hfn_exit;
 
 /* A word through which code reaches a function that may be in another image
@@ -110,7 +115,7 @@ typedef struct hfn_analysis {
     size_t fixed_count, fixed_capacity;
     uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
     size_t flags_live_out_count, flags_live_out_capacity;
-    hfn_exit *exits; /* sorted by at after hfn_flow_sort_exits */
+    hfn_exit *exits; /* sorted by `at` after hfn_flow_finish_exits */
     size_t exit_count, exit_capacity;
     uint32_t *red_zone; /* functions with HFN_TRAIT_RED_ZONE */
     size_t red_zone_count, red_zone_capacity;
@@ -168,8 +173,8 @@ void hfn_flow_scan(hfn_analysis *a);
 /* Decode from every marked byte at which no instruction was decoded before, until all marked bytes
  * are starts of instructions. */
 void hfn_flow_scan_hidden(hfn_analysis *a);
-/* After all code was decoded: sort the exits. */
-void hfn_flow_sort_exits(hfn_analysis *a);
+/* After all code was decoded: sort the exits, and remove the padding that no code jumps to. */
+void hfn_flow_finish_exits(hfn_analysis *a);
 /* The first exit of the body and their count. */
 const hfn_exit *hfn_flow_exits(const hfn_analysis *a, const hfn_body *body, size_t *count);
 

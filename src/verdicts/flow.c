@@ -95,11 +95,11 @@ static void append_own(hfn_analysis *a, void **items, size_t *count, size_t *cap
     memcpy((char *)*items + (*count)++ * item_bytes, added, item_bytes);
 }
 
-static void add_exit(const stretch *s, uint64_t at, uint64_t target, bool is_call)
+static void add_exit(const stretch *s, uint64_t at, uint64_t target, hfn_exit_kind kind)
 {
     hfn_analysis *a = s->analysis;
     work_item *item = s->item;
-    const hfn_exit added = { .at = at, .target = target, .is_call = is_call };
+    const hfn_exit added = { .at = at, .target = target, .kind = kind };
 
     if (!a->arch->stubs_change_flags && !a->arch->uses_red_zone) {
         return;
@@ -156,7 +156,7 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         add_marks(s, in->target, HFN_MARK_CALLED);
         add_branch(s, at, in);
         if (hfn_flags_record_call(s->analysis, in->target, at + in->length)) {
-            add_exit(s, at, in->target, true);
+            add_exit(s, at, in->target, HFN_EXIT_CALL);
         }
         break;
     case HFN_FLOW_CALL_INDIRECT:
@@ -165,7 +165,7 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
         if (in->target - s->from >= s->to - s->from) {
-            add_exit(s, at, in->target, false);
+            add_exit(s, at, in->target, HFN_EXIT_JUMP);
         }
         record_jump(s, in->target, landing_pad_end);
         add_branch(s, at, in);
@@ -182,12 +182,16 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
     }
 }
 
-/* Record that code of a function continues behind it. */
-static void record_continuation(const stretch *s, uint64_t at, uint64_t next)
+/* Record that code of a function, whose last instruction is `in`, may continue behind it. */
+static void record_end(const stretch *s, uint64_t at, const hfn_instruction *in, bool has_ended,
+                       uint64_t next)
 {
-    if (s->function != HFN_NO_FUNCTION && next < s->region->end) {
-        add_exit(s, at, next, false);
+    bool is_call = in->flow == HFN_FLOW_CALL || in->flow == HFN_FLOW_CALL_INDIRECT;
+
+    if (at == next || s->function == HFN_NO_FUNCTION || next >= s->region->end) {
+        return;
     }
+    add_exit(s, at, next, has_ended ? HFN_EXIT_PADDING : is_call ? HFN_EXIT_BEHIND : HFN_EXIT_JUMP);
 }
 
 static void add_hidden(hfn_analysis *a, uint64_t rva)
@@ -200,8 +204,8 @@ static void read_stretch(stretch *s)
 {
     const hfn_analysis *a = s->analysis;
     const hfn_region *region = s->region;
-    uint64_t at = s->from, last = s->from, landing_pad_end = s->from;
-    hfn_instruction in;
+    uint64_t at = s->from, last = s->from, padding = s->from, landing_pad_end = s->from;
+    hfn_instruction in = { .length = 0 };
     bool is_clean = true, has_ended = true;
     hfn_partial_addresses pages = { .known = 0 };
 
@@ -222,12 +226,13 @@ static void read_stretch(stretch *s)
         } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address) {
             record_instruction(s, at, &in, landing_pad_end);
         }
-        has_ended = hfn_ends_path(&in);
         at += in.length;
+        if (!has_ended || !in.is_padding) {
+            has_ended = hfn_ends_path(&in);
+            padding = at; /* if more follows */
+        }
     }
-    if (!has_ended) {
-        record_continuation(s, last, at);
-    }
+    record_end(s, has_ended ? padding : last, &in, has_ended, at);
     hfn_region_add_starts(region, s->start_word * 64, s->start_bits);
     if (at > s->to) { /* an instruction continues behind the next entry */
         add_hidden(s->analysis, at);
@@ -325,7 +330,7 @@ static void record_hidden(hfn_analysis *a, const hfn_region *region, uint64_t at
     hfn_region_add_starts(region, offset, 1ull << offset % 64);
     record_instruction(&s, at, in, d.from);
     if (!hfn_ends_path(in) && at + in->length >= d.to) {
-        record_continuation(&s, at, at + in->length);
+        record_end(&s, at, in, false, at + in->length);
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_IF || in->flow == HFN_FLOW_CALL) {
         add_hidden_target(a, in->target);
@@ -467,8 +472,26 @@ static bool is_exit_before(const void *a, const void *b)
     return ((const hfn_exit *)a)->at < ((const hfn_exit *)b)->at;
 }
 
-void hfn_flow_sort_exits(hfn_analysis *a)
+static bool is_reached(const hfn_analysis *a, const hfn_exit *e)
 {
+    uint64_t at = e->at;
+
+    while (e->kind == HFN_EXIT_PADDING && at < e->target && !hfn_code_marks(&a->code, at)) {
+        at++;
+    }
+    return at < e->target || e->kind != HFN_EXIT_PADDING;
+}
+
+void hfn_flow_finish_exits(hfn_analysis *a)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < a->exit_count; i++) {
+        if (is_reached(a, &a->exits[i])) {
+            a->exits[kept++] = a->exits[i];
+        }
+    }
+    a->exit_count = kept;
     if (!hfn_sort_array(&a->env, (void **)&a->exits, a->exit_capacity, a->exit_count,
                         sizeof *a->exits, is_exit_before)) {
         a->no_memory = true;

@@ -22,6 +22,12 @@ static void add_entry(hfn_analysis *a, uint32_t index)
     }
 }
 
+/* A call overwrites the data below the stack pointer. */
+static bool keeps_red_zone(const hfn_exit *leaving)
+{
+    return leaving->kind != HFN_EXIT_CALL && leaving->kind != HFN_EXIT_BEHIND;
+}
+
 /* Add the functions that the body jumps to or continues to, if `adds`.  Returns whether one of them
  * had the trait before. */
 static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
@@ -31,8 +37,8 @@ static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
     bool found = false;
 
     for (size_t i = 0; i < count; i++) {
-        uint32_t to =
-            exits[i].is_call ? HFN_NO_FUNCTION : hfn_analysis_find_around(a, exits[i].target);
+        uint32_t to = keeps_red_zone(&exits[i]) ? hfn_analysis_find_around(a, exits[i].target)
+                                                : HFN_NO_FUNCTION;
         if (to != HFN_NO_FUNCTION && a->bodies[to].region && &a->bodies[to] != body) {
             found |= (a->bodies[to].traits & HFN_TRAIT_RED_ZONE) != 0;
             if (adds) {
@@ -72,9 +78,9 @@ void hfn_red_zone_scan(hfn_analysis *a)
 
     for (size_t i = 0; a->arch->uses_red_zone && i < a->exit_count; i++) {
         const hfn_exit *leaving = &a->exits[i];
-        uint32_t from = leaving->is_call || leaving->at < done
-                            ? HFN_NO_FUNCTION
-                            : hfn_analysis_find_around(a, leaving->at);
+        uint32_t from = keeps_red_zone(leaving) && leaving->at >= done
+                            ? hfn_analysis_find_around(a, leaving->at)
+                            : HFN_NO_FUNCTION;
         if (from == HFN_NO_FUNCTION) {
             continue;
         }

@@ -78,7 +78,7 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     }
     hfn_flow_scan(&a);
     hfn_tables_scan(&a); /* may decode more code */
-    hfn_flow_sort_exits(&a);
+    hfn_flow_finish_exits(&a);
     hfn_fixed_sort(&a);
     hfn_flags_propagate(&a);
     hfn_unowned_scan(&a);

@@ -71,22 +71,63 @@ static void dispatch_32(const hfn_straight_line *line, hfn_dispatch *out)
     hfn_x86_describe_dispatch(HFN_X86_32, line, out);
 }
 
+/* Whether bytes that begin with a ModRM byte may address memory by a negative displacement. */
+static bool may_be_below(const uint8_t *modrm, uint64_t size)
+{
+    uint8_t mod = modrm[0] >> 6;
+    uint64_t sign_at = (mod == 1 ? 1 : 4) + ((modrm[0] & 7) == 4); /* a SIB byte follows */
+
+    return (mod == 1 || mod == 2) && sign_at < size && modrm[sign_at] >= 0x80;
+}
+
+/* Whether bytes may be a 64-bit mov of rsp to another register, from its opcode on. */
+static bool may_copy_rsp(const uint8_t *opcode)
+{
+    return (opcode[0] == 0x89 && (opcode[1] & 0xF8) == 0xE0) ||
+           (opcode[0] == 0x8B && (opcode[1] & 0xC7) == 0xC4);
+}
+
+/* Neither test misses an instruction that uses_red_zone counts; both are fast. */
+static bool may_use_red_zone(const uint8_t *bytes, uint64_t size)
+{
+    bool may = false;
+
+    for (uint64_t i = 0; i + 2 < size && !may; i++) {
+        bool by_rsp = (bytes[i] & 7) == 4 && (bytes[i + 1] & 7) == 4;
+        bool wide = i > 0 && (bytes[i - 1] & 0xF8) == 0x48; /* REX.W */
+        may = (by_rsp && may_be_below(bytes + i, size - i)) || (wide && may_copy_rsp(bytes + i));
+    }
+    return may;
+}
+
+static bool may_count(const uint8_t *bytes, uint64_t length)
+{
+    bool may = false;
+
+    for (uint64_t i = 1; i + 1 < length && !may; i++) {
+        may = may_be_below(bytes + i, length - i) || may_copy_rsp(bytes + i);
+    }
+    return may;
+}
+
 /* Whether the code contains an operand [rsp - n], or [r - n] and a copy of rsp to r.  Ordinary code
  * uses rbp in this way for its frame, so rbp does not count. */
 static bool uses_red_zone(const uint8_t *bytes, uint64_t size)
 {
     uint32_t copies = 0, bases = 0; /* registers */
     hfn_x86_effects e;
-    bool may = false;
+    hfn_instruction in;
 
-    for (uint64_t i = 0; i + 2 < size && !may; i++) { /* few functions have such bytes */
-        const uint8_t *b = bytes + i;
-        bool by_rsp = (b[0] & 7) == 4 && (b[1] & 7) == 4;
-        may = (by_rsp && (b[0] & 0xC0) == 0x40 && b[2] >= 0x80) ||
-              (by_rsp && (b[0] & 0xC0) == 0x80 && i + 5 < size && b[5] >= 0x80) ||
-              (b[0] == 0x89 && (b[1] & 0xF8) == 0xE0) || (b[0] == 0x8B && (b[1] & 0xC7) == 0xC4);
+    if (!may_use_red_zone(bytes, size)) {
+        return false;
     }
-    for (uint64_t at = 0; may && at < size; at += e.length) {
+    for (uint64_t at = 0; at < size; at += in.length) {
+        if (!hfn_x86_decode(HFN_X86_64, bytes + at, size - at, at, 0, &in)) {
+            return true;
+        }
+        if (!may_count(bytes + at, in.length)) {
+            continue;
+        }
         if (!hfn_x86_decode_effects(HFN_X86_64, bytes + at, size - at, at, &e)) {
             return true;
         }

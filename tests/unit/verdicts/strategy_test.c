@@ -710,6 +710,27 @@ static void a_jump_from_code_that_uses_the_red_zone_keeps_it(void)
     scene_finish(&s);
 }
 
+static void padding_leads_to_the_next_function_only_if_it_is_reached(void)
+{
+    for (int jumps = 0; jumps < 2; jumps++) {
+        scene s = scene_begin();
+        uint64_t from = SCENE_CODE(&s, "\x48\x89\x7C\x24\xF8"); /* mov [rsp-8], rdi */
+
+        if (jumps) {
+            SCENE_CODE(&s, "\x74\x01\xC3\x90"); /* je over ret; ret; nop */
+        } else {
+            SCENE_CODE(&s, "\x74\x00\xC3\x90"); /* je to ret; ret; nop */
+        }
+        scene_symbol(&s, "uses", from, scene_here(&s) - from, FUNC);
+        uint64_t next = SCENE_FUNCTION(&s, "next", "\x48\x8B\x44\x24\xF8\xC3");
+        scene_branch(&s, 0xE8, next);
+        scene_analyze(&s);
+        bool keeps = scene_verdict(&s, next).pub.flags & HOTFN_VERDICT_RED_ZONE;
+        CHECK(keeps == (jumps == 1));
+        scene_finish(&s);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(whole_instructions_make_a_jump),
     CHECK_TEST(a_call_or_jump_at_the_entry_is_retargeted),
@@ -742,6 +763,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),
     CHECK_TEST(a_jump_from_code_that_uses_the_red_zone_keeps_it),
+    CHECK_TEST(padding_leads_to_the_next_function_only_if_it_is_reached),
     CHECK_TEST(a_jump_behind_data_is_found),
     CHECK_TEST(a_jump_behind_an_instruction_across_an_entry_is_found),
     CHECK_TEST(hidden_code_may_hide_more),
