@@ -7,19 +7,22 @@
 #include "hooks/patch.h"
 #include "os/hot_path.h"
 
-/* A copy of the text around the latest patch; the next patches are usually in it, too. */
+/* A copy of the text around the latest patch; the next patches are usually in it, too.  Not on the
+ * stack, which is small in many signal handlers. */
 typedef struct text_copy {
     uint64_t begin;
     size_t byte_count;
-    uint8_t bytes[4096];
+    uint8_t *bytes; /* [COPY_BYTES] */
 } text_copy;
+
+enum { COPY_BYTES = 65536 };
 
 /* NULL if the bytes cannot be read. */
 static const uint8_t *read_text(text_copy *copy, uint64_t address, size_t byte_count)
 {
     if (address < copy->begin || address + byte_count > copy->begin + copy->byte_count) {
         copy->begin = address;
-        copy->byte_count = hfn_os_hot_read_bytes(address, copy->bytes, sizeof copy->bytes);
+        copy->byte_count = hfn_os_hot_read_bytes(address, copy->bytes, COPY_BYTES);
     }
     return byte_count <= copy->byte_count ? copy->bytes + (address - copy->begin) : NULL;
 }
@@ -52,11 +55,12 @@ static comparison compare_patch(text_copy *copy, const hfn_stub_walk *walk, uint
 
 bool hfn_hooks_check(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *user)
 {
-    text_copy copy;
+    text_copy copy = { .bytes = hfn_os_hot_map_pages(COPY_BYTES) };
     bool all_readable = true;
 
-    copy.begin = 0;
-    copy.byte_count = 0;
+    if (!copy.bytes) {
+        return false;
+    }
     for (size_t i = 0; i < hooks->batch_count; i++) {
         const hfn_batch *batch = &hooks->batches[i];
         hfn_stub_walk walk = hfn_stub_walk_begin(hooks, batch);
@@ -73,5 +77,6 @@ bool hfn_hooks_check(const hotfn_hooks *hooks, hotfn_refused_fn visit, void *use
             }
         }
     }
+    hfn_os_hot_unmap_pages(copy.bytes, COPY_BYTES);
     return all_readable;
 }
