@@ -19,6 +19,11 @@ typedef struct hotfn_launch hotfn_launch;
 #define HOTFN_LAUNCH_COUNT 0u /* count calls                                  */
 #define HOTFN_LAUNCH_TIME 1u  /* also measure how long calls take, by callers */
 
+/* Clocks of HOTFN_LAUNCH_TIME. */
+#define HOTFN_LAUNCH_CLOCK_AUTO 0u /* the processor's counter */
+#define HOTFN_LAUNCH_CLOCK_TICK 1u /* a word that threads of this process copy the counter to */
+#define HOTFN_LAUNCH_CLOCK_CPU 2u  /* the processor's counter, read at both ends of each call  */
+
 /* Flags.  The first three need HOTFN_LAUNCH_TIME. */
 #define HOTFN_LAUNCH_FLAT 0x1u          /* times by function only: no call tree          */
 #define HOTFN_LAUNCH_EVENTS 0x2u        /* keep the latest entries and exits             */
@@ -60,7 +65,7 @@ typedef struct hotfn_launch_options {
     uint64_t after_ns;        /* begin to count so long after the start                   */
     uint64_t for_ns;          /* and stop after so long [0: count until the end]          */
     uint32_t budget_ppm;      /* share of the program's time that hooks may take [0: any] */
-    uint32_t reserved;        /* 0                                                        */
+    uint32_t clock;           /* TIME: HOTFN_LAUNCH_CLOCK_* [auto]                        */
     const char *cache_folder; /* where scans are kept [$XDG_CACHE_HOME/hotfn, ~/.cache/hotfn] */
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
 } hotfn_launch_options;

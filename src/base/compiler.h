@@ -162,6 +162,28 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
 }
 #endif
 
+/* Returns 0, which the processor only knows when it knows the value. */
+static inline uintptr_t hfn_cpu_zero_of(uintptr_t value)
+{
+#if defined(__aarch64__)
+    __asm__ volatile("and %0, %0, xzr" : "+r"(value));
+#elif defined(__x86_64__) || defined(__i386__)
+    __asm__ volatile("and $0, %0" : "+r"(value) : : "cc");
+#else
+    value = 0;
+#endif
+    return value;
+}
+
+static inline void hfn_cpu_pause(void)
+{
+#if defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory"); /* yield is a no-op on most processors */
+#elif defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
 static inline uint32_t hfn_cpu_clock_kind(void)
 {
 #if defined(__aarch64__)

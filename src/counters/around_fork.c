@@ -80,6 +80,8 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     for (uint32_t i = 0; i < f->suspended_count; i++) {
         suspended[i] = waiting[i];
     }
+    t->hook_ticks = f->hook_ticks;
+    t->started = f->started;
     t->last_tick = f->last_tick;
     t->depth = f->depth;
     t->current = f->current;

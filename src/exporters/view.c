@@ -178,6 +178,7 @@ const char *hfn_clock_name(uint32_t clock)
     case HOTFN_CLOCK_TSC: return "tsc";
     case HOTFN_CLOCK_ARM: return "cntvct";
     case HOTFN_CLOCK_MERGED: return "merged";
+    case HOTFN_CLOCK_TICK: return "tick";
     default: return "monotonic";
     }
 }

@@ -58,6 +58,11 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
     if (status == HOTFN_OK) {
         status = hfn_launch_create_record(l, err);
     }
+    if (status == HOTFN_OK && hfn_live_tick(l->live) &&
+        !hfn_ticker_start(&l->ticker, hfn_live_tick(l->live), &l->live->clock)) {
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no thread can be started for the tick clock");
+    }
     return status == HOTFN_OK ? hfn_launch_start_child(l, err) : status;
 }
 
@@ -66,6 +71,7 @@ static void free_launch(hotfn_launch *l)
     hotfn_env env = l->env;
 
     hfn_launch_unlink_record(l);
+    hfn_ticker_stop(&l->ticker);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);
     hfn_plan_channel_destroy(l->channel);
@@ -126,6 +132,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     hfn_os_child_reap(&l->child);
     hfn_observation_stop(l);
     hfn_plan_service_stop(l);
+    hfn_ticker_stop(&l->ticker);
     l->state = HOTFN_LAUNCH_ENDED;
     return HOTFN_OK;
 }

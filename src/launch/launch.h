@@ -5,6 +5,7 @@
 #define HFN_LAUNCH_LAUNCH_H
 
 #include "base/memory.h"
+#include "counters/timing/ticker.h"
 #include "launch/budget/budget.h"
 #include "live/live.h"
 #include "live/plan_channel.h"
@@ -89,6 +90,7 @@ struct hotfn_launch {
     hfn_plan_service service;
     hfn_observation observation;
     hfn_budget_thread budget;
+    hfn_ticker ticker;
     hfn_os_child child;
     uint64_t begin_ns, end_ns; /* of the program's run, by the monotonic clock */
 };

@@ -101,6 +101,7 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     o.sample_mean = l->options.sample_interval;
     o.slow_ns = l->options.slow_ns;
     o.budget_ppm = l->options.budget_ppm;
+    o.with_ticks = l->options.clock == HOTFN_LAUNCH_CLOCK_TICK;
     if (!o.command) {
         return hfn_report_no_memory(err, NULL);
     }

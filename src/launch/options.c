@@ -68,6 +68,7 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                               : o->flags & HOTFN_LAUNCH_EVENTS ? "events"
                               : o->sample_interval             ? "a sample"
                               : o->slow_ns                     ? "slow calls"
+                              : o->clock                       ? "a clock"
                                                                : NULL;
 
     if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
@@ -77,6 +78,12 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
     if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
         return refuse_option(err, "allocated memory is assigned to functions only if every call is "
                                   "timed: record it without a sample and without a budget");
+    }
+    if (o->clock == HOTFN_LAUNCH_CLOCK_TICK &&
+        (o->flags & (HOTFN_LAUNCH_ALLOC | HOTFN_LAUNCH_EVENTS) || o->sample_interval ||
+         o->budget_ppm)) {
+        return refuse_option(err, "a tick clock serves neither samples, budgets, events nor "
+                                  "allocated memory: use the clock cpu for them");
     }
     if (o->sample_interval > MAX_SAMPLE_INTERVAL) {
         return refuse_option(err, "a sampling interval is at most 1000000");
@@ -154,7 +161,7 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
     hotfn_status status;
 
     if (!hfn_copy_options(o, sizeof *o, options) || o->flags & ~ALL_FLAGS ||
-        o->mode > HOTFN_LAUNCH_TIME || o->reserved ||
+        o->mode > HOTFN_LAUNCH_TIME || o->clock > HOTFN_LAUNCH_CLOCK_CPU ||
         !hfn_copy_options(&l->selection, sizeof l->selection, o->selection) || l->selection.flags) {
         return refuse_option(err, "unknown launch option");
     }

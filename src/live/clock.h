@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#define HFN_TICK_US 4u /* mean interval of a tick clock, if a processor is idle */
+
 typedef struct hfn_clock {
     uint32_t kind; /* HOTFN_CLOCK_* */
     uint64_t ticks_per_second;

@@ -53,9 +53,9 @@ enum { /* header, first half: constant */
        HFN_AT_END_NS = 160,  /* u64                                     */
        HFN_AT_WINDOW_START_NS = 168,
        HFN_AT_WINDOW_END_NS = 176,
-       HFN_AT_CHECKED_NS = 184, /* u64: when patches were last compared with memory */
-       HFN_AT_PROCESSES = 192,  /* processes that had hooks                */
-       HFN_AT_VERIFIED = 196,   /* those whose patches were compared at their end */
+       HFN_AT_CHECKED_NS = 184,  /* u64: when patches were last compared with memory */
+       HFN_AT_PROCESSES = 192,   /* processes that had hooks                */
+       HFN_AT_VERIFIED = 196,    /* those whose patches were compared at their end */
        HFN_AT_MUTABLE_CRC = 252, /* over [128, 252); finished records only  */
        HFN_HEADER_BYTES = 256,
 };
@@ -103,6 +103,7 @@ enum {
     HFN_SECTION_BUDGET,        /* hfn_budget_header, then hfn_budget_change ...  */
     HFN_SECTION_BUDGET_STATES, /* u32 per function: HOTFN_BUDGET_*                 */
     HFN_SECTION_BUDGET_MEANS,  /* live only, timed: u32 per slot, mean sampling interval */
+    HFN_SECTION_TICKS,         /* live only: one page whose first word is the tick clock */
     HFN_SECTION_TYPES,
 };
 

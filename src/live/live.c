@@ -257,7 +257,11 @@ static hotfn_status join_file(hfn_live *live, hfn_os_file file, const char *path
     if (!hfn_live_is_own_layout(&live->layout)) {
         return refuse_layout(live->layout.kind, head, path, err);
     }
-    return hfn_live_map(live, file, path, err);
+    status = hfn_live_map(live, file, path, err);
+    if (status == HOTFN_OK) {
+        hfn_live_protect_tick(live);
+    }
+    return status;
 }
 
 hotfn_status hfn_live_join(hfn_live **out, const char *path, const hotfn_env *env, hotfn_error *err)

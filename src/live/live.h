@@ -57,6 +57,7 @@ typedef struct hfn_live_options {
     uint32_t slow_capacity;      /* slow calls kept [4096]                                  */
     uint32_t event_capacity;     /* events kept per thread, a power of two [2^16]           */
     uint32_t budget_ppm;         /* limit for the cost of hooks [0: no budget]              */
+    bool with_ticks;             /* timing: there is a tick clock                           */
 } hfn_live_options;
 
 /* ---- Calls for both ends. */
@@ -130,6 +131,7 @@ hfn_row_memory hfn_live_activate_rows(hfn_live *live);
 /* Memory of times for the counters; false if the record is not timed. */
 bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out);
 hfn_time_header *hfn_live_time_header(const hfn_live *live); /* NULL: not timed */
+uint64_t *hfn_live_tick(const hfn_live *live); /* the word of the tick clock; NULL: there is none */
 /* Map the memory that the first timed calls touch, so that these calls take no page faults. */
 void hfn_live_map_first_histograms(const hfn_live *live);
 /* Measure the clock's frequency again, over the whole run. */
@@ -208,7 +210,7 @@ const char *hfn_live_text(const hfn_live *live, uint64_t offset);
 
 /* times.c: what timing adds to a live record. */
 typedef struct hfn_time_sizes {
-    bool is_timed;
+    bool is_timed, has_ticks;
     uint64_t nodes, allocs, histograms, slow_calls, events; /* capacities; events per thread */
 } hfn_time_sizes;
 hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *options);
@@ -218,6 +220,8 @@ hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout);
 void hfn_live_write_time_header(hfn_live *live, const hfn_live_options *options);
 /* Allocate the memory that hfn_live_map_first_histograms maps. */
 void hfn_live_allocate_first_histograms(const hfn_live *live);
+/* In the target: the tick clock is only read. */
+void hfn_live_protect_tick(const hfn_live *live);
 
 /* budget.c */
 void hfn_live_write_budget_header(hfn_live *live, const hfn_live_options *options);

@@ -92,6 +92,9 @@ static void place_times(hfn_layout *out, const hfn_time_sizes *time, uint32_t th
     if (time->allocs > 0) {
         place_section(out, HFN_SECTION_NODE_ALLOCS, time->allocs, 0);
     }
+    if (time->has_ticks) {
+        place_section(out, HFN_SECTION_TICKS, 0, hfn_os_page_bytes());
+    }
     if (time->events > 0) {
         place_section(out, HFN_SECTION_EVENTS, 0, threads * time->events * sizeof(hfn_time_event));
     }

@@ -43,14 +43,15 @@ typedef struct hfn_time_header {
     int64_t unseen_ticks; /* at the start a call cost so much more than its two ends saw,        */
     uint64_t
         start_seen_ticks; /* which was this (0: they do not look); x 1/256                       */
-    uint64_t spare[10];
+    uint64_t tick_ticks; /* tick clock: mean interval; 0: the clock is read at each end of a call */
+    uint64_t spare[9];
 } hfn_time_header;
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
 typedef struct hfn_time_thread {
     uint64_t
-        busy_ticks;  /* sum of its functions' own times, and so of its outermost calls' totals; not
-                              kept while live                            */
+        busy_ticks; /* sum of its functions' own times, and so of its outermost calls' totals; while
+                              live the word is the engine's              */
     uint64_t events; /* written so far                             */
     uint64_t first_tick, last_tick;
     uint32_t root;  /* its tree's root node + 1, 0: none yet      */
@@ -83,7 +84,7 @@ typedef struct hfn_time_node {
     uint32_t thread; /* index of the thread's cell                               */
     uint32_t flags;  /* HOTFN_NODE_*; without HFN_NODE_USED it is none         */
     uint64_t calls;
-    uint64_t total_ticks;
+    uint64_t total_ticks; /* live, tick clock: of the place itself, without those below */
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* the engine's                           */
     uint64_t

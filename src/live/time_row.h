@@ -58,7 +58,8 @@ typedef struct hfn_time_frame {
 #define HFN_CALL_UNTIMED                                                                           \
     UINT32_C(0x4000000) /* nothing was begun                                     */
 #define HFN_CALL_ENDED                                                                             \
-    UINT32_C(0x8000000) /* in the log: an exception has passed it                */
+    UINT32_C(0x8000000)           /* in the log: an exception has passed it                */
+#define HFN_CALL_SESSION_SHIFT 28 /* tick clock: four bits of the session's number */
 #define HFN_CALL_NODE_SHIFT 32
 
 /* The same call in the log. */
@@ -85,7 +86,8 @@ typedef struct hfn_time_gap {
 
 /* Words of one thread, over a hfn_time_thread. */
 typedef struct hfn_time_state {
-    uint64_t busy_ticks; /* not kept here: who reads sums the cells up */
+    uint64_t hook_ticks; /* tick clock: ticks that came while a hook ran; else 0.  Who reads puts
+                            busy_ticks here */
     uint64_t events;
     uint64_t first_tick;
     uint64_t last_tick; /* of its latest event: what ran since is `current`'s own time  */
@@ -99,7 +101,8 @@ typedef struct hfn_time_state {
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread; /* index of its cell + 1; 0: a row that is nobody's               */
     uint32_t node;   /* the current call's tree node + 1                               */
-    uint64_t suspended_low, suspended_high; /* all frames in suspended lie in [low, high]           */
+    uint64_t suspended_low,
+        suspended_high; /* all frames in suspended lie in [low, high]           */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
@@ -109,7 +112,9 @@ typedef struct hfn_time_state {
         due_bucket; /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
     uint32_t due_calls;
     uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
-    uint64_t spare[4];
+    uint32_t started; /* tick clock: so many calls of the log have a start; a tick came in them */
+    uint32_t reserved;
+    uint64_t spare[3];
     hfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");
@@ -168,6 +173,7 @@ typedef struct hfn_time_memory {
     hfn_slow_call *slow;
     hfn_time_event *events;
     const uint32_t *means; /* by slot: one call in so many is timed at most; 0: it begins slowly */
+    const uint64_t *tick;  /* the tick clock; NULL: there is none */
 } hfn_time_memory;
 
 #endif

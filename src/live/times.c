@@ -43,6 +43,7 @@ hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *o)
         return sizes;
     }
     sizes.is_timed = true;
+    sizes.has_ticks = o->with_ticks;
     sizes.nodes = capacity(o->node_capacity, DEFAULT_NODES >> (small ? SMALL_SHIFT_NODES : 0));
     sizes.histograms =
         capacity(o->histogram_capacity, DEFAULT_HISTOGRAMS >> (small ? SMALL_SHIFT_HISTOGRAMS : 0));
@@ -64,6 +65,7 @@ hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout)
         return sizes;
     }
     sizes.is_timed = true;
+    sizes.has_ticks = s[HFN_SECTION_TICKS].type != 0;
     sizes.nodes = s[HFN_SECTION_NODES].elements & (2 * MOST_OF_A_POOL - 1);
     sizes.allocs = s[HFN_SECTION_NODE_ALLOCS].elements & (2 * MOST_OF_A_POOL - 1);
     sizes.slow_calls = s[HFN_SECTION_SLOW_CALLS].elements & (2 * MOST_OF_A_POOL - 1);
@@ -80,6 +82,20 @@ static void *pool(const hfn_live *live, uint32_t type)
 hfn_time_header *hfn_live_time_header(const hfn_live *live)
 {
     return pool(live, HFN_SECTION_TIME_HEADER);
+}
+
+uint64_t *hfn_live_tick(const hfn_live *live)
+{
+    return pool(live, HFN_SECTION_TICKS);
+}
+
+void hfn_live_protect_tick(const hfn_live *live)
+{
+    uint64_t *tick = hfn_live_tick(live);
+
+    if (tick) {
+        hfn_os_forbid_writing(tick, live->layout.sections[HFN_SECTION_TICKS].bytes);
+    }
 }
 
 bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
@@ -103,6 +119,7 @@ bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
         .slow = pool(live, HFN_SECTION_SLOW_CALLS),
         .events = pool(live, HFN_SECTION_EVENTS),
         .means = hfn_live_means(live),
+        .tick = pool(live, HFN_SECTION_TICKS),
     };
     return true;
 }
@@ -161,6 +178,11 @@ void hfn_live_write_time_header(hfn_live *live, const hfn_live_options *o)
     h->cells_at = sizeof(hfn_time_thread);
     h->version = HFN_TIMES_VERSION;
     h->flags = o->timing;
+    if (hfn_live_tick(live)) {
+        *hfn_live_tick(live) = h->start_ticks;
+        h->tick_ticks = HFN_TICK_US * h->ticks_per_second / 1000000;
+        h->resolution_ticks = h->tick_ticks;
+    }
 }
 
 void hfn_live_measure_clock(hfn_live *live)

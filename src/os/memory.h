@@ -18,6 +18,9 @@ bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 bool hfn_os_replace_pages(void *at, uint64_t byte_count);
 void hfn_os_unmap(uint64_t address, uint64_t byte_count);
 
+/* From now on a store to these pages faults. */
+void hfn_os_forbid_writing(void *at, uint64_t byte_count);
+
 /* Hints; a system without them ignores them. */
 void hfn_os_prefault_pages(const void *at, uint64_t byte_count);
 void hfn_os_exclude_from_dumps(const void *at, uint64_t byte_count);

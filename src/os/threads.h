@@ -57,6 +57,12 @@ typedef struct hfn_os_thread {
 
 /* A thread that no handler of the program interrupts; false if it cannot be started. */
 bool hfn_os_start_thread(hfn_os_thread *thread, hfn_os_thread_fn run, void *user);
+/* The calling worker runs only while a processor would otherwise be idle. */
+void hfn_os_run_when_idle(void);
+/* The calling worker wakes from hfn_os_wait_word within microseconds of its time. */
+void hfn_os_wake_on_time(void);
+/* Processor time of the calling worker. */
+uint64_t hfn_os_own_cpu_ns(void);
 /* Waits for its end; what it wrote is then visible. */
 void hfn_os_join_thread(hfn_os_thread *thread);
 

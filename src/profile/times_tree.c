@@ -204,7 +204,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     uint32_t pool = h->histogram_capacity;
 
     i->flags = h->flags;
-    i->clock = h->clock;
+    i->clock = h->tick_ticks ? HOTFN_CLOCK_TICK : h->clock;
     i->sample_mean = h->sample_mean;
     i->ticks_per_second = h->ticks_per_second;
     i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;

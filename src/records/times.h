@@ -26,7 +26,12 @@ typedef struct hfn_time_entry {
 } hfn_time_entry;
 
 /* times_open.c: a call that had not returned when a live record was read, and what ran then. */
-enum { HFN_UNRETURNED_RUNS, HFN_UNRETURNED_OUTERMOST, HFN_UNRETURNED_NESTED };
+enum {
+    HFN_UNRETURNED_RUNS,
+    HFN_UNRETURNED_OUTERMOST,
+    HFN_UNRETURNED_NESTED,
+    HFN_UNRETURNED_COUNTED, /* tick clock: its times and the call are in the tree already */
+};
 typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
     uint64_t start;  /* when that was; RUNS: 0                                */
@@ -78,6 +83,12 @@ bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, 
 bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
 bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
                         uint32_t depth, uint32_t count, uint64_t end);
+/* tick_times.c: the same by a tick clock; busy_ticks of the thread are its hook_ticks still. */
+bool hfn_times_add_running_by_ticks(hfn_times *times, uint32_t thread, uint64_t end);
+bool hfn_times_add_open_by_ticks(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
+                                 uint32_t depth, uint32_t count, uint64_t end);
+/* Make the cells and the totals of the nodes from what a live record has.  False: no memory. */
+bool hfn_times_sum_ticks(hfn_times *times, uint32_t slot_count);
 /* All that is open ends, as far as cells and nodes know. */
 void hfn_times_end_open(hfn_times *times);
 /* What was open in an earlier state is taken off, but not how many calls those were. */

@@ -67,7 +67,13 @@ static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 
 static bool is_used(const hfn_time_cell *c)
 {
-    return c->timed_calls || c->total_ticks || c->self_ticks || c->open || c->histogram;
+    return c->timed_calls || c->total_ticks || c->self_ticks || c->open || c->histogram ||
+           c->max_ticks;
+}
+
+static bool is_ticked(const live_reader *r)
+{
+    return r->out->header.tick_ticks != 0;
 }
 
 static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, uint64_t count)
@@ -81,7 +87,9 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
         if (used && !hfn_times_add_entry(r->out, &e)) {
             return no_memory(r);
         }
-        r->out->threads[thread].busy_ticks += e.cell.self_ticks;
+        if (!is_ticked(r)) {
+            r->out->threads[thread].busy_ticks += e.cell.self_ticks;
+        }
     }
     return HOTFN_OK;
 }
@@ -94,7 +102,9 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
     uint64_t cells = row + h->cells_at;
     hotfn_status status = read_all(r, &r->out->threads[thread], sizeof *r->out->threads, row);
 
-    r->out->threads[thread].busy_ticks = 0;
+    if (!is_ticked(r)) {
+        r->out->threads[thread].busy_ticks = 0;
+    }
     for (uint64_t slot = 0; status == HOTFN_OK && slot < r->slot_count;) {
         uint64_t at = cells + slot * sizeof(hfn_time_cell), count;
 
@@ -160,7 +170,8 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
 
     at += r->layout->sections[HFN_SECTION_TIME_ROWS].offset +
           (uint64_t)thread * r->out->header.row_bytes;
-    if (!hfn_times_add_running(r->out, thread, end)) {
+    if (!(is_ticked(r) ? hfn_times_add_running_by_ticks : hfn_times_add_running)(r->out, thread,
+                                                                                 end)) {
         return no_memory(r);
     }
     for (uint64_t first = 0; status == HOTFN_OK && first < depth; first += most) {
@@ -169,8 +180,8 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
         status = read_all(r, r->chunk, count * sizeof(hfn_open_call),
                           at + first * sizeof(hfn_open_call));
         if (status == HOTFN_OK &&
-            !hfn_times_add_open(r->out, thread, (const hfn_open_call *)(void *)r->chunk,
-                                (uint32_t)first, (uint32_t)count, end)) {
+            !(is_ticked(r) ? hfn_times_add_open_by_ticks : hfn_times_add_open)(
+                r->out, thread, (const void *)r->chunk, (uint32_t)first, (uint32_t)count, end)) {
             return no_memory(r);
         }
     }
@@ -389,6 +400,9 @@ static hotfn_status read_everything(live_reader *r)
     }
     if (status == HOTFN_OK) {
         status = read_slow_calls(r);
+    }
+    if (status == HOTFN_OK && is_ticked(r) && !hfn_times_sum_ticks(r->out, r->slot_count)) {
+        return no_memory(r);
     }
     return status == HOTFN_OK ? read_rings(r) : status;
 }

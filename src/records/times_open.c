@@ -161,6 +161,11 @@ static void end_call(hfn_times *t, const hfn_unreturned *item, hfn_time_cell *c)
     hfn_time_node *n = node_of(t, item);
     bool sampled = (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 
+    if (item->kind == HFN_UNRETURNED_COUNTED) {
+        c->max_ticks = later(c->max_ticks, item->ticks);
+        c->open++;
+        return;
+    }
     if (item->kind == HFN_UNRETURNED_OUTERMOST) {
         c->total_ticks += item->ticks;
         c->within_timed += item->within + (sampled ? 0 : 1);
@@ -209,6 +214,9 @@ void hfn_times_subtract_open(hfn_times *t, const hfn_times *from)
         hfn_time_cell *c = cell_of(t, item);
         hfn_time_node *n = node_of(t, item);
 
+        if (item->kind == HFN_UNRETURNED_COUNTED) {
+            continue;
+        }
         if (c && item->kind == HFN_UNRETURNED_RUNS) {
             take_off(&c->self_ticks, item->ticks);
             take_off(&t->threads[item->thread].busy_ticks, item->ticks);

@@ -91,6 +91,11 @@ void hfn_time_enter_sampled(uint64_t *frame)
     time_enter(frame);
 }
 
+void hfn_tick_enter(uint64_t *frame)
+{
+    time_enter(frame);
+}
+
 void hfn_time_exit(uint64_t *frame)
 {
     exited = (uint64_t)(uintptr_t)frame;
@@ -98,6 +103,11 @@ void hfn_time_exit(uint64_t *frame)
 }
 
 void hfn_time_exit_full(uint64_t *frame)
+{
+    hfn_time_exit(frame);
+}
+
+void hfn_tick_exit(uint64_t *frame)
 {
     hfn_time_exit(frame);
 }

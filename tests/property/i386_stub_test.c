@@ -10,6 +10,7 @@
 #include "arch/x86/emit_stub.h"
 #include "counters/timing/alloc.h"
 #include "counters/timing/call_stack.h"
+#include "counters/timing/tick_mode.h"
 #include "random.h"
 
 #include <hotfn/lowlevel/verdicts.h>
@@ -115,6 +116,18 @@ void hfn_time_enter_full(hfn_time_frame *frame)
 void hfn_time_enter_sampled(hfn_time_frame *frame)
 {
     enter(frame);
+}
+
+void hfn_tick_enter(hfn_time_frame *frame, uintptr_t first_argument)
+{
+    (void)first_argument;
+    enter(frame);
+}
+
+void hfn_tick_exit(hfn_time_frame *frame, uintptr_t result)
+{
+    (void)result;
+    leave(frame);
 }
 
 void hfn_time_exit(hfn_time_frame *frame)

@@ -198,6 +198,9 @@ def _make_command(command: Sequence[PathLike]) -> Any:
     return (c_char_p * (len(words) + 1))(*words, None)
 
 
+CLOCKS = ("auto", "tick", "cpu")  # HOTFN_LAUNCH_CLOCK_*
+
+
 def _make_ppm(budget: Optional[float]) -> int:
     if budget is None:
         return 0
@@ -214,7 +217,7 @@ def _make_ns(name: str, duration: float) -> int:
 
 def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modules: Globs = None,
         functions: Globs = None, exclude: Globs = None, min_size: int = 0, max_size: int = 0,
-        mode: str = "count", flat: bool = False, sample: Optional[int] = None,
+        mode: str = "count", clock: str = "auto", flat: bool = False, sample: Optional[int] = None,
         slower_than_ns: Optional[int] = None, memory: bool = False, events: bool = False,
         budget: Optional[float] = None, after: float = 0, duration: float = 0, follow: bool = False,
         target: Optional[str] = None, list: Optional[PathLike] = None, map: Optional[PathLike] = None,
@@ -235,6 +238,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
                     them
     min_size, max_size  bounds of the size of functions in bytes; 0: no bound
     mode            "count"; or "time" to measure how long calls take
+    clock           with "time": "tick", a clock that costs a load but advances only every few
+                    microseconds; "cpu", the processor's counter; or "auto", now "cpu"
     flat, memory, events  with "time": keep no call tree; record allocated memory; record entries
                           and exits
     sample          with "time": mean sampling interval in calls; every call is counted
@@ -257,6 +262,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.
     """
     times = make_times(mode, flat, sample, slower_than_ns)
+    if clock not in CLOCKS:
+        raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
     chosen = {"flat": flat, "events": events, "memory": memory, "follow": follow, "durable": durable,
               "perf_map": perf_map, "no_cache": not cache, "force_map": force_map, "quiet_agent": quiet_agent}
     globs, dirs = glob_list(modules), [os.fsencode(folder) for folder in symbol_dirs]
@@ -264,7 +271,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     fields: Dict[str, Any] = {
         "flags": sum(FLAGS[name] for name, is_set in chosen.items() if is_set),
         "command": _make_command(command), "modules": c_texts(globs), "module_count": len(globs),
-        "mode": times.mode, "sample_interval": times.interval, "slow_ns": times.slow_ns,
+        "mode": times.mode, "clock": CLOCKS.index(clock), "sample_interval": times.interval, "slow_ns": times.slow_ns,
         "selection": ctypes.pointer(selection), "target_glob": encode(target) if target else None,
         "list_path": path_or_none(list), "map_path": path_or_none(map), "kit_path": path_or_none(kit),
         "symbol_dirs": c_texts(dirs), "symbol_dir_count": len(dirs), "after_ns": _make_ns("after", after),

@@ -16,6 +16,8 @@ extern "C" {
 #define HOTFN_CLOCK_MERGED                                                                         \
     4u /* a merge's nanoseconds, of any clocks, without the hooks' own cost */
 
+#define HOTFN_CLOCK_TICK 5u /* a word that another thread copies one of these counters to */
+
 /* What is kept; asked for by the parent. */
 #define HOTFN_TIMING_TIMES 1u /* calls, total, self, min, max of a function and thread */
 #define HOTFN_TIMING_HISTOGRAMS 2u

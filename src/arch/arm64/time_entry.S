@@ -13,7 +13,21 @@
     end_function \name
 .endm
 
+/* Passes x0 too: the first argument, or the result. */
+.macro  tick_entry name, target
+    function \name
+    save_all
+    ldr     x1, [sp, #16]
+    add     x0, sp, #FRAME_BYTES
+    bl      \target
+    restore_all
+    ret
+    end_function \name
+.endm
+
     entry hfn_time_enter_entry, hfn_time_enter
+    tick_entry hfn_tick_enter_entry, hfn_tick_enter
+    tick_entry hfn_tick_exit_entry, hfn_tick_exit
     entry hfn_time_enter_full_entry, hfn_time_enter_full
     entry hfn_time_exit_entry, hfn_time_exit
     entry hfn_time_exit_full_entry, hfn_time_exit_full

@@ -5,9 +5,11 @@
 #include "arch/x86/asm_32.h"
 
     enter   hfn_time_enter_entry, hfn_time_enter
+    enter   hfn_tick_enter_entry, hfn_tick_enter
     enter   hfn_time_enter_full_entry, hfn_time_enter_full
     enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
     leave_  hfn_time_exit_entry, hfn_time_exit
+    leave_  hfn_tick_exit_entry, hfn_tick_exit
     leave_  hfn_time_exit_full_entry, hfn_time_exit_full
     leave_  hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 

@@ -18,6 +18,7 @@
 #include "counters/timing/call_stack.h"
 
 #include "counters/thread_row.h"
+#include "counters/timing/tick_mode.h"
 #include "os/hot_path.h"
 
 hfn_time_engine hfn_time;
@@ -49,7 +50,7 @@ static ALWAYS_INLINE uint64_t ticks(void)
 
 uint64_t hfn_time_now(void)
 {
-    return ticks();
+    return hfn_time.tick ? hfn_load_tick(hfn_time.tick) : ticks();
 }
 
 static ALWAYS_INLINE uint64_t address_of(const hfn_time_frame *f)
@@ -115,33 +116,11 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hfn_time_cell *c, uint64_t p
     t->timed += itself;
 }
 
-/* hotfn/timing.h has the formula.  False: the function has no histogram. */
-static ALWAYS_INLINE bool find_bucket(hfn_time_cell *c, uint64_t passed, uint64_t *index)
-{
-    uint64_t bucket = passed;
-
-    if (HFN_UNLIKELY(c->histogram == 0)) {
-        hfn_tree_new_histogram(HFN_PASS(c));
-    }
-    if (c->histogram == UINT32_MAX) {
-        return false;
-    }
-    if (passed >= 64) {
-        uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
-        bucket = 32 * (uint64_t)shift + (passed >> shift);
-    }
-    if (bucket >= HOTFN_HISTOGRAM_BUCKETS) {
-        bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
-    }
-    *index = (uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket;
-    return true;
-}
-
 static ALWAYS_INLINE void add_to_histogram(hfn_time_cell *c, uint64_t passed, uint64_t stands_for)
 {
     uint64_t index;
 
-    if (find_bucket(c, passed, &index)) {
+    if (hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), &index)) {
         hfn_time.histograms[index] += stands_for;
     }
 }
@@ -162,7 +141,7 @@ static ALWAYS_INLINE void add_later(hfn_time_state *t, hfn_time_cell *c, uint64_
     uint32_t bucket, calls;
     uint64_t index;
 
-    if (!find_bucket(c, passed, &index)) {
+    if (!hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), &index)) {
         return;
     }
     if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {
@@ -726,12 +705,12 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
 {
     hfn_time_state *t = hfn_time_state_of(row);
     hfn_open_call *log = hfn_time_log_of(t);
-    uint64_t now = ticks();
+    uint64_t now = hfn_time_now();
 
     for (uint32_t i = 0; i < t->depth && i < HFN_LOG_CAPACITY; i++) {
         log[i].frame = 0; /* of the thread that had the row before */
     }
-    t->depth = 0;
+    t->depth = t->started = 0;
     t->current = 0;
     t->node = hfn_outside_node(t);
     t->suspended_count = 0;
@@ -791,6 +770,10 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
     hfn_open_call *log = hfn_time_log_of(t);
     const hfn_waiting_call *suspended = hfn_time_suspended_of(t);
 
+    if (hfn_time.tick) {
+        hfn_tick_end_row(t);
+        return;
+    }
     if (t->depth > 0 && !pass_time(t, t->current, now)) {
         now = t->last_tick;
     }
@@ -819,6 +802,10 @@ void hfn_time_leave(uint64_t frame)
     bool is_innermost; /* but for calls that have ended */
 
     if (!hfn_thread_row || !hfn_time_is_on()) {
+        return;
+    }
+    if (hfn_time.tick) {
+        hfn_tick_leave(frame);
         return;
     }
     t = hfn_time_state_of(hfn_thread_row);

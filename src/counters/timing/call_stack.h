@@ -14,14 +14,17 @@
 typedef struct hfn_time_engine {
     uint32_t thread_at, log_at;
     uint32_t clock;
-    uint32_t flags;                       /* HOTFN_TIMING_* */
-    hfn_time_header *header;              /* NULL: nothing is timed */
-    uint32_t skips_at, gaps_at, hints_at; /* from the state on  */
-    hfn_sample_rule sample;               /* sampled */
+    uint32_t flags;       /* HOTFN_TIMING_* */
+    const uint64_t *tick; /* the tick clock; NULL: `clock` is read */
+    uint32_t session;     /* tick clock: bits of hfn_time_frame.how */
+    uint32_t hints_at;    /* from the state on */
+    hfn_time_node *nodes;
+    hfn_time_header *header;    /* NULL: nothing is timed */
+    uint32_t skips_at, gaps_at; /* from the state on */
+    hfn_sample_rule sample;     /* sampled */
     uintptr_t
         hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
     uint64_t slow_ticks; /* UINT64_MAX: none are kept */
-    hfn_time_node *nodes;
     uint64_t *histograms;
     hfn_slow_call *slow;
     hfn_time_event *events;
@@ -116,6 +119,8 @@ int hfn_time_personality(int version, int actions, uint64_t exception_class, voi
 /* call_tree.c, for the full ones. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
+/* The same for a tick clock, and keep it in the hints. */
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_hint_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
 /* Sampled: the node of slot, whose call begins at the frame, called from the code that it goes back to, which need
  * not be timed now. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_time_frame *frame,
@@ -123,8 +128,20 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_t
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
                                                     uint32_t slot);
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hfn_time_cell *cell);
+/* Where a call that took so many ticks is counted in the pool of histograms.  False: the function
+ * has no histogram. */
+HFN_KEEPS_REGISTERS bool hfn_tree_find_bucket(hfn_time_cell *cell, uint64_t ticks, uint64_t *index);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
+
+/* Tick clock: where the row has the index of the node that was found last for such a pair.  The node
+ * says whether it is the one. */
+static inline uint32_t *hfn_tree_hint(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    uint32_t *hints = (uint32_t *)(void *)((uint8_t *)t + hfn_time.hints_at);
+
+    return &hints[(parent * 0x9e3779b1u + slot * 0x85ebca6bu) >> (32 - HFN_HINT_BITS)];
+}
 
 static inline bool hfn_time_is_on(void)
 {

@@ -135,6 +135,16 @@ static uint32_t find_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
     return child;
 }
 
+HFN_KEEPS_REGISTERS uint32_t hfn_tree_hint_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
+{
+    uint32_t child = find_child(t, parent, slot);
+
+    if (child != 0) {
+        *hfn_tree_hint(t, parent, slot) = child - 1;
+    }
+    return child;
+}
+
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
     hint h = hint_for(t, parent, slot);
@@ -341,6 +351,28 @@ HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hfn_time_cell *cell)
         index = __atomic_fetch_add(&h->histograms_used, 1, __ATOMIC_RELAXED);
     }
     cell->histogram = index < h->histogram_capacity ? index + 1 : UINT32_MAX;
+}
+
+/* hotfn/timing.h has the formula. */
+HFN_KEEPS_REGISTERS bool hfn_tree_find_bucket(hfn_time_cell *c, uint64_t passed, uint64_t *index)
+{
+    uint64_t bucket = passed;
+
+    if (HFN_UNLIKELY(c->histogram == 0)) {
+        hfn_tree_new_histogram(HFN_PASS(c));
+    }
+    if (c->histogram == UINT32_MAX) {
+        return false;
+    }
+    if (passed >= 64) {
+        uint32_t shift = 63 - (uint32_t)__builtin_clzll(passed) - 5;
+        bucket = 32 * (uint64_t)shift + (passed >> shift);
+    }
+    if (bucket >= HOTFN_HISTOGRAM_BUCKETS) {
+        bucket = HOTFN_HISTOGRAM_BUCKETS - 1;
+    }
+    *index = (uint64_t)(c->histogram - 1) * HOTFN_HISTOGRAM_BUCKETS + bucket;
+    return true;
 }
 
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,

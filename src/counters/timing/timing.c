@@ -8,6 +8,7 @@
 #include "counters/thread_row.h"
 #include "counters/timing/alloc.h"
 #include "counters/timing/call_stack.h"
+#include "counters/timing/tick_mode.h"
 #include "live/clock.h"
 #include "os/os.h"
 
@@ -33,9 +34,20 @@ _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
                    HFN_PROBE_AT == 4096,
                "and with this");
 
+#define IN_NODE(field, bytes) AT(hfn_time_node, field, bytes)
+_Static_assert(sizeof(void *) == 4 ||
+                   (AT(hfn_time_engine, tick, 16) && AT(hfn_time_engine, session, 24) &&
+                    AT(hfn_time_engine, hints_at, 28) && AT(hfn_time_engine, nodes, 32) &&
+                    HFN_CLOCK_STOPPED == 0 && IN_STATE(node, 76) && IN_STATE(started, 160) &&
+                    IN_NODE(parent, 0) && IN_NODE(slot, 4) && IN_NODE(calls, 16) &&
+                    sizeof(hfn_time_node) == 64 && HFN_HINT_BITS == 32 - 19),
+               "arch/x86/tick_ends.S counts with it");
+
 #define COUNT_ROUNDS 100u
 #define PROBE_CALLS 250u
 #define PROBE_ROUNDS 80
+#define TICK_ROUNDS 1200 /* some milliseconds, in which hundreds of ticks come */
+#define PROBE_NODES 4u
 #define LOOKING_ROUNDS 40
 #define LOOKS_MISS 8
 #define COST_UNIT 256.0
@@ -170,20 +182,51 @@ static void learn_looks(hfn_time_header *h, double all, int64_t seen)
 /* Not of flat runs, which try calls now and then (own_cost.c), nor of samples, in which all ends do. */
 static bool ends_look(void)
 {
-    return (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0 && !(hfn_time.flags & HOTFN_TIMING_SAMPLED);
+    return (hfn_time.flags & ~HOTFN_TIMING_TIMES) != 0 &&
+           !(hfn_time.flags & HOTFN_TIMING_SAMPLED) && !hfn_time.tick;
+}
+
+/* By a tick clock, in a tree of its own.  Of what a call costs, the ticks tell what its caller's and
+ * its own place see; what the hooks take is nobody's. */
+static void measure_by_ticks(uint8_t *row, const hfn_timing_calls *calls, probe *timed)
+{
+    static const uint64_t bytes = PROBE_NODES * sizeof(hfn_time_node);
+    hfn_time_node *before = hfn_time.nodes, *own = (void *)hfn_rows_map(bytes);
+    hfn_time_state *t = hfn_time_state_of(row);
+    double calls_made = (double)TICK_ROUNDS * PROBE_CALLS;
+
+    if (!own) {
+        return;
+    }
+    hfn_time.nodes = own;
+    hfn_time_begin_row(row, 1);
+    t->chunk_end = PROBE_NODES;
+    for (int i = 0; i < TICK_ROUNDS; i++) {
+        probe one = try_round(row, calls->enter, calls->exit);
+        timed->all = i == 0 ? one.all : least(timed->all, one.all);
+    }
+    timed->own = 0;
+    timed->inside = (double)own[1].total_ticks / calls_made;
+    timed->all -= (double)t->hook_ticks / calls_made;
+    hfn_time.nodes = before;
+    hfn_rows_unmap((void *)own, bytes);
 }
 
 static void measure_cost(uint64_t row_bytes)
 {
     hfn_timing_calls calls = hfn_timing_get_calls();
     uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
-    probe timed, bare;
+    probe timed = { 0, 0, 0 }, bare;
 
     if (!row) {
         return;
     }
     hfn_thread_row = row;
-    timed = try_calls(row, calls.enter, calls.exit);
+    if (hfn_time.tick) {
+        measure_by_ticks(row, &calls, &timed);
+    } else {
+        timed = try_calls(row, calls.enter, calls.exit);
+    }
     bare = try_calls(row, NULL, NULL);
     if (ends_look()) {
         learn_looks(hfn_time.header, timed.all - bare.all, seen_by_ends(row, &calls));
@@ -207,6 +250,10 @@ hfn_timing_calls hfn_timing_get_calls(void)
         return (hfn_timing_calls){ hfn_time_enter_sampled_entry, hfn_time_exit_sampled_entry,
                                    (void (*)(void))hfn_time_personality,
                                    hfn_time.thread_at + hfn_time.skips_at };
+    }
+    if (hfn_time.tick) {
+        return (hfn_timing_calls){ hfn_tick_enter_entry, hfn_tick_exit_entry,
+                                   (void (*)(void))hfn_time_personality, 0 };
     }
     if (hfn_time.allocs) {
         return (hfn_timing_calls){ hfn_alloc_enter_entry, hfn_alloc_exit_entry,
@@ -281,6 +328,8 @@ void hfn_timing_start(const hfn_time_memory *m)
         .slow = m->slow,
         .events = h->event_capacity ? m->events : NULL,
         .means = m->means,
+        .tick = m->tick,
+        .session = (before.session + (UINT32_C(1) << HFN_CALL_SESSION_SHIFT)),
         .allocs = (h->flags & HOTFN_TIMING_ALLOC) && m->nodes ? m->allocs : NULL,
         .event_mask = h->event_capacity - 1,
         .looks = HFN_LOOKS_NEVER,

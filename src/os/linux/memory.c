@@ -29,6 +29,11 @@ bool hfn_os_replace_pages(void *at, uint64_t byte_count)
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1) != 0;
 }
 
+void hfn_os_forbid_writing(void *at, uint64_t byte_count)
+{
+    hfn_raw_syscall3(SYS_mprotect, hfn_raw_pointer(at), byte_count, PROT_READ);
+}
+
 void hfn_os_prefault_pages(const void *at, uint64_t byte_count)
 {
     hfn_raw_syscall3(SYS_madvise, hfn_raw_pointer(at), byte_count, MADV_POPULATE_READ);

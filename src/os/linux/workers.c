@@ -7,7 +7,9 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 /* ---- Waiting. */
@@ -26,6 +28,27 @@ void hfn_os_wake_waiters(_Atomic uint32_t *word)
 }
 
 /* ---- Workers. */
+
+/* Both are hints: a thread that may not set them goes on as it is. */
+void hfn_os_run_when_idle(void)
+{
+    struct sched_param none = { 0 };
+
+    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+}
+
+void hfn_os_wake_on_time(void)
+{
+    prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+}
+
+uint64_t hfn_os_own_cpu_ns(void)
+{
+    struct timespec t = { 0, 0 };
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static void *run_thread(void *argument)
 {

@@ -34,6 +34,12 @@ void hfn_os_unmap(uint64_t address, uint64_t byte_count)
     (void)byte_count;
 }
 
+void hfn_os_forbid_writing(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
+}
+
 void hfn_os_prefault_pages(const void *at, uint64_t byte_count)
 {
     (void)at;

@@ -56,6 +56,19 @@ void hfn_os_wake_waiters(_Atomic uint32_t *word)
     (void)word;
 }
 
+void hfn_os_run_when_idle(void)
+{
+}
+
+void hfn_os_wake_on_time(void)
+{
+}
+
+uint64_t hfn_os_own_cpu_ns(void)
+{
+    return 0;
+}
+
 bool hfn_os_start_thread(hfn_os_thread *thread, hfn_os_thread_fn run, void *user)
 {
     (void)thread;

@@ -36,8 +36,9 @@ typedef struct timed_memory {
 
 static timed_memory timed;
 
-/* With HOTFN_TIMING_*, in the pools' full size; a test may make them smaller before. */
-static inline void timed_start(uint32_t flags)
+/* With HOTFN_TIMING_*, in the pools' full size; a test may make them smaller before.  tick: the
+ * word of a tick clock, or NULL. */
+static inline void timed_start_by(uint32_t flags, const uint64_t *tick)
 {
     hfn_time_memory m = { .header = &timed.header,
                           .thread_at = TIMED_COUNTS_BYTES,
@@ -49,7 +50,8 @@ static inline void timed_start(uint32_t flags)
                           .allocs = timed.allocs,
                           .histograms = timed.histograms[0],
                           .slow = timed.slow,
-                          .events = timed.events[0] };
+                          .events = timed.events[0],
+                          .tick = tick };
     hfn_time_header *h = &timed.header;
 
     h->flags = HOTFN_TIMING_TIMES | flags;
@@ -60,7 +62,13 @@ static inline void timed_start(uint32_t flags)
     h->slow_capacity = h->slow_capacity ? h->slow_capacity : TIMED_SLOW;
     h->event_capacity = TIMED_EVENTS;
     _Static_assert(sizeof timed.rows[0].times >= 1 << 19, "hfn_time_row_bytes(TIMED_SLOTS)");
+    h->tick_ticks = tick ? 4 : 0;
     hfn_timing_start(&m);
+}
+
+static inline void timed_start(uint32_t flags)
+{
+    timed_start_by(flags, NULL);
 }
 
 /* The calling thread's row from now on. */

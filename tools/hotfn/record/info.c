@@ -98,6 +98,7 @@ static const char *get_clock_name(uint32_t clock)
     return clock == HOTFN_CLOCK_TSC      ? "tsc"
            : clock == HOTFN_CLOCK_ARM    ? "cntvct"
            : clock == HOTFN_CLOCK_MERGED ? "merged"
+           : clock == HOTFN_CLOCK_TICK   ? "tick"
                                          : "monotonic";
 }
 

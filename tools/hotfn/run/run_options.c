@@ -31,6 +31,7 @@ enum {
     EVENTS,
     SAMPLE,
     BUDGET,
+    CLOCK,
     WITH
 };
 
@@ -60,6 +61,7 @@ static const struct option table[] = {
     { "events", no_argument, NULL, EVENTS },
     { "sample", required_argument, NULL, SAMPLE },
     { "budget", required_argument, NULL, BUDGET },
+    { "clock", required_argument, NULL, CLOCK },
     { "with", required_argument, NULL, WITH },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
@@ -75,6 +77,7 @@ static const char usage[] =
     "      --sample N       with --mode time: time one call in N, at random; count all\n"
     "      --events         with --mode time: keep the latest entries and exits\n"
     "      --with alloc     with --mode time: memory that each function allocates and frees\n"
+    "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -145,6 +148,14 @@ static const char *parse_mode(const char *text, uint32_t *mode)
     return *mode < 2 ? NULL : "count or time";
 }
 
+static const char *parse_clock(const char *text, uint32_t *clock)
+{
+    static const char *const clocks[] = { "auto", "tick", "cpu" }; /* HOTFN_LAUNCH_CLOCK_* */
+
+    *clock = cli_find_name(text, clocks, 3);
+    return *clock < 3 ? NULL : "auto, tick or cpu";
+}
+
 static const char *set_flag(run_options *o, int option)
 {
     uint32_t *flags = &o->launch.flags;
@@ -193,6 +204,7 @@ static const char *read_option(void *user, int option, const char *argument)
         launch->flags |= HOTFN_LAUNCH_ALLOC;
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
+    case CLOCK: return parse_clock(argument, &launch->clock);
     case MODE: return parse_mode(argument, &launch->mode);
     default: return set_flag(o, option);
     }

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run --mode time --clock tick`: the calls and the callers are those of the other clock, shares of short
+functions are right, and times of callers contain those of their callees."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()
+SOURCE = pathlib.Path(__file__).resolve().parent / "src" / "tick_shares.c"
+ROUNDS = 4000000
+
+
+def build(place):
+    program = place / "shares"
+    subprocess.run(["gcc", "-O2", *FLAGS, "-o", program, SOURCE], check=True)
+    return program
+
+
+def run(place, program, clock, rounds):
+    record = place / f"{clock}.hfr"
+    subprocess.run([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--clock", clock, "-o", record, "--", program,
+                    str(rounds)], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", "--edges", record], check=True, capture_output=True)
+    report = json.loads(done.stdout)
+    return report, {f["name"]: f for f in report["functions"]}
+
+
+def edges(report):
+    names = [f["name"] for f in report["functions"]]
+    return {(e["caller"] is not None and names[e["caller"]], names[e["callee"]], e["calls"]) for e in report["edges"]}
+
+
+def calls_and_callers_are_those_of_the_other_clock(place):
+    program = build(place)
+    tick, functions = run(place, program, "tick", 1000)
+    cpu, others = run(place, program, "cpu", 1000)
+    assert tick["time"]["clock"] == "tick" and cpu["time"]["clock"] != "tick", (tick["time"], cpu["time"])
+    assert {n: f["calls"] for n, f in functions.items()} == {n: f["calls"] for n, f in others.items()}
+    assert {n: f.get("timed_calls") for n, f in functions.items()} == {n: f.get("timed_calls") for n, f in others.items()}
+    assert edges(tick) == edges(cpu) and len(edges(tick)) >= 3, (edges(tick), edges(cpu))
+
+
+def shares_of_short_functions_are_right(place):
+    program = build(place)
+
+    def measure():
+        _, f = run(place, program, "tick", ROUNDS)
+        ratio = f["large"]["self_ns"] / f["small"]["self_ns"]
+        inside = f["small"]["total_ns"] + f["large"]["total_ns"]
+        assert f["large"]["self_ns"] == f["large"]["total_ns"], f["large"]
+        claims = {"ratio": (2.4 < ratio < 3.6, ratio),
+                  "total": (inside <= f["both"]["total_ns"], (inside, f["both"]))}
+        return {claim: values for claim, (holds, values) in claims.items() if not holds}
+    cases.check_most_runs(measure)
+
+
+def other_ways_to_time_are_refused(place):
+    program = build(place)
+    for option in (["--sample", "8"], ["--events"], ["--with", "alloc"], ["--budget", "5%"]):
+        done = subprocess.run([HOTFN, "run", "--mode", "time", "--clock", "tick", *option, "--", program],
+                              capture_output=True, text=True)
+        assert done.returncode == 125 and "clock cpu" in done.stderr, (option, done)
+
+
+CASES = [calls_and_callers_are_those_of_the_other_clock, shares_of_short_functions_are_right,
+         other_ways_to_time_are_refused]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
