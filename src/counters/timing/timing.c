@@ -46,8 +46,6 @@ _Static_assert(sizeof(void *) == 4 ||
 #define COUNT_ROUNDS 100u
 #define PROBE_CALLS 250u
 #define PROBE_ROUNDS 80
-#define TICK_ROUNDS 1200 /* some milliseconds, in which hundreds of ticks come */
-#define PROBE_NODES 4u
 #define LOOKING_ROUNDS 40
 #define LOOKS_MISS 8
 #define COST_UNIT 256.0
@@ -186,47 +184,17 @@ static bool ends_look(void)
            !(hfn_time.flags & HOTFN_TIMING_SAMPLED) && !hfn_time.tick;
 }
 
-/* By a tick clock, in a tree of its own.  Of what a call costs, the ticks tell what its caller's and
- * its own place see; what the hooks take is nobody's. */
-static void measure_by_ticks(uint8_t *row, const hfn_timing_calls *calls, probe *timed)
-{
-    static const uint64_t bytes = PROBE_NODES * sizeof(hfn_time_node);
-    hfn_time_node *before = hfn_time.nodes, *own = (void *)hfn_rows_map(bytes);
-    hfn_time_state *t = hfn_time_state_of(row);
-    double calls_made = (double)TICK_ROUNDS * PROBE_CALLS;
-
-    if (!own) {
-        return;
-    }
-    hfn_time.nodes = own;
-    hfn_time_begin_row(row, 1);
-    t->chunk_end = PROBE_NODES;
-    for (int i = 0; i < TICK_ROUNDS; i++) {
-        probe one = try_round(row, calls->enter, calls->exit);
-        timed->all = i == 0 ? one.all : least(timed->all, one.all);
-    }
-    timed->own = 0;
-    timed->inside = (double)own[1].total_ticks / calls_made;
-    timed->all -= (double)t->hook_ticks / calls_made;
-    hfn_time.nodes = before;
-    hfn_rows_unmap((void *)own, bytes);
-}
-
 static void measure_cost(uint64_t row_bytes)
 {
     hfn_timing_calls calls = hfn_timing_get_calls();
     uint8_t *row = hfn_rows_map(row_bytes), *before = hfn_thread_row;
-    probe timed = { 0, 0, 0 }, bare;
+    probe timed, bare;
 
     if (!row) {
         return;
     }
     hfn_thread_row = row;
-    if (hfn_time.tick) {
-        measure_by_ticks(row, &calls, &timed);
-    } else {
-        timed = try_calls(row, calls.enter, calls.exit);
-    }
+    timed = try_calls(row, calls.enter, calls.exit);
     bare = try_calls(row, NULL, NULL);
     if (ends_look()) {
         learn_looks(hfn_time.header, timed.all - bare.all, seen_by_ends(row, &calls));
@@ -352,7 +320,10 @@ void hfn_timing_start(const hfn_time_memory *m)
     hfn_time.header = h;
     close_discard_row(m->thread_at);
     keep_ends(&before);
-    if (h->cost_inside_ticks == 0 && HFN_CAN_TIME) {
+    /* A tick clock tells what hooks take, but for a few instructions of the stubs. */
+    if (hfn_time.tick) {
+        h->count_cost_ticks = in_units(count_cost_ticks());
+    } else if (h->cost_inside_ticks == 0 && HFN_CAN_TIME) {
         uint64_t slow_ticks = hfn_time.slow_ticks;
 
         hfn_time.slow_ticks = UINT64_MAX;

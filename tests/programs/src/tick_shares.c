@@ -5,18 +5,24 @@
 #include <stdlib.h>
 
 #define STEP(x) ((x) = ((x) ^ 5) * (uintptr_t)0x4c957f2d)
+
 #define STEPS_4(x) STEP(x), STEP(x), STEP(x), STEP(x)
 #define STEPS_20(x) STEPS_4(x), STEPS_4(x), STEPS_4(x), STEPS_4(x), STEPS_4(x)
+#ifdef LONGER
+#define STEPS(x) STEPS_20(x), STEPS_20(x), STEPS_20(x), STEPS_20(x)
+#else
+#define STEPS(x) STEPS_20(x)
+#endif
 
 __attribute__((noipa)) uintptr_t small(uintptr_t x)
 {
-    STEPS_20(x);
+    STEPS(x);
     return x;
 }
 
 __attribute__((noipa)) uintptr_t large(uintptr_t x)
 {
-    STEPS_20(x), STEPS_20(x), STEPS_20(x);
+    STEPS(x), STEPS(x), STEPS(x);
     return x;
 }
 
