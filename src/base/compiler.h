@@ -19,7 +19,8 @@
 
 /* Attribute of a function that runs while a stub enters or leaves a hooked function: it preserves
  * every register, but not the flags.  Files that use it must be compiled with general registers
- * only. */
+ * only.  None may be a mere wrapper: where such a function saves no register, clang 14 returns its
+ * stack with `pop %rcx`. */
 #if defined(__x86_64__)
 #define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
 #else

@@ -151,8 +151,12 @@
     restore rdi
     jmp     4b
 7:  save    rdi
-    leaq    FRAME - 32(%rsp), %rdi
+    save    rsi
+    save    rdx                         /* aligns the stack */
+    leaq    FRAME - 16(%rsp), %rdi
     call    hfn_tick_enter
+    restore rdx
+    restore rsi
     restore rdi
     jmp     4b
     .cfi_restore_state

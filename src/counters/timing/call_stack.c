@@ -120,7 +120,7 @@ static ALWAYS_INLINE void add_to_histogram(hfn_time_cell *c, uint64_t passed, ui
 {
     uint64_t index;
 
-    if (hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), &index)) {
+    if (hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), HFN_PASS(&index))) {
         hfn_time.histograms[index] += stands_for;
     }
 }
@@ -141,7 +141,7 @@ static ALWAYS_INLINE void add_later(hfn_time_state *t, hfn_time_cell *c, uint64_
     uint32_t bucket, calls;
     uint64_t index;
 
-    if (!hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), &index)) {
+    if (!hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), HFN_PASS(&index))) {
         return;
     }
     if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {

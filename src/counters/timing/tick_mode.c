@@ -162,7 +162,7 @@ static uint32_t own_node(hfn_time_state *t, uint32_t node)
     if (t->thread == 0 || t->root == 0 || node_at(node)->slot == UINT32_MAX) {
         return t->root;
     }
-    return hfn_tree_hint_child(HFN_PASS(t), t->root, node_at(node)->slot);
+    return hfn_tree_hint_child(HFN_PASS(t), HFN_PASS(t->root), HFN_PASS(node_at(node)->slot));
 }
 
 /* A call ends that is not the innermost one of the log. */
@@ -196,22 +196,17 @@ static NOINLINE HFN_KEEPS_REGISTERS void end_long_call(hfn_time_state *t, uint64
     if (passed > c->max_ticks) {
         c->max_ticks = passed;
     }
-    if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && hfn_tree_find_bucket(c, passed, &index)) {
+    if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) &&
+        hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), HFN_PASS(&index))) {
         hfn_time.histograms[index]++;
     }
     if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks)) {
-        hfn_tree_keep_slow(t, hfn_call_slot(how), hfn_call_node(how),
-                           hfn_load_tick(&t->last_tick) - passed, passed);
+        hfn_tree_keep_slow(HFN_PASS(t), HFN_PASS(hfn_call_slot(how)), HFN_PASS(hfn_call_node(how)),
+                           HFN_PASS(hfn_load_tick(&t->last_tick) - passed), HFN_PASS(passed));
     }
 }
 
 /* ---- Enter and exit. */
-
-/* The caller's place; 0: the thread has none. */
-static NOINLINE HFN_KEEPS_REGISTERS uint32_t make_root(hfn_time_state *t)
-{
-    return t->thread == 0 ? 0 : hfn_tree_root(HFN_PASS(t));
-}
 
 /* Deeper than the tree, or where the tree is full, calls are kept below its root, so that functions
  * still have all of their times. */
@@ -225,7 +220,7 @@ static ALWAYS_INLINE uint32_t find_place(hfn_time_state *t, uint32_t parent, uin
     }
     child = hfn_tree_hint_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
     if (HFN_UNLIKELY(child == 0)) {
-        child = hfn_tree_hint_child(HFN_PASS(t), t->root, HFN_PASS(slot));
+        child = hfn_tree_hint_child(HFN_PASS(t), HFN_PASS(t->root), HFN_PASS(slot));
     }
     return child;
 }
@@ -253,8 +248,8 @@ HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argum
         remove_left_calls(HFN_PASS(t), HFN_PASS(frame));
     }
     parent = t->node;
-    if (HFN_UNLIKELY(parent == 0)) {
-        parent = make_root(HFN_PASS(t));
+    if (HFN_UNLIKELY(parent == 0) && t->thread != 0) {
+        parent = hfn_tree_root(HFN_PASS(t));
     }
     if (HFN_LIKELY(parent != 0)) {
         child = find_place(t, parent, slot);
@@ -307,7 +302,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *f, uintptr_t result)
         t->node = f->caller;
         if (HFN_UNLIKELY(is_long)) {
             t->started = depth;
-            end_long_call(HFN_PASS(t), f->how, HFN_PASS(start));
+            end_long_call(HFN_PASS(t), HFN_PASS(f->how), HFN_PASS(start));
         }
     } else {
         end_out_of_order(HFN_PASS(t), HFN_PASS(f));
@@ -349,7 +344,7 @@ void hfn_tick_end_row(hfn_time_state *t)
     charge(t, depth > 0 ? t->node : 0);
     for (uint32_t i = depth; i-- > 0;) {
         if (log[i].frame > LEFT_FRAME && i < t->started) {
-            end_long_call(t, log[i].how, log[i].start);
+            end_long_call(HFN_PASS(t), HFN_PASS(log[i].how), HFN_PASS(log[i].start));
         }
         log[i].frame = 0;
     }

@@ -21,7 +21,12 @@ static void enter(hfn_time_frame *f, uint32_t slot)
 {
     memset(f, 0xA5, sizeof *f); /* a stub writes the slot only */
     f->slot = slot;
-    hfn_tick_enter(f, 0);
+    hfn_tick_enter(HFN_PASS(f), HFN_PASS((uintptr_t)0));
+}
+
+static void leave(hfn_time_frame *f)
+{
+    hfn_tick_exit(HFN_PASS(f), HFN_PASS((uintptr_t)0));
 }
 
 /* The place of the tree below `parent` (0: the root) for the slot. */
@@ -58,12 +63,12 @@ static void ticks_belong_to_the_place_where_they_come(void)
     for (int k = 0; k < 3; k++) {
         enter(&frames[0], 2);
         tick += 20;
-        hfn_tick_exit(&frames[0], 0);
+        leave(&frames[0]);
     }
     enter(&frames[0], 2);
-    hfn_tick_exit(&frames[0], 0);
+    leave(&frames[0]);
     tick += 5;
-    hfn_tick_exit(&frames[1], 0);
+    leave(&frames[1]);
     uint32_t outer = place(t, 0, 1), inner = place(t, outer, 2);
     CHECK_EQ_U64(ticks_of(outer), 105);
     CHECK_EQ_U64(calls_of(outer), 1);
@@ -85,7 +90,7 @@ static void long_calls_are_in_the_histogram(void)
     for (int k = 0; k < 10; k++) {
         enter(&frame, 3);
         tick += k < 4 ? 50 : 0;
-        hfn_tick_exit(&frame, 0);
+        leave(&frame);
     }
     uint32_t histogram = timed_cell(t, 3)->histogram;
     CHECK(histogram != 0 && histogram <= TIMED_HISTOGRAMS);
@@ -106,8 +111,8 @@ static void calls_that_were_left_are_removed(void)
     tick += 10;
     enter(&frames[2], 4); /* 1 called it: 2 and 3 are gone */
     tick += 20;
-    hfn_tick_exit(&frames[2], 0);
-    hfn_tick_exit(&frames[3], 0);
+    leave(&frames[2]);
+    leave(&frames[3]);
     uint32_t outer = place(t, 0, 1);
     CHECK_EQ_U64(ticks_of(place(t, place(t, outer, 2), 3)), 10);
     CHECK_EQ_U64(ticks_of(place(t, outer, 4)), 20);
@@ -126,8 +131,8 @@ static void an_exception_ends_the_calls_that_it_passes(void)
     hfn_time_leave((uint64_t)(uintptr_t)&frames[1]);
     tick += 30; /* the handler, in 1 */
     enter(&frames[0], 3);
-    hfn_tick_exit(&frames[0], 0);
-    hfn_tick_exit(&frames[2], 0);
+    leave(&frames[0]);
+    leave(&frames[2]);
     uint32_t outer = place(t, 0, 1);
     CHECK_EQ_U64(ticks_of(outer), 30);
     CHECK_EQ_U64(calls_of(place(t, outer, 3)), 1);
@@ -145,10 +150,10 @@ static void a_call_may_end_on_another_thread(void)
     enter(&frames[0], 2);
     second = timed_use(1);
     enter(&other, 5); /* gives the thread a root */
-    hfn_tick_exit(&other, 0);
-    hfn_tick_exit(&frames[0], 0);
+    leave(&other);
+    leave(&frames[0]);
     tick += 300; /* in 1 */
-    hfn_tick_exit(&frames[1], 0);
+    leave(&frames[1]);
     CHECK_EQ_U64(ticks_of(place(second, 0, 1)), 300);
     CHECK_EQ_U64(ticks_of(place(first, 0, 1)), 0);
     CHECK_EQ_U64(second->depth, 0);
@@ -168,7 +173,7 @@ static void deep_recursion_is_timed(void)
         tick++;
     }
     for (uint32_t i = 0; i < DEPTH; i++) {
-        hfn_tick_exit(&frames[i], 0);
+        leave(&frames[i]);
     }
     for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
         calls += timed.nodes[i].calls;
@@ -192,7 +197,7 @@ static void calls_of_an_earlier_session_are_ignored(void)
     timed_forget();
     t = start(0);
     tick += 40;
-    hfn_tick_exit(&frame, 0);
+    leave(&frame);
     CHECK_EQ_U64(t->depth, 0);
     CHECK_EQ_U64(timed.header.nodes_used, 0);
     timed_forget();
@@ -221,7 +226,7 @@ static void ticks_of_hooks_are_nobodys(void)
         uint64_t begin = tick, ticks = 0;
 
         enter(&frame, 2); /* gives the thread a root */
-        hfn_tick_exit(&frame, 0);
+        leave(&frame);
         steps = 0;
         trap_flag_set();
         for (volatile int i = 0; i < 20; i++) {
@@ -229,7 +234,7 @@ static void ticks_of_hooks_are_nobodys(void)
                 hfn_time_probe(1, hfn_tick_enter_entry, hfn_tick_exit_entry, 1);
             } else {
                 enter(&frame, 1);
-                hfn_tick_exit(&frame, 0);
+                leave(&frame);
             }
         }
         trap_flag_clear();
@@ -254,7 +259,7 @@ static void call_in_handler(int number)
     tick++;
     steps++;
     enter(&f, 9);
-    hfn_tick_exit(&f, 0);
+    leave(&f);
 }
 
 static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
@@ -268,7 +273,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
         uint64_t begin = tick, ticks = 0, struck = 0, calls = 0;
 
         enter(&frame, 2); /* gives the thread a root */
-        hfn_tick_exit(&frame, 0);
+        leave(&frame);
         steps = 0;
         trap_flag_set();
         for (volatile int i = 0; i < 5; i++) {
@@ -276,7 +281,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
                 hfn_time_probe(1, hfn_tick_enter_entry, hfn_tick_exit_entry, 1);
             } else {
                 enter(&frame, 1);
-                hfn_tick_exit(&frame, 0);
+                leave(&frame);
             }
         }
         trap_flag_clear();
