@@ -12,6 +12,7 @@
 #include "live/run_flags.h"
 #include "session/joined.h"
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +78,7 @@ static int is_target(const settings *s)
            self.st_ino == s->inode;
 }
 
-/* ---- Restoring the environment: remove hotfn's variables, and the first entry of LD_PRELOAD,
- * which is hotfn's. */
+/* ---- Restoring the environment: remove hotfn's variables, and the agent's entry of LD_PRELOAD. */
 
 static void drop_entry(char **at)
 {
@@ -87,19 +87,65 @@ static void drop_entry(char **at)
     }
 }
 
+/* Entries are separated by colons or spaces (ld.so(8)). */
+static size_t entry_length(const char *entry)
+{
+    size_t length = 0;
+
+    while (entry[length] && entry[length] != ':' && entry[length] != ' ') {
+        length++;
+    }
+    return length;
+}
+
+static bool is_agent_entry(const char *entry)
+{
+    static const char name[] = "hotfn-agent";
+    size_t length = entry_length(entry), begin = length;
+
+    while (begin > 0 && entry[begin - 1] != '/') {
+        begin--;
+    }
+    return length - begin >= sizeof name - 1 && memcmp(entry + begin, name, sizeof name - 1) == 0;
+}
+
+/* A wrapper may have put other libraries in front of the agent.  An agent of another name is the first
+ * entry, where the launcher puts it. */
+static char *find_agent_entry(char *preloads)
+{
+    for (char *entry = preloads; *entry; entry += *entry != 0) {
+        if (is_agent_entry(entry)) {
+            return entry;
+        }
+        entry += entry_length(entry);
+    }
+    return preloads;
+}
+
+/* Returns whether other entries remain. */
+static bool remove_agent_entry(char *preloads)
+{
+    char *entry = find_agent_entry(preloads), *next = entry + entry_length(entry);
+
+    if (*next) {
+        memmove(entry, next + 1, strlen(next + 1) + 1);
+    } else {
+        *(entry > preloads ? entry - 1 : entry) = 0;
+    }
+    return *preloads != 0;
+}
+
 static void restore_environment(char **envp)
 {
     for (char **at = envp; *at;) {
-        if (strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0) {
+        bool dropped =
+            strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0;
+
+        if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
+            dropped = !remove_agent_entry(*at + strlen("LD_PRELOAD="));
+        }
+        if (dropped) {
             drop_entry(at);
-        } else if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
-            char *value = *at + strlen("LD_PRELOAD="), *colon = strchr(value, ':');
-            if (!colon) {
-                drop_entry(at);
-                continue;
-            }
-            memmove(value, colon + 1, strlen(colon + 1) + 1);
-            at++;
         } else {
             at++;
         }

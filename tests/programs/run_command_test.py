@@ -102,6 +102,16 @@ def a_preload_of_the_user_is_kept(case):
     check(f"LD_PRELOAD={other}\n" in bare and bare == hooked, f"bare:\n{bare}\nhooked:\n{hooked}")
 
 
+def a_preload_that_a_wrapper_puts_first_is_kept(case):
+    other = case.folder / "first.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-o", other, "-"],
+                   input="int other_is_here;", text=True, check=True)
+    wrapper = f"export LD_PRELOAD={other}${{LD_PRELOAD:+:$LD_PRELOAD}}; exec {case.target} 1 env"
+    bare = subprocess.run(["sh", "-c", wrapper], capture_output=True, text=True).stdout
+    _, hooked, _ = case.run("sh", "-c", wrapper, options=["--target", "*/" + case.target.name])
+    check(f"LD_PRELOAD={other}\n" in bare and bare == hooked, f"bare:\n{bare}\nhooked:\n{hooked}")
+
+
 def a_handler_walks_the_stack_through_stubs(case):
     program = case.folder / "walk"
     subprocess.run(["gcc", *FLAGS, "-O1", "-o", program, HERE / "src" / "walk_in_handler.c"], check=True)
