@@ -87,50 +87,27 @@ static void drop_entry(char **at)
     }
 }
 
-/* Entries are separated by colons or spaces (ld.so(8)). */
-static size_t entry_length(const char *entry)
-{
-    size_t length = 0;
-
-    while (entry[length] && entry[length] != ':' && entry[length] != ' ') {
-        length++;
-    }
-    return length;
-}
-
-static bool is_agent_entry(const char *entry)
-{
-    static const char name[] = "hotfn-agent";
-    size_t length = entry_length(entry), begin = length;
-
-    while (begin > 0 && entry[begin - 1] != '/') {
-        begin--;
-    }
-    return length - begin >= sizeof name - 1 && memcmp(entry + begin, name, sizeof name - 1) == 0;
-}
-
-/* A wrapper may have put other libraries in front of the agent.  An agent of another name is the first
- * entry, where the launcher puts it. */
-static char *find_agent_entry(char *preloads)
-{
-    for (char *entry = preloads; *entry; entry += *entry != 0) {
-        if (is_agent_entry(entry)) {
-            return entry;
-        }
-        entry += entry_length(entry);
-    }
-    return preloads;
-}
-
-/* Returns whether other entries remain. */
+/* Returns whether other entries remain.  A wrapper may have put other libraries in front of the agent;
+ * an agent of another name is the first entry, where the launcher puts it.  Entries are separated by
+ * colons or spaces (ld.so(8)). */
 static bool remove_agent_entry(char *preloads)
 {
-    char *entry = find_agent_entry(preloads), *next = entry + entry_length(entry);
-
-    if (*next) {
-        memmove(entry, next + 1, strlen(next + 1) + 1);
+    char *begin = preloads, *end;
+    while (*begin && strncmp(begin, "hotfn-agent", 11) != 0) {
+        begin++;
+    }
+    begin = *begin ? begin : preloads;
+    end = begin;
+    while (begin > preloads && begin[-1] != ':' && begin[-1] != ' ') {
+        begin--;
+    }
+    while (*end && *end != ':' && *end != ' ') {
+        end++;
+    }
+    if (*end) {
+        memmove(begin, end + 1, strlen(end + 1) + 1);
     } else {
-        *(entry > preloads ? entry - 1 : entry) = 0;
+        *(begin > preloads ? begin - 1 : begin) = 0;
     }
     return *preloads != 0;
 }

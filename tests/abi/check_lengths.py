@@ -3,7 +3,7 @@
 """Check the lengths of functions and files.
 
 The limits are 70 lines for a function, from the first line of its declaration to its last brace; 800
-for a C file, with a note above 500; 300 for a public header; 600 for the files of src/agent together,
+for a C file, with a note above 500; 300 for a public header; 650 for the files of src/agent together,
 without libc/, and another 100 for files of one CPU's agent.  A comment in a function, or in the ten
 lines before it, may raise its limit, for instance for a switch that decodes:
 `length: up to 120 lines because ...`.  In the first 20 lines of a file, it raises the file's limit.
@@ -13,7 +13,7 @@ import re
 import tree
 
 FUNCTION_CAP, FILE_NOTE_ABOVE, FILE_CAP, HEADER_CAP = 70, 500, 800, 300
-AGENT_CAP, AGENT_CPU_CAP = 600, 100  # files of all agents; files of one CPU's agent (*_i386.c)
+AGENT_CAP, AGENT_CPU_CAP = 650, 100  # files of all agents; files of one CPU's agent (*_i386.c)
 EXCEPTION = re.compile(r"length: up to (\d+) lines because \S")
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 FOLDERS = ("src", "include", "tools", "tests", "fuzz", "bench", "docs")
