@@ -87,9 +87,9 @@ static void drop_entry(char **at)
     }
 }
 
-/* Returns whether other entries remain.  A wrapper may have put other libraries in front of the agent;
- * an agent of another name is the first entry, where the launcher puts it.  Entries are separated by
- * colons or spaces (ld.so(8)). */
+/* Returns whether other entries remain.  A wrapper may have put other libraries in front of the
+ * agent; an agent of another name is the first entry, where the launcher puts it.  Entries are
+ * separated by colons or spaces (ld.so(8)). */
 static bool remove_agent_entry(char *preloads)
 {
     char *begin = preloads, *end;
