@@ -34,9 +34,19 @@ const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn
     return hfn_arm64_get_stub_shape(kind, flags);
 }
 
+uint32_t hfn_stub_get_original_at(uint32_t flags)
+{
+    return hfn_arm64_get_original_at(flags);
+}
+
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
 {
-    return hfn_arm64_emit_call_gate(out);
+    return hfn_arm64_emit_call_gate(out, false);
+}
+
+uint32_t hfn_stub_emit_filter_gate(uint8_t *out)
+{
+    return hfn_arm64_emit_call_gate(out, true);
 }
 
 uint8_t hfn_stub_get_return_column(void)
@@ -108,11 +118,24 @@ bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement)
     return slot_displacement <= INT32_MAX - sizeof(uint64_t);
 }
 
+uint32_t hfn_stub_get_original_at(uint32_t flags)
+{
+    (void)flags;
+    return OF_THIS_CPU(get_replace_shape)(HFN_STUB_REPLACE)->head_bytes;
+}
+
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
 {
     hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
 
-    return OF_THIS_CPU(emit_call_gate)(out, &vector);
+    return OF_THIS_CPU(emit_call_gate)(out, &vector, false);
+}
+
+uint32_t hfn_stub_emit_filter_gate(uint8_t *out)
+{
+    hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
+
+    return OF_THIS_CPU(emit_call_gate)(out, &vector, true);
 }
 
 uint8_t hfn_stub_get_return_column(void)
@@ -125,6 +148,16 @@ uint8_t hfn_stub_get_return_column(void)
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request)
 {
     OF_THIS_CPU(emit_stub)(out, request);
+}
+
+uint64_t hfn_stub_get_argument(const void *saved, uint32_t index)
+{
+    return OF_THIS_CPU(get_argument)(saved, index);
+}
+
+void hfn_stub_set_result(void *saved, uint64_t value)
+{
+    OF_THIS_CPU(set_result)(saved, value);
 }
 
 uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path)

@@ -18,6 +18,8 @@
 typedef enum hfn_stub_kind {
     HFN_STUB_COUNT = 0, /* inc qword [row + slot_displacement]           */
     HFN_STUB_CALL,      /* callback(user) with all registers saved       */
+    HFN_STUB_REPLACE,   /* a jump to callback in place of the function   */
+    HFN_STUB_FILTER,    /* callback(user, saved): 0 returns to the caller */
     HFN_STUB_EMPTY,     /* nothing, to measure a patch and a moved entry  */
     HFN_STUB_TIME,      /* COUNT; entry and exit probes around the body  */
     HFN_STUB_SAMPLE,    /* COUNT; the probes for some of the calls       */
@@ -59,11 +61,11 @@ typedef struct hfn_stub_request {
     hfn_stub_kind kind;
     uint32_t flags;                 /* HFN_STUB_FLAGS_LIVE ...                          */
     uint64_t address;               /* where the head will be placed                    */
-    uint64_t gate;                  /* COUNT, CALL: the region's gate, within 2 GiB     */
+    uint64_t gate;                  /* COUNT, CALL, FILTER: the region's gate, within 2 GiB */
     int32_t row_displacement;       /* of the word that points to the thread's row,
                                      * from the thread pointer                          */
     int32_t slot_displacement;      /* of the counter, from the row                     */
-    uint64_t callback, user;        /* CALL                                             */
+    uint64_t callback, user;        /* CALL, FILTER; REPLACE: callback                  */
     uint64_t time_enter, time_exit; /* TIME, SAMPLE: the region's gates                 */
     uint32_t slot;                  /* TIME, SAMPLE: the function's slot, for the probes */
     int32_t skip_displacement;      /* SAMPLE: of the number of calls to skip, from the row */
@@ -73,7 +75,7 @@ typedef struct hfn_stub_request {
 #define HFN_STUB_NEAR_SLOT_BYTES 32768u /* reach of one load from a row on any CPU */
 #define HFN_STUB_COUNT_GATE_ROOM 32u
 #define HFN_STUB_TIME_GATE_ROOM 16u
-#define HFN_STUB_CALL_GATE_ROOM 256u
+#define HFN_STUB_CALL_GATE_ROOM 256u /* also of a filter gate */
 #define HFN_STUB_GATE_CFI_MAX 24u
 #define HFN_STUB_CIE_STATE_MAX 8u
 #define HFN_STUB_STEP_CFI_MAX 8u
@@ -91,16 +93,26 @@ const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn
 /* Write a head of shape.head_bytes bytes. */
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request);
 
+/* REPLACE: offset in the stub of the code that runs the original function, as if called. */
+uint32_t hfn_stub_get_original_at(uint32_t flags);
+
 /* Write a gate; unlike heads, gates are written where they will run.  The count gate continues
  * at a slow path, the time gate at any address; the call gate saves all registers, calls the
- * callback that follows the stub's call, and restores them.  They return their size in bytes. */
+ * callback that follows the stub's call, and restores them.  The filter gate also passes the saved
+ * registers and obeys the result.  They return their size in bytes. */
 uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path);
 uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target);
 uint32_t hfn_stub_emit_call_gate(uint8_t *out);
+uint32_t hfn_stub_emit_filter_gate(uint8_t *out);
+
+/* FILTER: an integer or pointer argument of the filtered call, by its number, and the register of
+ * its result.  `saved` is what the gate passed to the filter. */
+uint64_t hfn_stub_get_argument(const void *saved, uint32_t index);
+void hfn_stub_set_result(void *saved, uint64_t value);
 
 /* Write DWARF call frame instructions (DWARF 5, 6.4.2) with a code alignment of 1 and a data
- * alignment of -8.  They describe a whole call gate, the state at an entry (for the CIE), and one
- * step of a head.  Each function returns their size in bytes. */
+ * alignment of -8.  They describe a whole call or filter gate, the state at an entry (for the
+ * CIE), and one step of a head.  Each function returns their size in bytes. */
 uint32_t hfn_stub_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_stub_write_cie_state(uint8_t *out);
 uint32_t hfn_stub_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);

@@ -26,6 +26,7 @@
 #include "hooks/patch_spans.h"
 #include "hooks/quiesce.h"
 #include "hooks/sites.h"
+#include "hooks/trampoline.h"
 
 /* The state of one commit or removal. */
 typedef struct change {
@@ -64,6 +65,28 @@ static bool build_stubs(hotfn_hooks *hooks)
     ok = hfn_regions_add(&hooks->regions, &hooks->env, added.regions, (uint32_t)added.count) && ok;
     hfn_free_memory(&hooks->env, added.regions, added.capacity * sizeof *added.regions);
     return ok;
+}
+
+/* Replacements may run from the first patch on, and call the originals. */
+static void store_originals(hotfn_hooks *hooks)
+{
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        const hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PENDING);
+        hfn_stub_walk walk;
+
+        if (!batch || batch->kind != HOTFN_ACTION_REPLACE) {
+            continue;
+        }
+        walk = hfn_stub_walk_begin(hooks, batch);
+        while (hfn_stub_walk_next(&walk)) {
+            uint64_t at = walk.address + hfn_stub_get_original_at(hfn_trampoline_flags(&walk.hook));
+            hotfn_code *original = batch->actions[walk.index].original;
+
+            if (original && !(batch->hooks[walk.index] & HFN_HOOK_REFUSED)) {
+                __atomic_store_n(original, (hotfn_code)(uintptr_t)at, __ATOMIC_RELEASE);
+            }
+        }
+    }
 }
 
 static bool cover_batches(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
@@ -242,6 +265,9 @@ static bool commit_pending(change *c)
     hotfn_hooks *hooks = c->hooks;
     bool ok = build_stubs(hooks), written = false;
 
+    if (ok) {
+        store_originals(hooks);
+    }
     ok = ok && cover_batches(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
     ok = ok && prepare_batches(c);
     if (ok) {

@@ -85,11 +85,25 @@ void hotfn_hooks_destroy(hotfn_hooks *hooks)
         hfn_batch_finish(hooks, &hooks->batches[i]);
     }
     hfn_regions_finish(&hooks->regions, &hooks->env);
+    for (size_t i = hooks->kept_count; i-- > 0;) {
+        hooks->kept[i].release(hooks->kept[i].object);
+    }
+    hfn_free_memory(&hooks->env, hooks->kept, hooks->kept_capacity * sizeof *hooks->kept);
     hfn_free_memory(&hooks->env, hooks->modules, hooks->module_capacity * sizeof *hooks->modules);
     hfn_free_memory(&hooks->env, hooks->batches, hooks->batch_capacity * sizeof *hooks->batches);
     hfn_free_memory(&hooks->env, hooks->refusals,
                     hooks->refusal_capacity * sizeof *hooks->refusals);
     hfn_free_memory(&hooks->env, hooks, sizeof *hooks);
+}
+
+bool hfn_hooks_keep(hotfn_hooks *hooks, void *object, void (*release)(void *object))
+{
+    if (!hfn_grow_array(&hooks->env, (void **)&hooks->kept, &hooks->kept_capacity,
+                        hooks->kept_count + 1, sizeof *hooks->kept)) {
+        return false;
+    }
+    hooks->kept[hooks->kept_count++] = (hfn_kept){ object, release };
+    return true;
 }
 
 /* ---- Batches. */
@@ -130,6 +144,12 @@ static bool is_timing(uint32_t kind)
     return kind == HOTFN_ACTION_TIME || kind == HOTFN_ACTION_SAMPLE;
 }
 
+/* The stub has the addresses of the caller's functions. */
+static bool has_action(uint32_t kind)
+{
+    return kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_REPLACE || kind == HOTFN_ACTION_FILTER;
+}
+
 static bool counts_calls(uint32_t kind)
 {
     return kind == HOTFN_ACTION_COUNT || is_timing(kind);
@@ -141,7 +161,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
 {
     hfn_batch larger = *batch;
     uint32_t used = batch->hook_count;
-    bool counts = counts_calls(batch->kind), calls = batch->kind == HOTFN_ACTION_CALL;
+    bool counts = counts_calls(batch->kind), calls = has_action(batch->kind);
 
     larger.hook_capacity = capacity;
     larger.outlying = NULL;
@@ -429,11 +449,13 @@ static hotfn_status check_action(const hotfn_hooks *hooks, const hotfn_hook_acti
         return check_slot(hooks, action->slot, err);
     }
     if (action->kind == HOTFN_ACTION_FLOOR ||
-        (action->kind == HOTFN_ACTION_CALL && action->callback)) {
+        (action->kind == HOTFN_ACTION_CALL && action->callback) ||
+        (action->kind == HOTFN_ACTION_REPLACE && action->replacement) ||
+        (action->kind == HOTFN_ACTION_FILTER && action->filter)) {
         return HOTFN_OK;
     }
     return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                            "unknown hook action, or CALL without a callback");
+                            "unknown hook action, or an action without its function");
 }
 
 hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
@@ -464,6 +486,10 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
                                 "function %u may not be timed", function_index);
     }
     status = check_action(hooks, &taken, err);
+    if (status == HOTFN_OK &&
+        (taken.kind == HOTFN_ACTION_REPLACE || taken.kind == HOTFN_ACTION_FILTER)) {
+        status = hfn_hooks_check_replaceable(plan, entry, taken.kind, err);
+    }
     if (status != HOTFN_OK) {
         return status;
     }

@@ -57,7 +57,7 @@ typedef struct hfn_batch {
     hfn_site_target *targets; /* indexed by the plan's entry, or NULL */
     /* Until the commit has ended: */
     uint32_t *slots;            /* COUNT, TIME: [hook_capacity] */
-    hotfn_hook_action *actions; /* CALL: [hook_capacity]  */
+    hotfn_hook_action *actions; /* CALL, REPLACE, FILTER: [hook_capacity] */
 } hfn_batch;
 
 typedef struct hfn_module {
@@ -69,6 +69,12 @@ typedef struct hfn_refusal {
     uint32_t module, function_index, reason, offset;
 } hfn_refusal;
 
+/* An object that lives as long as the set: what plans were made from. */
+typedef struct hfn_kept {
+    void *object;
+    void (*release)(void *object);
+} hfn_kept;
+
 struct hotfn_hooks {
     hotfn_env env;
     hotfn_hook_options options;
@@ -79,6 +85,8 @@ struct hotfn_hooks {
     size_t module_count, module_capacity;
     size_t batch_count, batch_capacity;
     size_t refusal_count, refusal_capacity;
+    hfn_kept *kept;
+    size_t kept_count, kept_capacity;
     hfn_regions regions;
     bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
@@ -112,6 +120,13 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 
     return (uint64_t)(plan->reach_end - begin) > hooks->options.near_range_bytes / 2;
 }
+
+/* replaceable.c: HOTFN_OK, or HOTFN_E_UNSUPPORTED with the reason. */
+hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry, uint32_t kind,
+                                         hotfn_error *err);
+
+/* Release an object when the set is destroyed; false if there is no memory. */
+bool hfn_hooks_keep(hotfn_hooks *hooks, void *object, void (*release)(void *object));
 
 /* The action of a pending hook. */
 hotfn_hook_action hfn_batch_action(const hfn_batch *batch, uint32_t index);

@@ -107,7 +107,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
     hotfn_hook_action action = hfn_batch_action(batch, index);
-    hfn_region_needs needs = { .calls = batch->kind == HOTFN_ACTION_CALL };
+    hfn_region_needs needs = { .stub_bytes = 0 };
     hfn_region_writer writer;
     hotfn_stub_region region;
     hfn_plan_hook hook;
@@ -203,7 +203,6 @@ static void measure_batch(const hotfn_hooks *hooks, const hfn_batch *batch, hfn_
             hfn_region_add_need(needs, batch->kind, &hook);
         }
     }
-    needs->calls |= batch->kind == HOTFN_ACTION_CALL;
 }
 
 static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer *writer)

@@ -7,7 +7,7 @@
 #include "os/os.h"
 
 /* Every region begins with the count gate; the time gates follow if the set can time, then the
- * call gate if a stub needs it. */
+ * call gate and the filter gate if a stub needs one of them. */
 
 static uint64_t page_up(uint64_t address)
 {
@@ -33,7 +33,7 @@ static bool has_key_b(const hfn_plan_hook *hook)
 
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
-    return call_gate_at(hooks) + (needs->calls ? HFN_STUB_CALL_GATE_ROOM : 0);
+    return call_gate_at(hooks) + (needs->calls ? 2 * HFN_STUB_CALL_GATE_ROOM : 0);
 }
 
 static bool wants_unwind(const hotfn_hooks *hooks)
@@ -56,18 +56,18 @@ uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *need
            hfn_unwind_max_bytes(needs->stub_count, needs->key_changes, needs->cfi_bytes) + 7;
 }
 
-static void write_call_gate(hfn_region_writer *writer)
+static uint64_t write_call_gate(hfn_region_writer *writer, uint32_t (*emit)(uint8_t *out))
 {
     uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
-    uint32_t bytes;
+    uint64_t at = writer->at;
+    uint32_t bytes = emit((uint8_t *)(uintptr_t)at);
 
-    writer->gates.call = writer->at;
-    bytes = hfn_stub_emit_call_gate((uint8_t *)(uintptr_t)writer->at);
     if (writer->tables != 0) {
         hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi,
                         hfn_stub_write_call_gate_cfi(cfi, bytes));
     }
     writer->at += HFN_STUB_CALL_GATE_ROOM;
+    return at;
 }
 
 static void write_count_gate(hfn_region_writer *writer)
@@ -112,7 +112,8 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
         writer->gates.time_exit = write_time_gate(writer, hooks->access.time_exit);
     }
     if (needs->calls) {
-        write_call_gate(writer);
+        writer->gates.call = write_call_gate(writer, hfn_stub_emit_call_gate);
+        writer->gates.filter = write_call_gate(writer, hfn_stub_emit_filter_gate);
     }
 }
 
@@ -156,6 +157,11 @@ hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *re
 {
     uint64_t begin = region->begin, times = begin + HFN_STUB_COUNT_GATE_ROOM;
 
-    return (hfn_gates){ begin, begin + call_gate_at(hooks), times,
-                        times + HFN_STUB_TIME_GATE_ROOM };
+    return (hfn_gates){
+        .count = begin,
+        .call = begin + call_gate_at(hooks),
+        .filter = begin + call_gate_at(hooks) + HFN_STUB_CALL_GATE_ROOM,
+        .time_enter = times,
+        .time_exit = times + HFN_STUB_TIME_GATE_ROOM,
+    };
 }

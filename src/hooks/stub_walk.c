@@ -48,6 +48,18 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
     return true;
 }
 
+uint64_t hotfn_hooked_call_get_argument(const hotfn_hooked_call *call, uint32_t index)
+{
+    return call ? hfn_stub_get_argument(call, index) : 0;
+}
+
+void hotfn_hooked_call_set_result(hotfn_hooked_call *call, uint64_t value)
+{
+    if (call) {
+        hfn_stub_set_result(call, value);
+    }
+}
+
 int32_t hotfn_hooks_find_region(const hotfn_hooks *hooks, uint64_t pc, hotfn_stub_region *out)
 {
     if (!hooks) {

@@ -17,6 +17,23 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
     return true;
 }
 
+static uint64_t gate_for(const hfn_gates *gates, uint32_t kind)
+{
+    return kind == HOTFN_ACTION_CALL     ? gates->call
+           : kind == HOTFN_ACTION_FILTER ? gates->filter
+                                         : gates->count;
+}
+
+/* What a stub calls or jumps to. */
+static uint64_t callback_of(const hotfn_hook_action *action)
+{
+    switch (action->kind) {
+    case HOTFN_ACTION_REPLACE: return (uint64_t)(uintptr_t)action->replacement;
+    case HOTFN_ACTION_FILTER: return (uint64_t)(uintptr_t)action->filter;
+    default: return (uint64_t)(uintptr_t)action->callback;
+    }
+}
+
 bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *hook,
                           const hfn_stub_shape *shape, uint64_t base,
                           const hotfn_hook_action *action, const hotfn_row_access *access,
@@ -27,10 +44,10 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .kind = hfn_trampoline_kind(action->kind),
         .flags = hfn_trampoline_flags(hook),
         .address = address,
-        .gate = action->kind == HOTFN_ACTION_CALL ? gates->call : gates->count,
+        .gate = gate_for(gates, action->kind),
         .row_displacement = access->displacement,
         .slot_displacement = (int32_t)(access->slot_base_bytes + 8 * action->slot),
-        .callback = (uint64_t)(uintptr_t)action->callback,
+        .callback = callback_of(action),
         .user = (uint64_t)(uintptr_t)action->user,
         .time_enter = gates->time_enter,
         .time_exit = gates->time_exit,

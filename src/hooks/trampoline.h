@@ -18,6 +18,8 @@ static inline hfn_stub_kind hfn_trampoline_kind(uint32_t action_kind)
     switch (action_kind) {
     case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
     case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
+    case HOTFN_ACTION_REPLACE: return HFN_STUB_REPLACE;
+    case HOTFN_ACTION_FILTER: return HFN_STUB_FILTER;
     case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
     case HOTFN_ACTION_SAMPLE: return HFN_STUB_SAMPLE;
     default: return HFN_STUB_EMPTY;
@@ -54,7 +56,7 @@ static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *
 
 /* The code that all stubs of a region share. */
 typedef struct hfn_gates {
-    uint64_t count, call; /* addresses, or 0 */
+    uint64_t count, call, filter; /* addresses, or 0 */
     uint64_t time_enter, time_exit;
 } hfn_gates;
 

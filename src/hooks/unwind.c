@@ -45,7 +45,7 @@ static void (*late_register_frame)(void *eh_frame); /* the same, if libgcc was l
 static uint32_t fdes_for(uint64_t stub_count, uint64_t key_changes)
 {
     return (uint32_t)((stub_count + STUBS_PER_FDE - 1) / STUBS_PER_FDE + key_changes) +
-           4; /* and the gates */
+           5; /* and the gates */
 }
 
 static uint64_t header_bytes(uint32_t fde_count)
@@ -59,7 +59,7 @@ uint64_t hfn_unwind_max_bytes(uint64_t stub_count, uint64_t key_changes, uint64_
 
     return header_bytes(fdes) + (uint64_t)cies * (CIE_BYTES + PERSONALITY_BYTES) + cfi_bytes +
            stub_count * STUB_MAX_BYTES + (uint64_t)fdes * (FDE_HEAD_BYTES + 3) +
-           2 * HFN_STUB_GATE_CFI_MAX + 4;
+           3 * HFN_STUB_GATE_CFI_MAX + 4;
 }
 
 /* ---- Writing. */

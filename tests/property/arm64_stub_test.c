@@ -18,8 +18,9 @@
 #define PAGE_BYTES 65536u
 #define GATE_AT 0u
 #define CALL_GATE_AT 64u
-#define ENTER_GATE_AT 512u
-#define EXIT_GATE_AT 528u
+#define FILTER_GATE_AT 320u
+#define ENTER_GATE_AT 640u
+#define EXIT_GATE_AT 656u
 #define STUB_AT 1024u
 #define FUNCTION_AT 2048u
 #define SKIP_AT 4096u
@@ -279,6 +280,90 @@ static void run_call(random_source *r)
     check(is_state_kept(&start, &end), "a call stub keeps the state", 0, 0);
 }
 
+/* What the filter saw, and what it decides. */
+static uint64_t seen_arguments[9];
+static int32_t decision;
+static uint64_t result;
+
+static int32_t filter(void *user, void *saved)
+{
+    for (uint32_t i = 0; i < 9; i++) {
+        seen_arguments[i] = hfn_arm64_get_argument(saved, i);
+    }
+    if (!decision) {
+        hfn_arm64_set_result(saved, result);
+    }
+    callback(user);
+    return decision;
+}
+
+/* The entry of a function that signs its return address, then the stub. */
+static void put_signed_entry(const hfn_stub_request *request)
+{
+    uint8_t *at = page + FUNCTION_AT;
+
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
+    put_word(at, request->flags & HFN_STUB_SIGNED ? 0xD503233F : 0xD503245F); /* paciasp; bti c */
+    hfn_arm64_emit_patch(at + 4, NULL, (uint64_t)(uintptr_t)(at + 4),
+                         (uint64_t)(uintptr_t)(page + STUB_AT));
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
+    __builtin___clear_cache((char *)page, (char *)page + PAGE_BYTES);
+}
+
+static void run_filter(random_source *r, uint32_t flags, int32_t decides)
+{
+    static outcome start, end;
+    hfn_stub_request request = { .kind = HFN_STUB_FILTER,
+                                 .flags = flags,
+                                 .address = (uint64_t)(uintptr_t)(page + STUB_AT),
+                                 .gate = (uint64_t)(uintptr_t)(page + FILTER_GATE_AT),
+                                 .callback = (uint64_t)(uintptr_t)filter,
+                                 .user = random_u64(r) };
+    bool arguments = true;
+
+    decision = decides;
+    result = random_u64(r);
+    make_stub(&request);
+    put_signed_entry(&request);
+    start_randomly(r, &start);
+    start.state.x[30] = (uint64_t)(uintptr_t)cpu_leave;
+    run_from(&start, page + FUNCTION_AT, &end);
+    for (uint32_t i = 0; i < 8; i++) {
+        arguments = arguments && seen_arguments[i] == start.state.x[i];
+    }
+    check(arguments && seen_arguments[8] == get_argument(&start, 0), "a filter sees the arguments",
+          flags, 0);
+    check(last_user == request.user, "a filter gets its argument", flags, 0);
+    if (!decides) {
+        check(end.state.x[0] == result, "the caller gets the result", flags, 0);
+        end.state.x[0] = start.state.x[0];
+    }
+    end.state.x[30] = start.state.x[30]; /* signed if the function runs */
+    check(is_state_kept(&start, &end), "a filter stub keeps the state", flags, (uint64_t)decides);
+}
+
+/* The replacement is reached with the return address of the caller. */
+static void run_replace(random_source *r, uint32_t flags)
+{
+    static outcome start, end;
+    hfn_stub_request request = { .kind = HFN_STUB_REPLACE,
+                                 .flags = flags,
+                                 .address = (uint64_t)(uintptr_t)(page + STUB_AT),
+                                 .callback = (uint64_t)(uintptr_t)cpu_leave };
+
+    make_stub(&request);
+    put_signed_entry(&request);
+    start_randomly(r, &start);
+    run_from(&start, page + FUNCTION_AT, &end);
+    check(is_state_kept(&start, &end), "a replacement starts with the caller's state", flags, 0);
+    start.state.x[30] &= UINT64_C(0xffffffffffff); /* an address that can be signed */
+    run_from(&start, page + STUB_AT + hfn_arm64_get_original_at(flags), &end);
+    check((end.state.x[30] != start.state.x[30]) == ((flags & HFN_STUB_SIGNED) != 0),
+          "the original signs its return address", flags, 0);
+    end.state.x[30] = start.state.x[30];
+    check(is_state_kept(&start, &end), "the original starts with the caller's state", flags, 0);
+}
+
 static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint64_t slot,
                      uint32_t skip)
 {
@@ -359,8 +444,10 @@ int main(void)
         return 77;
     }
     hfn_arm64_emit_count_gate(page + GATE_AT, (uint64_t)(uintptr_t)hfn_thread_row_entry);
-    uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT);
+    uint32_t gate_bytes = hfn_arm64_emit_call_gate(page + CALL_GATE_AT, false);
     check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate fits its room", 0, 0);
+    check(hfn_arm64_emit_call_gate(page + FILTER_GATE_AT, true) <= HFN_STUB_CALL_GATE_ROOM,
+          "the filter gate fits its room", 0, 0);
     check(hfn_arm64_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi,
           "the rules of the call gate fit", 0, 0);
     check(hfn_arm64_get_stub_shape(HFN_STUB_COUNT, 0)->head_bytes == 4 * (2 + 6),
@@ -372,6 +459,8 @@ int main(void)
             run_count(&r, round & 1 ? HFN_STUB_FLAGS_LIVE : 0, slots[i], round & 2);
         }
         run_call(&r);
+        run_filter(&r, round & 1 ? HFN_STUB_SIGNED : 0, round & 2);
+        run_replace(&r, round & 1 ? HFN_STUB_SIGNED : 0);
         run_times(&r, slots[(uint32_t)round % 7]);
     }
     printf("1..1\n%sok 1 stubs_change_only_what_their_kind_allows\n", failures ? "not " : "");

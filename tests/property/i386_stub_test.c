@@ -23,7 +23,8 @@
 #define PAGE_BYTES 4096u
 #define GATE_AT 0u
 #define CALL_GATE_AT 64u
-#define TIME_GATES_AT 512u
+#define FILTER_GATE_AT 320u
+#define TIME_GATES_AT 640u
 #define STUB_AT 1024u
 #define ROW_BYTES (1u << 24)
 enum { EAX = 0, ESP = 4, FLAGS = 0x8d5, STACK_WORDS = 16384 };
@@ -274,6 +275,66 @@ static void run_call(random_source *r)
     check(is_state_kept(&start, &current_state, 8, true), "a call stub keeps the state", 0, 0);
 }
 
+/* What the filter saw, and what it decides. */
+static uint32_t seen_argument, result;
+static int32_t decision;
+
+static int32_t filter(void *user, void *saved)
+{
+    seen_argument = (uint32_t)hfn_x86_32_get_argument(saved, 1);
+    if (!decision) {
+        hfn_x86_32_set_result(saved, result);
+    }
+    callback(user);
+    return decision;
+}
+
+static void run_filter(random_source *r, int32_t decides)
+{
+    uint32_t user = random_below(r, UINT32_MAX), *top;
+    hfn_stub_request request = { .kind = HFN_STUB_FILTER,
+                                 .address = (uintptr_t)(page + STUB_AT),
+                                 .gate = (uintptr_t)(page + FILTER_GATE_AT),
+                                 .callback = (uintptr_t)filter,
+                                 .user = user };
+    cpu_state start = start_randomly(r);
+
+    decision = decides;
+    result = random_below(r, UINT32_MAX);
+    make_stub(&request);
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT);
+    top = (uint32_t *)(uintptr_t)start.registers[ESP];
+    if (!decides) {
+        *top = (uint32_t)(uintptr_t)cpu_leave; /* the caller's return address */
+    }
+    current_state = start;
+    cpu_enter();
+    check(seen_argument == top[2] && last_user == user, "a filter sees its arguments", 0, 0);
+    if (!decides) {
+        check(current_state.registers[EAX] == result, "the caller gets the result", 0, 0);
+        check(current_state.registers[ESP] == start.registers[ESP] + 4, "the call returned", 0, 0);
+        current_state.registers[EAX] = start.registers[EAX];
+        current_state.registers[ESP] = start.registers[ESP];
+        *top = (uint32_t)(top - stack);
+    }
+    check(is_state_kept(&start, &current_state, 8, true), "a filter stub keeps the state", 0, 0);
+}
+
+static void run_replace(random_source *r)
+{
+    hfn_stub_request request = { .kind = HFN_STUB_REPLACE,
+                                 .address = (uintptr_t)(page + STUB_AT),
+                                 .callback = (uintptr_t)cpu_leave };
+    cpu_state start = start_randomly(r);
+
+    make_stub(&request);
+    start.code = (uint32_t)(uintptr_t)(page + STUB_AT);
+    current_state = start;
+    cpu_enter();
+    check(is_state_kept(&start, &current_state, 8, true), "a replacement has the caller's state", 0,
+          0);
+}
+
 /* The body records registers, flags and n words on the stack, adds 1 to each word, inverts CF,
  * and pops some of the words. */
 enum { MAX_WORDS = 31, MARK = 0x5a5a0000 };
@@ -425,7 +486,7 @@ int main(void)
     for (int round = 0; round < 300; round++) {
         hfn_x86_vector_state state = vector;
         state.method = (uint32_t)round % 3 <= vector.method ? (uint32_t)round % 3 : vector.method;
-        uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &state);
+        uint32_t gate_bytes = hfn_x86_32_emit_call_gate(page + CALL_GATE_AT, &state, false);
         check(gate_bytes <= HFN_STUB_CALL_GATE_ROOM, "the call gate has room", 0, 0);
         check(hfn_x86_32_write_call_gate_cfi(cfi, gate_bytes) <= sizeof cfi, "its rules have room",
               0, 0);
@@ -435,6 +496,9 @@ int main(void)
             }
         }
         run_call(&r);
+        hfn_x86_32_emit_call_gate(page + FILTER_GATE_AT, &state, true);
+        run_filter(&r, round & 1);
+        run_replace(&r);
     }
     printf("1..1\n%sok 1 stubs_change_only_what_their_kind_allows\n", failures ? "not " : "");
     return failures != 0;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* A hook set patches the modules of the running process as their plans (plan.h) describe, and
  * restores the original bytes when the hooks are removed. */
-#ifndef HOTFN_HOOKS_H
-#define HOTFN_HOOKS_H
+#ifndef HOTFN_LOWLEVEL_HOOKS_H
+#define HOTFN_LOWLEVEL_HOOKS_H
 
+#include <hotfn/hooks.h>
 #include <hotfn/lowlevel/plan.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct hotfn_hooks hotfn_hooks;
 
 /* How a stub finds the counters of the calling thread.  The thread-local variable at
  * fs:[displacement] (gs on i386, TPIDR_EL0 on ARM64) holds the address of the thread's row.
@@ -38,33 +37,13 @@ typedef struct hotfn_row_access {
         (uint32_t)sizeof(hotfn_row_access), 0, 0, 0, 0, 0, 0, 0, 0, 0                              \
     }
 
-/* The process has no other thread, so commit and remove do not stop any. */
-#define HOTFN_HOOKS_SINGLE_THREADED 1u
-/* Write no unwind information for stubs. */
-#define HOTFN_HOOKS_NO_UNWIND 2u
-/* Register the unwind information with libgcc (__register_frame); for programs without the agent.
- */
-#define HOTFN_HOOKS_REGISTER_UNWIND 4u
-/* Patch entries only.  Without this flag, direct calls are redirected to stubs too. */
-#define HOTFN_HOOKS_KEEP_CALLS 8u
-
-/* A field left 0 asks for the default in brackets.  Fields are only appended. */
-typedef struct hotfn_hook_options {
-    uint32_t size;             /* sizeof(hotfn_hook_options)               */
-    uint32_t flags;            /* HOTFN_HOOKS_* [none]                     */
-    uint64_t near_range_bytes; /* maximum distance of stubs from the module [2 GiB - 64 KiB] */
-    uint64_t quiesce_ns;       /* time limit of one attempt to stop all threads [50 ms]      */
-} hotfn_hook_options;
-#define HOTFN_HOOK_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        (uint32_t)sizeof(hotfn_hook_options), 0, 0, 0                                              \
-    }
-
 #define HOTFN_ACTION_COUNT 1  /* add one to the slot of the thread's row                          */
 #define HOTFN_ACTION_CALL 2   /* call callback(user) before the function; registers are preserved */
 #define HOTFN_ACTION_FLOOR 3  /* do nothing: measures the minimum cost of a hook                  */
 #define HOTFN_ACTION_TIME 4   /* COUNT, and measure each call; only HOTFN_VERDICT_TIMED functions */
 #define HOTFN_ACTION_SAMPLE 5 /* COUNT, and TIME when the slot's skip word is 0                   */
+#define HOTFN_ACTION_REPLACE 6 /* jump to replacement instead                                     */
+#define HOTFN_ACTION_FILTER 7  /* filter decides whether the function runs                        */
 
 typedef struct hotfn_hook_action {
     uint32_t size; /* sizeof(hotfn_hook_action) */
@@ -74,10 +53,15 @@ typedef struct hotfn_hook_action {
     /* CALL: runs in the calling thread; calls that it makes are not counted. */
     void (*callback)(void *user);
     void *user;
+    hotfn_code replacement; /* REPLACE: a function of the same type */
+    /* REPLACE: receives a function that does what the replaced one did, before its first call can
+     * reach the replacement; may be NULL. */
+    hotfn_code *original;
+    hotfn_hook_filter_fn filter; /* FILTER: filter(user, call) */
 } hotfn_hook_action;
 #define HOTFN_HOOK_ACTION_INIT                                                                     \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_hook_action), 0, 0, 0, 0, 0                                         \
+        (uint32_t)sizeof(hotfn_hook_action), 0, 0, 0, 0, 0, 0, 0, 0                                \
     }
 
 /* The result of one commit. */
@@ -96,20 +80,6 @@ typedef struct hotfn_commit_stats {
     {                                                                                              \
         (uint32_t)sizeof(hotfn_commit_stats), 0, 0, 0, 0, 0, 0, 0, 0                               \
     }
-
-/*
- * Create an empty hook set for the running process.
- *
- * out      receives a set that the caller owns; untouched on failure.
- * options  borrowed; NULL means all defaults.
- * access   borrowed; NULL if no hook counts.
- *
- * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION.  Any thread; a set is used by one thread at a time.
- * Since 0.1.
- */
-HOTFN_API hotfn_status hotfn_hooks_create(hotfn_hooks **out, const hotfn_hook_options *options,
-                                          const hotfn_row_access *access, const hotfn_env *env,
-                                          hotfn_error *err);
 
 /*
  * Request hooks on many functions of one module, whose RVA 0 is loaded at base: time hooks where
@@ -135,9 +105,9 @@ HOTFN_API hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_pl
  * module  receives the module's handle; untouched on failure.
  *
  * HOTFN_OK and the errors of hotfn_hooks_add_module; HOTFN_E_NOT_FOUND (the plan has no such
- * function), HOTFN_E_UNSUPPORTED (the function may not be timed), HOTFN_E_STATE (TIME without
- * timing functions in the row access), HOTFN_E_OPTION (unknown action, CALL without a callback).
- * One thread at a time per set.  Since 0.1.
+ * function), HOTFN_E_UNSUPPORTED (the function may not be timed, replaced or filtered),
+ * HOTFN_E_STATE (TIME without timing functions in the row access), HOTFN_E_OPTION (unknown action,
+ * or no function for it). One thread at a time per set.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                        uint32_t function_index, const hotfn_hook_action *action,
@@ -164,24 +134,9 @@ typedef void (*hotfn_refused_fn)(void *user, uint32_t module, uint32_t function_
 HOTFN_API void hotfn_hooks_each_refused(const hotfn_hooks *hooks, hotfn_refused_fn visit,
                                         void *user);
 
-/*
- * Remove all hooks and restore the original bytes.  Two things remain: stubs stay mapped, since a
- * thread may still execute one, and tail jumps that end timed calls (hotfn_verdict.tail_target)
- * still go through their stubs, since a timed call may be open; they reach the same function as
- * before.
- *
- * HOTFN_OK; HOTFN_E_STATE (a thread could not be stopped) or HOTFN_E_NO_MEMORY: nothing was
- * removed and the call may be repeated; HOTFN_E_MISMATCH: some patched bytes were changed by
- * other code and were left alone; HOTFN_E_DENIED: some code is no longer writable.  One thread at
- * a time per set.  Since 0.1.
- */
-HOTFN_API hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err);
 /* Forget the hooks of a module that was unmapped; no memory of the module is accessed.  One
  * thread at a time per set.  Since 0.1. */
 HOTFN_API void hotfn_hooks_forget_module(hotfn_hooks *hooks, uint32_t module);
-/* Remove the remaining hooks and free the set; NULL is fine.  Stubs stay mapped.  Since 0.1. */
-HOTFN_API void hotfn_hooks_destroy(hotfn_hooks *hooks);
-
 /* A range of stubs with its unwind tables, for code that serves unwinders (_dl_find_object). */
 typedef struct hotfn_stub_region {
     uint32_t size; /* sizeof(hotfn_stub_region) */

@@ -12,6 +12,7 @@
 #include "arch/arm64/decode.h"
 #include "arch/arm64/emit.h"
 #include "arch/arm64/relocate.h"
+#include "base/byte_order.h"
 
 #define ENTRY_AT 8u /* after adr and b */
 
@@ -205,6 +206,54 @@ static void put_call(hfn_arm64_writer *w, const hfn_stub_request *r)
     hfn_arm64_put_word(w, (uint32_t)MOV_X30_X17);
 }
 
+/* ---- Replace: (autiasp;) ldr x16, 8; br x16; replacement; (paciasp;) the moved instructions.  The
+ * replacement is called, so x30 is not signed there; a call of the original begins at `paciasp`. */
+
+static void put_authenticate(hfn_arm64_writer *w, uint32_t flags)
+{
+    if (flags & HFN_STUB_SIGNED) {
+        hfn_arm64_put_word(w, flags & HFN_STUB_KEY_B ? HFN_ARM64_AUTIBSP : HFN_ARM64_AUTIASP);
+    }
+}
+
+static void put_replace(hfn_arm64_writer *w, const hfn_stub_request *r)
+{
+    put_authenticate(w, r->flags);
+    hfn_arm64_put_word(w, hfn_arm64_make_load_literal(16, 8));
+    hfn_arm64_put_word(w, (uint32_t)BR_X16);
+    put_u64(w, r->callback);
+    if (r->flags & HFN_STUB_SIGNED) {
+        hfn_arm64_put_word(w, r->flags & HFN_STUB_KEY_B ? HFN_ARM64_PACIBSP : HFN_ARM64_PACIASP);
+    }
+}
+
+uint32_t hfn_arm64_get_original_at(uint32_t flags)
+{
+    return flags & HFN_STUB_SIGNED ? 20 : 16;
+}
+
+/* ---- Filter: as a call; after a result of 0 the gate returns behind the data.
+ *   mov x17, x30; bl gate; b resume; filter, user
+ *           mov x30, x17; (autiasp;) ret
+ *   resume: mov x30, x17 */
+
+enum { FILTER_SKIP_BYTES = 20, FILTER_RESUME_AT = 36 };
+
+static void put_filter(hfn_arm64_writer *w, const hfn_stub_request *r)
+{
+    bool is_signed = r->flags & HFN_STUB_SIGNED;
+
+    hfn_arm64_put_word(w, (uint32_t)MOV_X17_X30);
+    put_branch(w, r->address + 4, r->gate, true);
+    put_branch(w, w->length, FILTER_RESUME_AT + (is_signed ? 4u : 0u), false);
+    put_u64(w, r->callback);
+    put_u64(w, r->user);
+    hfn_arm64_put_word(w, (uint32_t)MOV_X30_X17);
+    put_authenticate(w, r->flags);
+    hfn_arm64_put_word(w, (uint32_t)RET);
+    hfn_arm64_put_word(w, (uint32_t)MOV_X30_X17);
+}
+
 /* ---- Shapes. */
 
 /* clang-format off */
@@ -246,6 +295,12 @@ static const hfn_stub_shape samples[2][PAIRS] = { TIME_SHAPES(60), TIME_SHAPES(6
 static const hfn_stub_shape signed_samples[2][PAIRS] = { SIGNED_TIME_SHAPES(60), SIGNED_TIME_SHAPES(64) };
 static const hfn_stub_shape call_shape = { .head_bytes = 32 };
 static const hfn_stub_shape signed_call_shape = { 32, 0, 1, { { 0, SIGNS } } };
+static const hfn_stub_shape replace_shape = { .head_bytes = 16 };
+static const hfn_stub_shape signed_replace_shape =
+    { 24, 0, 3, { { 0, SIGNS }, { 4, SIGNS }, { 24, SIGNS } } };
+static const hfn_stub_shape filter_shape = { .head_bytes = 40 };
+static const hfn_stub_shape signed_filter_shape =
+    { 44, 0, 3, { { 0, SIGNS }, { 36, SIGNS }, { 40, SIGNS } } };
 static const hfn_stub_shape empty_shape = { .head_bytes = 0 };
 static const hfn_stub_shape signed_empty_shape = { 0, 0, 1, { { 0, SIGNS } } };
 /* clang-format on */
@@ -263,6 +318,8 @@ const hfn_stub_shape *hfn_arm64_get_stub_shape(hfn_stub_kind kind, uint32_t flag
         }
         return is_signed ? &signed_counts[far] : &counts[far];
     case HFN_STUB_CALL: return is_signed ? &signed_call_shape : &call_shape;
+    case HFN_STUB_REPLACE: return is_signed ? &signed_replace_shape : &replace_shape;
+    case HFN_STUB_FILTER: return is_signed ? &signed_filter_shape : &filter_shape;
     case HFN_STUB_TIME: return is_signed ? &signed_times[far][pairs] : &times[far][pairs];
     case HFN_STUB_SAMPLE: return is_signed ? &signed_samples[far][pairs] : &samples[far][pairs];
     default: return is_signed ? &signed_empty_shape : &empty_shape;
@@ -277,6 +334,8 @@ void hfn_arm64_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
     switch (request->kind) {
     case HFN_STUB_CALL: put_call(&w, request); return;
+    case HFN_STUB_REPLACE: put_replace(&w, request); return;
+    case HFN_STUB_FILTER: put_filter(&w, request); return;
     case HFN_STUB_EMPTY: return;
     case HFN_STUB_COUNT: break;
     default: count.flags &= ~HFN_STUB_FLAGS_LIVE; break;
@@ -303,15 +362,15 @@ uint32_t hfn_arm64_emit_count_gate(uint8_t *out, uint64_t slow_path)
     return w.length;
 }
 
-enum { FLAGS_AT = 160, VECTORS_AT = 176, FRAME_BYTES = 688 };
+enum { REGISTERS_AT = 16, RETURN_AT = 152, FLAGS_AT = 160, VECTORS_AT = 176, FRAME_BYTES = 688 };
 
 static void put_frame(hfn_arm64_writer *w, bool loads)
 {
     put_pair(w, loads, 29, 17, 0); /* x17: the return address of the hooked function */
     for (uint32_t i = 0; i < 16; i += 2) {
-        put_pair(w, loads, i, i + 1, 16 + 8 * i);
+        put_pair(w, loads, i, i + 1, REGISTERS_AT + 8 * i);
     }
-    put_pair(w, loads, 18, 30, 144);
+    put_pair(w, loads, 18, 30, RETURN_AT - 8);
     for (uint32_t i = 0; i < 32; i += 2) { /* stp q, q, [sp, #] */
         hfn_arm64_put_word(w, 0xAD000000 | (loads ? 0x400000u : 0) |
                                   (VECTORS_AT + 16 * i) / 16 << 15 | (i + 1) << 10 | 31u << 5 | i);
@@ -319,7 +378,7 @@ static void put_frame(hfn_arm64_writer *w, bool loads)
 }
 
 /* x30: address of the stub's branch over {callback, user}. */
-uint32_t hfn_arm64_emit_call_gate(uint8_t *out)
+uint32_t hfn_arm64_emit_call_gate(uint8_t *out, bool filters)
 {
     hfn_arm64_writer w = hfn_arm64_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
 
@@ -330,13 +389,37 @@ uint32_t hfn_arm64_emit_call_gate(uint8_t *out)
     hfn_arm64_put_word(&w, 0x910003FD);                             /* mov x29, sp        */
     hfn_arm64_put_word(&w, 0xF840C3C0);                             /* ldur x0, [x30, #12] */
     hfn_arm64_put_word(&w, 0xF84043D0);                             /* ldur x16, [x30, #4] */
+    if (filters) {
+        hfn_arm64_put_word(&w, 0x910003E1); /* mov x1, sp */
+    }
     hfn_arm64_put_word(&w, (uint32_t)BLR_X16);
+    if (filters) {
+        hfn_arm64_put_word(&w, 0x35000080); /* cbnz w0, over the next three */
+        hfn_arm64_put_word(&w, hfn_arm64_make_load(16, 31, RETURN_AT));
+        hfn_arm64_put_word(&w, 0x91000210 | FILTER_SKIP_BYTES << 10); /* add x16, x16, # */
+        hfn_arm64_put_word(&w, hfn_arm64_make_store(16, 31, RETURN_AT));
+    }
     hfn_arm64_put_word(&w, hfn_arm64_make_load(16, 31, FLAGS_AT)); /* ldr x16, [sp, #]   */
     hfn_arm64_put_word(&w, 0xD51B4210);                            /* msr nzcv, x16      */
     put_frame(&w, true);
     hfn_arm64_put_word(&w, 0x910003FF | (uint32_t)FRAME_BYTES << 10); /* add sp, sp, #frame */
     hfn_arm64_put_word(&w, (uint32_t)RET);
     return w.length;
+}
+
+/* Arguments are in x0 to x7, then on the stack (AAPCS64, 6.8.2). */
+uint64_t hfn_arm64_get_argument(const void *saved, uint32_t index)
+{
+    enum { IN_REGISTERS = 8 };
+    const uint8_t *bytes = saved;
+
+    return hfn_read_le64(index < IN_REGISTERS ? bytes + REGISTERS_AT + 8u * index
+                                              : bytes + FRAME_BYTES + 8u * (index - IN_REGISTERS));
+}
+
+void hfn_arm64_set_result(void *saved, uint64_t value)
+{
+    hfn_write_le64((uint8_t *)saved + REGISTERS_AT, value);
 }
 
 static uint8_t *put_uleb(uint8_t *at, uint32_t value)

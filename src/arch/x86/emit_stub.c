@@ -310,6 +310,8 @@ const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
         return get_scratch(flags) ? &scratch_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
                                   : &count_shapes[flags & 3];
     case HFN_STUB_CALL: return &call_shape;
+    case HFN_STUB_REPLACE:
+    case HFN_STUB_FILTER: return hfn_x86_get_replace_shape(kind);
     case HFN_STUB_TIME: return &time_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
     case HFN_STUB_SAMPLE:
         return &sample_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
@@ -345,6 +347,10 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
         emit_count(out, request);
     } else if (request->kind == HFN_STUB_CALL) {
         emit_call(out, request);
+    } else if (request->kind == HFN_STUB_REPLACE) {
+        hfn_x86_emit_replace(out, request);
+    } else if (request->kind == HFN_STUB_FILTER) {
+        hfn_x86_emit_filter(out, request);
     } else if (request->kind == HFN_STUB_TIME) {
         emit_time(out, request);
     } else if (request->kind == HFN_STUB_SAMPLE) {
@@ -483,15 +489,46 @@ static uint8_t *put_restore_vectors(uint8_t *out, const hfn_x86_vector_state *ve
     return PUT(out, 0x48, 0x0f, 0xae, 0x2c, 0x24); /* xrstor64 [rsp] */
 }
 
+/* The saved registers, from r11 up to rax (put_save_registers), lie this far below rbp. */
+enum { SAVED_BYTES = 88, SAVED_RAX_AT = 72, FRAME_POINTER_AT = 88 };
+
 /* rbx holds the return address: the stub's jump over {callback, user}. */
-uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
+uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector, bool filters)
 {
     uint8_t *at = put_save_vectors(put_save_registers(out), vector);
 
     at = PUT(at, 0x48, 0x8b, 0x7b, 0x0a); /* mov rdi, [rbx + 10] */
-    at = PUT(at, 0xff, 0x53, 0x02);       /* call [rbx + 2]      */
+    if (filters) {
+        at = PUT(at, 0x48, 0x8d, 0x75, (uint8_t)-SAVED_BYTES); /* lea rsi, [rbp - 88] */
+    }
+    at = PUT(at, 0xff, 0x53, 0x02); /* call [rbx + 2]      */
+    if (filters) {
+        at = PUT(at, 0x85, 0xc0, 0x75, 0x05); /* test eax, eax; jnz over the next one */
+        at =
+            PUT(at, 0x48, 0x83, 0x45, 0x08, HFN_X86_FILTER_SKIP_BYTES); /* add qword [rbp + 8], # */
+    }
     at = put_restore_registers(put_restore_vectors(at, vector));
     return (uint32_t)(at - out);
+}
+
+/* Arguments in registers: x86-64 psABI, 3.2.3.  Those on the stack begin above the return address,
+ * which lies above rbp, the gate's return address and the bytes by which the stub lowered the
+ * stack. */
+uint64_t hfn_x86_get_argument(const void *saved, uint32_t index)
+{
+    /* rdi, rsi, rdx, rcx, r8, r9 */
+    static const uint8_t places[] = { 32, 40, 56, 64, 24, 16 };
+    enum { IN_REGISTERS = 6, STACK_ARGUMENTS_AT = FRAME_POINTER_AT + 16 + RED_ZONE_BYTES + 8 };
+    const uint8_t *bytes = saved;
+
+    return hfn_read_le64(index < IN_REGISTERS
+                             ? bytes + places[index]
+                             : bytes + STACK_ARGUMENTS_AT + 8u * (index - IN_REGISTERS));
+}
+
+void hfn_x86_set_result(void *saved, uint64_t value)
+{
+    hfn_write_le64((uint8_t *)saved + SAVED_RAX_AT, value);
 }
 
 uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)

@@ -29,7 +29,7 @@ static inline bool hfn_x86_has_tail_exit(hfn_stub_kind kind, uint32_t flags)
  * instruction. */
 #define HFN_X86_COUNT_GATE_BYTES 24
 #define HFN_X86_TIME_GATE_BYTES 14
-#define HFN_X86_CALL_GATE_MAX 224
+#define HFN_X86_CALL_GATE_MAX 240
 
 /* Returns HFN_X86_COUNT_GATE_BYTES. */
 uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path);
@@ -45,8 +45,8 @@ typedef struct hfn_x86_vector_state {
 
 /* For the processor that runs this; fxsave64 on other CPUs. */
 hfn_x86_vector_state hfn_x86_get_host_vector_state(void);
-/* Returns the size in bytes, at most HFN_X86_CALL_GATE_MAX. */
-uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector);
+/* Returns the size in bytes, at most HFN_X86_CALL_GATE_MAX.  filters: the filter gate. */
+uint32_t hfn_x86_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector, bool filters);
 
 /* Unwinding of a call gate, starting with CFA = rsp + 8. */
 uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
@@ -55,10 +55,26 @@ uint32_t hfn_x86_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request);
 uint32_t hfn_x86_32_emit_count_gate(uint8_t *out, uint64_t slow_path);
-uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector);
+uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector, bool filters);
 uint32_t hfn_x86_32_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_x86_32_write_cie_state(uint8_t *out);
 uint32_t hfn_x86_32_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);
+
+/* emit_replace.c: REPLACE and FILTER.  If the call must not run, a filter gate returns this far
+ * behind its usual return address. */
+#define HFN_X86_FILTER_SKIP_BYTES 18
+#define HFN_X86_32_FILTER_SKIP_BYTES 10
+const hfn_stub_shape *hfn_x86_get_replace_shape(hfn_stub_kind kind);
+void hfn_x86_emit_replace(uint8_t *out, const hfn_stub_request *request);
+void hfn_x86_emit_filter(uint8_t *out, const hfn_stub_request *request);
+const hfn_stub_shape *hfn_x86_32_get_replace_shape(hfn_stub_kind kind);
+void hfn_x86_32_emit_replace(uint8_t *out, const hfn_stub_request *request);
+void hfn_x86_32_emit_filter(uint8_t *out, const hfn_stub_request *request);
+/* What a filter reads and writes; `saved` is what its gate passed to it. */
+uint64_t hfn_x86_get_argument(const void *saved, uint32_t index);
+void hfn_x86_set_result(void *saved, uint64_t value);
+uint64_t hfn_x86_32_get_argument(const void *saved, uint32_t index);
+void hfn_x86_32_set_result(void *saved, uint64_t value);
 
 uint32_t hfn_x86_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 uint32_t hfn_x86_write_cie_state(uint8_t *out);

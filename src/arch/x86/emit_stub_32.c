@@ -8,6 +8,7 @@
  * copy of its arguments above its return address.
  */
 #include "arch/x86/emit_stub.h"
+#include "base/byte_order.h"
 
 #include "arch/x86/emit.h"
 
@@ -230,6 +231,8 @@ hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
     switch (kind) {
     case HFN_STUB_COUNT: return *get_count_shape(flags);
     case HFN_STUB_CALL: shape.head_bytes = 15; return shape;
+    case HFN_STUB_REPLACE:
+    case HFN_STUB_FILTER: return *hfn_x86_32_get_replace_shape(kind);
     case HFN_STUB_TIME:
         shape.head_bytes = (uint8_t)(count->head_bytes + TIME_TAIL_BYTES);
         shape.entry_at = count->entry_at;
@@ -259,7 +262,11 @@ void hfn_x86_32_emit_stub(uint8_t *out, const hfn_stub_request *request)
     hfn_stub_request plain = *request;
 
     plain.flags &= ~HFN_STUB_FLAGS_LIVE; /* timed functions have no live flags */
-    if (request->kind == HFN_STUB_CALL) {
+    if (request->kind == HFN_STUB_REPLACE) {
+        hfn_x86_32_emit_replace(out, request);
+    } else if (request->kind == HFN_STUB_FILTER) {
+        hfn_x86_32_emit_filter(out, request);
+    } else if (request->kind == HFN_STUB_CALL) {
         put_call_stub(&w, request);
     } else if (request->kind == HFN_STUB_COUNT) {
         put_any_count(&w, request);
@@ -318,8 +325,27 @@ static void put_restore_vectors(hfn_x86_writer *w, const hfn_x86_vector_state *v
     PUT(w, 0x0f, 0xae, 0x2c, 0x24); /* xrstor [esp] */
 }
 
+/* The saved registers, from ebx up to eax, lie this far below ebp. */
+enum { SAVED_BYTES = 20, SAVED_EAX_AT = 12, STACK_ARGUMENTS_AT = SAVED_BYTES + 12 };
+
+/* call callback(user), or callback(user, saved registers) */
+static void put_callback(hfn_x86_writer *w, bool filters)
+{
+    if (!filters) {
+        PUT(w, 0x83, 0xec, 0x0c); /* sub esp, 12 */
+    } else {
+        PUT(w, 0x83, 0xec, 0x08, 0x8d, 0x45, (uint8_t)-SAVED_BYTES, 0x50); /* lea eax; push eax */
+    }
+    PUT(w, 0xff, 0x73, 0x06, 0xff, 0x53, 0x02); /* push dword [ebx + 6]; call [ebx + 2] */
+    PUT(w, 0x83, 0xc4, 0x10);                   /* add esp, 16                          */
+    if (filters) {
+        PUT(w, 0x85, 0xc0, 0x75, 0x04); /* test eax, eax; jnz over the next one */
+        PUT(w, 0x83, 0x45, 0x04, HFN_X86_32_FILTER_SKIP_BYTES); /* add dword [ebp + 4], # */
+    }
+}
+
 /* ebx holds the return address: the stub's jump over {callback, user}. */
-uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector)
+uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vector, bool filters)
 {
     hfn_x86_writer w = hfn_x86_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
 
@@ -329,14 +355,23 @@ uint32_t hfn_x86_32_emit_call_gate(uint8_t *out, const hfn_x86_vector_state *vec
     PUT(&w, 0x8b, 0x5d, 0x04);       /* mov ebx, [ebp + 4]            */
     PUT(&w, 0x83, 0xe4, 0xc0);       /* and esp, -64                  */
     put_save_vectors(&w, vector);
-    PUT(&w, 0x83, 0xec, 0x0c, 0xff, 0x73, 0x06); /* sub esp, 12; push dword [ebx + 6] */
-    PUT(&w, 0xff, 0x53, 0x02);                   /* call [ebx + 2]                    */
-    PUT(&w, 0x83, 0xc4, 0x10);                   /* add esp, 16                       */
+    put_callback(&w, filters);
     put_restore_vectors(&w, vector);
     PUT(&w, 0x8d, 0x65, 0xec);       /* lea esp, [ebp - 20]           */
     PUT(&w, 0x5b, 0x5a, 0x59, 0x58); /* pop ebx, edx, ecx, eax        */
     PUT(&w, 0x9d, 0x5d, 0xc3);       /* popfd; pop ebp; ret           */
     return w.length;
+}
+
+/* All arguments are on the stack (i386 psABI, 2.2.3), above the return address. */
+uint64_t hfn_x86_32_get_argument(const void *saved, uint32_t index)
+{
+    return hfn_read_le32((const uint8_t *)saved + STACK_ARGUMENTS_AT + 4u * index);
+}
+
+void hfn_x86_32_set_result(void *saved, uint64_t value)
+{
+    hfn_write_le32((uint8_t *)saved + SAVED_EAX_AT, (uint32_t)value);
 }
 
 uint32_t hfn_x86_32_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)

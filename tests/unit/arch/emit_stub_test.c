@@ -124,7 +124,7 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
 
     memcpy(&slow, &access.slow_path, sizeof slow);
     hfn_x86_emit_count_gate(page, slow);
-    CHECK(hfn_x86_emit_call_gate(page + 64, &vector) <= HFN_X86_CALL_GATE_MAX);
+    CHECK(hfn_x86_emit_call_gate(page + 64, &vector, false) <= HFN_X86_CALL_GATE_MAX);
     make_time_gate(page + ENTER_AT, &slots[ENTERED]);
     make_time_gate(page + EXIT_AT, &slots[EXITED]);
     hfn_x86_emit_stub(head, &request);
