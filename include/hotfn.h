@@ -8,6 +8,7 @@
 #include <hotfn/export.h>
 #include <hotfn/frame.h>
 #include <hotfn/function.h>
+#include <hotfn/hooks.h>
 #include <hotfn/launch.h>
 #include <hotfn/record.h>
 #include <hotfn/session.h>

@@ -37,6 +37,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_row_access),
     STRUCT_SIZE(hotfn_hook_options),
     STRUCT_SIZE(hotfn_hook_action),
+    STRUCT_SIZE(hotfn_replace_options),
     STRUCT_SIZE(hotfn_commit_stats),
     STRUCT_SIZE(hotfn_stub_region),
     STRUCT_SIZE(hotfn_alloc_cell),

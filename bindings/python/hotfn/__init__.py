@@ -5,6 +5,7 @@
     record = hotfn.open("run.hfr")                 open the record of a run
     scan = hotfn.scan("/usr/bin/sqlite3")          find the functions that can be hooked
     with hotfn.Session(modules="libm.so*") as s:   count the calls of this process
+    with hotfn.Hooks() as hooks:                   replace functions of this process
 
 The package talks to libhotfn through ctypes; it has no compiled part.
 """
@@ -24,6 +25,7 @@ from ._errors import (
 from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
+from .hooks import Call, Hooks
 from .launch import LaunchInfo, Run, run
 from .records import (
     Caller,
@@ -46,8 +48,8 @@ from .verdicts import Scan, Verdict, scan
 __version__: str = _lib.hotfn_get_version().decode()
 
 __all__ = [
-    "Budget", "Caller", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Frame",
-    "Function", "HotfnError", "LaunchInfo", "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError",
+    "Budget", "Call", "Caller", "Change", "Counter", "DeniedError", "Edge", "FileError", "Format", "FormatError", "Frame",
+    "Function", "Hooks", "HotfnError", "LaunchInfo", "LimitError", "Memory", "MismatchError", "Module", "NoMemoryError",
     "Node", "NotFoundError", "OptionError", "Record", "RecordInfo", "Run", "Scan", "Session", "SlowCall",
     "StateError", "Stats", "Thread", "TimeInfo", "Times", "UnsupportedError", "Verdict", "demangle", "formats",
     "open", "register_exporter", "repair", "run", "scan",

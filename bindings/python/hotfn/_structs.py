@@ -38,6 +38,7 @@ InlinedFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
 SlowPathFn = CFUNCTYPE(None)
+FilterFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 RefusedFn = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32)
 StubFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32)
 
@@ -182,7 +183,12 @@ class HookOptions(Sized):
 
 class HookAction(Sized):
     _fields_ = [("size", c_uint32), ("kind", c_uint32), ("slot", c_uint32),
-                ("reserved", c_uint32), ("callback", ActionFn), ("user", c_void_p)]
+                ("reserved", c_uint32), ("callback", ActionFn), ("user", c_void_p),
+                ("replacement", c_void_p), ("original", POINTER(c_void_p)), ("filter", FilterFn)]
+
+
+class ReplaceOptions(Sized):
+    _fields_ = [("size", c_uint32), ("reserved", c_uint32), ("cache_folder", c_char_p)]
 
 
 class CommitStats(Sized):

@@ -17,11 +17,12 @@ from hotfn import _structs as s
 
 NUMBERS = {"hotfn_status": ctypes.c_int32, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
            "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
-CALLBACKS = {"hotfn_refused_fn": s.RefusedFn, "hotfn_stub_fn": s.StubFn, "hotfn_write_fn": s.WriteFn}
+CALLBACKS = {"hotfn_refused_fn": s.RefusedFn, "hotfn_stub_fn": s.StubFn, "hotfn_write_fn": s.WriteFn,
+             "hotfn_hook_filter_fn": s.FilterFn, "hotfn_code": ctypes.c_void_p}
 POINTERS = {"char": (ctypes.c_char_p, ctypes.POINTER(ctypes.c_char)), "void": (ctypes.c_void_p,),
             "uint8_t": (ctypes.POINTER(ctypes.c_uint8), ctypes.c_void_p),
             "uint32_t": (ctypes.POINTER(ctypes.c_uint32),),
-            "uint64_t": (ctypes.POINTER(ctypes.c_uint64),)}
+            "uint64_t": (ctypes.POINTER(ctypes.c_uint64),), "hotfn_code": (ctypes.POINTER(ctypes.c_void_p),)}
 TEXTS = ctypes.POINTER(ctypes.c_char_p)
 
 
@@ -44,7 +45,7 @@ def declared():
 
 def matching_types(text, named):
     """The ctypes that match a C type; a parameter is `named`: its text ends with its name."""
-    words = re.sub(r"\bconst\b", " ", text).replace("*", " * ").split()
+    words = re.sub(r"\b(const|struct)\b", " ", text).replace("*", " * ").split()
     stars = words.count("*")
     words = [word for word in words if word != "*"]
     base = words[0] if not named or len(words) > 1 else words[-1]
