@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: MIT
+"""The API of hotfn-collector: what is stored is what is read; each refusal has a status and one sentence."""
+import gzip
+import json
+import statistics
+import sys
+import uuid
+
+import harness
+from harness import Collector, encode_names, encode_run, image_of
+
+NAMES = {0x10: "alpha", 0x20: "beta<int>(char const&)", 0x30: "gamma"}
+CLIENTS = [uuid.UUID(int=i + 1) for i in range(5)]
+COUNTS = [{0x10: 100 * (i + 1), 0x20: 7, **({0x30: 1000} if i == 0 else {})} for i in range(5)]
+
+
+def fill(c, build="one", factor=1, **how):
+    for client, counts in zip(CLIENTS, COUNTS):
+        c.push(build, {rva: calls * factor for rva, calls in counts.items()}, client, **how)
+    c.put_names(encode_names(build, NAMES))
+
+
+def rows(answer):
+    return {row["name"]: row for row in answer["rows"]}
+
+
+def error(answer):
+    sentence = json.loads(answer[2] if isinstance(answer, tuple) else answer)["error"]
+    assert 10 < len(sentence) < 400 and "\n" not in sentence, sentence
+    return sentence
+
+
+def aggregates_are_those_of_the_clients(place):
+    with Collector(place) as c:
+        fill(c)
+        for agg, wanted in (("sum", sum), ("average", statistics.mean), ("median", statistics.median), ("max", max)):
+            found = rows(c.get("hot", app="game", build=image_of("one"), agg=agg))
+            for rva, name in NAMES.items():
+                values = [counts.get(rva, 0) for counts in COUNTS]
+                assert found[name]["value"] == wanted(values), (agg, name, found[name])
+                assert found[name]["calls"] == sum(values)
+                assert found[name]["clients"] == sum(value > 0 for value in values)
+        assert rows(c.get("hot", app="game", agg="p95"))["alpha"]["value"] == 500
+        assert rows(c.get("hot", app="game", agg="average_called"))["gamma"]["value"] == 1000
+        answer = c.get("hot", app="game")
+        assert [row["name"] for row in answer["rows"]] == ["alpha", "gamma", NAMES[0x20]]
+        assert (answer["clients"], answer["called"], answer["functions"]) == (5, 3, 3)
+        assert c.get("hot", app="game", q="BETA char")["found"] == 1
+        assert [r["rank"] for r in c.get("hot", app="game", sort="name", limit=1, offset=1)["rows"]] == [3]
+
+
+def two_runs_of_a_client_are_one_client(place):
+    with Collector(place) as c:
+        for calls in (10, 30):
+            c.push("one", {0x10: calls}, CLIENTS[0])
+        c.push("one", {0x10: 5}, CLIENTS[1])
+        row = c.get("hot", app="game", agg="median")["rows"][0]
+        assert (row["value"], row["clients"], row["calls"], row["name"]) == (22.5, 2, 45, "one+0x10"), row
+        clients = {x["client"]: x["runs"] for x in c.get("clients", app="game")["clients"]}
+        assert clients == {CLIENTS[0].hex: 2, CLIENTS[1].hex: 1}
+
+
+def selections_limit_what_is_folded(place):
+    with Collector(place) as c:
+        hour = 3600 * 10**9
+        c.push("one", {0x10: 1}, CLIENTS[0], label=["level=1", "map=a b&c"], start_ns=harness.NOW_NS - 2 * hour)
+        c.push("one", {0x10: 2}, CLIENTS[1], label=["level=2"], start_ns=harness.NOW_NS - hour)
+        value = lambda **how: sum(row["calls"] for row in c.get("hot", app="game", **how)["rows"])  # noqa: E731
+        assert (value(), value(label="level=1"), value(label="map=a b&c"), value(label="level=3")) == (3, 1, 1, 0)
+        middle = (harness.NOW_NS - hour) // 10**9 - 60
+        assert (value(to=middle), value(**{"from": middle}), value(client=CLIENTS[1].hex)) == (1, 2, 2)
+        labels = {(x["key"], x["value"]): x["clients"] for x in c.get("labels", app="game")["labels"]}
+        assert labels == {("level", "1"): 1, ("level", "2"): 1, ("map", "a b&c"): 1}, labels
+
+
+def builds_are_compared_by_name(place):
+    with Collector(place) as c:
+        fill(c, "one", version="1.0", file="game")
+        c.put_names(encode_names("two", {0x40: "alpha", 0x50: "gamma", 0x60: "delta"}, file="game"))
+        for client in CLIENTS:
+            c.push("two", {0x40: 600, 0x50: 200, 0x60: 9}, client, version="2.0", file="game")
+        c.put_names(encode_names("one", NAMES, file="game"), status=201)
+        diff = c.get("diff", app="game", build="2.0", base="1.0")
+        kinds = {row["name"]: (row["kind"], row["head_value"], row["base_value"]) for row in diff["rows"]}
+        assert kinds == {"alpha": ("hotter", 600, 300), "delta": ("new", 9, 0), NAMES[0x20]: ("gone", 0, 7)}, kinds
+        assert [row["kind"] for row in c.get("diff", app="game", build="2.0", base="1.0", kind="same")["rows"]] == ["same"]
+        hot = rows(c.get("hot", app="game", build="2.0", base="1.0", agg="average"))
+        assert hot["alpha"]["base_value"] == 300 and hot["delta"]["base_value"] == 0
+        builds = c.get("builds", app="game")["builds"]
+        assert [(b["version"], b["runs"], b["clients"]) for b in builds] == [("2.0", 5, 5), ("1.0", 5, 5)], builds
+        number = hot["alpha"]["function"]
+        function = c.get("function", app="game", build="2.0", function=number)
+        assert [(t["version"], t["average"]) for t in function["trend"]] == [("1.0", 300), ("2.0", 600)], function
+
+
+def a_function_has_callers_callees_and_a_value_for_each_client(place):
+    with Collector(place) as c:
+        timed = {0x10: (5, 500, 100, 60), 0x20: (7, 400, 400, 50)}
+        for client in CLIENTS[:2]:
+            c.push("one", timed, client, timed=True, callers=[(None, 0, 5), (0, 1, 7)])
+        c.put_names(encode_names("one", NAMES))
+        hot = rows(c.get("hot", app="game", metric="self"))
+        assert (hot["alpha"]["self_ns"], hot["alpha"]["total_ns"], hot["alpha"]["max_ns"]) == (200, 1000, 60)
+        alpha = c.get("function", app="game", function=hot["alpha"]["function"], metric="total")
+        assert [(e["name"], e["calls"]) for e in alpha["callers"]] == [("(code that is not timed)", 10)]
+        assert [(e["name"], e["calls"]) for e in alpha["callees"]] == [(NAMES[0x20], 14)]
+        assert alpha["values"] == [500, 500] and alpha["of_clients"] == 2
+        assert {x["client"] for x in alpha["clients"]} == {x.hex for x in CLIENTS[:2]}
+
+
+def a_record_is_stored_once(place):
+    with Collector(place) as c:
+        run, other = uuid.uuid4(), None
+        body, other = encode_run(run, "one", {0x10: 5}), encode_run(run, "one", {0x10: 6})
+        assert c.put(run, body)["stored"] is True
+        assert c.put(run, body, status=200)["stored"] is False
+        assert c.put(run, body, status=200, compress=False)["stored"] is False
+        assert "UUID" in error(c.put(run, other, status=409) and json.dumps(c.put(run, other, status=409)))
+        c.kill()
+        c.start()
+        c.put(run, body, status=200)
+        c.put(run, other, status=409)
+        assert c.get("hot", app="game")["rows"][0]["calls"] == 5
+
+
+def sums_that_do_not_fit_are_not_wrapped(place):
+    with Collector(place) as c:
+        for client in CLIENTS[:2]:
+            c.push("one", {0x10: 2**63, 0x20: 2**64 - 1 if client == CLIENTS[0] else 0x0}, client)
+        found = {row["rva"]: row for row in c.get("hot", app="game")["rows"]}
+        assert found[0x10]["calls"] is None and found[0x10]["overflow"] is True and found[0x10]["value"] is None
+        assert found[0x20]["calls"] == 2**64 - 1 and found[0x20]["overflow"] is False
+        run = uuid.uuid4()
+        too_large = encode_run(run, "one", {0x10: 2**64})
+        assert c.put(run, too_large, status=None)[0] == 400
+        assert c.request("GET", "/api/v1/export", app="game", format="pprof")[0] == 422
+
+
+def tokens_limit_what_may_be_done(place):
+    with Collector(place) as c:
+        write, read, other = c.token("write", "game"), c.token("read", "game"), c.token("write", "other")
+        run = uuid.uuid4()
+        body = encode_run(run, "one", {0x10: 5})
+        path = f"/api/v1/records/{run}"
+        for token, app, status in ((None, "game", 401), ("hfc_wrong", "game", 401), (read, "game", 403),
+                                   (other, "game", 403), (write, "game", 201)):
+            answer = c.request("PUT", path, body, token=token, app=app)
+            assert answer[0] == status, (token, answer)
+            assert status == 201 or error(answer)
+        for name in ("apps", "builds", "hot", "clients", "labels", "export", "function", "diff"):
+            for token, status in ((None, 401), (write, 403)):
+                assert c.request("GET", f"/api/v1/{name}", token=token, app="game")[0] == status, name
+        assert c.request("GET", "/metrics", token=None)[0] == 401
+        assert c.request("GET", "/healthz", token=None)[::2] == (200, b"ok\n")
+        assert c.get("hot", app="game", token=read)["clients"] == 1
+        assert c.request("GET", "/api/v1/hot", token=read, app="other")[0] == 403
+        stored = (place / "data/hotfn.db").read_bytes() + (place / "data/hotfn.db-wal").read_bytes()
+        assert not any(token.encode() in stored for token in (write, read, other)), "a token is stored in clear"
+        listed = [line for line in c.command_output("token", "list").splitlines() if " read " in line]
+        c.command_output("token", "remove", listed[0].split()[0])
+        assert c.request("GET", "/api/v1/hot", token=read, app="game")[0] == 401
+
+
+def anonymous_readers_are_allowed_on_request(place):
+    with Collector(place, "--anonymous-read") as c:
+        fill(c)
+        assert c.get("hot", app="game", token=None)["clients"] == 5
+        assert c.request("PUT", f"/api/v1/records/{uuid.uuid4()}", b"x", token=None, app="game")[0] == 401
+        assert c.request("GET", "/api/v1/hot", token="hfc_wrong", app="game")[0] == 401
+
+
+def bad_input_is_refused_with_one_sentence(place):
+    with Collector(place, "--max-inflated", "4000000") as c:
+        run = uuid.uuid4()
+        good = encode_run(run, "one", {0x10: 5})
+        year = 365 * 86400 * 10**9
+        cases = [
+            (good[:-2], {}, 400), (good + b"x", {}, 400), (b"", {}, 400), (b"HFC2" + good[4:], {}, 400),
+            (b"\x7fELF" + bytes(100), {}, 422), (encode_run(uuid.uuid4(), "one", {0x10: 5}), {}, 422),
+            (encode_run(run, "one", {0x10: 5}, start_ns=harness.NOW_NS + 3 * year), {}, 422),
+            (encode_run(run, "one", {0x10: 5}, start_ns=5), {}, 422),
+            (good, {"label": "x" * 300}, 400), (good, {"label": [f"k{i}=v" for i in range(17)]}, 400),
+            (good, {"label": "k=" + "v" * 300}, 400), (good, {"client": "nine"}, 400), (good, {"app": ""}, 400),
+            (good, {"app": "x" * 300}, 400),
+        ]
+        for body, how, status in cases:
+            found = c.put(run, body, status=None, compress=False, **how)
+            assert found[0] == status, (found, how, body[:40])
+            error(found[1])
+        assert c.request("PUT", "/api/v1/records/17", good, app="game")[0] == 400
+        assert c.request("PUT", f"/api/v1/records/{run}", good, app="game", headers={"Content-Encoding": "br"})[0] == 415
+        assert c.request("PUT", f"/api/v1/records/{run}", good, app="game", headers={"Content-Encoding": "gzip"})[0] == 400
+        cut = gzip.compress(good)[:-9]
+        assert c.request("PUT", f"/api/v1/records/{run}", cut, app="game", headers={"Content-Encoding": "gzip"})[0] == 400
+        assert c.request("GET", "/api/v1/hot", app="game", label="x" * 20000)[0] in (414, 431)
+        bomb = c.put(run, bytes(3900000), status=None)
+        assert bomb[0] == 413 and "inflates" in error(bomb[1]), bomb
+        assert c.put(run, bytes(range(256)) * 20000, status=None, compress=False)[0] == 413
+        assert c.request("GET", "/nothing")[0] == 404 and c.request("POST", "/api/v1/hot", b"")[0] == 405
+        for name, how, status in (("hot", {"app": "none"}, 404), ("hot", {"app": "game", "limit": "x"}, 400)):
+            c.get(name, status=404 if status == 404 else 404, **how)  # nothing was stored, so the app is unknown
+        c.put(run, good)
+        for how, status in (({"build": "nine"}, 404), ({"limit": "x"}, 400), ({"agg": "mode"}, 400),
+                            ({"client": CLIENTS[0].hex}, 404), ({"label": "level"}, 400), ({"base": "nine"}, 404)):
+            c.get("hot", status=status, app="game", **how)
+        c.get("function", status=404, app="game", function=1)
+        c.get("diff", status=400, app="game")
+        fill(c, "two", version="1")
+        fill(c, "three", version="1")
+        c.get("hot", status=409, app="game", build="1")
+        assert c.get("hot", app="game", build=image_of("two"))["clients"] == 5
+
+
+def too_many_requests_of_a_token_are_delayed(place):
+    with Collector(place, "--rate", "2") as c:
+        answers = [c.request("GET", "/api/v1/apps") for _ in range(30)]
+        late = [answer for answer in answers if answer[0] == 429]
+        assert late and all(int(answer[1]["Retry-After"]) >= 1 for answer in late) and error(late[0])
+        assert {answer[0] for answer in answers} == {200, 429}
+
+
+def exports_have_the_numbers_of_the_table(place):
+    with Collector(place) as c:
+        fill(c)
+        status, headers, body = c.request("GET", "/api/v1/export", app="game", format="csv")
+        assert status == 200 and "attachment" in headers["Content-Disposition"], headers
+        assert body.decode().splitlines()[1].startswith('1,"alpha","one",0x10,1500,'), body
+        callgrind = c.request("GET", "/api/v1/export", app="game", format="callgrind")[2].decode()
+        assert f"fn={NAMES[0x20]}\n0 35\n" in callgrind and "fn=alpha\n0 1500\n" in callgrind, callgrind
+        pprof = c.request("GET", "/api/v1/export", app="game", format="pprof")[2]
+        assert b"alpha" in pprof and NAMES[0x20].encode() in pprof
+
+
+def metrics_and_log_report_what_happened(place):
+    with Collector(place) as c:
+        fill(c)
+        metrics = c.request("GET", "/metrics")[2].decode()
+        assert "\nhotfn_records_stored_total 6\n" in metrics and "hotfn_rows_stored_total 11\n" in metrics, metrics
+        lines = [json.loads(line) for line in c.log.read_text().splitlines()]
+        assert sum(line.get("status") == 201 for line in lines) == 6 and c.admin not in c.log.read_text()
+        assert json.loads(c.request("GET", "/api/v1/openapi.json", token=None)[2])["openapi"]
+
+
+CASES = [aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
+         builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
+         sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
+         bad_input_is_refused_with_one_sentence, too_many_requests_of_a_token_are_delayed,
+         exports_have_the_numbers_of_the_table, metrics_and_log_report_what_happened]
+
+if __name__ == "__main__":
+    sys.exit(harness.cases.run(CASES))

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The commands of hotfn-collector that do not serve.  They may run while the collector serves. */
+#ifndef HOTFN_COLLECTOR_COMMANDS_H
+#define HOTFN_COLLECTOR_COMMANDS_H
+
+#include "options.h"
+
+/* Each returns the exit status; words are those after the command. */
+int command_token(const collector_options *o, char **words);
+
+int report_refusal(const refusal *why);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* The names of the functions of a build.  A text is stored once, however many builds have it. */
+#ifndef HOTFN_COLLECTOR_NAMES_H
+#define HOTFN_COLLECTOR_NAMES_H
+
+#include "build_map.h"
+
+/* Store names for the functions of a build that have none yet.  False if the database failed. */
+bool store_names(store *s, build_map *map, const wire_run *names);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Encode a record in the compact format of wire.h.  Only counted functions, the last component of
+ * each module's path, and times leave the machine: no folder, command line or user name. */
+#ifndef HOTFN_COLLECTOR_WIRE_ENCODE_H
+#define HOTFN_COLLECTOR_WIRE_ENCODE_H
+
+#include "buffer.h"
+
+#include <hotfn.h>
+
+/* HOTFN_OK, HOTFN_E_STATE (a merged, broken or still running record), HOTFN_E_LIMIT (a count
+ * does not fit into 64 bits), HOTFN_E_NO_MEMORY. */
+hotfn_status wire_encode_run(byte_buffer *out, const hotfn_record *record, hotfn_error *err);
+hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, hotfn_error *err);
+
+#endif
