@@ -4,13 +4,17 @@
  * for a moment, wherever they are, and then continue as if nothing had happened.  One thread of the
  * caller makes all calls for one hfn_remote:
  *
- *   open -> stop -> is_inside, read, write -> resume -> close      repeated
- *   finish                                                         once
+ *   open -> stop -> is_inside, adjust, calls, read, write -> resume -> close      repeated
+ *   finish                                                                        once
+ *
+ *   calls: begin_calls -> map, map_file, protect, unmap -> end_calls
  */
 #ifndef HFN_OS_REMOTE_H
 #define HFN_OS_REMOTE_H
 
+#include "os/code_memory.h"
 #include "os/files.h"
+#include "os/threads.h"
 
 #include <hotfn/env.h>
 
@@ -28,9 +32,17 @@ typedef struct hfn_remote {
     hfn_os_file memory; /* its memory, from open to close                   */
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
-    uint64_t stopped_ns; /* when the first thread was seen stopped; 0: none is   */
-    uint64_t waited_ns;  /* how long the calling thread had by then waited for a
+    uint64_t stopped_ns;  /* when the first thread was seen stopped; 0: none is   */
+    uint64_t waited_ns;   /* how long the calling thread had by then waited for a
                           * processor in its life                                 */
+    struct {              /* between begin_calls and end_calls: the system's */
+        uint32_t tid;     /* the thread that makes the calls; 0: none */
+        bool is_at_call;  /* it has not reached end_calls' stop yet */
+        uint64_t code;    /* address of an instruction that calls the system */
+        uint64_t scratch; /* a writable page */
+        uint64_t signals; /* that the thread had blocked */
+        uint64_t registers[32];
+    } caller;
 } hfn_remote;
 
 typedef struct hfn_remote_range {
@@ -39,6 +51,22 @@ typedef struct hfn_remote_range {
 
 /* Is this implemented for this CPU? */
 bool hfn_os_can_change_others(void);
+/* The same for hfn_os_remote_check, _adjust and the calls. */
+bool hfn_os_can_enter_others(void);
+
+typedef enum hfn_remote_verdict {
+    HFN_REMOTE_READY = 0,
+    HFN_REMOTE_NOT_FOUND,
+    HFN_REMOTE_ENDED,     /* it has ended and was not reaped */
+    HFN_REMOTE_SUSPENDED, /* it is stopped by job control    */
+    HFN_REMOTE_TRACED,    /* another process traces it       */
+    HFN_REMOTE_DENIED,    /* no permission                   */
+    HFN_REMOTE_FILTERED,  /* it filters its system calls     */
+    HFN_REMOTE_FOREIGN    /* of another machine or word size */
+} hfn_remote_verdict;
+/* Can this process enter process pid?  If not, `why` receives one sentence with the reason and what
+ * to do.  Nothing in the process is touched. */
+hfn_remote_verdict hfn_os_remote_check(uint32_t pid, char *why, size_t why_bytes);
 
 /* Open its memory, whether it runs or not. */
 hfn_os_error hfn_os_remote_open(hfn_remote *remote);
@@ -53,6 +81,35 @@ hfn_os_error hfn_os_remote_stop(hfn_remote *remote, uint64_t timeout_ns);
 /* Is a stopped thread inside one of the ranges, or will it return into one?  True in doubt. */
 bool hfn_os_remote_is_inside(const hfn_remote *remote, const hfn_remote_range *ranges,
                              uint32_t range_count);
+/* Let `adjust` replace the addresses at which the stopped threads will continue, also those in the
+ * frames of signal handlers on their stacks.  False if one could not be replaced. */
+bool hfn_os_remote_adjust(const hfn_remote *remote, hfn_adjust_pc_fn adjust, void *user);
+
+/*
+ * Calls that a stopped thread makes on behalf of the caller.  hfn_os_remote_end_calls must follow
+ * hfn_os_remote_begin_calls, also after an error: it lets the thread continue later as if it had
+ * made none.  No signal is delivered to the thread meanwhile.  If this process is killed between
+ * the two, the target may crash; all else is safe.
+ */
+hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote);
+/* Private pages, zeroed and writable: at `wanted` and nowhere else unless it is 0. */
+hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t wanted, uint64_t byte_count,
+                               uint64_t *out);
+/* Shared pages of a file, writable.  The target opens the path. */
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t offset,
+                                    uint64_t byte_count, uint64_t *out);
+/* Make pages executable and read-only. */
+hfn_os_error hfn_os_remote_make_executable(hfn_remote *remote, uint64_t address,
+                                           uint64_t byte_count);
+hfn_os_error hfn_os_remote_unmap(hfn_remote *remote, uint64_t address, uint64_t byte_count);
+hfn_os_error hfn_os_remote_end_calls(hfn_remote *remote);
+
+/* The remaining calls do not need stopped threads. */
+
+/* As hfn_os_find_gaps, in the target. */
+uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint64_t end,
+                                 hfn_os_gap *out, uint32_t capacity);
+
 /* How long a thread has been stopped, without the time that the calling thread waited for a
  * processor: that delay belongs to the machine's load.  0: none is stopped. */
 uint64_t hfn_os_remote_get_stopped_ns(const hfn_remote *remote);
@@ -61,5 +118,9 @@ uint64_t hfn_os_remote_get_stopped_ns(const hfn_remote *remote);
 bool hfn_os_remote_resume(hfn_remote *remote);
 /* Free what the calls allocated. */
 void hfn_os_remote_finish(hfn_remote *remote);
+
+/* For tests: the step with this number fails (0: none), and how many steps there were since. */
+void hfn_os_remote_fail_at(uint32_t step);
+uint32_t hfn_os_remote_get_steps(void);
 
 #endif

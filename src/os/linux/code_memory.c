@@ -3,6 +3,7 @@
  * executable.  If the system allows writable code, the protection is changed; otherwise bytes are
  * written through /proc/self/mem, which ignores the protection of private pages. */
 #include "os/os.h"
+#include "os/remote.h"
 
 #include "os/linux/flush.h"
 #include "os/linux/guard.h"
@@ -165,19 +166,39 @@ static bool list_map(void *user, const hfn_map *map)
     return list->previous_end < list->end && list->count < list->capacity;
 }
 
+static gap_list begin_list(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_t capacity)
+{
+    return (gap_list){ begin < LOWEST_ADDRESS ? LOWEST_ADDRESS : begin,
+                       end > HIGHEST_ADDRESS ? HIGHEST_ADDRESS : end,
+                       LOWEST_ADDRESS,
+                       out,
+                       0,
+                       capacity };
+}
+
+static uint32_t finish_list(gap_list *list, bool was_read)
+{
+    if (was_read && list->previous_end < list->end) {
+        list_gap(list, list->previous_end, list->end);
+    }
+    return list->count;
+}
+
 uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_t capacity)
 {
-    gap_list list = { begin < LOWEST_ADDRESS ? LOWEST_ADDRESS : begin,
-                      end > HIGHEST_ADDRESS ? HIGHEST_ADDRESS : end,
-                      LOWEST_ADDRESS,
-                      out,
-                      0,
-                      capacity };
+    gap_list list = begin_list(begin, end, out, capacity);
+    bool was_read = hfn_linux_each_map(list_map, &list);
 
-    if (hfn_linux_each_map(list_map, &list) && list.previous_end < list.end) {
-        list_gap(&list, list.previous_end, list.end);
-    }
-    return list.count;
+    return finish_list(&list, was_read);
+}
+
+uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint64_t end,
+                                 hfn_os_gap *out, uint32_t capacity)
+{
+    gap_list list = begin_list(begin, end, out, capacity);
+    bool was_read = hfn_linux_each_map_of(remote->pid, list_map, &list);
+
+    return finish_list(&list, was_read);
 }
 
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -76,10 +77,15 @@ static size_t visit_lines(const char *text, size_t used, hfn_map_fn visit, void 
     return done;
 }
 
+static long open_path(const char *path)
+{
+    return hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path),
+                            O_RDONLY | O_CLOEXEC);
+}
+
 static long open_maps(void)
 {
-    return hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer("/proc/self/maps"),
-                            O_RDONLY | O_CLOEXEC);
+    return open_path("/proc/self/maps");
 }
 
 static bool read_text(long fd, hfn_map_fn visit, void *user)
@@ -139,15 +145,27 @@ static bool query_maps(long fd, uint64_t from, hfn_map_fn visit, void *user)
     }
 }
 
-bool hfn_linux_each_map(hfn_map_fn visit, void *user)
+static bool read_and_close(long fd, hfn_map_fn visit, void *user)
 {
-    long fd = open_maps();
     bool read = fd >= 0 && read_text(fd, visit, user);
 
     if (fd >= 0) {
         hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
     }
     return read;
+}
+
+bool hfn_linux_each_map(hfn_map_fn visit, void *user)
+{
+    return read_and_close(open_maps(), visit, user);
+}
+
+bool hfn_linux_each_map_of(uint32_t pid, hfn_map_fn visit, void *user)
+{
+    char path[32];
+
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    return read_and_close(open_path(path), visit, user);
 }
 
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user)

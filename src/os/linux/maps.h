@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The mappings of this process, read from /proc/self/maps by raw system calls without
- * allocation. */
+/* The mappings of a process, read from /proc/PID/maps by raw system calls without allocation. */
 #ifndef HFN_OS_LINUX_MAPS_H
 #define HFN_OS_LINUX_MAPS_H
 
@@ -18,6 +17,8 @@ typedef struct hfn_map {
  * be read. */
 typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
 bool hfn_linux_each_map(hfn_map_fn visit, void *user);
+/* The same for another process. */
+bool hfn_linux_each_map_of(uint32_t pid, hfn_map_fn visit, void *user);
 /* The same, but the visit begins at the mapping around `from`, without is_stack and is_heap, if the
  * kernel supports queries by address.  That is much faster in a large process. */
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user);

@@ -3,9 +3,23 @@
 #include "os/remote.h"
 #include "os/none/unavailable.h"
 
+#include <stdio.h>
+
 bool hfn_os_can_change_others(void)
 {
     return false;
+}
+
+bool hfn_os_can_enter_others(void)
+{
+    return false;
+}
+
+hfn_remote_verdict hfn_os_remote_check(uint32_t pid, char *why, size_t why_bytes)
+{
+    (void)pid;
+    snprintf(why, why_bytes, "this system's processes cannot be entered");
+    return HFN_REMOTE_DENIED;
 }
 
 hfn_os_error hfn_os_remote_open(hfn_remote *remote)
@@ -69,4 +83,85 @@ bool hfn_os_remote_resume(hfn_remote *remote)
 void hfn_os_remote_finish(hfn_remote *remote)
 {
     (void)remote;
+}
+
+/* ---- Entering. */
+
+bool hfn_os_remote_adjust(const hfn_remote *remote, hfn_adjust_pc_fn adjust, void *user)
+{
+    (void)remote;
+    (void)adjust;
+    (void)user;
+    return false;
+}
+
+hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote)
+{
+    (void)remote;
+    return UNAVAILABLE;
+}
+
+hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t wanted, uint64_t byte_count,
+                               uint64_t *out)
+{
+    (void)remote;
+    (void)wanted;
+    (void)byte_count;
+    (void)out;
+    return UNAVAILABLE;
+}
+
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t offset,
+                                    uint64_t byte_count, uint64_t *out)
+{
+    (void)remote;
+    (void)path;
+    (void)offset;
+    (void)byte_count;
+    (void)out;
+    return UNAVAILABLE;
+}
+
+hfn_os_error hfn_os_remote_make_executable(hfn_remote *remote, uint64_t address,
+                                           uint64_t byte_count)
+{
+    (void)remote;
+    (void)address;
+    (void)byte_count;
+    return UNAVAILABLE;
+}
+
+hfn_os_error hfn_os_remote_unmap(hfn_remote *remote, uint64_t address, uint64_t byte_count)
+{
+    (void)remote;
+    (void)address;
+    (void)byte_count;
+    return UNAVAILABLE;
+}
+
+hfn_os_error hfn_os_remote_end_calls(hfn_remote *remote)
+{
+    (void)remote;
+    return 0; /* no call was begun */
+}
+
+uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint64_t end,
+                                 hfn_os_gap *out, uint32_t capacity)
+{
+    (void)remote;
+    (void)begin;
+    (void)end;
+    (void)out;
+    (void)capacity;
+    return 0;
+}
+
+void hfn_os_remote_fail_at(uint32_t step)
+{
+    (void)step;
+}
+
+uint32_t hfn_os_remote_get_steps(void)
+{
+    return 0;
 }

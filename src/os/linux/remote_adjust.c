@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* Replaces the addresses at which stopped threads of another process will continue: their program
+ * counters, and those in the signal frames on their stacks.  A frame is recognised by the code that
+ * its first word points to (every x86-64 restorer calls rt_sigreturn) and by its code segment; its
+ * layout is described in signal_frames.c. */
+#include "base/memory.h"
+#include "os/linux/remote_parts.h"
+
+#include <string.h>
+
+enum {
+    CHUNK_WORDS = 4096,
+    MAX_STACKS = 8,
+    MAX_STACK_BYTES = 8 << 20,
+    SP_WORD = 168 / 8,
+    PC_WORD = 176 / 8,
+    SEGMENT_WORD = 192 / 8,
+    USER_CODE_SEGMENT = 0x33,
+    RESTORER_BYTES = 9,
+};
+
+typedef struct stack_pass {
+    const hfn_remote *remote;
+    hfn_adjust_pc_fn adjust;
+    void *user;
+    uint64_t stacks[MAX_STACKS];
+    uint32_t stack_count;
+    bool ok;
+    uint64_t words[CHUNK_WORDS + SEGMENT_WORD + 1];
+} stack_pass;
+
+/* mov $15, %rax or %eax; syscall */
+static bool is_restorer(const hfn_remote *remote, uint64_t address)
+{
+    static const uint8_t wide[RESTORER_BYTES] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05 };
+    static const uint8_t narrow[] = { 0xb8, 15, 0, 0, 0, 0x0f, 0x05 };
+    uint8_t bytes[RESTORER_BYTES];
+
+    return hfn_os_remote_read(remote, address, bytes, sizeof bytes) &&
+           (memcmp(bytes, wide, sizeof wide) == 0 || memcmp(bytes, narrow, sizeof narrow) == 0);
+}
+
+static void note_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
+{
+    if ((sp < begin || sp >= begin + MAX_STACK_BYTES) && sp != 0 &&
+        pass->stack_count < MAX_STACKS) {
+        pass->stacks[pass->stack_count++] = sp & ~UINT64_C(7);
+    }
+}
+
+static void adjust_frame(stack_pass *pass, uint64_t at, const uint64_t *frame)
+{
+    uint64_t adjusted = pass->adjust(pass->user, frame[PC_WORD]);
+
+    if (adjusted != frame[PC_WORD] &&
+        !hfn_os_remote_write(pass->remote, at + 8 * PC_WORD, &adjusted, sizeof adjusted)) {
+        pass->ok = false;
+    }
+}
+
+/* Read as much as is mapped, at most a chunk and a frame. */
+static uint32_t read_words(stack_pass *pass, uint64_t at)
+{
+    uint64_t done = 0;
+
+    hfn_os_read_at(pass->remote->memory, at, pass->words, sizeof pass->words, &done);
+    return (uint32_t)(done / 8);
+}
+
+static void pass_stack(stack_pass *pass, uint64_t begin)
+{
+    for (uint64_t at = begin; at - begin < MAX_STACK_BYTES; at += 8 * CHUNK_WORDS) {
+        uint32_t count = read_words(pass, at);
+        for (uint32_t i = 0; i + SEGMENT_WORD < count && i < CHUNK_WORDS; i++) {
+            const uint64_t *frame = &pass->words[i];
+            if ((frame[SEGMENT_WORD] & UINT16_MAX) == USER_CODE_SEGMENT && (at + 8 * i) % 16 == 8 &&
+                is_restorer(pass->remote, frame[0])) {
+                adjust_frame(pass, at + 8 * i, frame);
+                note_stack(pass, frame[SP_WORD], begin);
+            }
+        }
+        if (count < CHUNK_WORDS + SEGMENT_WORD + 1) {
+            return;
+        }
+    }
+}
+
+static void adjust_thread(stack_pass *pass, uint32_t tid)
+{
+    hfn_remote_registers registers;
+    uint64_t adjusted;
+
+    if (!hfn_linux_read_registers(tid, &registers)) {
+        pass->ok = false;
+        return;
+    }
+    adjusted = pass->adjust(pass->user, registers.pc);
+    if (adjusted != registers.pc && !hfn_linux_set_pc(tid, adjusted)) {
+        pass->ok = false;
+    }
+    pass->stacks[0] = registers.sp & ~UINT64_C(7);
+    pass->stack_count = 1;
+    for (uint32_t i = 0; i < pass->stack_count; i++) {
+        pass_stack(pass, pass->stacks[i]);
+    }
+}
+
+bool hfn_os_remote_adjust(const hfn_remote *r, hfn_adjust_pc_fn adjust, void *user)
+{
+    stack_pass *pass = hfn_allocate_zeroed(&r->env, sizeof *pass);
+    bool ok;
+
+    if (!pass) {
+        return false;
+    }
+    pass->remote = r;
+    pass->adjust = adjust;
+    pass->user = user;
+    pass->ok = true;
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        if (r->threads[i].state == HFN_THREAD_STOPPED) {
+            adjust_thread(pass, r->threads[i].tid);
+        }
+    }
+    ok = pass->ok;
+    hfn_free_memory(&r->env, pass, sizeof *pass);
+    return ok;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls that a stopped thread of another process makes on behalf of the caller.
+ *
+ *   STOPPED --begin--> registers saved, signals blocked
+ *           --call---> at the instruction, syscall-entry stop, syscall-exit stop   repeated
+ *           --end----> event stop, registers and mask restored: STOPPED again
+ *
+ * The thread's own system call, if the stop interrupted one, is restarted by the kernel when the
+ * thread continues from an event stop (Linux, kernel/signal.c, get_signal).  So the thread must be
+ * in such a stop again before its registers are restored.  None of the calls made here replaces the
+ * thread's restart block.  While no signal is delivered, no handler runs with foreign registers.
+ */
+#include "os/linux/remote_parts.h"
+
+#include "os/linux/maps.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#if defined(__x86_64__)
+
+bool hfn_os_can_enter_others(void)
+{
+    return true;
+}
+
+enum {
+    PAGE_BYTES = 4096,
+    RETRIES = 4, /* of a step that restores something */
+    CALL_STOP = SIGTRAP | 0x80,
+    WAIT_NS = 20000,
+    MAX_WAITS = 250000, /* 5 s; a call that was begun must end */
+};
+
+typedef struct user_regs_struct registers;
+
+_Static_assert(sizeof(registers) <= sizeof((hfn_remote *)0)->caller.registers, "room for them");
+
+static hfn_os_error trace_thread(enum __ptrace_request request, uint32_t tid, uint64_t address,
+                                 uint64_t data)
+{
+    if (hfn_linux_step_fails()) {
+        return EIO;
+    }
+    errno = 0;
+    return ptrace(request, (pid_t)tid, (void *)(uintptr_t)address, (void *)(uintptr_t)data) == 0
+               ? 0
+               : errno;
+}
+
+/* For a step that must not fail: it fails for good only if the thread was killed. */
+static hfn_os_error trace_surely(enum __ptrace_request request, uint32_t tid, uint64_t address,
+                                 uint64_t data)
+{
+    hfn_os_error error = EIO;
+
+    for (int i = 0; i < RETRIES && error != 0 && error != ESRCH; i++) {
+        error = trace_thread(request, tid, address, data);
+    }
+    return error;
+}
+
+static uint64_t address_of(const void *object)
+{
+    return (uint64_t)(uintptr_t)object;
+}
+
+static hfn_os_error write_registers(uint32_t tid, const registers *from)
+{
+    struct iovec all = { (void *)(uintptr_t)from, sizeof *from };
+
+    return trace_surely(PTRACE_SETREGSET, tid, NT_PRSTATUS, address_of(&all));
+}
+
+/* Wait until the thread stops or is killed; *status as in wait(2). */
+static hfn_os_error wait_for_stop(uint32_t tid, int *status)
+{
+    static const struct timespec pause = { 0, WAIT_NS };
+    pid_t got;
+
+    for (int i = 0; i < MAX_WAITS; i++) {
+        got = waitpid((pid_t)tid, status, __WALL | WNOHANG);
+        if (got == (pid_t)tid) {
+            return WIFSTOPPED(*status) ? 0 : ESRCH;
+        }
+        if (got < 0 && errno != EINTR) {
+            return errno;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return ETIMEDOUT;
+}
+
+static bool is_event_stop(int status)
+{
+    return status >> 16 == HFN_EVENT_STOP;
+}
+
+/* Let the thread go on to its next syscall stop.  Other stops (another PTRACE_INTERRUPT, SIGSTOP)
+ * are left at once. */
+static hfn_os_error reach_call_stop(uint32_t tid)
+{
+    hfn_os_error error;
+    int status;
+
+    do {
+        error = trace_surely(PTRACE_SYSCALL, tid, 0, 0);
+        if (error == 0) {
+            error = wait_for_stop(tid, &status);
+        }
+    } while (error == 0 && is_event_stop(status));
+    return error != 0 || WSTOPSIG(status) == CALL_STOP ? error : EFAULT;
+}
+
+/* Store the result of a system call, which is negative after an error. */
+static hfn_os_error call_system(hfn_remote *r, int64_t *result, uint64_t number,
+                                const uint64_t arguments[6])
+{
+    registers now;
+    struct iovec all = { &now, sizeof now };
+    hfn_os_error error;
+
+    if (hfn_linux_step_fails()) {
+        return EIO;
+    }
+    memcpy(&now, r->caller.registers, sizeof now);
+    now.rip = r->caller.code;
+    now.rax = number;
+    now.orig_rax = (unsigned long long)-1; /* nothing to restart */
+    now.rdi = arguments[0];
+    now.rsi = arguments[1];
+    now.rdx = arguments[2];
+    now.r10 = arguments[3];
+    now.r8 = arguments[4];
+    now.r9 = arguments[5];
+    r->caller.is_at_call = true;
+    error = write_registers(r->caller.tid, &now);
+    if (error == 0) {
+        error = reach_call_stop(r->caller.tid);
+    }
+    if (error == 0) {
+        error = reach_call_stop(r->caller.tid);
+    }
+    if (error == 0) {
+        error = trace_surely(PTRACE_GETREGSET, r->caller.tid, NT_PRSTATUS, address_of(&all));
+    }
+    *result = (int64_t)now.rax;
+    return error;
+}
+
+/* The same for a call whose result is an error or a value. */
+static hfn_os_error make_call(hfn_remote *r, uint64_t *out, uint64_t number, uint64_t a, uint64_t b,
+                              uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+    const uint64_t arguments[6] = { a, b, c, d, e, f };
+    int64_t result = 0;
+    hfn_os_error error = call_system(r, &result, number, arguments);
+
+    if (error == 0 && result < 0 && result > -PAGE_BYTES) {
+        return (hfn_os_error)-result;
+    }
+    if (error == 0 && out) {
+        *out = (uint64_t)result;
+    }
+    return error;
+}
+
+/* ---- Beginning. */
+
+typedef struct code_search {
+    const hfn_remote *remote;
+    uint64_t found;
+} code_search;
+
+/* The two bytes of the instruction may also be a part of another one. */
+static bool search_map(void *user, const hfn_map *map)
+{
+    static const uint8_t instruction[] = { 0x0f, 0x05 };
+    code_search *search = user;
+    uint8_t bytes[PAGE_BYTES];
+
+    if (!(map->protection & PROT_EXEC) || !(map->protection & PROT_READ)) {
+        return true;
+    }
+    for (uint64_t at = map->begin; at < map->end && search->found == 0; at += sizeof bytes) {
+        const uint8_t *hit;
+        uint64_t done;
+        if (hfn_os_read_at(search->remote->memory, at, bytes, sizeof bytes, &done) != 0 ||
+            done != sizeof bytes) {
+            break;
+        }
+        hit = memmem(bytes, sizeof bytes, instruction, sizeof instruction);
+        search->found = hit ? at + (uint64_t)(hit - bytes) : 0;
+    }
+    return search->found == 0;
+}
+
+static hfn_os_error find_code(hfn_remote *r)
+{
+    code_search search = { r, 0 };
+
+    if (!hfn_linux_each_map_of(r->pid, search_map, &search)) {
+        return EACCES;
+    }
+    r->caller.code = search.found;
+    return search.found ? 0 : ENOEXEC;
+}
+
+/* A thread that stopped to receive a signal would have to keep it, so another one is chosen. */
+static uint32_t choose_thread(const hfn_remote *r)
+{
+    for (uint32_t i = 0; i < r->thread_count; i++) {
+        if (r->threads[i].state == HFN_THREAD_STOPPED && r->threads[i].delivery == 0) {
+            return r->threads[i].tid;
+        }
+    }
+    return 0;
+}
+
+hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
+{
+    struct iovec all = { r->caller.registers, sizeof(registers) };
+    uint64_t blocked = UINT64_MAX;
+    uint32_t tid = choose_thread(r);
+    hfn_os_error error = tid ? find_code(r) : EAGAIN;
+
+    if (error == 0) {
+        error = trace_thread(PTRACE_GETREGSET, tid, NT_PRSTATUS, address_of(&all));
+    }
+    if (error == 0 && all.iov_len != sizeof(registers)) {
+        error = ENOEXEC; /* a thread that runs 32-bit code */
+    }
+    if (error == 0) {
+        error = trace_thread(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACESYSGOOD);
+    }
+    if (error == 0) {
+        error = trace_thread(PTRACE_GETSIGMASK, tid, sizeof r->caller.signals,
+                             address_of(&r->caller.signals));
+    }
+    if (error == 0) {
+        error = trace_thread(PTRACE_SETSIGMASK, tid, sizeof blocked, address_of(&blocked));
+    }
+    if (error != 0) {
+        return error;
+    }
+    r->caller.tid = tid;
+    r->caller.is_at_call = false;
+    return make_call(r, &r->caller.scratch, SYS_mmap, 0, PAGE_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0);
+}
+
+/* ---- The calls. */
+
+hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t wanted, uint64_t byte_count, uint64_t *out)
+{
+    uint64_t fixed = wanted ? MAP_FIXED_NOREPLACE : 0, got = 0;
+    hfn_os_error error = make_call(r, &got, SYS_mmap, wanted, byte_count, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | fixed, UINT64_MAX, 0);
+
+    if (error != 0) {
+        return error;
+    }
+    if (wanted && got != wanted) { /* before Linux 4.17 the flag is ignored */
+        hfn_os_remote_unmap(r, got, byte_count);
+        return EEXIST;
+    }
+    *out = got;
+    return 0;
+}
+
+hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t offset,
+                                    uint64_t byte_count, uint64_t *out)
+{
+    uint64_t fd = 0;
+    hfn_os_error error;
+
+    if (strlen(path) >= PAGE_BYTES || r->caller.scratch == 0) {
+        return ENAMETOOLONG;
+    }
+    if (!hfn_os_remote_write(r, r->caller.scratch, path, (uint32_t)strlen(path) + 1)) {
+        return EIO;
+    }
+    error = make_call(r, &fd, SYS_openat, (uint64_t)AT_FDCWD, r->caller.scratch, O_RDWR | O_CLOEXEC,
+                      0, 0, 0);
+    if (error != 0) {
+        return error;
+    }
+    error =
+        make_call(r, out, SYS_mmap, 0, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    for (int i = 0; i < RETRIES && make_call(r, NULL, SYS_close, fd, 0, 0, 0, 0, 0) == EIO; i++) {
+    }
+    return error;
+}
+
+hfn_os_error hfn_os_remote_make_executable(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    return make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ | PROT_EXEC, 0, 0, 0);
+}
+
+hfn_os_error hfn_os_remote_unmap(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    return make_call(r, NULL, SYS_munmap, address, byte_count, 0, 0, 0, 0);
+}
+
+/* ---- The end. */
+
+/* From a syscall stop to an event stop, without an instruction of the program. */
+static hfn_os_error reach_event_stop(uint32_t tid)
+{
+    hfn_os_error error = trace_surely(PTRACE_INTERRUPT, tid, 0, 0);
+    int status = 0;
+
+    while (error == 0 && !is_event_stop(status)) {
+        error = trace_surely(PTRACE_CONT, tid, 0, 0);
+        if (error == 0) {
+            error = wait_for_stop(tid, &status);
+        }
+    }
+    return error;
+}
+
+hfn_os_error hfn_os_remote_end_calls(hfn_remote *r)
+{
+    uint32_t tid = r->caller.tid;
+    hfn_os_error error = 0, restored;
+
+    if (tid == 0) {
+        return 0;
+    }
+    for (int i = 0; i < RETRIES && r->caller.scratch != 0; i++) {
+        error = hfn_os_remote_unmap(r, r->caller.scratch, PAGE_BYTES);
+        r->caller.scratch = error == 0 ? 0 : r->caller.scratch;
+    }
+    r->caller.scratch = 0;
+    restored = r->caller.is_at_call ? reach_event_stop(tid) : 0;
+    if (restored == 0) {
+        registers saved;
+        memcpy(&saved, r->caller.registers, sizeof saved);
+        restored = write_registers(tid, &saved);
+    }
+    if (restored == 0) {
+        restored = trace_surely(PTRACE_SETSIGMASK, tid, sizeof r->caller.signals,
+                                address_of(&r->caller.signals));
+    }
+    r->caller.tid = 0;
+    return restored ? restored : error;
+}
+
+#else
+
+bool hfn_os_can_enter_others(void)
+{
+    return false;
+}
+
+hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
+{
+    (void)r;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t wanted, uint64_t byte_count, uint64_t *out)
+{
+    (void)r, (void)wanted, (void)byte_count, (void)out;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t offset,
+                                    uint64_t byte_count, uint64_t *out)
+{
+    (void)r, (void)path, (void)offset, (void)byte_count, (void)out;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_make_executable(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    (void)r, (void)address, (void)byte_count;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_unmap(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    (void)r, (void)address, (void)byte_count;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_end_calls(hfn_remote *r)
+{
+    (void)r;
+    return 0;
+}
+
+#endif

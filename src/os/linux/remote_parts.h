@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of remote.h share: the states of threads, their registers, and the steps that a
+ * test lets fail. */
+#ifndef HFN_OS_LINUX_REMOTE_PARTS_H
+#define HFN_OS_LINUX_REMOTE_PARTS_H
+
+#include "os/remote.h"
+
+/* hfn_remote_thread.state */
+enum { HFN_THREAD_HELD = 1, HFN_THREAD_STOPPED = 2, HFN_THREAD_GONE = 3 };
+
+enum { HFN_PROC_PATH_BYTES = 64, HFN_EVENT_STOP = 128 /* PTRACE_EVENT_STOP */ };
+
+typedef struct hfn_remote_registers {
+    uint64_t pc, sp;
+} hfn_remote_registers;
+
+/* Of a stopped thread.  False also if it is a thread of another word size. */
+bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out);
+bool hfn_linux_set_pc(uint32_t tid, uint64_t pc);
+
+/* Let the stopped thread repeat its system call, if the kernel does not restart it after the
+ * stop. */
+void hfn_linux_repeat_call(uint32_t pid, uint32_t tid);
+
+/* True in the step that hfn_os_remote_fail_at names.  Each step of the files calls it once. */
+bool hfn_linux_step_fails(void);
+
+#endif

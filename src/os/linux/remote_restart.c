@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Registers of stopped threads, and the system calls that a stop interrupted.
+ *
+ * The kernel restarts most interrupted calls by itself when the thread continues.  A few return
+ * EINTR although no signal handler ran (signal(7), "Interruption of system calls and library
+ * functions by stop signals"; sockets with a timeout: net/core/sock.h, sock_intr_errno).  The
+ * program would not have seen this EINTR, so the call is made again, unless a signal is about to be
+ * delivered, which would have interrupted it, too.  A repeated call waits for its whole timeout
+ * again.
+ */
+#include "os/linux/remote_parts.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+
+#if defined(__x86_64__)
+
+static bool read_all(uint32_t tid, struct user_regs_struct *out)
+{
+    struct iovec all = { out, sizeof *out };
+
+    /* a 32-bit thread has fewer registers */
+    return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) == 0 &&
+           all.iov_len == sizeof *out;
+}
+
+static bool write_all(uint32_t tid, struct user_regs_struct *registers)
+{
+    struct iovec all = { registers, sizeof *registers };
+
+    return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) == 0;
+}
+
+bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out)
+{
+    struct user_regs_struct registers;
+
+    if (!read_all(tid, &registers)) {
+        return false;
+    }
+    *out = (hfn_remote_registers){ registers.rip, registers.rsp };
+    return true;
+}
+
+bool hfn_linux_set_pc(uint32_t tid, uint64_t pc)
+{
+    struct user_regs_struct registers;
+
+    if (hfn_linux_step_fails() || !read_all(tid, &registers)) {
+        return false;
+    }
+    registers.rip = pc;
+    return write_all(tid, &registers);
+}
+
+/* These return EINTR only if they have done nothing yet, so they can be made again. */
+static bool can_be_repeated(uint64_t number)
+{
+    static const uint16_t numbers[] = {
+        SYS_epoll_wait,
+        SYS_epoll_pwait,
+        441 /* epoll_pwait2 */,
+        SYS_semop,
+        SYS_semtimedop,
+        SYS_io_getevents,
+        SYS_rt_sigtimedwait,
+        SYS_read,
+        SYS_readv,
+        SYS_recvfrom,
+        SYS_recvmsg,
+        SYS_recvmmsg,
+        SYS_accept,
+        SYS_accept4,
+        SYS_sendto,
+        SYS_sendmsg,
+        426 /* io_uring_enter */,
+    };
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (numbers[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static unsigned long long mask_of(int signal)
+{
+    return 1ull << (signal - 1);
+}
+
+/* proc(5): masks of the signals that are pending for the thread and for its process, blocked,
+ * ignored, and handled.  While a process is traced, signals that it ignores by default are pending,
+ * too.  True in doubt. */
+static bool has_signal(uint32_t pid, uint32_t tid)
+{
+    enum { PENDING, SHARED, BLOCKED, IGNORED, HANDLED, MASKS };
+    static const char *const names[] = { "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:" };
+    char path[HFN_PROC_PATH_BYTES], line[256];
+    unsigned long long masks[MASKS] = { 0 }, harmless;
+    unsigned found = 0;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%u/task/%u/status", pid, tid);
+    status = fopen(path, "re");
+    while (status && fgets(line, sizeof line, status)) {
+        for (int i = 0; i < MASKS; i++) {
+            if (strncmp(line, names[i], strlen(names[i])) == 0 &&
+                sscanf(line + strlen(names[i]), "%llx", &masks[i]) == 1) {
+                found |= 1u << i;
+            }
+        }
+    }
+    if (status) {
+        fclose(status);
+    }
+    harmless = mask_of(SIGCHLD) | mask_of(SIGCONT) | mask_of(SIGURG) | mask_of(SIGWINCH);
+    harmless = masks[BLOCKED] | masks[IGNORED] | (harmless & ~masks[HANDLED]);
+    return found != (1u << MASKS) - 1 || ((masks[PENDING] | masks[SHARED]) & ~harmless) != 0;
+}
+
+void hfn_linux_repeat_call(uint32_t pid, uint32_t tid)
+{
+    enum { CALL_BYTES = 2, SYSCALL = 0x050f };
+    struct user_regs_struct registers;
+    long code;
+
+    if (!read_all(tid, &registers) || registers.rax != (unsigned long long)-EINTR ||
+        !can_be_repeated(registers.orig_rax) || has_signal(pid, tid)) {
+        return;
+    }
+    errno = 0;
+    code = ptrace(PTRACE_PEEKTEXT, tid, (void *)(uintptr_t)(registers.rip - CALL_BYTES), NULL);
+    if (errno != 0 || (code & 0xffff) != SYSCALL) {
+        return;
+    }
+    registers.rip -= CALL_BYTES;
+    registers.rax = registers.orig_rax;
+    registers.orig_rax = (unsigned long long)-1;
+    write_all(tid, &registers);
+}
+
+#else /* AArch64: a patch is one instruction, so no thread is inside */
+
+bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out)
+{
+    (void)tid, (void)out;
+    return false;
+}
+
+bool hfn_linux_set_pc(uint32_t tid, uint64_t pc)
+{
+    (void)tid, (void)pc;
+    return false;
+}
+
+void hfn_linux_repeat_call(uint32_t pid, uint32_t tid)
+{
+    (void)pid, (void)tid;
+}
+
+#endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes that are refused, and calls that a stopped process makes for another one. */
+#include "remote_target.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+
+/* ---- Targets. */
+
+enum { THREADS = 4 };
+
+typedef struct shared {
+    _Atomic uint64_t beats[THREADS];
+    _Atomic uint32_t failed; /* a register or a word on a stack was changed */
+} shared;
+
+typedef struct beat_thread {
+    shared *memory;
+    uint32_t index;
+} beat_thread;
+
+/* All callee-saved and many other registers hold values that the loop depends on. */
+static uint64_t churn(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+    for (int i = 0; i < 2000; i++) {
+        a = a * 6364136223846793005u + b;
+        b ^= c >> 7;
+        c += d * 31;
+        d = d << 13 | d >> 51;
+        e ^= a + f;
+        f = f * 5 + 1;
+    }
+    return a ^ b ^ c ^ d ^ e ^ f;
+}
+
+static void *beat(void *user)
+{
+    beat_thread *own = user;
+    uint64_t expected = churn(1, 2, 3, 4, 5, 6);
+
+    for (;;) {
+        if (churn(1, 2, 3, 4, 5, 6) != expected) {
+            atomic_store(&own->memory->failed, 1);
+        }
+        atomic_fetch_add(&own->memory->beats[own->index], 1);
+        if (own->index % 2 == 1) {
+            usleep(100);
+        }
+    }
+    return NULL;
+}
+
+static void run_beats(void *user)
+{
+    static beat_thread threads[THREADS];
+    pthread_t id;
+
+    for (uint32_t i = 0; i < THREADS; i++) {
+        threads[i] = (beat_thread){ user, i };
+        pthread_create(&id, NULL, beat, &threads[i]);
+    }
+    for (;;) {
+        pause();
+    }
+}
+
+static void run_pause(void *user)
+{
+    (void)user;
+    for (;;) {
+        pause();
+    }
+}
+
+static void wait_for_beats(shared *memory)
+{
+    uint64_t before[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        before[i] = atomic_load(&memory->beats[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        for (int tries = 0; atomic_load(&memory->beats[i]) < before[i] + 2; tries++) {
+            usleep(500);
+            if (!CHECK(tries < 20000)) {
+                return;
+            }
+        }
+    }
+}
+
+static uint32_t count_lines(uint32_t pid)
+{
+    char path[64];
+    uint32_t lines = 0;
+    FILE *maps;
+    int c;
+
+    snprintf(path, sizeof path, "/proc/%u/maps", pid);
+    maps = fopen(path, "r");
+    while (maps && (c = fgetc(maps)) != EOF) {
+        lines += c == '\n';
+    }
+    if (maps) {
+        fclose(maps);
+    }
+    return lines;
+}
+
+static uint64_t get_blocked(uint32_t pid)
+{
+    char path[64], line[256];
+    unsigned long long mask = 0;
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%u/status", pid);
+    status = fopen(path, "r");
+    while (status && fgets(line, sizeof line, status)) {
+        sscanf(line, "SigBlk: %llx", &mask);
+    }
+    if (status) {
+        fclose(status);
+    }
+    return mask;
+}
+
+/* ---- Refusals. */
+
+static void wait_for_state(uint32_t pid, char state)
+{
+    char path[64], line[512];
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    for (int i = 0; i < 5000; i++) {
+        FILE *stat = fopen(path, "r");
+        bool reached = stat && fgets(line, sizeof line, stat) && strrchr(line, ')') &&
+                       strrchr(line, ')')[2] == state;
+        if (stat) {
+            fclose(stat);
+        }
+        if (reached) {
+            return;
+        }
+        usleep(1000);
+    }
+    CHECK(!"the state was reached");
+}
+
+static void check_refusal(uint32_t pid, hfn_remote_verdict verdict, const char *part)
+{
+    char why[256] = "";
+
+    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), verdict);
+    if (!CHECK(strstr(why, part) != NULL)) {
+        printf("#   %s\n", why);
+    }
+}
+
+static void processes_that_cannot_be_entered_are_refused_with_the_reason(void)
+{
+    uint32_t pid = start_target(run_pause, NULL);
+    char why[256] = "";
+    int status;
+
+    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), HFN_REMOTE_READY);
+    kill((pid_t)pid, SIGSTOP);
+    wait_for_state(pid, 'T');
+    check_refusal(pid, HFN_REMOTE_SUSPENDED, "kill -CONT");
+    kill((pid_t)pid, SIGCONT);
+    wait_for_state(pid, 'S');
+    CHECK(ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0);
+    check_refusal(pid, HFN_REMOTE_TRACED, "os_remote_test");
+    CHECK(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0);
+    waitpid((pid_t)pid, &status, __WALL);
+    CHECK(ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0);
+    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), HFN_REMOTE_READY);
+    kill((pid_t)pid, SIGKILL);
+    wait_for_state(pid, 'Z');
+    check_refusal(pid, HFN_REMOTE_ENDED, "has ended");
+    end_target(pid, 0);
+    check_refusal(pid, HFN_REMOTE_NOT_FOUND, "there is no process");
+    check_refusal((uint32_t)getpid(), HFN_REMOTE_DENIED, "hotfn itself");
+}
+
+static void run_filtered(void *user)
+{
+    (void)user;
+    prctl(PR_SET_SECCOMP, 1 /* SECCOMP_MODE_STRICT */, 0, 0, 0);
+    for (volatile int spin = 1; spin;) {
+    }
+}
+
+static void a_process_that_filters_its_system_calls_is_refused(void)
+{
+    uint32_t pid = start_target(run_filtered, NULL);
+    char why[256];
+
+    for (int i = 0; i < 5000 && hfn_os_remote_check(pid, why, sizeof why) == HFN_REMOTE_READY;
+         i++) {
+        usleep(1000);
+    }
+    check_refusal(pid, HFN_REMOTE_FILTERED, "seccomp mode 1");
+    end_target(pid, SIGKILL);
+}
+
+/* ---- Calls. */
+
+typedef struct entry {
+    uint64_t pages, file; /* addresses in the target; 0: none */
+    hfn_os_error error;
+} entry;
+
+/* Everything that an attach does: map pages and a file, fill them, let them be executable. */
+static void enter(hfn_remote *r, const char *path, entry *e)
+{
+    static const uint8_t code[] = { 0xc3 };
+
+    e->error = hfn_os_remote_open(r);
+    if (e->error == 0) {
+        e->error = hfn_os_remote_stop(r, STOP_NS);
+    }
+    if (e->error == 0) {
+        e->error = hfn_os_remote_begin_calls(r);
+    }
+    if (e->error == 0) {
+        e->error = hfn_os_remote_map(r, 0, 8192, &e->pages);
+    }
+    if (e->error == 0 && !hfn_os_remote_write(r, e->pages, code, sizeof code)) {
+        e->error = EIO;
+    }
+    if (e->error == 0) {
+        e->error = hfn_os_remote_make_executable(r, e->pages, 8192);
+    }
+    if (e->error == 0) {
+        e->error = hfn_os_remote_map_file(r, path, 4096, 4096, &e->file);
+    }
+}
+
+/* Remove what `enter` mapped. */
+static hfn_os_error leave(hfn_remote *r, entry *e)
+{
+    hfn_os_error error = 0, end;
+
+    if (e->file) {
+        error = hfn_os_remote_unmap(r, e->file, 4096);
+    }
+    if (e->pages) {
+        hfn_os_error second = hfn_os_remote_unmap(r, e->pages, 8192);
+        error = error ? error : second;
+    }
+    end = hfn_os_remote_end_calls(r);
+    return error ? error : end;
+}
+
+static int create_file(char path[64])
+{
+    int fd = memfd_create("remote-test", MFD_CLOEXEC);
+
+    CHECK(fd >= 0 && ftruncate(fd, 8192) == 0);
+    snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), fd);
+    return fd;
+}
+
+static void a_stopped_process_maps_pages_and_files_and_continues(void)
+{
+    shared *memory = share_bytes(sizeof *memory);
+    uint32_t pid = start_target(run_beats, memory), lines;
+    hfn_remote r = remote_of(pid);
+    uint64_t word = 0, blocked;
+    entry e = { 0 };
+    char path[64];
+    int fd = create_file(path);
+
+    wait_for_beats(memory);
+    lines = count_lines(pid);
+    blocked = get_blocked(pid);
+    enter(&r, path, &e);
+    CHECK_EQ_I64(e.error, 0);
+    word = 0x1234;
+    CHECK(hfn_os_remote_write(&r, e.file, &word, sizeof word));
+    CHECK(pread(fd, &word, sizeof word, 4096) == sizeof word && word == 0x1234);
+    word = 1;
+    CHECK_EQ_I64(hfn_os_remote_map(&r, e.pages, 4096, &word), EEXIST);
+    CHECK_EQ_I64(leave(&r, &e), 0);
+    release_target(&r);
+    CHECK_EQ_U64(count_lines(pid), lines);
+    CHECK_EQ_U64(get_blocked(pid), blocked);
+    wait_for_beats(memory);
+    CHECK_EQ_U64(atomic_load(&memory->failed), 0);
+    hfn_os_remote_finish(&r);
+    end_target(pid, SIGKILL);
+    close(fd);
+    munmap(memory, sizeof *memory);
+}
+
+/* Round n lets step n fail, until a round needs fewer steps. */
+static void the_target_goes_on_unharmed_whichever_step_fails(void)
+{
+    shared *memory = share_bytes(sizeof *memory);
+    uint32_t pid = start_target(run_beats, memory), lines, step = 0, failed = 0;
+    entry e;
+    char path[64];
+    int fd = create_file(path);
+    uint64_t blocked;
+
+    wait_for_beats(memory);
+    lines = count_lines(pid);
+    blocked = get_blocked(pid);
+    do {
+        hfn_remote r = remote_of(pid);
+        e = (entry){ 0 };
+        hfn_os_remote_fail_at(++step);
+        enter(&r, path, &e);
+        failed += e.error != 0;
+        if (leave(&r, &e) == EIO) { /* the failing step was one of these: repeat it */
+            r.caller.tid = 0;
+        }
+        release_target(&r);
+        wait_for_beats(memory);
+        CHECK_EQ_U64(get_blocked(pid), blocked);
+        CHECK_EQ_U64(atomic_load(&memory->failed), 0);
+        hfn_os_remote_finish(&r);
+        if (!CHECK(step < 2000) || !CHECK(kill((pid_t)pid, 0) == 0)) {
+            break;
+        }
+    } while (hfn_os_remote_get_steps() >= step);
+    hfn_os_remote_fail_at(0);
+    CHECK(step > 30 && failed > 10);
+    CHECK(count_lines(pid) <= lines + 2); /* the mapping whose removal failed */
+    end_target(pid, SIGKILL);
+    close(fd);
+    munmap(memory, sizeof *memory);
+}
+
+/* ---- Program counters. */
+
+static uint64_t move_none(void *user, uint64_t pc)
+{
+    uint32_t *count = user;
+
+    (*count)++;
+    return pc;
+}
+
+static _Atomic uint32_t *handler_runs;
+
+static void run_in_handler(int number)
+{
+    (void)number;
+    atomic_store(handler_runs, 1);
+    for (;;) {
+        pause();
+    }
+}
+
+static void run_handler(void *user)
+{
+    struct sigaction action = { .sa_handler = run_in_handler };
+
+    handler_runs = user;
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+
+static void the_frame_of_a_running_handler_is_found(void)
+{
+    _Atomic uint32_t *started = share_bytes(4096);
+    uint32_t pid = start_target(run_handler, (void *)started), visited = 0;
+    hfn_remote r = remote_of(pid);
+
+    while (!atomic_load(started)) {
+        usleep(1000);
+    }
+    CHECK_EQ_I64(hfn_os_remote_open(&r), 0);
+    CHECK_EQ_I64(hfn_os_remote_stop(&r, STOP_NS), 0);
+    CHECK(hfn_os_remote_adjust(&r, move_none, &visited));
+    CHECK(visited >= 2); /* the handler, and the code that it interrupted */
+    release_target(&r);
+    hfn_os_remote_finish(&r);
+    end_target(pid, SIGKILL);
+    munmap((void *)started, 4096);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(processes_that_cannot_be_entered_are_refused_with_the_reason),
+    CHECK_TEST(a_process_that_filters_its_system_calls_is_refused),
+    CHECK_TEST(a_stopped_process_maps_pages_and_files_and_continues),
+    CHECK_TEST(the_target_goes_on_unharmed_whichever_step_fails),
+    CHECK_TEST(the_frame_of_a_running_handler_is_found),
+};
+
+int main(int argc, char **argv)
+{
+    if (!hfn_os_can_enter_others()) {
+        puts("1..0 # SKIP processes cannot be entered on this CPU");
+        return 0;
+    }
+    return check_run(tests, sizeof tests / sizeof *tests, argc > 1 ? argv[1] : NULL);
+}
