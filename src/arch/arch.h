@@ -151,6 +151,7 @@ typedef enum hfn_move_result {
 
 #define HFN_STACK_REGISTERS 66 /* values of a state; their meaning depends on the CPU */
 #define HFN_STACK_CELLS 24     /* words of the frame that hold addresses             */
+#define HFN_STACK_NUMBERS 16   /* registers whose numbers have limits                */
 
 /* Bytes of stack arguments that a timing stub can copy. */
 #define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
@@ -165,9 +166,19 @@ typedef enum hfn_move_result {
 /* An instruction, at most a call, shows that many objects of the frame. */
 #define HFN_STACK_OBJECTS 10
 
+/* The comparison whose result the flags hold: of a register with a constant. */
+typedef struct hfn_stack_comparison {
+    uint8_t is_known, reg, width; /* width: compared bytes */
+    uint64_t constant;
+} hfn_stack_comparison;
+
 /* The state before an instruction, which depends on the path to it. */
 struct hfn_stack_state {
-    int32_t at[HFN_STACK_REGISTERS]; /* values of the abstract domain (arch/stack_value.h) */
+    int32_t at[HFN_STACK_REGISTERS];   /* values of the abstract domain (arch/stack_value.h) */
+    uint64_t below[HFN_STACK_NUMBERS]; /* the register holds a number below this; 0: unknown */
+    hfn_stack_comparison compared;
+    uint32_t base_offsets; /* bit n: register n was loaded from before a table, as the offsets of
+                            * virtual bases are */
     hfn_stack_cell cells[HFN_STACK_CELLS];
     uint32_t cell_count;
     hfn_stack_object objects[HFN_STACK_OBJECTS]; /* shown by this instruction; the caller removes
@@ -296,6 +307,10 @@ typedef struct hfn_arch {
     void (*begin_stack)(hfn_stack_state *state);
     hfn_stack_outcome (*step_stack)(const uint8_t *bytes, uint64_t size, uint64_t rva,
                                     hfn_stack_state *state);
+    /* Apply what a conditional jump shows about numbers where it is taken, or where it is not.
+     * NULL: nothing. */
+    void (*apply_condition)(const uint8_t *bytes, uint64_t size, bool is_taken,
+                            hfn_stack_state *state);
     /* May the function's registers be seen by a callee, or by the target of a tail jump?  No
      * address of the caller's frame may leave the function in them. */
     hfn_stack_outcome (*leave_stack)(const hfn_stack_state *state);

@@ -208,7 +208,8 @@ int32_t hfn_stack_index(hfn_stack_state *s, int32_t a, int32_t b)
     if (!hfn_stack_is_related(pointer)) {
         return HFN_STACK_UNRELATED;
     }
-    if ((hfn_stack_is_related(a) && hfn_stack_is_related(b)) || !hfn_stack_is_maybe(pointer)) {
+    if ((hfn_stack_is_related(a) && hfn_stack_is_related(b)) ||
+        !(hfn_stack_is_maybe(pointer) || hfn_stack_is_exact(pointer))) {
         return HFN_STACK_ANY;
     }
     if (hfn_stack_has_bound(pointer)) {
@@ -363,10 +364,35 @@ static bool merge_cells(hfn_stack_state *known, const hfn_stack_state *state, bo
     return changed;
 }
 
+/* A limit that grows more often than a loop's bound explains is unknown. */
+static bool merge_numbers(hfn_stack_state *known, const hfn_stack_state *state, bool widens)
+{
+    bool changed = false;
+
+    for (uint32_t i = 0; i < HFN_STACK_NUMBERS; i++) {
+        uint64_t below = state->below[i];
+        if (known->below[i] != 0 && (below == 0 || below > known->below[i])) {
+            known->below[i] = widens ? 0 : below;
+            changed = true;
+        }
+    }
+    changed |= (known->base_offsets & ~state->base_offsets) != 0;
+    known->base_offsets &= state->base_offsets;
+    if (known->compared.is_known &&
+        (!state->compared.is_known || known->compared.reg != state->compared.reg ||
+         known->compared.width != state->compared.width ||
+         known->compared.constant != state->compared.constant)) {
+        known->compared.is_known = false;
+        changed = true;
+    }
+    return changed;
+}
+
 bool hfn_stack_merge(hfn_stack_state *known, const hfn_stack_state *state, bool widens)
 {
     bool changed = merge_cells(known, state, widens);
 
+    changed |= merge_numbers(known, state, widens);
     for (uint32_t i = 0; i < HFN_STACK_REGISTERS; i++) {
         changed |= merge_value(&known->at[i], state->at[i], widens);
     }

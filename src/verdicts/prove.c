@@ -126,6 +126,21 @@ static bool may_switch_stack(const hfn_prover *p, const hfn_block *b)
     return p->analysis->arch->may_switch_stack(&line);
 }
 
+/* Follow a conditional jump; afterwards the state is that of the next instruction. */
+static uint32_t step_branch(hfn_prover *p, const hfn_block *b, uint64_t at, uint64_t target,
+                            hfn_stack_state *state)
+{
+    const hfn_arch *arch = p->analysis->arch;
+    const uint8_t *bytes = b->region->bytes + (at - b->region->rva);
+    hfn_stack_state taken = *state;
+
+    if (arch->apply_condition) {
+        arch->apply_condition(bytes, b->region->end - at, true, &taken);
+        arch->apply_condition(bytes, b->region->end - at, false, state);
+    }
+    return hfn_prove_jump(p, target, &taken);
+}
+
 typedef enum step_result { BLOCK_CONTINUES, BLOCK_ENDS } step_result;
 
 /* Apply one instruction and add its edges except the one to the next instruction; *reason: why
@@ -139,6 +154,8 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
 
     if (made != HFN_NO_REGISTER) {
         state->at[made] = HFN_STACK_UNRELATED;
+        state->below[made] = 0;
+        state->base_offsets &= ~(1u << made);
         *reason = HOTFN_REASON_NONE;
         return BLOCK_CONTINUES;
     }
@@ -164,7 +181,9 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     case HFN_FLOW_CALL: *reason = step_call(p, at, in->target, state); return BLOCK_CONTINUES;
     case HFN_FLOW_CALL_INDIRECT: record_call(p, at, state); return BLOCK_CONTINUES;
     case HFN_FLOW_JUMP: *reason = hfn_prove_jump(p, in->target, state); return BLOCK_ENDS;
-    case HFN_FLOW_JUMP_IF: *reason = hfn_prove_jump(p, in->target, state); return BLOCK_CONTINUES;
+    case HFN_FLOW_JUMP_IF:
+        *reason = step_branch(p, b, at, in->target, state);
+        return BLOCK_CONTINUES;
     case HFN_FLOW_JUMP_INDIRECT:
         *reason = hfn_prove_indirect_jump(p, b, in, state);
         return BLOCK_ENDS;

@@ -2,7 +2,8 @@
 /* Property of the abstract domain for the stack (arch/stack_value.h): a function that is followed
  * to its return without an objection accesses nothing at or above its return address but the
  * argument bytes that were reported, and does not write those. Functions are random and copy,
- * spill and compute stack addresses in many ways, on paths that part and join. Each accepted
+ * spill, compute and index stack addresses in many ways, on paths that part and join; functions
+ * that need evidence of an object are omitted. Each accepted
  * function runs in single steps, and the address of every access is computed from the real
  * registers. Arguments: seed, number of functions. */
 #include "cpu.h"
@@ -31,6 +32,7 @@ typedef struct function {
     uint32_t size;
     uint32_t pushed;  /* words below the frame */
     uint32_t derived; /* registers that probably hold a stack address */
+    uint32_t numbers; /* registers that probably hold a small number */
     uint32_t joins;   /* conditional jumps over one step */
     struct {
         uint32_t from, to; /* offsets of the next instruction and of the target */
@@ -56,15 +58,20 @@ static uint32_t any_register(random_source *r)
     return numbers[random_below(r, sizeof numbers)];
 }
 
-static uint32_t derived_register(const function *f, random_source *r)
+static uint32_t pick_register(uint32_t mask, random_source *r)
 {
     for (int i = 0; i < 8; i++) {
         uint32_t reg = any_register(r);
-        if (f->derived >> reg & 1) {
+        if (mask >> reg & 1) {
             return reg;
         }
     }
     return any_register(r);
+}
+
+static uint32_t derived_register(const function *f, random_source *r)
+{
+    return pick_register(f->derived, r);
 }
 
 /* [0F] opcode reg, rm: both whole registers */
@@ -174,7 +181,55 @@ static void put_copy(function *f, random_source *r)
     }
 }
 
-/* kinds: 6, or 5 for those that leave rsp unchanged */
+/* Make a register a small number, in a way that shows it. */
+static void put_number(function *f, random_source *r)
+{
+    uint32_t from = pick_register(f->numbers, r), to = any_register(r);
+
+    switch (random_below(r, 7)) {
+    case 0: put_registers(f, 1, 0xB6, to, from); break; /* movzx of a byte */
+    case 1:
+        put_registers(f, 0, 0x83, 4, to); /* and */
+        put(f, random_below(r, 128));
+        break;
+    case 2:
+        put(f, 0x40 | (to & 8) >> 3), put(f, 0xB8 | (to & 7)); /* mov to, number */
+        put_i32(f, (int32_t)random_below(r, 64));
+        break;
+    case 3:
+        put_registers(f, 0, 0xC1, 5, to); /* shr */
+        put(f, 56 + random_below(r, 8));
+        break;
+    case 4:
+        put(f, 0x40 | (to & 8) >> 3), put(f, 0xC1), put(f, 0xE8 | (to & 7)); /* shr of 4 bytes */
+        put(f, 24 + random_below(r, 8));
+        break;
+    case 5: put_memory(f, 0x8D, to, from, (int32_t)random_below(r, 16) - 4); break; /* lea */
+    default: put_registers(f, 0, 0x8B, to, from);
+    }
+    f->numbers |= 1u << to;
+}
+
+/* mov or lea with [base + index * scale + distance], or add base, index */
+static void put_indexed(function *f, random_source *r, uint32_t index)
+{
+    static const uint8_t opcodes[] = { 0x8B, 0x89, 0x8D };
+    uint32_t reg = any_register(r), base = random_below(r, 2) ? RSP : derived_register(f, r);
+    uint8_t opcode = opcodes[random_below(r, 3)];
+
+    if (base != RSP && random_below(r, 4) == 0) {
+        put_registers(f, 0, 0x01, index, base);
+        return;
+    }
+    put(f, 0x48 | (reg & 8) >> 1 | (index & 8) >> 2 | (base & 8) >> 3);
+    put(f, opcode);
+    put(f, 0x84 | (reg & 7) << 3);
+    put(f, random_below(r, 4) << 6 | (index & 7) << 3 | (base & 7));
+    put_i32(f, 8 * (int32_t)random_below(r, FRAME / 8 + 8) - 64);
+    f->derived |= opcode == 0x8D ? 1u << reg : 0;
+}
+
+/* kinds: 8, or 7 for those that leave rsp unchanged */
 static void put_step(function *f, random_source *r, uint32_t kinds)
 {
     uint32_t reg = any_register(r);
@@ -191,6 +246,8 @@ static void put_step(function *f, random_source *r, uint32_t kinds)
         put_memory(f, random_below(r, 3) ? 0x8B : 0x89, reg, derived_register(f, r),
                    8 * (int32_t)random_below(r, 16) - 8);
         break;
+    case 5: put_number(f, r); break;
+    case 6: put_indexed(f, r, pick_register(f->numbers, r)); break;
     default: put(f, 0x40 | (reg & 8) >> 3), put(f, 0x50 | (reg & 7)); f->pushed++;
     }
 }
@@ -198,13 +255,23 @@ static void put_step(function *f, random_source *r, uint32_t kinds)
 /* A conditional jump over one step. */
 static void put_choice(function *f, random_source *r)
 {
-    uint32_t from;
+    uint32_t from, reg = pick_register(f->numbers, r);
+    bool compares = random_below(r, 2);
 
-    put_registers(f, 0, 0x85, any_register(r), any_register(r)); /* test */
+    if (compares) {
+        put(f, (random_below(r, 2) ? 0x48 : 0x40) | (reg & 8) >> 3); /* cmp reg, number */
+        put(f, 0x83), put(f, 0xF8 | (reg & 7)), put(f, random_below(r, 64));
+    } else {
+        put_registers(f, 0, 0x85, any_register(r), any_register(r)); /* test */
+    }
     put(f, 0x70 | random_below(r, 16));
     put(f, 0);
     from = f->size;
-    put_step(f, r, 5);
+    if (compares) {
+        put_indexed(f, r, reg);
+    } else {
+        put_step(f, r, 7);
+    }
     f->bytes[from - 1] = (uint8_t)(f->size - from);
     f->join[f->joins].from = from;
     f->join[f->joins++].to = f->size;
@@ -225,7 +292,7 @@ static void make_function(function *f, random_source *r)
         if (random_below(r, 4) == 0) {
             put_choice(f, r);
         } else {
-            put_step(f, r, 6);
+            put_step(f, r, 8);
         }
     }
     put(f, 0x48), put(f, 0x81), put(f, 0xC4); /* add rsp, ... */
@@ -239,6 +306,16 @@ typedef struct promise {
     bool accepted;
     uint32_t argument_bytes;
 } promise;
+
+static bool needs_evidence(const hfn_stack_state *state)
+{
+    for (uint32_t i = 0; i < state->object_count; i++) {
+        if (state->objects[i].indexed) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static promise follow(const function *f)
 {
@@ -254,9 +331,12 @@ static promise follow(const function *f)
         }
         if (next < f->joins && at == f->join[next].from) {
             jumped = state;
+            hfn_arch_x86_64.apply_condition(f->bytes + at - 2, 2, true, &jumped);
+            hfn_arch_x86_64.apply_condition(f->bytes + at - 2, 2, false, &state);
         }
         if (!hfn_arch_x86_64.decode(f->bytes + at, f->size - at, at, 0, &in) ||
-            hfn_arch_x86_64.step_stack(f->bytes + at, f->size - at, at, &state) != HFN_STACK_OK) {
+            hfn_arch_x86_64.step_stack(f->bytes + at, f->size - at, at, &state) != HFN_STACK_OK ||
+            needs_evidence(&state)) {
             return (promise){ false, 0 };
         }
     }
@@ -315,8 +395,9 @@ static void on_step(int number, siginfo_t *info, void *user)
         return;
     }
     if (e.has_memory && e.memory_bytes > 0) {
-        check_access(get_register(context, e.base) + (uint64_t)e.displacement, e.memory_bytes,
-                     e.data.stores, rip);
+        check_access(get_register(context, e.base) + e.scale * get_register(context, e.index) +
+                         (uint64_t)e.displacement,
+                     e.memory_bytes, e.data.stores, rip);
     }
     if ((bytes[0] & 0xF0) == 0x40 && (bytes[1] & 0xF8) == 0x58) {
         check_access(get_register(context, RSP), 8, false, rip);

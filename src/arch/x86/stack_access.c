@@ -63,9 +63,28 @@ static hfn_stack_outcome check_exact(const hfn_x86_step *p, int64_t at)
     return HFN_STACK_OK;
 }
 
-/* With an index the place may be anywhere: compilers fold constants into the displacement, and
- * clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument.  A pointer that was
- * in memory, to the beginning of an object, is indexed within the object. */
+static hfn_stack_outcome check_bound(const hfn_x86_step *p, int64_t bound)
+{
+    note_uncertain_access(p, bound + p->e.memory_bytes);
+    return bound + p->e.memory_bytes > p->return_at ? HFN_STACK_TOUCHES_CALLER : HFN_STACK_OK;
+}
+
+/* With an index of unknown size the place may be anywhere: compilers fold constants into the
+ * displacement, and clang reads argument `a[i - 3]` at [rsp + 8*i - 16], far below the argument.  A
+ * pointer to the beginning of an object is indexed within the object. */
+static hfn_stack_outcome check_indexed(hfn_x86_step *p, int32_t sum)
+{
+    if (hfn_stack_is_any(sum)) {
+        return p->e.memory_bytes == p->word && hfn_x86_add_base_offset(p)
+                   ? HFN_STACK_OK
+                   : HFN_STACK_TOUCHES_CALLER;
+    }
+    p->place = hfn_stack_add(sum, p->e.displacement);
+    return hfn_stack_get_bound(sum) == HFN_STACK_UNBOUNDED
+               ? HFN_STACK_OK
+               : check_bound(p, (int64_t)hfn_stack_get_bound(sum) + p->e.displacement);
+}
+
 static hfn_stack_outcome check_place(hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
@@ -75,12 +94,11 @@ static hfn_stack_outcome check_place(hfn_x86_step *p)
     if (hfn_stack_is_any(base)) {
         return HFN_STACK_LOST;
     }
-    if (e->index != HFN_X86_NO_REGISTER && hfn_stack_is_maybe(base) && !e->data.searches) {
-        p->place = hfn_stack_index(p->s, base, HFN_STACK_UNRELATED);
-        return HFN_STACK_OK;
-    }
-    if (e->index != HFN_X86_NO_REGISTER || e->data.searches || e->memory_bytes == 0) {
+    if (e->data.searches || e->memory_bytes == 0) {
         return HFN_STACK_TOUCHES_CALLER;
+    }
+    if (e->index != HFN_X86_NO_REGISTER) {
+        return check_indexed(p, hfn_x86_add_index(p, e->base, e->index, e->scale));
     }
     p->place = hfn_stack_add(base, e->displacement);
     if (hfn_stack_is_exact(base)) {
@@ -89,8 +107,7 @@ static hfn_stack_outcome check_place(hfn_x86_step *p)
     if (hfn_stack_get_bound(base) == HFN_STACK_UNBOUNDED) {
         return HFN_STACK_OK;
     }
-    note_uncertain_access(p, bound + e->memory_bytes);
-    return bound + e->memory_bytes > p->return_at ? HFN_STACK_TOUCHES_CALLER : HFN_STACK_OK;
+    return check_bound(p, bound);
 }
 
 /* Do hidden operands (xlat, maskmovdqu) or a vector of addresses reach the stack? */
@@ -121,10 +138,10 @@ hfn_stack_outcome hfn_x86_check_memory(hfn_x86_step *p)
         return HFN_STACK_OK;
     }
     if (hfn_stack_is_related(hfn_x86_get_value(p, e->index))) {
-        p->place = e->scale == 1 ? hfn_stack_index(p->s, hfn_x86_get_value(p, e->index),
-                                                   hfn_x86_get_value(p, e->base))
-                                 : HFN_STACK_ANY;
-        return hfn_stack_is_any(p->place) ? HFN_STACK_LOST : HFN_STACK_OK;
+        int32_t sum = e->data.searches || e->memory_bytes == 0
+                          ? HFN_STACK_ANY
+                          : hfn_x86_add_index(p, e->base, e->index, e->scale);
+        return hfn_stack_is_any(sum) ? HFN_STACK_LOST : check_indexed(p, sum);
     }
     return hfn_stack_is_related(hfn_x86_get_value(p, e->base)) ? check_place(p) : HFN_STACK_OK;
 }

@@ -138,6 +138,16 @@ static int32_t mask_value(const hfn_x86_step *p)
                                          : value;
 }
 
+static int32_t sum_values(const hfn_x86_step *p, int32_t input)
+{
+    const hfn_x86_effects *e = &p->e;
+
+    if (e->has_memory && hfn_stack_is_related(input)) {
+        return hfn_stack_index(p->s, input, p->s->at[e->dest]);
+    }
+    return hfn_x86_add_index(p, e->dest, e->has_memory ? HFN_X86_NO_REGISTER : e->src, 1);
+}
+
 hfn_stack_outcome hfn_x86_step_data(const hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
@@ -154,7 +164,7 @@ hfn_stack_outcome hfn_x86_step_data(const hfn_x86_step *p)
     case HFN_X86_SUMS:
         if (e->dest < HFN_X86_REGISTERS) {
             input = e->has_memory ? load_operand(p) : hfn_x86_get_value(p, e->src);
-            return write_result(p, hfn_stack_index(p->s, p->s->at[e->dest], input));
+            return write_result(p, sum_values(p, input));
         }
         break;
     case HFN_X86_SUBTRACTS:

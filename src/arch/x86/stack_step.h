@@ -17,6 +17,7 @@ typedef struct hfn_x86_step {
     hfn_x86_effects e;
     hfn_stack_state *s;
     int32_t place; /* value of the memory operand's address */
+    bool loads_base_offset;
 } hfn_x86_step;
 
 static inline int32_t hfn_x86_get_value(const hfn_x86_step *p, uint8_t reg)
@@ -35,6 +36,16 @@ hfn_stack_outcome hfn_x86_check_stored(const hfn_x86_step *p, int32_t place, int
 int32_t hfn_x86_join_inputs(const hfn_x86_step *p);
 void hfn_x86_write_register(const hfn_x86_step *p, uint32_t reg, int32_t value);
 hfn_stack_outcome hfn_x86_step_data(const hfn_x86_step *p);
+
+/* stack_index.c: the sum of two registers' values, one of which may be an address that the other
+ * indexes by elements of `scale` bytes; the second register is the scaled one. */
+int32_t hfn_x86_add_index(const hfn_x86_step *p, uint8_t pointer, uint8_t index, uint32_t scale);
+/* Does the instruction load what may be the offset of a virtual base?  Is its operand's address the
+ * address of an object plus such an offset?  Then that is noted, and p->place set. */
+bool hfn_x86_loads_base_offset(const hfn_x86_step *p);
+bool hfn_x86_add_base_offset(hfn_x86_step *p);
+/* Update the limits of numbers after the instruction. */
+void hfn_x86_update_limits(const hfn_x86_step *p, uint32_t changed_by_call);
 
 /* movs, stos, lods, scas, cmps. */
 hfn_stack_outcome hfn_x86_step_repeated(hfn_x86_step *p);

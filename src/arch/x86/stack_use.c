@@ -174,20 +174,22 @@ static bool restores_argument_pointer(const hfn_x86_step *p)
 }
 
 /* The result of lea must be below the return address, unless the stack pointer is set to it. */
-static hfn_stack_outcome step_lea(const hfn_x86_step *p)
+static hfn_stack_outcome step_lea(hfn_x86_step *p)
 {
     const hfn_x86_effects *e = &p->e;
     int32_t base = hfn_x86_get_value(p, e->base), index = hfn_x86_get_value(p, e->index);
     int32_t result = hfn_stack_add(base, e->displacement);
     bool truncates = memchr(p->bytes, 0x67, (size_t)(p->opcode - p->bytes)) != NULL;
 
-    if (e->index != HFN_X86_NO_REGISTER && (e->base == RSP || e->base == RBP) &&
-        hfn_stack_is_exact(base)) {
-        return HFN_STACK_TOUCHES_CALLER; /* as an access with this index, hfn_x86_check_memory */
-    }
     if (e->index != HFN_X86_NO_REGISTER && !truncates) {
-        result = hfn_stack_is_related(index) && e->scale != 1 ? HFN_STACK_ANY
-                                                              : hfn_stack_index(p->s, base, index);
+        result = hfn_x86_add_index(p, e->base, e->index, e->scale);
+        if (hfn_stack_is_any(result) && hfn_x86_add_base_offset(p)) {
+            result = p->place;
+        } else if (hfn_stack_is_any(result) && (e->base == RSP || e->base == RBP) &&
+                   hfn_stack_is_exact(base)) {
+            return HFN_STACK_TOUCHES_CALLER; /* as an access with this index */
+        }
+        result = hfn_stack_add(result, e->displacement);
     } else if (truncates && hfn_stack_is_related(hfn_stack_join(base, index))) {
         result = HFN_STACK_ANY;
     }
@@ -419,6 +421,39 @@ static hfn_stack_outcome step_other(hfn_x86_step *p, bool saves)
     return outcome;
 }
 
+static hfn_stack_outcome step_values(hfn_x86_step *p)
+{
+    hfn_stack_state *state = p->s;
+    hfn_stack_outcome outcome;
+    bool saves, restores; /* the pointer to the arguments */
+
+    if (memchr("\xC2\xC3\xCA\xCB\xCF", p->opcode[0], 5)) {
+        return step_return(p);
+    }
+    if (p->opcode[0] == 0xC9) {
+        return step_leave(p);
+    }
+    if (p->opcode[0] == 0xC8) {
+        return HFN_STACK_LOST; /* enter: compilers do not emit it */
+    }
+    if (p->e.shape == HFN_X86_LEA) {
+        return step_lea(p);
+    }
+    saves = p->mode == HFN_X86_32 && saves_argument_pointer(p);
+    restores = p->mode == HFN_X86_32 && restores_argument_pointer(p);
+    outcome = saves ? HFN_STACK_OK : hfn_x86_check_memory(p);
+    if (outcome == HFN_STACK_OK) {
+        outcome = step_other(p, saves);
+    }
+    if (saves && p->opcode[0] != 0xFF) {
+        state->at[HFN_X86_KEPT] = state->at[RSP];
+    }
+    if (restores) {
+        state->at[p->e.dest] = 0;
+    }
+    return outcome;
+}
+
 hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                                      uint64_t rva, hfn_stack_state *state)
 {
@@ -431,37 +466,15 @@ hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, ui
                        .size = size,
                        .s = state };
     hfn_stack_outcome outcome;
-    bool saves, restores; /* the pointer to the arguments */
 
     if (!hfn_x86_decode_effects(mode, bytes, size, rva, &p.e) ||
         !hfn_stack_is_address(state->at[RSP]) || p.e.data.backwards) {
         return HFN_STACK_LOST;
     }
     find_opcode(&p);
-    if (memchr("\xC2\xC3\xCA\xCB\xCF", p.opcode[0], 5)) {
-        return step_return(&p);
-    }
-    if (p.opcode[0] == 0xC9) {
-        return step_leave(&p);
-    }
-    if (p.opcode[0] == 0xC8) {
-        return HFN_STACK_LOST; /* enter: compilers do not emit it */
-    }
-    if (p.e.shape == HFN_X86_LEA) {
-        return step_lea(&p);
-    }
-    saves = mode == HFN_X86_32 && saves_argument_pointer(&p);
-    restores = mode == HFN_X86_32 && restores_argument_pointer(&p);
-    outcome = saves ? HFN_STACK_OK : hfn_x86_check_memory(&p);
-    if (outcome == HFN_STACK_OK) {
-        outcome = step_other(&p, saves);
-    }
-    if (saves && p.opcode[0] != 0xFF) {
-        state->at[HFN_X86_KEPT] = state->at[RSP];
-    }
-    if (restores) {
-        state->at[p.e.dest] = 0;
-    }
+    p.loads_base_offset = hfn_x86_loads_base_offset(&p);
+    outcome = step_values(&p);
+    hfn_x86_update_limits(&p, is_call(&p) ? get_changed_registers(mode) | RESULTS : 0);
     return outcome;
 }
 

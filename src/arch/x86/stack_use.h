@@ -16,6 +16,9 @@ void hfn_x86_begin_stack(hfn_x86_mode mode, hfn_stack_state *state);
 hfn_stack_outcome hfn_x86_step_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size,
                                      uint64_t rva, hfn_stack_state *state);
 hfn_stack_outcome hfn_x86_leave_stack(hfn_x86_mode mode, const hfn_stack_state *state);
+/* apply_condition of arch.h. */
+void hfn_x86_apply_condition(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, bool is_taken,
+                             hfn_stack_state *state);
 /* Does the instruction read or write the stack pointer?  LLVM does not outline such instructions
  * (lib/Target/X86/X86InstrInfo.cpp, getOutliningType). */
 bool hfn_x86_uses_stack(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size);

@@ -163,6 +163,18 @@ static hfn_stack_outcome stack_step_32(const uint8_t *bytes, uint64_t size, uint
     return hfn_x86_step_stack(HFN_X86_32, bytes, size, rva, state);
 }
 
+static void apply_condition_64(const uint8_t *bytes, uint64_t size, bool is_taken,
+                               hfn_stack_state *state)
+{
+    hfn_x86_apply_condition(HFN_X86_64, bytes, size, is_taken, state);
+}
+
+static void apply_condition_32(const uint8_t *bytes, uint64_t size, bool is_taken,
+                               hfn_stack_state *state)
+{
+    hfn_x86_apply_condition(HFN_X86_32, bytes, size, is_taken, state);
+}
+
 static hfn_stack_outcome leave_stack_64(const hfn_stack_state *state)
 {
     return hfn_x86_leave_stack(HFN_X86_64, state);
@@ -220,6 +232,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .dispatch = dispatch_64,
     .begin_stack = stack_begin_64,
     .step_stack = stack_step_64,
+    .apply_condition = apply_condition_64,
     .leave_stack = leave_stack_64,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_RSP,
@@ -245,6 +258,7 @@ const hfn_arch hfn_arch_x86 = {
     .pc_register = hfn_x86_find_pc_register,
     .begin_stack = stack_begin_32,
     .step_stack = stack_step_32,
+    .apply_condition = apply_condition_32,
     .leave_stack = leave_stack_32,
     .stack_register = HFN_X86_RSP,
     .return_place = HFN_X86_KEPT,

@@ -113,14 +113,15 @@ static void indexed_accesses_may_leave_the_frame(void)
     CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rsp+rax*8-0x10]"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "lea rax, [rsp+rax*8-0x10]; mov cl, [rax]"), HFN_STACK_TOUCHES_CALLER);
     /* the index register points into the frame */
-    CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; mov al, [rax+rcx]"), HFN_STACK_LOST);
-    CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; lea rax, [rax+rcx]; push [rax]"),
+    CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; mov al, [rax+rcx*2]"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rcx, rsp; sub rcx, 0x20; lea rax, [rax+rcx*2]; push [rax]"),
                  HFN_STACK_LOST);
     /* an address in the frame plus or minus an unknown number */
-    CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rcx, rax; push [rcx]"), HFN_STACK_LOST);
-    CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rax, rcx; push [rax]"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; sub rcx, rax; push [rcx]"), HFN_STACK_LOST);
-    CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; add rcx, [rax]; push [rcx]"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "push rbp; mov rbp, rsp; add rax, rbp; push [rax]"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "push rbp; mov rbp, rsp; mov al, [rbp+rax]"), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "lea rcx, [rsp-0x20]; mov eax, 4; mov dl, [rax+rcx*2]"),
+                 HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, "vpgatherqq ymm0, [rsp+ymm1*8-0x10], ymm2"), HFN_STACK_TOUCHES_CALLER);
 }
 
@@ -237,13 +238,13 @@ static void computed_addresses_are_unknown(void)
     CHECK_COMPUTED(TAKE_ADDRESS "adc rax, 0; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "movsxd rax, eax; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "bts rax, 5; mov cl, [rax]");
-    CHECK_COMPUTED(TAKE_ADDRESS "lea rax, [rax+rcx]; mov cl, [rax]");
+    CHECK_COMPUTED(TAKE_ADDRESS "lea rax, [rcx+rax*2]; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "sub rax, rcx; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "mov eax, eax; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "movq xmm0, rax; paddq xmm0, xmm1; movq rax, xmm0; mov cl, [rax]");
     CHECK_COMPUTED(TAKE_ADDRESS "movq mm0, rax; paddb mm0, mm1; movq rax, mm0; mov cl, [rax]");
 #undef CHECK_COMPUTED
-    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "add rax, rcx; mov cl, [rax]"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "add rax, rax; mov cl, [rax]"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov cl, [rdi+rax*2]"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov rcx, rax; mov cl, [rcx+rax]"), HFN_STACK_LOST);
     CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "neg rax; mov [rdi], rax"), HFN_STACK_LOST);
@@ -313,7 +314,89 @@ static void indexed_pointers_are_noted(void)
     check_noted(FOLLOW(&s, "sub rsp, 0x40; lea rdi, [rsp+0x38]; call .+5"), &s, false);
     check_noted(FOLLOW(&s, "lea rdi, [rsp-8]; mov ecx, 1; rep stosq; sub rsp, 8"), &s, false);
 #undef SPILL
-    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov dl, [rax+rcx]"), HFN_STACK_TOUCHES_CALLER);
+    check_noted(FOLLOW(&s, "lea rax, [rsp-8]; mov dl, [rax+rcx]"), &s, true);
+    check_noted(FOLLOW(&s, "lea rax, [rsp-8]; mov dl, [rcx+rax+0x10]"), &s, true);
+    check_noted(FOLLOW(&s, "lea rax, [rsp-8]; add rax, [rcx-0x18]; mov dl, [rax]"), &s, true);
+}
+
+/* The displacement of an access by rsp may be folded, unless it is the offset of a virtual base. */
+static void offsets_of_virtual_bases_are_noted(void)
+{
+    hfn_stack_state s;
+
+    check_noted(FOLLOW(&s, "mov rax, [rcx-0x18]; mov [rsp+rax-8], rdx"), &s, true);
+    check_noted(FOLLOW(&s, "mov rax, [rcx-0x18]; lea rdi, [rsp+rax-8]; mov dl, [rdi]"), &s, true);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rcx+0x18]; mov [rsp+rax-8], rdx"), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rcx-0x18]; mov [rsp+rax-8], dl"), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rcx-0x18]; mov [rsp+rax*8-8], rdx"),
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, [rcx-0x18]; inc rax; mov [rsp+rax-8], rdx"),
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, "mov eax, [rcx-0x18]; mov [rsp+rax-8], rdx"), HFN_STACK_TOUCHES_CALLER);
+}
+
+/* The return address is at rsp, 0x48 above the beginning of the array. */
+#define BEGIN "sub rsp, 0x48; "
+#define READ_ARRAY "; mov ecx, [rsp+rax*4-0x3b8]; add rsp, 0x48"
+static void numbers_with_a_limit_may_be_indexes(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_U64(s.object_count, 0);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, byte ptr [rdi]" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov rax, rdi; and eax, 0xff" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov rax, rdi; shr rax, 56" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov eax, edi; shr eax, 24" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "xor eax, eax; add rax, 255" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx edx, dl; mov rax, rdx" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov edx, 127; lea rax, [rdx+rdx+1]" READ_ARRAY), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov eax, 256" READ_ARRAY), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dx" READ_ARRAY), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movsx rax, dl" READ_ARRAY), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl; mov ax, dx" READ_ARRAY),
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl; inc rax" READ_ARRAY), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl; sub rax, 1" READ_ARRAY),
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl; cmovz rax, rcx" READ_ARRAY),
+                 HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "movzx eax, dl; call .+5" READ_ARRAY), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW(&s, BEGIN "mov rax, rdi; sar rax, 56" READ_ARRAY),
+                 HFN_STACK_TOUCHES_CALLER);
+}
+#undef READ_ARRAY
+#undef BEGIN
+
+/* The limit of rax behind a conditional jump. */
+#define LIMIT_AFTER(text, condition, is_taken) get_limit(CODE_64(text), condition, is_taken)
+static uint64_t get_limit(const char *code, size_t size, uint8_t condition, bool is_taken)
+{
+    const uint8_t jump[] = { condition, 0 };
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(follow_in(HFN_X86_64, &s, code, size), HFN_STACK_OK);
+    hfn_arch_x86_64.apply_condition(jump, sizeof jump, is_taken, &s);
+    return s.below[0];
+}
+
+static void comparisons_limit_numbers(void)
+{
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x77, false), 16); /* ja */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x77, true), 0);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x76, true), 16);  /* jbe */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x73, false), 15); /* jae */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x72, true), 15);  /* jb */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x74, true), 16);  /* je */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x75, false), 16); /* jne */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15", 0x7E, true), 0);   /* jle: may be negative */
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, -1", 0x76, true), 0);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp eax, 15", 0x76, true), 0); /* the upper half is unknown */
+    CHECK_EQ_U64(LIMIT_AFTER("mov eax, edi; cmp eax, 15", 0x76, true), 16);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15; mov rcx, rdx", 0x76, true), 16);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15; mov rax, rdx", 0x76, true), 0);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15; add rcx, rdx", 0x76, true), 0);
+    CHECK_EQ_U64(LIMIT_AFTER("cmp rax, 15; call .+5", 0x76, true), 0);
 }
 #undef USE_RCX
 #undef TAKE_ADDRESS
@@ -478,6 +561,9 @@ static const check_test tests[] = {
     CHECK_TEST(i386_stores_to_arguments_are_noted),
     CHECK_TEST(parts_of_spilled_addresses_are_unknown),
     CHECK_TEST(indexed_pointers_are_noted),
+    CHECK_TEST(offsets_of_virtual_bases_are_noted),
+    CHECK_TEST(numbers_with_a_limit_may_be_indexes),
+    CHECK_TEST(comparisons_limit_numbers),
     CHECK_TEST(i386_argument_accesses_are_measured),
     CHECK_TEST(i386_returns_report_popped_bytes),
     CHECK_TEST(i386_accesses_after_calls_are_uncertain),

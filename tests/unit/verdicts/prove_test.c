@@ -267,7 +267,23 @@ static void a_standard_function_passes_no_stack_arguments_on(void)
     CHECK_EQ_U64(reason_of_unknown_tail("a_copy", "another", true), HOTFN_REASON_TAIL_UNKNOWN);
 }
 
+/* An array of 16 words at the bottom of the frame, whose index a branch limits. */
+static void indexes_that_a_branch_limits_stay_in_the_frame(void)
+{
+    /* sub rsp, 0x80; cmp rdi, n; ja +8; mov rax, [rsp+rdi*8]; add rsp, 0x80; ret */
+#define LIMITED(n, condition, distance)                                                            \
+    "\x48\x81\xEC\x80\0\0\0\x48\x83\xFF" n condition distance                                      \
+    "\x48\x8B\x04\xFC\x48\x81\xC4\x80\0\0\0\xC3"
+    CHECK_EQ_U64(REASON_OF(LIMITED("\x0F", "\x77", "\x04")), 0);
+    CHECK_EQ_U64(REASON_OF(LIMITED("\x10", "\x73", "\x04")), 0);
+    CHECK_EQ_U64(REASON_OF(LIMITED("\x10", "\x77", "\x04")), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF(LIMITED("\x0F", "\x7F", "\x04")), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(REASON_OF(LIMITED("\x0F", "\x77", "\x00")), HOTFN_REASON_STACK_ARGUMENTS);
+#undef LIMITED
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(indexes_that_a_branch_limits_stay_in_the_frame),
     CHECK_TEST(system_calls_that_may_switch_the_stack_end_the_proof),
     CHECK_TEST(paths_must_meet_at_one_stack_depth),
     CHECK_TEST(merged_paths_keep_only_values_that_all_share),
