@@ -247,8 +247,12 @@ bool hfn_pops_nothing(const hfn_analysis *a, const char *name);
 
 /* timing.c: set the timing flags of all hookable functions. */
 void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items);
-/* Set the owner of fragments.  Needs all branches, so it runs before hfn_sites_keep. */
-void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items);
+
+/* owners.c: set the owner of fragments, and loops[i] for each function to whose entry one of its
+ * own fragments jumps.  Needs all branches, so it runs before hfn_sites_keep. */
+void hfn_owners_find(hfn_analysis *a, hfn_verdict *items, uint8_t *loops);
+/* When the timing is decided: report only loops to the entry that are proven. */
+void hfn_owners_report_loops(const hfn_analysis *a, hfn_verdict *items, const uint8_t *loops);
 
 /* sites.c: keep only the branches that may be redirected to a stub.  Their target becomes the
  * index of the function. */

@@ -326,33 +326,6 @@ static void resolve_tail_exits(timing *t)
     }
 }
 
-/* ---- Owners of fragments. */
-
-/* A fragment has an owner if exactly one function jumps to it; jumps of other fragments are
- * ignored. */
-void hfn_timing_find_owners(const hfn_analysis *a, hfn_verdict *items)
-{
-    const uint32_t several = UINT32_MAX;
-
-    for (size_t i = 0; i < a->branch_count; i++) {
-        uint32_t part = hfn_analysis_find_around(a, a->branches[i].target);
-        uint32_t from = hfn_analysis_find_around(a, a->branches[i].field);
-        uint32_t *owner;
-        if (part == HFN_NO_FUNCTION || from == HFN_NO_FUNCTION ||
-            items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT ||
-            items[from].pub.verdict == HOTFN_VERDICT_FRAGMENT) {
-            continue;
-        }
-        owner = &items[part].pub.owner;
-        *owner = *owner == 0 || *owner == from + 1 ? from + 1 : several;
-    }
-    for (uint32_t i = 0; i < a->count; i++) {
-        if (items[i].pub.owner == several) {
-            items[i].pub.owner = 0;
-        }
-    }
-}
-
 /* ---- Programs that disable the TSC. */
 
 static void find_tsc_disable(hfn_analysis *a)

@@ -72,6 +72,7 @@ static void refuse_all(hfn_verdict *items, uint32_t count, const hotfn_functions
 static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *options)
 {
     hfn_analysis a;
+    uint8_t *loops;
 
     if (!hfn_analysis_init(&a, v->image, v->functions, v->arch, options, &v->env)) {
         return false;
@@ -84,13 +85,18 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     hfn_unowned_scan(&a);
     hfn_red_zone_scan(&a);
     decide_all(&a, v->items);
-    if (options->flags & HOTFN_VERDICTS_TIMING) {
-        hfn_timing_find_owners(&a, v->items); /* needs all branches */
+    loops = hfn_allocate_zeroed(&a.env, a.count + 1);
+    if (!loops) {
+        a.no_memory = true;
+        return hfn_analysis_finish(&a);
     }
+    hfn_owners_find(&a, v->items, loops); /* needs all branches */
     hfn_sites_keep(&a, v->items);
     if (options->flags & HOTFN_VERDICTS_TIMING) {
         hfn_timing_prove_all(&a, v->items);
     }
+    hfn_owners_report_loops(&a, v->items, loops);
+    hfn_free_memory(&a.env, loops, a.count + 1);
     v->tsc_disable_rva = a.tsc_disable_rva;
     v->sites = a.branches;
     v->site_count = a.branch_count;

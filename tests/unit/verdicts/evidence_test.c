@@ -124,16 +124,33 @@ static void a_function_reached_by_jumps_only_may_use_the_red_zone(void)
     scene_finish(&s);
 }
 
-static void a_fragment_that_jumps_to_an_entry_makes_it_a_loop(void)
+/* A fragment that jumps to the entry of f, and the function that jumps to the fragment. */
+static bool is_loop_with_fragment_of(bool own)
 {
     scene s = scene_begin();
-    uint64_t f = SCENE_FUNCTION(&s, "f", BODY), part = scene_here(&s);
+    uint64_t f = SCENE_CODE(&s, BODY), g = own ? f : scene_here(&s), part = f + 64;
+    bool flagged;
 
+    SCENE_CODE(&s, BODY);
+    scene_branch(&s, 0xE9, part);
+    scene_symbol(&s, "f", f, (own ? scene_here(&s) : g) - f, FUNC);
+    if (!own) {
+        scene_symbol(&s, "g", g, scene_here(&s) - g, FUNC);
+    }
+    scene_nops(&s, part - scene_here(&s));
     scene_branch(&s, 0xE9, f);
     s.fdes[s.fde_count++] = (scene_fde){ .begin = part, .size = 5, .inner = true };
     scene_analyze(&s);
-    CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    CHECK_EQ_U64(scene_verdict(&s, part).pub.verdict, HOTFN_VERDICT_FRAGMENT);
+    flagged = scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP;
     scene_finish(&s);
+    return flagged;
+}
+
+static void a_fragment_of_the_function_itself_makes_it_a_loop(void)
+{
+    CHECK(is_loop_with_fragment_of(true));
+    CHECK(!is_loop_with_fragment_of(false));
 }
 
 static void a_signal_restorer_is_refused(void)
@@ -295,7 +312,7 @@ static const check_test tests[] = {
     CHECK_TEST(unwind_data_inside_a_frame_proves_a_fragment),
     CHECK_TEST(a_hand_written_label_targeted_by_jumps_only_is_a_fragment),
     CHECK_TEST(a_function_reached_by_jumps_only_may_use_the_red_zone),
-    CHECK_TEST(a_fragment_that_jumps_to_an_entry_makes_it_a_loop),
+    CHECK_TEST(a_fragment_of_the_function_itself_makes_it_a_loop),
     CHECK_TEST(a_signal_restorer_is_refused),
     CHECK_TEST(a_signal_restorer_without_unwind_data_is_refused),
     CHECK_TEST(the_entry_of_the_process_is_glue),

@@ -35,6 +35,14 @@ static void indexed_pointers_need_an_object(void)
     CHECK_EQ_U64(REASON_OF(INDEXES("\x08", "\xFF\xD6")), HOTFN_REASON_STACK_ARGUMENTS);
     CHECK_EQ_U64(REASON_OF(INDEXES("\x10", "\x66\x90")), HOTFN_REASON_STACK_ARGUMENTS);
 #undef INDEXES
+    /* sub rsp, 0x48; lea rdi, [rsp+16]; call rsi or nop; lea rax, [rsp+16]; mov al, [rax+rbx];
+     * add rsp, 0x48 */
+#define INDEXES_ITS_OWN(call)                                                                      \
+    "\x48\x83\xEC\x48\x48\x8D\x7C\x24\x10" call                                                    \
+    "\x48\x8D\x44\x24\x10\x8A\x04\x18\x48\x83\xC4\x48\xC3"
+    CHECK_EQ_U64(REASON_OF(INDEXES_ITS_OWN("\xFF\xD6")), 0);
+    CHECK_EQ_U64(REASON_OF(INDEXES_ITS_OWN("\x66\x90")), HOTFN_REASON_STACK_ARGUMENTS);
+#undef INDEXES_ITS_OWN
 }
 
 static void code_that_may_leave_the_frame_is_refused_with_its_reason(void)
@@ -514,7 +522,8 @@ static uint32_t reason_with_jump_from_fragment(bool own)
     s.fdes[s.fde_count++] = (scene_fde){ .begin = cold, .size = 5, .inner = true };
     prove_scene(&s);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.verdict, HOTFN_VERDICT_FRAGMENT);
-    CHECK(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP);
+    CHECK_EQ_U64(scene_verdict(&s, f).pub.flags & HOTFN_VERDICT_ENTRY_LOOP,
+                 own ? HOTFN_VERDICT_ENTRY_LOOP : 0);
     CHECK_EQ_U64(reason_at(&s, g), 0);
     CHECK_EQ_U64(scene_verdict(&s, cold).pub.owner,
                  hotfn_functions_find(s.functions, own ? f : g) + 1);
