@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What testers send: PUT /api/v1/records/{uuid} and PUT /api/v1/names. */
+/* What testers send: PUT /api/v1/records/{uuid}, POST /api/v1/records, which takes the UUID from
+ * the record, and PUT /api/v1/names. */
 #include "server.h"
 
 #include <hotfn/lowlevel/json.h>
@@ -71,10 +72,10 @@ static bool begin_submission(request *r)
 
 void push_record(request *r, store *s)
 {
-    uint8_t uuid[16];
+    uint8_t uuid[16] = { 0 };
 
     (void)s;
-    if (!parse_uuid(r->item, uuid)) {
+    if (r->item[0] && !parse_uuid(r->item, uuid)) {
         request_refuse(r, 400, "the address does not end with the UUID of a run");
         return;
     }
@@ -82,9 +83,10 @@ void push_record(request *r, store *s)
         !decode_run_body(&r->decoded, r->body.fd, r->submission, &r->refused)) {
         return;
     }
-    if (memcmp(uuid, r->submission->run.uuid, sizeof uuid) != 0) {
-        request_refuse(r, 422,
-                       "the address has another UUID than the record: use that of hotfn info");
+    if (r->item[0] && memcmp(uuid, r->submission->run.uuid, sizeof uuid) != 0) {
+        request_refuse(
+            r, 422,
+            "the address has another UUID than the record: use that of the record, or POST it");
     }
 }
 

@@ -8,6 +8,7 @@
 
 static const route routes[] = {
     { "PUT", "/api/v1/records/{item}", ROLE_WRITE, ROUTE_BODY | ROUTE_WRITER, push_record },
+    { "POST", "/api/v1/records", ROLE_WRITE, ROUTE_BODY | ROUTE_WRITER, push_record },
     { "PUT", "/api/v1/names", ROLE_WRITE, ROUTE_BODY | ROUTE_WRITER, push_names },
     { "GET", "/api/v1/apps", ROLE_READ, 0, read_apps },
     { "GET", "/api/v1/builds", ROLE_READ, 0, read_builds },

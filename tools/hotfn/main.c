@@ -23,6 +23,9 @@ static const command commands[] = {
     { "open", hotfn_command_open, "show a record in the browser" },
     { "diff", hotfn_command_diff, "show what changed between two records" },
     { "merge", hotfn_command_merge, "make one record out of several runs" },
+#ifdef HOTFN_HAVE_PUSH
+    { "push", hotfn_command_push, "send records to a hotfn-collector" },
+#endif
     { "top", hotfn_command_top, "watch what a program calls now" },
     { "info", hotfn_command_info, "show what a record holds" },
     { "repair", hotfn_command_repair, "make a clean record out of a damaged one" },

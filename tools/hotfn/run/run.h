@@ -4,6 +4,10 @@
 #ifndef HOTFN_TOOL_RUN_H
 #define HOTFN_TOOL_RUN_H
 
+#ifdef HOTFN_HAVE_PUSH
+#include "record/push_options.h"
+#endif
+
 #include <hotfn.h>
 #include <stdbool.h>
 
@@ -17,6 +21,9 @@ typedef struct run_options {
     hotfn_selection selection;
     const char **modules, **includes, **excludes, **symbol_dirs; /* owned */
     bool quiet, verbose;
+#ifdef HOTFN_HAVE_PUSH
+    push_choices push;
+#endif
 } run_options;
 
 /* run_options.c: read the command line.  Returns -1 to continue, else the exit status (after --help

@@ -32,7 +32,12 @@ enum {
     SAMPLE,
     BUDGET,
     CLOCK,
-    WITH
+    WITH,
+    PUSH,
+    APP,
+    BUILD_VERSION,
+    LABEL,
+    TOKEN_FILE
 };
 
 static const struct option table[] = {
@@ -63,6 +68,13 @@ static const struct option table[] = {
     { "budget", required_argument, NULL, BUDGET },
     { "clock", required_argument, NULL, CLOCK },
     { "with", required_argument, NULL, WITH },
+#ifdef HOTFN_HAVE_PUSH
+    { "push", required_argument, NULL, PUSH },
+    { "app", required_argument, NULL, APP },
+    { "app-version", required_argument, NULL, BUILD_VERSION },
+    { "label", required_argument, NULL, LABEL },
+    { "token-file", required_argument, NULL, TOKEN_FILE },
+#endif
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     CLI_OPTIONS_END,
@@ -97,6 +109,10 @@ static const char usage[] =
     "      --force          use the map even if it belongs to another build\n"
     "      --list FILE      hook only the functions listed: a .flf of hotfn list -o, or text with\n"
     "                       module+0xRVA or module!name on each line (also --only-list)\n"
+#ifdef HOTFN_HAVE_PUSH
+    "      --push URL       send the record to a hotfn-collector when the program has ended, with\n"
+    "      --app NAME, --app-version TEXT, --label KEY=VALUE, --token-file FILE (hotfn push --help)\n"
+#endif
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
@@ -176,6 +192,19 @@ static const char *set_flag(run_options *o, int option)
     }
 }
 
+#ifdef HOTFN_HAVE_PUSH
+static const char *read_push_option(push_choices *push, int option, const char *argument)
+{
+    switch (option) {
+    case PUSH: return push_set_url(push, argument);
+    case APP: push->options.app = argument; return NULL;
+    case BUILD_VERSION: push->options.version = argument; return NULL;
+    case LABEL: return push_add_label(push, argument);
+    default: push->token_file = argument; return NULL;
+    }
+}
+#endif
+
 static const char *read_option(void *user, int option, const char *argument)
 {
     run_options *o = user;
@@ -206,6 +235,13 @@ static const char *read_option(void *user, int option, const char *argument)
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
     case CLOCK: return parse_clock(argument, &launch->clock);
     case MODE: return parse_mode(argument, &launch->mode);
+#ifdef HOTFN_HAVE_PUSH
+    case PUSH:
+    case APP:
+    case BUILD_VERSION:
+    case LABEL:
+    case TOKEN_FILE: return read_push_option(&o->push, option, argument);
+#endif
     default: return set_flag(o, option);
     }
 }
@@ -240,6 +276,9 @@ int run_parse_options(run_options *o, int argc, char **argv)
     const cli_options w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
 
     *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
+#ifdef HOTFN_HAVE_PUSH
+    push_init_choices(&o->push);
+#endif
     o->launch.record_path = CLI_DEFAULT_RECORD;
     o->launch.flags = HOTFN_LAUNCH_PASS_SIGNALS;
     int status = cli_read_options(&w, argc, argv);
@@ -250,6 +289,13 @@ int run_parse_options(run_options *o, int argc, char **argv)
         fputs("hotfn run: --min-size is above --max-size: no function has such a size\n", stderr);
         return RUN_FAILED;
     }
+#ifdef HOTFN_HAVE_PUSH
+    if (!o->push.options.url && (o->push.options.app || o->push.options.version ||
+                                 o->push.options.label_count || o->push.token_file)) {
+        fputs("hotfn run: --app, --app-version, --label and --token-file need --push\n", stderr);
+        return RUN_FAILED;
+    }
+#endif
     status = check_combinations(&o->launch);
     if (status >= 0) {
         return status;

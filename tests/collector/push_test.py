@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: MIT
+"""Programs are run, their records are sent by hotfn push, hotfn run --push and the Python package, and the collector
+shows the numbers of hotfn merge.  No folder, command line or user name is sent."""
+import http.server
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+
+from harness import Collector, cases
+
+HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
+SOURCE = """
+#include <stdlib.h>
+#define CALLED __attribute__((noinline, noclone))
+static volatile int sink;
+CALLED int leaf(int x) { sink += x; return x + sink % 7; }
+CALLED int branch(int x) { __asm__ volatile(""); return leaf(x) + leaf(x + 1); }
+CALLED int rare(int x) { __asm__ volatile(""); return x + 3; }
+int main(int argc, char **argv)
+{
+    int count = argc > 1 ? atoi(argv[1]) : 0, x = 0;
+    for (int i = 0; i < count; i++)
+        x = branch(x);
+    if (count > 300)
+        x = rare(x);
+    if (argc > 2)
+        abort();
+    return x == -1;
+}
+"""
+INPUTS = (100, 250, 400)
+
+
+def build(place, flags=("-O1",)):
+    (place / "secret_folder").mkdir(exist_ok=True)
+    (place / "game.c").write_text(SOURCE)
+    program = place / "secret_folder/game"
+    subprocess.run([COMPILER, "-w", *flags, "-Wl,--build-id", "-o", program, place / "game.c"], check=True)
+    return program
+
+
+def environment(place, tester, token):
+    return dict(os.environ, XDG_STATE_HOME=str(place / f"state_{tester}"), HOTFN_TOKEN=token)
+
+
+def hotfn(*arguments, status=0, env=None):
+    done = subprocess.run([HOTFN, *map(str, arguments)], capture_output=True, text=True, env=env, timeout=120)
+    assert done.returncode == status, (arguments, done)
+    return done.stderr if arguments[0] in ("push", "run") else done.stdout
+
+
+def counted(report):
+    return {f["name"]: f["calls"] for f in json.loads(report)["functions"] if f["calls"]}
+
+
+def three_testers(place, c, *options):
+    """Each tester is a process with other input, and an installation of its own."""
+    program, records, token = build(place), [], c.token("write", "game")
+    for tester, count in enumerate(INPUTS):
+        records.append(place / f"{tester}.hfr")
+        err = hotfn("run", "-o", records[-1], "--push", f"http://127.0.0.1:{c.port}", "--app", "game", "--label",
+                    f"level={tester}", *options, "--", program, count, env=environment(place, tester, token))
+        assert "stored" in err and ("names" in err) == (tester == 0), err
+    return records
+
+
+def the_collector_shows_the_numbers_of_merge(place):
+    with Collector(place) as c:
+        records = three_testers(place, c)
+        hotfn("merge", "-o", place / "sum.hfr", *records)
+        merged = counted(hotfn("report", "--json", place / "sum.hfr"))
+        answer = c.get("hot", app="game", limit=1000)
+        assert {row["name"]: row["calls"] for row in answer["rows"]} == merged, (answer, merged)
+        assert answer["clients"] == 3 and merged["branch"] == sum(INPUTS) and merged["leaf"] == 2 * sum(INPUTS)
+        for mode, agg in (("mean", "average"), ("max", "max")):
+            hotfn("merge", "--mode", mode, "-o", place / "other.hfr", *records)
+            merged = counted(hotfn("report", "--json", place / "other.hfr"))
+            values = {row["name"]: row["value"] for row in c.get("hot", app="game", agg=agg, limit=1000)["rows"]}
+            for name, value in values.items():  # merge rounds a mean, half up
+                assert int(value + 0.5) == merged.get(name, 0), (mode, name, value, merged)
+        assert {x["value"] for x in c.get("labels", app="game")["labels"]} == {"0", "1", "2"}
+
+
+def times_and_callers_arrive(place):
+    with Collector(place) as c:
+        records = three_testers(place, c, "--mode", "time")
+        wanted = {}
+        for record in records:
+            for f in json.loads(hotfn("report", "--json", record))["functions"]:
+                if f["self_ns"] is not None:
+                    wanted[f["name"]] = wanted.get(f["name"], 0) + f["self_ns"]
+        rows = {row["name"]: row for row in c.get("hot", app="game", metric="self", limit=1000)["rows"]}
+        assert rows["leaf"]["self_ns"] == wanted["leaf"] > 0, (rows["leaf"], wanted)
+        leaf = c.get("function", app="game", function=rows["leaf"]["function"])
+        assert sum(e["calls"] for e in leaf["callers"]) == 2 * sum(INPUTS), leaf
+        caller = c.get("function", app="game", function=leaf["callers"][0]["function"])
+        assert ("leaf", 2 * sum(INPUTS)) in [(e["name"], e["calls"]) for e in caller["callees"]], caller
+
+
+def nothing_personal_is_sent(place):
+    with Collector(place) as c:
+        three_testers(place, c)
+        c.stop()
+        stored = b"".join(path.read_bytes() for path in sorted(c.folder.iterdir()) if path.is_file())
+        for secret in ("secret_folder", str(place), os.environ.get("HOME", "/root") + "/", "game.c"):
+            assert secret.encode() not in stored + c.log.read_bytes().replace(str(c.folder).encode(), b""), secret
+        ids = {(place / f"state_{tester}/hotfn/client-id").read_text() for tester in range(3)}
+        assert len(ids) == 3 and all(len(i) == 32 for i in ids)
+        c.start()
+
+
+def a_crash_of_the_program_is_sent_too(place):
+    with Collector(place) as c:
+        env = environment(place, 0, c.admin)
+        err = hotfn("run", "-o", place / "r.hfr", "--push", f"http://127.0.0.1:{c.port}", "--", build(place), 7, "crash",
+                    status=-6, env=env)
+        assert "stored" in err, err
+        rows = {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}
+        assert rows["branch"] == 7, rows
+        assert c.get("clients", app="game")["clients"][0]["runs"] == 1
+
+
+def records_wait_in_the_spool_while_the_collector_is_away(place):
+    with Collector(place) as c:
+        env, url = environment(place, 0, c.admin), f"http://127.0.0.1:{c.port}"
+        c.stop()
+        program = build(place)
+        for count in INPUTS:
+            hotfn("run", "-q", "-o", place / f"{count}.hfr", "--", program, count)
+            err = hotfn("push", "--to", url, "--attempts", "1", place / f"{count}.hfr", env=env)
+            assert "spool" in err, err
+        spool = place / "state_0/hotfn/spool"
+        assert len(list(spool.glob("*.run"))) == 3 and len(list(spool.glob("*.names"))) == 1
+        assert c.admin not in "".join(path.read_bytes().decode("latin1") for path in spool.iterdir())
+        c.start()
+        err = hotfn("push", "--to", url, env=env)
+        assert "3 records of the spool were sent" in err, err
+        assert not list(spool.glob("*.run"))
+        answer = c.get("hot", app="game")
+        assert {row["name"]: row["calls"] for row in answer["rows"]}["branch"] == sum(INPUTS)
+        assert (answer["records"], answer["clients"]) == (3, 1)
+
+
+def the_spool_is_bounded_and_private(place):
+    program = build(place)
+    env = environment(place, 0, "secret-token")
+    hotfn("run", "-q", "-o", place / "r.hfr", "--", program, 5)
+    hotfn("push", "--to", "http://127.0.0.1:9", "--attempts", "1", place / "r.hfr", env=env)
+    spool = place / "state_0/hotfn/spool"
+    assert spool.stat().st_mode & 0o77 == 0
+    with open(spool / "other.names", "wb") as fill:
+        fill.truncate(64 << 20)
+    hotfn("run", "-q", "-o", place / "s.hfr", "--", program, 5)
+    err = hotfn("push", "--to", "http://127.0.0.1:9", "--attempts", "1", place / "s.hfr", env=env, status=1)
+    assert "spool is full" in err, err
+
+
+def refusals_are_repeated_in_one_sentence(place):
+    with Collector(place) as c:
+        url, program = f"http://127.0.0.1:{c.port}", build(place)
+        record = place / "r.hfr"
+        hotfn("run", "-q", "-o", record, "--", program, 5)
+        env = environment(place, 0, c.token("write", "other"))
+        assert "another app" in hotfn("push", "--to", url, "--app", "game", record, env=env, status=1)
+        assert "token is unknown" in hotfn("push", "--to", url, record, env=environment(place, 0, "no"), status=1)
+        assert "token is needed" in hotfn("push", "--to", url, record, env=environment(place, 0, ""), status=1)
+        env = environment(place, 0, c.admin)
+        hotfn("merge", "-o", place / "m.hfr", record, record)
+        assert "merge of several runs" in hotfn("push", "--to", url, place / "m.hfr", env=env, status=1)
+        (place / "cut.hfr").write_bytes(record.read_bytes()[:5000])
+        assert "hotfn push" in hotfn("push", "--to", url, place / "cut.hfr", env=env, status=1)
+        assert "KEY=VALUE" in hotfn("push", "--to", url, "--label", "level", record, env=env, status=2)
+        assert "label" in hotfn("push", "--to", url, "--label", "k=" + "v" * 100000, record, env=env, status=1)
+        token = place / "token"
+        token.write_text(c.admin + "\n")
+        assert "stored" in hotfn("push", "--to", url + "/", "--token-file", token, record, env=environment(place, 0, ""))
+
+
+class Elsewhere(http.server.BaseHTTPRequestHandler):
+    """A server that is no collector: it redirects to a file, or answers with a page."""
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        redirect = "/redirect" in self.path
+        self.send_response(302 if redirect else 404)
+        if redirect:
+            self.send_header("Location", "file:///etc/passwd")
+        self.end_headers()
+        self.wfile.write(b"<html>")
+
+    def log_message(self, *_):
+        pass
+
+
+def another_server_is_recognised(place):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Elsewhere)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    hotfn("run", "-q", "-o", place / "r.hfr", "--", build(place), 5)
+    for path in ("", "/redirect"):
+        err = hotfn("push", "--to", f"http://127.0.0.1:{server.server_port}{path}", place / "r.hfr",
+                    env=environment(place, 0, "t"), status=1)
+        assert "address of a hotfn-collector" in err, err
+    server.shutdown()
+
+
+def python_sends_the_same_bytes(place):
+    sys.path.insert(0, str(pathlib.Path(os.environ["HOTFN_SOURCE_ROOT"]) / "bindings/python"))
+    if os.environ.get("HOTFN_SANITIZED"):
+        raise cases.Skipped("python is built without sanitizers")
+    os.environ["XDG_STATE_HOME"] = str(place / "state_0")
+    import hotfn as package
+    with Collector(place) as c:
+        url, record = f"http://127.0.0.1:{c.port}", place / "r.hfr"
+        hotfn("run", "-q", "--mode", "time", "-o", record, "--", build(place), 42)
+        pushed = package.push(record, url, token=c.admin, labels={"level": "7"})
+        assert pushed.stored and pushed.sent_names
+        rows = {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}
+        assert rows["branch"] == 42 and rows["leaf"] == 84, rows
+        # The tool's bytes have the same checksum, so the collector knows the record.
+        assert "was stored before" in hotfn("push", "--to", url, record, env=environment(place, 0, c.admin))
+        try:
+            package.push(record, url, token="no")
+            raise AssertionError("a wrong token was accepted")
+        except package.PushError as refused:
+            assert refused.status == 401
+
+
+def record_files_are_accepted_as_they_are(place):
+    with Collector(place) as c:
+        record = place / "r.hfr"
+        hotfn("run", "-q", "-o", record, "--", build(place), 42)
+        for status in (201, 200):
+            found = c.request("POST", "/api/v1/records", record.read_bytes(), app="game")
+            assert found[0] == status, found
+        rows = {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}
+        assert rows["branch"] == 42, rows
+
+
+CASES = [the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
+         a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
+         the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
+         python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=[COMPILER]))

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* Send a record: encode it, put it, send names if the collector asks for them; spool it while the
+ * collector is away.  Attempts are repeated after random times, so that many testers who lost the
+ * collector do not return to it at one moment. */
+#include "push/http.h"
+#include "push/spool.h"
+#include "wire.h"
+#include "wire_encode.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { DEFAULT_ATTEMPTS = 4, FIRST_WAIT_MS = 250, MAX_WAIT_MS = 10000 };
+
+typedef struct pushing {
+    const hotfn_push_options *options;
+    hotfn_push_result *result;
+    hotfn_error *err;
+    char folder[4096], client[33];
+    hotfn_status spool_status; /* of the records in the spool */
+} pushing;
+
+/* One record, from a file or from the spool. */
+typedef struct pushed_run {
+    char uuid[48], image[80]; /* image: names the file of names in the spool */
+    byte_buffer query, body, names;
+} pushed_run;
+
+static void free_run(pushed_run *run)
+{
+    buffer_free(&run->query);
+    buffer_free(&run->body);
+    buffer_free(&run->names);
+}
+
+/* ---- Encoding. */
+
+static void append_parameter(byte_buffer *out, const char *key, const char *value)
+{
+    buffer_append_format(out, "%s%s=", out->used ? "&" : "", key);
+    for (; *value; value++) {
+        unsigned char c = (unsigned char)*value;
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     strchr("-_.~", c);
+        if (plain) {
+            buffer_append(out, value, 1);
+        } else {
+            buffer_append_format(out, "%%%02X", c);
+        }
+    }
+}
+
+static void format_uuid(char out[48], const uint8_t uuid[16])
+{
+    int length = 0;
+
+    for (int i = 0; i < 16; i++) {
+        length += snprintf(out + length, 48 - (size_t)length,
+                           i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
+    }
+}
+
+/* The module of the program itself; names the app if the user did not. */
+static void find_program(const hotfn_record *record, hotfn_record_module *out)
+{
+    for (uint32_t i = 0;; i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+        if (hotfn_record_get_module(record, i, &m) != HOTFN_OK) {
+            return;
+        }
+        if (m.flags & HOTFN_MODULE_MAIN) {
+            *out = m;
+            return;
+        }
+    }
+}
+
+static void make_query(pushing *p, pushed_run *run, const hotfn_record_module *program)
+{
+    const hotfn_push_options *o = p->options;
+
+    append_parameter(&run->query, "app", o->app && o->app[0] ? o->app : program->file);
+    append_parameter(&run->query, "client", p->client);
+    if (o->version && o->version[0]) {
+        append_parameter(&run->query, "version", o->version);
+    }
+    for (uint32_t i = 0; i < o->label_count; i++) {
+        append_parameter(&run->query, "label", o->labels[i]);
+    }
+    buffer_append(&run->query, "", 1);
+}
+
+static hotfn_status encode_run(pushing *p, pushed_run *run, const char *path, const hotfn_env *env)
+{
+    hotfn_record *record;
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_module program = HOTFN_RECORD_MODULE_INIT;
+    hotfn_status status = hotfn_record_open(&record, path, env, p->err);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hotfn_record_get_info(record, &info);
+    find_program(record, &program);
+    status = wire_encode_run(&run->body, record, p->err);
+    status = status ? status : wire_encode_names(&run->names, record, p->err);
+    if (status == HOTFN_OK && (program.id_bytes == 0 || !program.file)) {
+        status = push_fail(p->err, HOTFN_E_MISMATCH,
+                           "the program has no image id: link it with -Wl,--build-id, so that the "
+                           "collector can distinguish its builds");
+    }
+    if (status == HOTFN_OK) {
+        wire_format_image(run->image, program.id_kind, program.id, program.id_bytes);
+        format_uuid(run->uuid, info.uuid);
+        make_query(p, run, &program);
+        status = run->query.failed ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
+                                   : HOTFN_OK;
+    }
+    hotfn_record_close(record);
+    return status;
+}
+
+/* ---- Sending. */
+
+/* The sentence of a refusal: {"error":"..."}.  Other answers come from something else, for
+ * instance a proxy. */
+static void copy_sentence(char *out, size_t out_bytes, const char *body)
+{
+    const char *at = strstr(body, "\"error\"");
+    size_t used = 0;
+
+    at = at ? strchr(at + 7, '"') : NULL;
+    for (at = at ? at + 1 : ""; *at && *at != '"' && used + 1 < out_bytes; at++) {
+        at += *at == '\\' && at[1];
+        out[used++] = *at;
+    }
+    out[used] = 0;
+}
+
+static void wait_before(uint32_t attempt, long retry_after)
+{
+    uint32_t random = 0, wait = FIRST_WAIT_MS << (attempt < 6 ? attempt : 6);
+
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
+        random = (uint32_t)clock();
+    }
+    wait = wait / 2 + random % wait; /* half to one and a half times */
+    if (retry_after > 0 && (uint32_t)retry_after * 1000 > wait) {
+        wait = (uint32_t)retry_after * 1000 + random % 500;
+    }
+    wait = wait > MAX_WAIT_MS ? MAX_WAIT_MS : wait;
+    struct timespec time = { wait / 1000, (long)(wait % 1000) * 1000000 };
+    nanosleep(&time, NULL);
+}
+
+static bool is_temporary(long status)
+{
+    return status == 0 || status == 429 || status == 408 || status >= 500;
+}
+
+/* Put a body, several times if need be.  HOTFN_OK with the last answer. */
+static hotfn_status put_body(pushing *p, http_answer *answer, const char *path, const char *query,
+                             const byte_buffer *body)
+{
+    uint32_t attempts = p->options->attempts ? p->options->attempts : DEFAULT_ATTEMPTS;
+    byte_buffer url = { 0 };
+    const char *base = p->options->url;
+    size_t base_bytes = strlen(base);
+
+    while (base_bytes > 0 && base[base_bytes - 1] == '/') {
+        base_bytes--;
+    }
+    buffer_append(&url, base, base_bytes);
+    buffer_append_text(&url, path);
+    buffer_append_text(&url, "?");
+    buffer_append(&url, query, strlen(query) + 1);
+    if (url.failed) {
+        return push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory");
+    }
+    hotfn_status status = HOTFN_OK;
+    for (uint32_t i = 0; i < attempts && status == HOTFN_OK; i++) {
+        if (i > 0) {
+            wait_before(i - 1, answer->retry_after);
+            buffer_free(&answer->body);
+        }
+        status =
+            http_put(answer, (const char *)url.data, p->options, body->data, body->used, p->err);
+        if (!is_temporary(answer->status)) {
+            break;
+        }
+    }
+    buffer_free(&url);
+    return status;
+}
+
+static hotfn_status refuse_answer(pushing *p, const http_answer *answer)
+{
+    char sentence[400];
+
+    copy_sentence(sentence, sizeof sentence, (const char *)answer->body.data);
+    hotfn_status status =
+        answer->status == 401 || answer->status == 403 ? HOTFN_E_DENIED : HOTFN_E_MISMATCH;
+    return push_fail(p->err, status, "the collector refuses it (%ld): %s", answer->status,
+                     sentence[0] ? sentence : "is this the address of a hotfn-collector?");
+}
+
+/* HOTFN_OK with *away set if the collector does not answer. */
+static hotfn_status send_run(pushing *p, const pushed_run *run, bool *away, uint32_t *state)
+{
+    http_answer answer = { 0 };
+    char path[96];
+
+    snprintf(path, sizeof path, "/api/v1/records/%s", run->uuid);
+    hotfn_status status = put_body(p, &answer, path, (const char *)run->query.data, &run->body);
+    p->result->http_status = (uint32_t)answer.status;
+    *away = status == HOTFN_OK && is_temporary(answer.status);
+    if (*away) {
+        push_fail(p->err, HOTFN_E_IO, "%s",
+                  answer.status ? "the collector cannot store it now" : answer.text);
+    } else if (status == HOTFN_OK && answer.status / 100 != 2) {
+        status = refuse_answer(p, &answer);
+    } else if (status == HOTFN_OK) {
+        *state = answer.status == 201 ? HOTFN_PUSH_STORED : HOTFN_PUSH_KNOWN;
+        bool wants = strstr((const char *)answer.body.data, "\"need_names\":\ttrue") ||
+                     strstr((const char *)answer.body.data, "\"need_names\":true") ||
+                     strstr((const char *)answer.body.data, "\"need_names\": true");
+        if (wants && run->names.used > 0) {
+            buffer_free(&answer.body);
+            status =
+                put_body(p, &answer, "/api/v1/names", (const char *)run->query.data, &run->names);
+            p->result->sent_names |= status == HOTFN_OK && answer.status / 100 == 2;
+        }
+    }
+    buffer_free(&answer.body);
+    return status;
+}
+
+/* ---- The spool. */
+
+static hotfn_status spool_run(pushing *p, const pushed_run *run)
+{
+    char name[128];
+    byte_buffer file = { 0 };
+
+    buffer_append_format(&file, "%s\n%s\n", p->options->url, run->image);
+    buffer_append_text(&file, (const char *)run->query.data);
+    buffer_append_text(&file, "\n");
+    buffer_append(&file, run->body.data, run->body.used);
+    snprintf(name, sizeof name, "%s.names", run->image);
+    hotfn_status status = file.failed ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
+                                      : spool_write(p->folder, name, &run->names,
+                                                    p->options->max_spool_bytes, p->err);
+    if (status == HOTFN_OK) {
+        snprintf(name, sizeof name, "%s.run", run->uuid);
+        status = spool_write(p->folder, name, &file, p->options->max_spool_bytes, p->err);
+    }
+    buffer_free(&file);
+    if (status == HOTFN_OK) {
+        p->result->state = HOTFN_PUSH_SPOOLED;
+        p->result->spooled_remain++;
+    }
+    return status;
+}
+
+/* Take the next line of a file of the spool; NULL if there is none. */
+static const char *next_line(byte_cursor *c)
+{
+    const char *begin = (const char *)c->at;
+    uint8_t *end = memchr(c->at, '\n', (size_t)(c->end - c->at));
+
+    if (!end) {
+        return NULL;
+    }
+    *end = 0;
+    c->at = end + 1;
+    return begin;
+}
+
+/* False if the file is not a record for this collector. */
+static bool load_spooled(pushing *p, const char *name, byte_buffer *file, pushed_run *out)
+{
+    char names[128];
+
+    if (!spool_read(p->folder, name, file)) {
+        return false;
+    }
+    byte_cursor c = { file->data, file->data + file->used, false };
+    const char *url = next_line(&c), *image = url ? next_line(&c) : NULL,
+               *query = image ? next_line(&c) : NULL;
+    if (!query || strcmp(url, p->options->url) != 0) {
+        return false;
+    }
+    copy_bounded(out->uuid, sizeof out->uuid, name);
+    *strrchr(out->uuid, '.') = 0;
+    copy_bounded(out->image, sizeof out->image, image);
+    buffer_append(&out->query, query, strlen(query) + 1);
+    buffer_append(&out->body, c.at, (size_t)(c.end - c.at));
+    snprintf(names, sizeof names, "%s.names", out->image);
+    spool_read(p->folder, names, &out->names);
+    return !out->query.failed && !out->body.failed;
+}
+
+static bool send_spooled(void *user, const char *name)
+{
+    pushing *p = user;
+    pushed_run run = { 0 };
+    byte_buffer file = { 0 };
+    bool away = true;
+    uint32_t state = 0;
+
+    if (strlen(name) < sizeof run.uuid && load_spooled(p, name, &file, &run)) {
+        hotfn_status status = send_run(p, &run, &away, &state);
+        /* A refused record stays refused: it is removed, and reported. */
+        if (!away && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
+            spool_remove(p->folder, name);
+            p->result->spooled_sent += status == HOTFN_OK;
+        } else {
+            p->result->spooled_remain++;
+        }
+        p->spool_status = status ? status : p->spool_status;
+    } else {
+        away = false;
+        p->result->spooled_remain++;
+    }
+    free_run(&run);
+    buffer_free(&file);
+    return !away;
+}
+
+/* ---- */
+
+static hotfn_status check_options(const hotfn_push_options *o, hotfn_error *err)
+{
+    if (!o || o->size < sizeof *o || o->flags || o->reserved || !o->url ||
+        (strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)) {
+        return push_fail(err, HOTFN_E_OPTION,
+                         "the address of the collector does not begin with http:// or "
+                         "https://");
+    }
+    for (uint32_t i = 0; i < o->label_count; i++) {
+        const char *equal = strchr(o->labels[i], '=');
+        if (!equal || equal == o->labels[i] || equal - o->labels[i] > 64 ||
+            strlen(equal + 1) > 256 || i >= 16) {
+            return push_fail(
+                err, HOTFN_E_OPTION,
+                "'%.80s' is not a label: at most 16 of KEY=VALUE, 64 and 256 bytes long",
+                o->labels[i]);
+        }
+    }
+    if (o->token && (strlen(o->token) > 400 || strpbrk(o->token, "\r\n"))) {
+        return push_fail(err, HOTFN_E_OPTION, "the token is not one line");
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status push_one(pushing *p, const char *path, const hotfn_env *env)
+{
+    pushed_run run = { 0 };
+    bool away = false;
+    hotfn_status status = encode_run(p, &run, path, env);
+
+    if (status == HOTFN_OK) {
+        status = send_run(p, &run, &away, &p->result->state);
+    }
+    if (status == HOTFN_OK && away) {
+        status = spool_run(p, &run);
+    }
+    free_run(&run);
+    return status;
+}
+
+hotfn_status hotfn_push_record(const char *path, const hotfn_push_options *options,
+                               const hotfn_env *env, hotfn_push_result *result, hotfn_error *err)
+{
+    hotfn_push_result own = HOTFN_PUSH_RESULT_INIT;
+    pushing p = { .options = options, .result = &own, .err = err };
+    hotfn_status status = check_options(options, err);
+
+    status = status ? status : state_find_folder(p.folder, options, err);
+    status = status ? status : state_get_client(p.client, p.folder, err);
+    if (status == HOTFN_OK && path) {
+        status = push_one(&p, path, env);
+    }
+    if (status == HOTFN_OK && own.state != HOTFN_PUSH_SPOOLED) {
+        spool_for_each(p.folder, send_spooled, &p);
+        status = path ? HOTFN_OK : p.spool_status;
+    }
+    if (result && result->size >= sizeof own) {
+        *result = own;
+    }
+    return status;
+}

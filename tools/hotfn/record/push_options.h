@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* The options of sending a record, which `hotfn push` and `hotfn run` have in common. */
+#ifndef HOTFN_TOOL_PUSH_OPTIONS_H
+#define HOTFN_TOOL_PUSH_OPTIONS_H
+
+#include <hotfn/push.h>
+#include <stdbool.h>
+
+enum { MAX_PUSH_LABELS = 16, PUSH_TOKEN_BYTES = 420 };
+
+typedef struct push_choices {
+    hotfn_push_options options;
+    const char *labels[MAX_PUSH_LABELS], *token_file;
+    char token[PUSH_TOKEN_BYTES]; /* from the file, or from HOTFN_TOKEN */
+} push_choices;
+
+void push_init_choices(push_choices *c);
+/* Each returns NULL, or a description of a valid argument. */
+const char *push_set_url(push_choices *c, const char *argument);
+const char *push_add_label(push_choices *c, const char *argument);
+/* Send a record (NULL: what waits in the spool) and report the result on stderr; of is the command.
+ * Returns an exit status.  quiet: only report failures. */
+int push_send(push_choices *c, const char *of, const char *path, bool quiet);
+
+#endif
