@@ -4,7 +4,7 @@
  * innermost pairs first, in each pair first the arguments after the first and then the first one
  * too, until the name fits:
  * `vector<int, allocator<int> >::push_back(int const&)` becomes `vector<int, ...>::push_back(...)`.
- * The page does the same (html/page.js). */
+ * The page does the same (html/common.js). */
 #include "exporters/table.h"
 
 #include <string.h>

@@ -85,7 +85,10 @@ class Browser:
             self._note(answer)
 
     def open(self, path):
-        self.call("Page.navigate", url=f"file://{path}")
+        self.visit(f"file://{path}")
+
+    def visit(self, url):
+        self.call("Page.navigate", url=url)
         for _ in range(600):
             if self.run("document.readyState") == "complete" and self.run("location.href") != "about:blank":
                 return

@@ -14,7 +14,7 @@ import time
 import browser
 
 HOTFN, STORY = sys.argv[1:3]
-PAGE = pathlib.Path(__file__).resolve().parents[3] / "src/exporters/html/page.js"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "src/exporters/html/common.js"
 SHOTS = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
 
 
