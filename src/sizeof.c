@@ -52,6 +52,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_record_info),
     STRUCT_SIZE(hotfn_record_thread),
     STRUCT_SIZE(hotfn_record_caller),
+    STRUCT_SIZE(hotfn_record_child),
     STRUCT_SIZE(hotfn_launch_options),
     STRUCT_SIZE(hotfn_launch_info),
     STRUCT_SIZE(hotfn_record_budget),

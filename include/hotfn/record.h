@@ -52,11 +52,29 @@ typedef struct hotfn_record_info {
     uint64_t checked_ns;        /* when the hooks were last compared with memory; 0: never   */
     uint32_t unverified_count;  /* processes that run, or ended without that comparison      */
     uint32_t overwritten_count; /* functions whose hooks other code overwrote: not counted   */
+    const char *script;         /* view; the file whose #! interpreter was counted, or ""    */
+    const char *became;         /* view; what the program became by exec uncounted, or ""    */
+    uint64_t cpu_ns;            /* processor time of the program's process; 0: unknown       */
+    uint32_t child_count;       /* programs that children ran without being counted          */
+    uint32_t reserved;          /* 0 */
 } hotfn_record_info;
 #define HOTFN_RECORD_INFO_INIT                                                                     \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0,   \
-            0, 0, 0, 0, 0, 0                                                                       \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                        \
+    }
+
+/* A program that children of the counted program ran, and whose calls were not counted. */
+typedef struct hotfn_record_child {
+    uint32_t size;          /* sizeof(hotfn_record_child)                  */
+    uint32_t process_count; /* processes that ran it                       */
+    uint64_t cpu_ns;        /* their processor time                        */
+    const char *path;       /* view; the program's file                    */
+    const char *file;       /* view; its name without folder               */
+} hotfn_record_child;
+#define HOTFN_RECORD_CHILD_INIT                                                                    \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_child), 0, 0, 0, 0                                           \
     }
 
 /* One row of counts: a thread, or several that used the row one after the other. */
@@ -129,6 +147,12 @@ HOTFN_API hotfn_status hotfn_record_get_function(const hotfn_record *record, uin
                                                  hotfn_record_function *out);
 HOTFN_API hotfn_status hotfn_record_get_thread(const hotfn_record *record, uint32_t index,
                                                hotfn_record_thread *out);
+
+/* The program at position index of those that uncounted children ran, most processor time first;
+ * it is known once the run has ended.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION.
+ * Together with other readers.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_record_get_child(const hotfn_record *record, uint32_t index,
+                                              hotfn_record_child *out);
 
 /* Write the readable name of the function at index into out (borrowed, out_bytes with the NUL): its
  * name by the record's demangler, else the linker's name; "module+0x1234" if it has no name.

@@ -10,38 +10,24 @@
 
 #include "agent/agent.h"
 #include "live/run_flags.h"
+#include "os/os.h"
 #include "session/joined.h"
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- Settings: HOTFN_RUN=parent pid:live fd:channel fd:device:inode:flags, HOTFN_TARGET=glob. */
+/* ---- Settings: HOTFN_RUN=parent pid:live fd:channel fd:target pid:flags, HOTFN_TARGET=glob.  The
+ * target pid is 0 in the first program, and is set when this program calls exec. */
 
-typedef struct settings {
-    unsigned parent, live_fd, channel_fd, flags;
-    unsigned long long device, inode;
-    const char *target_glob;
-} settings;
-
-static const char *find_setting(char **envp, const char *name)
-{
-    size_t length = strlen(name);
-    for (; *envp; envp++) {
-        if (strncmp(*envp, name, length) == 0 && (*envp)[length] == '=') {
-            return *envp + length + 1;
-        }
-    }
-    return NULL;
-}
+typedef agent_settings settings;
 
 static int parse_settings(char **envp, settings *s)
 {
-    enum { NUMBERS = 6 };
-    const char *at = find_setting(envp, "HOTFN_RUN");
+    enum { NUMBERS = 5 };
+    const char *at = agent_find_setting(envp, "HOTFN_RUN");
     unsigned long long numbers[NUMBERS] = { 0 };
     int count = 0;
     for (; at && count < NUMBERS && *at >= '0' && *at <= '9'; count++) {
@@ -50,95 +36,30 @@ static int parse_settings(char **envp, settings *s)
         }
         at += *at == ':';
     }
-    *s = (settings){ (unsigned)numbers[0],
-                     (unsigned)numbers[1],
-                     (unsigned)numbers[2],
-                     (unsigned)numbers[5],
-                     numbers[3],
-                     numbers[4],
-                     find_setting(envp, "HOTFN_TARGET") };
+    *s = (settings){ (unsigned)numbers[0], (unsigned)numbers[1],
+                     (unsigned)numbers[2], (unsigned)numbers[3],
+                     (unsigned)numbers[4], agent_find_setting(envp, "HOTFN_TARGET") };
     return count == NUMBERS;
+}
+
+static int matches_glob(const char *glob, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return hotfn_glob_match(glob, path) == 1 || (slash && hotfn_glob_match(glob, slash + 1) == 1);
 }
 
 static int is_target(const settings *s)
 {
     char path[4096];
-    struct stat self;
-    if (s->flags & AGENT_INSIDE) {
+    bool is_script;
+    if (s->flags & AGENT_INSIDE || !s->target_glob) {
         return 1;
     }
-    if (s->target_glob) {
-        ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-        path[n > 0 ? n : 0] = 0;
-        const char *slash = strrchr(path, '/');
-        return hotfn_glob_match(s->target_glob, path) == 1 ||
-               (slash && hotfn_glob_match(s->target_glob, slash + 1) == 1);
-    }
-    return stat("/proc/self/exe", &self) == 0 && self.st_dev == s->device &&
-           self.st_ino == s->inode;
-}
-
-/* ---- Restoring the environment: remove hotfn's variables, and the agent's entry of LD_PRELOAD. */
-
-static void drop_entry(char **at)
-{
-    for (; *at; at++) {
-        at[0] = at[1];
-    }
-}
-
-/* Returns whether other entries remain.  A wrapper may have put other libraries in front of the
- * agent; an agent of another name is the first entry, where the launcher puts it.  Entries are
- * separated by colons or spaces (ld.so(8)). */
-static bool remove_agent_entry(char *preloads)
-{
-    char *begin = preloads, *end;
-    while (*begin && strncmp(begin, "hotfn-agent", 11) != 0) {
-        begin++;
-    }
-    begin = *begin ? begin : preloads;
-    end = begin;
-    while (begin > preloads && begin[-1] != ':' && begin[-1] != ' ') {
-        begin--;
-    }
-    while (*end && *end != ':' && *end != ' ') {
-        end++;
-    }
-    if (*end) {
-        memmove(begin, end + 1, strlen(end + 1) + 1);
-    } else {
-        *(begin > preloads ? begin - 1 : begin) = 0;
-    }
-    return *preloads != 0;
-}
-
-static void restore_environment(char **envp)
-{
-    for (char **at = envp; *at;) {
-        bool dropped =
-            strncmp(*at, "HOTFN_RUN=", 10) == 0 || strncmp(*at, "HOTFN_TARGET=", 13) == 0;
-
-        if (strncmp(*at, "LD_PRELOAD=", 11) == 0) {
-            dropped = !remove_agent_entry(*at + strlen("LD_PRELOAD="));
-        }
-        if (dropped) {
-            drop_entry(at);
-        } else {
-            at++;
-        }
-    }
-}
-
-/* With --follow, children of the target are targets too.  The flags are the last three digits. */
-static void mark_children(char **envp, unsigned flags)
-{
-    char *run = (char *)(uintptr_t)find_setting(envp, "HOTFN_RUN");
-    char digits[4];
-    size_t length = run ? strlen(run) : 0;
-    if (length > 3) {
-        snprintf(digits, sizeof digits, "%03u", (flags | AGENT_INSIDE) % 1000u);
-        memcpy(run + length - 3, digits, 3);
-    }
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    return matches_glob(s->target_glob, path) ||
+           (hfn_os_get_start_path(path, sizeof path, &is_script) && !is_script &&
+            matches_glob(s->target_glob, path));
 }
 
 /* ---- Start. */
@@ -150,11 +71,25 @@ const hotfn_hooks *agent_hooks(void)
     return session ? hotfn_session_get_hooks(session) : NULL;
 }
 
-static void join_run(const settings *s)
+/* Exec has replaced the target's program: its counts are not those of this program, so the launcher
+ * begins a new record. */
+static hotfn_status request_record(settings *s, hotfn_error *err)
+{
+    char channel[64];
+    hfn_run_files files;
+    snprintf(channel, sizeof channel, "/proc/%u/fd/%u", s->parent, s->channel_fd);
+    hotfn_status status = hfn_session_request_image(channel, &files, err);
+    if (status == HOTFN_OK) {
+        s->live_fd = files.live_fd;
+        s->channel_fd = files.channel_fd;
+    }
+    return status;
+}
+
+static hotfn_status join_record(const settings *s, hotfn_error *err)
 {
     char live[64], channel[64], perf[64];
     hotfn_env env = HOTFN_ENV_INIT;
-    hotfn_error err = HOTFN_ERROR_INIT;
     hfn_join_options options = { 0 };
     hotfn_env_own_memory(&env); /* the target's malloc may be replaced, or not be initialised yet */
     snprintf(live, sizeof live, "/proc/%u/fd/%u", s->parent, s->live_fd);
@@ -164,7 +99,17 @@ static void join_run(const settings *s)
     options.channel_path = channel;
     options.flags = HOTFN_SESSION_SINGLE_THREADED;
     options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
-    if (hfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
+    return hfn_session_join(&session, &options, &env, err);
+}
+
+static void join_run(settings *s)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_status status = s->flags & AGENT_NEXT ? request_record(s, &err) : HOTFN_OK;
+    if (status == HOTFN_OK) {
+        status = join_record(s, &err);
+    }
+    if (status != HOTFN_OK &&
         (s->flags & (AGENT_QUIET | AGENT_INSIDE)) != (AGENT_QUIET | AGENT_INSIDE)) {
         dprintf(2, "hotfn agent: nothing is counted in process %d: %s%s%s\n", (int)getpid(),
                 err.file, err.file[0] ? ": " : "", err.text);
@@ -175,14 +120,20 @@ static void join_run(const settings *s)
 __attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
 {
     settings s = { 0 };
+    static char preload[4096];
     (void)argc, (void)argv;
     if (!parse_settings(envp, &s) || !is_target(&s)) {
         return; /* a wrapper that will start the target: change nothing */
     }
+    size_t preload_bytes = agent_copy_preload(envp, preload, sizeof preload);
     if (s.flags & AGENT_FOLLOW) {
-        mark_children(envp, s.flags);
+        agent_mark_children(envp, s.flags);
     } else {
-        restore_environment(envp);
+        agent_restore_environment(envp);
+    }
+    if (s.flags & AGENT_NEXT && s.pid != hfn_os_get_process_id()) {
+        return; /* a child of a program that the agent could not enter */
     }
     join_run(&s);
+    agent_follow_exec(&s, preload, preload_bytes);
 }

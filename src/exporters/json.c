@@ -70,6 +70,14 @@ static hotfn_json *create_record(const hfn_view *view)
     if (info->repaired[0]) {
         hfn_add_text(o, "repaired", info->repaired);
     }
+    hfn_add_optional(o, "cpu_ns", info->cpu_ns > 0, info->cpu_ns);
+    if (info->script[0]) {
+        hfn_add_text(o, "script", info->script);
+    }
+    if (info->became[0]) {
+        hfn_add_text(o, "became", info->became);
+    }
+    hotfn_json_add(o, "children", hfn_create_children(view->record));
     if (view->time.note[0]) {
         hfn_add_text(o, "times_note", view->time.note);
     }

@@ -31,3 +31,20 @@ bool hfn_json_close(hotfn_json_writer *writer)
 {
     return hotfn_json_writer_destroy(writer) != HOTFN_E_NO_MEMORY;
 }
+
+hotfn_json *hfn_create_children(const hotfn_record *record)
+{
+    hotfn_json *children = hotfn_json_create_array();
+    hotfn_record_child child = HOTFN_RECORD_CHILD_INIT;
+
+    for (uint32_t i = 0; hotfn_record_get_child(record, i, &child) == HOTFN_OK; i++) {
+        hotfn_json *o = hotfn_json_create_object();
+        hfn_add_text(o, "file", child.file);
+        hfn_add_text(o, "path", child.path);
+        hfn_add_number(o, "processes", child.process_count);
+        hfn_add_number(o, "cpu_ns", child.cpu_ns);
+        hfn_add_text(o, "option", "--target");
+        hotfn_json_add(children, NULL, o);
+    }
+    return children;
+}

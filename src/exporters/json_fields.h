@@ -49,4 +49,7 @@ hotfn_json_writer *hfn_json_open(hfn_sink *sink, uint32_t flags);
 /* Destroy the writer; false if there was no memory for all of the output. */
 bool hfn_json_close(hotfn_json_writer *writer);
 
+/* An array with the programs of children that were not counted. */
+hotfn_json *hfn_create_children(const hotfn_record *record);
+
 #endif

@@ -116,6 +116,7 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
 {
     char calls[32];
     const hotfn_record_info *info = &view->info;
+    hfn_table_put_children(view, sink);
     hfn_sink_text(sink, hfn_table_color(view, BOLD));
     hfn_table_name(sink, info->command[0] ? info->command : "(unknown command)",
                    view->options.width);

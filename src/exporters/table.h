@@ -84,4 +84,7 @@ void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_b
  * memory. */
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink);
 
+/* table_children.c: nothing if the program itself was counted. */
+void hfn_table_put_children(const hfn_view *view, hfn_sink *sink);
+
 #endif

@@ -131,9 +131,7 @@ hotfn_status hfn_agent_choose(hotfn_launch *l, hotfn_error *err)
     if (status != HOTFN_OK) {
         return status;
     }
-    if (l->options.flags & HOTFN_LAUNCH_FOLLOW || l->options.target_glob) {
-        choose_either_agent(l->agent, sizeof l->agent);
-    }
+    choose_either_agent(l->agent, sizeof l->agent); /* the program may become another by exec */
     if (strpbrk(l->agent, " :")) {
         return hfn_report_error(
             err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,

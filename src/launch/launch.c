@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A launch from start to end.
- *
- *     start:   options -> target file -> agent -> inputs -> live record -> child -> threads
- *     RUNNING: the plan service answers the target; the observation frame and the budget work
- *     ENDED:   the child has ended: budget stopped, child reaped, frame and service stopped
- *     FINISHED: the record is written to its path, or to a fallback path
- *
- * The budget's thread stops the child briefly by ptrace, so it must end before the child is reaped.
- * The observation ends after that.  The service ends last, because other processes of the target
- * may still request plans.
- */
+/* A launch from start to end.  start:   options -> target file -> agent -> inputs -> live record ->
+ * child -> threads RUNNING: the plan service answers the target; the observation frame and the
+ * budget work ENDED:   the child has ended: budget and service stopped, child reaped, frame stopped
+ * FINISHED: the record is written to its path, or to a fallback path  If the program calls exec,
+ * next_image.c gives it a record of its own.  The budget's thread stops the child briefly by
+ * ptrace, so it must end before the child is reaped. The service ends before that too, because it
+ * watches the child's children, whose processor time is complete only now.  A process that still
+ * requests a plan goes on without it. */
 #include "launch/launch.h"
 
 #include "base/status.h"
@@ -74,6 +70,8 @@ static void free_launch(hotfn_launch *l)
     hfn_ticker_stop(&l->ticker);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);
+    hfn_children_free(&l->children);
+    hfn_os_destroy_mutex(&l->lock);
     hfn_plan_channel_destroy(l->channel);
     hfn_live_close(l->live);
     hotfn_list_destroy(l->list);
@@ -98,6 +96,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     l->env = filled;
     hfn_arena_init(&l->texts, &l->env);
     hfn_known_modules_init(&l->known, &l->env);
+    hfn_os_init_mutex(&l->lock);
     hotfn_status status = start_program(l, options, err);
     if (status != HOTFN_OK) {
         free_launch(l);
@@ -108,6 +107,10 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     l->begin_ns = hfn_os_monotonic_ns();
     l->state = HOTFN_LAUNCH_RUNNING;
     choose_cache(l);
+    if (!l->options.target_glob) {
+        hfn_children_begin(&l->children, l->child.pid,
+                           (l->options.flags & HOTFN_LAUNCH_FOLLOW) != 0, &l->env);
+    }
     if (!hfn_plan_service_start(l)) {
         hfn_log_message(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
     }
@@ -119,6 +122,42 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
 
 /* ---- While it runs, and its end. */
 
+/* Queries take a const launch; the lock is not part of its state. */
+static void lock_record(const hotfn_launch *l)
+{
+    hfn_os_lock_mutex((hfn_os_mutex *)(uintptr_t)&l->lock);
+}
+
+static void unlock_record(const hotfn_launch *l)
+{
+    hfn_os_unlock_mutex((hfn_os_mutex *)(uintptr_t)&l->lock);
+}
+
+static void end_replacements(hotfn_launch *l)
+{
+    hfn_os_lock_mutex(&l->lock);
+    l->has_ended = true;
+    hfn_os_unlock_mutex(&l->lock);
+}
+
+/* What is known of the run besides counts, as texts of the record. */
+static void store_run_facts(hotfn_launch *l)
+{
+    hfn_plan_service_stop(l);
+    hfn_children_finish(&l->children, l->live, l->channel);
+    char became[HFN_PLAN_PATH_BYTES];
+    if (hfn_plan_channel_get_own_exec(l->channel, became)) {
+        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
+                        "the program became %s by exec, which the agent could not enter: what was "
+                        "counted is the program before",
+                        became);
+        hfn_live_add_run_text(l->live, HFN_META_BECAME, became);
+    }
+    if (l->script[0]) {
+        hfn_live_add_run_text(l->live, HFN_META_SCRIPT, l->script);
+    }
+}
+
 hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error *err)
 {
     if (!l) {
@@ -128,10 +167,11 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
         return HOTFN_OK;
     }
     l->end_ns = hfn_os_monotonic_ns();
+    end_replacements(l);
     hfn_budget_thread_stop(l);
+    store_run_facts(l);
     hfn_os_child_reap(&l->child);
     hfn_observation_stop(l);
-    hfn_plan_service_stop(l);
     hfn_ticker_stop(&l->ticker);
     l->state = HOTFN_LAUNCH_ENDED;
     return HOTFN_OK;
@@ -152,6 +192,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
     }
 
     hfn_start_stats stats;
+    lock_record(l);
     hotfn_launch_info info = {
         .size = sizeof info,
         .state = l->state,
@@ -166,6 +207,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         info.refused_count = stats.refused;
         info.hook_ns = stats.total_ns;
     }
+    unlock_record(l);
     return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -176,12 +218,15 @@ hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l,
     if (!out || !l) {
         return hfn_report_null(err, __func__);
     }
+    lock_record(l);
     const char *path = l->is_kept ? record_file(l) : NULL;
     if (!path) {
         hfn_launch_live_path(l, live, sizeof live);
         path = live;
     }
-    return hotfn_record_open(out, path, &l->env, err);
+    hotfn_status status = hotfn_record_open(out, path, &l->env, err);
+    unlock_record(l);
+    return status;
 }
 
 /* The rows of the record contain the ids of the target's processes.  By now an id may belong to
@@ -302,6 +347,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
         return;
     }
     if (l->state == HOTFN_LAUNCH_RUNNING) {
+        end_replacements(l);
         hfn_budget_thread_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);

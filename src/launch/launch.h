@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "counters/timing/ticker.h"
 #include "launch/budget/budget.h"
+#include "launch/children.h"
 #include "live/live.h"
 #include "live/plan_channel.h"
 #include "os/child.h"
@@ -73,6 +74,7 @@ struct hotfn_launch {
     hotfn_selection selection;    /* copied */
     uint32_t timing;              /* HOTFN_TIMING_*; 0: calls are counted only */
     uint32_t state;
+    const char *command; /* quoted for a shell */
     hfn_target target;
     char agent[HFN_OS_PATH_BYTES];
     char cache_folder[HFN_OS_PATH_BYTES]; /* "": none */
@@ -92,6 +94,10 @@ struct hotfn_launch {
     hfn_budget_thread budget;
     hfn_ticker ticker;
     hfn_os_child child;
+    hfn_children children;
+    hfn_os_mutex lock;         /* held while the record is replaced, and to read live and channel */
+    bool has_ended;            /* the child: its record is not replaced any more                  */
+    char script[1024];         /* the file whose interpreter is counted; "": none */
     uint64_t begin_ns, end_ns; /* of the program's run, by the monotonic clock */
 };
 
@@ -102,6 +108,12 @@ hotfn_status hfn_launch_set_options(hotfn_launch *launch, const hotfn_launch_opt
 /* target.c: find the target's file and check its image; with a target glob nothing is checked. */
 hotfn_status hfn_target_find(hfn_target *target, const hotfn_launch_options *options,
                              const hotfn_env *env, hotfn_error *err);
+/* The process runs another image now.  Without effect if the image cannot be read. */
+void hfn_target_set_image(hfn_target *target, const char *image, const hotfn_env *env);
+
+/* next_image.c: answer a request of kind IMAGE. */
+void hfn_launch_follow_exec(hotfn_launch *launch, const hfn_plan_request *request);
+
 /* agent_path.c: does this build have an agent for programs of that machine? */
 bool hfn_agent_serves(uint32_t machine);
 /* Set launch->agent. */

@@ -93,7 +93,8 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     if (is_narrow) {
         set_narrow_limits(&o, l->timing);
     }
-    o.command = quote_command(l);
+    l->command = l->command ? l->command : quote_command(l);
+    o.command = l->command;
     hfn_os_get_working_folder(folder, sizeof folder);
     o.directory = folder;
     o.durable_path = l->options.flags & HOTFN_LAUNCH_DURABLE ? l->options.record_path : NULL;

@@ -8,7 +8,7 @@
 #include "scan/choice.h"
 #include "scan/scan.h"
 
-#define WAIT_NS 1000000000u
+#include <stdio.h>
 
 /* ---- Modules and their use. */
 
@@ -172,15 +172,31 @@ static uint32_t resolve_request(hotfn_launch *l, const hfn_plan_request *request
                : add_without_functions(l, request, HOTFN_MODULE_LEFT_OUT, NULL);
 }
 
+/* The program's own request names the script that started it. */
+static void note_start(hotfn_launch *l, const hfn_plan_request *request)
+{
+    if (request->kind == HFN_PLAN_REQUEST_MAIN &&
+        hfn_plan_channel_get_requester(l->channel) == l->child.pid) {
+        snprintf(l->script, sizeof l->script, "%.*s", (int)sizeof l->script - 1,
+                 request->is_script ? request->started_as : "");
+    }
+}
+
 static void serve_requests(void *user)
 {
     hotfn_launch *l = user;
 
     while (!atomic_load(&l->service.stop)) {
         hfn_plan_request request = { 0 };
-        hfn_plan_channel_wait(l->channel, WAIT_NS, &request);
-        if (request.kind != HFN_PLAN_REQUEST_NONE) {
+        hfn_plan_channel_wait(l->channel, HFN_CHILDREN_PAUSE_NS, &request);
+        if (request.kind == HFN_PLAN_REQUEST_IMAGE) {
+            hfn_launch_follow_exec(l, &request);
+        } else if (request.kind != HFN_PLAN_REQUEST_NONE) {
+            note_start(l, &request);
             hfn_plan_channel_answer(l->channel, resolve_request(l, &request));
+        }
+        if (l->children.pid) {
+            hfn_children_sample(&l->children, l->live, l->channel);
         }
     }
 }
@@ -202,6 +218,7 @@ void hfn_plan_service_stop(hotfn_launch *l)
         atomic_store(&s->stop, true);
         hfn_plan_channel_wake(l->channel);
         hfn_os_join_thread(&s->thread);
+        hfn_plan_channel_close(l->channel);
         s->is_started = false;
     }
 }

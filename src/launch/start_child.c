@@ -35,9 +35,9 @@ static bool fill_environment(environment *e, const hotfn_launch *l)
         snprintf(e->preload, sizeof e->preload, before ? "LD_PRELOAD=%s:%s" : "LD_PRELOAD=%s",
                  l->agent, before) < (int)sizeof e->preload;
 
-    snprintf(e->run, sizeof e->run, "HOTFN_RUN=%" PRIu32 ":%d:%d:%" PRIu64 ":%" PRIu64 ":%03u",
-             hfn_os_get_process_id(), hfn_live_get_fd(l->live), hfn_plan_channel_get_fd(l->channel),
-             l->target.device, l->target.inode, agent_flags(l->options.flags));
+    snprintf(e->run, sizeof e->run, "HOTFN_RUN=%" PRIu32 ":%d:%d:0:%03u", hfn_os_get_process_id(),
+             hfn_live_get_fd(l->live), hfn_plan_channel_get_fd(l->channel),
+             agent_flags(l->options.flags));
     e->settings[0] = e->preload;
     e->settings[1] = e->run;
     e->count = 2;

@@ -114,6 +114,16 @@ static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error
     return refusal ? refuse_file(err, HOTFN_E_UNSUPPORTED, t->image, refusal) : HOTFN_OK;
 }
 
+void hfn_target_set_image(hfn_target *t, const char *image, const hotfn_env *env)
+{
+    hfn_target next = *t;
+
+    snprintf(next.image, sizeof next.image, "%s", image);
+    if (check_image(&next, env, NULL) == HOTFN_OK) {
+        *t = next;
+    }
+}
+
 hotfn_status hfn_target_find(hfn_target *t, const hotfn_launch_options *o, const hotfn_env *env,
                              hotfn_error *err)
 {

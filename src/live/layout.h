@@ -154,6 +154,14 @@ enum { /* a reason; its index is its number */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
+/* Texts of a finished record: the file whose interpreter was counted; the file that the program
+ * became by exec without being counted; the program's own processor time in ns; and, once for each
+ * program that uncounted children ran, "ns processes path". */
+#define HFN_META_SCRIPT "script"
+#define HFN_META_BECAME "became"
+#define HFN_META_CPU "cpu_ns"
+#define HFN_META_CHILD "child"
+
 /* A histogram in live memory: a u64 per bucket. */
 #define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))
 

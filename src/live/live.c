@@ -305,7 +305,22 @@ void hfn_live_close(hfn_live *live)
     if (live->path) {
         hfn_free_memory(&env, live->path, strlen(live->path) + 1);
     }
+    hfn_free_memory(&env, live->run_texts, live->run_text_capacity);
     hfn_free_memory(&env, live, sizeof *live);
+}
+
+bool hfn_live_add_run_text(hfn_live *live, const char *key, const char *value)
+{
+    size_t key_bytes = strlen(key) + 1, value_bytes = strlen(value) + 1, used = live->run_text_bytes;
+
+    if (!hfn_grow_array(&live->env, (void **)&live->run_texts, &live->run_text_capacity,
+                        used + key_bytes + value_bytes, 1)) {
+        return false;
+    }
+    memcpy(live->run_texts + used, key, key_bytes);
+    memcpy(live->run_texts + used + key_bytes, value, value_bytes);
+    live->run_text_bytes = used + key_bytes + value_bytes;
+    return true;
 }
 
 int32_t hfn_live_get_fd(const hfn_live *live)

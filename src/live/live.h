@@ -105,6 +105,10 @@ hotfn_status hfn_live_set_reason(hfn_live *live, uint32_t reason, const char *na
 /* Set the pid of the target. */
 void hfn_live_set_pid(hfn_live *live, uint32_t pid);
 
+/* Add a text about the run to the finished record.  Only the creator; false if there is no memory.
+ * */
+bool hfn_live_add_run_text(hfn_live *live, const char *key, const char *value);
+
 /* The patches of a process: begin when it has hooks; checked when they were compared with memory;
  * verified when that was done at the end of the process, revoked if it goes on (a failed exec).
  * Either end; in any thread, also in a signal handler. */
@@ -187,6 +191,8 @@ struct hfn_live {
     hfn_known_text strategies[HFN_KNOWN_TEXTS];
     hfn_known_text reasons[HFN_KNOWN_TEXTS];
     uint32_t next_strategy, next_reason;
+    char *run_texts; /* key NUL value NUL ..., behind those of the meta section */
+    size_t run_text_bytes, run_text_capacity;
 };
 
 /* Words that two processes share; the header of this file names the pairs. */

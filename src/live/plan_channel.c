@@ -39,6 +39,7 @@ struct hfn_plan_channel {
     uint32_t rings;   /* doorbell as last read                              */
     uint32_t pending; /* request word of the request that was returned last */
     uint64_t next;    /* offset of the next plan                            */
+    uint32_t starts_taken;
 };
 
 #define HEADER_BYTES ((sizeof(hfn_plan_channel_memory) + 4095u) & ~(size_t)4095u)
@@ -173,6 +174,57 @@ hotfn_status hfn_plan_channel_answer(hfn_plan_channel *c, uint32_t module)
     return HOTFN_OK;
 }
 
+uint32_t hfn_plan_channel_get_requester(const hfn_plan_channel *c)
+{
+    return c->pending >> 2;
+}
+
+hotfn_status hfn_plan_channel_answer_image(hfn_plan_channel *c, hfn_run_files files)
+{
+    c->shared->next = files;
+    return hfn_plan_channel_answer(c, 0);
+}
+
+void hfn_plan_channel_close(hfn_plan_channel *c)
+{
+    c->shared->launcher_pid = HFN_CHANNEL_CLOSED;
+    hfn_os_wake_waiters(&c->shared->request_word);
+}
+
+uint32_t hfn_plan_channel_take_start(hfn_plan_channel *c, char *path)
+{
+    uint32_t count = atomic_load(&c->shared->start_count), pid;
+
+    if (count - c->starts_taken > HFN_CHANNEL_STARTS) {
+        c->starts_taken = count - HFN_CHANNEL_STARTS; /* the older ones were overwritten */
+    }
+    while (c->starts_taken != count) {
+        hfn_started_process *s = &c->shared->started[c->starts_taken++ % HFN_CHANNEL_STARTS];
+
+        /* pairs with the release store in hfn_plan_client_report_exec */
+        pid = atomic_load_explicit(&s->pid, memory_order_acquire);
+        if (pid != 0) {
+            memcpy(path, s->path, sizeof s->path);
+            path[sizeof s->path - 1] = 0;
+            return pid;
+        }
+    }
+    return 0;
+}
+
+bool hfn_plan_channel_get_own_exec(const hfn_plan_channel *c, char *path)
+{
+    hfn_started_process *s = &c->shared->own_exec;
+
+    /* pairs with the release store in hfn_plan_client_report_exec */
+    if (atomic_load_explicit(&s->pid, memory_order_acquire) == 0) {
+        return false;
+    }
+    memcpy(path, s->path, sizeof s->path);
+    path[sizeof s->path - 1] = 0;
+    return true;
+}
+
 hotfn_status hfn_plan_channel_get_stats(const hfn_plan_channel *c, hfn_start_stats *out)
 {
     /* pairs with the release store in hfn_plan_client_report_stats */
@@ -256,13 +308,15 @@ void hfn_plan_client_leave(hfn_plan_client *client)
     }
 }
 
-/* Claim the request word for process pid; false when the launcher has ended. */
-static bool claim_request_word(hfn_plan_channel_memory *shared, uint32_t pid)
+/* Claim the request word for process pid; false when the launcher has ended.  is_new: exec has
+ * ended all threads of this process, which may have left a request. */
+static bool claim_request_word(hfn_plan_channel_memory *shared, uint32_t pid, bool is_new)
 {
     while (!hfn_os_process_is_gone(shared->launcher_pid)) {
         uint32_t word = atomic_load(&shared->request_word);
 
-        if (word != HFN_REQUEST_FREE && !hfn_os_process_is_gone(word >> 2)) {
+        if (word != HFN_REQUEST_FREE && !(is_new && word >> 2 == pid) &&
+            !hfn_os_process_is_gone(word >> 2)) {
             hfn_os_wait_word(&shared->request_word, word, CHECK_ALIVE_NS);
         } else if (atomic_compare_exchange_strong(&shared->request_word, &word,
                                                   HFN_REQUEST_WORD(pid, HFN_REQUEST_WRITING))) {
@@ -283,16 +337,18 @@ static bool wait_for_answer(hfn_plan_channel_memory *shared, uint32_t pid)
            !hfn_os_process_is_gone(shared->launcher_pid)) {
         hfn_os_wait_word(&shared->request_word, asked, CHECK_ALIVE_NS);
     }
+    /* A channel may be closed right after the answer. */
+    word = atomic_load_explicit(&shared->request_word, memory_order_acquire);
     return word == HFN_REQUEST_WORD(pid, HFN_REQUEST_ANSWERED);
 }
 
-uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request *request)
+static uint32_t request_answer(hfn_plan_channel_memory *shared, const hfn_plan_request *request,
+                               hfn_run_files *next)
 {
-    hfn_plan_channel_memory *shared = client->shared;
     int saved_errno = errno;
     uint32_t pid = hfn_os_get_process_id(), module = UINT32_MAX;
 
-    if (claim_request_word(shared, pid)) {
+    if (claim_request_word(shared, pid, next != NULL)) {
         uint32_t word = HFN_REQUEST_WORD(pid, HFN_REQUEST_WRITING);
 
         shared->request = *request;
@@ -302,6 +358,9 @@ uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request
         ring_doorbell(shared);
         if (wait_for_answer(shared, pid)) {
             module = shared->answer_module;
+            if (next) {
+                *next = shared->next;
+            }
             word = HFN_REQUEST_WORD(pid, HFN_REQUEST_ANSWERED);
             atomic_compare_exchange_strong(&shared->request_word, &word, HFN_REQUEST_FREE);
             hfn_os_wake_waiters(&shared->request_word);
@@ -309,6 +368,45 @@ uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request
     }
     errno = saved_errno;
     return module;
+}
+
+uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request *request)
+{
+    return request_answer(client->shared, request, NULL);
+}
+
+bool hfn_plan_client_request_image(hfn_plan_client *client, const hfn_plan_request *request,
+                                   hfn_run_files *out)
+{
+    return request_answer(client->shared, request, out) != UINT32_MAX;
+}
+
+static hfn_started_process *find_report(hfn_plan_channel_memory *shared, uint32_t number)
+{
+    return number == HFN_OWN_EXEC ? &shared->own_exec
+                                  : &shared->started[number % HFN_CHANNEL_STARTS];
+}
+
+uint32_t hfn_plan_client_report_exec(hfn_plan_client *client, uint32_t pid, const char *path,
+                                     bool is_own)
+{
+    hfn_plan_channel_memory *shared = client->shared;
+    uint32_t number = is_own ? HFN_OWN_EXEC : atomic_fetch_add(&shared->start_count, 1);
+    hfn_started_process *s = find_report(shared, number);
+    size_t length = strlen(path);
+
+    atomic_store(&s->pid, 0);
+    length = length < sizeof s->path ? length : sizeof s->path - 1;
+    memcpy(s->path, path, length);
+    s->path[length] = 0;
+    /* pairs with the acquire load in hfn_plan_channel_take_start */
+    atomic_store_explicit(&s->pid, pid, memory_order_release);
+    return number;
+}
+
+void hfn_plan_client_report_exec_failed(hfn_plan_client *client, uint32_t number)
+{
+    atomic_store(&find_report(client->shared, number)->pid, 0);
 }
 
 const void *hfn_plan_client_map_plan(const hfn_plan_client *client, uint32_t module,

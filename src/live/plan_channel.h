@@ -8,9 +8,10 @@
 
 #include <hotfn/env.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #define HFN_PLAN_MEMORY_NAME "hotfn-plans"
-#define HFN_CHANNEL_MAGIC 0x354e48434e4648ull /* "HFNCHN5": 5 is the version of the layout */
+#define HFN_CHANNEL_MAGIC 0x364e48434e4648ull /* "HFNCHN6": 6 is the version of the layout */
 #define HFN_CHANNEL_VERSION(magic) ((char)((magic) >> 48))
 #define HFN_CHANNEL_PLANS 1024u
 #define HFN_CHANNEL_BYTES (4ull << 30) /* sparse */
@@ -28,6 +29,13 @@
 #define HFN_PLAN_REQUEST_NONE 0u   /* no request arrived                */
 #define HFN_PLAN_REQUEST_MODULE 1u /* a module that has no plan         */
 #define HFN_PLAN_REQUEST_MAIN 2u   /* the same, and it is the main program */
+#define HFN_PLAN_REQUEST_IMAGE 3u  /* exec replaced the target's program: a new record  */
+
+/* launcher_pid of a channel that is no longer served: no process has this id (linux/threads.h). */
+#define HFN_CHANNEL_CLOSED 0x7fffffffu
+
+#define HFN_CHANNEL_STARTS 64u
+#define HFN_PLAN_PATH_BYTES 252u
 
 /* A module of the target that needs a plan.  Like all structs of the channel it has no padding, so
  * that launchers and targets of different word sizes agree on it. */
@@ -37,8 +45,9 @@ typedef struct hfn_plan_request {
     uint64_t file_inode;
     uint64_t file_stamp; /* a file with another stamp is another file, even at the same inode */
     uint32_t kind;       /* HFN_PLAN_REQUEST_* */
-    uint32_t unused;
+    uint32_t is_script;  /* IMAGE, MAIN: the program is the interpreter of the file `started_as` */
     char path[1024];
+    char started_as[1024]; /* MAIN: the path that exec received; "" if it is not known */
 } hfn_plan_request;
 
 /* Statistics of the target's installation of hooks; hotfn_session_stats has the same fields. */
@@ -52,27 +61,41 @@ typedef struct hfn_plan_place {
     uint64_t bytes;  /* 0: no plan                   */
 } hfn_plan_place;
 
+/* A process that a forked child of the target became by exec. */
+typedef struct hfn_started_process {
+    _Atomic uint32_t pid;           /* 0: unused, or the exec failed; guards path */
+    char path[HFN_PLAN_PATH_BYTES]; /* as it was passed to exec                   */
+} hfn_started_process;
+
+/* The descriptors of a record and its plan channel in the launcher. */
+typedef struct hfn_run_files {
+    uint32_t live_fd, channel_fd;
+} hfn_run_files;
+
 /* The first bytes of the channel. */
 typedef struct hfn_plan_channel_memory {
     uint64_t magic;
     uint32_t launcher_pid;
     _Atomic uint32_t request_word; /* HFN_REQUEST_WORD; guards request and answer_module */
     uint32_t answer_module;
-    _Atomic uint32_t has_stats; /* guards stats                                        */
-    _Atomic uint32_t doorbell;  /* number of rings; only the launcher sleeps on it     */
-    _Atomic uint32_t start_pid; /* process that installed its hooks last; guards start_us */
-    _Atomic uint32_t start_us;  /* processor time that it needed for that              */
-    uint32_t unused;
+    _Atomic uint32_t has_stats;   /* guards stats                                        */
+    _Atomic uint32_t doorbell;    /* number of rings; only the launcher sleeps on it     */
+    _Atomic uint32_t start_pid;   /* process that installed its hooks last; guards start_us */
+    _Atomic uint32_t start_us;    /* processor time that it needed for that              */
+    _Atomic uint32_t start_count; /* of `started`; its entries are used in turn           */
+    hfn_run_files next;           /* answer to HFN_PLAN_REQUEST_IMAGE                     */
     hfn_plan_request request;
     hfn_start_stats stats;
+    hfn_started_process own_exec; /* of the target itself */
+    hfn_started_process started[HFN_CHANNEL_STARTS];
     hfn_plan_place plans[HFN_CHANNEL_PLANS]; /* by module number of the live record */
 } hfn_plan_channel_memory;
 
-_Static_assert(sizeof(hfn_plan_request) == 4 * 8 + 2 * 4 + 1024, "no padding");
+_Static_assert(sizeof(hfn_plan_request) == 4 * 8 + 2 * 4 + 2 * 1024, "no padding");
 _Static_assert(sizeof(hfn_start_stats) == 2 * 4 + 5 * 8, "no padding");
-_Static_assert(sizeof(hfn_plan_channel_memory) == 8 + 8 * 4 + sizeof(hfn_plan_request) +
-                                                      sizeof(hfn_start_stats) +
-                                                      HFN_CHANNEL_PLANS * sizeof(hfn_plan_place),
+_Static_assert(sizeof(hfn_plan_channel_memory) ==
+                   8 + 10 * 4 + sizeof(hfn_plan_request) + sizeof(hfn_start_stats) +
+                       (HFN_CHANNEL_STARTS + 1) * 256 + HFN_CHANNEL_PLANS * sizeof(hfn_plan_place),
                "no padding");
 
 /* ---- The launcher's end.  One thread at a time, except for hfn_plan_channel_wake. */
@@ -103,6 +126,18 @@ void hfn_plan_channel_wake(hfn_plan_channel *channel);
  * UINT32_MAX if the target must not hook it.  HOTFN_E_STATE if that request is no longer pending.
  */
 hotfn_status hfn_plan_channel_answer(hfn_plan_channel *channel, uint32_t module);
+/* The id of the process whose request was returned last; 0 if there is none. */
+uint32_t hfn_plan_channel_get_requester(const hfn_plan_channel *channel);
+/* Answer a request of kind IMAGE: the record and the channel that the new program joins. */
+hotfn_status hfn_plan_channel_answer_image(hfn_plan_channel *channel, hfn_run_files files);
+/* No request will be answered any more; processes that wait for an answer go on without it. */
+void hfn_plan_channel_close(hfn_plan_channel *channel);
+/* Take the next process that a child of the target became by exec since the last call: its id, and
+ * its path in `path` (HFN_PLAN_PATH_BYTES).  0 if there is none. */
+uint32_t hfn_plan_channel_take_start(hfn_plan_channel *channel, char *path);
+/* The file that the target became by exec without a request of kind IMAGE (HFN_PLAN_PATH_BYTES);
+ * false if it did not. */
+bool hfn_plan_channel_get_own_exec(const hfn_plan_channel *channel, char *path);
 /* The target's statistics; HOTFN_E_STATE until it has installed its hooks. */
 hotfn_status hfn_plan_channel_get_stats(const hfn_plan_channel *channel, hfn_start_stats *out);
 /* Processor time in which process pid installed its hooks; 0 if it is not known yet. */
@@ -122,6 +157,16 @@ void hfn_plan_client_leave(hfn_plan_client *client);
 /* Request the plan of a module and wait for the answer: its number in the live record, or
  * UINT32_MAX if it must not be hooked or the launcher has ended. */
 uint32_t hfn_plan_client_request(hfn_plan_client *client, const hfn_plan_request *request);
+/* In the first thread of a new program of the target's process: request the record to join.  False
+ * if the launcher has none for it. */
+bool hfn_plan_client_request_image(hfn_plan_client *client, const hfn_plan_request *request,
+                                   hfn_run_files *out);
+/* Report that process pid calls exec for the file at path, or that this exec failed; is_own: the
+ * process is the target itself.  Async-signal-safe; also called after vfork. */
+#define HFN_OWN_EXEC (UINT32_MAX - 1u)
+uint32_t hfn_plan_client_report_exec(hfn_plan_client *client, uint32_t pid, const char *path,
+                                     bool is_own);
+void hfn_plan_client_report_exec_failed(hfn_plan_client *client, uint32_t number);
 /* Map the plan of a module; NULL if it has none or cannot be mapped. */
 const void *hfn_plan_client_map_plan(const hfn_plan_client *client, uint32_t module,
                                      uint64_t *bytes);

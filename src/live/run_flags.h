@@ -7,6 +7,7 @@
 #define AGENT_FOLLOW 1u   /* keep the environment, so that children are counted too */
 #define AGENT_PERF_MAP 2u /* write names of stubs to /tmp/perf-PID.map      */
 #define AGENT_INSIDE 4u   /* FOLLOW: the target wrote the variable, for a child   */
+#define AGENT_NEXT 16u    /* exec replaced the target, which had the id before the flags */
 #define AGENT_QUIET 8u    /* print nothing if a child cannot be counted            */
 
 #endif

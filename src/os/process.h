@@ -15,6 +15,9 @@ uint64_t hfn_os_get_process_cpu_ns(uint32_t pid);
  * false if it is unknown. */
 const char *hfn_os_get_program_path(void);
 bool hfn_os_get_program_name(char *out, size_t capacity);
+/* The path by which exec started this program; false if it is unknown.  is_script: it is a file
+ * that names this program as its interpreter. */
+bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script);
 /* "" if it is unknown. */
 void hfn_os_get_working_folder(char *out, size_t capacity);
 

@@ -152,7 +152,6 @@ static void set_parts(hfn_parts *parts, const hfn_live *live, const hfn_packed *
     memcpy(parts->uuid, live->base + HFN_AT_UUID, sizeof parts->uuid);
     parts->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
     parts->end_ns = hfn_os_wall_ns();
-    set_part(parts, live, HFN_SECTION_META, hfn_live_section_bytes(live, HFN_SECTION_META));
     set_part(parts, live, HFN_SECTION_MODULES, (uint64_t)live->module_count * HFN_MODULE_BYTES);
     set_part(parts, live, HFN_SECTION_REASONS, HFN_REASON_CAPACITY * HFN_REASON_BYTES);
     set_part(parts, live, HFN_SECTION_SLOTS, (uint64_t)live->function_count * sizeof(uint32_t));
@@ -189,22 +188,43 @@ static void set_budget_parts(hfn_parts *parts, const hfn_live *live)
              (uint64_t)live->function_count * sizeof(uint32_t));
 }
 
+/* The texts that were known when the record was created, and those that were added since. */
+static uint8_t *join_meta(const hfn_live *live, uint64_t *byte_count)
+{
+    uint64_t first = hfn_live_section_bytes(live, HFN_SECTION_META);
+    uint8_t *meta = hfn_allocate_zeroed(&live->env, first + live->run_text_bytes + 1);
+
+    *byte_count = first + live->run_text_bytes;
+    if (meta) {
+        memcpy(meta, hfn_live_section(live, HFN_SECTION_META), first);
+        memcpy(meta + first, live->run_texts ? live->run_texts : "", live->run_text_bytes);
+    }
+    return meta;
+}
+
 static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *path,
                                 hotfn_error *err)
 {
+    uint64_t meta_bytes;
+    uint8_t *meta = join_meta(live, &meta_bytes);
     uint64_t bytes = parts->byte_counts[HFN_SECTION_STATES];
     bool sync = live->is_durable && strcmp(path, live->path) == 0;
     uint8_t *states = hfn_allocate_zeroed(&live->env, bytes);
     hotfn_status status;
 
-    if (!states) {
+    if (!states || !meta) {
+        hfn_free_memory(&live->env, states, bytes);
+        hfn_free_memory(&live->env, meta, meta_bytes + 1);
         return hfn_report_no_memory(err, path);
     }
+    parts->bytes[HFN_SECTION_META] = meta;
+    parts->byte_counts[HFN_SECTION_META] = meta_bytes;
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
     hfn_refuse_waiting_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
     hfn_free_memory(&live->env, states, bytes);
+    hfn_free_memory(&live->env, meta, meta_bytes + 1);
     return status;
 }
 

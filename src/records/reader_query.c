@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include "records/reader.h"
 
+#include <stdlib.h>
+
 const char *hfn_record_get_text(const hotfn_record *r, uint32_t offset)
 {
     const hfn_part *strings = &r->parts[HFN_SECTION_STRINGS];
@@ -14,8 +16,9 @@ const uint8_t *hfn_record_get_element(const hotfn_record *r, uint32_t type, uint
     return r->parts[type].bytes + index * hfn_section_element_bytes(type);
 }
 
-/* The value of a key in the texts about the run; "" if there is none. */
-static const char *get_run_text(const hotfn_record *r, const char *key)
+/* The value of a key in the texts about the run: the first, or after `skip` others; "" if there is
+ * none. */
+static const char *get_run_text_at(const hotfn_record *r, const char *key, uint32_t skip)
 {
     const hfn_part *part = &r->parts[HFN_SECTION_META];
     const char *at = (const char *)part->bytes, *end = at + part->byte_count;
@@ -26,12 +29,48 @@ static const char *get_run_text(const hotfn_record *r, const char *key)
         if (value >= end) {
             break;
         }
-        if (strcmp(at, key) == 0) {
+        if (strcmp(at, key) == 0 && skip-- == 0) {
             return value;
         }
         at = value + strlen(value) + 1;
     }
     return "";
+}
+
+static const char *get_run_text(const hotfn_record *r, const char *key)
+{
+    return get_run_text_at(r, key, 0);
+}
+
+static uint32_t count_children(const hotfn_record *r)
+{
+    uint32_t count = 0;
+
+    while (get_run_text_at(r, HFN_META_CHILD, count)[0]) {
+        count++;
+    }
+    return count;
+}
+
+hotfn_status hotfn_record_get_child(const hotfn_record *r, uint32_t index, hotfn_record_child *out)
+{
+    if (!r) {
+        return HOTFN_E_OPTION;
+    }
+
+    hotfn_record_child child = HOTFN_RECORD_CHILD_INIT;
+    const char *text = get_run_text_at(r, HFN_META_CHILD, index);
+    char *at;
+
+    if (!text[0]) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    child.cpu_ns = strtoull(text, &at, 10);
+    child.process_count = (uint32_t)strtoul(at, &at, 10);
+    child.path = *at == ' ' ? at + 1 : at;
+    const char *slash = strrchr(child.path, '/');
+    child.file = slash ? slash + 1 : child.path;
+    return hfn_copy_out(out, &child, sizeof child) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
 const char *hotfn_record_get_state_name(uint32_t state)
@@ -101,6 +140,10 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.tool = get_run_text(r, "tool");
     info.path = r->path;
     info.repaired = get_run_text(r, HFN_META_REPAIRED);
+    info.script = get_run_text(r, HFN_META_SCRIPT);
+    info.became = get_run_text(r, HFN_META_BECAME);
+    info.cpu_ns = strtoull(get_run_text(r, HFN_META_CPU), NULL, 10);
+    info.child_count = count_children(r);
     return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -103,6 +103,42 @@ static void write_perf_map(hotfn_session *s, const char *path)
     hfn_os_close_file(map.file);
 }
 
+/* ---- Programs that follow, and children. */
+
+hotfn_status hfn_session_request_image(const char *channel_path, hfn_run_files *out,
+                                       hotfn_error *err)
+{
+    hfn_plan_client client = { 0 };
+    hfn_plan_request request = { .kind = HFN_PLAN_REQUEST_IMAGE };
+    hotfn_status status = hfn_plan_client_join(&client, channel_path, err);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hfn_os_get_program_name(request.path, sizeof request.path);
+    if (!hfn_plan_client_request_image(&client, &request, out)) {
+        status = hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                  "the launcher has no record for this program");
+    }
+    hfn_plan_client_leave(&client);
+    return status;
+}
+
+uint32_t hfn_session_report_exec(uint32_t pid, const char *path, bool is_own)
+{
+    hotfn_session *s = hfn_session_current();
+    return s && s->client.shared ? hfn_plan_client_report_exec(&s->client, pid, path, is_own)
+                                 : UINT32_MAX;
+}
+
+void hfn_session_report_exec_failed(uint32_t number)
+{
+    hotfn_session *s = hfn_session_current();
+    if (s && s->client.shared && number != UINT32_MAX) {
+        hfn_plan_client_report_exec_failed(&s->client, number);
+    }
+}
+
 /* ---- Joining. */
 
 static hotfn_status join_launcher(hotfn_session *s, const hfn_join_options *o, hotfn_error *err)

@@ -3,7 +3,24 @@
 #ifndef HFN_SESSION_JOINED_H
 #define HFN_SESSION_JOINED_H
 
+#include "live/plan_channel.h"
+
 #include <hotfn/session.h>
+
+/*
+ * In a program that exec put in the place of the target: ask the launcher for a record of its own.
+ * channel_path is that of the plan channel of the program before; HOTFN_OK, HOTFN_E_IO,
+ * HOTFN_E_FORMAT, HOTFN_E_MISMATCH as hfn_session_join; HOTFN_E_STATE (the launcher has ended, or
+ * could not create a record).
+ */
+hotfn_status hfn_session_request_image(const char *channel_path, hfn_run_files *out,
+                                       hotfn_error *err);
+
+/* Report to the launcher that process pid calls exec for the file at path, or that this exec
+ * failed; is_own: it is the target itself, otherwise a child of it.  Returns the number of the
+ * report, UINT32_MAX if there is no launcher. Async-signal-safe; also after vfork. */
+uint32_t hfn_session_report_exec(uint32_t pid, const char *path, bool is_own);
+void hfn_session_report_exec_failed(uint32_t number);
 
 typedef struct hfn_join_options {
     uint32_t flags;            /* HOTFN_SESSION_*, without FLAT                           */

@@ -46,6 +46,34 @@ static bool is_own_module(const hfn_os_module *m)
     return here >= m->base && here < m->end;
 }
 
+/* The program is called by the name that it was started with, which may be a link to its file; a
+ * link in /proc is no name.  The folder is resolved, because the program may change its working
+ * folder. */
+static void name_program(hfn_plan_request *out, const hfn_os_file_info *file)
+{
+    hfn_os_file_info named;
+    char folder[4096 + sizeof out->path], real[4096];
+    bool is_script = false;
+    if (!hfn_os_get_start_path(out->started_as, sizeof out->started_as, &is_script)) {
+        out->started_as[0] = 0;
+        return;
+    }
+    out->is_script = is_script;
+    const char *slash = strrchr(out->started_as, '/'), *name = slash ? slash + 1 : out->started_as;
+    size_t length = slash ? (size_t)(slash - out->started_as) + 1 : 0;
+    memcpy(folder, out->started_as, length);
+    folder[length] = 0;
+    if (is_script || !hfn_os_resolve_path(length ? folder : ".", real, sizeof real) ||
+        strncmp(real, "/proc/", 6) == 0) {
+        return;
+    }
+    snprintf(folder, sizeof folder, "%s/%s", strcmp(real, "/") ? real : "", name);
+    if (strlen(folder) < sizeof out->path && hfn_os_get_path_info(folder, &named) == 0 &&
+        named.device == file->device && named.inode == file->inode) {
+        memcpy(out->path, folder, strlen(folder) + 1);
+    }
+}
+
 static bool describe_module(const hfn_os_module *m, hfn_plan_request *out)
 {
     hfn_os_file_info file;
@@ -61,6 +89,9 @@ static bool describe_module(const hfn_os_module *m, hfn_plan_request *out)
     out->file_inode = file.inode;
     out->file_stamp = hfn_file_stamp(&file);
     memcpy(out->path, real, strlen(real) + 1);
+    if (m->is_main) {
+        name_program(out, &file);
+    }
     return true;
 }
 

@@ -72,6 +72,11 @@ const hotfn_hooks *hfn_session_current_hooks(void)
     return session ? session->process.hooks : NULL;
 }
 
+hotfn_session *hfn_session_current(void)
+{
+    return __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
+}
+
 hfn_live *hfn_session_current_live(void)
 {
     const hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);

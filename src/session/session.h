@@ -55,6 +55,8 @@ struct hotfn_session {
 /* timing_allowed.c: check that this process can time its own calls, and prepare it. */
 hotfn_status hfn_session_may_time(hotfn_session *session, hotfn_error *err);
 
+/* The session of this process; NULL if it has none. */
+hotfn_session *hfn_session_current(void);
 hotfn_session *hfn_session_new(const hotfn_env *env);
 /* Make this the session of the process, and follow fork() from now on. */
 hotfn_status hfn_session_claim(hotfn_session *session, hotfn_error *err);

@@ -34,8 +34,9 @@ RESOLVED_BY_LOADER = {
     "__tls_get_addr", "__stack_chk_fail",   # only the loader and the C library define them; some compilers call them
     "__getauxval",          # only the C library defines it; libgcc on ARM64 reads the CPU's features by it
 }
-INTERPOSED = {"prctl", "syscall", "mlockall",  # src/agent/tsc_disabled.c, locked_memory.c, end_interpose.c
-              "_exit", "_Exit", "execve", "execvpe", "execv", "execvp", "execl", "execlp", "execle"}
+INTERPOSED = {"prctl", "syscall", "mlockall",  # src/agent/tsc_disabled.c, locked_memory.c, exec/interpose.c
+              "_exit", "_Exit", "execve", "execvpe", "execv", "execvp", "execl", "execlp", "execle",
+              "fexecve", "execveat", "posix_spawn", "posix_spawnp"}
 C_LIBRARY = re.compile(r"libc\.so\.\d+|ld-linux[-\w]*\.so\.\d+|libc\.musl-\w+\.so\.\d+")
 
 

@@ -18,7 +18,7 @@ COMMENT_COLUMNS = 100
 TYPE = re.compile(r"^(?:typedef\s+(?:struct|union|enum)\s+\w+\s*)?\}\s*(hfn_\w+);|^(?:struct|union) (hfn_\w+)\s*\{",
                   re.MULTILINE)
 # Calls of the C library that the agent replaces keep their names.
-C_LIBRARY = re.compile(r"src/agent/libc/|src/agent/(?:tsc_disabled|locked_memory)\.c")
+C_LIBRARY = re.compile(r"src/agent/libc/|src/agent/(?:tsc_disabled|locked_memory|exec/interpose)\.c")
 
 
 def patterns_of(name):

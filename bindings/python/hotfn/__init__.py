@@ -30,6 +30,7 @@ from .launch import LaunchInfo, Run, run
 from .push import Pushed, PushError, push
 from .records import (
     Caller,
+    Child,
     Counter,
     Format,
     Function,
@@ -53,6 +54,7 @@ __all__ = [
     "Call",
     "Caller",
     "Change",
+    "Child",
     "Counter",
     "DeniedError",
     "Edge",

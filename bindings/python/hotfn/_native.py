@@ -158,6 +158,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_find_function": (STATUS, [OBJECT, c_char_p, U32S, ERR]),
     "hotfn_record_find_function_at": (STATUS, [OBJECT, c_uint32, c_uint64, U32S]),
     "hotfn_record_get_caller_count": (c_uint32, [OBJECT, c_uint32]),
+    "hotfn_record_get_child": (STATUS, [OBJECT, c_uint32, _ref(s.RecordChild)]),
     "hotfn_record_get_caller": (STATUS, [OBJECT, c_uint32, c_uint32, _ref(s.RecordCaller)]),
     "hotfn_record_sort": (STATUS, [OBJECT, c_uint32, U32S, c_uint32]),
     "hotfn_machine_get_name": (c_char_p, [c_uint32]),

@@ -281,7 +281,14 @@ class RecordInfo(Sized):
                 ("window_end_ns", c_uint64), ("uuid", c_uint8 * 16), ("command", c_char_p),
                 ("directory", c_char_p), ("tool", c_char_p), ("path", c_char_p),
                 ("repaired", c_char_p), ("checked_ns", c_uint64),
-                ("unverified_count", c_uint32), ("overwritten_count", c_uint32)]
+                ("unverified_count", c_uint32), ("overwritten_count", c_uint32),
+                ("script", c_char_p), ("became", c_char_p), ("cpu_ns", c_uint64),
+                ("child_count", c_uint32), ("reserved", c_uint32)]
+
+
+class RecordChild(Sized):
+    _fields_ = [("size", c_uint32), ("process_count", c_uint32), ("cpu_ns", c_uint64),
+                ("path", c_char_p), ("file", c_char_p)]
 
 
 class RecordThread(Sized):

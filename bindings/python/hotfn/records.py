@@ -104,6 +104,14 @@ class Thread:
 
 
 @dataclasses.dataclass(frozen=True)
+class Child:
+    """A program that children ran without being counted."""
+    path: str
+    processes: int           # how many ran it
+    cpu_ns: int              # their CPU time
+
+
+@dataclasses.dataclass(frozen=True)
 class RecordInfo:
     """The run as a whole.  Times are CLOCK_REALTIME in ns."""
     path: str
@@ -126,6 +134,10 @@ class RecordInfo:
     unverified_count: int             # processes that run, or whose hooks were not checked at their end
     checked_ns: Optional[int]         # when the hooks were last compared with memory
     repaired: Optional[str]  # what a repair could not save, or "nothing"; None: not repaired
+    script: Optional[str] = None      # the file whose #! interpreter was counted
+    became: Optional[str] = None      # what the program became by exec without being counted
+    cpu_ns: Optional[int] = None      # CPU time of the program's own process
+    children: Tuple[Child, ...] = ()  # programs of children that were not counted, most CPU time first
 
 
 def convert_module(raw: s.RecordModule, index: int) -> Module:
@@ -230,7 +242,14 @@ class Record:
             function_count=raw.function_count, thread_count=raw.thread_count,
             threads_lost=raw.threads_lost, overwritten_count=raw.overwritten_count,
             unverified_count=raw.unverified_count, checked_ns=raw.checked_ns or None,
-            repaired=decode(raw.repaired) or None)
+            repaired=decode(raw.repaired) or None, script=decode(raw.script) or None,
+            became=decode(raw.became) or None, cpu_ns=raw.cpu_ns or None,
+            children=tuple(self._read_child(index) for index in range(raw.child_count)))
+
+    def _read_child(self, index: int) -> Child:
+        raw = s.RecordChild()
+        check(lib.hotfn_record_get_child(self._open_handle, index, raw))
+        return Child(path=decode(raw.path), processes=raw.process_count, cpu_ns=raw.cpu_ns)
 
     @property
     def modules(self) -> Tuple[Module, ...]:

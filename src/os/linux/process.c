@@ -6,8 +6,11 @@
 #include "os/linux/raw.h"
 
 #include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +48,21 @@ bool hfn_os_get_program_name(char *out, size_t capacity)
         return false;
     }
     out[length] = 0;
+    return true;
+}
+
+/* For a script the kernel keeps the path of the script (getauxval(3), AT_EXECFN). */
+bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
+{
+    const char *path = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    struct stat started, own;
+
+    if (!path || strlen(path) >= capacity || stat(path, &started) != 0 ||
+        stat(hfn_os_get_program_path(), &own) != 0) {
+        return false;
+    }
+    memcpy(out, path, strlen(path) + 1);
+    *is_script = started.st_dev != own.st_dev || started.st_ino != own.st_ino;
     return true;
 }
 

@@ -31,6 +31,14 @@ bool hfn_os_get_program_name(char *out, size_t capacity)
     return false;
 }
 
+bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
+{
+    (void)out;
+    (void)capacity;
+    (void)is_script;
+    return false;
+}
+
 void hfn_os_get_working_folder(char *out, size_t capacity)
 {
     if (capacity > 0) {

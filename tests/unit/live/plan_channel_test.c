@@ -220,7 +220,7 @@ static void another_layout_version_is_refused_with_both_versions(void)
 
     e.target.shared->magic = HFN_CHANNEL_MAGIC + (UINT64_C(1) << 48);
     CHECK_EQ_I64(hfn_plan_client_join(&client, e.path, &err), HOTFN_E_MISMATCH);
-    CHECK(strstr(err.text, "layout version 6, this agent needs version 5") != NULL);
+    CHECK(strstr(err.text, "layout version 7, this agent needs version 6") != NULL);
     e.target.shared->magic = 1;
     CHECK_EQ_I64(hfn_plan_client_join(&client, e.path, &err), HOTFN_E_FORMAT);
     CHECK(client.shared == NULL);
@@ -228,7 +228,68 @@ static void another_layout_version_is_refused_with_both_versions(void)
     close_both(&e);
 }
 
+/* A thread that exec ended may have left the request word in any state. */
+static void *answer_image(void *user)
+{
+    hfn_plan_request request = { 0 };
+
+    while (request.kind != HFN_PLAN_REQUEST_IMAGE) {
+        hfn_plan_channel_wait(user, 50000000u, &request);
+    }
+    CHECK_EQ_U64(hfn_plan_channel_get_requester(user), getpid());
+    CHECK(hfn_plan_channel_answer_image(user, (hfn_run_files){ 11, 12 }) == HOTFN_OK);
+    hfn_plan_channel_close(user);
+    return NULL;
+}
+
+static void new_program_gets_its_record_although_a_request_was_left(void)
+{
+    static const uint32_t left[] = { HFN_REQUEST_WRITING, HFN_REQUEST_ANSWERED, HFN_REQUEST_ASKED };
+
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        ends e = join_channel(create_channel());
+        hfn_plan_request request = { .kind = HFN_PLAN_REQUEST_IMAGE };
+        hfn_run_files files = { 0, 0 };
+        pthread_t thread;
+
+        e.target.shared->request_word = HFN_REQUEST_WORD(getpid(), left[i]);
+        pthread_create(&thread, NULL, answer_image, e.launcher);
+        CHECK(hfn_plan_client_request_image(&e.target, &request, &files));
+        CHECK(files.live_fd == 11 && files.channel_fd == 12);
+        pthread_join(thread, NULL);
+        CHECK_EQ_U64(hfn_plan_client_request(&e.target, &request), UINT32_MAX); /* closed */
+        close_both(&e);
+    }
+}
+
+static void execs_are_reported_unless_they_failed(void)
+{
+    ends e = join_channel(create_channel());
+    char path[HFN_PLAN_PATH_BYTES];
+
+    hfn_plan_client_report_exec(&e.target, 5, "/bin/first", false);
+    uint32_t failed = hfn_plan_client_report_exec(&e.target, 6, "/bin/failed", false);
+    hfn_plan_client_report_exec_failed(&e.target, failed);
+    CHECK_EQ_U64(hfn_plan_channel_take_start(e.launcher, path), 5);
+    CHECK_STR(path, "/bin/first");
+    CHECK_EQ_U64(hfn_plan_channel_take_start(e.launcher, path), 0);
+    for (uint32_t i = 0; i < HFN_CHANNEL_STARTS + 3; i++) {
+        hfn_plan_client_report_exec(&e.target, 100 + i, "/bin/many", false);
+    }
+    CHECK_EQ_U64(hfn_plan_channel_take_start(e.launcher, path),
+                 103); /* 100 to 102 are overwritten */
+    CHECK(!hfn_plan_channel_get_own_exec(e.launcher, path));
+    uint32_t own = hfn_plan_client_report_exec(&e.target, 1, "/bin/own", true);
+    CHECK(hfn_plan_channel_get_own_exec(e.launcher, path));
+    CHECK_STR(path, "/bin/own");
+    hfn_plan_client_report_exec_failed(&e.target, own);
+    CHECK(!hfn_plan_channel_get_own_exec(e.launcher, path));
+    close_both(&e);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(new_program_gets_its_record_although_a_request_was_left),
+    CHECK_TEST(execs_are_reported_unless_they_failed),
     CHECK_TEST(another_layout_version_is_refused_with_both_versions),
     CHECK_TEST(request_is_answered),
     CHECK_TEST(request_to_an_ended_launcher_returns),

@@ -484,7 +484,40 @@ static void counts_of_an_unhooked_function_are_kept(void)
     hotfn_record_close(record);
 }
 
+static void texts_about_the_run_are_read_back(void)
+{
+    hfn_live_options options = { .command = "c", .directory = "/" };
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_child child = HOTFN_RECORD_CHILD_INIT;
+    hotfn_record *record;
+    hfn_live *live;
+
+    CHECK_EQ_I64(hfn_live_create(&live, &options, NULL, NULL), HOTFN_OK);
+    CHECK(hfn_live_add_run_text(live, HFN_META_SCRIPT, "./run.sh"));
+    CHECK(hfn_live_add_run_text(live, HFN_META_CPU, "12345"));
+    CHECK(hfn_live_add_run_text(live, HFN_META_CHILD, "900 2 /opt/my app"));
+    CHECK(hfn_live_add_run_text(live, HFN_META_CHILD, "1 1 tool"));
+    CHECK_EQ_I64(hfn_live_finish(live, "run.hfr", HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+                 HOTFN_OK);
+    hfn_live_close(live);
+    CHECK_EQ_I64(hotfn_record_open(&record, "run.hfr", NULL, NULL), HOTFN_OK);
+    hotfn_record_get_info(record, &info);
+    CHECK_STR(info.command, "c");
+    CHECK_STR(info.script, "./run.sh");
+    CHECK_STR(info.became, "");
+    CHECK(info.cpu_ns == 12345 && info.child_count == 2);
+    CHECK_EQ_I64(hotfn_record_get_child(record, 0, &child), HOTFN_OK);
+    CHECK(child.cpu_ns == 900 && child.process_count == 2);
+    CHECK_STR(child.path, "/opt/my app");
+    CHECK_STR(child.file, "my app");
+    CHECK_EQ_I64(hotfn_record_get_child(record, 1, &child), HOTFN_OK);
+    CHECK_STR(child.file, "tool");
+    CHECK_EQ_I64(hotfn_record_get_child(record, 2, &child), HOTFN_E_NOT_FOUND);
+    hotfn_record_close(record);
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(texts_about_the_run_are_read_back),
     CHECK_TEST(every_truncation_is_an_error),
     CHECK_TEST(every_changed_byte_is_an_error_or_changes_nothing),
     CHECK_TEST(forged_values_with_valid_checksums_do_no_harm),

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_REMAINING = 8 };
+enum { MAX_REMAINING = 8, MAX_CHILDREN = 5 };
 
 typedef struct run_totals {
     uint32_t hooked, refused, fragments, unselected_modules, failed_modules;
@@ -95,6 +95,32 @@ static void warn_of_remaining_processes(const hotfn_launch *launch)
     fprintf(stderr, "%s (run a daemon in the foreground)\n", count == MAX_REMAINING ? ", ..." : "");
 }
 
+/* List the programs of children that were not counted, most processor time first. */
+static void print_children(const hotfn_launch *launch)
+{
+    hotfn_record_child child = HOTFN_RECORD_CHILD_INIT;
+    hotfn_record *record;
+
+    if (hotfn_launch_open_record(&record, launch, NULL) != HOTFN_OK) {
+        return;
+    }
+    for (uint32_t i = 0; hotfn_record_get_child(record, i, &child) == HOTFN_OK; i++) {
+        if (i == MAX_CHILDREN) {
+            fputs(", ...", stderr);
+            break;
+        }
+        fprintf(stderr, "%s %s (", i ? "," : "hotfn: children not counted:", child.file);
+        if (child.process_count > 1) {
+            fprintf(stderr, "%" PRIu32 " processes, ", child.process_count);
+        }
+        fprintf(stderr, "%.2f s CPU)", (double)child.cpu_ns / 1e9);
+    }
+    if (hotfn_record_get_child(record, 0, &child) == HOTFN_OK) {
+        fprintf(stderr, "; --target '%s' counts this one, --follow all\n", child.file);
+    }
+    hotfn_record_close(record);
+}
+
 void run_print_summary(const run_options *o, const hotfn_launch *launch)
 {
     hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
@@ -107,5 +133,6 @@ void run_print_summary(const run_options *o, const hotfn_launch *launch)
                 o->launch.target_glob ? "never started (does --target match its file?)"
                                       : "did not load the agent (see hotfn doctor)");
     }
+    print_children(launch);
     warn_of_remaining_processes(launch);
 }

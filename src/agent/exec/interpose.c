@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Compare the patches with memory before the process exits or calls exec, in the agent only; a new
+ * program in the place of the target is followed, a child is reported to the launcher.  The
+ * record reports a process that ends in another way: by a signal, quick_exit or a system call. */
+#include "agent/agent.h"
+#include "os/os.h"
+#include "session/joined.h"
+#include "session/session.h"
+
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef int (*exec_fn)(const char *file, char *const argv[], char *const envp[]);
+typedef int (*fexec_fn)(int fd, char *const argv[], char *const envp[]);
+typedef int (*execveat_fn)(int folder, const char *file, char *const argv[], char *const envp[],
+                           int flags);
+typedef int (*spawn_fn)(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[],
+                        char *const envp[]);
+
+static exec_fn next_execve, next_execvpe;
+static fexec_fn next_fexecve;
+static execveat_fn next_execveat;
+static spawn_fn next_spawn, next_spawnp;
+static void (*next_exit)(int status) __attribute__((noreturn));
+
+/* Runs before any of the calls, which may be made in a signal handler. */
+__attribute__((constructor(101))) static void find_next(void)
+{
+    void *found = dlsym(RTLD_NEXT, "execve");
+    memcpy(&next_execve, &found, sizeof found); /* ISO C has no cast from void * to a function */
+    found = dlsym(RTLD_NEXT, "execvpe");
+    memcpy(&next_execvpe, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "fexecve");
+    memcpy(&next_fexecve, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "execveat");
+    memcpy(&next_execveat, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "posix_spawn");
+    memcpy(&next_spawn, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "posix_spawnp");
+    memcpy(&next_spawnp, &found, sizeof found);
+    found = dlsym(RTLD_NEXT, "_exit");
+    memcpy(&next_exit, &found, sizeof found);
+}
+
+/* Because of -z initfirst it runs after all other destructors. */
+__attribute__((destructor)) static void verify_at_exit(void)
+{
+    hfn_session_verify();
+}
+
+EXPORT void _exit(int status)
+{
+    verify_at_exit();
+    next_exit(status);
+}
+
+EXPORT void _Exit(int status) __attribute__((alias("_exit")));
+
+/* What is done before an exec, and undone if it fails. */
+typedef struct exec_report {
+    bool was_verified;
+    uint32_t number;
+} exec_report;
+
+static exec_report begin_exec(size_t followed, const char *file)
+{
+    bool was_verified = hfn_session_verify();
+    uint32_t pid = hfn_os_get_process_id();
+    return (exec_report){ was_verified, hfn_session_report_exec(pid, file, followed > 0) };
+}
+
+static void undo_exec(exec_report report)
+{
+    if (report.was_verified) {
+        hfn_session_revoke_verified();
+    }
+    hfn_session_report_exec_failed(report.number);
+}
+
+/* The memory must stay while exec runs, so it is on the caller's stack. */
+#define FOLLOW(envp, bytes)                                                                        \
+    size_t bytes = agent_exec_bytes(envp);                                                         \
+    if (bytes > 0) {                                                                               \
+        envp = agent_exec_environment(__builtin_alloca(bytes), bytes, envp);                       \
+    }
+
+static int call_exec(exec_fn exec, const char *file, char *const argv[], char *const envp[])
+{
+    FOLLOW(envp, bytes)
+    exec_report report = begin_exec(bytes, file);
+    int answer = exec(file, argv, envp);
+    undo_exec(report);
+    return answer;
+}
+
+static const char *first_word(char *const argv[])
+{
+    return argv[0] ? argv[0] : "";
+}
+
+EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
+{
+    FOLLOW(envp, bytes)
+    exec_report report = begin_exec(bytes, first_word(argv));
+    int answer = next_fexecve(fd, argv, envp);
+    undo_exec(report);
+    return answer;
+}
+
+EXPORT int execveat(int folder, const char *file, char *const argv[], char *const envp[], int flags)
+{
+    FOLLOW(envp, bytes)
+    exec_report report = begin_exec(bytes, *file ? file : first_word(argv));
+    int answer = next_execveat(folder, file, argv, envp, flags);
+    undo_exec(report);
+    return answer;
+}
+
+static int spawn_reported(spawn_fn spawn, pid_t *pid, const char *file,
+                          const posix_spawn_file_actions_t *actions,
+                          const posix_spawnattr_t *attributes, char *const argv[],
+                          char *const envp[])
+{
+    pid_t started = 0;
+    int answer = spawn(&started, file, actions, attributes, argv, envp);
+    if (answer == 0) {
+        hfn_session_report_exec((uint32_t)started, file, false);
+        if (pid) {
+            *pid = started;
+        }
+    }
+    return answer;
+}
+
+EXPORT int posix_spawn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                       const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    return spawn_reported(next_spawn, pid, file, actions, attributes, argv, envp);
+}
+
+EXPORT int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                        const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+    return spawn_reported(next_spawnp, pid, file, actions, attributes, argv, envp);
+}
+
+#define DEFINE_EXEC(name, exec, envp, ...)                                                         \
+    EXPORT int name(const char *file, __VA_ARGS__)                                                 \
+    {                                                                                              \
+        return call_exec(exec, file, argv, envp);                                                  \
+    }
+/* The list of arguments is copied to the stack, because exec may be called after vfork and in a
+ * signal handler. */
+#define DEFINE_EXEC_L(name, exec, environment)                                                     \
+    EXPORT int name(const char *file, const char *first, ...)                                      \
+    {                                                                                              \
+        size_t count = 2;                                                                          \
+        va_list list;                                                                              \
+        for (va_start(list, first); va_arg(list, char *); count++) {                               \
+        }                                                                                          \
+        va_end(list);                                                                              \
+        const char **argv = __builtin_alloca(count * sizeof *argv);                                \
+        va_start(list, first);                                                                     \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            argv[i] = i == 0 ? first : va_arg(list, char *);                                       \
+        }                                                                                          \
+        char *const *envp = environment;                                                           \
+        va_end(list);                                                                              \
+        return call_exec(exec, file, (char *const *)(uintptr_t)argv, envp);                        \
+    }
+
+DEFINE_EXEC(execve, next_execve, envp, char *const argv[], char *const envp[])
+DEFINE_EXEC(execvpe, next_execvpe, envp, char *const argv[], char *const envp[])
+DEFINE_EXEC(execv, next_execve, environ, char *const argv[])
+DEFINE_EXEC(execvp, next_execvpe, environ, char *const argv[])
+DEFINE_EXEC_L(execl, next_execve, environ)
+DEFINE_EXEC_L(execlp, next_execvpe, environ)
+DEFINE_EXEC_L(execle, next_execve, va_arg(list, char *const *))
