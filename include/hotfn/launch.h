@@ -20,7 +20,7 @@ typedef struct hotfn_launch hotfn_launch;
 #define HOTFN_LAUNCH_TIME 1u  /* also measure how long calls take, by callers */
 
 /* Clocks of HOTFN_LAUNCH_TIME. */
-#define HOTFN_LAUNCH_CLOCK_AUTO 0u /* the processor's counter */
+#define HOTFN_LAUNCH_CLOCK_AUTO 0u /* TICK, or CPU with events, a sample, memory or a budget */
 #define HOTFN_LAUNCH_CLOCK_TICK 1u /* a word that threads of this process copy the counter to */
 #define HOTFN_LAUNCH_CLOCK_CPU 2u  /* the processor's counter, read at both ends of each call  */
 
@@ -183,6 +183,10 @@ HOTFN_API void hotfn_launch_destroy(hotfn_launch *launch);
  */
 HOTFN_API hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t machine,
                                                hotfn_error *err);
+
+/* Get how a launch with HOTFN_LAUNCH_TIME would keep its tick clock now: HOTFN_TICKER_*
+ * (hotfn/lowlevel/timing.h).  Any thread.  Since 0.1. */
+HOTFN_API uint32_t hotfn_launch_choose_ticker(void);
 
 #ifdef __cplusplus
 }

@@ -13,6 +13,26 @@ void hfn_add_id(hotfn_json *object, const char *key, const hotfn_record_module *
     hfn_add_text(object, key, digits);
 }
 
+static const char *get_ticker_name(uint32_t ticker)
+{
+    switch (ticker) {
+    case HOTFN_TICKER_SPINS: return "spins";
+    case HOTFN_TICKER_ONE_PROCESSOR: return "one-processor";
+    case HOTFN_TICKER_QUOTA: return "quota";
+    default: return NULL;
+    }
+}
+
+void hfn_add_ticker(hotfn_json *object, const hotfn_record_time_info *t)
+{
+    hfn_add_text(object, "ticker", get_ticker_name(t->ticker));
+    hfn_add_number(object, "ticker_cpu_ns", t->ticker_cpu_ns);
+    hfn_add_decimal(object, "tick_ns", t->tick_ns, 1);
+    hfn_add_decimal(object, "tick_error_ns", t->tick_error_ns, 1);
+    hfn_add_decimal(object, "coarse_share", t->coarse_share, 6);
+    hfn_add_decimal(object, "missing_share", t->missing_share, 6);
+}
+
 static int32_t write_to_sink(void *user, const void *bytes, size_t byte_count)
 {
     hfn_sink *sink = user;

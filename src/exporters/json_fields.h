@@ -44,6 +44,9 @@ static inline void hfn_add_raw(hotfn_json *object, const char *key, const char *
 /* Add the bytes of an id in hexadecimal digits; at most 32 bytes. */
 void hfn_add_id(hotfn_json *object, const char *key, const hotfn_record_module *module);
 
+/* Add what a record knows of its tick clock. */
+void hfn_add_ticker(hotfn_json *object, const hotfn_record_time_info *time);
+
 /* Create a writer into sink; NULL if there is no memory. */
 hotfn_json_writer *hfn_json_open(hfn_sink *sink, uint32_t flags);
 /* Destroy the writer; false if there was no memory for all of the output. */

@@ -32,6 +32,16 @@ static const char *time_text(uint64_t ns, char out[24])
     return out;
 }
 
+/* The standard error of a time by ticks, as a share of it. */
+static double get_relative_error(double tick_error_ns, double ns)
+{
+    double x = tick_error_ns / ns, root = x > 1 ? x : 1;
+    for (int i = 0; i < 32; i++) {
+        root = (root + x / root) / 2;
+    }
+    return root;
+}
+
 static bool is_sample(const hfn_view *view)
 {
     return (view->time.flags & HOTFN_TIMING_SAMPLED) != 0;
@@ -312,6 +322,35 @@ static void put_line(hfn_sink *sink, const char *note)
     }
 }
 
+static void put_ticker(const hotfn_record_time_info *t, hfn_sink *sink)
+{
+    char error[24], used[24];
+    if (t->ticker == HOTFN_TICKER_NONE) {
+        return;
+    }
+    hfn_sink_format(sink,
+                    "ticks: %s; a total of 10 ms has an error of %.1f%%; the ticker took %s of "
+                    "processor time of its own\n",
+                    t->ticker == HOTFN_TICKER_SPINS ? "from a processor that was idle"
+                    : t->ticker == HOTFN_TICKER_QUOTA
+                        ? "from a thread that sleeps, because a quota limits processor time"
+                        : "from a thread that sleeps, because only one processor is allowed",
+                    100 * get_relative_error(t->tick_error_ns, 1e7),
+                    time_text(t->ticker_cpu_ns, used));
+    if (t->coarse_share >= 0.05) {
+        hfn_sink_format(sink,
+                        "ticks were coarse in %.0f%% of the run, as no processor was idle: times "
+                        "below %s are unknown\n",
+                        100 * t->coarse_share, time_text((uint64_t)t->tick_error_ns, error));
+    }
+    if (t->missing_share >= 0.001) {
+        hfn_sink_format(sink,
+                        "ticks were missing in %.1f%% of the run: the time of these stretches "
+                        "belongs to whatever ran at their end\n",
+                        100 * t->missing_share);
+    }
+}
+
 static void put_clock(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
@@ -322,6 +361,7 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink, "clock: %s, %.6g MHz, resolution %.3g ns\n", hfn_clock_name(t->clock),
                         (double)t->ticks_per_second / 1e6, t->resolution_ns);
     }
+    put_ticker(t, sink);
     if (t->clock_stopped_ns > 0) {
         hfn_sink_format(
             sink,

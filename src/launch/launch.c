@@ -37,6 +37,27 @@ static void choose_cache(hotfn_launch *l)
     }
 }
 
+uint32_t hotfn_launch_choose_ticker(void)
+{
+    return hfn_ticker_choose();
+}
+
+hotfn_status hfn_launch_start_ticker(hotfn_launch *l, hotfn_error *err)
+{
+    uint64_t *tick = hfn_live_tick(l->live);
+
+    if (!tick ||
+        hfn_ticker_start(&l->ticker, tick, &l->live->clock, hfn_live_time_header(l->live))) {
+        return HOTFN_OK;
+    }
+    if (!l->is_clock_free) {
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no thread can be started for the tick clock");
+    }
+    hfn_live_use_counter(l->live);
+    return HOTFN_OK;
+}
+
 static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *options,
                                   hotfn_error *err)
 {
@@ -54,10 +75,8 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
     if (status == HOTFN_OK) {
         status = hfn_launch_create_record(l, err);
     }
-    if (status == HOTFN_OK && hfn_live_tick(l->live) &&
-        !hfn_ticker_start(&l->ticker, hfn_live_tick(l->live), &l->live->clock)) {
-        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
-                                "no thread can be started for the tick clock");
+    if (status == HOTFN_OK) {
+        status = hfn_launch_start_ticker(l, err);
     }
     return status == HOTFN_OK ? hfn_launch_start_child(l, err) : status;
 }

@@ -93,6 +93,7 @@ struct hotfn_launch {
     hfn_observation observation;
     hfn_budget_thread budget;
     hfn_ticker ticker;
+    bool is_clock_free; /* if it cannot tick, the counter is read */
     hfn_os_child child;
     hfn_children children;
     hfn_os_mutex lock;         /* held while the record is replaced, and to read live and channel */
@@ -125,6 +126,8 @@ hotfn_status hfn_launch_open_inputs(hotfn_launch *launch, hotfn_error *err);
 /* live_record.c: create the live record and the plan channel, and make record_path a link to the
  * live record. */
 hotfn_status hfn_launch_create_record(hotfn_launch *launch, hotfn_error *err);
+/* Start the tick clock of the live record, if it has one; it may change to the counter. */
+hotfn_status hfn_launch_start_ticker(hotfn_launch *launch, hotfn_error *err);
 /* Remove the link, if there is one. */
 void hfn_launch_unlink_record(hotfn_launch *launch);
 /* Store the path by which other processes can open the live record. */

@@ -28,8 +28,8 @@ static void stop_helpers(hotfn_launch *l)
 
 static void start_helpers(hotfn_launch *l)
 {
-    if (hfn_live_tick(l->live)) {
-        hfn_ticker_start(&l->ticker, hfn_live_tick(l->live), &l->live->clock);
+    if (hfn_launch_start_ticker(l, NULL) != HOTFN_OK) { /* the run goes on */
+        hfn_live_use_counter(l->live);
     }
     hfn_observation_start(l);
     hfn_budget_thread_start(l);

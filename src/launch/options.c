@@ -183,5 +183,9 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
         o->sample_interval = 1; /* only a sampling interval can be changed while the program runs */
     }
     l->timing = choose_timing(o);
+    l->is_clock_free = o->clock == HOTFN_LAUNCH_CLOCK_AUTO;
+    if (l->is_clock_free) {
+        o->clock = hfn_live_can_tick(l->timing) ? HOTFN_LAUNCH_CLOCK_TICK : HOTFN_LAUNCH_CLOCK_CPU;
+    }
     return copy_options(l) ? HOTFN_OK : hfn_report_no_memory(err, NULL);
 }

@@ -136,6 +136,10 @@ hfn_row_memory hfn_live_activate_rows(hfn_live *live);
 bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out);
 hfn_time_header *hfn_live_time_header(const hfn_live *live); /* NULL: not timed */
 uint64_t *hfn_live_tick(const hfn_live *live); /* the word of the tick clock; NULL: there is none */
+/* True if a tick clock serves a run that records these times (HOTFN_TIMING_*). */
+bool hfn_live_can_tick(uint32_t timing);
+/* The tick clock has no thread: the counter is read in its place.  Before the target begins. */
+void hfn_live_use_counter(const hfn_live *live);
 /* Map the memory that the first timed calls touch, so that these calls take no page faults. */
 void hfn_live_map_first_histograms(const hfn_live *live);
 /* Measure the clock's frequency again, over the whole run. */

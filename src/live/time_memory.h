@@ -44,8 +44,16 @@ typedef struct hfn_time_header {
     uint64_t
         start_seen_ticks; /* which was this (0: they do not look); x 1/256                       */
     uint64_t tick_ticks; /* tick clock: mean interval; 0: the clock is read at each end of a call */
-    uint64_t spare[9];
+    uint64_t ticker_cpu_ns; /* processor time of the ticker's threads                   */
+    uint64_t tick_sum;      /* of its intervals, and of their squares >> 10             */
+    uint64_t tick_squares;
+    uint64_t coarse_ticks;  /* in intervals that were several times as long as the mean */
+    uint64_t missing_ticks; /* in intervals in which the ticker did not run             */
+    uint32_t ticker;        /* HOTFN_TICKER_*                                           */
+    uint32_t reserved;
+    uint64_t spare[3];
 } hfn_time_header;
+#define HFN_TICK_SQUARE_SHIFT 10
 
 /* At the start of a thread's time row; 256 bytes.  The engine may keep words of its own in spare. */
 typedef struct hfn_time_thread {

@@ -98,6 +98,21 @@ void hfn_live_protect_tick(const hfn_live *live)
     }
 }
 
+bool hfn_live_can_tick(uint32_t timing)
+{
+    return timing != 0 &&
+           !(timing & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC));
+}
+
+void hfn_live_use_counter(const hfn_live *live)
+{
+    hfn_time_header *h = hfn_live_time_header(live);
+
+    h->tick_ticks = 0;
+    h->ticker = HOTFN_TICKER_NONE;
+    h->resolution_ticks = live->clock.resolution_ticks;
+}
+
 bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
 {
     const hfn_section *s = live->layout.sections;
@@ -119,7 +134,7 @@ bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
         .slow = pool(live, HFN_SECTION_SLOW_CALLS),
         .events = pool(live, HFN_SECTION_EVENTS),
         .means = hfn_live_means(live),
-        .tick = pool(live, HFN_SECTION_TICKS),
+        .tick = hfn_live_time_header(live)->tick_ticks ? hfn_live_tick(live) : NULL,
     };
     return true;
 }

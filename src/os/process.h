@@ -22,6 +22,10 @@ bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script);
 void hfn_os_get_working_folder(char *out, size_t capacity);
 
 uint32_t hfn_os_count_processors(void);
+/* Those that the calling thread may run on. */
+uint32_t hfn_os_count_allowed_processors(void);
+/* True if a quota limits the processor time of this process and others together. */
+bool hfn_os_has_processor_quota(void);
 /* Bytes of addresses that the process may use; UINT64_MAX without a limit. */
 uint64_t hfn_os_get_address_limit(void);
 /* False if the system has none to give now. */

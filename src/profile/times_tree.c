@@ -198,6 +198,27 @@ static double cost_ns(const hotfn_record *r, uint32_t cost)
     return (double)cost / 256 * 1e9 / (double)r->times.header.ticks_per_second;
 }
 
+static void fill_ticker(const hfn_time_header *h, hotfn_record_time_info *i)
+{
+    double ns_a_tick = 1e9 / (double)h->ticks_per_second, sum = (double)h->tick_sum;
+    double measured = sum - (double)h->missing_ticks;
+
+    if (h->tick_ticks == 0) {
+        return;
+    }
+    i->ticker = h->ticker;
+    i->ticker_cpu_ns = h->ticker_cpu_ns;
+    i->tick_ns = i->tick_error_ns = i->resolution_ns;
+    if (measured > 0) {
+        i->tick_error_ns =
+            (double)h->tick_squares * (1u << HFN_TICK_SQUARE_SHIFT) / measured * ns_a_tick;
+    }
+    if (sum > 0) {
+        i->coarse_share = (double)h->coarse_ticks / sum;
+        i->missing_share = (double)h->missing_ticks / sum;
+    }
+}
+
 static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
 {
     const hfn_time_header *h = &r->times.header;
@@ -214,6 +235,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
                     : h->seen_ends >= HFN_ENDS_TO_BELIEVE ? h->seen_ends / 2
                                                           : 0;
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
+    fill_ticker(h, i);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums->edge_count;
     i->node_count = node_count(r);

@@ -259,6 +259,14 @@ static bool complete_histograms(hfn_times *t)
     return fits;
 }
 
+/* The tree of a flat run was needed for the sums alone. */
+static void drop_tree(hfn_times *t)
+{
+    if (!(t->header.flags & HOTFN_TIMING_TREE)) {
+        t->node_count = 0;
+    }
+}
+
 bool hfn_times_sum_ticks(hfn_times *t, uint32_t slot_count)
 {
     size_t words = (size_t)t->node_count * sizeof(uint64_t), ends = t->thread_count + 1u;
@@ -276,6 +284,7 @@ bool hfn_times_sum_ticks(hfn_times *t, uint32_t slot_count)
         add_up_nodes(&s);
         sort_by_thread(&s);
         fits = add_up_cells(&s) && complete_histograms(t);
+        drop_tree(t);
     }
     hfn_free_memory(&t->env, s.within, words + 8);
     hfn_free_memory(&t->env, s.self, words + 8);

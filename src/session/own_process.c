@@ -234,10 +234,11 @@ static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
 
 static hotfn_status check_mode(const hotfn_session_options *o, hotfn_error *err)
 {
-    const char *timing_option = o->sample_mean                  ? "a sample"
-                                : o->slow_ns                    ? "slow calls"
-                                : o->flags & HOTFN_SESSION_FLAT ? "HOTFN_SESSION_FLAT"
-                                                                : NULL;
+    const char *timing_option = o->sample_mean                    ? "a sample"
+                                : o->slow_ns                      ? "slow calls"
+                                : o->flags & HOTFN_SESSION_FLAT   ? "HOTFN_SESSION_FLAT"
+                                : o->flags & HOTFN_SESSION_TICKER ? "HOTFN_SESSION_TICKER"
+                                                                  : NULL;
     if (o->mode == HOTFN_SESSION_COUNT && timing_option) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "%s: only with HOTFN_SESSION_TIME", timing_option);
@@ -268,12 +269,28 @@ static void set_timing_options(hfn_live_options *live, const hotfn_session_optio
     live->timing = get_timing_flags(o);
     live->sample_mean = o->sample_mean;
     live->slow_ns = o->slow_ns;
+    live->with_ticks = o->flags & HOTFN_SESSION_TICKER && hfn_live_can_tick(live->timing);
     live->slot_capacity = o->slot_capacity ? o->slot_capacity : narrow ? TIMED_NARROW_SLOTS : slots;
     if (narrow) {
         live->thread_capacity = NARROW_THREADS;
         live->node_capacity = NARROW_NODES;
         live->histogram_capacity = NARROW_HISTOGRAMS;
     }
+}
+
+/* ---- The tick clock, if the options allow its threads. */
+
+static void start_clock(hotfn_session *s)
+{
+    if (!hfn_ticker_start(&s->ticker, hfn_live_tick(s->live), &s->live->clock,
+                          hfn_live_time_header(s->live))) {
+        hfn_live_use_counter(s->live);
+    }
+}
+
+static void stop_clock(hotfn_session *s)
+{
+    hfn_ticker_stop(&s->ticker);
 }
 
 static hotfn_status create_record(hotfn_session *s, const hotfn_session_options *o,
@@ -290,6 +307,10 @@ static hotfn_status create_record(hotfn_session *s, const hotfn_session_options 
         set_timing_options(&live, o);
     }
     hotfn_status status = hfn_live_create(&s->live, &live, &s->env, err);
+    if (status == HOTFN_OK && live.with_ticks) {
+        s->start_clock = start_clock;
+        s->stop_clock = stop_clock;
+    }
     if (status == HOTFN_OK) {
         hfn_live_set_pid(s->live, hfn_os_get_process_id());
         for (uint32_t reason = 1; reason < 128; reason++) {
@@ -358,8 +379,9 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     hotfn_session_options o;
     hotfn_selection pick;
     if (!hfn_copy_options(&o, sizeof o, options) ||
-        o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT) || o.mode > HOTFN_SESSION_TIME ||
-        !hfn_copy_options(&pick, sizeof pick, o.selection) || pick.flags) {
+        o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT | HOTFN_SESSION_TICKER) ||
+        o.mode > HOTFN_SESSION_TIME || !hfn_copy_options(&pick, sizeof pick, o.selection) ||
+        pick.flags) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "unknown session option");
     }

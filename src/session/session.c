@@ -42,6 +42,8 @@ static void after_fork_child(void)
 {
     if (the_session && the_session->process.counters) {
         begin_process(the_session);
+        /* The parent's threads keep the clock, which both processes map. */
+        the_session->ticker.has_spinner = the_session->ticker.has_sleeper = false;
         hotfn_counters_fork_child(the_session->process.counters);
     }
 }
@@ -145,6 +147,13 @@ static hotfn_session_stats stats_of(const hfn_process *process)
     };
 }
 
+static void stop_clock(hotfn_session *s)
+{
+    if (s->stop_clock) {
+        s->stop_clock(s);
+    }
+}
+
 hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
 {
     uint32_t hook_flags, remaining;
@@ -158,16 +167,21 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "the session runs already");
     }
+    if (s->start_clock) {
+        s->start_clock(s);
+    }
     hook_flags = s->hook_flags;
     hook_flags |= s->flags & HOTFN_SESSION_SINGLE_THREADED ? HOTFN_HOOKS_SINGLE_THREADED : 0;
     status = hfn_process_init(&s->process, s->live, s->flags, hook_flags, s->source, &s->env, err);
     if (status != HOTFN_OK) {
+        stop_clock(s);
         return status;
     }
     paused = hotfn_counters_pause();
     status = hfn_process_update(&s->process, err);
     hotfn_counters_resume(paused);
     if (status != HOTFN_OK) {
+        stop_clock(s);
         hfn_process_finish(&s->process, &remaining, NULL);
         return status;
     }
@@ -239,6 +253,7 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
     hfn_session_verify();
     s->running = false;
     s->stats = stats_of(&s->process);
+    stop_clock(s); /* before other threads are searched for probes: its code is near them */
     s->stats.remaining_status = hfn_process_finish(&s->process, &s->stats.remaining, &why);
     if (s->stats.remaining_status != HOTFN_OK) {
         hfn_log_message(&s->env, HOTFN_LOG_WARNING,

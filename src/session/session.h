@@ -5,6 +5,7 @@
 #ifndef HFN_SESSION_INTERNAL_H
 #define HFN_SESSION_INTERNAL_H
 
+#include "counters/timing/ticker.h"
 #include "live/plan_channel.h"
 #include "scan/modules.h"
 #include "session/process.h"
@@ -35,7 +36,9 @@ struct hotfn_session {
     hfn_live *live;
     hfn_process process;
     hfn_plan_source source;
-    void (*release)(hotfn_session *session); /* frees the fields of its kind; may be NULL */
+    void (*release)(hotfn_session *session);     /* frees the fields of its kind; may be NULL */
+    void (*start_clock)(hotfn_session *session); /* NULL: nothing to start or to stop         */
+    void (*stop_clock)(hotfn_session *session);
     hfn_arena texts;
     /* A session that scans its own process: */
     const char *const *modules;
@@ -46,6 +49,7 @@ struct hotfn_session {
     bool is_timed;
     hfn_scanned *scans;
     hfn_known_modules known; /* the modules in `scans` */
+    hfn_ticker ticker;
     bool holds_own_code;
     /* A session in the target of a launcher: */
     hfn_plan_client client;

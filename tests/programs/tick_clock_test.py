@@ -62,6 +62,34 @@ def shares_of_short_functions_are_right(place):
     cases.check_most_runs(measure)
 
 
+def the_default_clock_ticks_where_it_can(place):
+    program = build(place)
+    for options, ticks in (([], True), (["--flat"], True), (["--sample", "8"], False), (["--events"], False),
+                           (["--with", "alloc"], False), (["--budget", "5%"], False)):
+        record = place / "auto.hfr"
+        subprocess.run([HOTFN, "run", "-q", "--mode", "time", *options, "-o", record, "--", program, "10"], check=True,
+                       stdout=subprocess.DEVNULL)
+        done = subprocess.run([HOTFN, "info", "--json", record], check=True, capture_output=True)
+        time = json.loads(done.stdout)["time"]
+        assert (time["clock"] == "tick") == ticks and (time["ticker"] is not None) == ticks, (options, time)
+
+
+def a_thread_that_sleeps_ticks_on_one_processor(place):
+    program = build(place)
+    record = place / "one.hfr"
+    processor = str(min(os.sched_getaffinity(0)))
+    subprocess.run(["taskset", "-c", processor, HOTFN, "run", "-q", "--mode", "time", "-o", record, "--", program,
+                    str(ROUNDS // 4)], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True)
+    report = json.loads(done.stdout)
+    time = report["time"]
+    assert time["clock"] == "tick" and time["ticker"] == "one-processor" and time["ticker_cpu_ns"] > 0, time
+    assert time["coarse_share"] > 0.5 and time["busy_ns"] > 0, time
+    doctor = subprocess.run(["taskset", "-c", processor, HOTFN, "doctor", "--json"], capture_output=True, check=False)
+    found = {check["name"]: check for check in json.loads(doctor.stdout)["checks"]}
+    assert "only one processor" in found["clock"]["text"], found["clock"]
+
+
 def other_ways_to_time_are_refused(place):
     program = build(place)
     for option in (["--sample", "8"], ["--events"], ["--with", "alloc"], ["--budget", "5%"]):
@@ -71,6 +99,7 @@ def other_ways_to_time_are_refused(place):
 
 
 CASES = [calls_and_callers_are_those_of_the_other_clock, shares_of_short_functions_are_right,
+         the_default_clock_ticks_where_it_can, a_thread_that_sleeps_ticks_on_one_processor,
          other_ways_to_time_are_refused]
 
 if __name__ == "__main__":

@@ -92,7 +92,8 @@ def a_clock_that_the_system_rejected_is_not_used(place):
             [*alone, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         raise cases.Skipped("this test is not allowed to mount a file over the clock source")
     for options in ([], ["--flat"], ["--sample", "4"]):
-        done = subprocess.run([*alone, HOTFN, "run", "-q", "--no-cache", "--mode", "time", *options, "-o",
+        done = subprocess.run([*alone, HOTFN, "run", "-q", "--no-cache",
+                               "--mode", "time", "--clock", "cpu", *options, "-o",
                                record, "--", binary], capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (7, "done\n"), done
         time = json.loads(hotfn("info", "--json", record).stdout)["time"]
@@ -104,7 +105,7 @@ def a_clock_that_the_system_rejected_is_not_used(place):
 
 def a_thread_that_never_returns_is_timed_until_the_end(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
-    done = hotfn("run", "-q", "--mode", "time", "-o", record, "--", binary, status=7)
+    done = hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "-o", record, "--", binary, status=7)
     assert done.stdout == "done\n"
     functions, _ = times_of(record)
     spins, works = functions["spins"], functions["works"]
@@ -115,7 +116,7 @@ def a_thread_that_never_returns_is_timed_until_the_end(place):
 def stacks_that_the_program_switches_keep_the_times_consistent(place):
     binary, record = build(place, "switches", SWITCHES), place / "r.hfr"
     for options in ([], ["--flat"], ["--sample", "4"]):
-        done = hotfn("run", "-q", "--mode", "time", *options, "-o", record, "--", binary, status=3)
+        done = hotfn("run", "-q", "--mode", "time", "--clock", "cpu", *options, "-o", record, "--", binary, status=3)
         assert done.stdout == "done\n"
         functions, raw = times_of(record, "--raw")
         assert functions["leaves"]["calls"] == 2000, functions["leaves"]
@@ -125,7 +126,7 @@ def stacks_that_the_program_switches_keep_the_times_consistent(place):
 
 def a_truncated_record_is_refused_and_can_be_repaired(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
-    hotfn("run", "-q", "--mode", "time", "--events", "--slower-than", "1us", "-o", record, "--",
+    hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "--events", "--slower-than", "1us", "-o", record, "--",
           binary, status=7)
     whole = record.read_bytes()
     for size in (len(whole) - 1, len(whole) // 2, len(whole) // 4, 600, 100, 1):
@@ -143,7 +144,7 @@ def a_truncated_record_is_refused_and_can_be_repaired(place):
 
 def every_command_reports_a_sample_of_an_older_hotfn(place):
     binary, now, old = build(place, "never", NEVER), place / "now.hfr", place / "old.hfr"
-    hotfn("run", "-q", "--mode", "time", "--sample", "4", "-o", now, "--", binary, status=7)
+    hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "--sample", "4", "-o", now, "--", binary, status=7)
     data, at = with_version(now.read_bytes(), 0)
     old.write_bytes(data)
     message = f"{old}: offset {at}: the sampled times are of an older hotfn, and are not read: record again\n"
@@ -168,7 +169,7 @@ def every_command_reports_a_sample_of_an_older_hotfn(place):
 
 def a_flat_record_is_not_exported_as_stacks(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
-    hotfn("run", "-q", "--mode", "time", "--flat", "-o", record, "--", binary, status=7)
+    hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "--flat", "-o", record, "--", binary, status=7)
     for name, need in (("folded", "--flat"), ("speedscope", "--flat"), ("firefox", "--flat"),
                        ("chrome", "--events"), ("perfetto", "--events"), ("traceview", "--events")):
         out = place / ("out." + name)
@@ -182,9 +183,9 @@ def a_flat_record_is_not_exported_as_stacks(place):
 
 def an_output_that_cannot_be_written_is_reported(place):
     binary, record = build(place, "never", NEVER), place / "r.hfr"
-    hotfn("run", "-q", "--mode", "time", "-o", record, "--", binary, status=7)
+    hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "-o", record, "--", binary, status=7)
     assert "none" in hotfn("export", "-F", "html", record, "-o", place / "none/x", status=1).stderr
-    assert hotfn("run", "--mode", "time", "-o", place / "none/x.hfr", "--", binary, status=125).stderr
+    assert hotfn("run", "--mode", "time", "--clock", "cpu", "-o", place / "none/x.hfr", "--", binary, status=125).stderr
     full = place / "full"
     try:
         os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))

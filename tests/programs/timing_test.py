@@ -85,7 +85,7 @@ def times_are_those_the_program_measured(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     for options in (("--flat",), ()):
         def measure():
-            status, output, report = run(place, binary, "--mode", "time", *options)
+            status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
             assert status == 0, status
             return times_that_differ(output, report)
         cases.check_most_runs(measure)
@@ -121,7 +121,7 @@ def generated_programs_show_their_times(place):
                        compiler=compilers[0 if FLAGS else seed % len(compilers)])
         for options in (("--flat",), ()):
             def measure():
-                status, output, report = run(place, binary, "--mode", "time", *options)
+                status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
                 assert status == 0, status
                 return differing_times(output, report, calls)
             cases.check_most_runs(measure)
@@ -136,7 +136,7 @@ def raw_report(place, *options):
 def own_times_sum_to_busy(place):
     """Exactly, because each interval between events is attributed once.  So do the outermost calls' totals."""
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
-    _, _, report = run(place, binary, "--mode", "time")
+    _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu")
     raw = raw_report(place, "--edges")
     cases.check_own_times_sum_to_busy(raw)
     outermost = [edge["total_ns"] for edge in raw["edges"] if edge["caller"] is None]
@@ -147,7 +147,7 @@ def own_times_sum_to_busy(place):
 
 def percentiles_lie_between_minimum_and_maximum(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
-    _, _, report = run(place, binary, "--mode", "time")
+    _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu")
     for f in by_name(report).values():
         if f["timed_calls"]:
             assert f["min_ns"] * 0.97 - 2 <= f["p50_ns"] <= f["p90_ns"] <= f["p99_ns"], f
@@ -156,7 +156,7 @@ def percentiles_lie_between_minimum_and_maximum(place):
 
 def edges_have_the_exact_calls(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
-    _, _, report = run(place, binary, "--mode", "time")
+    _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu")
     names = [f["name"] for f in report["functions"]]
     calls = {}
     for edge in report["edges"]:
@@ -174,7 +174,7 @@ def a_sample_counts_exactly_and_finds_callers(place):
     shortest and more of the others.  The caller is found even if its own call was not sampled."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
+    status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")
     assert (status, output) == bare, (status, output, bare)
     functions = by_name(report)
     for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
@@ -194,7 +194,7 @@ def a_sample_counts_exactly_and_finds_callers(place):
 def counts_are_those_of_count_mode(place):
     binary = build(place, "timed_shapes.c", "-O2")
     counted = by_name(run(place, binary)[2])
-    timed = by_name(run(place, binary, "--mode", "time")[2])
+    timed = by_name(run(place, binary, "--mode", "time", "--clock", "cpu")[2])
     assert counted.keys() == timed.keys(), counted.keys() ^ timed.keys()
     for name, f in counted.items():
         assert timed[name]["calls"] == f["calls"], (name, f["calls"], timed[name]["calls"])
@@ -213,14 +213,14 @@ def output_is_the_same_as_without_hooks(place):
                 (), ("--flat",), ("--module", "*"), ("--sample", "8"),
                 ("--events", "--slower-than", "1us")]
             for options in wanted:
-                status, output, report = run(place, binary, "--mode", "time", *options)
+                status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
                 assert (status, output) == bare, (compiler, level, options, status, output, bare)
                 assert any(f["timed_calls"] for f in report["functions"]), "nothing was timed"
 
 
 def functions_with_stack_arguments_are_timed(place):
     """If the code shows where they are, stack arguments are copied for the call and for its tail calls."""
-    functions = by_name(run(place, build(place, "timed_shapes.c", "-O2"), "--mode", "time")[2])
+    functions = by_name(run(place, build(place, "timed_shapes.c", "-O2"), "--mode", "time", "--clock", "cpu")[2])
     for name in ("many", "forwards", "by_value", "doubles", "long_doubles"):
         f = functions[name]
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, f
@@ -233,7 +233,7 @@ def functions_called_through_a_table_find_their_callers_arguments(place):
         bare = run_bare(binary)
         assert bare[0] == 0, bare
         for more in ([], ["--flat"]):
-            status, output, report = run(place, binary, "--mode", "time", *more)
+            status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *more)
             assert (status, output) == bare, (compiler, more, status, output, bare)
             functions = by_name(report)
             assert functions["mix"]["timed_calls"] > 0, functions["mix"]
@@ -245,7 +245,7 @@ def the_stack_stays_aligned_to_64_bytes(place):
     bare = run_bare(binary)
     assert bare[1].startswith("0 misplaced"), bare
     for more in ([], ["--flat"], ["--sample", "2"], ["--with", "alloc"]):
-        status, output, report = run(place, binary, "--mode", "time", *more)
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *more)
         assert (status, output) == bare, (more, status, output)
         timed = [f["name"] for f in report["functions"] if f["name"].startswith("takes_") and f["timed_calls"]]
         assert len(timed) == 7, (more, timed)
@@ -254,7 +254,7 @@ def the_stack_stays_aligned_to_64_bytes(place):
 def calls_left_by_a_jump_or_thread_end_are_closed(place):
     """Calls left by longjmp, pthread_exit and pthread_cancel: each is closed exactly once."""
     binary = build(place, "timed_shapes.c", "-O2")
-    functions = by_name(run(place, binary, "--mode", "time")[2])
+    functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu")[2])
     for name in ("deep", "jumps", "faults", "touches", "ends_thread", "ending", "sleeps"):
         f = functions[name]
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"], f
@@ -262,7 +262,7 @@ def calls_left_by_a_jump_or_thread_end_are_closed(place):
 
 def functions_not_proven_for_timing_are_counted_with_a_reason(place):
     binary = build(place, "timed_shapes.c", "-O2")
-    functions = by_name(run(place, binary, "--mode", "time")[2])
+    functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu")[2])
     for name, reason in (("by_index", "stack-arguments"), ("variable", "stack-arguments"),
                          ("whence", "return-address"), ("tail_even", None)):
         f = functions[name]
@@ -274,7 +274,7 @@ def functions_that_compare_frame_addresses_are_not_moved(place):
     for compiler in [c for c in ("gcc", "clang") if shutil.which(c)]:
         for flag in ("-O0", "-O2"):
             binary = build(place, "timed_own_address.c", flag, compiler=compiler)
-            status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
+            status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")
             assert (status, output) == (0, "10000 kept, 0 elsewhere\n"), (compiler, flag, status, output)
             f = by_name(report)["turn"]
             assert f["calls"] == 20000 and f["timing_reason"] == "own-address", (compiler, flag, f)
@@ -287,7 +287,7 @@ def nested_procedures_of_pascal_read_the_arguments_of_their_parent(place):
         subprocess.run(["fpc", "-v0", "-g", flag, f"-FE{place}", SRC / "timed_nested.pas"], check=True,
                        capture_output=True)
         binary = place / "timed_nested"
-        status, output, report = run(place, binary, "--mode", "time")
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu")
         assert (status, output) == run_bare(binary), (flag, status, output)
         outer = [f for name, f in by_name(report).items() if name.startswith("P$TIMED_NESTED_$$_OUTER$")]
         assert [(f["calls"], f["timing_reason"]) for f in outer] == [(1000, "return-address")], (flag, outer)
@@ -327,7 +327,7 @@ def tail_jumps_through_the_plt_are_timed_if_the_target_is_certain(place):
         binary = build(place, place / "uses.c", "-O2", f"-L{place}", "-lown", f"-Wl,-rpath,{place}",
                        "-Wl,--no-as-needed", str(library))
         bare = run_bare(binary)
-        status, output, report = run(place, binary, "--mode", "time", "--module", "libown*")
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--module", "libown*")
         assert (status, output) == bare, (plt, status, output, bare)
         functions = by_name(report)
         assert functions["inside"]["timing"] == functions["_Z5inneri"]["timing"] == "full", functions
@@ -351,7 +351,7 @@ def a_call_ends_at_a_tail_jump_out_of_its_frame(place):
     bare = run_bare(binary)
     counts = by_name(run(place, binary)[2])
     for options in ((), ("--flat",), ("--sample", "2"), ("--with", "alloc"), ("--after", "1ms"), ("--budget", "5%")):
-        status, output, report = run(place, binary, "--mode", "time", *options)
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
         assert (status, output) == bare, (options, status, output, bare)
         exact = options[:1] not in (("--after",), ("--budget",))
         for name in wanted if exact else ():
@@ -371,7 +371,7 @@ def exceptions_close_the_calls_they_leave(place):
     for flags in ((), ("-static-libgcc", "-static-libstdc++")):
         binary = build(place, "cxx_exceptions.cc", "-O2", *flags, compiler="g++")
         bare = run_bare(binary)
-        status, output, report = run(place, binary, "--mode", "time")
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu")
         assert (status, output) == bare, (flags, status, output, bare)
         functions = by_name(report)
         for name in ("throw_number", "dive", "carry"):
@@ -388,7 +388,7 @@ def calls_on_switched_stacks_are_closed_once(place):
     binary = build(place, "fibers.cc", "-O2", compiler="g++")
     bare = run_bare(binary)
     for options in ((), ("--flat",)):
-        status, output, report = run(place, binary, "--mode", "time", *options)
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
         assert (status, output) == bare, (options, status, output, bare)
         functions = {f["display"].partition("(")[0]: f for f in report["functions"]
                      if f["state"] == "hooked"}
@@ -421,7 +421,7 @@ def perf_unwinds_through_timed_stubs(place):
                                   capture_output=True).returncode:
         raise cases.Skipped("no perf that is allowed to record")
     done = subprocess.run([perf, "record", "-q", "-e", "cpu-clock", "-F", "999", "-g", "-o", data, "--",
-                           HOTFN, "run", "-q", "--perf-map", "--mode", "time", "-o", place / "p.hfr",
+                           HOTFN, "run", "-q", "--perf-map", "--mode", "time", "--clock", "cpu", "-o", place / "p.hfr",
                            "--", binary], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == bare, done
     script = subprocess.run([perf, "script", "-i", data, "--comm", binary.name[:15]],
@@ -441,7 +441,7 @@ def times_of_a_killed_program_are_kept(place):
                       " __rdtsc() + 10000000; while (__rdtsc() < end) {} }\n"
                       "int main(void) { for (int i = 0; i < 5; i++) spend(); raise(SIGKILL); }\n")
     binary = build(place, source, "-O2")
-    status, _, report = run(place, binary, "--mode", "time", "--slower-than", "10us")
+    status, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--slower-than", "10us")
     assert status == -signal.SIGKILL, status
     spend = by_name(report)["spend"]
     assert spend["timed_calls"] == 5, spend
@@ -463,7 +463,7 @@ def the_cost_of_a_call_is_measured_while_the_program_runs(place):
     for many, options, measures in (("", (), False), ("1", (), True), ("1", ("--flat",), True), ("1", ("--sample", "4"), False)):
         os.environ.pop("MANY", None)
         os.environ.update({"MANY": many} if many else {})
-        status, _, report = run(place, binary, "--mode", "time", *options)
+        status, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
         assert status == 0, status
         assert (report["time"]["cost_tries"] > 10) == measures, (options, many, report["time"])
         assert report["time"]["cost_outside_ns"] > 0, report["time"]
@@ -490,7 +490,7 @@ def the_report_can_show_a_single_process(place):
                       " if (pid) parents(); else childs();"
                       " if (!pid) exit(0); waitpid(pid, 0, 0); }\n")
     binary = build(place, source, "-O2")
-    _, _, both = run(place, binary, "--mode", "time", "--slower-than", "1ms", "--events")
+    _, _, both = run(place, binary, "--mode", "time", "--clock", "cpu", "--slower-than", "1ms", "--events")
     record = place / "run.hfr"
     info = json.loads(subprocess.run([HOTFN, "info", "--json", record], capture_output=True,
                                      check=True).stdout)
@@ -523,7 +523,7 @@ def the_report_can_show_a_single_thread(place):
                       "int main(void) { pthread_t t; pthread_create(&t, 0, other, 0);"
                       " for (int i = 0; i < 20; i++) work(1000000); pthread_join(t, 0); }\n")
     binary = build(place, source, "-O2")
-    _, _, both = run(place, binary, "--mode", "time")
+    _, _, both = run(place, binary, "--mode", "time", "--clock", "cpu")
     found = {}
     for thread in both["threads"]:
         one = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", "--thread", str(thread["tid"]), place / "run.hfr"],
@@ -545,7 +545,7 @@ def a_childs_busy_time_is_at_most_the_runs(place):
                       " while (wait(0) > 0) {} }\n")
     binary = build(place, source, "-O2")
     for options in (), ("--flat",), ("--sample", "4"):
-        _, _, report = run(place, binary, "--module", "*", "--mode", "time", *options)
+        _, _, report = run(place, binary, "--module", "*", "--mode", "time", "--clock", "cpu", *options)
         took = report["record"]["end_ns"] - report["record"]["start_ns"]
         busy = [thread["busy_ns"] for thread in report["threads"]]
         assert len(busy) == 4 and max(busy) <= 2 * took, (took, busy)
@@ -559,7 +559,7 @@ def a_childs_busy_time_is_at_most_the_runs(place):
 def edges_of_a_sample_have_calls(place):
     """A sample's tree contains nodes of callers without sampled calls; these are not edges."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
-    _, _, report = run(place, binary, "--mode", "time", "--sample", "16")
+    _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "16")
     assert report["edges"] and all(e["calls"] > 0 for e in report["edges"]), report["edges"]
 
 
@@ -568,7 +568,7 @@ def recursion_counts_once_in_a_sample(place):
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
 
     def measure():
-        functions = by_name(run(place, binary, "--mode", "time", "--sample", "8")[2])
+        functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "8")[2])
         pairs = [(functions[name], functions[outer]["total_ns"]) for name, outer in
                  (("even", "cycles"), ("odd", "cycles"), ("doubles", "doubling"))]
         assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
@@ -580,7 +580,7 @@ def callees_of_counted_functions_are_not_in_the_callers_own_time(place):
     """A sample finds the timed caller behind functions that are only counted, and subtracts the callee from its own time."""
     binary = build(place, "timed_between.c", "-O1")
     for sample in ("2", "32"):
-        functions = by_name(run(place, binary, "--mode", "time", "--sample", sample)[2])
+        functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", sample)[2])
         chains = [(chain, functions[chain[0]], functions[chain[-1]]) for chain in
                 (["first", "variadic", "one"], ["second", "twice", "looks", "two"], ["deeper", "between", "deeper"])
                 if all(functions[name]["timing"] == "count-only" for name in chain[1:-1])]
@@ -597,7 +597,7 @@ def callees_of_counted_functions_are_not_in_the_callers_own_time(place):
 def calls_from_cold_parts_belong_to_their_function(place):
     """The caller of a call in a .cold part is the function that the part belongs to."""
     binary = build(place, "timed_cold.c", "-O2", "-fno-optimize-sibling-calls")
-    report = run(place, binary, "--mode", "time", "--sample", "2")[2]
+    report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")[2]
     names = [f["name"] for f in report["functions"]]
     if not {"timed.cold", "counted.cold"} <= set(names):
         raise cases.Skipped("this gcc makes no .cold parts")
@@ -613,7 +613,7 @@ def wrong_unwind_data_do_not_change_the_program(place):
     """A sample finds callers with unwind data; a wrong frame size may point outside of the stack."""
     binary = build(place, "timed_wrong_rows.c", "-O1", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time", "--sample", "2")
+    status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")
     functions = by_name(report)
     assert (status, output) == bare, (status, output, bare)
     assert functions["claims"]["timing"] == "count-only" and functions["work"]["timed_calls"] > 2000, functions
@@ -626,7 +626,7 @@ def outlined_functions_find_their_callers_arguments(place):
     binary = build(place, SRC.parent.parent / "cross" / "pieces.c", "-Oz", "-fno-omit-frame-pointer", "-fno-pic",
                    "-no-pie", "-mllvm", "-enable-machine-outliner=always", compiler="clang")
     bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time")
+    status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu")
     functions = by_name(report)
     assert (status, output) == bare, (status, output, bare)
     assert any(name.startswith("OUTLINED_FUNCTION_") for name in functions), sorted(functions)
@@ -636,7 +636,7 @@ def outlined_functions_find_their_callers_arguments(place):
 
 def wrong_options_are_refused(place):
     for words in (["--mode", "fast"], ["--flat"], ["--slower-than", "1ms"], ["--events"],
-                  ["--sample", "8"], ["--mode", "time", "--sample", "0"]):
+                  ["--sample", "8"], ["--mode", "time", "--clock", "cpu", "--sample", "0"]):
         done = subprocess.run([HOTFN, "run", *words, "--", "/bin/true"], cwd=place,
                               capture_output=True, text=True)
         assert done.returncode == 125 and "hotfn run:" in done.stderr, (words, done)

@@ -41,8 +41,8 @@ def without_numbers(text):
 
 
 # The options of `hotfn run` for each mode.
-MODES = {"count": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
-         "tick": ["--mode", "time", "--clock", "tick"],
+MODES = {"count": [], "time": ["--mode", "time", "--clock", "cpu"], "flat": ["--mode", "time", "--flat"],
+         "tick": ["--mode", "time"],
          "sample": ["--mode", "time", "--sample", "16"],
          "events": ["--mode", "time", "--events", "--slower-than", "1us"],
          "memory": ["--mode", "time", "--with", "alloc"],

@@ -20,6 +20,7 @@ from .records import Function, Record, convert_function, convert_module
 NO_FOLLOW_DLOPEN = 1
 SINGLE_THREADED = 2
 FLAT = 4
+TICKER = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,6 +93,8 @@ class Session:
     cache_folder    folder where scans are kept for the next start
     mode            "count"; or "time" to measure how long calls take (record.times, .edges, .nodes)
     flat            with "time": keep times per function only, without callers and call tree
+    ticker          with "time": keep a tick clock in threads of libhotfn, which costs less than reading
+                    the counter at both ends of each call
     sample          with "time": mean sampling interval in calls; every call is counted
     slower_than_ns  with "time": keep each call that takes longer (record.slow_calls)
 
@@ -104,12 +107,14 @@ class Session:
                  min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None, map: Optional[PathLike] = None,
                  follow_dlopen: bool = True, single_threaded: bool = False,
                  cache_folder: Optional[PathLike] = None, mode: str = "count", flat: bool = False,
+                 ticker: bool = False,
                  sample: Optional[int] = None, slower_than_ns: Optional[int] = None) -> None:
         times = make_times(mode, flat, sample, slower_than_ns)
         names = glob_list(modules)
         selection = make_selection(functions, exclude, min_size, max_size)
         flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
-                 | (SINGLE_THREADED if single_threaded else 0) | (FLAT if flat else 0))
+                 | (SINGLE_THREADED if single_threaded else 0) | (FLAT if flat else 0)
+                 | (TICKER if ticker else 0))
         options = s.SessionOptions(mode=times.mode, sample_mean=times.interval, slow_ns=times.slow_ns,
                                    flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),

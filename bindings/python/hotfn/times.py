@@ -13,6 +13,7 @@ from ._native import lib
 
 TIMINGS = {0: "count-only", 1: "full", 2: "sampled"}
 NO_INDEX = 0xFFFFFFFF    # HOTFN_NO_FUNCTION
+TICKERS = (None, "spins", "one-processor", "quota")  # HOTFN_TICKER_*
 UNKNOWN = 0xFFFFFFFFFFFFFFFF  # HOTFN_ERROR_UNKNOWN
 ALLOC = 8                # HOTFN_TIMING_ALLOC
 
@@ -92,6 +93,13 @@ class TimeInfo:
                              # were only counted, in ns since the run began; 0: never
     cost_tries: int          # number of measurements of cost_ns while the program ran; 0: it was
                              # measured at the start, or from sampled calls
+    ticker: Optional[str]    # the thread that keeps a tick clock: "spins" on a processor that would be
+                             # idle; it sleeps because of "one-processor" or a "quota"; None: the
+                             # counter is read at both ends of each call
+    ticker_cpu_ns: int       # processor time of the ticker, which is not the program's
+    tick_error_ns: float     # a time of T ns has a standard error of sqrt(T * tick_error_ns)
+    coarse_share: float      # share of the run in which ticks were at least 16 us apart
+    missing_share: float     # share of the run in which no tick came for at least 10 ms
 
 
 def get_raw_info(handle: c_void_p) -> s.RecordTimeInfo:
@@ -108,7 +116,10 @@ def read_info(handle: c_void_p) -> Optional[TimeInfo]:
                     cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
                     count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits,
-                    clock_stopped_ns=raw.clock_stopped_ns, cost_tries=raw.cost_tries)
+                    clock_stopped_ns=raw.clock_stopped_ns, cost_tries=raw.cost_tries,
+                    ticker=TICKERS[raw.ticker], ticker_cpu_ns=raw.ticker_cpu_ns,
+                    tick_error_ns=raw.tick_error_ns, coarse_share=raw.coarse_share,
+                    missing_share=raw.missing_share)
 
 
 def read_note(handle: c_void_p) -> Optional[str]:

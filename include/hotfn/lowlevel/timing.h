@@ -18,6 +18,12 @@ extern "C" {
 
 #define HOTFN_CLOCK_TICK 5u /* a word that another thread copies one of these counters to */
 
+/* The thread that copies it. */
+#define HOTFN_TICKER_NONE 0u  /* the counter is read at both ends of each call          */
+#define HOTFN_TICKER_SPINS 1u /* on a processor that would be idle; it sleeps while none is */
+#define HOTFN_TICKER_ONE_PROCESSOR 2u /* sleeps: the target may use only one processor          */
+#define HOTFN_TICKER_QUOTA 3u         /* sleeps: a quota limits processor time                  */
+
 /* What is kept; asked for by the parent. */
 #define HOTFN_TIMING_TIMES 1u /* calls, total, self, min, max of a function and thread */
 #define HOTFN_TIMING_HISTOGRAMS 2u
@@ -72,11 +78,18 @@ typedef struct hotfn_record_time_info {
     uint64_t
         cost_tries; /* cost_inside_ns and ..._outside_ns are the mean of so many, made as the program ran; 0: what
                             was found at its start; sampled, outside: what was found in its calls */
+    uint32_t ticker; /* HOTFN_TICKER_*; the rest is 0 without one                  */
+    uint32_t reserved;
+    uint64_t ticker_cpu_ns; /* processor time of the ticker, which is not the target's    */
+    double tick_ns;         /* mean interval between two ticks                            */
+    double tick_error_ns;   /* a time of T ns has a standard error of sqrt(T * tick_error_ns) */
+    double coarse_share;    /* share of the run with intervals of at least 16 us          */
+    double missing_share;   /* and without ticks for at least 10 ms                       */
 } hotfn_record_time_info;
 #define HOTFN_RECORD_TIME_INFO_INIT                                                                \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
     }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u

@@ -2,20 +2,31 @@
 /*
  * Two threads keep the tick clock.  The spinner copies the counter every few microseconds, but runs
  * only on a processor that would be idle, so it takes no time from the target.  The sleeper serves
- * while the spinner has no processor: it wakes more seldom, since each time it interrupts others.
+ * while the spinner has no processor; it wakes more seldom, since each time it interrupts others.
+ * Where no processor can be idle, or where a quota would be used up, there is no spinner.
  *
  * The intervals are random, between half and one and a half of their mean: a loop of the program
  * would lock on to a fixed interval, and all its ticks would fall into the same function.
+ *
+ * Each thread adds up the intervals that it ended and adds the sums to the record's header once in
+ * a while.  From them a reader computes the error of a time (profile/).
  */
 #include "counters/timing/ticker.h"
 
 #include "base/compiler.h"
+#include "counters/thread_row.h"
+#include "os/process.h"
+
+#include <hotfn/lowlevel/timing.h>
 
 enum {
-    SLEEP_US = 50, /* of the sleeper while the spinner has no processor       */
-    LOOK_US = 400, /* and while it has one                                    */
-    LATE_US = 40,  /* the spinner has no processor: the latest tick is older  */
-    PAUSES = 8,    /* between two looks of the spinner at the counter          */
+    SLEEP_US = 35,       /* of the sleeper while the spinner has no processor           */
+    IDLE_SLEEP_US = 400, /* and while it has one                                        */
+    LATE_US = 40,        /* the spinner has no processor: the latest tick is older      */
+    COARSE_US = 16,      /* an interval that is at least so long is coarse              */
+    MISSING_US = 10000,  /* and one that is so long has no ticks                        */
+    PAUSES = 8,          /* of the spinner between two readings of the counter          */
+    SPINS_A_REPORT = 256,
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -32,15 +43,58 @@ static uint64_t choose_interval(uint64_t *state, uint64_t mean)
     return mean / 2 + next_random(state) % (mean + 1);
 }
 
-/* The word never goes back, although a thread may be interrupted just before it stores. */
-static void store_tick(uint64_t *tick, uint64_t now)
+/* ---- The statistics. */
+
+typedef struct tick_sums {
+    uint64_t ticks, squares, coarse, missing;
+} tick_sums;
+
+static void add_interval(const hfn_ticker *t, tick_sums *sums, uint64_t ticks)
+{
+    uint64_t us = ticks / t->ticks_per_us;
+
+    sums->ticks += ticks;
+    if (us >= MISSING_US) {
+        sums->missing += ticks;
+        return;
+    }
+    sums->squares += ticks * ticks >> HFN_TICK_SQUARE_SHIFT;
+    sums->coarse += us >= COARSE_US ? ticks : 0;
+}
+
+static void add_to_header(uint64_t *word, uint64_t *sum)
+{
+    __atomic_fetch_add(word, *sum, __ATOMIC_RELAXED);
+    *sum = 0;
+}
+
+static void report_sums(hfn_time_header *h, tick_sums *sums, uint64_t *cpu_ns)
+{
+    uint64_t now = hfn_os_own_cpu_ns(), used = now - *cpu_ns;
+
+    *cpu_ns = now;
+    add_to_header(&h->tick_sum, &sums->ticks);
+    add_to_header(&h->tick_squares, &sums->squares);
+    add_to_header(&h->coarse_ticks, &sums->coarse);
+    add_to_header(&h->missing_ticks, &sums->missing);
+    add_to_header(&h->ticker_cpu_ns, &used);
+}
+
+/* ---- The two threads. */
+
+/* The word never goes back, although a thread may be interrupted just before it stores.  Returns
+ * the interval that ended, or 0. */
+static uint64_t store_tick(uint64_t *tick, uint64_t now)
 {
     uint64_t before = __atomic_load_n(tick, __ATOMIC_RELAXED);
 
-    while ((int64_t)(now - before) > 0 &&
-           !__atomic_compare_exchange_n(tick, &before, now, true, __ATOMIC_RELAXED,
+    while ((int64_t)(now - before) > 0) {
+        if (__atomic_compare_exchange_n(tick, &before, now, true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED)) {
+            return now - before;
+        }
     }
+    return 0;
 }
 
 static bool is_stopped(hfn_ticker *t)
@@ -49,52 +103,82 @@ static bool is_stopped(hfn_ticker *t)
     return atomic_load_explicit(&t->is_stopped, memory_order_acquire);
 }
 
+/* In a process with hooks, these threads count nothing. */
+static void begin_thread(void)
+{
+    hfn_thread_row = hfn_rows.discard;
+}
+
 static void spin(void *user)
 {
     hfn_ticker *t = user;
-    uint64_t state = hfn_clock_read(t->clock) | 1, next = 0, now;
+    uint64_t state = hfn_clock_read(t->clock) | 1, next = 0, now, cpu_ns = 0;
+    uint32_t spins = 0;
+    tick_sums sums = { 0 };
 
+    begin_thread();
     hfn_os_run_when_idle();
     while (!is_stopped(t)) {
         now = hfn_clock_read(t->clock);
         if ((int64_t)(now - next) >= 0) {
-            store_tick(t->tick, now);
+            add_interval(t, &sums, store_tick(t->tick, now));
             next = now + choose_interval(&state, HFN_TICK_US * t->ticks_per_us);
+            if (++spins % SPINS_A_REPORT == 0) {
+                report_sums(t->header, &sums, &cpu_ns);
+            }
         }
         for (int i = 0; i < PAUSES; i++) {
             hfn_cpu_pause();
         }
     }
-    t->cpu_ns[0] = hfn_os_own_cpu_ns();
+    report_sums(t->header, &sums, &cpu_ns);
 }
 
 static void sleep_and_tick(void *user)
 {
     hfn_ticker *t = user;
-    uint64_t state = hfn_clock_read(t->clock) | 1, mean_us = SLEEP_US;
+    uint64_t state = hfn_clock_read(t->clock) | 1, late = LATE_US * t->ticks_per_us, cpu_ns = 0;
+    tick_sums sums = { 0 };
 
+    begin_thread();
     hfn_os_wake_on_time();
     while (!is_stopped(t)) {
         uint64_t now = hfn_clock_read(t->clock);
-        bool is_late =
-            now - __atomic_load_n(t->tick, __ATOMIC_RELAXED) >= LATE_US * t->ticks_per_us;
+        bool is_late = !t->has_spinner || now - __atomic_load_n(t->tick, __ATOMIC_RELAXED) >= late;
         if (is_late) {
-            store_tick(t->tick, now);
+            add_interval(t, &sums, store_tick(t->tick, now));
         }
-        mean_us = is_late ? SLEEP_US : LOOK_US;
-        hfn_os_wait_word(&t->is_stopped, 0, choose_interval(&state, mean_us * 1000));
+        report_sums(t->header, &sums, &cpu_ns);
+        hfn_os_wait_word(&t->is_stopped, 0,
+                         choose_interval(&state, is_late ? SLEEP_US : IDLE_SLEEP_US) * 1000);
     }
-    t->cpu_ns[1] = hfn_os_own_cpu_ns();
+    add_interval(t, &sums, store_tick(t->tick, hfn_clock_read(t->clock)));
+    report_sums(t->header, &sums, &cpu_ns);
 }
 
-bool hfn_ticker_start(hfn_ticker *t, uint64_t *tick, const hfn_clock *clock)
+/* ---- Start and stop. */
+
+uint32_t hfn_ticker_choose(void)
 {
+    return hfn_os_count_allowed_processors() < 2 ? HOTFN_TICKER_ONE_PROCESSOR
+           : hfn_os_has_processor_quota()        ? HOTFN_TICKER_QUOTA
+                                                 : HOTFN_TICKER_SPINS;
+}
+
+bool hfn_ticker_start(hfn_ticker *t, uint64_t *tick, const hfn_clock *clock,
+                      hfn_time_header *header)
+{
+    uint32_t kind = hfn_ticker_choose();
+
     *t = (hfn_ticker){ .tick = tick,
+                       .header = header,
                        .clock = clock->kind,
                        .ticks_per_us = clock->ticks_per_second / 1000000 };
-    t->has_spinner = hfn_os_start_thread(&t->spinner, spin, t);
+    __atomic_store_n(tick, hfn_clock_read(clock->kind), __ATOMIC_RELAXED);
+    t->has_spinner = kind == HOTFN_TICKER_SPINS && hfn_os_start_thread(&t->spinner, spin, t);
     t->has_sleeper = hfn_os_start_thread(&t->sleeper, sleep_and_tick, t);
-    return t->has_spinner || t->has_sleeper;
+    header->ticker = t->has_spinner || t->has_sleeper ? kind : HOTFN_TICKER_NONE;
+    return header->ticker != HOTFN_TICKER_NONE;
 }
 
 void hfn_ticker_stop(hfn_ticker *t)

@@ -51,6 +51,16 @@ uint32_t hfn_os_count_processors(void)
     return 1;
 }
 
+uint32_t hfn_os_count_allowed_processors(void)
+{
+    return 1;
+}
+
+bool hfn_os_has_processor_quota(void)
+{
+    return false;
+}
+
 uint64_t hfn_os_get_address_limit(void)
 {
     return UINT64_MAX;

@@ -515,6 +515,42 @@ static void invalid_options_and_second_sessions_are_refused(void)
     CHECK(second == nullptr);
 }
 
+static void a_session_may_keep_a_tick_clock(void)
+{
+    constexpr int CALLS = 200; // 16 ms
+    hotfn_session *session = create(options_for(HOTFN_SESSION_TIME, 0, HOTFN_SESSION_TICKER));
+    if (!session) {
+        return;
+    }
+    for (uint64_t run = 1; run <= 2; run++) {
+        start(session);
+        t_outer(CALLS);
+        pid_t child = fork();
+        if (child == 0) {
+            t_outer(1);
+            _exit(0);
+        }
+        CHECK(child > 0 && waitpid(child, nullptr, 0) == child);
+        stop(session);
+        times t(session);
+        CHECK_EQ_U64(t.info.clock, HOTFN_CLOCK_TICK);
+        CHECK(t.info.ticker != HOTFN_TICKER_NONE && t.info.ticker_cpu_ns > 0);
+        CHECK_EQ_U64(t.of["t_spin"].timed, run * (CALLS + 1));
+        CHECK(t.of["t_outer"].total_ticks >= t.of["t_spin"].total_ticks);
+        // Ticks may be far apart where all processors are busy, but not so far.
+        CHECK(t.of["t_spin"].total_ticks > 0);
+    }
+    hotfn_session_destroy(session);
+
+    session = create(options_for(HOTFN_SESSION_TIME, 4, HOTFN_SESSION_TICKER));
+    start(session);
+    t_outer(1);
+    stop(session);
+    times t(session);
+    CHECK(t.info.clock != HOTFN_CLOCK_TICK && t.info.ticker == HOTFN_TICKER_NONE);
+    hotfn_session_destroy(session);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(totals_lie_between_the_ticks_inside_and_around_calls),
     CHECK_TEST(times_of_threads_are_summed),
@@ -524,6 +560,7 @@ static const check_test tests[] = {
     CHECK_TEST(exception_passes_a_call_that_was_open_at_a_stop),
     CHECK_TEST(calls_return_correct_results_across_starts_and_stops),
     CHECK_TEST(a_forked_child_is_timed_too),
+    CHECK_TEST(a_session_may_keep_a_tick_clock),
     CHECK_TEST(sampling_counts_all_calls_and_times_some),
     CHECK_TEST(invalid_options_and_second_sessions_are_refused),
 };

@@ -9,6 +9,7 @@
 #include "cli/listing.h"
 
 #include <gnu/libc-version.h>
+#include <hotfn/lowlevel/timing.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -311,6 +312,29 @@ static void check_perf_map(doctor_finding *f)
                  "/tmp/perf-PID.map");
 }
 
+/* The clock of `hotfn run --mode time`. */
+static void check_clock(doctor_finding *f)
+{
+    switch (hotfn_launch_choose_ticker()) {
+    case HOTFN_TICKER_SPINS:
+        doctor_add_text(f,
+                        "tick: every 4 us from a processor that is idle, about every 35 us while "
+                        "none is");
+        break;
+    case HOTFN_TICKER_QUOTA:
+        doctor_add_text(f, "tick: about every 35 us from a thread that sleeps, because a quota "
+                           "limits processor time");
+        doctor_raise_level(f, DOCTOR_WARNING,
+                           "times below 1 ms are uncertain: run hotfn without a quota (cpu.max)");
+        break;
+    default:
+        doctor_add_text(f, "tick: about every 35 us from a thread that sleeps, because hotfn may "
+                           "use only one processor");
+        doctor_raise_level(f, DOCTOR_WARNING,
+                           "times below 1 ms are uncertain: allow hotfn a second processor");
+    }
+}
+
 /* ---- The command. */
 
 static const check checks[] = {
@@ -325,6 +349,7 @@ static const check checks[] = {
     { "shared-memory", doctor_try_shared_memory },
     { "membarrier", doctor_try_membarrier },
     { "proc", check_proc },
+    { "clock", check_clock },
     { "agent", check_agent },
     { "preload", check_preload },
     { "cache", check_cache },

@@ -102,6 +102,23 @@ static const char *get_clock_name(uint32_t clock)
                                          : "monotonic";
 }
 
+static const char *get_ticker_name(uint32_t ticker)
+{
+    return ticker == HOTFN_TICKER_QUOTA           ? "quota"
+           : ticker == HOTFN_TICKER_ONE_PROCESSOR ? "one-processor"
+                                                  : "spins";
+}
+
+static void print_ticker(const hotfn_record_time_info *t)
+{
+    if (t->ticker) {
+        printf("%-10s %s; every %.1f us, error of a time that of %.1f us; coarse in %.1f%%, "
+               "missing in %.1f%% of the run; took %.3f s of processor time\n",
+               "ticker", get_ticker_name(t->ticker), t->tick_ns / 1e3, t->tick_error_ns / 1e3,
+               100 * t->coarse_share, 100 * t->missing_share, (double)t->ticker_cpu_ns / 1e9);
+    }
+}
+
 /* How calls were timed, and what was lost. */
 static void print_timing(const hotfn_record *record)
 {
@@ -140,6 +157,7 @@ static void print_timing(const hotfn_record *record)
                get_clock_name(t.clock), (double)t.ticks_per_second / 1e6,
                t.cost_inside_ns + t.cost_outside_ns, t.count_cost_ns);
     }
+    print_ticker(&t);
     printf("%-10s %.3f s busy; %" PRIu32 " place%s in the tree (%" PRIu32 " merged), %" PRIu32
            " edge%s, %" PRIu32 " slow call%s (%" PRIu64 " lost), %" PRIu64 " event%s (%" PRIu64
            " lost)\n",
@@ -333,6 +351,12 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
     json_add_number(o, "clock_went_back", t.clock_went_back);
     json_add_number(o, "clock_stopped_ns", t.clock_stopped_ns);
     json_add_number(o, "cost_tries", t.cost_tries);
+    json_add_text(o, "ticker", t.ticker ? get_ticker_name(t.ticker) : NULL);
+    json_add_number(o, "ticker_cpu_ns", t.ticker_cpu_ns);
+    json_add_decimal(o, "tick_ns", t.tick_ns, 1);
+    json_add_decimal(o, "tick_error_ns", t.tick_error_ns, 1);
+    json_add_decimal(o, "coarse_share", t.coarse_share, 6);
+    json_add_decimal(o, "missing_share", t.missing_share, 6);
     hotfn_json_write(out, "time", o);
 }
 

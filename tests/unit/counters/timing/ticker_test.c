@@ -4,6 +4,8 @@
 #include "check.h"
 #include "os/clock.h"
 
+#include <hotfn/lowlevel/timing.h>
+
 enum { TICKS = 200 };
 #define LONGEST_WAIT_NS UINT64_C(20000000000)
 
@@ -11,12 +13,14 @@ enum { TICKS = 200 };
 static void the_clock_goes_on_at_random_intervals(void)
 {
     hfn_clock clock = hfn_clock_choose();
-    uint64_t tick = clock.start_ticks, last = tick, lengths[TICKS];
+    uint64_t tick = clock.start_ticks, last = 0, first, lengths[TICKS];
     uint64_t end = hfn_os_monotonic_ns() + LONGEST_WAIT_NS;
     uint32_t count = 0, different = 0;
+    hfn_time_header header = { 0 };
     hfn_ticker ticker;
 
-    CHECK(hfn_ticker_start(&ticker, &tick, &clock));
+    CHECK(hfn_ticker_start(&ticker, &tick, &clock, &header));
+    first = last = __atomic_load_n(&tick, __ATOMIC_RELAXED);
     while (count < TICKS && hfn_os_monotonic_ns() < end) {
         uint64_t now = __atomic_load_n(&tick, __ATOMIC_RELAXED);
         CHECK((int64_t)(now - last) >= 0);
@@ -32,6 +36,12 @@ static void the_clock_goes_on_at_random_intervals(void)
     }
     CHECK(different > TICKS / 2);
     CHECK(hfn_clock_read(clock.kind) >= tick);
+    CHECK(header.ticker != HOTFN_TICKER_NONE);
+    CHECK_EQ_U64(header.ticker, hfn_ticker_choose());
+    CHECK(header.tick_sum >= tick - first);
+    CHECK(header.ticker_cpu_ns > 0);
+    CHECK(header.tick_squares > 0 || header.missing_ticks == header.tick_sum);
+    CHECK(header.coarse_ticks <= header.tick_sum && header.missing_ticks <= header.tick_sum);
     last = tick;
     hfn_ticker_stop(&ticker); /* again: nothing to do */
     CHECK_EQ_U64(tick, last);
