@@ -108,7 +108,7 @@ static void query_times(const hotfn_record *record, const hotfn_record_info *run
     for (uint32_t i = 0; i < run->function_count; i++) {
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
 
-        if (hotfn_record_get_timing(record, i, &t) != HOTFN_OK || t.min_ns > t.max_ns ||
+        if (hotfn_record_get_timing(record, i, &t) != HOTFN_OK || t.self_ns > t.total_ns ||
             hotfn_record_get_histogram(record, i, counts) != HOTFN_OK) {
             abort();
         }

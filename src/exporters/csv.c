@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define TIME_COLUMNS                                                                               \
-    ",total_ns,self_ns,min_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason,"                   \
+    ",total_ns,self_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason,"                          \
     "open_calls,total_error_ns,self_error_ns"
 
 static void put_field(hfn_sink *sink, const char *text)
@@ -25,16 +25,21 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* All fields are empty if the function was not timed; the field of an unknown error is empty. */
+/* All fields are empty if the function was not timed; a time below what can be resolved and an
+ * unknown error are empty. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;
     hfn_view_timing(view, index, &t);
-    const uint64_t times[] = { t.total_ns, t.self_ns, t.min_ns, t.max_ns,
-                               t.p50_ns,   t.p90_ns,  t.p99_ns };
+    const uint64_t times[] = { t.total_ns,
+                               t.self_ns,
+                               t.max_ns,
+                               t.below & HOTFN_BELOW_P50 ? 0 : t.p50_ns,
+                               t.below & HOTFN_BELOW_P90 ? 0 : t.p90_ns,
+                               t.below & HOTFN_BELOW_P99 ? 0 : t.p99_ns };
     for (size_t i = 0; i < HFN_COUNT_OF(times); i++) {
         hfn_sink_text(sink, ",");
-        if (t.timed_calls > 0) {
+        if (t.timed_calls > 0 && times[i] > 0) {
             hfn_sink_format(sink, "%" PRIu64, times[i]);
         }
     }
@@ -47,8 +52,7 @@ static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
     const uint64_t errors[] = { t.total_error_ns, t.self_error_ns };
     for (size_t i = 0; i < HFN_COUNT_OF(errors); i++) {
         hfn_sink_text(sink, ",");
-        if (t.timed_calls > 0 && t.timing == HOTFN_TIMING_SAMPLE &&
-            errors[i] != HOTFN_ERROR_UNKNOWN) {
+        if (t.timed_calls > 0 && errors[i] != HOTFN_ERROR_UNKNOWN) {
             hfn_sink_format(sink, "%" PRIu64, errors[i]);
         }
     }

@@ -116,8 +116,9 @@ static hotfn_json *create_reason(page *p, uint32_t i)
     }
 TIME_COLUMN(total, total_ns)
 TIME_COLUMN(self, self_ns)
-TIME_COLUMN(min, min_ns)
 TIME_COLUMN(max, max_ns)
+TIME_COLUMN(total_error, total_error_ns)
+TIME_COLUMN(self_error, self_error_ns)
 TIME_COLUMN(p50, p50_ns)
 TIME_COLUMN(p90, p90_ns)
 TIME_COLUMN(p99, p99_ns)
@@ -136,13 +137,21 @@ static void write_functions(page *p)
         const char *key;
         create_fn create;
     } columns[] = {
-        { "name", create_name },   { "module", create_function_module },
-        { "rva", create_rva },     { "calls", create_calls },
-        { "why", create_reason },  { "timing", create_timing },
-        { "total", create_total }, { "self", create_self },
-        { "min", create_min },     { "max", create_max },
-        { "p50", create_p50 },     { "p90", create_p90 },
-        { "p99", create_p99 },     { "open", create_open },
+        { "name", create_name },
+        { "module", create_function_module },
+        { "rva", create_rva },
+        { "calls", create_calls },
+        { "why", create_reason },
+        { "timing", create_timing },
+        { "total", create_total },
+        { "self", create_self },
+        { "total_error", create_total_error },
+        { "self_error", create_self_error },
+        { "max", create_max },
+        { "p50", create_p50 },
+        { "p90", create_p90 },
+        { "p99", create_p99 },
+        { "open", create_open },
     };
     size_t count = p->view->time.flags ? HFN_COUNT_OF(columns) : 6;
     hotfn_json_begin_object(p->out, "functions");

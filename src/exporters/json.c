@@ -112,23 +112,20 @@ static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
     hotfn_record_timing t;
     hfn_view_timing(view, index, &t);
     bool timed = t.timed_calls > 0 || t.timing != HOTFN_TIMING_COUNT_ONLY;
-    hfn_add_optional(o, "total_ns", timed, t.total_ns);
-    hfn_add_optional(o, "self_ns", timed, t.self_ns);
-    hfn_add_optional(o, "min_ns", timed, t.min_ns);
-    hfn_add_optional(o, "max_ns", timed, t.max_ns);
-    hfn_add_optional(o, "p50_ns", timed, t.p50_ns);
-    hfn_add_optional(o, "p90_ns", timed, t.p90_ns);
-    hfn_add_optional(o, "p99_ns", timed, t.p99_ns);
+    hfn_add_optional(o, "total_ns", timed && t.total_ns > 0, t.total_ns);
+    hfn_add_optional(o, "self_ns", timed && t.self_ns > 0, t.self_ns);
+    hfn_add_optional(o, "max_ns", timed && t.max_ns > 0, t.max_ns);
+    hfn_add_optional(o, "p50_ns", timed && !(t.below & HOTFN_BELOW_P50), t.p50_ns);
+    hfn_add_optional(o, "p90_ns", timed && !(t.below & HOTFN_BELOW_P90), t.p90_ns);
+    hfn_add_optional(o, "p99_ns", timed && !(t.below & HOTFN_BELOW_P99), t.p99_ns);
     hfn_add_number(o, "timed_calls", t.timed_calls);
     hfn_add_number(o, "open_calls", t.open_calls);
-    if (t.timing == HOTFN_TIMING_SAMPLE) {
-        hfn_add_optional(o, "total_error_ns", t.total_error_ns != HOTFN_ERROR_UNKNOWN,
-                         t.total_error_ns);
-        hfn_add_optional(o, "self_error_ns", t.self_error_ns != HOTFN_ERROR_UNKNOWN,
-                         t.self_error_ns);
-        if (t.total_error_ns == HOTFN_ERROR_UNKNOWN) {
-            hfn_add_text(o, "error_reason", "recursion");
-        }
+    hfn_add_optional(o, "total_error_ns", timed && t.total_error_ns != HOTFN_ERROR_UNKNOWN,
+                     t.total_error_ns);
+    hfn_add_optional(o, "self_error_ns", timed && t.self_error_ns != HOTFN_ERROR_UNKNOWN,
+                     t.self_error_ns);
+    if (t.total_error_ns == HOTFN_ERROR_UNKNOWN) {
+        hfn_add_text(o, "error_reason", "recursion");
     }
     hfn_add_text(o, "timing", hfn_timing_name(t.timing));
     hfn_add_text(o, "timing_reason", t.reason);

@@ -48,12 +48,41 @@ static bool is_sample(const hfn_view *view)
 }
 
 static void put_time(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
-                     uint32_t column, const char *color, bool about, uint64_t ns)
+                     uint32_t column, const char *color, const char *mark, uint64_t ns)
 {
     char time[24], text[32];
-    snprintf(text, sizeof text, "%s%*s", about ? "~" : "", about ? (int)l->widths[column] - 1 : 0,
+    snprintf(text, sizeof text, "%s%*s", mark, mark[0] ? (int)l->widths[column] - 1 : 0,
              time_text(ns, time));
     hfn_layout_put(view, sink, l, column, color, text);
+}
+
+/* Two digits and a unit: <4 us. */
+static void put_bound(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                      uint32_t column, uint64_t ns)
+{
+    const char *units[] = { "ns", "us", "ms", "s" };
+    char text[32];
+    double value = (double)ns;
+    size_t unit = 0;
+    for (; value >= 999.5 && unit + 1 < HFN_COUNT_OF(units); unit++) {
+        value /= 1000;
+    }
+    snprintf(text, sizeof text, value < 99.5 ? "<%.2g %s" : "<%.0f %s", value, units[unit]);
+    hfn_layout_put(view, sink, l, column, "", text);
+}
+
+/* A time and its error: "~" before the time if the error is large, "<" before the error if no time
+ * is known. */
+static void put_estimate(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
+                         uint32_t column, const char *color, bool about, uint64_t ns,
+                         uint64_t error_ns)
+{
+    bool is_large = error_ns > ns / 10;
+    if (ns > 0 || error_ns == 0 || error_ns == HOTFN_ERROR_UNKNOWN) {
+        put_time(view, sink, l, column, color, about || is_large ? "~" : "", ns);
+    } else {
+        put_bound(view, sink, l, column, error_ns);
+    }
 }
 
 void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
@@ -69,7 +98,7 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layou
         }
         return;
     }
-    put_time(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns);
+    put_estimate(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns, t->total_error_ns);
     if (t->total_error_ns == HOTFN_ERROR_UNKNOWN) {
         snprintf(text, sizeof text, "?");
     } else {
@@ -77,15 +106,21 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layou
                  t->total_ns ? 100.0 * (double)t->total_error_ns / (double)t->total_ns : 0);
     }
     hfn_layout_put(view, sink, l, HFN_COLUMN_ERROR, "", text);
-    put_time(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns);
+    put_estimate(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns, t->self_error_ns);
     snprintf(text, sizeof text, "%.1f%%", share);
     hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
-    if (t->p99_ns) {
-        put_time(view, sink, l, HFN_COLUMN_P99, "", false, t->p99_ns);
+    if (t->below & HOTFN_BELOW_P99) {
+        put_bound(view, sink, l, HFN_COLUMN_P99, t->p99_ns);
+    } else if (t->p99_ns) {
+        put_time(view, sink, l, HFN_COLUMN_P99, "", "", t->p99_ns);
     } else {
         hfn_layout_put(view, sink, l, HFN_COLUMN_P99, "", "-");
     }
-    put_time(view, sink, l, HFN_COLUMN_MAX, slow ? HOT : "", false, t->max_ns);
+    if (t->max_ns > 0 || view->time.tick_ns <= 0) {
+        put_time(view, sink, l, HFN_COLUMN_MAX, slow ? HOT : "", "", t->max_ns);
+    } else {
+        put_bound(view, sink, l, HFN_COLUMN_MAX, (uint64_t)view->time.tick_ns);
+    }
 }
 
 void hfn_table_time_remark(const hotfn_record_timing *t, char *out, size_t out_bytes)
@@ -405,6 +440,10 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
             sink, "~ marks estimates, error is one standard error (? if the function calls itself "
                   "through others: its total is then an upper bound), min and max are those of "
                   "the timed calls\n");
+    }
+    if (!is_sample(view)) {
+        hfn_sink_text(sink, "~ marks times with an error above 10%; < marks times too short to be "
+                            "known\n");
     }
     put_counted_only(view, sink);
     put_line(sink, hfn_view_self_note(view, note));

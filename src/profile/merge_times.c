@@ -99,7 +99,6 @@ static void add_timing(hotfn_record_timing *sum, const hotfn_record_timing *t)
     sum->total_ns += t->total_ns;
     sum->self_ns += t->self_ns;
     sum->open_calls += t->open_calls;
-    sum->min_ns = t->min_ns < sum->min_ns ? t->min_ns : sum->min_ns;
     sum->max_ns = t->max_ns > sum->max_ns ? t->max_ns : sum->max_ns;
     sum->total_error_ns = root_of_squares(sum->total_error_ns, t->total_error_ns);
     sum->self_error_ns = root_of_squares(sum->self_error_ns, t->self_error_ns);
@@ -129,7 +128,6 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
     return (hfn_time_entry){ .cell = { .total_ticks = t->total_ns,
                                        .self_ticks = t->self_ns,
                                        .timed_calls = t->timed_calls,
-                                       .min_ticks = t->min_ns + 1,
                                        .max_ticks = t->max_ns,
                                        .open = (uint32_t)t->open_calls,
                                        .callee_timed = t->total_error_ns, /* HOTFN_TIMING_ERRORS */
@@ -156,7 +154,7 @@ static bool add_runs(const sharers *s, hotfn_record *out)
 }
 
 /* Some numbers of each function and run side by side, then one out of each of these rows. */
-enum { TOTAL, SELF, TIMED, LEAST, MOST, TOTAL_ERROR, SELF_ERROR, NUMBERS };
+enum { TOTAL, SELF, TIMED, MOST, TOTAL_ERROR, SELF_ERROR, NUMBERS };
 
 static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
 {
@@ -165,9 +163,8 @@ static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
     for (uint32_t run = 0; run < runs; run++) {
         for (uint32_t slot = 0; slot < s->slot_count; slot++) {
             hotfn_record_timing t = timing_in(s, run, slot);
-            const uint64_t numbers[NUMBERS] = { t.total_ns,     t.self_ns, t.timed_calls,
-                                                t.min_ns,       t.max_ns,  t.total_error_ns,
-                                                t.self_error_ns };
+            const uint64_t numbers[NUMBERS] = { t.total_ns, t.self_ns,        t.timed_calls,
+                                                t.max_ns,   t.total_error_ns, t.self_error_ns };
 
             if (t.timed_calls == 0) {
                 continue;
@@ -220,7 +217,6 @@ static bool add_values(const sharers *s, hotfn_record *out)
         t.total_ns = hfn_merge_values(m, at + TOTAL * m->record_count, counts[slot]);
         t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
-        t.min_ns = hfn_merge_values(m, at + LEAST * m->record_count, counts[slot]);
         t.max_ns = hfn_merge_values(m, at + MOST * m->record_count, counts[slot]);
         t.total_error_ns = error_of(m, at + TOTAL * m->record_count,
                                     at + TOTAL_ERROR * m->record_count, counts[slot], t.total_ns);
@@ -414,7 +410,7 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
 
 static void add_up_header(const hfn_merge *m, hfn_time_header *h)
 {
-    uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_ERRORS, any = 0;
+    uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_SOME_SAMPLED, any = 0;
 
     *h = (hfn_time_header){ .flags = UINT32_MAX,
                             .clock = HOTFN_CLOCK_MERGED,
@@ -436,7 +432,9 @@ static void add_up_header(const hfn_merge *m, hfn_time_header *h)
     }
     h->slow_ticks = common_slow_ns(m);
     h->flags &= ~dropped;
-    h->flags |= any & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS) ? HOTFN_TIMING_ERRORS : 0;
+    h->flags |= HOTFN_TIMING_ERRORS;
+    h->flags |=
+        any & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_SOME_SAMPLED) ? HOTFN_TIMING_SOME_SAMPLED : 0;
 }
 
 static void add_up_threads(const hfn_merge *m, hotfn_record *out)

@@ -292,21 +292,34 @@ static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
+/* Ticks of the clock from which on a call has a length; 0: every call has one. */
+static uint64_t shortest_call(const hotfn_record *r)
+{
+    return r->times.header.tick_ticks;
+}
+
 static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
 {
+    const struct {
+        double part;
+        uint32_t below;
+        uint64_t *ns;
+    } wanted[] = { { 0.50, HOTFN_BELOW_P50, &t->p50_ns },
+                   { 0.90, HOTFN_BELOW_P90, &t->p90_ns },
+                   { 0.99, HOTFN_BELOW_P99, &t->p99_ns } };
     uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total;
 
     add_histograms(r, sum, counts);
     total = sum_up(counts);
-    if (total == 0) {
-        return;
+    for (size_t i = 0; total > 0 && i < sizeof wanted / sizeof wanted[0]; i++) {
+        uint64_t ticks = quantile(counts, total, wanted[i].part);
+        if (ticks < shortest_call(r)) {
+            t->below |= wanted[i].below;
+            *wanted[i].ns = hfn_times_ns(r, shortest_call(r));
+        } else {
+            *wanted[i].ns = within(hfn_times_one_call_ns(r, sum, ticks), 0, t->max_ns);
+        }
     }
-    t->p50_ns =
-        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.50)), t->min_ns, t->max_ns);
-    t->p90_ns =
-        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.90)), t->min_ns, t->max_ns);
-    t->p99_ns =
-        within(hfn_times_one_call_ns(r, sum, quantile(counts, total, 0.99)), t->min_ns, t->max_ns);
 }
 
 /* ---- A function. */
@@ -334,6 +347,32 @@ static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timi
     t->self_error_ns = error_ns(r, hfn_times_self_error(r, sum));
 }
 
+/* Ticks come at random: the number of those in a time has the variance of its mean.  A time in which
+ * none came is shorter than their mean interval, as far as can be known. */
+static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns)
+{
+    double interval = hfn_times_tick_error_ns(&r->times.header);
+    double error = hfn_times_root((double)ns * interval);
+
+    return (uint64_t)(error > interval ? error : interval);
+}
+
+static void fill_errors(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
+{
+    uint64_t total = hfn_times_ns(r, sum->total_ticks), self = hfn_times_ns(r, sum->self_ticks);
+
+    if (r->times.header.flags & HOTFN_TIMING_ERRORS) {
+        t->total_error_ns = (uint64_t)hfn_times_root(sum->total_squares);
+        t->self_error_ns = (uint64_t)hfn_times_root(sum->self_squares);
+    } else if (r->times.header.tick_ticks) {
+        t->total_error_ns = tick_error_ns(r, t->total_ns);
+        t->self_error_ns = tick_error_ns(r, t->self_ns);
+    } else {
+        t->total_error_ns = total > t->total_ns ? total - t->total_ns : 0;
+        t->self_error_ns = self > t->self_ns ? self - t->self_ns : 0;
+    }
+}
+
 static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
 {
     const hfn_slot_sum *sum = &r->sums->slots[slot];
@@ -351,11 +390,11 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
         r, hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed));
     t->self_ns = t->self_ns < t->total_ns ? t->self_ns : t->total_ns;
     t->max_ns = hfn_times_one_call_ns(r, sum, sum->max_ticks);
-    t->min_ns = hfn_times_one_call_ns(r, sum, sum->min_ticks ? sum->min_ticks - 1 : 0);
-    t->min_ns = t->min_ns < t->max_ns ? t->min_ns : t->max_ns;
     fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE) {
         fill_sampled(r, slot, t);
+    } else {
+        fill_errors(r, sum, t);
     }
 }
 

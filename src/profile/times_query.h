@@ -9,6 +9,8 @@
 /* times_query.c: ticks as nanoseconds; ticks without the inner cost of so many calls and the outer one
  * of so many; a node's, corrected and scaled up, and its callees'. */
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
+/* Tick clock: a time of T ns has a variance of T times this. */
+double hfn_times_tick_error_ns(const hfn_time_header *header);
 double hfn_times_root(double x); /* square root; 0 of a negative number */
 uint64_t hfn_times_less_cost(const hotfn_record *record, uint64_t ticks, uint64_t inside_calls,
                              uint64_t outside_calls);

@@ -198,21 +198,27 @@ static double cost_ns(const hotfn_record *r, uint32_t cost)
     return (double)cost / 256 * 1e9 / (double)r->times.header.ticks_per_second;
 }
 
+/* The mean interval in which a random moment lies. */
+double hfn_times_tick_error_ns(const hfn_time_header *h)
+{
+    double measured = (double)h->tick_sum - (double)h->missing_ticks;
+    double squares = (double)h->tick_squares * (1u << HFN_TICK_SQUARE_SHIFT);
+    double ticks = measured > 0 && squares > 0 ? squares / measured : (double)h->tick_ticks;
+
+    return ticks * 1e9 / (double)h->ticks_per_second;
+}
+
 static void fill_ticker(const hfn_time_header *h, hotfn_record_time_info *i)
 {
-    double ns_a_tick = 1e9 / (double)h->ticks_per_second, sum = (double)h->tick_sum;
-    double measured = sum - (double)h->missing_ticks;
+    double sum = (double)h->tick_sum;
 
     if (h->tick_ticks == 0) {
         return;
     }
     i->ticker = h->ticker;
     i->ticker_cpu_ns = h->ticker_cpu_ns;
-    i->tick_ns = i->tick_error_ns = i->resolution_ns;
-    if (measured > 0) {
-        i->tick_error_ns =
-            (double)h->tick_squares * (1u << HFN_TICK_SQUARE_SHIFT) / measured * ns_a_tick;
-    }
+    i->tick_ns = i->resolution_ns;
+    i->tick_error_ns = hfn_times_tick_error_ns(h);
     if (sum > 0) {
         i->coarse_share = (double)h->coarse_ticks / sum;
         i->missing_share = (double)h->missing_ticks / sum;

@@ -74,6 +74,43 @@ def the_default_clock_ticks_where_it_can(place):
         assert (time["clock"] == "tick") == ticks and (time["ticker"] is not None) == ticks, (options, time)
 
 
+def times_have_errors_and_none_is_0(place):
+    program = build(place)
+    report, functions = run(place, program, "tick", ROUNDS // 4)
+    error_ns = report["time"]["tick_error_ns"]
+    assert report["time"]["tick_ns"] <= error_ns * 1.5, report["time"]
+    for f in functions.values():
+        if f["timing"] != "full" or not f["calls"]:
+            continue
+        for which in ("total", "self"):
+            ns, error = f[f"{which}_ns"], f[f"{which}_error_ns"]
+            expected = max(error_ns, ((ns or 0) * error_ns) ** 0.5)
+            assert ns != 0 and abs(error - expected) <= 1 + expected / 1000, (f, expected)
+    assert functions["small"]["p50_ns"] is None, functions["small"]
+    table = subprocess.run([HOTFN, "report", place / "tick.hfr"], check=True, capture_output=True, text=True).stdout
+    assert "<4 us" in table and "too short to be known" in table, table
+    same = subprocess.run([HOTFN, "diff", "--json", "--fail-above", "0%", "--min-share", "0%", place / "tick.hfr",
+                           place / "tick.hfr"], capture_output=True, check=False)
+    assert same.returncode == 0 and not any(f["within_noise"] for f in json.loads(same.stdout)["functions"]), same
+
+
+def noise_is_no_growth(place):
+    """Two short runs of the same program: the times differ, and the errors explain it in most pairs."""
+    program = build(place)
+
+    def measure():
+        for name in ("first", "second"):
+            run(place, program, "tick", 20000)
+            (place / "tick.hfr").rename(place / f"{name}.hfr")
+        done = subprocess.run([HOTFN, "diff", "--json", "--by", "self", place / "first.hfr", place / "second.hfr"],
+                              check=True, capture_output=True)
+        rows = [f for f in json.loads(done.stdout)["functions"] if f["old"] and f["new"]]
+        changed = [f for f in rows if f["old"]["self_ns"] != f["new"]["self_ns"]]
+        noise = [f for f in changed if f["within_noise"]]
+        return {} if 2 * len(noise) >= len(changed) else {"noise": changed}
+    cases.check_most_runs(measure)
+
+
 def a_thread_that_sleeps_ticks_on_one_processor(place):
     program = build(place)
     record = place / "one.hfr"
@@ -99,7 +136,8 @@ def other_ways_to_time_are_refused(place):
 
 
 CASES = [calls_and_callers_are_those_of_the_other_clock, shares_of_short_functions_are_right,
-         the_default_clock_ticks_where_it_can, a_thread_that_sleeps_ticks_on_one_processor,
+         the_default_clock_ticks_where_it_can, times_have_errors_and_none_is_0,
+         noise_is_no_growth, a_thread_that_sleeps_ticks_on_one_processor,
          other_ways_to_time_are_refused]
 
 if __name__ == "__main__":

@@ -228,10 +228,11 @@ class RecordTimeInfo(Sized):
 class RecordTiming(Sized):
     _fields_ = [("size", c_uint32), ("timing", c_uint32), ("timed_calls", c_uint64),
                 ("total_ns", c_uint64), ("self_ns", c_uint64), ("total_error_ns", c_uint64),
-                ("self_error_ns", c_uint64), ("min_ns", c_uint64), ("max_ns", c_uint64),
+                ("self_error_ns", c_uint64), ("max_ns", c_uint64),
                 ("p50_ns", c_uint64), ("p90_ns", c_uint64), ("p99_ns", c_uint64),
                 ("self_alloc", AllocCell), ("total_alloc", AllocCell), ("reason", c_char_p),
-                ("reason_text", c_char_p), ("open_calls", c_uint64)]
+                ("reason_text", c_char_p), ("open_calls", c_uint64), ("below", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class RecordEdge(Sized):

@@ -34,12 +34,13 @@ class Times:
     timing: str              # full, sampled (all times but min and max are estimates), count-only
     reason: Optional[str]    # why its calls were only counted
     timed_calls: int
-    total_ns: Optional[int]  # a recursive call is part of its outermost call
-    self_ns: Optional[int]   # without the time of timed callees
-    total_error_ns: Optional[int]  # sampled: standard error; None: total_ns is an upper bound
-    min_ns: Optional[int]
+    total_ns: Optional[int]  # a recursive call is part of its outermost call; None: less than its error
+    self_ns: Optional[int]   # without the time of timed callees; None: less than its error
+    total_error_ns: Optional[int]  # by ticks and in a sample one standard error, by the counter what was
+                                   # subtracted for hooks; None: unknown, total_ns is an upper bound
+    self_error_ns: Optional[int]
     max_ns: Optional[int]
-    p50_ns: Optional[int]
+    p50_ns: Optional[int]    # None: no histogram, or below what the clock resolves
     p90_ns: Optional[int]
     p99_ns: Optional[int]
     self_memory: Optional[Memory] = None   # by the function itself; None without --with alloc
@@ -145,11 +146,13 @@ def read_times(handle: c_void_p, index: int, memory: bool) -> Times:
         return value if raw.timed_calls > 0 and is_known else None
     return Times(timing=TIMINGS.get(raw.timing, str(raw.timing)),
                  reason=decode(raw.reason) or None, timed_calls=raw.timed_calls,
-                 total_ns=known("total_ns"), self_ns=known("self_ns"),
-                 total_error_ns=known("total_error_ns", raw.timing == 2 and raw.total_error_ns != UNKNOWN),
-                 min_ns=known("min_ns"),
-                 max_ns=known("max_ns"), p50_ns=known("p50_ns", raw.p99_ns),
-                 p90_ns=known("p90_ns", raw.p99_ns), p99_ns=known("p99_ns", raw.p99_ns),
+                 total_ns=known("total_ns", raw.total_ns), self_ns=known("self_ns", raw.self_ns),
+                 total_error_ns=known("total_error_ns", raw.total_error_ns != UNKNOWN),
+                 self_error_ns=known("self_error_ns", raw.self_error_ns != UNKNOWN),
+                 max_ns=known("max_ns", raw.max_ns),
+                 p50_ns=known("p50_ns", raw.p99_ns and not raw.below & 1),
+                 p90_ns=known("p90_ns", raw.p99_ns and not raw.below & 2),
+                 p99_ns=known("p99_ns", raw.p99_ns and not raw.below & 4),
                  self_memory=convert_memory(raw.self_alloc, memory),
                  total_memory=convert_memory(raw.total_alloc, memory), open_calls=raw.open_calls)
 

@@ -33,8 +33,9 @@ extern "C" {
 #define HOTFN_TIMING_SAMPLED 32u /* sample_mean says how many calls are passed over       */
 #define HOTFN_TIMING_EVENTS 64u  /* entries and exits, the latest of each thread          */
 #define HOTFN_TIMING_ERRORS                                                                        \
-    128u /* merged samples: a cell's callee_timed and within_timed are the standard
+    128u /* merged runs: a cell's callee_timed and within_timed are the standard
                                       errors of its total and self                          */
+#define HOTFN_TIMING_SOME_SAMPLED 256u /* merged runs: at least one of them was a sample */
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
  * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  A bucket is a
@@ -106,15 +107,21 @@ typedef struct hotfn_record_timing {
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
     uint64_t timed_calls;
     uint64_t total_ns, self_ns;
-    uint64_t total_error_ns,
-        self_error_ns;               /* sampled: one standard error, or HOTFN_ERROR_UNKNOWN */
-    uint64_t min_ns, max_ns;         /* of the timed calls          */
-    uint64_t p50_ns, p90_ns, p99_ns; /* 0 without a histogram       */
+    /* By ticks and in a sample: one standard error; by the counter: what was subtracted for hooks.
+     * A time of 0 is below what can be resolved: less than its error.  HOTFN_ERROR_UNKNOWN: none. */
+    uint64_t total_error_ns, self_error_ns;
+    uint64_t max_ns;                 /* 0: below what can be resolved                            */
+    uint64_t p50_ns, p90_ns, p99_ns; /* 0 without a histogram; where `below` says so, bounds      */
     hotfn_alloc_cell self_alloc, total_alloc;
     const char *reason; /* a stable word, "" if timed in full */
     const char *reason_text;
     uint64_t open_calls; /* of the timed calls: those that had not returned */
+    uint32_t below;      /* HOTFN_BELOW_*: the percentile is less than its value */
+    uint32_t reserved;
 } hotfn_record_timing;
+#define HOTFN_BELOW_P50 1u
+#define HOTFN_BELOW_P90 2u
+#define HOTFN_BELOW_P99 4u
 
 /* caller called callee; HOTFN_NO_FUNCTION: from outside of any timed function. */
 typedef struct hotfn_record_edge {
@@ -151,8 +158,8 @@ typedef struct hotfn_record_event {
 } hotfn_record_event;
 #define HOTFN_RECORD_TIMING_INIT                                                                   \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 },    \
-            { 0, 0, 0, 0 }, 0, 0, 0                                                                \
+        (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 },       \
+            { 0, 0, 0, 0 }, 0, 0, 0, 0, 0                                                          \
     }
 #define HOTFN_RECORD_EDGE_INIT                                                                     \
     {                                                                                              \

@@ -4,7 +4,9 @@
 (() => {
 const data = JSON.parse($("data").textContent);
 const F = data.functions, N = data.nodes, E = data.edges, timed = data.timed; // columns: F.name[f], N.parent[i] ...
-const estimateMark = i => F.timing[i] === 2 ? "~" : "";
+// "~" marks a time with an error above 10 %, "<" a time that is too short to be known.
+const estimate = (i, ns, error) => ns === 0 && error > 0 ? "<" + time(error)
+  : (ns !== null && (F.timing[i] === 2 || error > ns / 10) ? "~" : "") + time(ns);
 const lowerBounds = new Set(data.at_least || []); // functions that were unhooked for a while: their counts are lower bounds
 const callsOf = f => F.calls[f] === null ? "" : (lowerBounds.has(f) ? ">" : "") + group(F.calls[f]);
 // Describe the calls of a function that were still open at the end of the record, as `hotfn report` does.
@@ -22,8 +24,8 @@ const columns = [
   { title: "calls", key: "calls", dropOrder: 9, width: "110px", number: true, fill: text(f => F.calls[f] === null ? F.why[f] : callsOf(f)) },
 ];
 if (timed) columns.push(
-  { title: "total", key: "total", dropOrder: 8, width: "84px", number: true, about: "time including callees", fill: text(f => estimateMark(f) + time(F.total[f])) },
-  { title: "self", key: "self", width: "84px", number: true, about: "time without callees", fill: text(f => estimateMark(f) + time(F.self[f])) },
+  { title: "total", key: "total", dropOrder: 8, width: "84px", number: true, about: "time including callees", fill: text(f => estimate(f, F.total[f], F.total_error[f])) },
+  { title: "self", key: "self", width: "84px", number: true, about: "time without callees", fill: text(f => estimate(f, F.self[f], F.self_error[f])) },
   { title: "self %", dropOrder: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
   { title: "p50", key: "p50", dropOrder: 1, width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
   { title: "p99", key: "p99", dropOrder: 2, width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
@@ -149,12 +151,11 @@ function pick(f, scroll) {
   close.onclick = () => { picked = -1; $("detail").replaceChildren(); table.draw(); };
   fact(list, "calls", callsOf(f));
   if (timed && F.total[f] !== null) {
-    fact(list, "total", estimateMark(f) + time(F.total[f]));
-    fact(list, "self", estimateMark(f) + time(F.self[f]));
+    fact(list, "total", estimate(f, F.total[f], F.total_error[f]));
+    fact(list, "self", estimate(f, F.self[f], F.self_error[f]));
     fact(list, "total, share of busy time", percent(F.total[f], busy));
     fact(list, "self, share of busy time", percent(F.self[f], busy));
     fact(list, "mean", F.calls[f] ? time(F.total[f] / F.calls[f]) : "");
-    fact(list, "min", time(F.min[f]));
     fact(list, "p50", F.p50[f] ? time(F.p50[f]) : "");
     fact(list, "p90", F.p90[f] ? time(F.p90[f]) : "");
     fact(list, "p99", F.p99[f] ? time(F.p99[f]) : "");

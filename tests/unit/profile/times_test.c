@@ -81,7 +81,6 @@ static void percentiles_are_within_three_percent(void)
 
     hotfn_record_choose_process(r, 0);
     t = timing(r, 2); /* 25 of 100 ns, 100 200 ... 1000, and 1000 2000 ... 100000 */
-    CHECK_EQ_U64(t.min_ns, 100);
     CHECK_EQ_U64(t.max_ns, 100000);
     CHECK(t.p50_ns >= 31 * 970 && t.p50_ns <= 34 * 1030);
     CHECK(t.p90_ns >= 86 * 970 && t.p90_ns <= 88 * 1030);

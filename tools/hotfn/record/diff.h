@@ -13,6 +13,7 @@ typedef struct diff_row {
     uint64_t old_calls, new_calls;
     uint64_t old_self, new_self, old_total, new_total; /* ns */
     uint64_t old_value, new_value;                     /* what is compared: calls or ns */
+    uint64_t old_error, new_error;                     /* standard errors of these; 0 of calls */
 } diff_row;
 
 typedef struct diff {
@@ -33,7 +34,9 @@ bool diff_match_functions(diff *d);
 
 /* The growth in percent; HUGE_VAL if the old value is 0 and the new one is not. */
 double diff_compute_growth(uint64_t old_value, uint64_t new_value);
-/* Did the function, or the sum of all, grow by more than fail_above? */
+/* Is the difference no larger than the errors of both values explain? */
+bool diff_row_is_noise(const diff_row *row);
+/* Did the function, or the sum of all, grow by more than fail_above?  Noise never fails. */
 bool diff_row_fails(const diff *d, const diff_row *row);
 bool diff_sum_fails(const diff *d);
 

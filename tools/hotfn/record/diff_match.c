@@ -81,6 +81,13 @@ static uint64_t get_value(const diff *d, const hotfn_record_timing *t, uint64_t 
     return d->by == HOTFN_BY_CALLS ? calls : d->by == HOTFN_BY_TOTAL ? t->total_ns : t->self_ns;
 }
 
+static uint64_t get_error(const diff *d, const hotfn_record_timing *t)
+{
+    return d->by == HOTFN_BY_CALLS   ? 0
+           : d->by == HOTFN_BY_TOTAL ? t->total_error_ns
+                                     : t->self_error_ns;
+}
+
 static void fill_row(diff *d, diff_row *row, const side *s, bool is_new)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
@@ -94,6 +101,7 @@ static void fill_row(diff *d, diff_row *row, const side *s, bool is_new)
         row->new_self = t.self_ns;
         row->new_total = t.total_ns;
         row->new_value = value;
+        row->new_error = get_error(d, &t);
         d->new_sum += value;
     } else {
         row->in_old = true;
@@ -101,6 +109,7 @@ static void fill_row(diff *d, diff_row *row, const side *s, bool is_new)
         row->old_self = t.self_ns;
         row->old_total = t.total_ns;
         row->old_value = value;
+        row->old_error = get_error(d, &t);
         d->old_sum += value;
     }
 }
@@ -213,9 +222,17 @@ bool diff_sum_fails(const diff *d)
     return d->fail_above >= 0 && diff_compute_growth(d->old_sum, d->new_sum) > d->fail_above;
 }
 
+bool diff_row_is_noise(const diff_row *row)
+{
+    const double errors = 2; /* a difference by chance is smaller in 95 of 100 cases */
+    double change = (double)get_change(row);
+
+    return change > 0 && change <= errors * hypot((double)row->old_error, (double)row->new_error);
+}
+
 bool diff_row_fails(const diff *d, const diff_row *row)
 {
-    return d->fail_above >= 0 && d->new_sum > 0 &&
+    return d->fail_above >= 0 && d->new_sum > 0 && !diff_row_is_noise(row) &&
            100.0 * (double)row->new_value / (double)d->new_sum >= d->min_share &&
            diff_compute_growth(row->old_value, row->new_value) > d->fail_above;
 }

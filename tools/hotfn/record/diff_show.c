@@ -105,7 +105,9 @@ void diff_show_table(const diff *d)
         print_name(get_display_name(row->name, name, sizeof name), "");
         printf(" (");
         print_name(row->module, "");
-        printf(")%s\n", diff_row_fails(d, row) ? "  <- too much" : "");
+        printf(")%s\n", diff_row_fails(d, row)   ? "  <- too much"
+                        : diff_row_is_noise(row) ? "  within noise"
+                                                 : "");
     }
     print_hidden_count(d);
     printf("\n%18s  %18s  %9s  all functions%s\n", format_value(d, d->old_sum, old),
@@ -128,7 +130,9 @@ void diff_show_markdown(const diff *d)
         print_name(get_display_name(row->name, name, sizeof name), "|<>*_`\\[]~&#");
         printf(" | %s | %s | %s%s |\n", format_value(d, row->old_value, old),
                format_value(d, row->new_value, new), format_change(row, growth),
-               diff_row_fails(d, row) ? " :x:" : "");
+               diff_row_fails(d, row)   ? " :x:"
+               : diff_row_is_noise(row) ? " (within noise)"
+                                        : "");
     }
 }
 
@@ -165,6 +169,7 @@ void diff_show_json(const diff *d)
         json_add_text(o, "module", row->module);
         add_half(o, "old", row->in_old, row->old_calls, row->old_self, row->old_total, d->timed);
         add_half(o, "new", row->in_new, row->new_calls, row->new_self, row->new_total, d->timed);
+        json_add_bool(o, "within_noise", diff_row_is_noise(row));
         json_add_bool(o, "fails", diff_row_fails(d, row));
         hotfn_json_write(out, NULL, o);
     }

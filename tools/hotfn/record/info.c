@@ -131,9 +131,9 @@ static void print_timing(const hotfn_record *record)
         return;
     }
     printf("%-10s %s%s%s%s%s", "timed",
-           t.flags & HOTFN_TIMING_SAMPLED  ? "a sample"
-           : t.flags & HOTFN_TIMING_ERRORS ? "a sample in some of the runs"
-                                           : "every call",
+           t.flags & HOTFN_TIMING_SAMPLED        ? "a sample"
+           : t.flags & HOTFN_TIMING_SOME_SAMPLED ? "a sample in some of the runs"
+                                                 : "every call",
            t.flags & HOTFN_TIMING_TREE ? ", call tree" : "",
            t.flags & HOTFN_TIMING_HISTOGRAMS ? ", histograms" : "",
            t.flags & HOTFN_TIMING_EVENTS ? ", events" : "",
@@ -332,7 +332,7 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
         return;
     }
     hotfn_json *o = hotfn_json_create_object();
-    bool sampled = t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_ERRORS);
+    bool sampled = t.flags & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_SOME_SAMPLED);
     json_add_text(o, "timed", sampled ? "sample" : "all");
     json_add_text(o, "clock", get_clock_name(t.clock));
     json_add_number(o, "ticks_per_second", t.ticks_per_second);
