@@ -37,10 +37,9 @@ HOTFN_API void hotfn_counters_destroy(hotfn_counters *counters);
  *
  * Contract of slow_path: it sets the thread's row pointer to an address other than 0 and returns to
  * the stub.  It runs on the thread's stack, makes only raw system calls, takes no lock, and is safe
- * in a signal handler.  On x86-64 a stub calls it with its saved rcx at [rsp - 8] as seen after the
- * call; it preserves every register (rcx gets the saved value), the flags and the vector state.  On
- * ARM64 a stub branches to it with the return address in x17; it preserves all registers but x16
- * and x17.
+ * in a signal handler.  On x86-64 a stub calls it; it preserves every register, the flags and the
+ * vector state.  On ARM64 a stub branches to it with the return address in x17; it preserves all
+ * registers but x16 and x17.
  */
 HOTFN_API hotfn_status hotfn_counters_get_access(const hotfn_counters *counters,
                                                  hotfn_row_access *out);

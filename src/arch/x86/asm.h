@@ -14,13 +14,28 @@
 #define ENDBR endbr32
 #endif
 
+/* The segment of the thread's own data, where the pointer to its row is (os/row_word.h). */
+#if defined(_WIN32) && defined(__x86_64__)
+#define THREAD gs
+#elif defined(_WIN32)
+#define THREAD fs
+#elif defined(__x86_64__)
+#define THREAD fs
+#else
+#define THREAD gs
+#endif
+
+#ifndef _WIN32
     .section .note.GNU-stack, "", @progbits
+#endif
     .text
 
 .macro  function name, align=4
     .globl  \name
+#ifndef _WIN32
     .hidden \name
     .type   \name, @function
+#endif
     .p2align \align
 \name:
     .cfi_startproc
@@ -28,7 +43,9 @@
 .endm
 .macro  end_function name
     .cfi_endproc
+#ifndef _WIN32
     .size   \name, . - \name
+#endif
 .endm
 
 .macro  save register
@@ -51,6 +68,17 @@
     addb    $0x7f, %al          /* 1 + 0x7f overflows, 0 + 0x7f does not */
     sahf
 .endm
+
+#ifdef __x86_64__
+/* The displacement of the word that points to the thread's row, from the segment's base. */
+.macro  load_row_displacement register
+#ifdef _WIN32
+    movslq  hfn_os_row_word_at(%rip), %\register
+#else
+    movq    hfn_thread_row@gottpoff(%rip), %\register
+#endif
+.endm
+#endif
 
 /* Saves AX and, below it, the flags. */
 .macro  save_flags

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Emits the heads of stubs for x86-64.  A count stub changes no register, no live flag and nothing
- * above the stack pointer.  It saves rcx below the stack pointer, where a function's entry has free
- * space (System V x86-64 psABI, 3.2.2), or uses a scratch register if one is dead at the entry.
+ * above the stack pointer.  It pushes rcx, or uses a scratch register if one is dead at the entry.
+ * It writes nothing below the stack pointer, which the kernel of Windows may overwrite.
  * `jrcxz` tests the row pointer without changing flags.  Heads use push and pop to be short,
  * because stubs compete with the program's code for the instruction cache
  * (docs/design/hooks-stubs.md).
@@ -15,6 +15,12 @@
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
 enum { SCRATCH_GATE_AT = 5 }; /* in the count gate */
+/* Prefix of the segment with the thread's own data: System V x86-64 psABI, 3.4.6; TEB. */
+#if defined(_WIN32)
+enum { THREAD_SEGMENT = 0x65 }; /* gs */
+#else
+enum { THREAD_SEGMENT = 0x64 }; /* fs */
+#endif
 
 /* ---- Writing. */
 
@@ -77,11 +83,11 @@ static uint8_t *put_increment(uint8_t *out, int32_t displacement)
 
 static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
 {
-    out = PUT(out, 0x48, 0x89, 0x54, 0x24, 0xf8);                      /* mov [rsp - 8], rdx  */
+    out = PUT(out, 0x52);                                              /* push rdx            */
     out = put_u32(PUT(out, 0x48, 0x8b, 0x91), (uint32_t)displacement); /* mov rdx, [rcx + d]  */
     out = PUT(out, 0x48, 0x8d, 0x52, 0x01);                            /* lea rdx, [rdx + 1]  */
     out = put_u32(PUT(out, 0x48, 0x89, 0x91), (uint32_t)displacement); /* mov [rcx + d], rdx  */
-    return PUT(out, 0x48, 0x8b, 0x54, 0x24, 0xf8);                     /* mov rdx, [rsp - 8]  */
+    return PUT(out, 0x5a);                                             /* pop rdx             */
 }
 
 /* slow: call gate
@@ -99,7 +105,8 @@ static uint8_t *put_scratch_count(uint8_t *out, uint64_t at, const hfn_stub_requ
     } else {
         out = put_call(out, at, gate);
     }
-    out = PUT(out, 0x64, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25); /* mov scratch, fs:[row] */
+    /* mov scratch, thread:[row] */
+    out = PUT(out, THREAD_SEGMENT, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25);
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test r, r */
     out = PUT(out, 0x74, red_zone ? 0xe0 : 0xed);                         /* jz slow           */
@@ -112,9 +119,9 @@ static uint8_t *put_scratch_count(uint8_t *out, uint64_t at, const hfn_stub_requ
 static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request *request)
 {
     out = put_call(out, at, request->gate);
-    out = PUT(out, 0x59);                         /* pop rcx           */
-    out = PUT(out, 0x51);                         /* push rcx          */
-    out = PUT(out, 0x64, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, fs:[row] */
+    out = PUT(out, 0x59);                                   /* pop rcx               */
+    out = PUT(out, 0x51);                                   /* push rcx              */
+    out = PUT(out, THREAD_SEGMENT, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, thread:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0xe3, 0xee); /* jrcxz slow        */
     out = (request->flags & HFN_STUB_FLAGS_LIVE)
@@ -259,11 +266,13 @@ static void emit_call(uint8_t *out, const hfn_stub_request *request)
 /* clang-format off */
 static const hfn_stub_shape count_shapes[4] = {
     [0] = { 26, 6, 4, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 } } },
-    [HFN_STUB_FLAGS_LIVE] = { 47, 6, 4, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 47, 0 } } },
+    [HFN_STUB_FLAGS_LIVE] =
+        { 39, 6, 6, { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 19, 16 }, { 38, 8 }, { 39, 0 } } },
     [HFN_STUB_RED_ZONE] =
         { 41, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 33, 128 }, { 41, 0 } } },
     [HFN_STUB_RED_ZONE | HFN_STUB_FLAGS_LIVE] =
-        { 62, 0, 6, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 54, 128 }, { 62, 0 } } },
+        { 54, 0, 8, { { 5, 128 }, { 7, 136 }, { 13, 128 }, { 14, 136 }, { 26, 144 }, { 45, 136 },
+                      { 46, 128 }, { 54, 0 } } },
 };
 static const hfn_stub_shape scratch_count_shapes[2] = {
     { 26, 5, 0, { { 0, 0 } } },
@@ -360,13 +369,11 @@ void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 
 /* ---- Gates. */
 
-/* The slow path expects the original rcx just below its return address.  The stub has pushed rcx
- * above it; a stub with a scratch register has not changed rcx and enters at the second
- * instruction. */
+/* A stub that has pushed rcx gets it back here; a stub with a scratch register has not changed it
+ * and enters at the second instruction. */
 uint32_t hfn_x86_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
     out = PUT(out, 0x48, 0x8b, 0x4c, 0x24, 0x08);         /* mov rcx, [rsp + 8] */
-    out = PUT(out, 0x48, 0x89, 0x4c, 0x24, 0xf8);         /* mov [rsp - 8], rcx */
     put_u64(PUT(out, 0xff, 0x25, 0, 0, 0, 0), slow_path); /* jmp [rip + 0]      */
     return HFN_X86_COUNT_GATE_BYTES;
 }

@@ -27,7 +27,7 @@ static inline bool hfn_x86_has_tail_exit(hfn_stub_kind kind, uint32_t flags)
 
 /* Gates (arch/stub.h).  Stubs with a scratch register enter the count gate at its second
  * instruction. */
-#define HFN_X86_COUNT_GATE_BYTES 24
+#define HFN_X86_COUNT_GATE_BYTES 19
 #define HFN_X86_TIME_GATE_BYTES 14
 #define HFN_X86_CALL_GATE_MAX 240
 

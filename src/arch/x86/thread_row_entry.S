@@ -1,13 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: the slow path of a stub whose thread has no row yet (counters.h, "slow_path's
- * contract"). The original rcx is at [rsp - 8], in the 128 bytes below rsp that signal handlers
- * do not overwrite; the first push writes the same value to the same place.  All registers that
- * the C function may change are saved here; it is compiled with -mgeneral-regs-only, so vector
- * registers are not. */
+ * contract").  All registers that the C function may change are saved here.  It is compiled with
+ * -mgeneral-regs-only; only where it calls a library are vector registers saved too. */
 #include "arch/x86/asm.h"
 
+#ifdef _WIN32
+/* Space for xsave's standard form up to AVX-512, whose last part ends at 2688 (Intel SDM vol. 1,
+ * 13.5), and the word of the page that the kernel shares that has the enabled states
+ * (KUSER_SHARED_DATA.XState.EnabledFeatures; 0 without xsave). */
+#define VECTOR_BYTES 2752
+#define STACK_ALIGNMENT 64
+#define LEGACY_BYTES 512
+#define ENABLED_STATES 0x7ffe03d8
+#define COMPILED_STATES 0xe7
+
+.macro  save_vectors
+    subq    $VECTOR_BYTES, %rsp
+    movl    $ENABLED_STATES, %eax
+    movl    (%rax), %eax
+    andl    $COMPILED_STATES, %eax
+    jz      8f
+    xorl    %edx, %edx
+    .irp    word, 0, 8, 16, 24, 32, 40, 48, 56
+    movq    %rdx, LEGACY_BYTES + \word(%rsp)
+    .endr
+    xsave64 (%rsp)
+    jmp     9f
+8:  fxsave64 (%rsp)
+9:
+.endm
+.macro  restore_vectors
+    movl    $ENABLED_STATES, %eax
+    movl    (%rax), %eax
+    andl    $COMPILED_STATES, %eax
+    jz      8f
+    xorl    %edx, %edx
+    xrstor64 (%rsp)
+    jmp     9f
+8:  fxrstor64 (%rsp)
+9:
+.endm
+#else
+#define STACK_ALIGNMENT 16
+.macro  save_vectors
+.endm
+.macro  restore_vectors
+.endm
+#endif
+
     function hfn_thread_row_entry
-    movq    -8(%rsp), %rcx
     save    rcx
     pushfq
     .cfi_adjust_cfa_offset 8
@@ -23,8 +64,10 @@
     save    rbp
     movq    %rsp, %rbp
     .cfi_def_cfa_register rbp
-    andq    $-16, %rsp
+    andq    $-STACK_ALIGNMENT, %rsp
+    save_vectors
     call    hfn_thread_row_first_call
+    restore_vectors
     movq    %rbp, %rsp
     .cfi_def_cfa_register rsp
     restore rbp
@@ -44,6 +87,6 @@
 
 /* int64_t hfn_thread_row_displacement(void) */
     function hfn_thread_row_displacement
-    movq    hfn_thread_row@gottpoff(%rip), %rax
+    load_row_displacement rax
     ret
     end_function hfn_thread_row_displacement

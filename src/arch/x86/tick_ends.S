@@ -40,8 +40,8 @@
 
 /* The thread's state to rcx; to otherwise if there is no row.  Changes temporary. */
 .macro  find_state otherwise, temporary32, temporary
-    movq    hfn_thread_row@gottpoff(%rip), %rcx
-    movq    %fs:(%rcx), %rcx
+    load_row_displacement rcx
+    movq    %THREAD:(%rcx), %rcx
     testq   %rcx, %rcx
     jz      \otherwise
     movl    hfn_time + ENGINE_THREAD_AT(%rip), \temporary32

@@ -49,9 +49,9 @@
 /* The frame, so far above rsp, to rdi, the thread's state to rcx, how far behind it the log lies to rsi; to
  * otherwise if there is no row, or another clock. */
 .macro  find frame_at, otherwise
-    movq    hfn_thread_row@gottpoff(%rip), %rax
+    load_row_displacement rax
     leaq    \frame_at(%rsp), %rdi
-    movq    %fs:(%rax), %rcx
+    movq    %THREAD:(%rax), %rcx
     testq   %rcx, %rcx
     jz      \otherwise
     movl    hfn_time + ENGINE_THREAD_AT(%rip), %eax

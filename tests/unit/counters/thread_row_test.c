@@ -49,19 +49,15 @@ void call_slow_path_with_known_state(void);
 #define STORE_GPR(name, n) "movq %" #name ", found_state+8*" #n "(%rip)\n"
 
 /* clang-format off */
-/* As a stub calls it: rcx is saved below the return address and is 0. */
+/* As a stub calls it. */
 __asm__(
     ".text\n.globl call_slow_path_with_known_state\n"
     "call_slow_path_with_known_state:\n"
     "pushq %rbx\npushq %rbp\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
     EACH_VECTOR(LOAD_VECTOR)
     EACH_GPR(LOAD_GPR)
-    "movq wanted_state+16(%rip), %rcx\n"
-    "movq %rcx, -16(%rsp)\n"
     "pushq wanted_state+120(%rip)\npopfq\n"
     "movq wanted_state+16(%rip), %rcx\n"
-    "movq %rcx, -16(%rsp)\n"
-    "movabsq $0, %rcx\n"
     "call *stub_slow_path(%rip)\n"
     "movq %rcx, found_state+16(%rip)\n"
     EACH_GPR(STORE_GPR)

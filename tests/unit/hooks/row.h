@@ -17,13 +17,11 @@ __attribute__((used)) static uint64_t *choose_row(void)
     return slots;
 }
 
-/* Called by a stub, which has saved rcx at [rsp - 8].  Stores the thread's row and keeps all other
- * registers. */
+/* Called by a stub.  Stores the thread's row and keeps all registers. */
 __attribute__((naked)) static void slow_path(void)
 {
 #if defined(__x86_64__)
-    __asm__("movq -8(%rsp), %rcx\n\t"
-            "leaq -128(%rsp), %rsp\n\t"
+    __asm__("leaq -128(%rsp), %rsp\n\t"
             "pushfq; pushq %rax; pushq %rcx; pushq %rdx; pushq %rsi; pushq %rdi\n\t"
             "pushq %r8; pushq %r9; pushq %r10; pushq %r11; pushq %rbp\n\t"
             "movq %rsp, %rbp\n\t"
