@@ -21,10 +21,19 @@
  * every register, but not the flags.  Files that use it must be compiled with general registers
  * only.  None may be a mere wrapper: where such a function saves no register, clang 14 returns its
  * stack with `pop %rcx`. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(_WIN32)
+#define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers, sysv_abi))
+#elif defined(__x86_64__)
 #define HFN_KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
 #else
 #define HFN_KEEPS_REGISTERS
+#endif
+
+/* A function that assembly calls, or is: by the convention of System V on every x86-64 system. */
+#if defined(__x86_64__) && defined(_WIN32)
+#define HFN_SYSTEM_V __attribute__((sysv_abi))
+#else
+#define HFN_SYSTEM_V
 #endif
 
 /* Wraps each argument of a call of a HFN_KEEPS_REGISTERS function.  clang lets such a function

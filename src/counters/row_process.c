@@ -6,6 +6,16 @@
 #include "counters/thread_row.h"
 #include "os/hot_path.h"
 
+uint8_t *hfn_rows_reserve(uint64_t byte_count)
+{
+    return hfn_os_hot_reserve_pages(byte_count);
+}
+
+bool hfn_rows_commit(void *memory, uint64_t byte_count)
+{
+    return hfn_os_hot_commit_pages(memory, byte_count);
+}
+
 uint8_t *hfn_rows_map(uint64_t byte_count)
 {
     return hfn_os_hot_map_pages(byte_count);

@@ -48,7 +48,11 @@ static bool map_memory(hotfn_counters *c, uint32_t slot_capacity, uint32_t threa
             page_round(sizeof *c->memory.header + (uint64_t)threads * sizeof *c->memory.cells);
 
         c->own_bytes = cells + threads * row_bytes;
-        c->own = hfn_rows_map(c->own_bytes);
+        c->own = hfn_rows_reserve(c->own_bytes);
+        if (c->own && !hfn_rows_commit(c->own, cells)) {
+            hfn_rows_unmap(c->own, c->own_bytes);
+            c->own = NULL;
+        }
         if (c->own) {
             c->memory = (hfn_row_memory){
                 .thread_capacity = threads,
@@ -172,6 +176,10 @@ static hotfn_status create_counters(hotfn_counters **out, const hfn_row_memory *
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "this process has counters already: destroy them first");
     }
+    if (!hfn_os_reserve_row_word()) {
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "no slot of thread-local storage that stubs can reach is free");
+    }
     if (hfn_thread_row_displacement() != (int32_t)hfn_thread_row_displacement()) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                 "thread-local storage is out of the reach of stubs");
@@ -250,6 +258,10 @@ void hfn_rows_sum(const hfn_row_memory *m, uint32_t first, uint32_t count, uint6
     for (uint32_t r = 0; r < used && r < m->thread_capacity; r++) {
         const uint64_t *slots = (const void *)(m->rows + (uint64_t)r * m->row_bytes);
 
+        /* pairs with the release store in sign_cell: a row without an owner has no memory */
+        if (__atomic_load_n(&m->cells[r].thread_count, __ATOMIC_ACQUIRE) == 0) {
+            continue;
+        }
         for (uint32_t i = 0; i < count; i++) {
             sums[i] += __atomic_load_n(&slots[first + i], __ATOMIC_RELAXED);
         }

@@ -19,7 +19,10 @@ hfn_row_memory hfn_counters_get_memory(const hotfn_counters *counters);
 /* sums[n] = sum of slot first + n over all rows; the slots are within capacity. */
 void hfn_rows_sum(const hfn_row_memory *memory, uint32_t first, uint32_t count, uint64_t *sums);
 
-/* Zeroed address space of whole pages, or NULL. */
+/* Addresses for whole pages, or NULL; commit gives them zeroed memory before they are used. */
+uint8_t *hfn_rows_reserve(uint64_t byte_count);
+bool hfn_rows_commit(void *memory, uint64_t byte_count);
+/* Both in one: zeroed whole pages, or NULL. */
 uint8_t *hfn_rows_map(uint64_t byte_count);
 void hfn_rows_unmap(void *memory, uint64_t byte_count);
 /* Release the pages and keep the addresses mapped. */

@@ -15,6 +15,7 @@
  *   summed, so no call is lost. */
 #include "counters/thread_row.h"
 
+#include "base/compiler.h"
 #include "counters/timing/call_stack.h"
 #include "os/hot_path.h"
 
@@ -23,7 +24,6 @@
 #define NO_ROW UINT32_MAX
 
 hfn_row_state hfn_rows;
-__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
 
 typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thread_count in one */
 
@@ -82,7 +82,7 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->pid = me->pid;
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
-    cell->row_variable = (uint64_t)(uintptr_t)&hfn_thread_row;
+    cell->row_variable = hfn_os_get_row_word_address();
     hfn_os_hot_thread_name(cell->name);
     /* pairs with the acquire load in take_over_row, after which pid and process are those of this
      * owner */
@@ -124,6 +124,10 @@ static uint32_t begin_new_row(const claimer *me)
         }
     } while (!__atomic_compare_exchange_n(&hfn_rows.header->cells_used, &used, used + 1, true,
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (!hfn_os_hot_commit_pages(hfn_rows.rows + (uint64_t)used * hfn_rows.row_bytes,
+                                 hfn_rows.row_bytes)) {
+        return NO_ROW; /* the cell has no owner for good */
+    }
     sign_cell(&hfn_rows.cells[used], me, 1);
     return used;
 }
@@ -165,9 +169,13 @@ uint8_t *hfn_thread_row_claim(void)
     return row;
 }
 
-/* Called by the assembly entry, which has saved every register. */
-void hfn_thread_row_first_call(void);
-void hfn_thread_row_first_call(void)
+/* Called by the assembly entry, which has saved every register.  Where a claim calls a library that
+ * may be hooked itself, the thread counts nowhere meanwhile. */
+HFN_SYSTEM_V void hfn_thread_row_first_call(void);
+HFN_SYSTEM_V void hfn_thread_row_first_call(void)
 {
+    if (HFN_CLAIM_CALLS_LIBRARY) {
+        hfn_thread_row = hfn_rows.discard;
+    }
     hfn_thread_row = hfn_thread_row_claim();
 }

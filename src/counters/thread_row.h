@@ -5,6 +5,7 @@
 #define HFN_COUNTERS_THREAD_ROW_H
 
 #include "live/rows.h"
+#include "os/row_word.h"
 
 #include <hotfn/lowlevel/counters.h>
 #include <stdbool.h>
@@ -35,9 +36,6 @@ typedef struct hfn_row_state {
 } hfn_row_state;
 
 extern hfn_row_state hfn_rows;
-
-/* The row of the thread, which stubs read; 0 until the first hooked call. */
-extern __thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
 
 /* A row for the calling thread, or the discard row.  HOT PATH: see thread_row.c. */
 uint8_t *hfn_thread_row_claim(void);

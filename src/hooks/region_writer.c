@@ -26,11 +26,6 @@ static uint32_t call_gate_at(const hotfn_hooks *hooks)
     return HFN_STUB_COUNT_GATE_ROOM + (hfn_hooks_can_time(hooks) ? 2 * HFN_STUB_TIME_GATE_ROOM : 0);
 }
 
-static bool has_key_b(const hfn_plan_hook *hook)
-{
-    return hook->flags & HOTFN_VERDICT_KEY_B;
-}
-
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
     return call_gate_at(hooks) + (needs->calls ? 2 * HFN_STUB_CALL_GATE_ROOM : 0);
@@ -125,8 +120,7 @@ bool hfn_region_stub(hfn_region_writer *writer, const hfn_plan_hook *hook,
 
     writer->at += bytes;
     if (writer->tables != 0) {
-        hfn_unwind_stub(&writer->unwind, address, bytes, shape, has_key_b(hook), hook->cfi,
-                        hook->cfi_bytes);
+        hfn_unwind_stub(&writer->unwind, address, bytes, shape, hook, base);
     }
     return hfn_trampoline_write((uint8_t *)(uintptr_t)address, address, hook, shape, base, action,
                                 &writer->hooks->access, &writer->gates);
@@ -147,7 +141,8 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uin
     if (used_end < writer->pages_end) {
         hfn_os_unmap(used_end, writer->pages_end - used_end);
     }
-    if (writer->tables != 0 && (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND)) {
+    if (writer->tables != 0 && (hfn_unwind_needs_registration() ||
+                                (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND))) {
         hfn_unwind_register(region);
     }
     return true;

@@ -245,12 +245,13 @@ static void put_steps(hfn_unwind *u, uint64_t address, uint32_t byte_count, cons
 }
 
 void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
-                     const hfn_stub_shape *shape, bool key_b, const uint8_t *cfi,
-                     uint32_t cfi_bytes)
+                     const hfn_stub_shape *shape, const hfn_plan_hook *hook, uint64_t image_base)
 {
     uint64_t moved = address + shape->head_bytes;
+    bool key_b = (hook->flags & HOTFN_VERDICT_KEY_B) != 0;
     bool is_signed = false;
 
+    (void)image_base;
     if (!u->open || u->stubs_in_open == STUBS_PER_FDE || u->open_key_b != key_b) {
         open_fde(u, address, key_b);
     }
@@ -264,9 +265,9 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
         put_step(u, shape->steps[i].lowered_bytes);
         is_signed ^= shape->steps[i].lowered_bytes == HFN_STUB_SIGNS;
     }
-    if (cfi_bytes > 0) {
+    if (hook->cfi_bytes > 0) {
         advance_to(u, moved);
-        put_steps(u, moved, byte_count - shape->head_bytes, cfi, cfi_bytes);
+        put_steps(u, moved, byte_count - shape->head_bytes, hook->cfi, hook->cfi_bytes);
     }
     if (is_signed) { /* the next stub begins with an unsigned return address */
         advance_to(u, address + byte_count);
@@ -311,6 +312,11 @@ const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uin
     fde = header + hfn_read_le32(row + 4);
     *begin = address_in(row, header);
     return pc - *begin < hfn_read_le32(fde + FDE_RANGE_AT) ? fde : NULL;
+}
+
+bool hfn_unwind_needs_registration(void)
+{
+    return false;
 }
 
 void hfn_unwind_register(const hotfn_stub_region *region)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The unwind tables of a region: .eh_frame_hdr with its search table, then .eh_frame, in one
- * block. */
+/* The unwind tables of a region, in one block: .eh_frame_hdr with its search table, then .eh_frame
+ * (unwind.c), or RUNTIME_FUNCTIONs and UNWIND_INFOs (unwind_windows.c). */
 #ifndef HFN_HOOKS_UNWIND_H
 #define HFN_HOOKS_UNWIND_H
 
 #include "arch/stub.h"
+#include "plan/plan.h"
 
 #include <hotfn/lowlevel/hooks.h>
+#include <hotfn/lowlevel/verdicts.h>
 #include <stdbool.h>
 
 typedef struct hfn_unwind {
@@ -21,6 +23,8 @@ typedef struct hfn_unwind {
     uint32_t fde_count, fde_max;
     uint32_t stubs_in_open;
     uint32_t stubs_per_fde;
+    uint64_t base;            /* Windows: what RVAs count from                */
+    uint32_t shared_info[33]; /* Windows: RVA of the info for n pushed words  */
 } hfn_unwind;
 
 /* Upper bound of the block's size.
@@ -36,15 +40,16 @@ void hfn_unwind_begin(hfn_unwind *unwind, uint8_t *memory, uint64_t stub_count,
 void hfn_unwind_code(hfn_unwind *unwind, uint64_t address, uint64_t byte_count, const uint8_t *cfi,
                      uint32_t cfi_bytes);
 void hfn_unwind_stub(hfn_unwind *unwind, uint64_t address, uint32_t byte_count,
-                     const hfn_stub_shape *shape, bool key_b, const uint8_t *cfi,
-                     uint32_t cfi_bytes);
+                     const hfn_stub_shape *shape, const hfn_plan_hook *hook, uint64_t image_base);
 /* Finish the tables and store their addresses in region.  Returns the block's size. */
 uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
 
 /* The FDE that describes pc, and the start of its code; NULL if there is none. */
 const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin);
 
-/* Register the tables with libgcc, if the process has it. */
+/* Can no unwinder pass a stub before its tables are registered? */
+bool hfn_unwind_needs_registration(void);
+/* Register the tables with libgcc, if the process has it, or with the system. */
 void hfn_unwind_register(const hotfn_stub_region *region);
 /* Set the __register_frame of a libgcc that was loaded after this library. */
 void hfn_unwind_set_register_frame(void (*register_frame)(void *eh_frame));

@@ -12,19 +12,6 @@ static uint32_t own_machine(void)
     return hfn_stub_get_patching()->machine;
 }
 
-bool hfn_agent_serves(uint32_t machine)
-{
-    return machine == own_machine() ||
-           (machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64);
-}
-
-static const char *agent_name(uint32_t machine)
-{
-    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
-               ? "hotfn-agent-i386.so"
-               : "hotfn-agent.so";
-}
-
 static bool is_agent(char *path, size_t path_bytes, const char *folder, const char *place,
                      const char *name)
 {
@@ -76,7 +63,7 @@ hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t m
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                 "this build of hotfn has no agent for programs of that CPU");
     }
-    const char *name = agent_name(machine);
+    const char *name = hfn_agent_get_name(machine);
     if (find_near_own_file(path, (size_t)path_bytes, name) ||
         is_agent(path, (size_t)path_bytes, HOTFN_AGENT_FOLDER, "", name)) {
         return HOTFN_OK;
@@ -132,11 +119,9 @@ hotfn_status hfn_agent_choose(hotfn_launch *l, hotfn_error *err)
         return status;
     }
     choose_either_agent(l->agent, sizeof l->agent); /* the program may become another by exec */
-    if (strpbrk(l->agent, " :")) {
-        return hfn_report_error(
-            err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET,
-            "the loader accepts no agent whose path has a space or a colon; install "
-            "libhotfn elsewhere");
+    const char *refusal = hfn_agent_find_path_refusal(l->agent);
+    if (refusal) {
+        return hfn_report_error(err, HOTFN_E_IO, l->agent, HOTFN_NO_OFFSET, "%s", refusal);
     }
     return HOTFN_OK;
 }

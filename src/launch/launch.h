@@ -16,6 +16,7 @@
 #include "scan/modules.h"
 
 #include <hotfn/launch.h>
+#include <hotfn/lowlevel/image.h>
 #include <hotfn/lowlevel/lists.h>
 #include <hotfn/lowlevel/scan.h>
 #include <stdatomic.h>
@@ -115,8 +116,14 @@ void hfn_target_set_image(hfn_target *target, const char *image, const hotfn_env
 /* next_image.c: answer a request of kind IMAGE. */
 void hfn_launch_follow_exec(hotfn_launch *launch, const hfn_plan_request *request);
 
-/* agent_path.c: does this build have an agent for programs of that machine? */
+/* enter_elf.c, enter_pe.c: the reason why the agent cannot enter the program; NULL if it can.  The
+ * path of the program's loader, if it has one, is stored in the target. */
+const char *hfn_target_find_refusal(hfn_target *target, const hotfn_image_info *info);
+/* Does this build have an agent for programs of that machine?  The name of its file; the reason why
+ * an agent at that path cannot be loaded, or NULL. */
 bool hfn_agent_serves(uint32_t machine);
+const char *hfn_agent_get_name(uint32_t machine);
+const char *hfn_agent_find_path_refusal(const char *path);
 /* Set launch->agent. */
 hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
 

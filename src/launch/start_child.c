@@ -49,21 +49,22 @@ static bool fill_environment(environment *e, const hotfn_launch *l)
     return fits;
 }
 
-static hotfn_status report_start_error(const hotfn_launch *l, int error, hotfn_error *err)
+static hotfn_status report_start_error(const hotfn_launch *l, hfn_os_error error, hotfn_error *err)
 {
-    hotfn_status status = error == ENOENT  ? HOTFN_E_NOT_FOUND
-                          : error == EBUSY ? HOTFN_E_STATE
-                                           : HOTFN_E_DENIED;
+    hotfn_status status = hfn_os_is_missing(error) ? HOTFN_E_NOT_FOUND
+                          : hfn_os_is_busy(error)  ? HOTFN_E_STATE
+                                                   : HOTFN_E_DENIED;
 
     return hfn_report_error(err, status, l->target.file, HOTFN_NO_OFFSET, "%s",
-                            error == EBUSY ? "another launch passes the signals of this process on"
-                                           : strerror(error));
+                            hfn_os_is_busy(error)
+                                ? "another launch passes the signals of this process on"
+                                : hfn_os_get_error_text(error));
 }
 
 hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
 {
     environment e = { .count = 0 };
-    int error = E2BIG;
+    hfn_os_error error = E2BIG;
 
     if (fill_environment(&e, l)) {
         const hfn_os_child_options o = {

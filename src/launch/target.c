@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the file that an exec of the command would run, and checks whether the agent can enter it.
+/* Finds the file that a start of the command would run, and checks whether the agent can enter it.
  * A refusal names the file, the reason and what to do. */
 #include "base/status.h"
 #include "launch/launch.h"
-#include "os/files.h"
+#include "os/os.h"
 
-#include <errno.h>
 #include <hotfn/lowlevel/image.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,11 +20,12 @@ static hotfn_status refuse_file(hotfn_error *err, hotfn_status status, const cha
 static bool find_image(const char *file, char image[HFN_OS_PATH_BYTES])
 {
     char line[512] = "", *next_word = NULL;
-    FILE *script = fopen(file, "re");
-    size_t count = script ? fread(line, 1, sizeof line - 1, script) : 0;
+    uint64_t count = 0;
+    hfn_os_file script;
 
-    if (script) {
-        fclose(script);
+    if (hfn_os_open_file(&script, file, HFN_OS_READ) == 0) {
+        hfn_os_read_next(script, line, sizeof line - 1, &count);
+        hfn_os_close_file(script);
     }
     line[count] = 0;
     line[strcspn(line, "\n")] = 0;
@@ -53,26 +53,6 @@ static uint64_t sum_text_bytes(const hotfn_image *image)
     return total;
 }
 
-/* Returns the reason why the agent cannot enter the program; NULL if it can. */
-static const char *find_refusal(const hotfn_image_info *info)
-{
-    if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
-        return hfn_agent_serves(HOTFN_MACHINE_ARM64)
-                   ? "not an ARM64 ELF program; this build of hotfn counts no others"
-                   : "not an x86-64 or i386 ELF program (x32 is neither); this build of hotfn "
-                     "counts no others";
-    }
-    if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
-        return "a static program has no dynamic loader that could load the agent; count a "
-               "dynamically linked build of it";
-    }
-    const char *slash = strrchr(info->interpreter, '/');
-    if (strncmp(slash ? slash + 1 : info->interpreter, "ld-linux", 8) != 0) {
-        return "its dynamic loader is not glibc's (ld-linux); the agent needs glibc";
-    }
-    return NULL;
-}
-
 static hotfn_status open_image(hotfn_image **image, const char *path, const hotfn_env *env,
                                hotfn_error *err)
 {
@@ -91,9 +71,13 @@ static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error
     hotfn_image *image;
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
 
-    if (!hfn_os_identify_file(t->image, &t->device, &t->inode)) {
-        return refuse_file(err, HOTFN_E_NOT_FOUND, t->image, strerror(errno));
+    hfn_os_file_info file;
+    hfn_os_error error = hfn_os_get_path_info(t->image, &file);
+    if (error != 0) {
+        return refuse_file(err, HOTFN_E_NOT_FOUND, t->image, hfn_os_get_error_text(error));
     }
+    t->device = file.device;
+    t->inode = file.inode;
     if (hfn_os_gains_rights(t->image)) {
         return refuse_file(err, HOTFN_E_UNSUPPORTED, t->image,
                            "the loader loads no agent into a setuid, setgid or privileged program; "
@@ -104,12 +88,9 @@ static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error
         return status;
     }
     hotfn_image_get_info(image, &info);
-    const char *refusal = find_refusal(&info);
+    const char *refusal = hfn_target_find_refusal(t, &info);
     t->machine = info.machine;
     t->text_bytes = sum_text_bytes(image);
-    if (!refusal && !hfn_os_resolve_path(info.interpreter, t->interpreter, sizeof t->interpreter)) {
-        refusal = "its dynamic loader does not exist";
-    }
     hotfn_image_close(image);
     return refusal ? refuse_file(err, HOTFN_E_UNSUPPORTED, t->image, refusal) : HOTFN_OK;
 }
@@ -129,13 +110,14 @@ hotfn_status hfn_target_find(hfn_target *t, const hotfn_launch_options *o, const
 {
     const char *name = o->command[0];
 
-    switch (hfn_os_find_program(name, t->file)) {
-    case 0: break;
-    case EACCES:
+    hfn_os_error error = hfn_os_find_program(name, t->file);
+    if (hfn_os_is_denied(error)) {
         return refuse_file(err, HOTFN_E_DENIED, name,
                            hfn_os_is_folder(name) ? "is a folder: name a program in it"
                                                   : "is not an executable file (chmod +x it?)");
-    default: return refuse_file(err, HOTFN_E_NOT_FOUND, name, "no such program");
+    }
+    if (error != 0) {
+        return refuse_file(err, HOTFN_E_NOT_FOUND, name, "no such program");
     }
     if (!find_image(t->file, t->image)) {
         return refuse_file(err, HOTFN_E_DENIED, name, "its #! interpreter was not found");

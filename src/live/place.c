@@ -223,6 +223,11 @@ hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err)
                                 (unsigned long long)(live->layout.file_bytes >> 20),
                                 hfn_os_get_error_text(error));
     }
+    error = hfn_os_commit_shared(live->file, 0, live->layout.sections[HFN_SECTION_ROWS].offset);
+    if (error != 0) {
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for the record: %s", hfn_os_get_error_text(error));
+    }
     error = hfn_os_seal_shared(live->file);
     if (error != 0) {
         return hfn_report_error(err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
@@ -308,12 +313,21 @@ hotfn_status hfn_live_allocate(hfn_live *live, uint32_t type, uint64_t byte_coun
     const hfn_section *s = &live->layout.sections[type];
     hfn_os_error error;
 
-    if (!live->is_durable || wanted <= *allocated) {
+    if (wanted <= *allocated) {
         return HOTFN_OK;
     }
-    error = hfn_os_allocate_space(live->file, s->offset + *allocated, wanted - *allocated);
-    if (error) {
+    if (live->is_durable) {
+        error = hfn_os_allocate_space(live->file, s->offset + *allocated, wanted - *allocated);
+    } else {
+        error = hfn_os_commit_shared(live->file, s->offset + *allocated, wanted - *allocated);
+    }
+    if (error != 0 && live->is_durable) {
         return fail_disk_full(live, error, err);
+    }
+    if (error != 0) {
+        return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,
+                                "no memory for names of the record: %s",
+                                hfn_os_get_error_text(error));
     }
     *allocated = wanted;
     return HOTFN_OK;
@@ -389,7 +403,7 @@ hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, ho
     uint8_t *whole = NULL;
     hfn_os_error error;
 
-    if (live->layout.file_bytes <= share) {
+    if (live->layout.file_bytes <= share && hfn_os_can_unmap_parts()) {
         map_file(&whole, file, 0, live->layout.file_bytes);
     }
 

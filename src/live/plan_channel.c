@@ -71,7 +71,9 @@ hotfn_status hfn_plan_channel_create(hfn_plan_channel **out, const hotfn_env *en
     }
     hfn_os_seal_shared(file);
     void *header = NULL;
-    error = hfn_os_map_file(&header, file, 0, HEADER_BYTES, HFN_OS_MAP_WRITE, 0);
+    error = hfn_os_commit_shared(file, 0, HEADER_BYTES);
+    error =
+        error != 0 ? error : hfn_os_map_file(&header, file, 0, HEADER_BYTES, HFN_OS_MAP_WRITE, 0);
     hfn_plan_channel *c = error == 0 ? hfn_allocate_zeroed(&filled, sizeof *c) : NULL;
     if (!c) {
         if (header) {

@@ -4,6 +4,8 @@
 #ifndef HFN_OS_CHILD_H
 #define HFN_OS_CHILD_H
 
+#include "os/error.h"
+
 #include <hotfn/env.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,9 +15,9 @@
 
 /* ---- Programs. */
 
-/* Find the file that an exec of name would run, by PATH if name has no slash.  0, or an errno:
- * ENOENT, EACCES. */
-int hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES]);
+/* Find the file that a start of name would run, by PATH if name has no slash.  0, or an error that
+ * hfn_os_is_missing or hfn_os_is_denied recognises. */
+hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES]);
 bool hfn_os_is_folder(const char *path);
 bool hfn_os_is_readable(const char *path);
 /* Does the loader ignore LD_PRELOAD for the program, because it gains rights (setuid, setgid,
@@ -36,8 +38,9 @@ const char *hfn_os_platform(void);
 
 typedef struct hfn_os_child {
     uint32_t pid;      /* 0: not started */
-    int32_t exit_code; /* 0..255; -signal if it was killed by one */
+    int32_t exit_code; /* 0..255, and -signal if it was killed by one; Windows: all 32 bits */
     bool passes_signals;
+    int64_t process, order; /* the system's; 0: none */
 } hfn_os_child;
 
 typedef struct hfn_os_child_options {
@@ -46,12 +49,16 @@ typedef struct hfn_os_child_options {
     const char *const *settings; /* "NAME=VALUE": the only changes to the child's environment */
     uint32_t setting_count;
     bool passes_signals; /* as HOTFN_LAUNCH_PASS_SIGNALS of hotfn/launch.h */
+    /* Where no setting makes the loader load a library: the agent's file, and its order. */
+    const char *agent;
+    const void *order;
+    uint32_t order_bytes;
 } hfn_os_child_options;
 
-/* Start the child with the signals and the environment of this process.  0, or an errno; EBUSY:
- * another child gets the signals of this process. */
-int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
-                       const hotfn_env *env);
+/* Start the child with the signals and the environment of this process.  hfn_os_is_busy: another
+ * child gets the signals of this process. */
+hfn_os_error hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
+                                const hotfn_env *env);
 /* Wait until the child has ended, at most timeout_ns (UINT64_MAX: without limit).  It is not
  * reaped. */
 bool hfn_os_child_wait(const hfn_os_child *child, uint64_t timeout_ns);

@@ -14,6 +14,8 @@ const char *hfn_os_get_error_text(hfn_os_error error);
 
 /* The kinds of errors that callers distinguish. */
 bool hfn_os_is_missing(hfn_os_error error); /* no such file             */
+bool hfn_os_is_denied(hfn_os_error error);  /* no right to do it        */
+bool hfn_os_is_busy(hfn_os_error error);    /* in use                   */
 bool hfn_os_is_gone(hfn_os_error error);    /* no such process          */
 bool hfn_os_is_timeout(hfn_os_error error); /* not done within the time */
 bool hfn_os_is_out_of_memory(hfn_os_error error);

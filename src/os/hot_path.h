@@ -26,12 +26,17 @@ void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end);
 uint64_t hfn_os_hot_wall_ns(void);
 uint64_t hfn_os_hot_monotonic_ns(void);
 
+/* Addresses for pages of zeros; hfn_os_hot_commit_pages must precede their use. */
+void *hfn_os_hot_reserve_pages(uint64_t byte_count);
 /* Pages of zeros without a reservation of memory, excluded from dumps; NULL without address
  * space. */
 void *hfn_os_hot_map_pages(uint64_t byte_count);
 void hfn_os_hot_unmap_pages(void *at, uint64_t byte_count);
 /* Discard the contents of the pages, so that they read as zeros. */
 void hfn_os_hot_clear_pages(void *at, uint64_t byte_count);
+/* Give memory to pages of a live record's row, as hfn_os_commit_shared does; false without
+ * memory. */
+bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count);
 /* Make the pages read as zeros in children of fork(); false if the system does not support it. */
 bool hfn_os_hot_clear_on_fork(void *at, uint64_t byte_count);
 

@@ -16,6 +16,8 @@ void *hfn_os_map_pages(uint64_t byte_count);
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
 /* Replace the mapping at `at` by private pages of zeros. */
 bool hfn_os_replace_pages(void *at, uint64_t byte_count);
+/* Can a part of a mapping be unmapped or replaced?  Else a mapping of a file goes as a whole. */
+bool hfn_os_can_unmap_parts(void);
 void hfn_os_unmap(uint64_t address, uint64_t byte_count);
 
 /* From now on a store to these pages faults. */
@@ -44,6 +46,9 @@ hfn_os_error hfn_os_create_shared(hfn_os_file *out, const char *name, uint64_t b
  * fail. */
 hfn_os_error hfn_os_seal_shared(hfn_os_file file);
 bool hfn_os_is_sealed(hfn_os_file file);
+/* Give memory to a range of shared memory, so that a store to it cannot fail.  A system that gives
+ * memory at the first store does nothing. */
+hfn_os_error hfn_os_commit_shared(hfn_os_file file, uint64_t offset, uint64_t byte_count);
 /* Does this process map shared memory of that name? */
 bool hfn_os_maps_shared(const char *name);
 

@@ -15,6 +15,9 @@ typedef struct hfn_os_module {
     bool is_main;
 } hfn_os_module;
 
+/* Are programs of this system PE images?  Else they are ELF images. */
+bool hfn_os_loads_pe(void);
+
 /* Calls visit for each loaded module, the program first, until it returns false.  Takes no lock:
  * the list is consistent only for a thread inside the loader, or while no other thread loads
  * modules. */
@@ -28,6 +31,12 @@ typedef struct hfn_os_unwind {
 } hfn_os_unwind;
 bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out);
 
+/* Register a table of RUNTIME_FUNCTIONs, which stays mapped.  Other systems than Windows have
+ * unwinders of the program's own and ignore the call. */
+void hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base);
+/* Let the system call `changed` after each change of the list, in the thread that loads or unloads
+ * a module; NULL ends it.  False if the system makes no such calls. */
+bool hfn_os_watch_modules(void (*changed)(void *user), void *user);
 /* The function that the loader calls before and after each change of its list; 0 if it has none. */
 uint64_t hfn_os_get_module_list_hook(void);
 /* Is the list complete?  False between the two calls. */

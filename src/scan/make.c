@@ -4,6 +4,7 @@
 #include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "os/modules.h"
 #include "plan/plan.h"
 #include "scan/block.h"
 #include "symbols/symbols.h"
@@ -30,16 +31,17 @@ static void finish_pipeline(pipeline *p)
     hotfn_image_close(p->image);
 }
 
-/* Wine maps PE files into Linux processes, but stubs find a thread's row only by the Linux TLS. */
+/* Stubs find a thread's row only by what the own system gives each thread. */
 static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_image_get_info(image, &info);
-    if (info.format == HOTFN_FORMAT_ELF) {
+    if ((info.format == HOTFN_FORMAT_PE) == hfn_os_loads_pe()) {
         return HOTFN_OK;
     }
     return hfn_report_error(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
-                            "a Windows image: it can be scanned, but not counted on this host");
+                            "%s image: it can be scanned, but not counted on this host",
+                            info.format == HOTFN_FORMAT_PE ? "a Windows" : "an ELF");
 }
 
 static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan_options *options,

@@ -377,6 +377,9 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
         p->loaded[i].seen = false;
     }
     size_t before = p->loaded_count;
+    if (before == 0 && !(p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN)) {
+        p->follows_modules = hfn_os_watch_modules(handle_list_change, p);
+    }
     hfn_os_each_module(update_module, p);
     hotfn_status s = p->loaded_count > before || before == 0 ? commit_hooks(p, err) : HOTFN_OK;
     if (before == 0) {
@@ -389,8 +392,10 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
 
 hotfn_status hfn_process_finish(hfn_process *p, uint32_t *remaining, hotfn_error *why)
 {
-    hotfn_status s = hotfn_hooks_remove(p->hooks, why);
+    hotfn_status s;
 
+    hfn_os_watch_modules(NULL, NULL);
+    s = hotfn_hooks_remove(p->hooks, why);
     *remaining = hfn_hooks_count_patched(p->hooks);
     if (hfn_live_time_header(p->live)) {
         hfn_process_end_times(p);

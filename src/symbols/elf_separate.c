@@ -9,6 +9,7 @@
 
 #include "base/byte_order.h"
 #include "base/status.h"
+#include "os/files.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static void find_folder(search *s)
     char *slash;
 
     s->folder[0] = 0;
-    if (!realpath(s->info.path, s->folder)) {
+    if (!hfn_os_resolve_path(s->info.path, s->folder, sizeof s->folder)) {
         s->folder[0] = 0; /* an image from memory has none */
     }
     slash = strrchr(s->folder, '/');

@@ -27,7 +27,8 @@ bool hfn_forwarders_init(hfn_forwarders *f, const hotfn_image *image,
     f->env = env;
     f->options = options;
     hfn_arena_init(&f->names, env);
-    if (!realpath(hfn_image_path(image), folder)) { /* an image from memory has none */
+    if (!hfn_os_resolve_path(hfn_image_path(image), folder,
+                             sizeof folder)) { /* an image from memory has none */
         return true;
     }
     slash = strrchr(folder, '/');

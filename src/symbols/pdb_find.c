@@ -123,7 +123,8 @@ static bool try_beside(search *s)
     char folder[PATH_MAX];
     char *slash;
 
-    if (!realpath(hfn_image_path(s->image), folder)) { /* an image from memory has none */
+    if (!hfn_os_resolve_path(hfn_image_path(s->image), folder,
+                             sizeof folder)) { /* an image from memory has none */
         return false;
     }
     slash = strrchr(folder, '/');

@@ -72,7 +72,7 @@ def name_problems(path, text):
         if name in public_names():
             continue
         plain = re.sub(r"^(?:hotfn|hfn)_", "", name)
-        if name != "main" and "_" not in plain and plain.islower():
+        if name not in ("main", "wmain") and "_" not in plain and plain.islower():
             yield f"{path}:{first}: function {name} has a name of one word: write verb and object"
 
 

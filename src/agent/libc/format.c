@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent's own printf family: %d %i %u %x %c %s %%, with flags 0 and -, width, precision (for %s
  * only), and the sizes l, ll and z. */
-#include <stdarg.h>
+#include "agent/libc/format.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct output {
     char *to;
@@ -132,7 +131,7 @@ static void convert(output *o, const conversion *c, char kind, va_list *args)
     put_padded(o, c, &byte, 1);
 }
 
-int vsnprintf(char *to, size_t room, const char *format, va_list given)
+int hfn_agent_format(char *to, size_t room, const char *format, va_list given)
 {
     output o = { to, room, 0 };
     va_list args;
@@ -155,28 +154,4 @@ int vsnprintf(char *to, size_t room, const char *format, va_list given)
         to[o.length < room ? o.length : room - 1] = 0;
     }
     return (int)o.length;
-}
-
-int snprintf(char *to, size_t room, const char *format, ...)
-{
-    va_list args;
-    int length;
-
-    va_start(args, format);
-    length = vsnprintf(to, room, format, args);
-    va_end(args);
-    return length;
-}
-
-int dprintf(int fd, const char *format, ...)
-{
-    char line[2048];
-    va_list args;
-    int length;
-
-    va_start(args, format);
-    length = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    length = length < (int)sizeof line ? length : (int)sizeof line - 1;
-    return (int)write(fd, line, (size_t)length);
 }

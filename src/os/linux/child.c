@@ -145,7 +145,7 @@ static int spawn_with_signals(hfn_os_child *child, const hfn_os_child_options *o
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
     int error = spawn_child(&pid, o, environment, &before);
     if (error == 0) {
-        *child = (hfn_os_child){ (uint32_t)pid, 0, o->passes_signals };
+        *child = (hfn_os_child){ .pid = (uint32_t)pid, .passes_signals = o->passes_signals };
         if (o->passes_signals) {
             set_signal_actions(pid);
         }
@@ -154,7 +154,8 @@ static int spawn_with_signals(hfn_os_child *child, const hfn_os_child_options *o
     return error;
 }
 
-int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *o, const hotfn_env *env)
+hfn_os_error hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *o,
+                                const hotfn_env *env)
 {
     size_t capacity;
     const char **environment;

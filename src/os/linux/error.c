@@ -34,3 +34,13 @@ hfn_os_error hfn_os_get_out_of_memory(void)
 {
     return ENOMEM;
 }
+
+bool hfn_os_is_denied(hfn_os_error error)
+{
+    return error == EACCES;
+}
+
+bool hfn_os_is_busy(hfn_os_error error)
+{
+    return error == EBUSY;
+}

@@ -3,6 +3,7 @@
 #include "os/hot_path.h"
 
 #include "os/linux/raw.h"
+#include "os/row_word.h"
 
 #include <fcntl.h>
 #include <linux/prctl.h>
@@ -14,6 +15,8 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
+
+__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
 
 enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1 }; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
 
@@ -194,4 +197,16 @@ bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
 
     return hfn_raw_syscall6(SYS_process_vm_writev, hfn_os_hot_process_id(), hfn_raw_pointer(&here),
                             1, hfn_raw_pointer(&there), 1, 0) == (long)sizeof value;
+}
+
+void *hfn_os_hot_reserve_pages(uint64_t byte_count)
+{
+    return hfn_os_hot_map_pages(byte_count);
+}
+
+bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
+    return true;
 }

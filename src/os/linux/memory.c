@@ -104,3 +104,17 @@ bool hfn_os_maps_shared(const char *name)
     }
     return found;
 }
+
+bool hfn_os_can_unmap_parts(void)
+{
+    return true;
+}
+
+/* The kernel gives memory at the first store. */
+hfn_os_error hfn_os_commit_shared(hfn_os_file file, uint64_t offset, uint64_t byte_count)
+{
+    (void)file;
+    (void)offset;
+    (void)byte_count;
+    return 0;
+}

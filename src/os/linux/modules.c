@@ -238,3 +238,23 @@ void hfn_os_each_module(hfn_os_module_fn visit, void *user)
         }
     }
 }
+
+/* A hook on the function of hfn_os_get_module_list_hook serves instead. */
+bool hfn_os_watch_modules(void (*changed)(void *user), void *user)
+{
+    (void)changed;
+    (void)user;
+    return false;
+}
+
+void hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base)
+{
+    (void)functions;
+    (void)count;
+    (void)base;
+}
+
+bool hfn_os_loads_pe(void)
+{
+    return false;
+}

@@ -26,7 +26,7 @@ static int check_program(const char *path)
     return S_ISREG(file.st_mode) && access(path, X_OK) == 0 ? 0 : EACCES;
 }
 
-int hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
+hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
 {
     const char *folders = getenv("PATH");
     struct stat file;

@@ -2,6 +2,7 @@
 /* The identity of threads, and the barrier after which their processors fetch patched code anew.
  * Threads are stopped in stop.c. */
 #include "os/os.h"
+#include "os/row_word.h"
 
 #include "os/linux/raw.h"
 #include "os/linux/tasks.h"
@@ -67,4 +68,10 @@ void hfn_os_restore_interruptions(const hfn_os_interruptions *before)
 {
     hfn_raw_syscall4(SYS_rt_sigprocmask, SIG_SETMASK, hfn_raw_pointer(&before->state), 0,
                      sizeof before->state);
+}
+
+/* The word is a thread-local variable. */
+bool hfn_os_reserve_row_word(void)
+{
+    return true;
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-int hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
+hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
 {
     (void)name;
     path[0] = 0;
@@ -61,8 +61,8 @@ const char *hfn_os_platform(void)
     return "";
 }
 
-int hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
-                       const hotfn_env *env)
+hfn_os_error hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options *options,
+                                const hotfn_env *env)
 {
     (void)child;
     (void)options;

@@ -35,3 +35,15 @@ hfn_os_error hfn_os_get_out_of_memory(void)
 {
     return OUT_OF_MEMORY;
 }
+
+bool hfn_os_is_denied(hfn_os_error error)
+{
+    (void)error;
+    return false;
+}
+
+bool hfn_os_is_busy(hfn_os_error error)
+{
+    (void)error;
+    return false;
+}

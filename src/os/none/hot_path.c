@@ -2,6 +2,10 @@
 /* HOT PATH: no row can be mapped, so no thread is ever counted. */
 #include "os/hot_path.h"
 
+#include "os/row_word.h"
+
+__thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
+
 uint32_t hfn_os_hot_thread_id(void)
 {
     return 0;
@@ -109,5 +113,18 @@ bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
 {
     (void)address;
     (void)value;
+    return false;
+}
+
+void *hfn_os_hot_reserve_pages(uint64_t byte_count)
+{
+    (void)byte_count;
+    return NULL;
+}
+
+bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count)
+{
+    (void)at;
+    (void)byte_count;
     return false;
 }

@@ -89,3 +89,16 @@ bool hfn_os_maps_shared(const char *name)
     (void)name;
     return false;
 }
+
+bool hfn_os_can_unmap_parts(void)
+{
+    return false;
+}
+
+hfn_os_error hfn_os_commit_shared(hfn_os_file file, uint64_t offset, uint64_t byte_count)
+{
+    (void)file;
+    (void)offset;
+    (void)byte_count;
+    return UNAVAILABLE;
+}

@@ -36,3 +36,22 @@ uint64_t hfn_os_find_symbol(const char *library, const char *symbol)
     (void)symbol;
     return 0;
 }
+
+bool hfn_os_watch_modules(void (*changed)(void *user), void *user)
+{
+    (void)changed;
+    (void)user;
+    return false;
+}
+
+void hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base)
+{
+    (void)functions;
+    (void)count;
+    (void)base;
+}
+
+bool hfn_os_loads_pe(void)
+{
+    return false;
+}

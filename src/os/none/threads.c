@@ -2,6 +2,8 @@
 /* Threads are unknown and workers cannot be started; a mutex of one thread needs no action. */
 #include "os/threads.h"
 
+#include "os/row_word.h"
+
 uint32_t hfn_os_thread_id(void)
 {
     return 0;
@@ -100,4 +102,9 @@ void hfn_os_lock_mutex(hfn_os_mutex *mutex)
 void hfn_os_unlock_mutex(hfn_os_mutex *mutex)
 {
     (void)mutex;
+}
+
+bool hfn_os_reserve_row_word(void)
+{
+    return false;
 }

@@ -449,7 +449,9 @@ static void stubs_refer_to_the_cie_of_their_key(void)
 
     hfn_unwind_begin(&u, tables, STUBS, STUBS - 1, NULL);
     for (uint64_t i = 0; i < STUBS; i++) {
-        hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, shape, i % 2, NULL, 0);
+        const hfn_plan_hook hook = { .flags = i % 2 ? HOTFN_VERDICT_KEY_B : 0 };
+
+        hfn_unwind_stub(&u, (uint64_t)(uintptr_t)code + i * BYTES, BYTES, shape, &hook, 0);
     }
     CHECK(hfn_unwind_finish(&u, &region) <= room);
     CHECK_EQ_U64(u32_at((const uint8_t *)region.eh_frame_hdr + 8),

@@ -6,18 +6,9 @@
 
 #include <hotfn/export.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #define CONTINUATION_INDENT 4
-
-uint32_t fit_columns(void)
-{
-    struct winsize size;
-    return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-}
 
 static bool begins_character(char c)
 {
@@ -77,31 +68,9 @@ static void break_line(FILE *out, const char *line, uint32_t columns)
     }
 }
 
-static struct {
-    FILE *terminal; /* NULL: stdout is not being fitted */
-    char *text;
-    size_t bytes;
-} held;
-
-void fit_begin(void)
+void fit_lines(char *text, uint32_t columns, uint32_t keep)
 {
-    FILE *memory = fit_columns() > 0 ? open_memstream(&held.text, &held.bytes) : NULL;
-    if (memory) {
-        held.terminal = stdout;
-        stdout = memory; /* "you can set" it: GNU C Library manual, 12.2 */
-    }
-}
-
-void fit_end(uint32_t keep)
-{
-    uint32_t columns = fit_columns();
-    if (!held.terminal) {
-        return;
-    }
-    fclose(stdout);
-    stdout = held.terminal;
-    held.terminal = NULL;
-    for (char *line = held.text, *end; line && *line; line = end + 1) {
+    for (char *line = text, *end; line && *line; line = end + 1) {
         end = line + strcspn(line, "\n");
         bool is_last = *end == 0;
         *end = 0;
@@ -118,6 +87,4 @@ void fit_end(uint32_t keep)
             break;
         }
     }
-    free(held.text);
-    held.text = NULL;
 }

@@ -21,5 +21,7 @@ void fit_name(FILE *out, const char *name, uint32_t columns);
  * words instead. */
 void fit_begin(void);
 void fit_end(uint32_t keep);
+/* Print the text in this way; its newlines are overwritten. */
+void fit_lines(char *text, uint32_t columns, uint32_t keep);
 
 #endif

@@ -3,6 +3,7 @@
  * desktop if there is one. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "show_page.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,24 +48,6 @@ static bool create_page(char *path, size_t bytes)
     return true;
 }
 
-static bool has_desktop(void)
-{
-    const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
-    return (x && x[0]) || (wayland && wayland[0]);
-}
-
-/* The browser is not waited for: it may outlive hotfn. */
-static void show_page(const char *path)
-{
-    fflush(stdout);
-    if (fork() == 0) {
-        setsid();
-        execlp("xdg-open", "xdg-open", path, (char *)NULL);
-        fputs("hotfn open: xdg-open is missing: open the file in a browser\n", stderr);
-        _exit(0);
-    }
-}
-
 static int write_page(const char *record_path, const char *page)
 {
     hotfn_record *record = hotfn_tool_record("open", record_path, 0, 0);
@@ -102,7 +85,7 @@ int hotfn_command_open(int argc, char **argv)
     status = write_page(path, page);
     if (status == TOOL_OK) {
         printf("%s\n", page);
-        if (!c.print && has_desktop()) {
+        if (!c.print) {
             show_page(page);
         }
     } else if (!c.output) {

@@ -4,12 +4,9 @@
 
 #include "cli/commands.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 static void print_log(void *user, int32_t level, const char *text)
 {
@@ -67,22 +64,6 @@ static void send_record(run_options *o, hotfn_launch *launch)
 #endif
 }
 
-/* Raise the signal that killed the child.  Only the child leaves a core file. */
-static void die_by_signal(int number)
-{
-    struct rlimit no_core = { 0, 0 };
-    sigset_t set;
-
-    setrlimit(RLIMIT_CORE, &no_core);
-    signal(number, SIG_DFL);
-    sigemptyset(&set);
-    sigaddset(&set, number);
-    sigprocmask(SIG_UNBLOCK, &set, NULL);
-    fflush(NULL);
-    raise(number);
-    _exit(128 + number);
-}
-
 int hotfn_command_run(int argc, char **argv)
 {
     static run_options options;
@@ -107,8 +88,5 @@ int hotfn_command_run(int argc, char **argv)
     hotfn_launch_get_info(launch, &info);
     hotfn_launch_destroy(launch);
     run_free_options(&options);
-    if (info.exit_code < 0) {
-        die_by_signal(-info.exit_code);
-    }
-    return info.exit_code;
+    return run_end_like_child(info.exit_code);
 }

@@ -31,6 +31,9 @@ typedef struct run_options {
 int run_parse_options(run_options *options, int argc, char **argv);
 void run_free_options(run_options *options);
 
+/* run_end.c: the exit status after the child's, or an end by the signal that killed it. */
+int run_end_like_child(int32_t exit_code);
+
 /* run_summary.c: print on stderr what was counted, and which processes still run. */
 void run_print_summary(const run_options *options, const hotfn_launch *launch);
 

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* What the agent needs of a C library on Windows besides text.c and format.c.  Its memory is its
+ * own (session/own_memory.c), so no allocation may reach the program's heap. */
+#include "agent/libc/format.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+/* The headers of mingw-w64 call the printf family by these names. */
+int __mingw_vsnprintf(char *to, size_t room, const char *format, va_list args);
+int __mingw_vsnprintf(char *to, size_t room, const char *format, va_list args)
+{
+    return hfn_agent_format(to, room, format, args);
+}
+
+static int *get_errno(void)
+{
+    static int own; /* no thread relies on it */
+
+    return &own;
+}
+
+/* Under the name of the import, since no library is imported for it. */
+extern int *(*const __imp__errno)(void);
+int *(*const __imp__errno)(void) = get_errno;
+
+size_t wcslen(const wchar_t *text)
+{
+    size_t length = 0;
+
+    while (text[length]) {
+        length++;
+    }
+    return length;
+}
+
+wchar_t *wcsrchr(const wchar_t *in, wchar_t unit)
+{
+    const wchar_t *found = NULL;
+
+    do {
+        found = *in == unit ? in : found;
+    } while (*in++);
+    return (wchar_t *)(uintptr_t)found;
+}
+
+void *realloc(void *memory, size_t count)
+{
+    (void)memory;
+    (void)count;
+    return NULL;
+}
+
+void free(void *memory)
+{
+    (void)memory;
+}
+
+char *getenv(const char *name)
+{
+    (void)name;
+    return NULL;
+}

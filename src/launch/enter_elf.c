@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* Which programs the agent can enter where the dynamic loader preloads it, and which agent. */
+#include "arch/stub.h"
+#include "launch/launch.h"
+#include "os/files.h"
+
+#include <string.h>
+
+static uint32_t own_machine(void)
+{
+    return hfn_stub_get_patching()->machine;
+}
+
+bool hfn_agent_serves(uint32_t machine)
+{
+    return machine == own_machine() ||
+           (machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64);
+}
+
+const char *hfn_agent_get_name(uint32_t machine)
+{
+    return machine == HOTFN_MACHINE_X86 && own_machine() == HOTFN_MACHINE_X86_64
+               ? "hotfn-agent-i386.so"
+               : "hotfn-agent.so";
+}
+
+const char *hfn_agent_find_path_refusal(const char *path)
+{
+    return strpbrk(path, " :")
+               ? "the loader accepts no agent whose path has a space or a colon; install libhotfn "
+                 "elsewhere"
+               : NULL;
+}
+
+const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
+{
+    if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
+        return hfn_agent_serves(HOTFN_MACHINE_ARM64)
+                   ? "not an ARM64 ELF program; this build of hotfn counts no others"
+                   : "not an x86-64 or i386 ELF program (x32 is neither); this build of hotfn "
+                     "counts no others";
+    }
+    if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
+        return "a static program has no dynamic loader that could load the agent; count a "
+               "dynamically linked build of it";
+    }
+    const char *slash = strrchr(info->interpreter, '/');
+    if (strncmp(slash ? slash + 1 : info->interpreter, "ld-linux", 8) != 0) {
+        return "its dynamic loader is not glibc's (ld-linux); the agent needs glibc";
+    }
+    return hfn_os_resolve_path(info->interpreter, t->interpreter, sizeof t->interpreter)
+               ? NULL
+               : "its dynamic loader does not exist";
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The console's width, and the end of `hotfn run` after its child. */
+#include "cli/column_widths.h"
+#include "run/run.h"
+
+#include <windows.h>
+
+uint32_t fit_columns(void)
+{
+    CONSOLE_SCREEN_BUFFER_INFO info;
+
+    return GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &info)
+               ? (uint32_t)(info.srWindow.Right - info.srWindow.Left + 1)
+               : 0;
+}
+
+/* The C library cannot write to memory, so a console breaks long lines itself. */
+void fit_begin(void)
+{
+}
+
+void fit_end(uint32_t keep)
+{
+    (void)keep;
+}
+
+/* An exit code has 32 bits, such as 0xC0000005 after an access violation. */
+int run_end_like_child(int32_t exit_code)
+{
+    return exit_code;
+}
