@@ -237,6 +237,8 @@ def record_files_are_accepted_as_they_are(place):
             assert found[0] == status, found
         rows = {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}
         assert rows["branch"] == 42, rows
+        assert "was stored before" in hotfn("push", "--to", f"http://127.0.0.1:{c.port}", record,
+                                            env=environment(place, 0, c.admin))
 
 
 CASES = [the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,

@@ -7,6 +7,8 @@
 
 /* Each returns the exit status; words are those after the command. */
 int command_token(const collector_options *o, char **words);
+/* words begin with the command: import, prune, compact or backup. */
+int command_data(const collector_options *o, char **words);
 
 int report_refusal(const refusal *why);
 

@@ -69,6 +69,11 @@ bool decode_record_file(decoded_body *body, const char *path, submission *out, r
     if (!ok) {
         return refuse_record(&err, why);
     }
+    /* That of the compact form, so that the same run is recognised however it was sent. */
+    sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, body->run.data, body->run.used);
+    sha256_finish(&hash, out->checksum);
     return refuse_bytes(wire_decode_run(&out->run, body->run.data, body->run.used), why) &&
            refuse_bytes(wire_decode_names(&out->names, body->names.data, body->names.used), why);
 }

@@ -367,6 +367,17 @@ static bool ingest_separately(store *s, submission *sub)
     return store_run(store_get_statement(s, "RELEASE one")) && ok;
 }
 
+/* Another process may have deleted builds, whose numbers SQLite may use again. */
+static void forget_changed_builds(store *s)
+{
+    int64_t version = store_read_integer(store_get_statement(s, "PRAGMA data_version"), -1);
+
+    if (version != s->data_version) {
+        build_map_free_all(s);
+        s->data_version = version;
+    }
+}
+
 void ingest_batch(store *s, submission **list, uint32_t count)
 {
     refusal why = { 0 };
@@ -375,6 +386,7 @@ void ingest_batch(store *s, submission **list, uint32_t count)
     if (!ok) {
         refuse_for_database(&why, s);
     }
+    forget_changed_builds(s);
     for (uint32_t i = 0; i < count && ok; i++) {
         ok = ingest_separately(s, list[i]);
         why = ok ? why : list[i]->result;

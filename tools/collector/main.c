@@ -2,6 +2,7 @@
 /* hotfn-collector: collects the records of many testers, and shows which functions are hot over all
  * of them.  On its first start it creates a folder, a database and the token of an admin. */
 #include "commands.h"
+#include "retention.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Two collectors in one folder would both number functions. */
@@ -63,6 +65,23 @@ static bool create_first_token(const char *folder, refusal *why)
     return ok;
 }
 
+/* Retention: --keep-days. */
+static void delete_by_age(const collector_options *o)
+{
+    store *s;
+    refusal why = { 0 };
+    char text[64];
+
+    if (o->keep_days == 0 || !store_open(&s, o->data, true, &why)) {
+        return;
+    }
+    int64_t before = get_wall_ns() - (int64_t)o->keep_days * INT64_C(86400000000000);
+    int64_t count = delete_old_runs(s, 0, before, &why);
+    store_close(s);
+    snprintf(text, sizeof text, "%lld records deleted", (long long)count);
+    log_event(count < 0 ? "error" : "info", "retention", count < 0 ? why.text : text);
+}
+
 static int serve_until_signal(const collector_options *o)
 {
     sigset_t signals;
@@ -82,7 +101,10 @@ static int serve_until_signal(const collector_options *o)
     snprintf(text, sizeof text, "%s://%s:%u/ (the token of the admin is in %s/admin.token)",
              o->server.certificate ? "https" : "http", o->listen, server_get_port(s), o->data);
     log_event("info", "listening", text);
-    while (sigwait(&signals, &arrived) != 0) {
+    const struct timespec hour = { 3600, 0 };
+    delete_by_age(o);
+    while ((arrived = sigtimedwait(&signals, NULL, &hour)) < 0) {
+        delete_by_age(o);
     }
     log_event("info", "stopping", strsignal(arrived));
     server_stop(s);
@@ -103,9 +125,7 @@ int main(int argc, char **argv)
         return command_token(&options, options.command + 1);
     }
     if (options.command[0]) {
-        fprintf(stderr, "hotfn-collector: there is no command '%s'; see --help\n",
-                options.command[0]);
-        return 2;
+        return command_data(&options, options.command);
     }
     int lock = lock_folder(options.data);
     if (lock < 0) {

@@ -13,6 +13,10 @@ static const char usage[] =
     "usage: hotfn-collector --data DIR [options]              serve the API and the page\n"
     "       hotfn-collector --data DIR token add --role ROLE [--app NAME] [--note TEXT]\n"
     "       hotfn-collector --data DIR token list | token remove HASH\n"
+    "       hotfn-collector --data DIR import --app NAME FOLDER      store its records (.hfr)\n"
+    "       hotfn-collector --data DIR prune --days N [--app NAME]   delete older records\n"
+    "       hotfn-collector --data DIR prune --app NAME --build IMAGE\n"
+    "       hotfn-collector --data DIR compact | backup FILE\n"
     "  -d, --data DIR            the folder of the database; it is created\n"
     "  -l, --listen ADDRESS:PORT [127.0.0.1:8780]; port 0 chooses a free one\n"
     "      --config FILE         more options: a line `name = value` for each\n"
@@ -27,6 +31,7 @@ static const char usage[] =
     "      --max-connections N   [16384]\n"
     "      --timeout SECONDS     close connections that are idle for longer [30]\n"
     "      --workers N           threads that answer queries [4]\n"
+    "      --keep-days N         delete records that are older [for ever]\n"
     "  -q, --quiet               do not log requests\n"
     "      --version\n";
 
@@ -43,6 +48,7 @@ enum {
     MAX_CONNECTIONS,
     TIMEOUT,
     WORKERS,
+    KEEP_DAYS,
     SHOW_VERSION,
     HELP
 };
@@ -62,6 +68,7 @@ static const struct option table[] = {
     { "max-connections", required_argument, NULL, MAX_CONNECTIONS },
     { "timeout", required_argument, NULL, TIMEOUT },
     { "workers", required_argument, NULL, WORKERS },
+    { "keep-days", required_argument, NULL, KEEP_DAYS },
     { "quiet", no_argument, NULL, 'q' },
     { "version", no_argument, NULL, SHOW_VERSION },
     { "help", no_argument, NULL, HELP },
@@ -144,6 +151,7 @@ static bool store_option(collector_options *o, int option, const char *text, boo
         return parse_u32("max-connections", text, 4, 1000000, &s->max_connections);
     case TIMEOUT: return parse_u32("timeout", text, 1, 3600, &s->timeout_seconds);
     case WORKERS: return parse_u32("workers", text, 1, 16, &s->workers);
+    case KEEP_DAYS: return parse_u32("keep-days", text, 1, 36500, &o->keep_days);
     case 'q': s->quiet = true; return true;
     default: return false;
     }

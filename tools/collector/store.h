@@ -27,6 +27,7 @@ typedef struct store {
         sqlite3_stmt *statement;
     } statements[STORE_MAX_STATEMENTS];
     int statement_count;
+    int64_t data_version;
     struct build_map *maps; /* of the writer: functions of the builds in use */
 } store;
 
