@@ -2,6 +2,9 @@
 """The API of hotfn-collector: what is stored is what is read; each refusal has a status and one sentence."""
 import gzip
 import json
+import os
+import pathlib
+import re
 import statistics
 import sys
 import uuid
@@ -241,7 +244,32 @@ def metrics_and_log_report_what_happened(place):
         assert json.loads(c.request("GET", "/api/v1/openapi.json", token=None)[2])["openapi"]
 
 
-CASES = [aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
+def code_of_the_collector():
+    folder = pathlib.Path(os.environ["HOTFN_SOURCE_ROOT"]) / "tools/collector"
+    return {path.name: path.read_text() for path in folder.glob("*.c")}
+
+
+def the_openapi_file_has_all_routes_and_parameters(place):
+    code = code_of_the_collector()
+    routes = {(method.lower(), path) for method, path in re.findall(r'\{ "(GET|PUT|POST)", "([^"]+)"', code["request.c"])}
+    read = {key for text in code.values() for key in
+            re.findall(r'request_get(?:_number|_word)?\(\s*r,\s*"([a-z]+)"|choose_build\(r, s, "([a-z]+)"|'
+                       r'copy_parameter\(r, "([a-z]+)"|parameters\[i\]\.key, "([a-z]+)"', text) for key in key if key}
+    with Collector(place) as c:
+        described = c.get("openapi.json", token=None)
+        documented = {(method, path) for path, methods in described["paths"].items() for method in methods}
+        assert documented == routes, documented ^ routes
+        parameters = {p["name"] for methods in described["paths"].values() for operation in methods.values()
+                      for p in operation["parameters"] if p["in"] == "query"}
+        assert parameters == read, parameters ^ read
+        for method, path in sorted(routes):  # each is really there
+            status = c.request(method.upper(), path.replace("{item}", str(uuid.uuid4())), b"" if method != "get" else None)[0]
+            assert status in (200, 400), (method, path, status)
+            allowed = described["paths"][path][method]["responses"]
+            assert str(status) in allowed, (method, path, status)
+
+
+CASES = [the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
          builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
          sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
          bad_input_is_refused_with_one_sentence, too_many_requests_of_a_token_are_delayed,
