@@ -47,8 +47,8 @@ typedef struct hfn_instruction {
     bool takes_address;         /* lea, adr, or an immediate wide enough for an absolute address.
                                  * An immediate has relative_bytes 0 and can be an address only in
                                  * an image that is never relocated */
-    bool from_register;         /* takes_address: lea with a base register; i386 JUMP_INDIRECT:
-                                 * jmp [register + disp32].  If the register holds the base of
+    bool from_register;         /* takes_address: lea with a base register; i386: an access or jump
+                                 * through [register + disp32].  If the register holds the base of
                                  * position-independent data (hfn_straight_line.pic_base), target is
                                  * the distance from it */
     bool through_table;         /* JUMP_INDIRECT by a register or a scaled index: may be a jump
@@ -62,6 +62,13 @@ typedef struct hfn_partial_addresses {
     uint64_t page[32];
     uint32_t known; /* bit n: page[n] is valid */
 } hfn_partial_addresses;
+
+/* Whether the code behind the instruction does not run after it. */
+static inline bool hfn_ends_path(const hfn_instruction *in)
+{
+    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
+           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
+}
 
 /* ---- Jump tables. */
 
@@ -138,6 +145,14 @@ typedef enum hfn_fixup_kind {
     HFN_FIXUP_NEAR,       /* its target must be within a jump's reach */
     HFN_FIXUP_ANYWHERE
 } hfn_fixup_kind;
+
+/* What code does with an address that it computes. */
+typedef enum hfn_address_use {
+    HFN_ADDRESS_PASSED = 0, /* passed, called or kept, as far as the code shows */
+    HFN_ADDRESS_STORED,     /* stored in a static variable                        */
+    HFN_ADDRESS_EQUATED,    /* compared for equality                              */
+    HFN_ADDRESS_ORDERED     /* compared by order, or part of arithmetic           */
+} hfn_address_use;
 
 typedef enum hfn_move_result {
     HFN_MOVED = 0,
@@ -274,6 +289,16 @@ typedef struct hfn_arch {
     /* Whether the code may access memory below the stack pointer, or computes an address there.
      * NULL on a CPU without a red zone. */
     bool (*uses_red_zone)(const uint8_t *bytes, uint64_t size);
+
+    /* The offset of the first instruction, of those that begin in the first byte_count bytes, that
+     * may raise a fault; UINT32_MAX if none does.  A stack that cannot grow is not counted. */
+    uint32_t (*find_fault)(const uint8_t *bytes, uint64_t size, uint32_t byte_count);
+
+    /* How the code uses the address that its first instruction computes or contains. */
+    hfn_address_use (*get_address_use)(const uint8_t *bytes, uint64_t size, uint64_t rva);
+
+    /* Whether the code may read the program counter of a signal context (Linux, ucontext_t). */
+    bool (*reads_context)(const uint8_t *bytes, uint64_t size);
 
     /* A register that the code at address `at` writes before it reads it on every path, so that
      * a stub may use it as a scratch register; HFN_NO_REGISTER if there is none.  bytes are the

@@ -28,6 +28,7 @@ typedef struct walk {
     hfn_span names;   /* slots only */
     hfn_pointer_fn visit;
     hfn_slot_fn visit_slot; /* slots only, if not NULL */
+    hfn_word_fn visit_word; /* words with their places only, if not NULL */
     void *user;
     bool resolvers_only;
     uint64_t places, place_bytes; /* only relocations of words in this range */
@@ -39,6 +40,19 @@ static void visit_address(const walk *w, uint64_t link_address)
 
     if (hfn_image_rva(w->image, link_address, &rva)) {
         w->visit(w->user, rva);
+    }
+}
+
+/* The word at a link address holds another one. */
+static void visit_word(const walk *w, uint64_t place, uint64_t link_address)
+{
+    uint64_t place_rva, rva;
+
+    if (!w->visit_word) {
+        visit_address(w, link_address);
+    } else if (hfn_image_rva(w->image, place, &place_rva) &&
+               hfn_image_rva(w->image, link_address, &rva)) {
+        w->visit_word(w->user, place_rva, rva);
     }
 }
 
@@ -107,15 +121,15 @@ static void visit_reloc(const walk *w, uint64_t place, uint64_t info, uint64_t a
         if (type == n->glob_dat || type == n->jump_slot) {
             visit_slot(w, place, symbol);
         }
-    } else if (type == n->irelative) {
+    } else if (type == n->irelative && !w->visit_word) {
         visit_address(w, addend);
     } else if (w->resolvers_only) {
         return;
     } else if (type == n->relative) {
-        visit_address(w, addend);
+        visit_word(w, place, addend);
     } else if (type == n->absolute || type == n->glob_dat || type == n->jump_slot) {
         if (symbol_value(w, symbol, &value)) {
-            visit_address(w, value + (type == n->absolute ? addend : 0));
+            visit_word(w, place, value + (type == n->absolute ? addend : 0));
         }
     }
 }
@@ -146,7 +160,7 @@ static void visit_word_at(const walk *w, uint64_t place)
     uint64_t value;
 
     if (place - w->places < w->place_bytes && read_word(w, place, &value)) {
-        visit_address(w, value);
+        visit_word(w, place, value);
     }
 }
 
@@ -215,11 +229,18 @@ static void visit_all_relocs(const walk *w)
     }
 }
 
-static void visit_code_word(const walk *w, uint64_t value)
+/* An address of code, or of the end of code. */
+static void visit_code_word(const walk *w, uint64_t place, uint64_t value)
 {
     uint64_t rva = value - w->image->info.link_base;
 
-    if (value >= w->image->info.link_base && hfn_image_is_code(w->image, rva)) {
+    if (value < w->image->info.link_base) {
+        return;
+    }
+    if (w->visit_word &&
+        (hfn_image_is_code(w->image, rva) || hfn_image_is_code(w->image, rva - 1))) {
+        visit_word(w, place, value);
+    } else if (!w->visit_word && hfn_image_is_code(w->image, rva)) {
         w->visit(w->user, rva);
     }
 }
@@ -240,7 +261,7 @@ static void visit_fixed_data(const walk *w)
         }
         for (uint64_t at = (0 - s->address) & (word - 1);
              left >= word && hfn_span_word(bytes, at, word, &value); at += word, left -= word) {
-            visit_code_word(w, value);
+            visit_code_word(w, s->address + at, value);
         }
     }
 }
@@ -284,6 +305,20 @@ void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void
     visit_words(&w, hfn_elf_dynamic_span(image, HFN_DT_PREINIT_ARRAY, HFN_DT_PREINIT_ARRAYSZ));
     hfn_image_each_array_word(image, false, visit, user);
     hfn_image_each_array_word(image, true, visit, user);
+    visit_all_relocs(&w);
+    if (image->info.flags & HOTFN_IMAGE_FIXED) {
+        visit_fixed_data(&w);
+    }
+}
+
+void hfn_image_each_word(const hotfn_image *image, hfn_word_fn visit, void *user)
+{
+    walk w = new_walk(image, NULL, user);
+
+    w.visit_word = visit;
+    if (image->info.format == HOTFN_FORMAT_PE) {
+        return;
+    }
     visit_all_relocs(&w);
     if (image->info.flags & HOTFN_IMAGE_FIXED) {
         visit_fixed_data(&w);

@@ -73,6 +73,11 @@ uint32_t hfn_image_section_of(const hotfn_image *image, uint64_t rva);
 typedef void (*hfn_pointer_fn)(void *user, uint64_t target_rva);
 void hfn_image_each_pointer(const hotfn_image *image, hfn_pointer_fn visit, void *user);
 
+/* ELF: call visit for each word of the data that holds an address of this image, as above, with the
+ * place of the word. */
+typedef void (*hfn_word_fn)(void *user, uint64_t place_rva, uint64_t target_rva);
+void hfn_image_each_word(const hotfn_image *image, hfn_word_fn visit, void *user);
+
 /* Call visit with the name of each symbol that the image defines, also of data.  PE: none. */
 typedef void (*hfn_name_fn)(void *user, const char *name);
 void hfn_image_each_defined_name(const hotfn_image *image, hfn_name_fn visit, void *user);

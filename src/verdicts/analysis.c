@@ -75,6 +75,15 @@ static void fill_bodies(hfn_analysis *a)
     }
 }
 
+static void find_got(hfn_analysis *a)
+{
+    const hfn_elf_section *got = hfn_elf_section_named(a->image, ".got");
+
+    if (got && hfn_image_rva(a->image, got->address, &a->got_rva)) {
+        a->got_bytes = got->file_bytes;
+    }
+}
+
 bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_functions *functions,
                        const hfn_arch *arch, const hotfn_verdicts_options *options,
                        const hotfn_env *env)
@@ -104,6 +113,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
     }
     hfn_os_init_mutex(&a->lock);
     fill_bodies(a);
+    find_got(a);
     hfn_evidence_prepare(a);
     hfn_rseq_prepare(a);
     hfn_xray_prepare(a);
@@ -132,6 +142,15 @@ bool hfn_analysis_finish(hfn_analysis *a)
     }
     if (a->exits) {
         hfn_free_memory(&a->env, a->exits, a->exit_capacity * sizeof *a->exits);
+    }
+    if (a->taken) {
+        hfn_free_memory(&a->env, a->taken, a->taken_capacity * sizeof *a->taken);
+    }
+    if (a->known) {
+        hfn_free_memory(&a->env, a->known, a->known_capacity * sizeof *a->known);
+    }
+    if (a->tables) {
+        hfn_free_memory(&a->env, a->tables, a->table_capacity * sizeof *a->tables);
     }
     if (a->red_zone) {
         hfn_free_memory(&a->env, a->red_zone, a->red_zone_capacity * sizeof *a->red_zone);

@@ -82,6 +82,17 @@ typedef struct hfn_exit {
     hfn_exit_kind kind;
 } hfn_exit;
 
+/* An instruction that computes an address of code, or of the end of code, or that loads one from
+ * a word of the GOT: then target is the word until hfn_fault_ranges_find. */
+typedef struct hfn_taken {
+    uint64_t at, target;
+} hfn_taken;
+
+/* Code of which a fault handler may know the addresses (fault_ranges.c). */
+typedef struct hfn_known_range {
+    uint64_t rva, end;
+} hfn_known_range;
+
 /* A word through which code reaches a function that may be in another image
  * (hfn_image_each_slot). */
 typedef struct hfn_slot {
@@ -117,6 +128,13 @@ typedef struct hfn_analysis {
     size_t flags_live_out_count, flags_live_out_capacity;
     hfn_exit *exits; /* sorted by `at` after hfn_flow_finish_exits */
     size_t exit_count, exit_capacity;
+    uint64_t got_rva, got_bytes;
+    hfn_taken *taken;
+    size_t taken_count, taken_capacity;
+    hfn_known_range *known; /* sorted by rva, without overlaps, after hfn_fault_ranges_find */
+    size_t known_count, known_capacity;
+    hfn_known_range *tables; /* the words of jump tables that were read */
+    size_t table_count, table_capacity;
     uint32_t *red_zone; /* functions with HFN_TRAIT_RED_ZONE */
     size_t red_zone_count, red_zone_capacity;
     uint64_t *flags_behind; /* return addresses of indirect calls at which flags are live */
@@ -161,12 +179,6 @@ bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *c
 uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva);
 /* Index of the body that contains rva; HFN_NO_FUNCTION if there is none. */
 uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva);
-/* Whether the code behind the instruction does not run after it. */
-static inline bool hfn_ends_path(const hfn_instruction *in)
-{
-    return in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_JUMP_INDIRECT ||
-           in->flow == HFN_FLOW_RETURN || (in->flow == HFN_FLOW_STOP && !in->is_padding);
-}
 
 /* flow.c: decode all code once, and what that hid. */
 void hfn_flow_scan(hfn_analysis *a);
@@ -227,6 +239,14 @@ void hfn_fixed_add_read(hfn_analysis *a, uint64_t rva, uint32_t byte_count);
 void hfn_fixed_sort(hfn_analysis *a);
 /* The reason why a byte in [from, to) is fixed, and the first such byte; NONE if there is none. */
 uint32_t hfn_fixed_reason(const hfn_analysis *a, uint64_t from, uint64_t to, uint64_t *at);
+
+/* fault_ranges.c: find the code whose addresses the program uses as data; after all code was
+ * decoded. */
+void hfn_fault_ranges_find(hfn_analysis *a);
+/* Whether a fault handler may know a fault of the byte_count bytes at rva by its address, and the
+ * offset of the first such instruction. */
+bool hfn_fault_ranges_know(const hfn_analysis *a, const hfn_region *region, uint64_t rva,
+                           uint32_t byte_count, uint32_t *offset);
 
 /* rseq.c: find the functions that contain restartable sequences. */
 void hfn_rseq_prepare(hfn_analysis *a);

@@ -28,6 +28,8 @@ typedef struct work_item {
     size_t branch_count, branch_capacity;
     hfn_exit *exits; /* found in it, sorted */
     size_t exit_count, exit_capacity;
+    hfn_taken *taken; /* found in it, sorted */
+    size_t taken_count, taken_capacity;
 } work_item;
 
 typedef struct scan {
@@ -131,12 +133,57 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
                sizeof added);
 }
 
+/* Record that the instruction computes, or loads from the GOT, an address of code or of the end of
+ * code. */
+static void add_taken(const stretch *s, uint64_t at, uint64_t target)
+{
+    hfn_analysis *a = s->analysis;
+    work_item *item = s->item;
+    const hfn_taken added = { .at = at, .target = target };
+
+    if (!hfn_code_region(&a->code, target) && !hfn_code_region(&a->code, target - 1) &&
+        target - a->got_rva >= a->got_bytes) {
+        return;
+    }
+    if (item) {
+        append_own(a, (void **)&item->taken, &item->taken_count, &item->taken_capacity, &added,
+                   sizeof added);
+    } else {
+        hfn_analysis_append(a, (void **)&a->taken, &a->taken_count, &a->taken_capacity, &added,
+                            sizeof added);
+    }
+}
+
+/* Record an address that an instruction computes.  Arithmetic with a constant may subtract it. */
+static void record_taken(const stretch *s, uint64_t at, const hfn_instruction *in, uint64_t taken)
+{
+    uint64_t link_base = s->analysis->info.link_base;
+
+    hfn_references_add(&s->analysis->references, taken);
+    add_marks(s, taken, HFN_MARK_TAKEN);
+    add_taken(s, at, taken);
+    if (in->relative_bytes == 0 && s->analysis->fixed_place) {
+        add_taken(s, at, 0 - (taken + link_base) - link_base);
+    }
+}
+
+/* Record an access of a word that may be in the GOT. */
+static void record_slot(const stretch *s, uint64_t at, uint64_t rva)
+{
+    if (rva - s->analysis->got_rva < s->analysis->got_bytes) {
+        add_taken(s, at, rva);
+    }
+}
+
 /* Record the code or data that an instruction accesses. */
 static void record_access(const stretch *s, uint64_t at, const hfn_instruction *in)
 {
     hfn_analysis *a = s->analysis;
 
     hfn_references_add(&a->references, in->target);
+    if (in->flow == HFN_FLOW_NEXT) {
+        record_slot(s, at, in->target);
+    }
     /* Most data is after all code. */
     if (in->target < a->code.regions[a->code.count - 1].end && !in->is_padding &&
         hfn_code_region(&a->code, in->target)) {
@@ -177,8 +224,10 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         record_access(s, at, in);
     }
     if (hfn_analysis_takes_address(s->analysis, in, &taken)) {
-        hfn_references_add(&s->analysis->references, taken);
-        add_marks(s, taken, HFN_MARK_TAKEN);
+        record_taken(s, at, in, taken);
+    } else if (in->from_register && in->flow == HFN_FLOW_NEXT && !in->takes_address &&
+               s->analysis->pic_base) {
+        record_slot(s, at, (uint32_t)(s->analysis->pic_base + in->target));
     }
 }
 
@@ -223,7 +272,8 @@ static void read_stretch(stretch *s)
         }
         if (in.is_landing_pad && at == s->from) {
             landing_pad_end = at + in.length;
-        } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address) {
+        } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address ||
+                   in.from_register) {
             record_instruction(s, at, &in, landing_pad_end);
         }
         at += in.length;
@@ -464,6 +514,8 @@ static void join_items(scan *s)
                  sizeof *item->branches);
         join_own(a, (void **)&a->exits, &a->exit_count, &a->exit_capacity, (void **)&item->exits,
                  item->exit_count, item->exit_capacity, sizeof *item->exits);
+        join_own(a, (void **)&a->taken, &a->taken_count, &a->taken_capacity, (void **)&item->taken,
+                 item->taken_count, item->taken_capacity, sizeof *item->taken);
     }
 }
 

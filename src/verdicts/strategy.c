@@ -121,15 +121,20 @@ static bool may_move_bytes(candidate *c, uint32_t byte_count)
     return reason == HOTFN_REASON_NONE;
 }
 
-/* Whether a landing pad of the function handles exceptions of these instructions. */
+/* Whether a landing pad of the function, or a signal handler, knows faults of these instructions by
+ * their addresses. */
 static bool is_caught(candidate *c, uint32_t byte_count)
 {
     uint64_t at;
+    uint32_t offset;
 
-    if (!hfn_call_sites_catch(c->analysis, c->index, c->site, c->site + byte_count, &at)) {
+    if (hfn_call_sites_catch(c->analysis, c->index, c->site, c->site + byte_count, &at)) {
+        offset = (uint32_t)(at - c->site);
+    } else if (!hfn_fault_ranges_know(c->analysis, c->function->region, c->site, byte_count,
+                                      &offset)) {
         return false;
     }
-    record_reason(c, HOTFN_REASON_FAULT_KNOWN, c->out->pub.patch_offset + (at - c->site));
+    record_reason(c, HOTFN_REASON_FAULT_KNOWN, c->out->pub.patch_offset + offset);
     return true;
 }
 

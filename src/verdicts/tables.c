@@ -356,7 +356,8 @@ static void read_table(hfn_analysis *a, const table *t)
     if (!function || (function->traits & HFN_TRAIT_MAY_BE_PART)) {
         marks |= HFN_MARK_FROM_PART;
     }
-    for (uint64_t k = 0; k < limit && read_entry(a, bytes, t, k, &target); k++) {
+    uint64_t k = 0;
+    for (; k < limit && read_entry(a, bytes, t, k, &target); k++) {
         const hfn_region *region = hfn_code_region(&a->code, target);
         if (!region && t->entry_count == 0) {
             break;
@@ -372,6 +373,9 @@ static void read_table(hfn_analysis *a, const table *t)
             add_cross_jump(a, t->function, target);
         }
     }
+    const hfn_known_range read = { .rva = t->rva, .end = t->rva + k * t->entry_bytes };
+    hfn_analysis_append(a, (void **)&a->tables, &a->table_count, &a->table_capacity, &read,
+                        sizeof read);
 }
 
 /* Whether a jump targets the instructions that establish the size. */

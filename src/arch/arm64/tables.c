@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The table hfn_arch_arm64. */
+#include "arch/arm64/address_use.h"
 #include "arch/arm64/decode.h"
 #include "arch/arm64/dispatch.h"
 #include "arch/arm64/relocate.h"
@@ -26,6 +27,9 @@ const hfn_arch hfn_arch_arm64 = {
     .complete = hfn_arm64_complete_address,
     .move = hfn_arm64_move_prologue,
     .flags_live = flags_live,
+    .find_fault = hfn_arm64_find_fault,
+    .get_address_use = hfn_arm64_get_address_use,
+    .reads_context = hfn_arm64_reads_context,
     .retarget = hfn_arm64_make_retarget,
     .dispatch = hfn_arm64_describe_dispatch,
     .begin_stack = hfn_arm64_begin_stack,

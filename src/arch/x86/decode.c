@@ -109,7 +109,8 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
     if (in->machine_mode != ZYDIS_MACHINE_MODE_LEGACY_32) {
         return;
     }
-    if (out->flow == HFN_FLOW_JUMP_INDIRECT && in->raw.modrm.mod == 2 && !has_sib(in)) {
+    if (in->raw.modrm.mod == 2 && !has_sib(in) && !out->takes_address &&
+        (out->flow == HFN_FLOW_JUMP_INDIRECT || out->flow == HFN_FLOW_NEXT)) {
         out->from_register = true;
         out->target = (uint64_t)in->raw.disp.value;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables hfn_arch_x86_64 and hfn_arch_x86: the same functions, for two instruction sets. */
+#include "arch/x86/address_use.h"
 #include "arch/x86/decode.h"
 #include "arch/x86/disables_tsc.h"
 #include "arch/x86/dispatch.h"
@@ -215,6 +216,36 @@ static bool disables_tsc_32(const uint8_t *bytes, uint64_t size, uint64_t *at)
     return hfn_x86_disables_tsc(HFN_X86_32, bytes, size, at);
 }
 
+static uint32_t find_fault_64(const uint8_t *bytes, uint64_t size, uint32_t byte_count)
+{
+    return hfn_x86_find_fault(HFN_X86_64, bytes, size, byte_count);
+}
+
+static uint32_t find_fault_32(const uint8_t *bytes, uint64_t size, uint32_t byte_count)
+{
+    return hfn_x86_find_fault(HFN_X86_32, bytes, size, byte_count);
+}
+
+static hfn_address_use get_address_use_64(const uint8_t *bytes, uint64_t size, uint64_t rva)
+{
+    return hfn_x86_get_address_use(HFN_X86_64, bytes, size, rva);
+}
+
+static hfn_address_use get_address_use_32(const uint8_t *bytes, uint64_t size, uint64_t rva)
+{
+    return hfn_x86_get_address_use(HFN_X86_32, bytes, size, rva);
+}
+
+static bool reads_context_64(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_reads_context(HFN_X86_64, bytes, size);
+}
+
+static bool reads_context_32(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_reads_context(HFN_X86_32, bytes, size);
+}
+
 const hfn_arch hfn_arch_x86_64 = {
     .name = "x86-64",
     .machine = HOTFN_MACHINE_X86_64,
@@ -227,6 +258,9 @@ const hfn_arch hfn_arch_x86_64 = {
     .stubs_change_flags = true,
     .flags_live = flags_live_64,
     .find_scratch_register = hfn_x86_find_scratch_register,
+    .find_fault = find_fault_64,
+    .get_address_use = get_address_use_64,
+    .reads_context = reads_context_64,
     .retarget = retarget_64,
     .is_retargetable = hfn_x86_is_retargetable,
     .dispatch = dispatch_64,
@@ -253,6 +287,9 @@ const hfn_arch hfn_arch_x86 = {
     .move = move_32,
     .stubs_change_flags = true,
     .flags_live = flags_live_32,
+    .find_fault = find_fault_32,
+    .get_address_use = get_address_use_32,
+    .reads_context = reads_context_32,
     .retarget = retarget_32,
     .dispatch = dispatch_32,
     .pc_register = hfn_x86_find_pc_register,

@@ -109,7 +109,7 @@ static void arguments_that_only_outlined_code_reads_are_copied(void)
 
     scene_branch(&s, 0xE8, piece);
     SCENE_CODE(&s, "\x5D\xC3");
-    scene_symbol(&s, "f", refer_to(&s, f), 12, FUNC);
+    scene_symbol(&s, "f", refer_to(&s, refer_to(&s, f)), 12, FUNC); /* two words may be a range */
     prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, f) | reason_at(&s, piece), 0);
     CHECK_EQ_U64(HOTFN_VERDICT_ARGUMENTS(scene_verdict(&s, f).pub.flags), 3);
