@@ -124,4 +124,17 @@ uint8_t hfn_stub_get_return_column(void);
  * original may be NULL.  Returns its size in bytes. */
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target);
 
+/* ---- x86-64 only: the place in a C library where fork() enters the kernel, and a stub that makes
+ * the call and zeroes a word of the thread descriptor in the child. */
+enum { HFN_FORK_SITE_BYTES = 7, HFN_FORK_PATCH_BYTES = 5, HFN_FORK_STUB_BYTES = 35 };
+
+/* mov $56, %eax; syscall.  The thread creation of glibc has other instructions between the two. */
+bool hfn_is_fork_site(const uint8_t bytes[HFN_FORK_SITE_BYTES]);
+void hfn_write_fork_site(uint8_t out[HFN_FORK_SITE_BYTES]);
+/* A jump from the site to the stub; it replaces the first instruction. */
+void hfn_emit_fork_patch(uint8_t out[HFN_FORK_PATCH_BYTES], uint64_t site, uint64_t stub);
+/* The stub changes rcx only, which the system call itself destroys. */
+void hfn_emit_fork_stub(uint8_t out[HFN_FORK_STUB_BYTES], uint64_t stub, uint64_t site,
+                        int32_t word_at);
+
 #endif

@@ -11,6 +11,9 @@
  * - A row whose owner has ended is taken over before a new row is begun.
  * - sign_cell stores the owner with release, after the other words of the cell; take_over_row loads
  *   it with acquire before it reads them.
+ * - The core (core/core.h), which has no thread-local variable, uses a word of the C library's
+ *   thread descriptor.  A new thread may get the descriptor of an ended one, with the row in that
+ *   word, and goes on in this row; so no other thread takes the row over while the word holds it.
  * - A thread may own two rows, if a signal handler claims one between claim and use.  All rows are
  *   summed, so no call is lost. */
 #include "counters/thread_row.h"
@@ -24,6 +27,45 @@
 #define NO_ROW UINT32_MAX
 
 hfn_row_state hfn_rows;
+
+#ifdef HFN_CORE
+static uint64_t get_variable_address(void)
+{
+    return hfn_core_word_address();
+}
+
+/* Whether the thread descriptor of the row's owner still leads to the row. */
+static bool is_word_set(const hfn_thread_cell *cell)
+{
+    uintptr_t word = 0, row = (uintptr_t)(hfn_rows.rows +
+                                          (uint64_t)(cell - hfn_rows.cells) * hfn_rows.row_bytes);
+
+    return hfn_os_hot_read_word(cell->row_variable, &word) && word == row;
+}
+
+static void set_row(uint8_t *row)
+{
+    *(uint8_t **)(uintptr_t)get_variable_address() = row;
+}
+#else
+
+static uint64_t get_variable_address(void)
+{
+    return hfn_os_get_row_word_address();
+}
+
+static void set_row(uint8_t *row)
+{
+    hfn_thread_row = row;
+}
+
+/* The C library has cleared the variable before another thread uses its memory. */
+static bool is_word_set(const hfn_thread_cell *cell)
+{
+    (void)cell;
+    return false;
+}
+#endif
 
 typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thread_count in one */
 
@@ -64,7 +106,7 @@ static bool has_owner_ended(const hfn_thread_cell *cell, uint32_t tid, const cla
         return false;
     }
     if (cell->pid == me->pid && cell->process == me->process) {
-        return tid == me->tid || hfn_os_hot_thread_is_gone(me->pid, tid);
+        return tid == me->tid || (hfn_os_hot_thread_is_gone(me->pid, tid) && !is_word_set(cell));
     }
     return cells_used > HFN_ROWS_KEPT_APART && me->pid_namespace != 0 &&
            cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
@@ -82,7 +124,7 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->pid = me->pid;
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
-    cell->row_variable = hfn_os_get_row_word_address();
+    cell->row_variable = get_variable_address();
     hfn_os_hot_thread_name(cell->name);
     /* pairs with the acquire load in take_over_row, after which pid and process are those of this
      * owner */
@@ -175,7 +217,7 @@ HFN_SYSTEM_V void hfn_thread_row_first_call(void);
 HFN_SYSTEM_V void hfn_thread_row_first_call(void)
 {
     if (HFN_CLAIM_CALLS_LIBRARY) {
-        hfn_thread_row = hfn_rows.discard;
+        set_row(hfn_rows.discard);
     }
-    hfn_thread_row = hfn_thread_row_claim();
+    set_row(hfn_thread_row_claim());
 }

@@ -33,12 +33,16 @@ typedef struct hfn_row_state {
     uint32_t pid_namespace;
     uint32_t next_try;   /* where the next search for an ended owner begins */
     uint32_t generation; /* sets created or destroyed so far */
+    int64_t word_at;     /* core only: the thread word's offset from the thread pointer */
 } hfn_row_state;
 
 extern hfn_row_state hfn_rows;
 
 /* A row for the calling thread, or the discard row.  HOT PATH: see thread_row.c. */
 uint8_t *hfn_thread_row_claim(void);
+
+/* core/core.h: where the core's thread word of the calling thread lies. */
+uint64_t hfn_core_word_address(void);
 
 /* In assembly, one file a CPU. */
 void hfn_thread_row_entry(void);           /* slow_path of counters.h                       */

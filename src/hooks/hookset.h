@@ -6,6 +6,7 @@
 
 #include "arch/stub.h"
 #include "hooks/regions.h"
+#include "hooks/space.h"
 #include "plan/plan.h"
 
 #include <hotfn/lowlevel/hooks.h>
@@ -79,6 +80,7 @@ struct hotfn_hooks {
     hotfn_env env;
     hotfn_hook_options options;
     hotfn_row_access access;
+    const hfn_hook_space *space; /* kept; NULL: this process */
     hfn_module *modules;
     hfn_batch *batches;
     hfn_refusal *refusals;

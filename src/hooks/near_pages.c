@@ -84,8 +84,8 @@ static void take_from_gap(gap_table *table, hfn_os_gap *gap, uint64_t begin, uin
 }
 
 /* Map pages for byte_count bytes that begin in [first, last].  Returns their address, or 0. */
-static uint64_t map_between(gap_table *table, uint64_t first, uint64_t last, uint64_t byte_count,
-                            uint64_t *pages_end)
+static uint64_t map_between(const hotfn_hooks *hooks, gap_table *table, uint64_t first,
+                            uint64_t last, uint64_t byte_count, uint64_t *pages_end)
 {
     for (uint32_t i = 0; i < table->count; i++) {
         uint64_t begin = fit_gap(&table->gaps[i], first, last, byte_count);
@@ -94,7 +94,7 @@ static uint64_t map_between(gap_table *table, uint64_t first, uint64_t last, uin
             continue;
         }
         *pages_end = page_up(begin + byte_count);
-        if (hfn_os_map_at(pages, *pages_end - pages)) {
+        if (hfn_space_map_at(hooks, pages, *pages_end - pages)) {
             take_from_gap(table, &table->gaps[i], pages, *pages_end);
             return begin;
         }
@@ -121,8 +121,8 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     pun_range(&hook, base, &first, &last);
     hfn_region_add_need(&needs, batch->kind, &hook);
     entry_at = hfn_region_gate_bytes(hooks, &needs) + shape->entry_at;
-    code = map_between(gaps, first - entry_at, last - entry_at, hfn_region_bytes(hooks, &needs),
-                       &pages_end);
+    code = map_between(hooks, gaps, first - entry_at, last - entry_at,
+                       hfn_region_bytes(hooks, &needs), &pages_end);
     if (code == 0) {
         return false;
     }
@@ -131,7 +131,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     if (!hfn_region_stub(&writer, &hook, shape, base, &action) ||
         !hfn_region_finish(&writer, &region, &unwind_bytes)) {
         code &= ~(hfn_os_page_bytes() - 1);
-        hfn_os_unmap(code, pages_end - code);
+        hfn_space_unmap(hooks, code, pages_end - code);
         return false;
     }
     add_region(hooks, added, &region, unwind_bytes);
@@ -162,9 +162,9 @@ static void find_gaps(const hotfn_hooks *hooks, const hfn_batch *batch, gap_tabl
     uint64_t begin = module->base + (uint64_t)module->plan->reach_begin;
     uint64_t reach = hfn_stub_get_patching()->jump_reach_bytes;
 
-    table->count = hfn_os_find_gaps(begin > reach ? begin - reach : 0,
-                                    module->base + (uint64_t)module->plan->reach_end + reach,
-                                    table->gaps, MAX_GAPS);
+    table->count = hfn_space_find_gaps(hooks, begin > reach ? begin - reach : 0,
+                                       module->base + (uint64_t)module->plan->reach_end + reach,
+                                       table->gaps, MAX_GAPS);
 }
 
 static bool place_puns(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_list *added)
@@ -254,8 +254,8 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
     if (!make_room(hooks, added, 1)) {
         return false;
     }
-    code = hfn_os_map_near(g->begin_address, g->end_address, byte_count,
-                           hooks->options.near_range_bytes);
+    code = hfn_space_map_near(hooks, g->begin_address, g->end_address, byte_count,
+                              hooks->options.near_range_bytes);
     if (code == 0) {
         refuse_new(hooks, g);
         return true;
@@ -269,7 +269,7 @@ static bool build_region(hotfn_hooks *hooks, const group *g, const hfn_region_ne
     if (hfn_region_finish(&writer, &region, &unwind_bytes)) {
         add_region(hooks, added, &region, unwind_bytes);
     } else {
-        hfn_os_unmap(code, byte_count); /* the system forbids executable memory */
+        hfn_space_unmap(hooks, code, byte_count); /* the system forbids executable memory */
         refuse_new(hooks, g);
     }
     return true;

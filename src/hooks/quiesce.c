@@ -120,6 +120,9 @@ bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, 
     bool done = false;
     hfn_os_interruptions interruptions;
 
+    if (hooks->space) {
+        return hooks->space->run_stopped(hooks->space->user, adjust_pc, run_work, &q);
+    }
     if (!(hooks->options.flags & HOTFN_HOOKS_SINGLE_THREADED) && !hfn_os_is_single_threaded()) {
         for (int i = 0; i < ATTEMPTS && !done; i++) {
             done = hfn_os_with_threads_stopped(hooks->options.quiesce_ns, adjust_pc, run_work, &q);

@@ -135,11 +135,12 @@ bool hfn_region_finish(hfn_region_writer *writer, hotfn_stub_region *region, uin
     region->end = writer->at;
     *unwind_bytes = writer->tables != 0 ? hfn_unwind_finish(&writer->unwind, region) : 0;
     used_end = page_up(writer->tables != 0 ? writer->tables + *unwind_bytes : writer->at);
-    if (!hfn_os_make_executable(page_down(writer->code), used_end - page_down(writer->code))) {
+    if (!hfn_space_make_executable(writer->hooks, page_down(writer->code),
+                                   used_end - page_down(writer->code))) {
         return false;
     }
     if (used_end < writer->pages_end) {
-        hfn_os_unmap(used_end, writer->pages_end - used_end);
+        hfn_space_unmap(writer->hooks, used_end, writer->pages_end - used_end);
     }
     if (writer->tables != 0 && (hfn_unwind_needs_registration() ||
                                 (writer->hooks->options.flags & HOTFN_HOOKS_REGISTER_UNWIND))) {

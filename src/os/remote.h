@@ -83,7 +83,7 @@ bool hfn_os_remote_is_inside(const hfn_remote *remote, const hfn_remote_range *r
                              uint32_t range_count);
 /* Let `adjust` replace the addresses at which the stopped threads will continue, also those in the
  * frames of signal handlers on their stacks.  False if one could not be replaced. */
-bool hfn_os_remote_adjust(const hfn_remote *remote, hfn_adjust_pc_fn adjust, void *user);
+bool hfn_os_remote_adjust(hfn_remote *remote, hfn_adjust_pc_fn adjust, void *user);
 
 /*
  * Calls that a stopped thread makes on behalf of the caller.  hfn_os_remote_end_calls must follow
@@ -109,6 +109,33 @@ hfn_os_error hfn_os_remote_end_calls(hfn_remote *remote);
 /* As hfn_os_find_gaps, in the target. */
 uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint64_t end,
                                  hfn_os_gap *out, uint32_t capacity);
+
+/* Visit the files of which the process has code mapped, until visit returns false.  False if they
+ * cannot be listed. */
+enum { HFN_REMOTE_MODULE_CODE = 8 };
+typedef struct hfn_remote_module {
+    char path[4096];   /* opens the file in this process, if it is available */
+    bool is_available; /* false: deleted, or no regular file                 */
+    bool is_main;
+    uint64_t base, end; /* of its mappings */
+    hfn_remote_range code[HFN_REMOTE_MODULE_CODE];
+    uint32_t code_count;
+} hfn_remote_module;
+typedef bool (*hfn_remote_module_fn)(void *user, const hfn_remote_module *module);
+bool hfn_os_remote_each_module(uint32_t pid, hfn_remote_module_fn visit, void *user);
+
+/* Find a mapping of the shared memory of that name (hfn_os_create_shared). */
+bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out);
+/* The number by which the process knows itself, and what numbers its namespace (0: unknown). */
+bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_namespace);
+/* The words of its command, each followed by a NUL; returns the number of bytes. */
+size_t hfn_os_remote_read_command(uint32_t pid, char *out, size_t capacity);
+/* Wait at most timeout_ns until the process, which need not be a child, has ended; it may return
+ * false early. */
+bool hfn_os_remote_wait_end(uint32_t pid, uint64_t timeout_ns);
+/* The thread pointer of stopped thread number `index`, below thread_count; false if it has
+ * ended. */
+bool hfn_os_remote_get_thread_pointer(const hfn_remote *remote, uint32_t index, uint64_t *out);
 
 /* How long a thread has been stopped, without the time that the calling thread waited for a
  * processor: that delay belongs to the machine's load.  0: none is stopped. */

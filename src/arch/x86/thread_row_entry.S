@@ -85,8 +85,17 @@
     ret
     end_function hfn_thread_row_entry
 
+#ifdef HFN_CORE
+/* uint64_t hfn_core_thread_pointer(void): the first word of a thread's descriptor is its own
+ * address (System V x86-64 psABI, ELF TLS ABI: "the thread pointer"). */
+    function hfn_core_thread_pointer
+    movq    %fs:0, %rax
+    ret
+    end_function hfn_core_thread_pointer
+#else
 /* int64_t hfn_thread_row_displacement(void) */
     function hfn_thread_row_displacement
     load_row_displacement rax
     ret
     end_function hfn_thread_row_displacement
+#endif

@@ -11,6 +11,7 @@ typedef struct hfn_map {
     int protection; /* PROT_* */
     bool is_stack;  /* the main thread's, which grows down */
     bool is_heap;   /* brk()'s, which grows up             */
+    bool is_vdso;
 } hfn_map;
 
 /* Visit the mappings by rising address until visit returns false.  Returns false if the file cannot
@@ -19,8 +20,8 @@ typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
 bool hfn_linux_each_map(hfn_map_fn visit, void *user);
 /* The same for another process. */
 bool hfn_linux_each_map_of(uint32_t pid, hfn_map_fn visit, void *user);
-/* The same, but the visit begins at the mapping around `from`, without is_stack and is_heap, if the
- * kernel supports queries by address.  That is much faster in a large process. */
+/* The same, but the visit begins at the mapping around `from`, without is_stack, is_heap and
+ * is_vdso, if the kernel supports queries by address.  That is much faster in a large process. */
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user);
 
 #endif

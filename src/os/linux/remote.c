@@ -305,7 +305,7 @@ bool hfn_os_remote_resume(hfn_remote *r)
         }
         if (thread->state == HFN_THREAD_STOPPED) {
             if (thread->delivery == 0) {
-                hfn_linux_repeat_call(r->pid, thread->tid);
+                hfn_linux_repeat_call(r, thread->tid);
             }
             ptrace(PTRACE_DETACH, thread->tid, NULL, (void *)(uintptr_t)thread->delivery);
             thread->state = HFN_THREAD_GONE;

@@ -7,6 +7,7 @@
 #include "os/linux/remote_parts.h"
 
 #include <string.h>
+#include <sys/uio.h>
 
 enum {
     CHUNK_WORDS = 4096,
@@ -17,10 +18,12 @@ enum {
     SEGMENT_WORD = 192 / 8,
     USER_CODE_SEGMENT = 0x33,
     RESTORER_BYTES = 9,
+    PAGE_BYTES = 4096,
+    CHUNK_PAGES = 8 * CHUNK_WORDS / PAGE_BYTES + 2,
 };
 
 typedef struct stack_pass {
-    const hfn_remote *remote;
+    hfn_remote *remote;
     hfn_adjust_pc_fn adjust;
     void *user;
     uint64_t stacks[MAX_STACKS];
@@ -58,13 +61,23 @@ static void adjust_frame(stack_pass *pass, uint64_t at, const uint64_t *frame)
     }
 }
 
-/* Read as much as is mapped, at most a chunk and a frame. */
+/* Read as many pages as are mapped and readable, at most a chunk and a frame.  Unlike
+ * /proc/PID/mem, this call honours protections: it ends at the guard page behind a stack. */
 static uint32_t read_words(stack_pass *pass, uint64_t at)
 {
-    uint64_t done = 0;
+    struct iovec to = { pass->words, sizeof pass->words }, from[CHUNK_PAGES];
+    uint64_t end = at + sizeof pass->words;
+    unsigned long count = 0;
+    ssize_t got;
 
-    hfn_os_read_at(pass->remote->memory, at, pass->words, sizeof pass->words, &done);
-    return (uint32_t)(done / 8);
+    for (uint64_t begin = at; begin < end && count < CHUNK_PAGES; count++) {
+        uint64_t stop = (begin / PAGE_BYTES + 1) * PAGE_BYTES;
+        stop = stop < end ? stop : end;
+        from[count] = (struct iovec){ (void *)(uintptr_t)begin, stop - begin };
+        begin = stop;
+    }
+    got = process_vm_readv((pid_t)pass->remote->pid, &to, 1, from, count, 0);
+    return got > 0 ? (uint32_t)got / 8 : 0;
 }
 
 static void pass_stack(stack_pass *pass, uint64_t begin)
@@ -90,12 +103,12 @@ static void adjust_thread(stack_pass *pass, uint32_t tid)
     hfn_remote_registers registers;
     uint64_t adjusted;
 
-    if (!hfn_linux_read_registers(tid, &registers)) {
+    if (!hfn_linux_read_registers(pass->remote, tid, &registers)) {
         pass->ok = false;
         return;
     }
     adjusted = pass->adjust(pass->user, registers.pc);
-    if (adjusted != registers.pc && !hfn_linux_set_pc(tid, adjusted)) {
+    if (adjusted != registers.pc && !hfn_linux_set_pc(pass->remote, tid, adjusted)) {
         pass->ok = false;
     }
     pass->stacks[0] = registers.sp & ~UINT64_C(7);
@@ -105,7 +118,7 @@ static void adjust_thread(stack_pass *pass, uint32_t tid)
     }
 }
 
-bool hfn_os_remote_adjust(const hfn_remote *r, hfn_adjust_pc_fn adjust, void *user)
+bool hfn_os_remote_adjust(hfn_remote *r, hfn_adjust_pc_fn adjust, void *user)
 {
     stack_pass *pass = hfn_allocate_zeroed(&r->env, sizeof *pass);
     bool ok;

@@ -187,35 +187,49 @@ typedef struct code_search {
     uint64_t found;
 } code_search;
 
+static bool is_code(const hfn_map *map)
+{
+    return (map->protection & PROT_EXEC) && (map->protection & PROT_READ);
+}
+
 /* The two bytes of the instruction may also be a part of another one. */
 static bool search_map(void *user, const hfn_map *map)
 {
     static const uint8_t instruction[] = { 0x0f, 0x05 };
     code_search *search = user;
     uint8_t bytes[PAGE_BYTES];
+    uint64_t done;
 
-    if (!(map->protection & PROT_EXEC) || !(map->protection & PROT_READ)) {
-        return true;
-    }
-    for (uint64_t at = map->begin; at < map->end && search->found == 0; at += sizeof bytes) {
+    for (uint64_t at = map->begin; is_code(map) && at < map->end; at += sizeof bytes) {
         const uint8_t *hit;
-        uint64_t done;
         if (hfn_os_read_at(search->remote->memory, at, bytes, sizeof bytes, &done) != 0 ||
             done != sizeof bytes) {
             break;
         }
         hit = memmem(bytes, sizeof bytes, instruction, sizeof instruction);
-        search->found = hit ? at + (uint64_t)(hit - bytes) : 0;
+        if (hit) {
+            search->found = at + (uint64_t)(hit - bytes);
+            return false;
+        }
     }
-    return search->found == 0;
+    return true;
 }
 
+static bool search_vdso(void *user, const hfn_map *map)
+{
+    return !map->is_vdso || search_map(user, map);
+}
+
+/* The vDSO stays mapped, unlike code that the calls may unmap. */
 static hfn_os_error find_code(hfn_remote *r)
 {
-    code_search search = { r, 0 };
+    code_search search = { .remote = r };
 
-    if (!hfn_linux_each_map_of(r->pid, search_map, &search)) {
+    if (!hfn_linux_each_map_of(r->pid, search_vdso, &search)) {
         return EACCES;
+    }
+    if (search.found == 0) {
+        hfn_linux_each_map_of(r->pid, search_map, &search);
     }
     r->caller.code = search.found;
     return search.found ? 0 : ENOEXEC;

@@ -90,7 +90,7 @@ static bool thread_stands_in(stack_look *look, uint32_t tid)
 {
     hfn_remote_registers registers;
 
-    if (!hfn_linux_read_registers(tid, &registers) ||
+    if (!hfn_linux_read_registers(look->remote, tid, &registers) ||
         is_in(look->ranges, look->range_count, registers.pc)) {
         return true;
     }

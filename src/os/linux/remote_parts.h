@@ -15,13 +15,14 @@ typedef struct hfn_remote_registers {
     uint64_t pc, sp;
 } hfn_remote_registers;
 
-/* Of a stopped thread.  False also if it is a thread of another word size. */
-bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out);
-bool hfn_linux_set_pc(uint32_t tid, uint64_t pc);
+/* Of a stopped thread; those that it will have when it continues, if it makes calls for the caller
+ * now.  False also if it is a thread of another word size. */
+bool hfn_linux_read_registers(const hfn_remote *remote, uint32_t tid, hfn_remote_registers *out);
+bool hfn_linux_set_pc(hfn_remote *remote, uint32_t tid, uint64_t pc);
 
 /* Let the stopped thread repeat its system call, if the kernel does not restart it after the
  * stop. */
-void hfn_linux_repeat_call(uint32_t pid, uint32_t tid);
+void hfn_linux_repeat_call(hfn_remote *remote, uint32_t tid);
 
 /* True in the step that hfn_os_remote_fail_at names.  Each step of the files calls it once. */
 bool hfn_linux_step_fails(void);

@@ -23,42 +23,62 @@
 
 #if defined(__x86_64__)
 
-static bool read_all(uint32_t tid, struct user_regs_struct *out)
+static bool read_all(const hfn_remote *r, uint32_t tid, struct user_regs_struct *out)
 {
     struct iovec all = { out, sizeof *out };
 
+    if (r->caller.tid == tid) {
+        memcpy(out, r->caller.registers, sizeof *out);
+        return true;
+    }
     /* a 32-bit thread has fewer registers */
     return ptrace(PTRACE_GETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) == 0 &&
            all.iov_len == sizeof *out;
 }
 
-static bool write_all(uint32_t tid, struct user_regs_struct *registers)
+static bool write_all(hfn_remote *r, uint32_t tid, struct user_regs_struct *registers)
 {
     struct iovec all = { registers, sizeof *registers };
 
+    if (r->caller.tid == tid) {
+        memcpy(r->caller.registers, registers, sizeof *registers);
+        return true;
+    }
     return ptrace(PTRACE_SETREGSET, tid, (void *)(uintptr_t)NT_PRSTATUS, &all) == 0;
 }
 
-bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out)
+bool hfn_linux_read_registers(const hfn_remote *r, uint32_t tid, hfn_remote_registers *out)
 {
     struct user_regs_struct registers;
 
-    if (!read_all(tid, &registers)) {
+    if (!read_all(r, tid, &registers)) {
         return false;
     }
     *out = (hfn_remote_registers){ registers.rip, registers.rsp };
     return true;
 }
 
-bool hfn_linux_set_pc(uint32_t tid, uint64_t pc)
+bool hfn_linux_set_pc(hfn_remote *r, uint32_t tid, uint64_t pc)
 {
     struct user_regs_struct registers;
 
-    if (hfn_linux_step_fails() || !read_all(tid, &registers)) {
+    if (hfn_linux_step_fails() || !read_all(r, tid, &registers)) {
         return false;
     }
     registers.rip = pc;
-    return write_all(tid, &registers);
+    return write_all(r, tid, &registers);
+}
+
+bool hfn_os_remote_get_thread_pointer(const hfn_remote *r, uint32_t index, uint64_t *out)
+{
+    struct user_regs_struct registers;
+
+    if (r->threads[index].state != HFN_THREAD_STOPPED || hfn_linux_step_fails() ||
+        !read_all(r, r->threads[index].tid, &registers)) {
+        return false;
+    }
+    *out = registers.fs_base;
+    return true;
 }
 
 /* These return EINTR only if they have done nothing yet, so they can be made again. */
@@ -127,14 +147,14 @@ static bool has_signal(uint32_t pid, uint32_t tid)
     return found != (1u << MASKS) - 1 || ((masks[PENDING] | masks[SHARED]) & ~harmless) != 0;
 }
 
-void hfn_linux_repeat_call(uint32_t pid, uint32_t tid)
+void hfn_linux_repeat_call(hfn_remote *r, uint32_t tid)
 {
     enum { CALL_BYTES = 2, SYSCALL = 0x050f };
     struct user_regs_struct registers;
     long code;
 
-    if (!read_all(tid, &registers) || registers.rax != (unsigned long long)-EINTR ||
-        !can_be_repeated(registers.orig_rax) || has_signal(pid, tid)) {
+    if (!read_all(r, tid, &registers) || registers.rax != (unsigned long long)-EINTR ||
+        !can_be_repeated(registers.orig_rax) || has_signal(r->pid, tid)) {
         return;
     }
     errno = 0;
@@ -145,26 +165,32 @@ void hfn_linux_repeat_call(uint32_t pid, uint32_t tid)
     registers.rip -= CALL_BYTES;
     registers.rax = registers.orig_rax;
     registers.orig_rax = (unsigned long long)-1;
-    write_all(tid, &registers);
+    write_all(r, tid, &registers);
 }
 
 #else /* AArch64: a patch is one instruction, so no thread is inside */
 
-bool hfn_linux_read_registers(uint32_t tid, hfn_remote_registers *out)
+bool hfn_linux_read_registers(const hfn_remote *r, uint32_t tid, hfn_remote_registers *out)
 {
-    (void)tid, (void)out;
+    (void)r, (void)tid, (void)out;
     return false;
 }
 
-bool hfn_linux_set_pc(uint32_t tid, uint64_t pc)
+bool hfn_linux_set_pc(hfn_remote *r, uint32_t tid, uint64_t pc)
 {
-    (void)tid, (void)pc;
+    (void)r, (void)tid, (void)pc;
     return false;
 }
 
-void hfn_linux_repeat_call(uint32_t pid, uint32_t tid)
+bool hfn_os_remote_get_thread_pointer(const hfn_remote *r, uint32_t index, uint64_t *out)
 {
-    (void)pid, (void)tid;
+    (void)r, (void)index, (void)out;
+    return false;
+}
+
+void hfn_linux_repeat_call(hfn_remote *r, uint32_t tid)
+{
+    (void)r, (void)tid;
 }
 
 #endif

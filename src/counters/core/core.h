@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The image of the core, as a launcher maps it: bytes, and the offsets that the launcher needs.
+ * Made from the linked core by embed_core.py. */
+#ifndef HFN_COUNTERS_CORE_H
+#define HFN_COUNTERS_CORE_H
+
+#include <stdint.h>
+
+typedef struct hfn_core_image {
+    const uint8_t *bytes;
+    uint32_t byte_count;   /* all of it; the rest of the last page is 0         */
+    uint32_t data_at;      /* pages before are executable, from here on writable */
+    uint32_t slow_path_at; /* hfn_thread_row_entry                              */
+    uint32_t rows_at;      /* hfn_rows                                          */
+} hfn_core_image;
+
+/* byte_count 0: this CPU has no core. */
+extern const hfn_core_image hfn_core;
+
+#endif

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Write the linked core as a C array with the offsets that a launcher needs.
+
+    embed_core.py CORE OUTPUT
+
+The core must work at any address as it is: relocations, thread-local variables and references to
+other files are errors.
+"""
+import pathlib
+import struct
+import sys
+
+PAGE = 4096
+LOAD, TLS, DYNAMIC_RELOCATIONS = 1, 7, (4, 9)  # PT_LOAD, PT_TLS; SHT_RELA, SHT_REL
+
+data = pathlib.Path(sys.argv[1]).read_bytes()
+assert data[:5] == b"\x7fELF\x02", "the core is no 64-bit ELF file"
+(program_at, section_at) = struct.unpack_from("<QQ", data, 32)
+(program_bytes, program_count, section_bytes, section_count) = struct.unpack_from("<HHHH", data, 54)
+
+image, data_at = bytearray(), None
+for i in range(program_count):
+    kind, flags, offset, address, _, in_file, in_memory, _ = struct.unpack_from(
+        "<IIQQQQQQ", data, program_at + i * program_bytes)
+    assert kind != TLS, "the core has thread-local variables"
+    if kind != LOAD or in_memory == 0:
+        continue
+    image.extend(bytes(max(0, address + in_memory - len(image))))
+    image[address:address + in_file] = data[offset:offset + in_file]
+    if flags & 2:
+        assert data_at is None, "the core has two writable segments"
+        data_at = address & ~(PAGE - 1)
+    else:
+        assert data_at is None, "the writable segment is not the last one"
+
+sections = [struct.unpack_from("<IIQQQQIIQQ", data, section_at + i * section_bytes)
+            for i in range(section_count)]
+symbols = {}
+for _, kind, _, _, offset, byte_count, link, _, _, entry in sections:
+    assert kind not in DYNAMIC_RELOCATIONS or byte_count == 0, "the core has relocations"
+    if kind == 2:  # SHT_SYMTAB
+        names = sections[link][4]
+        for at in range(offset, offset + byte_count, entry):
+            name, _, _, section, value, _ = struct.unpack_from("<IBBHQQ", data, at)
+            text = data[names + name:data.index(b"\0", names + name)].decode()
+            assert section != 0 or not text, f"the core refers to {text}"
+            symbols[text] = value
+
+while len(image) % PAGE:
+    image.append(0)
+lines = [", ".join(str(b) for b in image[i:i + 24]) for i in range(0, len(image), 24)]
+body = ",\n    ".join(lines)
+pathlib.Path(sys.argv[2]).write_text(
+    "/* Made by src/counters/core/embed_core.py. */\n#include \"counters/core/core.h\"\n\n"
+    f"static const uint8_t bytes[] = {{\n    {body}\n}};\n\n"
+    "const hfn_core_image hfn_core = {\n"
+    f"    bytes, sizeof bytes, {data_at}, {symbols['hfn_thread_row_entry']}, {symbols['hfn_rows']}\n}};\n",
+    encoding="ascii")
