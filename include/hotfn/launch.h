@@ -93,10 +93,12 @@ typedef struct hotfn_launch_info {
     uint64_t run_ns;         /* from the start of the program to its end, or until now    */
     const char *record_path; /* view: the record's file, also where hotfn_launch_finish had to
                                 choose another one; NULL if there is none                 */
+    uint64_t attach_stop_ns; /* attached: how long the threads stood then; 0: started     */
+    uint64_t detach_stop_ns; /* and when it was detached from; 0: not yet                 */
 } hotfn_launch_info;
 #define HOTFN_LAUNCH_INFO_INIT                                                                     \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_launch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                          \
+        (uint32_t)sizeof(hotfn_launch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                    \
     }
 
 /*
@@ -122,7 +124,41 @@ HOTFN_API hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch
                                           const hotfn_env *env, hotfn_error *err);
 
 /*
- * Wait until the program has ended, at most timeout_ns (UINT64_MAX: without limit).  Afterwards
+ * Count the calls of a process that runs already, from now on.
+ *
+ * out      receives a launch that the caller owns; untouched on failure, when the process runs on
+ *          as before.
+ * pid      of the process.  It needs no relation to this one, only the permission to trace it.
+ * options  borrowed; NULL means all defaults.  command is ignored.  for_ns: detach after so long.
+ *          Options that apply only to a program that is started are refused.
+ * env      as for hotfn_launch_start.
+ *
+ * All threads of the process stand while its code is changed (hotfn_launch_info.attach_stop_ns).
+ * This process may be its parent only if it does not wait for children at the same time.  Modules
+ * that the process loads later are not hooked.  x86-64 Linux; programs with glibc.
+ *
+ * HOTFN_OK.  HOTFN_E_NOT_FOUND: there is no such process, or it has ended.  HOTFN_E_DENIED: it may
+ * not be traced; err says why.  HOTFN_E_STATE: it is stopped, traced by another process, or counted
+ * already; or a step failed.  HOTFN_E_UNSUPPORTED: another CPU, word size or C library, or a filter
+ * of system calls.  Further the statuses of hotfn_launch_start.  Any thread.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
+                                           const hotfn_launch_options *options,
+                                           const hotfn_env *env, hotfn_error *err);
+
+/*
+ * Detach from a process: restore its code, and release what was mapped in it.  The process runs on,
+ * and the launch has ended (HOTFN_LAUNCH_ENDED).
+ *
+ * HOTFN_OK, also if the process has ended or was replaced by exec meanwhile.  HOTFN_E_STATE: the
+ * launch is not attached, or a thread of the process could not be stopped: it is still counted.
+ * One thread at a time per launch.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_launch_detach(hotfn_launch *launch, hotfn_error *err);
+
+/*
+ * Wait until the program has ended, at most timeout_ns (UINT64_MAX: without limit).  A process that
+ * was attached to with for_ns is detached from when that time is over.  Afterwards
  * hotfn_launch_get_info reports whether it runs or has ended, and its exit status.
  *
  * HOTFN_OK, also when the time is over first.  One thread at a time per launch.  Since 0.1.

@@ -10,6 +10,7 @@
 #include "launch/launch.h"
 
 #include "base/status.h"
+#include "launch/attach/attachment.h"
 #include "live/live.h"
 #include "os/os.h"
 
@@ -20,7 +21,7 @@
 
 /* ---- Start. */
 
-static void choose_cache(hotfn_launch *l)
+void hfn_launch_choose_cache(hotfn_launch *l)
 {
     const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     char *folder = l->cache_folder;
@@ -81,10 +82,11 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
     return status == HOTFN_OK ? hfn_launch_start_child(l, err) : status;
 }
 
-static void free_launch(hotfn_launch *l)
+void hfn_launch_free(hotfn_launch *l)
 {
     hotfn_env env = l->env;
 
+    hfn_attachment_destroy(l);
     hfn_launch_unlink_record(l);
     hfn_ticker_stop(&l->ticker);
     hfn_snapshot_destroy(l->observation.from);
@@ -100,6 +102,28 @@ static void free_launch(hotfn_launch *l)
     hfn_free_memory(&env, l, sizeof *l);
 }
 
+hotfn_launch *hfn_launch_new(const hotfn_env *env)
+{
+    hotfn_env filled = hfn_env_fill(env);
+    hotfn_launch *l = hfn_allocate_zeroed(&filled, sizeof *l);
+
+    if (l) {
+        l->env = filled;
+        hfn_arena_init(&l->texts, &l->env);
+        hfn_known_modules_init(&l->known, &l->env);
+        hfn_os_init_mutex(&l->lock);
+    }
+    return l;
+}
+
+void hfn_launch_begin(hotfn_launch *l)
+{
+    l->options.command = NULL; /* borrowed until here */
+    l->options.selection = NULL;
+    l->begin_ns = hfn_os_monotonic_ns();
+    l->state = HOTFN_LAUNCH_RUNNING;
+}
+
 hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *options,
                                 const hotfn_env *env, hotfn_error *err)
 {
@@ -107,25 +131,17 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_env filled = hfn_env_fill(env);
-    hotfn_launch *l = hfn_allocate_zeroed(&filled, sizeof *l);
+    hotfn_launch *l = hfn_launch_new(env);
     if (!l) {
         return hfn_report_no_memory(err, NULL);
     }
-    l->env = filled;
-    hfn_arena_init(&l->texts, &l->env);
-    hfn_known_modules_init(&l->known, &l->env);
-    hfn_os_init_mutex(&l->lock);
     hotfn_status status = start_program(l, options, err);
     if (status != HOTFN_OK) {
-        free_launch(l);
+        hfn_launch_free(l);
         return status;
     }
-    l->options.command = NULL; /* borrowed until here */
-    l->options.selection = NULL;
-    l->begin_ns = hfn_os_monotonic_ns();
-    l->state = HOTFN_LAUNCH_RUNNING;
-    choose_cache(l);
+    hfn_launch_begin(l);
+    hfn_launch_choose_cache(l);
     if (!l->options.target_glob) {
         hfn_children_begin(&l->children, l->child.pid,
                            (l->options.flags & HOTFN_LAUNCH_FOLLOW) != 0, &l->env);
@@ -182,6 +198,9 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     if (!l) {
         return hfn_report_null(err, __func__);
     }
+    if (l->attachment) {
+        return hfn_attachment_wait(l, timeout_ns, err);
+    }
     if (l->state != HOTFN_LAUNCH_RUNNING || !hfn_os_child_wait(&l->child, timeout_ns)) {
         return HOTFN_OK;
     }
@@ -220,7 +239,9 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         .run_ns = (l->end_ns ? l->end_ns : hfn_os_monotonic_ns()) - l->begin_ns,
         .record_path = record_file(l),
     };
-    if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
+    if (l->attachment) {
+        hfn_attachment_get_info(l, &info);
+    } else if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         info.is_joined = 1;
         info.hooked_count = stats.hooked;
         info.refused_count = stats.refused;
@@ -354,7 +375,7 @@ hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
     }
     l->is_linked = false; /* the record replaced the link */
     l->is_kept = true;
-    if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
+    if (l->attachment || hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         warn_of_unmatched_globs(l);
     }
     return HOTFN_OK;
@@ -365,12 +386,14 @@ void hotfn_launch_destroy(hotfn_launch *l)
     if (!l) {
         return;
     }
-    if (l->state == HOTFN_LAUNCH_RUNNING) {
+    if (l->state == HOTFN_LAUNCH_RUNNING && l->attachment) {
+        hotfn_launch_detach(l, NULL);
+    } else if (l->state == HOTFN_LAUNCH_RUNNING) {
         end_replacements(l);
         hfn_budget_thread_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
     }
     hfn_os_child_release_signals(&l->child);
-    free_launch(l);
+    hfn_launch_free(l);
 }

@@ -95,13 +95,21 @@ struct hotfn_launch {
     hfn_budget_thread budget;
     hfn_ticker ticker;
     bool is_clock_free; /* if it cannot tick, the counter is read */
-    hfn_os_child child;
+    struct hfn_attachment *attachment; /* NULL: the program is a child of this process */
+    hfn_os_child child;                /* attached: only its pid */
     hfn_children children;
     hfn_os_mutex lock;         /* held while the record is replaced, and to read live and channel */
     bool has_ended;            /* the child: its record is not replaced any more                  */
     char script[1024];         /* the file whose interpreter is counted; "": none */
     uint64_t begin_ns, end_ns; /* of the program's run, by the monotonic clock */
 };
+
+/* launch.c: the steps that a launch and an attachment share.  NULL: no memory. */
+hotfn_launch *hfn_launch_new(const hotfn_env *env);
+void hfn_launch_free(hotfn_launch *launch);
+void hfn_launch_choose_cache(hotfn_launch *launch);
+/* The program runs, and is counted. */
+void hfn_launch_begin(hotfn_launch *launch);
 
 /* options.c: copy and check the options. */
 hotfn_status hfn_launch_set_options(hotfn_launch *launch, const hotfn_launch_options *options,
@@ -146,6 +154,9 @@ hotfn_status hfn_launch_start_child(hotfn_launch *launch, hotfn_error *err);
 /* service.c */
 bool hfn_plan_service_start(hotfn_launch *launch);
 void hfn_plan_service_stop(hotfn_launch *launch);
+/* Scan a module, unless it is known, and return its number in the record; UINT32_MAX: not
+ * recorded.  Called by the service's thread, or where none runs. */
+uint32_t hfn_plan_service_resolve(hotfn_launch *launch, const hfn_plan_request *request);
 
 /* observation.c */
 void hfn_observation_start(hotfn_launch *launch);

@@ -20,7 +20,7 @@ static hfn_module_rules get_module_rules(const hotfn_launch *l)
         .glob_used = l->matched_module_globs,
         .loader_path = l->target.interpreter,
         /* With a kit only the main program is hooked, unless globs choose other modules. */
-        .needs_loader = !l->kit || l->options.module_count > 0,
+        .needs_loader = !l->attachment && (!l->kit || l->options.module_count > 0),
         .needs_allocators = (l->options.flags & HOTFN_LAUNCH_ALLOC) != 0,
     };
 }
@@ -156,8 +156,7 @@ static uint32_t scan_module(hotfn_launch *l, const hfn_plan_request *request,
 
 /* ---- The thread. */
 
-/* Returns the number of the module in the record. */
-static uint32_t resolve_request(hotfn_launch *l, const hfn_plan_request *request)
+uint32_t hfn_plan_service_resolve(hotfn_launch *l, const hfn_plan_request *request)
 {
     hfn_module_rules rules = get_module_rules(l);
     hfn_module_facts facts = describe_module(request);
@@ -193,7 +192,7 @@ static void serve_requests(void *user)
             hfn_launch_follow_exec(l, &request);
         } else if (request.kind != HFN_PLAN_REQUEST_NONE) {
             note_start(l, &request);
-            hfn_plan_channel_answer(l->channel, resolve_request(l, &request));
+            hfn_plan_channel_answer(l->channel, hfn_plan_service_resolve(l, &request));
         }
         if (l->children.pid) {
             hfn_children_sample(&l->children, l->live, l->channel);

@@ -38,6 +38,9 @@
 
 typedef struct hfn_live hfn_live;
 
+/* The name of its shared memory. */
+#define HFN_RECORD_MEMORY_NAME "hotfn-record"
+
 /* A field left 0 means the default in brackets. */
 typedef struct hfn_live_options {
     const char *durable_path; /* create the record in this file [shared memory]             */

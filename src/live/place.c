@@ -215,7 +215,8 @@ hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *o, 
 
 hotfn_status hfn_live_create_memory(hfn_live *live, hotfn_error *err)
 {
-    hfn_os_error error = hfn_os_create_shared(&live->file, "hotfn-record", live->layout.file_bytes);
+    hfn_os_error error =
+        hfn_os_create_shared(&live->file, HFN_RECORD_MEMORY_NAME, live->layout.file_bytes);
 
     if (error != 0) {
         return hfn_report_error(err, HOTFN_E_NO_MEMORY, NULL, HOTFN_NO_OFFSET,

@@ -29,7 +29,7 @@ USES = {
     "exporters": ["profile"],
     "scan": ["plan", "os"],
     "session": ["scan", "hooks", "counters", "profile"],
-    "launch": ["scan", "live", "os", "records", "counters"],
+    "launch": ["scan", "hooks", "live", "os", "records", "counters"],
     "agent": ["session"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json"}  # <hotfn/status.h> and the like belong to base

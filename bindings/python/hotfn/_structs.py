@@ -399,7 +399,8 @@ class LaunchInfo(Sized):
     _fields_ = [("size", c_uint32), ("state", c_uint32), ("pid", c_uint32),
                 ("exit_code", c_int32), ("is_joined", c_uint32), ("hooked_count", c_uint32),
                 ("refused_count", c_uint32), ("reserved", c_uint32), ("hook_ns", c_uint64),
-                ("run_ns", c_uint64), ("record_path", c_char_p)]
+                ("run_ns", c_uint64), ("record_path", c_char_p),
+                ("attach_stop_ns", c_uint64), ("detach_stop_ns", c_uint64)]
 
 
 def c_name(struct: Type[ctypes.Structure]) -> str:

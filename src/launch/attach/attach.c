@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* Attaching to a process as a kind of launch: the same options, record and states, but the program
+ * is not a child of this process, and runs on afterwards. */
+#include "launch/attach/attachment.h"
+
+#include "base/status.h"
+#include "counters/core/core.h"
+#include "os/os.h"
+
+#include <string.h>
+
+enum { MAX_WORDS = 256, COMMAND_BYTES = 4096, WAIT_NS = 100000000 };
+
+/* ---- Options. */
+
+static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *err)
+{
+    const uint32_t flags = HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE;
+    const char *refused = o->mode != HOTFN_LAUNCH_COUNT ? "its calls are counted, but not timed"
+                          : o->target_glob              ? "name the process itself, not a target"
+                          : o->kit_path                 ? "a kit serves only a launch"
+                          : o->budget_ppm               ? "no budget is kept"
+                          : o->after_ns                 ? "counting begins at once (no after_ns)"
+                          : (o->flags & ~flags)         ? "a flag of the launch does not apply"
+                                                        : NULL;
+
+    return refused ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                      "a process that runs already is attached to: %s", refused)
+                   : HOTFN_OK;
+}
+
+/* ---- The target. */
+
+static hotfn_status report_refusal(uint32_t pid, hotfn_error *err)
+{
+    static const hotfn_status statuses[] = {
+        [HFN_REMOTE_READY] = HOTFN_OK,
+        [HFN_REMOTE_NOT_FOUND] = HOTFN_E_NOT_FOUND,
+        [HFN_REMOTE_ENDED] = HOTFN_E_NOT_FOUND,
+        [HFN_REMOTE_SUSPENDED] = HOTFN_E_STATE,
+        [HFN_REMOTE_TRACED] = HOTFN_E_STATE,
+        [HFN_REMOTE_DENIED] = HOTFN_E_DENIED,
+        [HFN_REMOTE_FILTERED] = HOTFN_E_UNSUPPORTED,
+        [HFN_REMOTE_FOREIGN] = HOTFN_E_UNSUPPORTED,
+    };
+    hfn_remote_range record;
+    char why[256];
+    hfn_remote_verdict verdict;
+
+    if (!hfn_os_can_enter_others() || hfn_core.byte_count == 0) {
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "on this CPU no process can be attached to: start it under "
+                                "hotfn run");
+    }
+    verdict = hfn_os_remote_check(pid, why, sizeof why);
+    if (verdict != HFN_REMOTE_READY) {
+        return hfn_report_error(err, statuses[verdict], NULL, HOTFN_NO_OFFSET, "%s", why);
+    }
+    if (hfn_os_remote_find_shared(pid, HFN_RECORD_MEMORY_NAME, &record)) {
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "process %u is counted by another hotfn, or one was killed in it: "
+                                "end that hotfn, or restart the process",
+                                pid);
+    }
+    return HOTFN_OK;
+}
+
+static bool read_main(void *user, const hfn_remote_module *module)
+{
+    hotfn_launch *l = user;
+    hfn_os_file_info file;
+
+    if (!module->is_main) {
+        return true;
+    }
+    for (uint32_t i = 0; i < module->code_count; i++) {
+        l->target.text_bytes += module->code[i].end - module->code[i].begin;
+    }
+    if (strlen(module->path) < sizeof l->target.image) {
+        memcpy(l->target.image, module->path, strlen(module->path) + 1);
+        memcpy(l->target.file, module->path, strlen(module->path) + 1);
+    }
+    if (module->is_available && hfn_os_get_path_info(module->path, &file) == 0) {
+        l->target.device = file.device;
+        l->target.inode = file.inode;
+    }
+    return false;
+}
+
+/* The words of a process's command, for the record. */
+typedef struct command_words {
+    char text[COMMAND_BYTES];
+    const char *words[MAX_WORDS + 1];
+} command_words;
+
+static void read_command(uint32_t pid, command_words *out)
+{
+    size_t bytes = hfn_os_remote_read_command(pid, out->text, sizeof out->text - 1), at = 0;
+    uint32_t count = 0;
+
+    out->text[bytes] = 0;
+    while (at < bytes && count < MAX_WORDS) {
+        out->words[count++] = out->text + at;
+        at += strlen(out->text + at) + 1;
+    }
+    if (count == 0) {
+        out->words[count++] = "?";
+    }
+    out->words[count] = NULL;
+}
+
+/* ---- Entering. */
+
+static void destroy_attachment(hfn_attachment *a)
+{
+    hotfn_env env = a->env;
+
+    hfn_mirror_leave_target(a);
+    hotfn_hooks_destroy(a->hooks);
+    hfn_mirrors_finish(a);
+    hfn_os_remote_finish(&a->remote);
+    if (a->buffer) {
+        hfn_os_unmap((uint64_t)(uintptr_t)a->buffer, HFN_ATTACH_BUFFER_BYTES);
+    }
+    hfn_free_memory(&env, a, sizeof *a);
+}
+
+void hfn_attachment_destroy(hotfn_launch *l)
+{
+    if (l->attachment) {
+        destroy_attachment(l->attachment);
+        l->attachment = NULL;
+    }
+}
+
+static hotfn_status create_attachment(hotfn_launch *l, uint32_t pid, hotfn_error *err)
+{
+    hfn_attachment *a = hfn_allocate_zeroed(&l->env, sizeof *a);
+
+    if (!a) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    a->env = l->env;
+    a->launch = l;
+    a->buffer = hfn_os_map_pages(HFN_ATTACH_BUFFER_BYTES);
+    a->remote = (hfn_remote){ .env = l->env, .pid = pid, .memory = HFN_OS_NO_FILE };
+    l->attachment = a;
+    return a->buffer ? HOTFN_OK : hfn_report_no_memory(err, NULL);
+}
+
+static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *err)
+{
+    hotfn_status status;
+
+    l->child.pid = pid;
+    hfn_os_remote_each_module(pid, read_main, l);
+    status = create_attachment(l, pid, err);
+    if (status == HOTFN_OK) {
+        status = hfn_launch_open_inputs(l, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_launch_create_record(l, err);
+    }
+    if (status == HOTFN_OK) {
+        hfn_live_set_pid(l->live, pid);
+        hfn_launch_choose_cache(l);
+        status = hfn_attachment_enter(l->attachment, err);
+    }
+    return status;
+}
+
+hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
+                                 const hotfn_launch_options *options, const hotfn_env *env,
+                                 hotfn_error *err)
+{
+    hotfn_launch_options taken = HOTFN_LAUNCH_OPTIONS_INIT;
+    command_words command;
+    hotfn_status status;
+    hotfn_launch *l;
+
+    if (!out) {
+        return hfn_report_null(err, __func__);
+    }
+    status = report_refusal(pid, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    l = hfn_launch_new(env);
+    if (!l) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    if (!hfn_copy_options(&taken, sizeof taken, options)) {
+        status =
+            hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET, "unknown launch option");
+    }
+    taken.size = sizeof taken;
+    read_command(pid, &command);
+    taken.command = command.words;
+    if (status == HOTFN_OK) {
+        status = check_options(&taken, err);
+    }
+    if (status == HOTFN_OK) {
+        status = hfn_launch_set_options(l, &taken, err);
+    }
+    if (status == HOTFN_OK) {
+        status = enter_process(l, pid, err);
+    }
+    if (status != HOTFN_OK) {
+        hfn_launch_free(l);
+        return status;
+    }
+    hfn_launch_begin(l);
+    *out = l;
+    return HOTFN_OK;
+}
+
+/* ---- While it runs, and its end. */
+
+static void end_attachment(hotfn_launch *l)
+{
+    l->end_ns = hfn_os_monotonic_ns();
+    l->state = HOTFN_LAUNCH_ENDED;
+}
+
+hotfn_status hotfn_launch_detach(hotfn_launch *l, hotfn_error *err)
+{
+    hotfn_status status;
+
+    if (!l) {
+        return hfn_report_null(err, __func__);
+    }
+    if (!l->attachment || l->state != HOTFN_LAUNCH_RUNNING) {
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                l->attachment ? "the process is detached from already"
+                                              : "the program was started, not attached to");
+    }
+    status = hfn_attachment_leave(l->attachment, err);
+    if (status == HOTFN_OK) {
+        end_attachment(l);
+    }
+    return status;
+}
+
+hotfn_status hfn_attachment_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error *err)
+{
+    uint64_t begin_ns = hfn_os_monotonic_ns(), now_ns = begin_ns, wait_ns;
+    uint64_t stop_ns = l->options.for_ns ? l->begin_ns + l->options.for_ns : UINT64_MAX;
+
+    while (l->state == HOTFN_LAUNCH_RUNNING) {
+        if (now_ns >= stop_ns) {
+            return hotfn_launch_detach(l, err);
+        }
+        if (now_ns - begin_ns >= timeout_ns) {
+            return HOTFN_OK;
+        }
+        wait_ns = timeout_ns - (now_ns - begin_ns);
+        wait_ns = wait_ns < stop_ns - now_ns ? wait_ns : stop_ns - now_ns;
+        if (hfn_os_remote_wait_end(l->child.pid, wait_ns < WAIT_NS ? wait_ns : WAIT_NS)) {
+            end_attachment(l);
+        }
+        now_ns = hfn_os_monotonic_ns();
+    }
+    return HOTFN_OK;
+}
+
+void hfn_attachment_get_info(const hotfn_launch *l, hotfn_launch_info *info)
+{
+    const hfn_attachment *a = l->attachment;
+
+    info->is_joined = 1;
+    info->hooked_count = a->stats.hooked;
+    info->refused_count = a->stats.refused;
+    info->hook_ns = a->stats.total_ns;
+    info->attach_stop_ns = a->enter_ns;
+    info->detach_stop_ns = a->leave_ns;
+}
