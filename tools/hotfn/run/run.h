@@ -34,6 +34,11 @@ void run_free_options(run_options *options);
 /* run_end.c: the exit status after the child's, or an end by the signal that killed it. */
 int run_end_like_child(int32_t exit_code);
 
+/* Append to a list that the options own.  Returns NULL, or what to print after "is not". */
+const char *run_append_item(const char ***list, uint32_t *count, const char *item);
+const char *run_append_glob(const char ***list, uint32_t *count, const char *glob);
+const char *run_parse_positive_time(const char *text, uint64_t *out_ns);
+
 /* run_summary.c: print on stderr what was counted, and which processes still run. */
 void run_print_summary(const run_options *options, const hotfn_launch *launch);
 

@@ -116,8 +116,7 @@ static const char usage[] =
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
 
-/* Append to a list that the options own.  Returns NULL, or what to print after "is not". */
-static const char *append_item(const char ***list, uint32_t *count, const char *item)
+const char *run_append_item(const char ***list, uint32_t *count, const char *item)
 {
     const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
@@ -129,11 +128,11 @@ static const char *append_item(const char ***list, uint32_t *count, const char *
     return NULL;
 }
 
-static const char *append_glob(const char ***list, uint32_t *count, const char *glob)
+const char *run_append_glob(const char ***list, uint32_t *count, const char *glob)
 {
     const char *expected = cli_check_glob(glob);
 
-    return expected ? expected : append_item(list, count, glob);
+    return expected ? expected : run_append_item(list, count, glob);
 }
 
 /* 5%, 0.5%; a number without % is a fraction: 0.05. */
@@ -149,7 +148,7 @@ static const char *parse_share(const char *text, uint32_t *out_ppm)
     return is_share ? NULL : "a share of the time (5%, 0.5%, at most 100%)";
 }
 
-static const char *parse_positive_time(const char *text, uint64_t *out_ns)
+const char *run_parse_positive_time(const char *text, uint64_t *out_ns)
 {
     const char *expected = cli_parse_time(text, out_ns);
 
@@ -212,19 +211,19 @@ static const char *read_option(void *user, int option, const char *argument)
 
     switch (option) {
     case 'o': launch->record_path = argument; return NULL;
-    case 'f': return append_glob(&o->includes, &o->selection.include_count, argument);
-    case 'x': return append_glob(&o->excludes, &o->selection.exclude_count, argument);
-    case MODULE: return append_glob(&o->modules, &launch->module_count, argument);
+    case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
+    case 'x': return run_append_glob(&o->excludes, &o->selection.exclude_count, argument);
+    case MODULE: return run_append_glob(&o->modules, &launch->module_count, argument);
     case TARGET: launch->target_glob = argument; return cli_check_glob(argument);
     case MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
     case MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
     case AFTER: return cli_parse_time(argument, &launch->after_ns);
-    case FOR: return parse_positive_time(argument, &launch->for_ns);
+    case FOR: return run_parse_positive_time(argument, &launch->for_ns);
     case ONLY: launch->list_path = argument; return NULL;
     case MAP: launch->map_path = argument; return NULL;
-    case SYMBOL_DIR: return append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
+    case SYMBOL_DIR: return run_append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
     case KIT: launch->kit_path = argument; return NULL;
-    case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
+    case SLOWER: return run_parse_positive_time(argument, &launch->slow_ns);
     case SAMPLE:
         return cli_parse_u32(argument, 1, 1000000, &launch->sample_interval)
                    ? NULL

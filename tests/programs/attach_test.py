@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`hotfn attach` on running programs: known totals are exact, and rounds of attach and detach leave a
+server, scripts with threads and a program with exceptions as they were: same results, the text of the
+files, no additional mapping or file descriptor.
+
+HOTFN names the program.  HOTFN_ROUNDS is the number of rounds for each program [10].
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import cases
+from cases import Skipped
+
+HOTFN, CXX = os.environ["HOTFN"], os.environ.get("CXX", "g++")
+ROUNDS = int(os.environ.get("HOTFN_ROUNDS", "10"))
+
+TOTALS = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+extern "C" __attribute__((noinline)) long work(long x)
+{
+    __asm__ volatile("");
+    if (x % 97 == 0) {
+        throw std::runtime_error("x");
+    }
+    return x + 1;
+}
+extern "C" __attribute__((noinline)) long fork_work(long x)
+{
+    __asm__ volatile("");
+    return x + 1;
+}
+static void call(long calls)
+{
+    for (long i = 0; i < calls; i++) {
+        try {
+            work(i);
+        } catch (const std::exception &) {
+        }
+    }
+}
+static void fork_once()
+{
+    int status = 0;
+    pid_t pid = fork();
+    for (long i = 0; i < 1000; i++) {
+        fork_work(i);
+    }
+    if (pid == 0) {
+        _exit(0);
+    }
+    waitpid(pid, &status, 0);
+    if (status) {
+        abort();
+    }
+}
+int main(int, char **argv)
+{
+    int threads = atoi(argv[1]), forks = atoi(argv[2]);
+    long calls = atol(argv[3]);
+    char byte;
+    puts("ready");
+    fflush(stdout);
+    while (read(0, &byte, 1) == 1) {
+        std::vector<std::thread> all;
+        for (int i = 0; i < threads; i++) {
+            all.emplace_back([=] {
+                call(calls);
+                if (i % 8 == 0) { /* a thread that starts a thread */
+                    std::thread(call, calls).join();
+                }
+            });
+        }
+        for (int i = 0; i < forks; i++) {
+            fork_once();
+        }
+        for (auto &thread : all) {
+            thread.join();
+        }
+        puts("done");
+        fflush(stdout);
+    }
+}
+"""
+
+NODE = """
+const { Worker, isMainThread, parentPort } = require('worker_threads');
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+if (isMainThread) {
+    for (let i = 0; i < 3; i++) {
+        new Worker(__filename).on('message', n => { if (n !== 6765) { process.exit(9); } });
+    }
+    let last = 0;
+    setInterval(() => { last++; }, 5);
+    process.on('SIGTERM', () => process.exit(last > 10 ? 0 : 8));
+    console.log('ready');
+} else {
+    setInterval(() => parentPort.postMessage(fib(20)), 3);
+}
+"""
+
+PYTHON = """
+import hashlib, json, signal, sys, threading, time
+ends = False
+def end(*_):
+    global ends
+    ends = True
+signal.signal(signal.SIGTERM, end)
+text = json.dumps([list(range(200))] * 5)
+digest = hashlib.sha256(text.encode()).hexdigest()
+bad = []
+def work():
+    while not ends:
+        if hashlib.sha256(json.dumps(json.loads(text)).encode()).hexdigest() != digest:
+            bad.append(1)
+        try:
+            int("x")
+        except ValueError:
+            pass
+        time.sleep(0.001)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for thread in threads:
+    thread.start()
+print("ready", flush=True)
+while not ends:
+    time.sleep(0.01)
+for thread in threads:
+    thread.join()
+sys.exit(len(bad) > 0)
+"""
+
+
+# ---- What /proc reports.
+
+def maps_of(pid):
+    return pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+
+
+def check_text(pid):
+    """The code in memory is that of the files."""
+    with open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps_of(pid):
+            words = line.split(maxsplit=5)
+            if "x" not in words[1] or len(words) < 6 or not words[5].startswith("/"):
+                continue
+            begin, end = (int(w, 16) for w in words[0].split("-"))
+            memory.seek(begin)
+            found = memory.read(end - begin)
+            with open(f"/proc/{pid}/root{words[5]}", "rb") as file:
+                file.seek(int(words[2], 16))
+                expected = file.read(end - begin)
+            assert found[:len(expected)] == expected, f"the code of {words[5]} differs from the file"
+
+
+def own_mappings(pid):
+    return [line for line in maps_of(pid) if "hotfn-record" in line]
+
+
+def count_code_mappings(pid):
+    return sum("x" in line.split()[1] for line in maps_of(pid))
+
+
+def count_files(pid):
+    """Open files, without the sockets of clients that come and go."""
+    found = 0
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found += not os.readlink(f"/proc/{pid}/fd/{number}").startswith("socket:")
+        except FileNotFoundError:
+            pass
+    return found
+
+
+# ---- Attaching.
+
+def attach(pid, *options, check=True):
+    done = subprocess.run([HOTFN, "attach", *options, str(pid)], capture_output=True, text=True, timeout=300)
+    assert not check or done.returncode == 0, done
+    return done
+
+
+def run_rounds(pid, folder, *options):
+    before = count_code_mappings(pid), count_files(pid)
+    for _ in range(ROUNDS):
+        attach(pid, "--for", "5ms", "-o", str(folder / "rounds.hfr"), *options)
+        check_text(pid)
+        assert not own_mappings(pid), own_mappings(pid)
+    after = count_code_mappings(pid), count_files(pid)
+    assert after[0] <= before[0] and after[1] <= before[1], (before, after)
+
+
+def calls_in(record):
+    done = subprocess.run([HOTFN, "report", "--json", "-n", "0", str(record)], capture_output=True, check=True)
+    return {f["name"]: f["calls"] for f in json.loads(done.stdout)["functions"]}
+
+
+class Program:
+    def __init__(self, command, **options):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options)
+        self.pid = self.process.pid
+
+    def expect(self, line):
+        found = self.process.stdout.readline()
+        assert found == line + "\n", (found, self.process.poll())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def build_totals(folder):
+    source, program = folder / "totals.cpp", folder / "totals"
+    source.write_text(TOTALS)
+    subprocess.run([CXX, "-O2", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+# ---- The cases.
+
+def totals_between_attach_and_detach_are_exact(folder):
+    program = build_totals(folder)
+    for threads, forks, calls, options in ((8, 10, 30000, ()), (64, 3, 3000, ("--module", "*"))):
+        record = folder / "totals.hfr"
+        with Program([program, str(threads), str(forks), str(calls)]) as target:
+            target.expect("ready")
+            hotfn = subprocess.Popen([HOTFN, "attach", "-o", record, *options, str(target.pid)],
+                                     stderr=subprocess.PIPE, text=True)
+            while not own_mappings(target.pid):
+                assert hotfn.poll() is None, hotfn.communicate()
+                time.sleep(0.01)
+            wait_until_resumed(target.pid)
+            for _ in range(2):
+                target.process.stdin.write("x")
+                target.process.stdin.flush()
+                target.expect("done")
+            hotfn.send_signal(signal.SIGINT)
+            messages = hotfn.communicate(timeout=60)[1]
+            assert hotfn.returncode == 0 and "the threads stood" in messages, messages
+            check_text(target.pid)
+            target.process.stdin.write("x")  # not counted
+            target.process.stdin.flush()
+            target.expect("done")
+        found = calls_in(record)
+        assert found["work"] == 2 * (threads + (threads + 7) // 8) * calls, found["work"]
+        assert found["fork_work"] == 2 * 2 * forks * 1000, found["fork_work"]
+
+
+def wait_until_resumed(pid):
+    """The hooks are in place once no thread is traced any more."""
+    while "TracerPid:\t0\n" not in pathlib.Path(f"/proc/{pid}/status").read_text():
+        time.sleep(0.01)
+
+
+def a_program_with_exceptions_survives_rounds(folder):
+    with Program([build_totals(folder), "16", "2", "3000"]) as target:
+        target.expect("ready")
+        for _ in range(ROUNDS):
+            target.process.stdin.write("x")
+        target.process.stdin.flush()
+        run_rounds(target.pid, folder)
+        for _ in range(ROUNDS):
+            target.expect("done")
+
+
+def a_server_under_load_survives_rounds(folder):
+    server, benchmark = shutil.which("redis-server"), shutil.which("redis-benchmark")
+    if not server or not benchmark:
+        raise Skipped("redis is not installed")
+    socket = str(folder / "redis.sock")
+    with Program([server, "--port", "0", "--unixsocket", socket, "--save", "", "--dir", str(folder)],
+                 ) as target:
+        while not os.path.exists(socket):
+            time.sleep(0.01)
+        load = subprocess.Popen([benchmark, "-s", socket, "-q", "-l", "-t", "set,get,incr,lpush,mset"],
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        try:
+            run_rounds(target.pid, folder, "--module", "*")
+            assert load.poll() is None, load.communicate()
+        finally:
+            load.kill()
+            output = load.communicate()[0]
+        assert "rror" not in output, output[-500:]
+        assert target.process.poll() is None
+
+
+def scripts_with_threads_survive_rounds(folder):
+    node = shutil.which("node")
+    for command, text, suffix in (([node], NODE, ".js"), ([os.path.realpath(shutil.which("python3"))], PYTHON, ".py")):
+        if not command[0]:
+            continue
+        script = folder / ("script" + suffix)
+        script.write_text(text)
+        with Program([*command, str(script)]) as target:
+            target.expect("ready")
+            time.sleep(0.3)
+            run_rounds(target.pid, folder)
+            target.process.send_signal(signal.SIGTERM)
+            assert target.process.wait(timeout=60) == 0, (command, target.process.returncode)
+
+
+def refusals_are_one_sentence(folder):
+    done = attach(2 ** 22 + 1, check=False)
+    assert done.returncode == 1 and re.search("there is no process", done.stderr), done
+    assert attach("x", check=False).returncode == 2
+    with Program(["/bin/sleep", "1000"]) as target:
+        time.sleep(0.1)
+        os.kill(target.pid, signal.SIGSTOP)
+        time.sleep(0.1)
+        done = attach(target.pid, check=False)
+        assert done.returncode == 1 and "kill -CONT" in done.stderr, done
+        os.kill(target.pid, signal.SIGCONT)
+        time.sleep(0.1)
+        done = attach(target.pid, "-o", str(folder / "none" / "x.hfr"), check=False)
+        assert done.returncode == 1 and "x.hfr" in done.stderr, done
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        check_text(target.pid)
+
+
+CASES = [
+    totals_between_attach_and_detach_are_exact,
+    a_program_with_exceptions_survives_rounds,
+    a_server_under_load_survives_rounds,
+    scripts_with_threads_survive_rounds,
+    refusals_are_one_sentence,
+]
+
+
+def make(folder):
+    os.environ["XDG_CACHE_HOME"] = folder
+    return pathlib.Path(folder)
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=[CXX], make=make))

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* `hotfn attach`: count the calls of a process that runs already, until it ends, the time is over
+ * or the user interrupts; then write the record.  The process runs on. */
+#include "cli/cli_options.h"
+#include "cli/commands.h"
+#include "run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIN_SIZE = 256, MAX_SIZE, MODULE, FOR, NO_CACHE, LIST, SYMBOL_DIR, WAIT_NS = 50000000 };
+
+static const struct option table[] = {
+    { "output", required_argument, NULL, 'o' },
+    { "function", required_argument, NULL, 'f' },
+    { "exclude", required_argument, NULL, 'x' },
+    { "min-size", required_argument, NULL, MIN_SIZE },
+    { "max-size", required_argument, NULL, MAX_SIZE },
+    { "module", required_argument, NULL, MODULE },
+    { "for", required_argument, NULL, FOR },
+    { "no-cache", no_argument, NULL, NO_CACHE },
+    { "list", required_argument, NULL, LIST },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
+    CLI_OPTIONS_END,
+};
+
+static const char usage[] =
+    "usage: hotfn attach [options] PID\n"
+    "  -o, --output FILE    the record [hotfn.hfr]\n"
+    "      --for TIME       detach after TIME (10s); without it, Ctrl-C detaches\n"
+    "  -f, --function GLOB  count only functions that match (may be repeated)\n"
+    "  -x, --exclude GLOB   exclude functions that match\n"
+    "      --min-size N, --max-size N   by size in bytes\n"
+    "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+    "      --list FILE      hook only the functions listed (hotfn list -o)\n"
+    "      --symbol-dir DIR also search DIR for separate debug files (may be repeated)\n"
+    "      --no-cache       do not keep scans for the next run\n"
+    "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
+    "The process runs on afterwards, with its own code.  Calls are counted, not timed.\n";
+
+static volatile sig_atomic_t is_interrupted;
+
+static void note_signal(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+static const char *read_option(void *user, int option, const char *argument)
+{
+    run_options *o = user;
+    hotfn_launch_options *launch = &o->launch;
+
+    switch (option) {
+    case 'o': launch->record_path = argument; return NULL;
+    case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
+    case 'x': return run_append_glob(&o->excludes, &o->selection.exclude_count, argument);
+    case MODULE: return run_append_glob(&o->modules, &launch->module_count, argument);
+    case MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
+    case MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
+    case FOR: return run_parse_positive_time(argument, &launch->for_ns);
+    case LIST: launch->list_path = argument; return NULL;
+    case SYMBOL_DIR: return run_append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
+    case NO_CACHE: launch->flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
+    case 'q': o->quiet = true; return NULL;
+    default: o->verbose = true; return NULL;
+    }
+}
+
+static void print_log(void *user, int32_t level, const char *text)
+{
+    const run_options *o = user;
+    int32_t max_level = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_WARNING;
+
+    if (level <= max_level || o->verbose) {
+        fprintf(stderr, "hotfn attach: %s\n", text);
+    }
+}
+
+static int parse_command(run_options *o, uint32_t *pid, int argc, char **argv)
+{
+    const cli_options w = { usage, "o:f:x:qv", table, read_option, o, 1, 1 };
+    int status;
+
+    *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
+    o->launch.record_path = CLI_DEFAULT_RECORD;
+    status = cli_read_options(&w, argc, argv);
+    if (status >= 0) {
+        return status;
+    }
+    if (!cli_parse_u32(argv[optind], 1, INT32_MAX, pid)) {
+        fprintf(stderr, "hotfn attach: '%s' is not the number of a process (see ps)\n",
+                argv[optind]);
+        return TOOL_USAGE;
+    }
+    o->launch.modules = o->modules;
+    o->launch.symbol_dirs = o->symbol_dirs;
+    o->launch.selection = &o->selection;
+    o->selection.include = o->includes;
+    o->selection.exclude = o->excludes;
+    return -1;
+}
+
+/* Returns false if the process could not be detached from. */
+static bool wait_for_end(hotfn_launch *launch)
+{
+    hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_status status = HOTFN_OK;
+
+    do {
+        status = is_interrupted ? hotfn_launch_detach(launch, &err)
+                                : hotfn_launch_wait(launch, WAIT_NS, &err);
+        hotfn_launch_get_info(launch, &info);
+    } while (status == HOTFN_OK && info.state == HOTFN_LAUNCH_RUNNING);
+    if (status != HOTFN_OK) {
+        hotfn_tool_fail("attach", &err);
+    }
+    return status == HOTFN_OK;
+}
+
+static bool finish_record(const run_options *o, hotfn_launch *launch)
+{
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
+    bool is_written = hotfn_launch_finish(launch, &err) == HOTFN_OK;
+
+    hotfn_launch_get_info(launch, &info);
+    if (is_written && !o->quiet) {
+        run_print_summary(o, launch);
+        fprintf(stderr, "hotfn: the threads stood %.1f ms at attach, %.1f ms at detach\n",
+                (double)info.attach_stop_ns / 1e6, (double)info.detach_stop_ns / 1e6);
+    } else if (!is_written) {
+        hotfn_tool_fail("attach", &err);
+        if (info.record_path) {
+            fprintf(stderr, "hotfn attach: the record was kept in %s instead\n", info.record_path);
+        }
+    }
+    return is_written;
+}
+
+int hotfn_command_attach(int argc, char **argv)
+{
+    static run_options options;
+    struct sigaction action = { .sa_handler = note_signal };
+    hotfn_env env = hotfn_tool_env();
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_launch *launch;
+    uint32_t pid = 0;
+    int status = parse_command(&options, &pid, argc, argv);
+    bool is_good;
+
+    if (status >= 0) {
+        return status;
+    }
+    env.log_fn = print_log;
+    env.log_user = &options;
+    sigaction(SIGINT, &action, NULL); /* from here on the process must be detached from */
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    if (hotfn_launch_attach(&launch, pid, &options.launch, &env, &err) != HOTFN_OK) {
+        run_free_options(&options);
+        return hotfn_tool_fail("attach", &err);
+    }
+    is_good = wait_for_end(launch);
+    is_good = is_good && finish_record(&options, launch);
+    hotfn_launch_destroy(launch);
+    run_free_options(&options);
+    return is_good ? TOOL_OK : TOOL_FAILED;
+}
