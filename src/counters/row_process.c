@@ -79,10 +79,11 @@ void hfn_rows_forget_threads(void)
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
         const hfn_thread_cell *cell = &hfn_rows.cells[i];
         uintptr_t row = (uintptr_t)(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;
+        uint64_t variable = cell->row_variable & ~(uint64_t)HFN_ROW_EXECUTES;
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid &&
-            hfn_os_hot_read_word(cell->row_variable, &seen) && seen == row) {
-            hfn_os_hot_write_word(cell->row_variable, 0);
+            hfn_os_hot_read_word(variable, &seen) && seen == row) {
+            hfn_os_hot_write_word(variable, 0);
         }
     }
 }

@@ -221,6 +221,7 @@ static void write_threads(const report *r)
         hfn_add_text(o, "name", name);
         hfn_add_number(o, "calls", t.calls);
         hfn_add_optional(o, "busy_ns", r->view->time.flags != 0, t.busy_ns);
+        hfn_add_optional(o, "cpu_ns", t.cpu_ns != 0, t.cpu_ns);
         hotfn_json_write(r->out, NULL, o);
     }
     hotfn_json_end(r->out);

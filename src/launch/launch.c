@@ -151,6 +151,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     }
     hfn_observation_start(l);
     hfn_budget_thread_start(l);
+    hfn_thread_watch_start(l);
     *out = l;
     return HOTFN_OK;
 }
@@ -208,6 +209,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     end_replacements(l);
     hfn_budget_thread_stop(l);
     store_run_facts(l);
+    hfn_thread_watch_stop(l);
     hfn_os_child_reap(&l->child);
     hfn_observation_stop(l);
     hfn_ticker_stop(&l->ticker);

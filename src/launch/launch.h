@@ -68,6 +68,11 @@ typedef struct hfn_plan_service {
     atomic_bool stop;
 } hfn_plan_service;
 
+typedef struct hfn_thread_watch {
+    hfn_watcher watcher;
+    hfn_live *live;
+} hfn_thread_watch;
+
 struct hotfn_launch {
     hotfn_env env;
     hfn_arena texts;
@@ -92,6 +97,7 @@ struct hotfn_launch {
     hfn_known_modules known; /* the modules that were scanned, by their index in the live record */
     hfn_plan_service service;
     hfn_observation observation;
+    hfn_thread_watch threads;
     hfn_budget_thread budget;
     hfn_ticker ticker;
     bool is_clock_free; /* if it cannot tick, the counter is read */
@@ -162,6 +168,11 @@ uint32_t hfn_plan_service_resolve(hotfn_launch *launch, const hfn_plan_request *
 void hfn_observation_start(hotfn_launch *launch);
 /* Called when the child has ended. */
 void hfn_observation_stop(hotfn_launch *launch);
+
+/* threads.c: read names and processor times of the target's threads. */
+void hfn_thread_watch_start(hotfn_launch *launch);
+/* Called when the child has ended, before it is reaped. */
+void hfn_thread_watch_stop(hotfn_launch *launch);
 
 /* budget_thread.c: start the thread; a failure is logged. */
 void hfn_budget_thread_start(hotfn_launch *launch);

@@ -298,6 +298,7 @@ void hfn_live_close(hfn_live *live)
         return;
     }
     env = live->env;
+    hfn_live_forget_owner_times(live);
     hfn_live_unmap(live);
     if (hfn_os_is_open(live->file)) {
         hfn_os_close_file(live->file);

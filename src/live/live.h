@@ -177,6 +177,12 @@ typedef struct hfn_known_text {
     uint32_t value; /* offset of the string, or number of the reason */
 } hfn_known_text;
 
+/* The processor time of a row's owners (threads.c). */
+typedef struct hfn_owner_time {
+    uint32_t process, thread_count; /* which owner is the latest */
+    uint64_t latest_ns, earlier_ns; /* of the latest owner, of those before it */
+} hfn_owner_time;
+
 struct hfn_live {
     hotfn_env env;
     hfn_os_file file; /* HFN_OS_NO_FILE: joined                                             */
@@ -200,6 +206,8 @@ struct hfn_live {
     uint32_t next_strategy, next_reason;
     char *run_texts; /* key NUL value NUL ..., behind those of the meta section */
     size_t run_text_bytes, run_text_capacity;
+    hfn_owner_time *owner_times; /* [threads]; NULL: not read yet */
+    bool reads_threads;          /* a thread is in hfn_live_read_threads */
 };
 
 /* Words that two processes share; the header of this file names the pairs. */
@@ -220,6 +228,11 @@ bool hfn_live_find_module(const hfn_live *live, uint32_t module, uint8_t **entry
                           uint32_t *count);
 /* The string at an offset; "" if it does not end inside the section. */
 const char *hfn_live_text(const hfn_live *live, uint64_t offset);
+
+/* threads.c: read the names and the processor times of all threads that own rows, for the creator of
+ * the record.  While a thread does this, calls by others do nothing. */
+void hfn_live_read_threads(hfn_live *live);
+void hfn_live_forget_owner_times(hfn_live *live);
 
 /* times.c: what timing adds to a live record. */
 typedef struct hfn_time_sizes {

@@ -16,10 +16,13 @@ typedef struct hfn_thread_cell {
     uint32_t pid_namespace; /* inode number, 0: unknown; pids are unique only within it   */
     uint32_t process_count; /* processes that have owned this row so far                  */
     uint64_t start_ns;      /* CLOCK_REALTIME at the first owner's first hooked call      */
-    char name[16];          /* of the latest owner, at its first hooked call              */
+    char name[16];          /* of the latest owner, when it was read last                 */
     uint64_t row_variable;  /* address of the owner's row pointer in its process          */
-    uint64_t spare;
+    uint64_t cpu_ns;        /* processor time of all owners, when it was read last; 0: unknown */
 } hfn_thread_cell;
+
+/* A bit of row_variable, which is even: the owner's process executes another program. */
+#define HFN_ROW_EXECUTES 1u
 
 /* The words in front of the cells: 64 bytes. */
 typedef struct hfn_cell_header {

@@ -114,7 +114,8 @@ typedef struct hfn_time_state {
     uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
     uint32_t started; /* tick clock: so many calls of the log have a start; a tick came in them */
     uint32_t reserved;
-    uint64_t spare[3];
+    uint64_t exec_tick; /* when the process executed another program; 0: it did not    */
+    uint64_t spare[2];
     hfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");

@@ -20,6 +20,13 @@ bool hfn_os_hot_process_is_gone(uint32_t pid);
 uint32_t hfn_os_hot_process_namespace(void);
 /* The calling thread's name, into 16 bytes. */
 void hfn_os_hot_thread_name(char *out);
+/* What the system reports of a thread of any process of this user. */
+typedef struct hfn_thread_facts {
+    char name[16];
+    uint64_t cpu_ns; /* processor time; 0: unknown */
+} hfn_thread_facts;
+/* False if there is no such thread. */
+bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out);
 /* The stack that the calling thread began on; both 0 if it is unknown. */
 void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end);
 

@@ -98,6 +98,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     t.calls = hfn_unpack_add(hfn_packed_row(&r->rows, row), NULL, r->slot_count);
     memcpy(t.name, cell.name, sizeof t.name - 1);
     t.busy_ns = hfn_record_busy_ns(r, row);
+    t.cpu_ns = cell.cpu_ns;
     return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -20,6 +20,11 @@ static bool comes_before(const void *left, const void *right)
     return a->process < b->process;
 }
 
+static const hfn_time_state *get_state(const hfn_times *t, uint32_t row)
+{
+    return (const void *)&t->threads[row];
+}
+
 static uint64_t later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
@@ -55,11 +60,13 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
     }
     sorted = held ? hfn_sort_items(items, room, rows, sizeof *items, comes_before) : NULL;
     for (uint32_t begin = 0, end; held && begin < rows; begin = end) {
-        uint64_t last = sorted[begin].process == ended_now ? now : 0;
+        uint64_t last = sorted[begin].process == ended_now ? now : 0, executed = 0;
 
         for (end = begin; end < rows && sorted[end].process == sorted[begin].process; end++) {
             last = later(last, sorted[end].last);
+            executed = later(executed, get_state(t, sorted[end].row)->exec_tick);
         }
+        last = executed ? executed : last;
         for (uint32_t i = begin; i < end; i++) {
             ends[sorted[i].row] = last;
         }

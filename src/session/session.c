@@ -4,6 +4,7 @@
  * decoder. */
 #include "session/session.h"
 #include "base/status.h"
+#include "counters/rows.h"
 #include "live/live.h"
 #include "records/finish.h"
 
@@ -117,6 +118,22 @@ void hfn_session_revoke_verified(void)
     }
 }
 
+bool hfn_session_begin_exec(void)
+{
+    bool verified = hfn_session_verify();
+
+    hfn_rows_mark_exec(true);
+    return verified;
+}
+
+void hfn_session_fail_exec(bool was_verified)
+{
+    hfn_rows_mark_exec(false);
+    if (was_verified) {
+        hfn_session_revoke_verified();
+    }
+}
+
 /* ---- The session. */
 
 hotfn_session *hfn_session_new(const hotfn_env *env)
@@ -220,6 +237,7 @@ hotfn_status hotfn_session_snapshot(hotfn_record **out, const hotfn_session *s, 
     char path[64];
     void *paused = hotfn_counters_pause();
     check_running(s);
+    hfn_live_read_threads(s->live);
     hfn_os_get_file_path(s->live->file, path, sizeof path);
     hotfn_status status = hotfn_record_open(out, path, &s->env, err);
     hotfn_counters_resume(paused);
@@ -234,6 +252,7 @@ hotfn_status hotfn_session_save(hotfn_session *s, const char *path, hotfn_error 
 
     void *paused = hotfn_counters_pause();
     check_running(s);
+    hfn_live_read_threads(s->live);
     hotfn_status status = hfn_live_finish(s->live, path, HOTFN_RECORD_FINISHED, 0, NULL, NULL, err);
     hotfn_counters_resume(paused);
     return status;

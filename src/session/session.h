@@ -72,6 +72,9 @@ hfn_live *hfn_session_current_live(void);
 /* Called before the process ends or calls exec: check its patches.  False if they could not be
  * checked.  If the process goes on after a check that returned true, revoke it. */
 bool hfn_session_verify(void);
+/* The process is about to execute another program: verify, and end the open calls; that failed. */
+bool hfn_session_begin_exec(void);
+void hfn_session_fail_exec(bool was_verified);
 void hfn_session_revoke_verified(void);
 /* From now on the process must not make the system call of a check. */
 void hfn_session_stop_checks(void);

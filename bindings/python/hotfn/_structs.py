@@ -298,7 +298,7 @@ class RecordChild(Sized):
 class RecordThread(Sized):
     _fields_ = [("size", c_uint32), ("tid", c_uint32), ("pid", c_uint32),
                 ("thread_count", c_uint32), ("start_ns", c_uint64), ("calls", c_uint64),
-                ("name", c_char * 16), ("busy_ns", c_uint64)]
+                ("name", c_char * 16), ("busy_ns", c_uint64), ("cpu_ns", c_uint64)]
 
 
 class RecordCaller(Sized):

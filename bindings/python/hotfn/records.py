@@ -101,6 +101,7 @@ class Thread:
     calls: int
     name: str
     busy_ns: int             # time in timed functions; 0 if the run was not timed
+    cpu_ns: int | None       # processor time of all threads of the row; None: unknown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,7 +264,7 @@ class Record:
             check(lib.hotfn_record_get_thread(self._open_handle, index, raw))
             threads.append(Thread(tid=raw.tid, pid=raw.pid, thread_count=raw.thread_count,
                                   start_ns=raw.start_ns, calls=raw.calls, name=decode(raw.name),
-                                  busy_ns=raw.busy_ns))
+                                  busy_ns=raw.busy_ns, cpu_ns=raw.cpu_ns or None))
         return tuple(threads)
 
     def _raw_functions(self) -> Iterator[s.RecordFunction]:

@@ -70,16 +70,14 @@ typedef struct exec_report {
 
 static exec_report begin_exec(size_t followed, const char *file)
 {
-    bool was_verified = hfn_session_verify();
+    bool was_verified = hfn_session_begin_exec();
     uint32_t pid = hfn_os_get_process_id();
     return (exec_report){ was_verified, hfn_session_report_exec(pid, file, followed > 0) };
 }
 
 static void undo_exec(exec_report report)
 {
-    if (report.was_verified) {
-        hfn_session_revoke_verified();
-    }
+    hfn_session_fail_exec(report.was_verified);
     hfn_session_report_exec_failed(report.number);
 }
 

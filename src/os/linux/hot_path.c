@@ -67,6 +67,69 @@ void hfn_os_hot_thread_name(char *out)
     hfn_raw_syscall3(SYS_prctl, PR_GET_NAME, hfn_raw_pointer(out), 0);
 }
 
+/* ---- What the system reports of threads. */
+
+static char *write_text(char *out, const char *text)
+{
+    while (*text) {
+        *out++ = *text++;
+    }
+    return out;
+}
+
+static char *write_number(char *out, uint32_t number)
+{
+    uint32_t unit = 1;
+
+    while (number / unit >= 10) {
+        unit *= 10;
+    }
+    for (; unit > 0; unit /= 10) {
+        *out++ = (char)('0' + number / unit % 10);
+    }
+    return out;
+}
+
+/* Read a small file of /proc/PID/task/TID; the number of bytes, or 0. */
+static uint32_t read_task_file(uint32_t pid, uint32_t tid, const char *name, char *out,
+                               uint32_t capacity)
+{
+    char path[64], *end;
+    long fd, got;
+
+    end = write_number(write_text(path, "/proc/"), pid);
+    end = write_number(write_text(end, "/task/"), tid);
+    *write_text(end, name) = 0;
+    fd = hfn_raw_syscall3(SYS_openat, (uint64_t)AT_FDCWD, hfn_raw_pointer(path),
+                          O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    got = hfn_raw_syscall3(SYS_read, (uint64_t)fd, hfn_raw_pointer(out), capacity);
+    hfn_raw_syscall3(SYS_close, (uint64_t)fd, 0, 0);
+    return got > 0 ? (uint32_t)got : 0;
+}
+
+/* The first number in schedstat is the time on a processor, in nanoseconds
+ * (Linux, Documentation/scheduler/sched-stats.rst). */
+bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
+{
+    hfn_thread_facts facts = { "", 0 };
+    char text[64];
+    uint32_t length = read_task_file(pid, tid, "/comm", facts.name, sizeof facts.name);
+
+    if (length == 0) {
+        return false;
+    }
+    facts.name[length - 1] = 0; /* a newline */
+    length = read_task_file(pid, tid, "/schedstat", text, sizeof text);
+    for (uint32_t i = 0; i < length && text[i] >= '0' && text[i] <= '9'; i++) {
+        facts.cpu_ns = facts.cpu_ns * 10 + (uint64_t)(text[i] - '0');
+    }
+    *out = facts;
+    return true;
+}
+
 /* ---- The thread's stack. */
 
 /* glibc's descriptor of the thread (struct pthread): it begins with tcbhead_t, whose first and

@@ -44,6 +44,14 @@ void hfn_os_hot_thread_name(char *out)
     out[0] = 0;
 }
 
+bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
+{
+    (void)pid;
+    (void)tid;
+    (void)out;
+    return false;
+}
+
 void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
 {
     *begin = *end = 0;

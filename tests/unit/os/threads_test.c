@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -369,7 +370,20 @@ static void the_main_stack_holds_the_frames_of_main_and_the_environment(void)
     CHECK((uint64_t)(uintptr_t)environ < end && end - begin >= 1 << 16 && end - begin <= 1 << 26);
 }
 
+static void facts_of_a_thread_are_read(void)
+{
+    hfn_thread_facts facts;
+    char name[16];
+
+    hfn_os_hot_thread_name(name);
+    CHECK(hfn_os_hot_read_thread(hfn_os_hot_process_id(), hfn_os_hot_thread_id(), &facts));
+    CHECK(memcmp(facts.name, name, sizeof name) == 0);
+    CHECK(facts.cpu_ns > 0);
+    CHECK(!hfn_os_hot_read_thread(hfn_os_hot_process_id(), UINT32_MAX - 1, &facts));
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(facts_of_a_thread_are_read),
     CHECK_TEST(thread_stack_bounds_agree_with_glibc),
     CHECK_TEST(the_main_stack_holds_the_frames_of_main_and_the_environment),
     CHECK_TEST(threads_are_identified_by_their_ids),

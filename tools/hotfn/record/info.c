@@ -269,13 +269,16 @@ static void print_modules(const hotfn_record *record, uint32_t count)
 
 static void print_threads(const hotfn_record *record, uint32_t count)
 {
-    printf("\nrows (process, latest thread, number of threads, calls, name)\n");
+    printf("\nrows (process, latest thread, number of threads, calls, processor time, name)\n");
     for (uint32_t i = 0; i < count; i++) {
-        char calls[32];
+        char calls[32], cpu[32] = "-";
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
         hotfn_record_get_thread(record, i, &t);
-        printf("  %7u %7u %5u %26s  ", t.pid, t.tid, t.thread_count,
-               listing_grouped(t.calls, calls));
+        if (t.cpu_ns) {
+            snprintf(cpu, sizeof cpu, "%.3f s", (double)t.cpu_ns / 1e9);
+        }
+        printf("  %7u %7u %5u %26s %12s  ", t.pid, t.tid, t.thread_count,
+               listing_grouped(t.calls, calls), cpu);
         print_text(t.name);
         putchar('\n');
     }
@@ -438,6 +441,7 @@ static void write_threads(hotfn_json_writer *out, const hotfn_record *record, ui
         json_add_number(o, "threads", t.thread_count);
         json_add_number(o, "start_ns", t.start_ns);
         json_add_number(o, "calls", t.calls);
+        json_add_number(o, "cpu_ns", t.cpu_ns);
         json_add_text(o, "name", name);
         hotfn_json_write(out, NULL, o);
     }

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: MIT
+"""Threads have the names that they had last and the processor time that they used; calls that are open when the
+program executes another one end there."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import cases
+
+HOTFN = os.environ["HOTFN"]
+FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()
+SOURCE = pathlib.Path(__file__).resolve().parent / "src" / "threads.c"
+WAIT_NS = 800_000_000
+
+
+def build(place):
+    program = place / "program"
+    subprocess.run(["cc", "-O1", "-pthread", *FLAGS, "-o", program, SOURCE], check=True)
+    return program
+
+
+def run(place, *command, options=()):
+    record = place / "run.hfr"
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", *options, "-o", record, "--", *command])
+    report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    return json.loads(report.stdout)
+
+
+def threads_have_their_last_names(place):
+    names = [t["name"] for t in run(place, build(place), "threads")["threads"]]
+    assert sorted(names) == ["computes", "main-thread", "waits"], names
+
+
+def waiting_is_no_processor_time(place):
+    threads = {t["name"]: t["cpu_ns"] for t in run(place, build(place), "threads")["threads"]}
+    assert 300_000_000 <= threads["computes"] < 600_000_000, threads
+    assert 0 < threads["waits"] < WAIT_NS / 4, threads
+
+
+def open_calls_end_at_exec(place):
+    program = build(place)
+    for clock in ("cpu", "tick"):
+        for command in (["/bin/sleep", "4"], ["/bin/sh", "-c", "sleep 4; exit 0"]):
+            report = run(place, program, *command, options=["--mode", "time", "--clock", clock, "--target", "program"])
+            total = {f["name"]: f["total_ns"] for f in report["functions"]}
+            assert 0.9 * WAIT_NS <= total["become"] < 3 * WAIT_NS, (clock, command, total["become"])
+            assert total["main"] < 3 * WAIT_NS, (clock, command, total["main"])
+
+
+def the_name_of_the_next_program_is_not_that_of_the_former_thread(place):
+    report = run(place, build(place), "/bin/sleep", "1", options=["--target", "program"])
+    assert [t["name"] for t in report["threads"]] == ["program"], report["threads"]
+
+
+CASES = [threads_have_their_last_names, waiting_is_no_processor_time, open_calls_end_at_exec,
+         the_name_of_the_next_program_is_not_that_of_the_former_thread]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES))
