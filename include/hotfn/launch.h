@@ -68,11 +68,13 @@ typedef struct hotfn_launch_options {
     uint32_t clock;           /* TIME: HOTFN_LAUNCH_CLOCK_* [auto]                        */
     const char *cache_folder; /* where scans are kept [$XDG_CACHE_HOME/hotfn, ~/.cache/hotfn] */
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
+    uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
+    uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
 } hotfn_launch_options;
 #define HOTFN_LAUNCH_OPTIONS_INIT                                                                  \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_launch_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0                                                                             \
+            0, 0, 0, 0, 0, 0                                                                       \
     }
 
 /* States. */

@@ -93,6 +93,12 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     if (is_narrow) {
         set_narrow_limits(&o, l->timing);
     }
+    if (l->options.max_threads) {
+        o.thread_capacity = l->options.max_threads;
+    }
+    if (l->options.max_places) {
+        o.node_capacity = l->options.max_places;
+    }
     l->command = l->command ? l->command : quote_command(l);
     o.command = l->command;
     hfn_os_get_working_folder(folder, sizeof folder);

@@ -9,6 +9,8 @@
 
 #define ALL_FLAGS 0x3ffu
 #define MAX_SAMPLE_INTERVAL 1000000u
+#define MAX_THREADS 1000000u
+#define MAX_PLACES 60000000u
 #define MAX_BUDGET_PPM 1000000u
 
 /* ---- Checks. */
@@ -68,6 +70,7 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                               : o->flags & HOTFN_LAUNCH_EVENTS ? "events"
                               : o->sample_interval             ? "a sample"
                               : o->slow_ns                     ? "slow calls"
+                              : o->max_places                  ? "places of a call tree"
                               : o->clock                       ? "a clock"
                                                                : NULL;
 
@@ -84,6 +87,10 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
          o->budget_ppm)) {
         return refuse_option(err, "a tick clock serves neither samples, budgets, events nor "
                                   "allocated memory: use the clock cpu for them");
+    }
+    if (o->max_threads > MAX_THREADS || o->max_places > MAX_PLACES) {
+        return refuse_option(err, "a record has room for at most 1000000 threads and 60000000 "
+                                  "places in call trees");
     }
     if (o->sample_interval > MAX_SAMPLE_INTERVAL) {
         return refuse_option(err, "a sampling interval is at most 1000000");

@@ -47,16 +47,16 @@ typedef struct hfn_live_options {
     const char *command;
     const char *directory;
     uint32_t slot_capacity;      /* functions that can be counted [65536]                   */
-    uint32_t thread_capacity;    /* rows [4096 within 16 GiB of addresses; durable: within
-                                    64 MiB of disk]                                         */
+    uint32_t thread_capacity;    /* rows [one for each 64 KiB of memory, 1024 to 32768, within
+                                    4 TiB of addresses; durable: within 64 MiB of disk]     */
     uint32_t function_capacity;  /* functions that can be listed [slot_capacity * 2]        */
     uint32_t module_capacity;    /* [1024] */
     uint64_t string_bytes;       /* room for names [256 MiB, sparse]                        */
     uint32_t timing;             /* HOTFN_TIMING_* [0: calls are not timed]                 */
     uint32_t sample_mean;        /* HOTFN_TIMING_SAMPLED */
     uint64_t slow_ns;            /* HOTFN_TIMING_SLOW    */
-    uint32_t node_capacity;      /* nodes of call trees [2^20, sparse; durable: 2^16]       */
-    uint32_t histogram_capacity; /* one per function and thread [2^14, sparse; durable: 2^11] */
+    uint32_t node_capacity;      /* nodes of call trees [16th of the memory; durable: 2^16] */
+    uint32_t histogram_capacity; /* one per function and thread [64th; durable: 2^11]       */
     uint32_t slow_capacity;      /* slow calls kept [4096]                                  */
     uint32_t event_capacity;     /* events kept per thread, a power of two [2^16]           */
     uint32_t budget_ppm;         /* limit for the cost of hooks [0: no budget]              */
@@ -229,8 +229,8 @@ bool hfn_live_find_module(const hfn_live *live, uint32_t module, uint8_t **entry
 /* The string at an offset; "" if it does not end inside the section. */
 const char *hfn_live_text(const hfn_live *live, uint64_t offset);
 
-/* threads.c: read the names and the processor times of all threads that own rows, for the creator of
- * the record.  While a thread does this, calls by others do nothing. */
+/* threads.c: read names and processor times of all threads that own rows, for the creator of the
+ * record.  While a thread does this, calls by others do nothing. */
 void hfn_live_read_threads(hfn_live *live);
 void hfn_live_forget_owner_times(hfn_live *live);
 

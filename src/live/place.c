@@ -9,14 +9,16 @@
 
 #define DEFAULT_SLOTS 65536u
 #define DEFAULT_MODULES 1024u
-#define DEFAULT_THREADS 4096u
+/* Rows that were never used take addresses only. */
+#define MAX_DEFAULT_THREADS 32768u
+#define MIN_DEFAULT_THREADS 1024u
+#define MEMORY_PER_THREAD (UINT64_C(64) << 10)
 #define MIN_THREADS 16u
 #define DEFAULT_STRING_BYTES (UINT64_C(256) << 20)
 #define MAX_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
 #define MAX_SLOTS (UINT32_C(1) << 26)
 #define MAX_MODULES (UINT32_C(1) << 20)
-#define ROW_ADDRESS_BYTES (UINT64_C(16) << 30)
-#define TIMED_ROW_ADDRESS_BYTES (UINT64_C(128) << 30)
+#define ROW_ADDRESS_BYTES (UINT64_C(4) << 40)  /* of 2^47 */
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* default size on disk */
 #define FAR_BYTES (UINT64_C(1) << 36)
 /* Upper bound of the address space that rows take in a 32-bit process. */
@@ -37,20 +39,20 @@ static uint64_t round_to_pages(uint64_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
+/* row_bytes: with the events that a thread keeps. */
 static uint32_t choose_threads(const hfn_live_options *o, uint64_t row_bytes)
 {
-    uint64_t max = (o->durable_path ? DURABLE_ROW_BYTES
-                    : o->timing     ? TIMED_ROW_ADDRESS_BYTES
-                                    : ROW_ADDRESS_BYTES) /
-                   row_bytes;
+    uint64_t max = (o->durable_path ? DURABLE_ROW_BYTES : ROW_ADDRESS_BYTES) / row_bytes;
+    uint64_t wanted = hfn_os_get_memory_limit() / MEMORY_PER_THREAD;
 
     if (o->thread_capacity) {
         return o->thread_capacity;
     }
-    if (max > DEFAULT_THREADS) {
-        return DEFAULT_THREADS;
-    }
-    return max > MIN_THREADS ? (uint32_t)max : MIN_THREADS;
+    wanted = wanted < MIN_DEFAULT_THREADS   ? MIN_DEFAULT_THREADS
+             : wanted > MAX_DEFAULT_THREADS ? MAX_DEFAULT_THREADS
+                                            : wanted;
+    wanted = wanted < max ? wanted : max;
+    return wanted > MIN_THREADS ? (uint32_t)wanted : MIN_THREADS;
 }
 
 static void place_section(hfn_layout *out, uint32_t type, uint64_t elements, uint64_t byte_count)
@@ -192,7 +194,7 @@ hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *o, 
     uint64_t strings = o->string_bytes ? o->string_bytes : default_strings;
     hfn_time_sizes time = hfn_time_sizes_wanted(o);
     uint64_t row_bytes = get_row_bytes(slots, &time);
-    uint32_t threads = choose_threads(o, row_bytes);
+    uint32_t threads = choose_threads(o, row_bytes + time.events * sizeof(hfn_time_event));
 
     if (slots > MAX_SLOTS || functions > 2 * MAX_SLOTS || modules > MAX_MODULES ||
         strings > MAX_STRING_BYTES) {

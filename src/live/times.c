@@ -8,6 +8,12 @@
 #define READY_HISTOGRAMS 512u /* of 10 KiB */
 #define DEFAULT_NODES (1u << 20)
 #define DEFAULT_HISTOGRAMS (1u << 14)
+/* Pools are sparse, so their defaults follow the memory: at most such a part of it. */
+#define NODES_SHARE 16u
+#define HISTOGRAMS_SHARE 64u
+#define MIN_NODES (1u << 16)
+#define MIN_HISTOGRAMS (1u << 11)
+#define MAX_HISTOGRAMS (1u << 17)
 #define DEFAULT_SLOW_CALLS 4096u
 #define DEFAULT_EVENTS (1u << 16)
 /* A durable record's pools stand on disk from the start; and where addresses are few they are small too. */
@@ -22,6 +28,14 @@ static uint64_t capacity(uint32_t asked, uint32_t usual)
     uint64_t wanted = asked ? asked : usual;
 
     return wanted < MOST_OF_A_POOL ? wanted : MOST_OF_A_POOL;
+}
+
+/* The number of elements that a part of the memory holds. */
+static uint32_t get_share(uint32_t parts, uint64_t element_bytes, uint32_t min, uint32_t max)
+{
+    uint64_t count = hfn_os_get_memory_limit() / parts / element_bytes;
+
+    return count < min ? min : count > max ? max : (uint32_t)count;
 }
 
 static uint64_t power_of_two(uint64_t value)
@@ -44,9 +58,13 @@ hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *o)
     }
     sizes.is_timed = true;
     sizes.has_ticks = o->with_ticks;
-    sizes.nodes = capacity(o->node_capacity, DEFAULT_NODES >> (small ? SMALL_SHIFT_NODES : 0));
+    sizes.nodes = capacity(o->node_capacity, small ? DEFAULT_NODES >> SMALL_SHIFT_NODES
+                                                   : get_share(NODES_SHARE, sizeof(hfn_time_node),
+                                                               MIN_NODES, MOST_OF_A_POOL));
     sizes.histograms =
-        capacity(o->histogram_capacity, DEFAULT_HISTOGRAMS >> (small ? SMALL_SHIFT_HISTOGRAMS : 0));
+        capacity(o->histogram_capacity, small ? DEFAULT_HISTOGRAMS >> SMALL_SHIFT_HISTOGRAMS
+                                              : get_share(HISTOGRAMS_SHARE, HFN_HISTOGRAM_BYTES,
+                                                          MIN_HISTOGRAMS, MAX_HISTOGRAMS));
     sizes.slow_calls = capacity(o->slow_capacity, DEFAULT_SLOW_CALLS);
     sizes.allocs = o->timing & HOTFN_TIMING_ALLOC ? sizes.nodes : 0;
     sizes.events = o->timing & HOTFN_TIMING_EVENTS

@@ -27,6 +27,9 @@ void hfn_os_forbid_writing(void *at, uint64_t byte_count);
 void hfn_os_prefault_pages(const void *at, uint64_t byte_count);
 void hfn_os_exclude_from_dumps(const void *at, uint64_t byte_count);
 
+/* Bytes of memory that this process may use; UINT64_MAX if it is unknown. */
+uint64_t hfn_os_get_memory_limit(void);
+
 /* ---- Files and shared memory in this process. */
 
 enum {

@@ -55,8 +55,26 @@ def the_name_of_the_next_program_is_not_that_of_the_former_thread(place):
     assert [t["name"] for t in report["threads"]] == ["program"], report["threads"]
 
 
+def as_many_threads_as_wanted_are_counted(place):
+    program = build(place)
+    for options, lost in ([], 0), (["--max-threads", "40"], 2001 - 40), (["--max-threads", "2001"], 0):
+        report = run(place, program, "many", "2000", options=["--module", "*", *options])
+        assert report["record"]["threads_lost"] == lost, (options, report["record"])
+        calls = next(f["calls"] for f in report["functions"] if f["name"] == "run_one")
+        assert calls == 2000 - (lost if lost else 0), (options, calls)
+
+
+def places_beyond_the_limit_are_reported(place):
+    program, record = build(place), place / "run.hfr"
+    for places, is_merged in ("60", True), ("60000", False):
+        run(place, program, "many", "100", options=["--mode", "time", "--max-places", places])
+        text = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+        assert ("merged" in text) == is_merged, (places, text)
+
+
 CASES = [threads_have_their_last_names, waiting_is_no_processor_time, open_calls_end_at_exec,
-         the_name_of_the_next_program_is_not_that_of_the_former_thread]
+         the_name_of_the_next_program_is_not_that_of_the_former_thread, as_many_threads_as_wanted_are_counted,
+         places_beyond_the_limit_are_reported]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

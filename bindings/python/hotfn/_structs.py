@@ -392,7 +392,8 @@ class LaunchOptions(Sized):
                 ("symbol_dirs", POINTER(c_char_p)), ("symbol_dir_count", c_uint32),
                 ("sample_interval", c_uint32), ("slow_ns", c_uint64), ("after_ns", c_uint64),
                 ("for_ns", c_uint64), ("budget_ppm", c_uint32), ("clock", c_uint32),
-                ("cache_folder", c_char_p), ("agent_path", c_char_p)]
+                ("cache_folder", c_char_p), ("agent_path", c_char_p),
+                ("max_threads", c_uint32), ("max_places", c_uint32)]
 
 
 class LaunchInfo(Sized):

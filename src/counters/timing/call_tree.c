@@ -48,6 +48,9 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t)
 {
     if (t->root == 0) {
         t->root = new_node(t, 0, UINT32_MAX);
+        if (t->root == 0) { /* what the thread calls has no places either */
+            __atomic_fetch_add(&hfn_time.header->nodes_merged, 1, __ATOMIC_RELAXED);
+        }
     }
     t->node = t->root;
     return t->root;

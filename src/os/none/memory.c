@@ -102,3 +102,8 @@ hfn_os_error hfn_os_commit_shared(hfn_os_file file, uint64_t offset, uint64_t by
     (void)byte_count;
     return UNAVAILABLE;
 }
+
+uint64_t hfn_os_get_memory_limit(void)
+{
+    return UINT64_MAX;
+}

@@ -5,11 +5,13 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 800 };
+enum { WAIT_MS = 800, MAX_THREADS = 4000, STACK_BYTES = 1 << 17 };
 
 __attribute__((noinline)) static void wait_ms(long ms)
 {
@@ -59,9 +61,41 @@ __attribute__((noinline)) static void become(char **argv)
     _exit(3);
 }
 
+static pthread_barrier_t all;
+
+__attribute__((noinline)) static void *run_one(void *unused)
+{
+    pthread_barrier_wait(&all);
+    return unused;
+}
+
+/* Many threads at one time. */
+__attribute__((noinline)) static void run_many(uint32_t count)
+{
+    static pthread_t threads[MAX_THREADS];
+    pthread_attr_t attributes;
+
+    pthread_barrier_init(&all, NULL, count);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], &attributes, run_one, NULL) != 0) {
+            _exit(4);
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        pthread_join(threads[i], NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     pthread_t busy, idle;
+
+    if (argc > 2 && strcmp(argv[1], "many") == 0) {
+        run_many((uint32_t)atoi(argv[2]));
+        return 0;
+    }
 
     if (argc > 1 && strcmp(argv[1], "threads") != 0) {
         become(argv + 1);

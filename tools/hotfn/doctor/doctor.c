@@ -20,7 +20,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define MIN_ADDRESS_SPACE (20ull << 30) /* a record reserves at most 16 GiB of addresses */
+#define MIN_ADDRESS_SPACE (20ull << 30) /* with less, a record has room for few threads */
 
 typedef struct check {
     const char *name;

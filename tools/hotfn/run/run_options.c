@@ -31,6 +31,8 @@ enum {
     EVENTS,
     SAMPLE,
     BUDGET,
+    MAX_THREADS,
+    MAX_PLACES,
     CLOCK,
     WITH,
     PUSH,
@@ -67,6 +69,8 @@ static const struct option table[] = {
     { "sample", required_argument, NULL, SAMPLE },
     { "budget", required_argument, NULL, BUDGET },
     { "clock", required_argument, NULL, CLOCK },
+    { "max-threads", required_argument, NULL, MAX_THREADS },
+    { "max-places", required_argument, NULL, MAX_PLACES },
     { "with", required_argument, NULL, WITH },
 #ifdef HOTFN_HAVE_PUSH
     { "push", required_argument, NULL, PUSH },
@@ -92,6 +96,8 @@ static const char usage[] =
     "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
+    "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
+    "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
     "  -x, --exclude GLOB   exclude functions that match\n"
     "      --min-size N, --max-size N   by size in bytes\n"
@@ -232,6 +238,14 @@ static const char *read_option(void *user, int option, const char *argument)
         launch->flags |= HOTFN_LAUNCH_ALLOC;
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
+    case MAX_THREADS:
+        return cli_parse_u32(argument, 1, 1000000, &launch->max_threads)
+                   ? NULL
+                   : "a number from 1 to 1000000";
+    case MAX_PLACES:
+        return cli_parse_u32(argument, 1, 60000000, &launch->max_places)
+                   ? NULL
+                   : "a number from 1 to 60000000";
     case CLOCK: return parse_clock(argument, &launch->clock);
     case MODE: return parse_mode(argument, &launch->mode);
 #ifdef HOTFN_HAVE_PUSH
@@ -254,6 +268,7 @@ static int check_combinations(const hotfn_launch_options *o)
                               : o->flags & HOTFN_LAUNCH_EVENTS ? "--events"
                               : o->sample_interval             ? "--sample"
                               : o->slow_ns                     ? "--slower-than"
+                              : o->max_places                  ? "--max-places"
                                                                : NULL;
 
     if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
