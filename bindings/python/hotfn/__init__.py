@@ -2,6 +2,7 @@
 """Find the hot functions of a program by counting every call, without rebuilding it.
 
     run = hotfn.run(["sqlite3", "a.db", ".dump"])  count the calls of a program
+    with hotfn.attach(pid) as run: time.sleep(10)  count those of a process that runs already
     record = hotfn.open("run.hfr")                 open the record of a run
     scan = hotfn.scan("/usr/bin/sqlite3")          find the functions that can be hooked
     with hotfn.Session(modules="libm.so*") as s:   count the calls of this process
@@ -26,7 +27,7 @@ from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
 from .hooks import Call, Hooks
-from .launch import LaunchInfo, Run, run
+from .launch import Attached, LaunchInfo, Run, attach, run
 from .push import Pushed, PushError, push
 from .records import (
     Caller,
@@ -50,6 +51,7 @@ from .verdicts import Scan, Verdict, scan
 __version__: str = _lib.hotfn_get_version().decode()
 
 __all__ = [
+    "Attached",
     "Budget",
     "Call",
     "Caller",
@@ -89,6 +91,7 @@ __all__ = [
     "Times",
     "UnsupportedError",
     "Verdict",
+    "attach",
     "demangle",
     "formats",
     "open",

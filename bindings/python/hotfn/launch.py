@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Start a program with hotfn's agent inside, wait for its end, and open its record."""
+"""Start a program with hotfn's agent inside, or attach to a process; wait, and open the record."""
 from __future__ import annotations
 
 import ctypes
@@ -39,6 +39,8 @@ class LaunchInfo:
     refused: int             # functions whose hook failed then
     hook_ns: int             # time that this took
     run_ns: int              # from the start of the program to its end, or until now
+    attach_stop_ns: int = 0  # attached: how long the threads stood then
+    detach_stop_ns: int = 0  # and when it was detached from
 
 
 class _Log:
@@ -76,9 +78,14 @@ class Run:
     exit_code   0 to 255; -N if signal N killed the program; None while it runs
     """
 
-    def __init__(self, options: s.LaunchOptions, log: _Log, folder: Optional[str]) -> None:
-        out, error = c_void_p(), s.Error()
-        check(lib.hotfn_launch_start(ctypes.byref(out), options, s.Env(log_fn=log.callback), error), error)
+    def __init__(self, options: s.LaunchOptions, log: _Log, folder: Optional[str],
+                 pid: Optional[int] = None) -> None:
+        out, error, env = c_void_p(), s.Error(), s.Env(log_fn=log.callback)
+        if pid is None:
+            status = lib.hotfn_launch_start(ctypes.byref(out), options, env, error)
+        else:
+            status = lib.hotfn_launch_attach(ctypes.byref(out), pid, options, env, error)
+        check(status, error)
         self._handle, self._log = out, log
         self._finalizer = weakref.finalize(self, _free, c_void_p(out.value), log, folder)
         self._finished: Optional[Record] = None
@@ -108,7 +115,8 @@ class Run:
             self._last_info = LaunchInfo(state=state, pid=raw.pid,
                                          exit_code=None if state == "running" else raw.exit_code,
                                          joined=bool(raw.is_joined), hooked=raw.hooked_count,
-                                         refused=raw.refused_count, hook_ns=raw.hook_ns, run_ns=raw.run_ns)
+                                         refused=raw.refused_count, hook_ns=raw.hook_ns, run_ns=raw.run_ns,
+                                         attach_stop_ns=raw.attach_stop_ns, detach_stop_ns=raw.detach_stop_ns)
         return self._last_info
 
     @property
@@ -187,6 +195,29 @@ class Run:
         try:
             if kind is None and self._finalizer.alive:
                 self._wait_and_finish(None)
+        finally:
+            self.close()
+
+
+class Attached(Run):
+    """A process that hotfn.attach() has attached to.  At the end of `with` it is detached from."""
+
+    def detach(self) -> None:
+        """Restore the process's code and write the record.  Does nothing if that is done already."""
+        if self._finalizer.alive and self.info.state == "running":
+            error = s.Error()
+            check(lib.hotfn_launch_detach(self._open_handle, error), error)
+        if self._finalizer.alive:
+            self._wait_and_finish(None)
+
+    def __enter__(self) -> "Attached":
+        return self
+
+    def __exit__(self, kind: Any, *_exception: Any) -> None:
+        """Detach, and write the record unless an exception is raised."""
+        try:
+            if kind is None:
+                self.detach()
         finally:
             self.close()
 
@@ -290,13 +321,41 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     return started
 
 
-def _start(fields: Dict[str, Any], record: Optional[PathLike]) -> Run:
-    """Start with the fields of LaunchOptions.  Without a path the record is in a temporary folder
-    until the Run is closed; an open record is a copy in memory."""
+def attach(pid: int, *, record: Optional[PathLike] = None, modules: Globs = None, functions: Globs = None,
+           exclude: Globs = None, min_size: int = 0, max_size: int = 0, duration: float = 0,
+           list: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (), cache: bool = True,
+           cache_folder: Optional[PathLike] = None) -> Attached:
+    """Count the calls of a process that runs already, as `hotfn attach` does.
+
+        with hotfn.attach(pid) as run:
+            time.sleep(10)
+        print(run.hot(10))
+
+    pid       of the process, which runs on afterwards
+    duration  seconds after which Attached.wait() detaches; 0: until detach(), or the end of `with`
+
+    The other arguments are those of hotfn.run().
+    """
+    globs, dirs = glob_list(modules), [os.fsencode(folder) for folder in symbol_dirs]
+    selection = make_selection(functions, exclude, min_size, max_size)
+    fields: Dict[str, Any] = {
+        "flags": 0 if cache else FLAGS["no_cache"], "modules": c_texts(globs), "module_count": len(globs),
+        "selection": ctypes.pointer(selection), "list_path": path_or_none(list), "symbol_dirs": c_texts(dirs),
+        "symbol_dir_count": len(dirs), "for_ns": _make_ns("duration", duration),
+        "cache_folder": path_or_none(cache_folder)}
+    attached = _start(fields, record, pid)
+    assert isinstance(attached, Attached)
+    return attached
+
+
+def _start(fields: Dict[str, Any], record: Optional[PathLike], pid: Optional[int] = None) -> Run:
+    """Start, or attach to process pid, with the fields of LaunchOptions.  Without a path the record is in a
+    temporary folder until the Run is closed; an open record is a copy in memory."""
     folder = None if record is not None else tempfile.mkdtemp(prefix="hotfn-")
     path = os.fsencode(record if record is not None else os.path.join(str(folder), "run.hfr"))
     try:
-        return Run(s.LaunchOptions(record_path=path, **fields), _Log(), folder)
+        options = s.LaunchOptions(record_path=path, **fields)
+        return Run(options, _Log(), folder) if pid is None else Attached(options, _Log(), folder, pid)
     except BaseException:
         if folder:
             shutil.rmtree(folder, ignore_errors=True)

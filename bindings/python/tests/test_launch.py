@@ -156,3 +156,33 @@ def test_interrupt_ends_the_wait(program):
             "    print(run.wait())\n")
     done = subprocess.run([sys.executable, "-c", code, program], capture_output=True, text=True, timeout=120)
     assert done.stdout == "-9\n", done.stderr
+
+
+LOOP = r"""
+#include <unistd.h>
+__attribute__((noinline)) int often(int x) { __asm__ volatile(""); return x + 1; }
+int main(void)
+{
+    for (int x = 0;; usleep(1000))
+        x = often(x);
+}
+"""
+
+
+def test_attach_counts_a_process_that_runs(compiler, tmp_path):
+    (tmp_path / "loop.c").write_text(LOOP)
+    subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)
+    process = subprocess.Popen([tmp_path / "loop"])
+    try:
+        with hotfn.attach(process.pid, record=tmp_path / "loop.hfr", cache=False) as run:
+            assert run.info.state == "running" and run.info.attach_stop_ns > 0
+            wait_for(lambda: run.record.find("often").calls > 3)
+        assert run.info.state == "finished" and run.info.detach_stop_ns > 0
+        assert run.record.find("often").calls > 3 and process.poll() is None
+        assert "hotfn-record" not in open(f"/proc/{process.pid}/maps").read()
+        assert hotfn.attach(process.pid, duration=0.05, cache=False).wait() == 0
+    finally:
+        process.kill()
+        process.wait()
+    with pytest.raises(hotfn.NotFoundError, match="no process"):
+        hotfn.attach(process.pid)
