@@ -3,7 +3,7 @@
 """Measure the cost of counting and timing, interleaved with other tools in one run; prints ratios and times.
 
     scripts/bench                    everything (an hour)
-    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget
+    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -12,6 +12,7 @@ import sys
 
 import budget
 import calls
+import collector
 import figures
 import programs
 import start
@@ -20,13 +21,13 @@ import timing
 import tools
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
-         "symbols": symbols.run, "timing": timing.run, "budget": budget.run}
+         "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run}
 
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start, symbols, timing, budget [all]")
+    parser.add_argument("parts", nargs="*", metavar="PART", help="calls, programs, start, ... [all]")
     parser.add_argument("-n", "--runs", type=int, default=30, help="pairs of whole programs [30]")
     parser.add_argument("--slow-runs", type=int, default=3,
                         help="pairs under uftrace and callgrind [3]")

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""hotfn-collector compared with the sqlite3 shell on the same rows: storing them, and the 50 hottest functions."""
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+
+ROOT = pathlib.Path(os.environ["HOTFN_SOURCE_ROOT"])
+FUNCTIONS, CLIENTS = 5000, 20
+# One row for each function and run, as a database without packed rows would have it.
+TABLE = "CREATE TABLE count(run INTEGER, function INTEGER, calls INTEGER, PRIMARY KEY(run, function)) WITHOUT ROWID;"
+DURABLE = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+HOT = "SELECT function, sum(calls) s, count(*) FROM count GROUP BY function ORDER BY s DESC LIMIT 50;"
+
+
+def make_runs(count):
+    """[(client, run, {rva: calls})]"""
+    chance = random.Random(22)
+    return [(uuid.UUID(int=i % CLIENTS + 1), uuid.UUID(int=chance.getrandbits(128)),
+             {16 * (k + 1): int(10 ** chance.uniform(0, 9)) for k in range(FUNCTIONS)}) for i in range(count)]
+
+
+def push_all(c, bodies):
+    """Push over one connection; returns the seconds."""
+    connection = http.client.HTTPConnection("127.0.0.1", c.port, timeout=60)
+    begin = time.perf_counter()
+    for client, run, body in bodies:
+        connection.request("PUT", f"/api/v1/records/{run}?app=game&client={client.hex}", body,
+                           {"Authorization": f"Bearer {c.admin}"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 201, answer.status
+    connection.close()
+    return time.perf_counter() - begin
+
+
+def push_side_by_side(c, bodies, count):
+    threads = [threading.Thread(target=push_all, args=(c, bodies[i::count])) for i in range(count)]
+    begin = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - begin
+
+
+def import_by_shell(place, runs):
+    """`.import` of the same rows, one transaction a run; returns the seconds."""
+    script = [DURABLE, TABLE, ".mode csv"]
+    for number, (_, _, counts) in enumerate(runs):
+        path = place / f"{number}.csv"
+        path.write_text("".join(f"{number},{i},{calls}\n" for i, calls in enumerate(counts.values())))
+        script += ["BEGIN;", f".import {path} count", "COMMIT;"]
+    begin = time.perf_counter()
+    subprocess.run(["sqlite3", place / "rows.db"], input="\n".join(script), text=True, check=True, capture_output=True)
+    return time.perf_counter() - begin
+
+
+def median_of(action, rounds):
+    times = []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def resident_mib(c, key):
+    return int(next(line for line in open(f"/proc/{c.process.pid}/status") if line.startswith(key)).split()[1]) / 1024
+
+
+def measure_storing(report, harness, options):
+    count = 20 if options.quick else 200
+    runs = make_runs(count)
+    bodies = [(client, run, harness.encode_run(run, "game", counts)) for client, run, counts in runs]
+    rows, ratios, together = count * FUNCTIONS, [], []
+    for _ in range(1 if options.quick else 5):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            shell = import_by_shell(place, runs)
+            with harness.Collector(place, "--rate", "0", "--quiet") as c:
+                one = push_all(c, bodies)
+            shutil.rmtree(place / "data")
+            with harness.Collector(place, "--rate", "0", "--quiet") as c:
+                many = push_side_by_side(c, bodies, CLIENTS)
+            ratios.append(shell / one)
+            together.append(shell / many)
+    print(f"storing {rows:,} rows, speed of the sqlite3 shell's .import = 1: one client {statistics.median(ratios):.2f} "
+          f"(minimum {min(ratios):.2f}), {CLIENTS} clients {statistics.median(together):.2f} (minimum {min(together):.2f})")
+    print(f"  last round: .import {shell:.2f} s, one client {one:.2f} s ({rows / one:,.0f} rows/s, "
+          f"{1000 * one / count:.1f} ms a push with fsync), {CLIENTS} clients {many:.2f} s")
+    report.add("collector.store", "ratio", ratios, clients=1)
+    report.add("collector.store", "ratio", together, clients=CLIENTS)
+
+
+def measure_queries(report, harness, options):
+    steps = [2, 20, 200] if options.quick else [2, 20, 200, 2000]
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        runs = make_runs(steps[-1])
+        with harness.Collector(place, "--rate", "0", "--quiet") as c:
+            done, first = 0, True
+            subprocess.run(["sqlite3", place / "rows.db"], input=TABLE, text=True, check=True)
+            for step in steps:
+                push_all(c, [(client, run, harness.encode_run(run, "game", counts)) for client, run, counts in
+                             runs[done:step]])
+                with open(place / "rows.csv", "w") as out:
+                    for number in range(done, step):
+                        out.writelines(f"{number},{i},{calls}\n" for i, calls in enumerate(runs[number][2].values()))
+                subprocess.run(["sqlite3", place / "rows.db"], text=True, check=True, capture_output=True,
+                               input=f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;\n.mode csv\n.import {place}/rows.csv count\n")
+                if first:
+                    c.put_names(harness.encode_names("game", {rva: f"function_{rva}" for rva in runs[0][2]}))
+                    first = False
+                done = step
+                rounds = 5
+                sql = median_of(lambda: subprocess.run(["sqlite3", place / "rows.db", HOT], check=True,
+                                                       capture_output=True), rounds)
+                times = {agg: median_of(lambda: c.get("hot", app="game", agg=agg, limit=50), rounds)
+                         for agg in ("sum", "median", "p95")}
+                base = c.get("hot", app="game", limit=1)
+                assert base["records"] == step and base["found"] == FUNCTIONS, base
+                print(f"top 50 of {step * FUNCTIONS:>11,} rows: bare SQL {1000 * sql:8.1f} ms; collector " + ", ".join(
+                    f"{agg} {1000 * t:.1f} ms ({t / sql:.2f})" for agg, t in times.items()))
+                for agg, t in times.items():
+                    report.add("collector.hot", "ratio", [t / sql], agg=agg, rows=step * FUNCTIONS)
+            size = sum(path.stat().st_size for path in (place / "data").iterdir())
+            print(f"  database {size / (step * FUNCTIONS):.2f} bytes a row (rows of SQL: "
+                  f"{(place / 'rows.db').stat().st_size / (step * FUNCTIONS):.1f}), resident at most "
+                  f"{resident_mib(c, 'VmHWM'):.0f} MiB, now {resident_mib(c, 'VmRSS'):.0f} MiB")
+
+
+def run(report, options):
+    collector = pathlib.Path(os.environ["HOTFN_BUILD_ROOT"]) / "tools/collector/hotfn-collector"
+    if not collector.exists() or not shutil.which("sqlite3"):
+        print("collector: not built, or no sqlite3")
+        return
+    os.environ["HOTFN_COLLECTOR"] = str(collector)
+    sys.path.insert(0, str(ROOT / "tests/collector"))
+    import harness
+    report.heading("hotfn-collector", "ratios to the sqlite3 shell with a row for each run and function")
+    measure_storing(report, harness, options)
+    measure_queries(report, harness, options)
