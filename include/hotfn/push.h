@@ -7,6 +7,7 @@
 #ifndef HOTFN_PUSH_H
 #define HOTFN_PUSH_H
 
+#include <hotfn/lowlevel/functions.h>
 #include <hotfn/record.h>
 
 #define HOTFN_PUSH_API HOTFN_API
@@ -72,6 +73,22 @@ typedef struct hotfn_push_result {
 HOTFN_PUSH_API hotfn_status hotfn_push_record(const char *path, const hotfn_push_options *options,
                                               const hotfn_env *env, hotfn_push_result *result,
                                               hotfn_error *err);
+
+/*
+ * Register a build: send the names of its functions, which come from its symbols, PDB or map, and
+ * tie options->version to its image id.  From then on the collector refuses records of that version
+ * with another image id.  The token must be that of an admin.
+ *
+ * image, functions  borrowed; functions of this image (hotfn_functions_build).
+ * file              borrowed; the file name of the image, without folders.
+ *
+ * The statuses of hotfn_push_record, HOTFN_E_IO if the collector does not answer; nothing is
+ * spooled.  Any thread.  Since 0.1.
+ */
+HOTFN_PUSH_API hotfn_status hotfn_push_build(const hotfn_image *image, const char *file,
+                                             const hotfn_functions *functions,
+                                             const hotfn_push_options *options,
+                                             const hotfn_env *env, hotfn_error *err);
 
 #ifdef __cplusplus
 }

@@ -179,6 +179,38 @@ def refusals_are_repeated_in_one_sentence(place):
         assert "stored" in hotfn("push", "--to", url + "/", "--token-file", token, record, env=environment(place, 0, ""))
 
 
+def a_registered_build_gives_names_and_refuses_another_image(place):
+    program = build(place, ("-O1", f"-Wl,-Map={place}/game.map"))
+    stripped, other = place / "stripped", place / "other"
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    (place / "game.c").write_text(SOURCE.replace("x + 3", "x + 4"))
+    subprocess.run([COMPILER, "-w", "-O1", "-Wl,--build-id", "-o", other, place / "game.c"], check=True)
+    with Collector(place) as c:
+        url, env = f"http://127.0.0.1:{c.port}", environment(place, 0, c.admin)
+        common = ("push", "--to", url, "--app", "game", "--app-version", "1.2")
+        hotfn("run", "-q", "-o", place / "early.hfr", "--", stripped, 1)  # its names come too early
+        assert "with the names" in hotfn("push", "--to", url, "--app", "game", place / "early.hfr", env=env)
+        assert "registered" in hotfn(*common, "--build", stripped, "--map", place / "game.map", env=env)
+        writer = environment(place, 1, c.token("write", "game"))
+        assert "may not register" in hotfn(*common, "--build", other, env=writer, status=1)
+        # A tester has no names; those of the map are shown.
+        hotfn("run", "-q", "-o", place / "r.hfr", "--", stripped, 21)
+        err = hotfn(*common, place / "r.hfr", env=writer)
+        assert "stored" in err and "names" not in err, err
+        rows = {row["name"]: row["calls"] for row in c.get("hot", app="game", build="1.2")["rows"]}
+        assert (rows["branch"], rows["leaf"]) == (22, 44), rows
+        hotfn("run", "-q", "-o", place / "o.hfr", "--", other, 21)
+        err = hotfn(*common, place / "o.hfr", env=writer, status=1)
+        registered = c.get("builds", app="game")["builds"][0]
+        assert registered["registered"] and err.count(registered["build"]) == 1 and err.count("1-") >= 2, err
+        assert len(c.get("builds", app="game")["builds"]) == 1
+        c.options = ("--known-builds",)
+        c.stop()
+        c.start()
+        err = hotfn("push", "--to", url, "--app", "game", place / "o.hfr", env=writer, status=1)
+        assert "not a known build" in err, err
+
+
 class Elsewhere(http.server.BaseHTTPRequestHandler):
     """A server that is no collector: it redirects to a file, or answers with a page."""
 
@@ -244,6 +276,7 @@ def record_files_are_accepted_as_they_are(place):
 CASES = [the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
          the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
+         a_registered_build_gives_names_and_refuses_another_image,
          python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
 
 if __name__ == "__main__":

@@ -92,8 +92,18 @@ void push_record(request *r, store *s)
 
 void push_names(request *r, store *s)
 {
+    const char *registers = request_get(r, "register");
+
     (void)s;
-    if (begin_submission(r)) {
+    if (!begin_submission(r)) {
+        return;
+    }
+    r->submission->registers_build = registers != NULL;
+    /* A tester must not be able to tie a version to another image. */
+    if (registers && r->access.role != ROLE_ADMIN) {
+        request_refuse(r, 403, "a %s token may not register a build: use an admin token",
+                       token_role_name(r->access.role));
+    } else {
         decode_names_body(&r->decoded, r->body.fd, r->submission, &r->refused);
     }
 }

@@ -316,7 +316,8 @@ static bool store_submission(store *s, submission *sub, const wire_module *progr
         return build == 0;
     }
     build_map *map = build_map_get(s, build);
-    bool ok = map && (!sub->names.modules || store_names(s, map, &sub->names));
+    bool ok =
+        map && (!sub->names.modules || store_names(s, map, &sub->names, sub->registers_build));
     if (ok && sub->registers_build) {
         sqlite3_stmt *q = store_get_statement(s, "UPDATE build SET registered = 1 WHERE id = ?1");
         ok = store_bind(q, "i", build) && store_run(q);

@@ -22,14 +22,15 @@ static int64_t find_or_create_name(store *s, const wire_name *name)
     return store_run(q) ? sqlite3_last_insert_rowid(s->db) : -1;
 }
 
-static bool store_name(store *s, build_map *map, uint32_t module, const wire_name *name)
+static bool store_name(store *s, build_map *map, uint32_t module, const wire_name *name,
+                       bool replace)
 {
     uint32_t number = build_map_number_function(s, map, module, name->rva);
 
     if (number == NO_FUNCTION) {
         return false;
     }
-    if (map->named[number] || name->text_bytes == 0) {
+    if ((map->named[number] && !replace) || name->text_bytes == 0) {
         return true;
     }
     int64_t id = find_or_create_name(s, name);
@@ -44,14 +45,14 @@ static bool store_name(store *s, build_map *map, uint32_t module, const wire_nam
     return true;
 }
 
-bool store_names(store *s, build_map *map, const wire_run *names)
+bool store_names(store *s, build_map *map, const wire_run *names, bool replace)
 {
     for (uint32_t i = 0; i < names->module_count; i++) {
         const wire_module *m = &names->modules[i];
         int64_t module = build_map_number_module(s, map, m);
         for (uint32_t k = 0; k < m->row_count; k++) {
             if (module < 0 ||
-                !store_name(s, map, (uint32_t)module, &names->names[m->first_row + k])) {
+                !store_name(s, map, (uint32_t)module, &names->names[m->first_row + k], replace)) {
                 return false;
             }
         }

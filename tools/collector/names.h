@@ -5,7 +5,8 @@
 
 #include "build_map.h"
 
-/* Store names for the functions of a build that have none yet.  False if the database failed. */
-bool store_names(store *s, build_map *map, const wire_run *names);
+/* Store names for the functions of a build that have none yet, or (replace) for all: the names of a
+ * registered build are better than those of a stripped program.  False if the database failed. */
+bool store_names(store *s, build_map *map, const wire_run *names, bool replace);
 
 #endif

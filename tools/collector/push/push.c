@@ -393,3 +393,94 @@ hotfn_status hotfn_push_record(const char *path, const hotfn_push_options *optio
     }
     return status;
 }
+
+/* ---- Builds. */
+
+static void append_name(byte_buffer *out, const hotfn_function *f, uint64_t before,
+                        const hotfn_env *env)
+{
+    char text[WIRE_MAX_NAME];
+    size_t length = env && env->demangle_fn
+                        ? env->demangle_fn(env->demangle_user, f->name, text, sizeof text)
+                        : hotfn_demangle(f->name, text, sizeof text);
+    const char *shown = length ? text : f->name;
+
+    length = strnlen(shown, WIRE_MAX_NAME - 1);
+    buffer_append_number(out, f->rva - before);
+    buffer_append_number(out, f->byte_count);
+    buffer_append_number(out, length);
+    buffer_append(out, shown, length);
+}
+
+static void encode_build(byte_buffer *out, const hotfn_image_info *info, const char *file,
+                         const hotfn_functions *functions, const hotfn_env *env)
+{
+    uint32_t count = hotfn_functions_get_count(functions);
+    uint64_t before = 0;
+
+    buffer_append_text(out, "HFN1");
+    buffer_append_number(out, 1);
+    buffer_append_number(out, WIRE_MAIN);
+    buffer_append_number(out, info->id_kind);
+    buffer_append_number(out, info->id_bytes);
+    buffer_append(out, info->id, info->id_bytes);
+    buffer_append_number(out, strnlen(file, 127));
+    buffer_append(out, file, strnlen(file, 127));
+    buffer_append_number(out, count);
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        hotfn_functions_get(functions, i, &f);
+        append_name(out, &f, before, env);
+        before = f.rva;
+    }
+}
+
+static hotfn_status send_build(pushing *p, const byte_buffer *body, const char *file)
+{
+    const hotfn_push_options *o = p->options;
+    byte_buffer query = { 0 };
+    http_answer answer = { 0 };
+
+    append_parameter(&query, "app", o->app && o->app[0] ? o->app : file);
+    append_parameter(&query, "register", "1");
+    if (o->version && o->version[0]) {
+        append_parameter(&query, "version", o->version);
+    }
+    buffer_append(&query, "", 1);
+    hotfn_status status =
+        query.failed || body->failed
+            ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
+            : put_body(p, &answer, "/api/v1/names", (const char *)query.data, body);
+    if (status == HOTFN_OK && is_temporary(answer.status)) {
+        status = push_fail(p->err, HOTFN_E_IO, "%s",
+                           answer.status ? "the collector cannot store it now" : answer.text);
+    } else if (status == HOTFN_OK && answer.status / 100 != 2) {
+        status = refuse_answer(p, &answer);
+    }
+    buffer_free(&answer.body);
+    buffer_free(&query);
+    return status;
+}
+
+hotfn_status hotfn_push_build(const hotfn_image *image, const char *file,
+                              const hotfn_functions *functions, const hotfn_push_options *options,
+                              const hotfn_env *env, hotfn_error *err)
+{
+    hotfn_push_result own = HOTFN_PUSH_RESULT_INIT;
+    pushing p = { .options = options, .result = &own, .err = err };
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    byte_buffer body = { 0 };
+    hotfn_status status = check_options(options, err);
+
+    if (status == HOTFN_OK &&
+        (!image || !file || !functions || hotfn_image_get_info(image, &info) != HOTFN_OK ||
+         info.id_bytes == 0)) {
+        status = push_fail(err, HOTFN_E_OPTION, "the image has no id: link it with -Wl,--build-id");
+    }
+    if (status == HOTFN_OK) {
+        encode_build(&body, &info, file, functions, env);
+        status = send_build(&p, &body, file);
+    }
+    buffer_free(&body);
+    return status;
+}

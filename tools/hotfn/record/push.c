@@ -2,11 +2,21 @@
 /* `hotfn push`: send records to a hotfn-collector. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "cli/listing.h"
 #include "record/push_options.h"
+#include "scan/symbol_sources.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <string.h>
 
-enum { TO = 256, APP, BUILD_VERSION, LABEL, TOKEN_FILE, CERTIFICATES, ATTEMPTS };
+enum { TO = 256, APP, BUILD_VERSION, LABEL, TOKEN_FILE, CERTIFICATES, ATTEMPTS, BUILD };
+
+typedef struct push_command {
+    push_choices push;
+    symbol_sources sources;
+    const char *build;
+} push_command;
 
 static const char usage[] =
     "usage: hotfn push --to URL [options] [RECORD ...]\n"
@@ -17,6 +27,7 @@ static const char usage[] =
     "      --label KEY=VALUE     something about the run: level=3 (may be repeated)\n"
     "      --certificates FILE   trust the authorities in this PEM file\n"
     "      --attempts N          before a record is spooled [4]\n"
+    "      --build FILE          register a build of the app: send the names of its functions\n" SYMBOL_SOURCE_USAGE
     "Without RECORD it sends what waits in the spool since the collector was away.\n";
 
 static const struct option table[] = {
@@ -27,19 +38,26 @@ static const struct option table[] = {
     { "label", required_argument, NULL, LABEL },
     { "certificates", required_argument, NULL, CERTIFICATES },
     { "attempts", required_argument, NULL, ATTEMPTS },
+    { "build", required_argument, NULL, BUILD },
+    SYMBOL_SOURCE_OPTIONS,
     CLI_OPTIONS_END,
 };
 
 static const char *read_option(void *user, int option, const char *argument)
 {
-    push_choices *c = user;
+    push_command *command = user;
+    push_choices *c = &command->push;
 
+    if (symbol_sources_read_option(&command->sources, option, argument)) {
+        return NULL;
+    }
     switch (option) {
     case TO: return push_set_url(c, argument);
     case APP: c->options.app = argument; return NULL;
     case BUILD_VERSION: c->options.version = argument; return NULL;
     case LABEL: return push_add_label(c, argument);
     case TOKEN_FILE: c->token_file = argument; return NULL;
+    case BUILD: command->build = argument; return NULL;
     case CERTIFICATES: c->options.certificates = argument; return NULL;
     default:
         return cli_parse_u32(argument, 1, 20, &c->options.attempts) ? NULL
@@ -47,23 +65,64 @@ static const char *read_option(void *user, int option, const char *argument)
     }
 }
 
-int hotfn_command_push(int argc, char **argv)
+static int send_build(push_command *c)
 {
-    static push_choices c;
-    const cli_options w = { usage, "", table, read_option, &c, 0, INT_MAX };
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_functions *functions = NULL;
+    const char *slash = strrchr(c->build, '/');
+    listing l;
 
-    push_init_choices(&c);
-    int status = cli_read_options(&w, argc, argv);
-    if (status >= 0) {
-        return status;
+    if (!push_complete_options(&c->push, "push")) {
+        return TOOL_FAILED;
     }
-    if (!c.options.url) {
-        return cli_report_misuse(argv[0], usage, "--to is missing");
+    symbol_sources_add_environment(&c->sources);
+    if (!listing_open(&l, c->build, &c->sources, &err)) {
+        return hotfn_tool_fail("push", &err);
     }
-    status = optind < argc ? TOOL_OK : push_send(&c, "push", NULL, false);
-    for (int i = optind; i < argc; i++) {
-        int one = push_send(&c, "push", argv[i], false);
+    hotfn_status status = hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err);
+    if (status == HOTFN_OK) {
+        status = hotfn_push_build(l.image, slash ? slash + 1 : c->build, functions,
+                                  &c->push.options, &l.env, &err);
+    }
+    uint32_t count = status == HOTFN_OK ? hotfn_functions_get_count(functions) : 0;
+    hotfn_functions_destroy(functions);
+    listing_close(&l);
+    if (status != HOTFN_OK) {
+        return hotfn_tool_fail("push", &err);
+    }
+    fprintf(stderr, "hotfn push: %s registered with %u names\n", c->build, count);
+    return TOOL_OK;
+}
+
+static int send_records(push_command *c, char **records, int count)
+{
+    int status = count > 0 || c->build ? TOOL_OK : push_send(&c->push, "push", NULL, false);
+
+    for (int i = 0; i < count; i++) {
+        int one = push_send(&c->push, "push", records[i], false);
         status = one == TOOL_OK ? status : one;
     }
+    return status;
+}
+
+int hotfn_command_push(int argc, char **argv)
+{
+    static push_command c;
+    const cli_options w = { usage, "", table, read_option, &c, 0, INT_MAX };
+
+    push_init_choices(&c.push);
+    if (!symbol_sources_init(&c.sources, argc)) {
+        fputs("hotfn push: not enough memory\n", stderr);
+        return TOOL_FAILED;
+    }
+    int status = cli_read_options(&w, argc, argv);
+    if (status < 0 && !c.push.options.url) {
+        status = cli_report_misuse(argv[0], usage, "--to is missing");
+    }
+    if (status < 0) {
+        status = c.build ? send_build(&c) : TOOL_OK;
+        status = status == TOOL_OK ? send_records(&c, argv + optind, argc - optind) : status;
+    }
+    symbol_sources_free(&c.sources);
     return status;
 }

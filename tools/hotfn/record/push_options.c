@@ -33,7 +33,7 @@ const char *push_add_label(push_choices *c, const char *argument)
 }
 
 /* A token is not an argument, because every user of the machine can list those. */
-static bool read_token(push_choices *c, const char *of)
+bool push_complete_options(push_choices *c, const char *of)
 {
     const char *variable = getenv("HOTFN_TOKEN");
 
@@ -84,7 +84,7 @@ int push_send(push_choices *c, const char *of, const char *path, bool quiet)
     hotfn_push_result result = HOTFN_PUSH_RESULT_INIT;
     hotfn_env env = hotfn_tool_env();
 
-    if (!read_token(c, of)) {
+    if (!push_complete_options(c, of)) {
         return TOOL_FAILED;
     }
     hotfn_status status = hotfn_push_record(path, &c->options, &env, &result, &err);

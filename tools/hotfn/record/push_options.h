@@ -20,6 +20,8 @@ const char *push_set_url(push_choices *c, const char *argument);
 const char *push_add_label(push_choices *c, const char *argument);
 /* Send a record (NULL: what waits in the spool) and report the result on stderr; of is the command.
  * Returns an exit status.  quiet: only report failures. */
+/* Read the token, and complete the options; false after a message. */
+bool push_complete_options(push_choices *c, const char *of);
 int push_send(push_choices *c, const char *of, const char *path, bool quiet);
 
 #endif
