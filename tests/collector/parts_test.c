@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* Parts of hotfn-collector that requests reach only in part: checksums, numbers, rows, rates. */
+#include "check.h"
+
+#include "../../tools/collector/pack.h"
+#include "../../tools/collector/queue.h"
+#include "../../tools/collector/rate.h"
+#include "../../tools/collector/sha256.h"
+
+#include <string.h>
+
+#define SECOND INT64_C(1000000000)
+
+static bool has_hash(const char *text, size_t repeat, const char *wanted)
+{
+    sha256 s;
+    uint8_t hash[SHA256_BYTES];
+    char hex[2 * SHA256_BYTES + 1];
+
+    sha256_begin(&s);
+    for (size_t i = 0; i < repeat; i++) {
+        sha256_add(&s, text, strlen(text));
+    }
+    sha256_finish(&s, hash);
+    format_hex(hex, hash, sizeof hash);
+    return strcmp(hex, wanted) == 0;
+}
+
+/* NIST, "Descriptions of SHA-256": one block, two blocks, a million letters. */
+static void sha256_gives_the_published_values(void)
+{
+    CHECK(has_hash("", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"));
+    CHECK(has_hash("abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
+    CHECK(has_hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+                   "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"));
+    CHECK(
+        has_hash("a", 1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"));
+}
+
+static void hex_is_parsed_only_in_whole(void)
+{
+    uint8_t bytes[2];
+
+    CHECK(parse_hex("0aF9", bytes, 2) && bytes[0] == 0x0a && bytes[1] == 0xf9);
+    CHECK(!parse_hex("0aF", bytes, 2) && !parse_hex("0aF99", bytes, 2) &&
+          !parse_hex("0aFx", bytes, 2));
+    CHECK(equal_in_constant_time(bytes, bytes, 2) && !equal_in_constant_time(bytes, bytes + 1, 1));
+}
+
+static void numbers_above_64_bits_are_refused(void)
+{
+    static const uint64_t values[] = { 0, 127, 128, UINT32_MAX, UINT64_MAX };
+    static const uint8_t too_large[] = { 255, 255, 255, 255, 255, 255, 255, 255, 255, 2 };
+    byte_buffer b = { 0 };
+
+    for (size_t i = 0; i < 5; i++) {
+        buffer_append_number(&b, values[i]);
+    }
+    byte_cursor c = { b.data, b.data + b.used, false };
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_EQ_U64(cursor_read_number(&c), values[i]);
+    }
+    CHECK(!c.failed && c.at == c.end);
+    cursor_read_number(&c);
+    CHECK(c.failed);
+    c = (byte_cursor){ too_large, too_large + sizeof too_large, false };
+    cursor_read_number(&c);
+    CHECK(c.failed);
+    buffer_free(&b);
+}
+
+static void rows_read_back_as_packed(void)
+{
+    static const packed_row rows[] = { { 0, { 5, 50, 40 }, 9 },
+                                       { 1, { UINT64_MAX, 1, 0 }, 1 },
+                                       { UINT32_MAX - 1, { 7, 0, 0 }, 0 } };
+    packed_row row;
+
+    for (int timed = 0; timed < 2; timed++) {
+        byte_buffer b = { 0 };
+        pack_rows(&b, rows, 3, timed);
+        row_reader r = begin_rows(b.data, b.used, timed);
+        for (size_t i = 0; i < 3; i++) {
+            CHECK(read_row(&r, &row));
+            CHECK_EQ_U64(row.function, rows[i].function);
+            CHECK_EQ_U64(row.values[0], rows[i].values[0]);
+            CHECK_EQ_U64(row.values[2], timed ? rows[i].values[2] : 0);
+        }
+        CHECK(!read_row(&r, &row) && !r.cursor.failed);
+        r = begin_rows(b.data, b.used - 1, timed);
+        while (read_row(&r, &row)) {
+        }
+        CHECK(r.cursor.failed);
+        buffer_free(&b);
+    }
+}
+
+static void a_burst_passes_and_then_the_rate_holds(void)
+{
+    rate_table t;
+    uint32_t passed = 0;
+
+    rate_init(&t, 10);
+    for (int i = 0; i < 100; i++) {
+        passed += rate_count(&t, 1, SECOND) == 0;
+    }
+    CHECK_EQ_U64(passed, 40); /* four seconds of requests */
+    CHECK_EQ_U64(rate_count(&t, 1, SECOND), 1);
+    CHECK_EQ_U64(rate_count(&t, 2, SECOND), 0); /* another token */
+    passed = 0;
+    for (int64_t at = 1; at <= 100; at++) {
+        passed += rate_count(&t, 1, SECOND + at * SECOND / 20) == 0;
+    }
+    CHECK_EQ_U64(passed, 50); /* five seconds later */
+    rate_init(&t, 0);
+    CHECK_EQ_U64(rate_count(&t, 1, SECOND), 0);
+}
+
+static void a_queue_is_bounded_and_keeps_its_order(void)
+{
+    work_queue q;
+    int items[3];
+    void *out[4];
+
+    CHECK(queue_init(&q, 2));
+    CHECK(queue_push(&q, &items[0]) && queue_push(&q, &items[1]) && !queue_push(&q, &items[2]));
+    CHECK_EQ_U64(queue_take(&q, out, 1), 1);
+    CHECK(out[0] == &items[0] && queue_push(&q, &items[2]));
+    queue_close(&q);
+    CHECK(!queue_push(&q, &items[0]));
+    CHECK_EQ_U64(queue_take(&q, out, 4), 2);
+    CHECK(out[0] == &items[1] && out[1] == &items[2]);
+    CHECK_EQ_U64(queue_take(&q, out, 4), 0);
+    queue_finish(&q);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(sha256_gives_the_published_values),
+    CHECK_TEST(hex_is_parsed_only_in_whole),
+    CHECK_TEST(numbers_above_64_bits_are_refused),
+    CHECK_TEST(rows_read_back_as_packed),
+    CHECK_TEST(a_burst_passes_and_then_the_rate_holds),
+    CHECK_TEST(a_queue_is_bounded_and_keeps_its_order),
+};
+CHECK_MAIN(tests)
