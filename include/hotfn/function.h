@@ -93,13 +93,16 @@ typedef struct hotfn_record_module {
     uint64_t file_device; /* st_dev and st_ino of the file at scan time         */
     uint64_t file_inode;
     const char *path;
-    const char *file;    /* out: last component of path */
-    const char *note;    /* "" or why it failed         */
-    uint64_t file_stamp; /* of its size and times; 0: a later change may go unnoticed */
+    const char *file;     /* out: last component of path */
+    const char *note;     /* "" or why it failed         */
+    uint64_t file_stamp;  /* of its size and times; 0: a later change may go unnoticed */
+    uint64_t code_bytes;  /* of code, without padding; 0: unknown                       */
+    uint64_t known_bytes; /* of these, the bytes of functions that are listed           */
 } hotfn_record_module;
 #define HOTFN_RECORD_MODULE_INIT                                                                   \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0     \
+        (uint32_t)sizeof(hotfn_record_module), 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0, 0, \
+            0                                                                                      \
     }
 
 /* The functions that a user selects.  A glob has '*', '?', '[a-z]' and '\\' quoting.  A function

@@ -413,6 +413,11 @@ static void write_notes(page *p)
     write_time_note(p);
     write_sentence(p, hfn_view_self_note(p->view, room));
     write_sentence(p, hfn_view_cost_note(p->view, room));
+    if (hfn_view_coverage(p->view) >= 0) {
+        snprintf(room, sizeof room, "known functions contain %.1f %% of the code",
+                 hfn_view_coverage(p->view));
+        write_sentence(p, room);
+    }
     write_counted(p, p->view->info.threads_lost, "threads' calls were lost");
     write_counted(p, p->view->info.overwritten_count,
                   "functions are not counted, because other code overwrote their hooks");

@@ -41,6 +41,8 @@ static void write_modules(const report *r)
         hfn_add_text(o, "note", m.note);
         hfn_add_bool(o, "main", m.flags & HOTFN_MODULE_MAIN);
         hfn_add_number(o, "functions", m.function_count);
+        hfn_add_optional(o, "code_bytes", m.code_bytes > 0, m.code_bytes);
+        hfn_add_optional(o, "known_bytes", m.code_bytes > 0, m.known_bytes);
         hotfn_json_write(r->out, NULL, o);
     }
     hotfn_json_end(r->out);

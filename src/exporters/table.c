@@ -11,7 +11,6 @@
 
 #define MAX_REASONS 64
 #define MIN_NAME 16        /* characters; a remark is dropped if the name would get fewer */
-#define MAX_UNCOUNTED 10   /* refused functions shown without --refused */
 #define MAX_PLACE_WIDTH 30 /* wider ones break the alignment */
 #define MAX_NAME_WIDTH 40
 
@@ -191,6 +190,21 @@ static void put_share(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
     hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
 }
 
+/* Functions that the linker folded, or aliases, share an entry: their calls are counted together.
+ * The names of one function in several spellings (constructors of C++) do not count. */
+static uint32_t count_other_names(const hfn_view *view, const hotfn_record_function *f)
+{
+    char shown[8192], other[8192];
+    uint32_t count = 0;
+    hotfn_record_function alias = *f;
+    const char *name = hfn_view_display(view, f, shown, sizeof shown);
+    for (alias.name = f->names; f->name_count > 1 && alias.name[0];
+         alias.name += strlen(alias.name) + 1) {
+        count += strcmp(hfn_view_display(view, &alias, other, sizeof other), name) != 0;
+    }
+    return count;
+}
+
 static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l, uint32_t rank)
 {
     char text[33], remark[200] = "";
@@ -216,6 +230,12 @@ static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_table_layout
     if (f.flags & HOTFN_VERDICT_ENTRY_LOOP) {
         size_t used = strlen(remark);
         snprintf(remark + used, sizeof remark - used, " (entry is a loop)");
+    }
+    uint32_t others = count_other_names(view, &f);
+    if (others > 0) {
+        size_t used = strlen(remark);
+        snprintf(remark + used, sizeof remark - used, " (shared by %" PRIu32 " more name%s)",
+                 others, hfn_table_s(others));
     }
     put_function(view, sink, &f, &m, remark, l->room);
 }
@@ -288,23 +308,6 @@ static void sort_reasons(census *c)
     }
 }
 
-/* True if the function was refused and a user may expect it in the table: linker stubs and entries
- * of the C run-time are not expected there. */
-static bool is_relevant_refusal(const hotfn_record_function *f)
-{
-    static const char *const glue[] = { "plt", "glue", "resolver", "signal-restorer",
-                                        "not-loaded" };
-    if (f->state != HOTFN_STATE_REFUSED) {
-        return false;
-    }
-    for (size_t i = 0; i < HFN_COUNT_OF(glue); i++) {
-        if (strcmp(f->reason, glue[i]) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static void format_place(const hfn_view *view, const hotfn_record_function *f, char out[300])
 {
     hotfn_record_module m;
@@ -319,28 +322,24 @@ static void put_padded(hfn_sink *sink, const char *text, size_t width)
     hfn_sink_format(sink, "%*s", length < width ? (int)(width - length) : 0, "");
 }
 
-static bool is_listed(const hfn_view *view, const hotfn_record_function *f)
+static bool is_listed(const hotfn_record_function *f)
 {
-    if (view->options.flags & HOTFN_EXPORT_REFUSED) {
-        return f->state == HOTFN_STATE_REFUSED || f->state == HOTFN_STATE_WAITING;
-    }
-    return is_relevant_refusal(f);
+    return f->state == HOTFN_STATE_REFUSED || f->state == HOTFN_STATE_WAITING;
 }
 
-/* List the refused functions that a user may expect in the table, or with --refused all of them.
- * Without a sink, only measure widths: of the places and of the names.  Returns their number. */
+/* List the refused functions.  Without a sink, only measure widths: of the places and of the names.
+ * Returns their number. */
 static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths[2])
 {
-    bool all = view->options.flags & HOTFN_EXPORT_REFUSED;
     uint32_t found = 0;
     for (uint32_t i = 0; i < view->count; i++) {
         char shown[8192], place[300];
         hotfn_record_function f;
         hfn_view_function(view, view->order[i], &f);
-        if (!is_listed(view, &f) || (!all && found++ >= MAX_UNCOUNTED)) {
+        if (!is_listed(&f)) {
             continue;
         }
-        found += all;
+        found++;
         format_place(view, &f, place);
         const char *name = hfn_view_display(view, &f, shown, sizeof shown);
         if (sink) {
@@ -365,16 +364,11 @@ static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths
 static void put_refused(const hfn_view *view, hfn_sink *sink)
 {
     size_t widths[2] = { 0, 0 };
-    uint32_t found = list_refused(view, NULL, widths);
-    if (found == 0) {
+    if (!(view->options.flags & HOTFN_EXPORT_REFUSED) || list_refused(view, NULL, widths) == 0) {
         return;
     }
     hfn_sink_text(sink, "\nnot counted:\n");
     list_refused(view, sink, widths);
-    if (!(view->options.flags & HOTFN_EXPORT_REFUSED) && found > MAX_UNCOUNTED) {
-        hfn_sink_format(sink, "  ... and %" PRIu32 " more (--refused lists all)\n",
-                        found - MAX_UNCOUNTED);
-    }
 }
 
 static void put_modules(const hfn_view *view, hfn_sink *sink)
@@ -403,6 +397,19 @@ static void put_modules(const hfn_view *view, hfn_sink *sink)
     }
 }
 
+static void put_reasons(const census *c, hfn_sink *sink)
+{
+    for (uint32_t i = 0; i < c->reason_count; i++) {
+        hfn_sink_format(sink, "  %6" PRIu32 "  ", c->reasons[i].functions);
+        hfn_table_name(sink, c->reasons[i].text, 0);
+        hfn_sink_text(sink, "\n");
+    }
+    if (c->fragments) {
+        hfn_sink_format(sink, "  %6" PRIu32 "  not entries: parts of other functions (fragments)\n",
+                        c->fragments);
+    }
+}
+
 static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
 {
     census c = { 0 };
@@ -413,15 +420,22 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
         hfn_sink_format(sink, "  ... and %" PRIu32 " more function%s called (-n 0 shows all)\n",
                         called - rows, called - rows == 1 ? " that was" : "s that were");
     }
-    hfn_sink_format(sink,
-                    "\n%" PRIu32 " function%s hooked, %" PRIu32 " of them called; %" PRIu32
-                    " refused, %" PRIu32 " fragment%s, %" PRIu32 " excluded\n",
-                    c.hooked, hfn_table_s(c.hooked), c.called, c.refused, c.fragments,
-                    hfn_table_s(c.fragments), c.excluded);
-    for (uint32_t i = 0; i < c.reason_count; i++) {
-        hfn_sink_format(sink, "  %6" PRIu32 "  ", c.reasons[i].functions);
-        hfn_table_name(sink, c.reasons[i].text, 0);
-        hfn_sink_text(sink, "\n");
+    hfn_sink_format(
+        sink, "\n%" PRIu32 " function%s hooked, %" PRIu32 " of them called; %" PRIu32 " refused",
+        c.hooked, hfn_table_s(c.hooked), c.called, c.refused);
+    if (c.refused && !(view->options.flags & HOTFN_EXPORT_REFUSED)) {
+        hfn_sink_text(sink, " (--why has the reasons)");
+    }
+    if (c.excluded) {
+        hfn_sink_format(sink, ", %" PRIu32 " excluded", c.excluded);
+    }
+    if (hfn_view_coverage(view) >= 0) {
+        hfn_sink_format(sink, "; known functions contain %.1f%% of the code",
+                        hfn_view_coverage(view));
+    }
+    hfn_sink_text(sink, "\n");
+    if (view->options.flags & HOTFN_EXPORT_REFUSED) {
+        put_reasons(&c, sink);
     }
     put_modules(view, sink);
 }

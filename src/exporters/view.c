@@ -252,3 +252,17 @@ const char *hfn_view_cost_note(const hfn_view *view, char out[200])
         calls * cost_ns / 1e9, calls / 1e6);
     return out;
 }
+
+double hfn_view_coverage(const hfn_view *view)
+{
+    uint64_t code = 0, known = 0;
+    for (uint32_t i = 0; i < view->info.module_count; i++) {
+        hotfn_record_module m;
+        hfn_view_module(view, i, &m);
+        if (m.function_count > 0) {
+            code += m.code_bytes;
+            known += m.known_bytes;
+        }
+    }
+    return code > 0 ? 100.0 * (double)known / (double)code : -1;
+}

@@ -303,6 +303,8 @@ static void write_module(uint8_t *at, const hotfn_record_module *m, uint32_t pat
     hfn_write_le64(at + HFN_MODULE_INODE, m->file_inode);
     hfn_write_le32(at + HFN_MODULE_PATH, path);
     hfn_write_le64(at + HFN_MODULE_STAMP, m->file_stamp);
+    hfn_write_le64(at + HFN_MODULE_CODE_BYTES, m->code_bytes);
+    hfn_write_le64(at + HFN_MODULE_KNOWN_BYTES, m->known_bytes);
 }
 
 static void publish_counts(hfn_live *live)

@@ -117,12 +117,14 @@ enum { /* a module */
        HFN_MODULE_FUNCTIONS = 52,
        HFN_MODULE_FIRST_SLOT = 56,
        HFN_MODULE_SLOTS = 60,
-       HFN_MODULE_LOAD_BASE = 64, /* u64 */
-       HFN_MODULE_DEVICE = 72,    /* u64 */
-       HFN_MODULE_INODE = 80,     /* u64 */
-       HFN_MODULE_PATH = 88,      /* string */
-       HFN_MODULE_STAMP = 96,     /* u64 */
-       HFN_MODULE_NOTE = 256,     /* text with NUL         */
+       HFN_MODULE_LOAD_BASE = 64,    /* u64 */
+       HFN_MODULE_DEVICE = 72,       /* u64 */
+       HFN_MODULE_INODE = 80,        /* u64 */
+       HFN_MODULE_PATH = 88,         /* string */
+       HFN_MODULE_STAMP = 96,        /* u64 */
+       HFN_MODULE_CODE_BYTES = 104,  /* u64 */
+       HFN_MODULE_KNOWN_BYTES = 112, /* u64 */
+       HFN_MODULE_NOTE = 256,        /* text with NUL         */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,
 };

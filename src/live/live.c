@@ -312,7 +312,8 @@ void hfn_live_close(hfn_live *live)
 
 bool hfn_live_add_run_text(hfn_live *live, const char *key, const char *value)
 {
-    size_t key_bytes = strlen(key) + 1, value_bytes = strlen(value) + 1, used = live->run_text_bytes;
+    size_t key_bytes = strlen(key) + 1, value_bytes = strlen(value) + 1,
+           used = live->run_text_bytes;
 
     if (!hfn_grow_array(&live->env, (void **)&live->run_texts, &live->run_text_capacity,
                         used + key_bytes + value_bytes, 1)) {

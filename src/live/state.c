@@ -179,6 +179,8 @@ hotfn_status hfn_live_get_module(const hfn_live *live, uint32_t module, hotfn_re
     m.file_device = hfn_read_le64(entry + HFN_MODULE_DEVICE);
     m.file_inode = hfn_read_le64(entry + HFN_MODULE_INODE);
     m.file_stamp = hfn_read_le64(entry + HFN_MODULE_STAMP);
+    m.code_bytes = hfn_read_le64(entry + HFN_MODULE_CODE_BYTES);
+    m.known_bytes = hfn_read_le64(entry + HFN_MODULE_KNOWN_BYTES);
     m.path = hfn_live_text(live, hfn_read_le32(entry + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;

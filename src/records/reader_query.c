@@ -174,6 +174,8 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     m.file_device = hfn_read_le64(at + HFN_MODULE_DEVICE);
     m.file_inode = hfn_read_le64(at + HFN_MODULE_INODE);
     m.file_stamp = hfn_read_le64(at + HFN_MODULE_STAMP);
+    m.code_bytes = hfn_read_le64(at + HFN_MODULE_CODE_BYTES);
+    m.known_bytes = hfn_read_le64(at + HFN_MODULE_KNOWN_BYTES);
     m.path = hfn_record_get_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;

@@ -9,8 +9,8 @@
 #include <hotfn/lowlevel/scan.h>
 
 #define HFN_SCAN_MAGIC 0x314e4143534e4648ull /* "HFNSCAN1" */
-#define HFN_SCAN_VERSION 10u
-#define HFN_SCAN_HEADER_BYTES 136u
+#define HFN_SCAN_VERSION 11u
+#define HFN_SCAN_HEADER_BYTES 152u
 #define HFN_SCAN_FUNCTION_BYTES 40u
 
 typedef struct hfn_scan_header {
@@ -19,7 +19,8 @@ typedef struct hfn_scan_header {
     uint32_t id_kind, id_bytes;
     uint8_t id[32];
     uint64_t plan_offset, plan_bytes, functions_offset, names_offset, names_bytes, total_bytes;
-    uint64_t stamp; /* hash of the library version, file size and time */
+    uint64_t code_bytes, known_bytes; /* hotfn_functions_get_coverage */
+    uint64_t stamp;                   /* hash of the library version, file size and time */
     uint32_t hookable_count, refused_count, fragment_count;
     uint32_t lacks_names; /* compressed symbols could not be decompressed this time */
 } hfn_scan_header;

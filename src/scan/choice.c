@@ -109,6 +109,8 @@ static void describe_module(hotfn_record_module *out, const hotfn_scan *scan, ui
     out->function_count = flags & HOTFN_MODULE_LEFT_OUT ? 0 : h->function_count;
     out->file_device = scan->device;
     out->file_inode = scan->inode;
+    out->code_bytes = h->code_bytes;
+    out->known_bytes = h->known_bytes;
     out->file_stamp = scan->stamp_is_reliable ? scan->file_stamp : 0;
     out->path = scan->path;
 }

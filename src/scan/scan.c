@@ -249,6 +249,8 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
         .file_device = scan->device,
         .file_inode = scan->inode,
         .file_stamp = scan->file_stamp,
+        .code_bytes = h->code_bytes,
+        .known_bytes = h->known_bytes,
         .path = scan->path,
     };
     memcpy(info.id, h->id, sizeof info.id);

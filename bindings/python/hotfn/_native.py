@@ -75,6 +75,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_functions_get_count": (c_uint32, [OBJECT]),
     "hotfn_functions_get": (STATUS, [OBJECT, c_uint32, _ref(s.Function)]),
     "hotfn_functions_get_name": (c_char_p, [OBJECT, c_uint32, c_uint32]),
+    "hotfn_functions_get_coverage": (None, [OBJECT, POINTER(c_uint64), POINTER(c_uint64)]),
     "hotfn_functions_find": (c_uint32, [OBJECT, c_uint64]),
     "hotfn_functions_select": (STATUS, [OBJECT, _ref(s.Selection), U8S, TEXTS, ERR]),
     "hotfn_glob_match": (c_int32, [c_char_p, c_char_p]),

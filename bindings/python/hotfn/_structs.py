@@ -273,7 +273,8 @@ class RecordModule(Sized):
                 ("id_kind", c_uint32), ("id_bytes", c_uint32), ("function_count", c_uint32),
                 ("first_function", c_uint32), ("first_slot", c_uint32), ("id", Id),
                 ("load_base", c_uint64), ("file_device", c_uint64), ("file_inode", c_uint64),
-                ("path", c_char_p), ("file", c_char_p), ("note", c_char_p), ("file_stamp", c_uint64)]
+                ("path", c_char_p), ("file", c_char_p), ("note", c_char_p), ("file_stamp", c_uint64),
+                ("code_bytes", c_uint64), ("known_bytes", c_uint64)]
 
 
 class RecordInfo(Sized):
@@ -357,7 +358,7 @@ class ScanInfo(Sized):
                 ("from_cache", c_uint32), ("id_kind", c_uint32), ("id_bytes", c_uint32),
                 ("id", Id), ("plan", c_void_p), ("plan_bytes", c_uint64),
                 ("file_device", c_uint64), ("file_inode", c_uint64), ("path", c_char_p),
-                ("file_stamp", c_uint64)]
+                ("file_stamp", c_uint64), ("code_bytes", c_uint64), ("known_bytes", c_uint64)]
 
 
 # hotfn/session.h

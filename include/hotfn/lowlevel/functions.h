@@ -75,6 +75,12 @@ HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions,
  * Since 0.1. */
 HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
 
+/* The bytes of code of the image, without padding of less than 16 bytes, and those that belong to
+ * its functions; the rest belongs to functions that have neither a symbol nor unwind data.  Any
+ * thread. Since 0.1. */
+HOTFN_API void hotfn_functions_get_coverage(const hotfn_functions *functions, uint64_t *code_bytes,
+                                            uint64_t *known_bytes);
+
 /*
  * Set selected[i] to 1 or 0 for each function i; selected has hotfn_functions_get_count bytes.
  * unmatched, if not NULL, receives the first include glob that matches no name (a view), or NULL.

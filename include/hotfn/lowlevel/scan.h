@@ -49,10 +49,13 @@ typedef struct hotfn_scan_info {
     uint64_t file_inode;
     const char *path;    /* view                    */
     uint64_t file_stamp; /* of its size and times   */
+    uint64_t code_bytes; /* as hotfn_functions_get_coverage */
+    uint64_t known_bytes;
 } hotfn_scan_info;
 #define HOTFN_SCAN_INFO_INIT                                                                       \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0      \
+        (uint32_t)sizeof(hotfn_scan_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0, 0, 0, 0, 0, 0,  \
+            0                                                                                      \
     }
 
 /*

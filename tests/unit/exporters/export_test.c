@@ -134,7 +134,11 @@ static void table_has_ranks_grouped_digits_and_totals(void)
     CHECK(strstr(table, "100.00%") != NULL);
     CHECK(strstr(table, "    1  ") != NULL && strstr(table, "    3  ") == NULL);
     CHECK(strstr(table, "and 13 more functions that were called") != NULL);
-    CHECK(strstr(table, "16 functions hooked, 15 of them called; 1 refused") != NULL);
+    CHECK(strstr(table, "16 functions hooked, 15 of them called; 1 refused (--why has") != NULL);
+    CHECK(strstr(table, "too-short") == NULL);
+    free(table);
+    o.flags = HOTFN_EXPORT_REFUSED;
+    table = export_as("table", &o);
     CHECK(strstr(table, "tiny  too-short at byte 0: ends before the patch does") != NULL);
     free(table);
 }

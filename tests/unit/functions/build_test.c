@@ -23,6 +23,33 @@ static void a_function_is_found_by_any_of_its_bytes(void)
     sample_finish(&s);
 }
 
+static void gaps_of_code_are_not_known(void)
+{
+    uint64_t code, known, with_gap;
+    sample s;
+
+    sample_begin(&s);
+    symbol(&s, "a", GLOBAL, FUNC, TEXT, 16);
+    symbol(&s, "aligned", GLOBAL, FUNC, TEXT + 31, 16); /* 15 bytes of padding between them */
+    symbol(&s, "b", GLOBAL, FUNC, TEXT + 80, 16);       /* 33 bytes of an unknown function  */
+    sample_build(&s);
+    hotfn_functions_get_coverage(s.functions, &code, &known);
+    CHECK_EQ_U64(known, 48);
+    with_gap = code;
+    sample_finish(&s);
+    sample_begin(&s);
+    symbol(&s, "a", GLOBAL, FUNC, TEXT, 96);
+    symbol(&s, "guessed", GLOBAL, FUNC, TEXT + 96,
+           0); /* up to the end, so its size is no evidence */
+    sample_build(&s);
+    hotfn_functions_get_coverage(s.functions, &code, &known);
+    CHECK_EQ_U64(known, 96);
+    CHECK_EQ_U64(code, with_gap + 15);
+    sample_finish(&s);
+    hotfn_functions_get_coverage(NULL, &code, &known);
+    CHECK(code == 0 && known == 0);
+}
+
 static void structs_are_filled_up_to_the_size_given(void)
 {
     hotfn_function f = HOTFN_FUNCTION_INIT;
@@ -95,6 +122,7 @@ static void real_files_give_ordered_functions(void)
 }
 
 static const check_test tests[] = {
+    CHECK_TEST(gaps_of_code_are_not_known),
     CHECK_TEST(a_function_is_found_by_any_of_its_bytes),
     CHECK_TEST(structs_are_filled_up_to_the_size_given),
     CHECK_TEST(an_image_without_functions_is_fine),

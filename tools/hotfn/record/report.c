@@ -38,7 +38,8 @@ static const struct option table[] = {
     { "csv", no_argument, NULL, CSV },
     { "format", required_argument, NULL, 'F' },
     { "limit", required_argument, NULL, 'n' },
-    { "refused", no_argument, NULL, REFUSED },
+    { "why", no_argument, NULL, REFUSED },
+    { "refused", no_argument, NULL, REFUSED }, /* its earlier name */
     { "mangled", no_argument, NULL, MANGLED },
     { "color", required_argument, NULL, COLOR },
     { "process", required_argument, NULL, PROCESS },
@@ -58,7 +59,7 @@ static const char usage[] =
     "  -f, --match GLOB   only functions with a name that matches\n"
     "  -n, --limit N      at most N functions [30 in the table, else all]; 0 is all\n"
     "      --json, --csv  instead of the table; -F, --format NAME: table, json, csv\n"
-    "      --refused      list the functions that could not be hooked, with the reasons\n"
+    "      --why          list the functions that could not be hooked, with the reasons\n"
     "      --mangled      show the linker's names\n"
     "      --process PID  only calls of this process; 'main': without its forked children\n"
     "      --thread TID   only calls of this thread (hotfn info lists threads)\n"

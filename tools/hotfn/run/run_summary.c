@@ -11,7 +11,8 @@
 enum { MAX_REMAINING = 8, MAX_CHILDREN = 5 };
 
 typedef struct run_totals {
-    uint32_t hooked, refused, fragments, unselected_modules, failed_modules;
+    uint32_t hooked, refused, unselected_modules, failed_modules;
+    uint64_t code_bytes, known_bytes;
     char names[200]; /* of modules that are not selected, as many as fit */
     bool has_more_names;
 } run_totals;
@@ -33,6 +34,10 @@ static void count_modules(run_totals *t, const hotfn_record *record, uint32_t co
         hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
         hotfn_record_get_module(record, i, &m);
         t->failed_modules += (m.flags & HOTFN_MODULE_FAILED) != 0;
+        if (m.function_count > 0) {
+            t->code_bytes += m.code_bytes;
+            t->known_bytes += m.known_bytes;
+        }
         if (m.flags & HOTFN_MODULE_LEFT_OUT) {
             add_unselected_module(t, m.file);
         }
@@ -54,7 +59,6 @@ static run_totals count_record(const hotfn_launch *launch)
         hotfn_record_get_function(record, i, &f);
         t.hooked += f.state == HOTFN_STATE_HOOKED;
         t.refused += f.state == HOTFN_STATE_REFUSED;
-        t.fragments += f.state == HOTFN_STATE_FRAGMENT;
     }
     count_modules(&t, record, info.module_count);
     hotfn_record_close(record);
@@ -65,8 +69,12 @@ static void print_totals(const hotfn_launch *launch, const hotfn_launch_info *in
 {
     run_totals t = count_record(launch);
 
-    fprintf(stderr, "hotfn: %u function%s hooked, %u refused, %u fragment%s", t.hooked,
-            cli_plural(t.hooked), t.refused, t.fragments, cli_plural(t.fragments));
+    fprintf(stderr, "hotfn: %u function%s hooked, %u refused", t.hooked, cli_plural(t.hooked),
+            t.refused);
+    if (t.code_bytes) {
+        fprintf(stderr, " (%.1f %% of the code)",
+                100.0 * (double)t.known_bytes / (double)t.code_bytes);
+    }
     if (t.unselected_modules) {
         fprintf(stderr, "; %u module%s not selected (%s%s)", t.unselected_modules,
                 cli_plural(t.unselected_modules), t.names,

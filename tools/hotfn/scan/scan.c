@@ -12,6 +12,7 @@
 
 #define STRATEGY_COUNT (HOTFN_STRATEGY_INT3 + 1)
 #define REASON_COUNT (HOTFN_REASON_RUNTIME_READS + 1) /* later reasons do not occur in a scan */
+#define LOW_COVERAGE 90.0                             /* percent */
 #define MAX_NAME_WIDTH 40                             /* columns of --why */
 #define TIMING_REASON_COUNT 256 /* the reason is a byte of a verdict's flags */
 
@@ -43,6 +44,7 @@ typedef struct totals {
     uint32_t entries; /* without fragments, linker stubs and the process's entry */
     uint32_t strategies[STRATEGY_COUNT], reasons[REASON_COUNT];
     uint32_t timed, untimed[TIMING_REASON_COUNT]; /* of the hookable functions; with --timed */
+    uint64_t code_bytes, known_bytes;
 } totals;
 
 static const char usage[] =
@@ -97,6 +99,7 @@ static totals count_selected(const scan *s)
         t.timed += is_timed(&v);
         t.untimed[timing_reason(&v)]++;
     }
+    hotfn_functions_get_coverage(s->functions, &t.code_bytes, &t.known_bytes);
     t.entries =
         t.functions - t.fragments - t.reasons[HOTFN_REASON_PLT] - t.reasons[HOTFN_REASON_GLUE];
     return t;
@@ -133,6 +136,17 @@ static void print_summary(const scan *s, const totals *t)
                    hotfn_reason_get_text(i));
         }
     }
+}
+
+static void print_coverage(const totals *t)
+{
+    double share = t->code_bytes ? 100.0 * (double)t->known_bytes / (double)t->code_bytes : 0;
+
+    printf("  known functions contain %.1f %% of the code%s\n", share,
+           share < LOW_COVERAGE
+               ? "; the others have neither a symbol nor unwind data: a debug file "
+                 "(--symbol-dir) or a linker map (--map) names them"
+               : "");
 }
 
 static void print_timing(const totals *t)
@@ -255,6 +269,7 @@ static hotfn_json *create_function(const scan *s, bool timed, uint32_t index)
         json_add_text(names, NULL, name);
     }
     hotfn_json_add(o, "names", names);
+    json_add_text(o, "found_by", f.flags & HOTFN_FUNCTION_HAS_SYMBOL ? "symbol" : "unwind-data");
     add_verdict(o, &v);
     if (timed) {
         add_timing(o, s, &v);
@@ -271,6 +286,8 @@ static hotfn_json *create_summary(const totals *t, bool timed)
     json_add_number(o, "hookable", t->hookable);
     json_add_number(o, "refused", t->refused);
     json_add_number(o, "fragments", t->fragments);
+    json_add_number(o, "code_bytes", t->code_bytes);
+    json_add_number(o, "known_bytes", t->known_bytes);
     add_counts(o, "strategies", t->strategies, STRATEGY_COUNT, hotfn_strategy_get_name);
     add_counts(o, "reasons", t->reasons, REASON_COUNT, hotfn_reason_get_name);
     if (timed) {
@@ -337,6 +354,7 @@ static void print_scan(const choices *c, const scan *s)
         print_reasons(s);
     } else {
         print_summary(s, &t);
+        print_coverage(&t);
         if (timed) {
             print_timing(&t);
         }
