@@ -411,6 +411,7 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
     const hotfn_record_time_info *t = &view->time;
     char busy[24], note[200];
     hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
+    hfn_table_waiting(view, sink);
     if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
                         "; a hook costs %.1f ns in a timed call (%.1f ns of it within the measured "

@@ -40,6 +40,13 @@ def waiting_is_no_processor_time(place):
     assert 0 < threads["waits"] < WAIT_NS / 4, threads
 
 
+def waiting_in_timed_functions_is_reported(place):
+    program, record = build(place), place / "run.hfr"
+    run(place, program, "threads", options=["--mode", "time"])
+    text = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+    assert "threads waited at least" in text, text
+
+
 def open_calls_end_at_exec(place):
     program = build(place)
     for clock in ("cpu", "tick"):
@@ -72,7 +79,8 @@ def places_beyond_the_limit_are_reported(place):
         assert ("merged" in text) == is_merged, (places, text)
 
 
-CASES = [threads_have_their_last_names, waiting_is_no_processor_time, open_calls_end_at_exec,
+CASES = [threads_have_their_last_names, waiting_is_no_processor_time, waiting_in_timed_functions_is_reported,
+         open_calls_end_at_exec,
          the_name_of_the_next_program_is_not_that_of_the_former_thread, as_many_threads_as_wanted_are_counted,
          places_beyond_the_limit_are_reported]
 
