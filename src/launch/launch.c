@@ -74,6 +74,10 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
         status = hfn_launch_open_inputs(l, err);
     }
     if (status == HOTFN_OK) {
+        hfn_launch_choose_cache(l);
+        status = hfn_launch_check_matches(l, err);
+    }
+    if (status == HOTFN_OK) {
         status = hfn_launch_create_record(l, err);
     }
     if (status == HOTFN_OK) {
@@ -141,7 +145,6 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
         return status;
     }
     hfn_launch_begin(l);
-    hfn_launch_choose_cache(l);
     if (!l->options.target_glob) {
         hfn_children_begin(&l->children, l->child.pid,
                            (l->options.flags & HOTFN_LAUNCH_FOLLOW) != 0, &l->env);

@@ -154,6 +154,9 @@ void hfn_launch_unlink_record(hotfn_launch *launch);
 /* Store the path by which other processes can open the live record. */
 void hfn_launch_live_path(const hotfn_launch *launch, char *path, size_t path_bytes);
 
+/* early.c: HOTFN_E_OPTION if no function or no module of the program can match. */
+hotfn_status hfn_launch_check_matches(hotfn_launch *launch, hotfn_error *err);
+
 /* start_child.c */
 hotfn_status hfn_launch_start_child(hotfn_launch *launch, hotfn_error *err);
 

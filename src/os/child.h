@@ -18,6 +18,11 @@
 /* Find the file that a start of name would run, by PATH if name has no slash.  0, or an error that
  * hfn_os_is_missing or hfn_os_is_denied recognises. */
 hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES]);
+/* Visit the libraries that the program loads at its start, by their paths, as its dynamic loader
+ * lists them; no code of the program runs.  False if they cannot be listed. */
+typedef void (*hfn_os_library_fn)(void *user, const char *path);
+bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
+                         void *user);
 bool hfn_os_is_folder(const char *path);
 bool hfn_os_is_readable(const char *path);
 /* Does the loader ignore LD_PRELOAD for the program, because it gains rights (setuid, setgid,

@@ -127,9 +127,10 @@ def stdin_and_stdout_are_passed_through(case):
     check(out == text, "stdin or stdout changed")
 
 
-def the_summary_is_one_line_and_none_when_quiet(case):
+def the_summary_names_the_next_command_and_is_silent_when_quiet(case):
     _, _, err = case.run(case.target, 1)
-    check(err.count("\n") == 1 and "functions hooked" in err and str(case.record) in err, err)
+    check(err.count("\n") == 2 and "functions hooked" in err and str(case.record) in err, err)
+    check(err.endswith(f"hotfn: next: hotfn report {case.record}\n"), err)
     _, _, err = case.run(case.target, 1, options=["-q"])
     check(err == "", err)
 
@@ -406,11 +407,46 @@ def globs_select_and_a_glob_without_a_match_is_reported(case):
     check("nothing_like_it" in err, err)
 
 
+def a_choice_that_matches_nothing_ends_before_the_start(case):
+    started, quiet = case.folder / "started", case.folder / "quiet"
+    subprocess.run(["gcc", *FLAGS, "-O2", "-x", "c", "-o", quiet, "-"], input="int main(void) { return 0; }", text=True,
+                   check=True)  # unlike the target, it calls neither exec nor dlopen
+    for options in (["-f", "nothing_like_it"], ["--module", "libnothing*"], ["-f", "no", "-f", "nor"]):
+        if options[0] == "--module" and FLAGS:
+            continue
+        code, out, err = case.run(quiet, options=options)
+        check(code == 2 and out == "" and "matches no" in err and not case.record.exists(), (options, code, err))
+    wrapper = case.folder / "wrapper"
+    wrapper.write_text(f"#!/bin/sh\ntouch {started}\nexec {case.target} 10\n")
+    wrapper.chmod(0o755)
+    code, _, err = case.run(wrapper, options=["-f", "nothing_like_it"])  # the program behind it may match
+    check(code == 0 and started.exists() and "matches no function" in err, f"{code} {err}")
+    code, _, err = case.run(wrapper, options=["-f", "counted_once"])
+    check(code == 0 and case.calls("counted_once") == 20, f"{code} {err}")
+
+
+def a_module_that_may_be_loaded_later_is_waited_for(case):
+    code, _, err = case.run("/usr/bin/perl", "-e", "1", options=["--module", "libnothing*"])
+    check(code == 0 and "matches no module that was loaded" in err, f"{code} {err}")
+
+
+def a_time_without_a_unit_is_refused(case):
+    for option in ("--after", "--for"):
+        code, out, err = case.run(case.target, 10, options=[option, "5"])
+        check(code == 125 and out == "" and "ms" in err and "unit" in err, f"{code} {err}")
+
+
+def every_command_has_a_short_help(case):
+    for command in "run report info diff merge repair open export top scan list symbols kit bisect doctor".split():
+        done = subprocess.run([HOTFN, command, "-h"], capture_output=True, text=True)
+        check(done.returncode == 0 and done.stdout.startswith("usage: hotfn"), f"{command}: {done}")
+
+
 def a_missing_home_folder_is_not_created(case):
     env = {**os.environ, "HOME": str(case.folder / "nowhere")}
     env.pop("XDG_CACHE_HOME", None)
     code, _, err = case.run(case.target, 100, env=env)
-    check(code == 0 and err.count("\n") == 1, err)
+    check(code == 0 and err.count("\n") == 2, err)
     check(not (case.folder / "nowhere").exists(), "the home folder was created")
 
 

@@ -5,12 +5,15 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -49,6 +52,51 @@ hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
         result = EACCES;
     }
     return result;
+}
+
+/* Lines of `ld.so --list`: "\tname => path (address)" or "\tpath (address)" (ld.so(8)). */
+static void visit_listed(char *line, hfn_os_library_fn visit, void *user)
+{
+    char *arrow = strstr(line, "=> "), *path = arrow ? arrow + 3 : line + strspn(line, "\t ");
+    char *end = strstr(path, " (0x");
+
+    if (end && path[0] == '/') {
+        *end = 0;
+        visit(user, path);
+    }
+}
+
+bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
+                         void *user)
+{
+    const char *const command[] = { loader, "--list", program, NULL };
+    posix_spawn_file_actions_t actions;
+    char line[PATH_MAX + 256];
+    int ends[2], status = -1;
+    pid_t pid;
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return false;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    int error =
+        posix_spawn(&pid, loader, &actions, NULL, (char *const *)(uintptr_t)command, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *output = fdopen(ends[0], "r");
+    while (error == 0 && output && fgets(line, sizeof line, output)) {
+        visit_listed(line, visit, user);
+    }
+    if (output) {
+        fclose(output);
+    } else {
+        close(ends[0]);
+    }
+    while (error == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return error == 0 && status == 0;
 }
 
 bool hfn_os_is_folder(const char *path)

@@ -11,6 +11,16 @@ hfn_os_error hfn_os_find_program(const char *name, char path[HFN_OS_PATH_BYTES])
     return ENOENT;
 }
 
+bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
+                         void *user)
+{
+    (void)loader;
+    (void)program;
+    (void)visit;
+    (void)user;
+    return false;
+}
+
 bool hfn_os_is_folder(const char *path)
 {
     (void)path;

@@ -5,6 +5,17 @@
 
 #include <string.h>
 
+/* Modules that are loaded later cannot be excluded, so none is listed. */
+bool hfn_os_each_library(const char *loader, const char *program, hfn_os_library_fn visit,
+                         void *user)
+{
+    (void)loader;
+    (void)program;
+    (void)visit;
+    (void)user;
+    return false;
+}
+
 bool hfn_os_is_folder(const char *path)
 {
     wchar_t name[HFN_UTF16_PATH];

@@ -35,9 +35,11 @@ int cli_report_misuse(const char *command, const char *usage, const char *what)
 int cli_read_options(const cli_options *w, int argc, char **argv)
 {
     int option;
+    char letters[64];
+    snprintf(letters, sizeof letters, "%sh", w->letters);
     optind = 1;
-    while ((option = getopt_long(argc, argv, w->letters, w->table, NULL)) != -1) {
-        if (option == CLI_HELP) {
+    while ((option = getopt_long(argc, argv, letters, w->table, NULL)) != -1) {
+        if (option == CLI_HELP || option == 'h') {
             fputs(w->usage, stdout);
             return TOOL_OK;
         }
@@ -83,14 +85,14 @@ const char *cli_parse_limit(const char *text, uint32_t *out)
     return wanted;
 }
 
-/* 2s, 500ms, 1.5m; a bare number is seconds. */
+/* 2s, 500ms, 1.5m. */
 const char *cli_parse_time(const char *text, uint64_t *out_ns)
 {
     static const struct {
         const char *unit;
         double ns;
-    } units[] = { { "ms", 1e6 }, { "us", 1e3 },   { "ns", 1 }, { "s", 1e9 },
-                  { "m", 60e9 }, { "h", 3600e9 }, { "", 1e9 } };
+    } units[] = { { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
+                  { "s", 1e9 },  { "m", 60e9 }, { "h", 3600e9 } };
     char *end;
     double value = strtod(text, &end);
     for (size_t i = 0; end != text && i < sizeof units / sizeof units[0]; i++) {
@@ -99,7 +101,7 @@ const char *cli_parse_time(const char *text, uint64_t *out_ns)
             return NULL;
         }
     }
-    return "a time (2s, 500ms, 1.5m)";
+    return "a time with a unit (2s, 500ms, 1.5m)";
 }
 
 const char *cli_check_glob(const char *text)

@@ -27,6 +27,7 @@ static int report_failure(const run_options *o, const hotfn_error *err)
     }
     return err->status == HOTFN_E_NOT_FOUND ? RUN_NOT_FOUND
            : err->status == HOTFN_E_DENIED  ? RUN_NOT_EXECUTABLE
+           : err->status == HOTFN_E_OPTION  ? TOOL_USAGE
                                             : RUN_FAILED;
 }
 

@@ -129,6 +129,19 @@ static void print_children(const hotfn_launch *launch)
     hotfn_record_close(record);
 }
 
+/* A path with other characters than these is quoted for a shell. */
+static void print_next_command(const hotfn_launch_info *info)
+{
+    const char *path = info->record_path;
+    bool is_plain = !strpbrk(path, " \t'\"\\$&;()<>|*?[]{}~#`!");
+
+    fprintf(stderr, "hotfn: next: hotfn report%s%s%s\n",
+            strcmp(path, CLI_DEFAULT_RECORD) == 0 ? ""
+            : is_plain                            ? " "
+                                                  : " '",
+            strcmp(path, CLI_DEFAULT_RECORD) == 0 ? "" : path, is_plain ? "" : "'");
+}
+
 void run_print_summary(const run_options *o, const hotfn_launch *launch)
 {
     hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
@@ -143,4 +156,7 @@ void run_print_summary(const run_options *o, const hotfn_launch *launch)
     }
     print_children(launch);
     warn_of_remaining_processes(launch);
+    if (info.is_joined && info.record_path) {
+        print_next_command(&info);
+    }
 }

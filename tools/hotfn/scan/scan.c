@@ -112,7 +112,7 @@ static double get_percentage(uint32_t part, uint32_t whole)
 
 static void print_summary(const scan *s, const totals *t)
 {
-    printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32 " fragment%s, %" PRIu32
+    printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32 " fragment%s, which are parts of other functions, %" PRIu32
            " linker stub%s, %" PRIu32 " process %s)\n",
            s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
            cli_plural(t->fragments), t->reasons[HOTFN_REASON_PLT],
