@@ -20,7 +20,7 @@ typedef struct hotfn_launch hotfn_launch;
 #define HOTFN_LAUNCH_TIME 1u  /* also measure how long calls take, by callers */
 
 /* Clocks of HOTFN_LAUNCH_TIME. */
-#define HOTFN_LAUNCH_CLOCK_AUTO 0u /* TICK, or CPU with events, a sample, memory or a budget */
+#define HOTFN_LAUNCH_CLOCK_AUTO 0u /* TICK, or CPU with events or allocated memory */
 #define HOTFN_LAUNCH_CLOCK_TICK 1u /* a word that threads of this process copy the counter to */
 #define HOTFN_LAUNCH_CLOCK_CPU 2u  /* the processor's counter, read at both ends of each call  */
 

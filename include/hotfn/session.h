@@ -17,8 +17,8 @@ typedef struct hotfn_session hotfn_session;
 #define HOTFN_SESSION_SINGLE_THREADED 2u  /* no other thread runs while the session starts   */
 #define HOTFN_SESSION_FLAT 4u /* TIME: keep times per function only: no call tree, no histograms */
 /* TIME: while the session runs, threads of libhotfn keep a tick clock, which costs less than
- * reading the counter at both ends of each call.  If none can be started, or with a sample, the
- * counter is read; the record says which. */
+ * reading the counter at both ends of each call.  If none can be started, the counter is read; the
+ * record says which. */
 #define HOTFN_SESSION_TICKER 8u
 
 /* mode */

@@ -138,7 +138,7 @@ static const struct {
     const char *missing;
 } needs[] = {
     { HOTFN_NEEDS_TIMES, "times of functions: run with --mode time" },
-    { HOTFN_NEEDS_TREE, "a call tree: run with --mode time, without --flat" },
+    { HOTFN_NEEDS_TREE, "a call tree: run with --mode time, without --flat and --sample" },
     { HOTFN_NEEDS_EVENTS, "entries and exits: run with --mode time --events" },
 };
 

@@ -73,8 +73,6 @@ const char *hfn_view_thread_name(const hfn_view *view, uint32_t thread, char *ou
 
 /* The sum of the self times of all functions. */
 uint64_t hfn_view_self_ns(const hfn_view *view);
-/* A warning if the self times of a sample exceed the busy time clearly, else "". */
-const char *hfn_view_self_note(const hfn_view *view, char out[200]);
 /* The share of the code that belongs to known functions, in percent; below 0 if it is unknown. */
 double hfn_view_coverage(const hfn_view *view);
 /* A warning if the hooks of a full run cost more than all self times, else "". */

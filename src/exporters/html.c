@@ -393,9 +393,7 @@ static void write_time_note(page *p)
     }
     if (t->flags & HOTFN_TIMING_SAMPLED && t->sample_mean > 0) {
         snprintf(sentence, sizeof sentence,
-                 "sampled: on average one call in %" PRIu32 " was timed, more of long calls, fewer "
-                 "of short ones; ~ marks estimates",
-                 t->sample_mean);
+                 "sampled: one call in %" PRIu32 " was timed; ~ marks estimates", t->sample_mean);
         write_sentence(p, sentence);
     }
 }
@@ -411,7 +409,6 @@ static void write_notes(page *p)
         write_sentence(p, room);
     }
     write_time_note(p);
-    write_sentence(p, hfn_view_self_note(p->view, room));
     write_sentence(p, hfn_view_cost_note(p->view, room));
     if (hfn_view_coverage(p->view) >= 0) {
         snprintf(room, sizeof room, "known functions contain %.1f %% of the code",

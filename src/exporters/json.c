@@ -126,9 +126,6 @@ static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
                      t.total_error_ns);
     hfn_add_optional(o, "self_error_ns", timed && t.self_error_ns != HOTFN_ERROR_UNKNOWN,
                      t.self_error_ns);
-    if (t.total_error_ns == HOTFN_ERROR_UNKNOWN) {
-        hfn_add_text(o, "error_reason", "recursion");
-    }
     hfn_add_text(o, "timing", hfn_timing_name(t.timing));
     hfn_add_text(o, "timing_reason", t.reason);
     if (view->time.flags & HOTFN_TIMING_ALLOC) {
@@ -184,7 +181,6 @@ static hotfn_json *create_time_info(const hfn_view *view)
 {
     const hotfn_record_time_info *t = &view->time;
     hotfn_json *o = hotfn_json_create_object();
-    char note[200];
     hfn_add_text(o, "clock", hfn_clock_name(t->clock));
     hfn_add_number(o, "ticks_per_second", t->ticks_per_second);
     hfn_add_decimal(o, "cost_inside_ns", t->cost_inside_ns, 3);
@@ -196,7 +192,6 @@ static hotfn_json *create_time_info(const hfn_view *view)
     hfn_add_number(o, "nodes", t->node_count);
     hfn_add_number(o, "nodes_merged", t->nodes_merged);
     hfn_add_number(o, "self_ns", hfn_view_self_ns(view));
-    hfn_add_text(o, "self_note", hfn_view_self_note(view, note));
     hfn_add_number(o, "histograms_lost", t->histograms_lost);
     hfn_add_number(o, "slow_lost", t->slow_lost);
     hfn_add_number(o, "abandoned_exits", t->abandoned_exits);

@@ -450,9 +450,9 @@ static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
     if (view->time.flags && !hfn_table_time_notes(view, sink)) {
         return false;
     }
-    if ((view->options.flags & HOTFN_EXPORT_EDGES) &&
-        !(view->time.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED))) {
-        hfn_sink_text(sink, "\nthe record has no callers: run with --mode time, without --flat\n");
+    if ((view->options.flags & HOTFN_EXPORT_EDGES) && !(view->time.flags & HOTFN_TIMING_TREE)) {
+        hfn_sink_text(sink, "\nthe record has no callers: run with --mode time, without --flat and "
+                            "--sample\n");
     }
     put_refused(view, sink);
     return true;

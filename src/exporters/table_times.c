@@ -78,7 +78,9 @@ static void put_estimate(const hfn_view *view, hfn_sink *sink, const hfn_table_l
                          uint64_t error_ns)
 {
     bool is_large = error_ns > ns / 10;
-    if (ns > 0 || error_ns == 0 || error_ns == HOTFN_ERROR_UNKNOWN) {
+    if (ns == 0 && error_ns == HOTFN_ERROR_UNKNOWN) {
+        hfn_layout_put(view, sink, l, column, "", "-");
+    } else if (ns > 0 || error_ns == 0 || error_ns == HOTFN_ERROR_UNKNOWN) {
         put_time(view, sink, l, column, color, about || is_large ? "~" : "", ns);
     } else {
         put_bound(view, sink, l, column, error_ns);
@@ -107,7 +109,7 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layou
     }
     hfn_layout_put(view, sink, l, HFN_COLUMN_ERROR, "", text);
     put_estimate(view, sink, l, HFN_COLUMN_SELF, BOLD, about, t->self_ns, t->self_error_ns);
-    snprintf(text, sizeof text, "%.1f%%", share);
+    snprintf(text, sizeof text, t->self_error_ns == HOTFN_ERROR_UNKNOWN ? "-" : "%.1f%%", share);
     hfn_layout_put(view, sink, l, HFN_COLUMN_SHARE, share >= 5 ? HOT : "", text);
     if (t->below & HOTFN_BELOW_P99) {
         put_bound(view, sink, l, HFN_COLUMN_P99, t->p99_ns);
@@ -406,11 +408,32 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
     }
 }
 
+static void put_marks(const hfn_view *view, hfn_sink *sink)
+{
+    if (!is_sample(view)) {
+        hfn_sink_text(sink, "~ marks times with an error above 10%; < marks times too short to be "
+                            "known\n");
+        return;
+    }
+    if (view->time.sample_mean > 1) {
+        hfn_sink_format(sink, "sampled: one call in %" PRIu32 " was timed", view->time.sample_mean);
+    } else { /* sampled only to keep a budget */
+        hfn_sink_text(sink, "sampled: as many calls were timed as the budget allowed");
+    }
+    hfn_sink_text(sink, ", so a total is an estimate, and error is one standard error; calls of a "
+                        "function within its own calls are counted again; callers and self times "
+                        "are not known\n");
+}
+
 bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
 {
     const hotfn_record_time_info *t = &view->time;
     char busy[24], note[200];
-    hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
+    if (is_sample(view)) {
+        hfn_sink_text(sink, "\ntimed: a sample");
+    } else {
+        hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
+    }
     hfn_table_waiting(view, sink);
     if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
@@ -427,27 +450,8 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
         hfn_sink_text(sink, "; it does not include the cost of the hooks\n");
     }
     put_clock(view, sink);
-    if (is_sample(view)) {
-        if (t->sample_mean > 1) {
-            hfn_sink_format(sink,
-                            "sampled: after each function's first 1000 calls one in %" PRIu32
-                            " was timed, more of long calls, fewer of short ones; ",
-                            t->sample_mean);
-        } else { /* sampled only to keep a budget */
-            hfn_sink_text(sink,
-                          "sampled: every call was timed, except where the budget allowed fewer; ");
-        }
-        hfn_sink_text(
-            sink, "~ marks estimates, error is one standard error (? if the function calls itself "
-                  "through others: its total is then an upper bound), min and max are those of "
-                  "the timed calls\n");
-    }
-    if (!is_sample(view)) {
-        hfn_sink_text(sink, "~ marks times with an error above 10%; < marks times too short to be "
-                            "known\n");
-    }
+    put_marks(view, sink);
     put_counted_only(view, sink);
-    put_line(sink, hfn_view_self_note(view, note));
     put_line(sink, hfn_view_cost_note(view, note));
     hfn_table_memory_notes(view, sink);
     put_losses(view, sink);

@@ -211,27 +211,6 @@ uint64_t hfn_view_self_ns(const hfn_view *view)
     return sum;
 }
 
-/* In a sample, self time is the total less the totals of the callees, clamped at 0.  Time of a
- * callee whose total is estimated too low, or whose caller is unknown, is counted in its callers
- * too. */
-const char *hfn_view_self_note(const hfn_view *view, char out[200])
-{
-    uint64_t self_ns;
-    if (!(view->time.flags & HOTFN_TIMING_SAMPLED) || view->time.busy_ns == 0) {
-        return "";
-    }
-    self_ns = hfn_view_self_ns(view);
-    if (self_ns / 11 <= view->time.busy_ns / 10) {
-        return "";
-    }
-    snprintf(
-        out, 200,
-        "self times add up to %.0f %% of the busy time: calls that the sample estimates too short, "
-        "or that code without hooks made, are counted in the self time of their callers",
-        100.0 * (double)self_ns / (double)view->time.busy_ns);
-    return out;
-}
-
 /* Times are then small differences of large numbers. */
 const char *hfn_view_cost_note(const hfn_view *view, char out[200])
 {

@@ -83,10 +83,9 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                                   "timed: record it without a sample and without a budget");
     }
     if (o->clock == HOTFN_LAUNCH_CLOCK_TICK &&
-        (o->flags & (HOTFN_LAUNCH_ALLOC | HOTFN_LAUNCH_EVENTS) || o->sample_interval ||
-         o->budget_ppm)) {
-        return refuse_option(err, "a tick clock serves neither samples, budgets, events nor "
-                                  "allocated memory: use the clock cpu for them");
+        o->flags & (HOTFN_LAUNCH_ALLOC | HOTFN_LAUNCH_EVENTS)) {
+        return refuse_option(err, "a tick clock serves neither events nor allocated memory: use "
+                                  "the clock cpu for them");
     }
     if (o->max_threads > MAX_THREADS || o->max_places > MAX_PLACES) {
         return refuse_option(err, "a record has room for at most 1000000 threads and 60000000 "

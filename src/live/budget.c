@@ -36,29 +36,7 @@ uint32_t *hfn_live_means(const hfn_live *live)
                : NULL;
 }
 
-static uint8_t *time_state(const hfn_live *live, uint32_t row, hfn_time_memory *memory)
-{
-    hfn_live_time_memory(live, memory);
-    return live->rows + (uint64_t)row * live->layout.row_bytes + memory->thread_at;
-}
-
-uint32_t *hfn_live_skip(const hfn_live *live, uint32_t row, uint32_t slot)
-{
-    hfn_time_memory memory;
-    uint8_t *state = time_state(live, row, &memory);
-
-    return (uint32_t *)(void *)(state + memory.skips_at) + slot;
-}
-
-hfn_time_gap *hfn_live_gap(const hfn_live *live, uint32_t row, uint32_t slot)
-{
-    hfn_time_memory memory;
-    uint8_t *state = time_state(live, row, &memory);
-
-    return (hfn_time_gap *)(void *)(state + memory.gaps_at) + slot;
-}
-
-bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends)
+bool hfn_live_read_timed_calls(const hfn_live *live, uint32_t row, uint64_t *calls)
 {
     uint64_t at = live->layout.sections[HFN_SECTION_TIME_ROWS].offset +
                   (uint64_t)row * live->layout.row_bytes;
@@ -68,8 +46,7 @@ bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *tic
     if (hfn_os_read_at(live->file, at, &state, sizeof state, &done) != 0 || done != sizeof state) {
         return false;
     }
-    *ticks = state.timed > state.passed_by ? state.timed - state.passed_by : 0;
-    *ends = state.ends;
+    *calls = state.timed;
     return true;
 }
 

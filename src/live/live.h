@@ -155,13 +155,9 @@ hfn_budget_header *hfn_live_get_budget(const hfn_live *live);                /* 
 uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function); /* its u32       */
 /* By slot; NULL if nothing is timed or there is no budget. */
 uint32_t *hfn_live_means(const hfn_live *live);
-/* The number of calls that the thread of a row still skips before it times one. */
-uint32_t *hfn_live_skip(const hfn_live *live, uint32_t row, uint32_t slot);
-hfn_time_gap *hfn_live_gap(const hfn_live *live, uint32_t row, uint32_t slot);
-/* Ticks that the entries and exits of a row's timed calls took, and their number; false if the row
- * cannot be read.  Reads the file, because reading the mapping would allocate pages for its holes.
- */
-bool hfn_live_read_timing_cost(const hfn_live *live, uint32_t row, uint64_t *ticks, uint64_t *ends);
+/* The number of a row's timed calls that ended, in a sample; false if the row cannot be read.
+ * Reads the file, because reading the mapping would allocate pages for its holes. */
+bool hfn_live_read_timed_calls(const hfn_live *live, uint32_t row, uint64_t *calls);
 /* Append a change and update the state of its function. */
 void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change);
 /* Has the launcher ever unhooked the function?  Its count is a lower bound since. */

@@ -7,9 +7,9 @@
 #include <hotfn/lowlevel/timing.h>
 #include <stdint.h>
 
-/* What the words below mean.  0: a sample's within_timed were calls, not ticks; all else as it is.  A record with a
- * sample of 0, or of a version to come, is read without its times (hotfn_record_time_info.note). */
-#define HFN_TIMES_VERSION 1u
+/* What the words below mean.  A record of another version is read without its times
+ * (hotfn_record_time_info.note). */
+#define HFN_TIMES_VERSION 2u
 
 /* One a record; 256 bytes. */
 typedef struct hfn_time_header {
@@ -76,11 +76,24 @@ typedef struct hfn_time_cell {
     uint64_t max_ticks;
     uint32_t histogram; /* index + 1 in the pool, 0: none              */
     uint32_t open; /* live: the engine's; finished: of timed_calls, those that had not returned */
-    uint64_t callee_timed; /* timed calls from it, recursive ones too   */
-    uint64_t
-        within_timed; /* timed calls within its outermost calls, these too; 0: not kept.  Sampled: ticks that
-                              the two ends of timed calls within took                        */
+    union {
+        struct {
+            uint64_t callee_timed; /* timed calls from it, recursive ones too           */
+            uint64_t within_timed; /* and within its outermost calls, these too; 0: not kept */
+        };
+        /* HOTFN_TIMING_SAMPLED.  A timed call of length x stands for w calls. */
+        struct {
+            uint64_t weight;  /* sum of w; total_ticks is the sum of w * x            */
+            uint64_t squares; /* sum of w * (w - 1) * (x >> HFN_SAMPLE_SHIFT)^2       */
+        } sampled;
+        /* HOTFN_TIMING_ERRORS: standard errors. */
+        struct {
+            uint64_t total, self;
+        } errors;
+    };
 } hfn_time_cell;
+
+#define HFN_SAMPLE_SHIFT 6
 
 /* A function called from a place in the call tree of a thread; 64 bytes.  Parents stand before their
  * children in a finished record; while live, in any order.  Sampled: a timed call stands for w calls, those

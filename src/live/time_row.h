@@ -8,7 +8,7 @@
  *   the suspended: open calls that were not on the way to what ran later
  *   the skips: sampled only, a u32 a slot: how many calls go by untimed before the next one is timed.  Stubs
  *     count them down, so they stand close together
- *   the gaps: sampled only, an hfn_time_gap a slot
+ *   the gaps: sampled only, an hfn_time_gap a slot: the block of calls that runs
  *   the hints: where in the tree a call was found the last time
  *   one more cell, of calls by which the engine learns what a timed call costs
  *
@@ -17,7 +17,6 @@
 #ifndef HFN_COUNTERS_TIME_ROW_H
 #define HFN_COUNTERS_TIME_ROW_H
 
-#include "live/sampling.h"
 #include "live/time_memory.h"
 
 #include <stdbool.h>
@@ -66,7 +65,10 @@ typedef struct hfn_time_frame {
 typedef struct hfn_open_call {
     uint64_t frame; /* address of its hfn_time_frame, compared and never followed */
     uint64_t start;
-    uint64_t timed_before; /* hfn_time_state's timed, when it began */
+    union {
+        uint64_t timed_before; /* hfn_time_state's timed, when it began   */
+        uint64_t interval;     /* sampled: the number of calls it stands for */
+    };
     uint64_t how;
 } hfn_open_call;
 
@@ -77,12 +79,13 @@ typedef struct hfn_waiting_call {
     uint64_t timed_within; /* how much that word had grown in it by then        */
 } hfn_waiting_call;
 
-/* Of a function that is sampled. */
+/* Of a function that is sampled: the block of calls that runs (counters/timing/sample_mode.c). */
 typedef struct hfn_time_gap {
-    hfn_sample_seen seen;
-    uint32_t mean; /* what the next timed call stands for.  0: not yet known, for itself alone */
-    uint32_t cold_inside; /* ticks that its latest timed call saw of its first end */
+    uint32_t interval; /* calls of the block; 0: none has begun                     */
+    uint32_t after;    /* those after the one that is timed                         */
 } hfn_time_gap;
+
+#define HFN_SAMPLE_BEGIN 16u /* the interval until a budget has chosen one */
 
 /* Words of one thread, over a hfn_time_thread. */
 typedef struct hfn_time_state {
@@ -96,7 +99,7 @@ typedef struct hfn_time_state {
     /* spare[0] */
     uint32_t current; /* number of the cell whose call runs                             */
     uint32_t suspended_count;
-    uint64_t timed; /* timed calls that ended; sampled: ticks that all calls' hooks took */
+    uint64_t timed; /* timed calls that ended */
     uint64_t floor; /* calls that began before are timed from here: a forked child's  */
     uint32_t chunk_next, chunk_end; /* tree nodes at hand, index                        */
     uint32_t thread; /* index of its cell + 1; 0: a row that is nobody's               */
@@ -106,22 +109,16 @@ typedef struct hfn_time_state {
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost call of an allocator that is open; 0: none */
     uint64_t alloc_depth; /* and its place in the log                                    */
-    uint64_t ends;        /* sampled: of timed calls, so many ends took `timed` ... */
-    uint64_t passed_by;   /* ... less this, what calls took that went by untimed    */
-    uint32_t
-        due_bucket; /* sampled: place in the pool + 1 of what is still to be added to; 0: nothing is */
-    uint32_t due_calls;
-    uint64_t stack_begin, stack_end; /* sampled: the thread's own stack, as far as it is known */
     uint32_t started; /* tick clock: so many calls of the log have a start; a tick came in them */
     uint32_t reserved;
     uint64_t exec_tick; /* when the process executed another program; 0: it did not    */
-    uint64_t spare[2];
+    uint64_t spare[7];
     hfn_time_cell outside; /* number 0 */
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");
 _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hfn_time_thread, depth), "one shape");
 _Static_assert(sizeof(hfn_time_cell) == 64 && sizeof(hfn_time_frame) == HFN_TIME_FRAME_BYTES &&
-                   sizeof(hfn_time_gap) == 24,
+                   sizeof(hfn_time_gap) == 8,
                "what stubs and cell numbers count with");
 
 /* Where things are, from the state on. */

@@ -27,8 +27,6 @@ typedef struct hfn_thread_facts {
 } hfn_thread_facts;
 /* False if there is no such thread. */
 bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out);
-/* The stack that the calling thread began on; both 0 if it is unknown. */
-void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end);
 
 uint64_t hfn_os_hot_wall_ns(void);
 uint64_t hfn_os_hot_monotonic_ns(void);

@@ -10,9 +10,6 @@
 uint32_t hfn_os_thread_id(void);
 /* Is the calling thread the only one?  False also if this cannot be determined. */
 bool hfn_os_is_single_threaded(void);
-/* The range of addresses that is reserved for the main thread's stack as it grows.  False if it is
- * unknown. */
-bool hfn_os_main_stack(uint64_t *begin, uint64_t *end);
 
 /* Between these two calls no signal handler of the program runs in this thread, so that none
  * executes code that is half written. */

@@ -90,6 +90,9 @@ static void sharers_finish(sharers *s)
 
 static uint64_t root_of_squares(uint64_t a, uint64_t b)
 {
+    if (a == HOTFN_ERROR_UNKNOWN || b == HOTFN_ERROR_UNKNOWN) {
+        return HOTFN_ERROR_UNKNOWN;
+    }
     return (uint64_t)hfn_times_root((double)a * (double)a + (double)b * (double)b);
 }
 
@@ -130,8 +133,7 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
                                        .timed_calls = t->timed_calls,
                                        .max_ticks = t->max_ns,
                                        .open = (uint32_t)t->open_calls,
-                                       .callee_timed = t->total_error_ns, /* HOTFN_TIMING_ERRORS */
-                                       .within_timed = t->self_error_ns },
+                                       .errors = { t->total_error_ns, t->self_error_ns } },
                              .slot = slot,
                              .thread = thread };
 }

@@ -44,7 +44,7 @@ static bool has_key(const hotfn_record *r, uint32_t by)
     uint32_t flags = r->times.present ? r->times.header.flags : 0;
 
     switch (by) {
-    case HOTFN_BY_SELF:
+    case HOTFN_BY_SELF: return flags != 0 && !(flags & HOTFN_TIMING_SAMPLED);
     case HOTFN_BY_TOTAL:
     case HOTFN_BY_MAX: return flags != 0;
     case HOTFN_BY_ALLOC: return (flags & HOTFN_TIMING_ALLOC) != 0;
@@ -99,7 +99,9 @@ hotfn_status hotfn_record_sort(const hotfn_record *r, uint32_t by, uint32_t *ord
         return HOTFN_E_NO_MEMORY;
     }
     if (by == HOTFN_BY_DEFAULT) {
-        by = has_key(r, HOTFN_BY_SELF) ? HOTFN_BY_SELF : HOTFN_BY_CALLS;
+        by = has_key(r, HOTFN_BY_SELF)    ? HOTFN_BY_SELF
+             : has_key(r, HOTFN_BY_TOTAL) ? HOTFN_BY_TOTAL
+                                          : HOTFN_BY_CALLS;
     }
     for (uint32_t i = 0; i < count; i++) {
         rank_function(r, i, by, &items[i]);

@@ -34,41 +34,27 @@ uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t ins
     return cost < (double)ticks ? ticks - (uint64_t)cost : 0;
 }
 
-/* Its nodes hold what the timed calls stand for. */
-static bool is_sample(const hotfn_record *r)
-{
-    return (r->times.header.flags & HOTFN_TIMING_SAMPLED) != 0;
-}
-
 /* Of calls that saw only the inner part of their own cost, and all of what happened within. */
 uint64_t hfn_times_less_hooks(const hotfn_record *r, uint64_t ticks, uint64_t within,
                               uint64_t outermost)
 {
-    if (!is_sample(r)) {
-        return hfn_times_less_cost(r, ticks, within, within > outermost ? within - outermost : 0);
+    return hfn_times_less_cost(r, ticks, within, within > outermost ? within - outermost : 0);
+}
+
+/* Newton's method: the library needs nothing of libm. */
+double hfn_times_root(double x)
+{
+    double root = x > 1 ? x : 1;
+
+    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++) {
+        root = (root + x / root) / 2;
     }
-    if (!r->is_raw) {
-        ticks -= within < ticks ? within : ticks;
-    }
-    return hfn_times_less_cost(r, ticks, outermost, 0);
+    return x > 0 ? root : 0;
 }
 
 static uint64_t add(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-static uint64_t times(uint64_t value, double factor)
-{
-    double all = (double)value * factor;
-
-    return all < 1.8e19 ? (uint64_t)(all + 0.5) : UINT64_MAX;
-}
-
-/* Where no node says what a timed call stands for. */
-static uint64_t scale(uint64_t ticks, uint64_t calls, uint64_t timed)
-{
-    return timed == 0 || timed >= calls ? ticks : times(ticks, (double)calls / (double)timed);
 }
 
 /* ---- How a function was timed. */
@@ -95,85 +81,22 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
     }
 }
 
-/* ---- Estimates of the tree's parts. */
-
-uint64_t hfn_times_scaled(const hotfn_record *r, uint32_t slot, uint64_t value)
-{
-    const hfn_slot_sum *sum = &r->sums->slots[slot];
-
-    if (!is_sample(r) || sum->stood_for == 0) {
-        return value;
-    }
-    return times(value, (double)sum->calls / (double)sum->stood_for);
-}
-
-uint64_t hfn_times_cut(const hotfn_record *r, uint32_t slot, uint64_t ticks)
-{
-    ticks = hfn_times_scaled(r, slot, ticks);
-    return slot < r->sums->slot_count && r->sums->slots[slot].cut < 1
-               ? times(ticks, r->sums->slots[slot].cut)
-               : ticks;
-}
-
-double hfn_times_node_cut(const hotfn_record *r, uint32_t node)
-{
-    return r->sums->slots[r->times.nodes[node].slot].cut * r->sums->nodes[node].cut;
-}
-
-double hfn_times_node_raw(const hotfn_record *r, uint32_t node)
-{
-    const hfn_time_node *n = &r->times.nodes[node];
-    double ticks = (double)hfn_times_less_hooks(r, n->total_ticks, n->within_timed, n->calls) +
-                   r->sums->nodes[node].more_ticks;
-
-    return ticks < 0 ? 0 : ticks < 1.8e19 ? ticks : 1.8e19;
-}
+/* ---- The tree's parts. */
 
 uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
 {
     const hfn_time_node *n = &r->times.nodes[node];
     uint64_t below = r->sums->nodes[node].below_timed;
 
-    if (!is_sample(r)) {
-        return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
-    }
-    return times(hfn_times_scaled(r, n->slot, (uint64_t)hfn_times_node_raw(r, node)),
-                 hfn_times_node_cut(r, node));
-}
-
-/* Sampled: a counted-only function, by which its callers came to others. */
-static bool is_on_the_way(const hotfn_record *r, uint32_t node)
-{
-    return !hfn_time_was_called(&r->times.nodes[node]);
-}
-
-uint32_t hfn_times_next_callee(const hotfn_record *r, uint32_t node, uint32_t callee)
-{
-    const hfn_node_sum *nodes = r->sums->nodes;
-    uint32_t next = callee == UINT32_MAX ? nodes[node].first_child : nodes[callee].next_sibling;
-
-    for (;;) {
-        while (next != UINT32_MAX && is_on_the_way(r, next) &&
-               nodes[next].first_child != UINT32_MAX) {
-            next = nodes[next].first_child;
-        }
-        if (next != UINT32_MAX || callee == UINT32_MAX) {
-            return next;
-        }
-        callee = r->times.nodes[callee].parent;
-        if (callee == node) {
-            return UINT32_MAX;
-        }
-        next = nodes[callee].next_sibling;
-    }
+    return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
 }
 
 uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
 {
+    const hfn_node_sum *nodes = r->sums->nodes;
     uint64_t ticks = 0;
 
-    for (uint32_t i = hfn_times_next_callee(r, node, UINT32_MAX); i != UINT32_MAX;
-         i = hfn_times_next_callee(r, node, i)) {
+    for (uint32_t i = nodes[node].first_child; i != UINT32_MAX; i = nodes[i].next_sibling) {
         ticks = add(ticks, hfn_times_node_ticks(r, i));
     }
     return ticks;
@@ -218,36 +141,6 @@ static uint64_t sum_up(const uint64_t *counts)
         total = add(total, counts[i]);
     }
     return total;
-}
-
-/* Of a call's ticks, as far as chance has a part in it; 0 without a histogram. */
-static double variance_of(const hotfn_record *r, const hfn_slot_sum *sum)
-{
-    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
-    double total, mean = 0, squares = 0, gap = hfn_time_mean_gap(sum);
-
-    add_histograms(r, sum, counts);
-    total = (double)sum_up(counts);
-    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        mean += (double)hfn_times_bucket_begin(i) * (double)counts[i] / total;
-    }
-    for (uint32_t i = 0; total > 0 && i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        double off = (double)hfn_times_bucket_begin(i) - mean;
-
-        if (!hfn_time_stand_for_themselves(counts[i], gap)) {
-            squares += off * off * (double)counts[i] / total;
-        }
-    }
-    return squares;
-}
-
-void hfn_times_find_variances(hotfn_record *r)
-{
-    for (uint32_t i = 0; is_sample(r) && i < r->sums->slot_count; i++) {
-        if (r->sums->slots[i].spread > 0) {
-            r->sums->slots[i].variance = variance_of(r, &r->sums->slots[i]);
-        }
-    }
 }
 
 /* The call of that rank, in the middle of its bucket. */
@@ -324,29 +217,6 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
 /* ---- A function. */
 
-static uint64_t error_ns(const hotfn_record *r, double ticks)
-{
-    return ticks < HFN_TICKS_UNKNOWN ? hfn_times_ns(r, (uint64_t)ticks) : HOTFN_ERROR_UNKNOWN;
-}
-
-static void fill_sampled(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
-{
-    const hfn_slot_sum *sum = &r->sums->slots[slot];
-    bool has_nodes = r->times.node_count > 0;
-    uint64_t total =
-        scale(hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed),
-              sum->calls, sum->timed_calls);
-    uint64_t self =
-        scale(hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed),
-              sum->calls, sum->timed_calls);
-
-    t->total_ns = hfn_times_ns(r, has_nodes ? hfn_times_sampled_ticks(r, sum) : total);
-    t->self_ns =
-        within(hfn_times_ns(r, has_nodes ? hfn_times_sampled_self(r, sum) : self), 0, t->total_ns);
-    t->total_error_ns = error_ns(r, hfn_times_total_error(r, sum));
-    t->self_error_ns = error_ns(r, hfn_times_self_error(r, sum));
-}
-
 /* Ticks come at random: the number of those in a time has the variance of its mean.  A time in which
  * none came is shorter than their mean interval, as far as can be known. */
 static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns)
@@ -357,19 +227,50 @@ static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns)
     return (uint64_t)(error > interval ? error : interval);
 }
 
+/* The error of a merged time: the root of the sum of the runs' squares, if it is known in all. */
+static uint64_t error_of(double squares)
+{
+    const double unknown = (double)HOTFN_ERROR_UNKNOWN;
+
+    return squares < unknown * unknown / 4 ? (uint64_t)hfn_times_root(squares)
+                                           : HOTFN_ERROR_UNKNOWN;
+}
+
 static void fill_errors(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
 {
     uint64_t total = hfn_times_ns(r, sum->total_ticks), self = hfn_times_ns(r, sum->self_ticks);
 
     if (r->times.header.flags & HOTFN_TIMING_ERRORS) {
-        t->total_error_ns = (uint64_t)hfn_times_root(sum->total_squares);
-        t->self_error_ns = (uint64_t)hfn_times_root(sum->self_squares);
+        t->total_error_ns = error_of(sum->total_squares);
+        t->self_error_ns = error_of(sum->self_squares);
     } else if (r->times.header.tick_ticks) {
         t->total_error_ns = tick_error_ns(r, t->total_ns);
         t->self_error_ns = tick_error_ns(r, t->self_ns);
     } else {
         t->total_error_ns = total > t->total_ns ? total - t->total_ns : 0;
         t->self_error_ns = self > t->self_ns ? self - t->self_ns : 0;
+    }
+}
+
+/* All calls of a function are known, and the timed ones stand for about as many: their sum is
+ * fitted to that number.  What a function did itself is not known, and merged records have fitted
+ * sums. */
+static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
+{
+    double ns_a_tick = 1e9 / (double)r->times.header.ticks_per_second, fit;
+
+    if (r->times.header.flags & HOTFN_TIMING_ERRORS) {
+        fill_errors(r, sum, t);
+        return;
+    }
+    t->self_ns = 0;
+    t->self_error_ns = HOTFN_ERROR_UNKNOWN;
+    fit = sum->weight > 0 ? (double)sum->calls / (double)sum->weight : 1;
+    fit *= ns_a_tick;
+    t->total_ns = (uint64_t)((double)sum->total_ticks * fit);
+    t->total_error_ns = (uint64_t)(hfn_times_root(sum->sample_squares) * fit);
+    if (t->total_ns == 0 && t->total_error_ns == 0) {
+        t->total_error_ns = (uint64_t)((double)sum->calls * hfn_times_ns(r, shortest_call(r)));
     }
 }
 
@@ -382,6 +283,8 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->self_alloc = sum->self_alloc;
     t->total_alloc = sum->total_alloc;
     if (sum->timed_calls == 0) {
+        t->total_error_ns = t->self_error_ns =
+            t->timing == HOTFN_TIMING_SAMPLE ? HOTFN_ERROR_UNKNOWN : 0;
         return;
     }
     t->total_ns = hfn_times_ns(
@@ -392,7 +295,7 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->max_ns = hfn_times_one_call_ns(r, sum, sum->max_ticks);
     fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE) {
-        fill_sampled(r, slot, t);
+        fill_sampled(r, sum, t);
     } else {
         fill_errors(r, sum, t);
     }
@@ -413,7 +316,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
     }
     t.reason = t.reason_text = "";
     slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
-    if (r->times_note) {
+    if (r->times_note[0]) {
         t.reason = "not-read";
         t.reason_text = r->times_note;
     } else if (!r->times.present) {

@@ -20,16 +20,20 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 
 /* ---- Cells. */
 
-static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, bool has_errors)
+static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags)
 {
     sum->timed_calls = add(sum->timed_calls, cell->timed_calls);
     sum->open_calls = add(sum->open_calls, cell->open);
     sum->total_ticks = add(sum->total_ticks, cell->total_ticks);
     sum->self_ticks = add(sum->self_ticks, cell->self_ticks);
     sum->outermost_timed = add(sum->outermost_timed, cell->timed_calls);
-    if (has_errors) {
-        sum->total_squares += (double)cell->callee_timed * (double)cell->callee_timed;
-        sum->self_squares += (double)cell->within_timed * (double)cell->within_timed;
+    if (flags & HOTFN_TIMING_ERRORS) {
+        sum->total_squares += (double)cell->errors.total * (double)cell->errors.total;
+        sum->self_squares += (double)cell->errors.self * (double)cell->errors.self;
+    } else if (flags & HOTFN_TIMING_SAMPLED) {
+        sum->weight = add(sum->weight, cell->sampled.weight);
+        sum->sample_squares +=
+            (double)cell->sampled.squares * (double)(UINT64_C(1) << (2 * HFN_SAMPLE_SHIFT));
     } else {
         sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
         sum->within_timed = add(sum->within_timed, cell->within_timed);
@@ -59,7 +63,6 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
         out->slots[s].entry_count = 0;
         out->slots[s].calls = in->calls[s];
         out->slots[s].function = in->function[s];
-        out->slots[s].cut = 1;
     }
     for (size_t i = 0; i < t->entry_count; i++) {
         hfn_slot_sum *sum = &out->slots[t->entries[i].slot];
@@ -68,7 +71,7 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
             continue;
         }
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
-        add_cell(sum, &t->entries[i].cell, t->header.flags & HOTFN_TIMING_ERRORS);
+        add_cell(sum, &t->entries[i].cell, t->header.flags);
     }
 }
 
@@ -96,7 +99,7 @@ static void link_nodes(hfn_time_sums *out, const hfn_times *t)
         out->slots[s].first_node = UINT32_MAX;
     }
     for (uint32_t i = 0; i < t->node_count; i++) {
-        out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX, .cut = 1 };
+        out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX };
     }
     for (uint32_t i = t->node_count; i-- > 0;) {
         const hfn_time_node *n = &t->nodes[i];
@@ -169,7 +172,7 @@ static bool new_edge(hfn_time_sums *out, const keyed *key)
     return held;
 }
 
-static bool name_edges(hfn_time_sums *out, const hfn_times *t, const keyed *sorted, uint32_t count)
+static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if ((i == 0 || sorted[i].caller != sorted[i - 1].caller ||
@@ -178,8 +181,6 @@ static bool name_edges(hfn_time_sums *out, const hfn_times *t, const keyed *sort
             return false;
         }
         out->nodes[sorted[i].node].edge = out->edge_count - 1;
-        out->edges[out->edge_count - 1].was_called |=
-            hfn_time_was_called(&t->nodes[sorted[i].node]);
     }
     return true;
 }
@@ -197,42 +198,15 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
         out->nodes[i].edge = UINT32_MAX;
     }
     for (uint32_t i = 0; held && i < t->node_count; i++) {
-        if (out->nodes[i].is_chosen &&
-            (hfn_time_was_called(&t->nodes[i]) || t->nodes[i].parent != UINT32_MAX)) {
+        if (out->nodes[i].is_chosen && (t->nodes[i].calls > 0 || t->nodes[i].timed_calls > 0)) {
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
         }
     }
-    held =
-        held &&
-        name_edges(out, t, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
+    held = held &&
+           name_edges(out, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
     hfn_free_memory(&out->env, items, bytes);
     hfn_free_memory(&out->env, room, bytes);
     return held;
-}
-
-/* Circles are made of them, but nobody knows how many calls they were. */
-static bool drop_uncalled_edges(hfn_time_sums *out)
-{
-    size_t bytes = out->edge_count * sizeof(uint32_t);
-    uint32_t *place = hfn_allocate_zeroed(&out->env, bytes), kept = 0;
-
-    if (!place) {
-        return false;
-    }
-    for (uint32_t i = 0; i < out->edge_count; i++) {
-        place[i] = out->edges[i].was_called ? kept : UINT32_MAX;
-        if (out->edges[i].was_called) {
-            out->edges[kept++] = out->edges[i];
-        }
-    }
-    for (uint32_t i = 0; i < out->node_count; i++) {
-        if (out->nodes[i].edge != UINT32_MAX) {
-            out->nodes[i].edge = place[out->nodes[i].edge];
-        }
-    }
-    hfn_free_memory(&out->env, place, bytes);
-    out->edge_count = kept;
-    return true;
 }
 
 /* Which nodes have no ancestor of their function, and none of their edge: walked with the way from
@@ -270,11 +244,8 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hfn_time_node *n,
-                        const hfn_node_sum *sum)
+static void add_to_edge(hfn_edge_sum *edge, const hfn_time_node *n, const hfn_node_sum *sum)
 {
-    bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
-
     edge->flags |= n->flags & HOTFN_NODE_MERGED;
     edge->calls = add(edge->calls, n->calls);
     edge->timed_calls = add(edge->timed_calls, n->timed_calls);
@@ -282,9 +253,8 @@ static void add_to_edge(const hfn_time_sums *out, hfn_edge_sum *edge, const hfn_
         return;
     }
     edge->total_ticks = add(edge->total_ticks, n->total_ticks);
-    edge->within_timed =
-        add(edge->within_timed, sampled ? n->within_timed : add(n->timed_calls, sum->below_timed));
-    edge->outermost_timed = add(edge->outermost_timed, sampled ? n->calls : n->timed_calls);
+    edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
+    edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
     add_allocs(&edge->total_alloc, &sum->total_alloc);
 }
 
@@ -296,12 +266,10 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
     hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;
 
     if (edge) {
-        add_to_edge(out, edge, n, sum);
+        add_to_edge(edge, n, sum);
     }
-    slot->stood_for = add(slot->stood_for, n->calls);
-    slot->spread = add(slot->spread, n->spread);
     if (sum->is_outermost_function) {
-        if ((out->flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED)) == HOTFN_TIMING_TREE) {
+        if (out->flags & HOTFN_TIMING_TREE) {
             slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
             slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
         }
@@ -315,15 +283,11 @@ static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
 static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
-    bool sampled = (out->flags & HOTFN_TIMING_SAMPLED) != 0;
-    bool knows_calls = (out->flags & HOTFN_TIMING_TREE) != 0 && t->node_count > 0 && !sampled;
+    bool knows_calls = (out->flags & HOTFN_TIMING_TREE) != 0 && t->node_count > 0;
 
     link_nodes(out, t);
     sum_below(out, in);
     if (!make_edges(out, in) || !mark_outermost(out, in)) {
-        return false;
-    }
-    if ((sampled && !hfn_time_find_cycles(out)) || !drop_uncalled_edges(out)) {
         return false;
     }
     for (uint32_t s = 0; knows_calls && s < in->slot_count; s++) {

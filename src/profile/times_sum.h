@@ -13,43 +13,21 @@ typedef struct hfn_slot_sum {
     uint64_t total_ticks, self_ticks;
     uint64_t min_ticks, max_ticks; /* min plus 1, as in a cell                     */
     uint64_t callee_timed;
-    uint64_t within_timed,
-        outermost_timed; /* timed calls within its outermost ones, and those; sampled: ticks
-                                             * that hooks took within, and timed calls */
-    uint64_t stood_for;  /* sampled: calls that the timed ones stand for; about `calls` */
-    uint64_t spread;     /* and the sum of its nodes'                                   */
-    double variance;     /* of a call's ticks; by the reader, as it takes histograms    */
-    double cut;          /* sampled: what all its nodes are multiplied with (times_bounds.c) */
-    double total_squares, self_squares; /* merged samples: their errors' squares               */
+    uint64_t within_timed, outermost_timed; /* timed calls within its outermost ones, and those */
+    uint64_t weight;       /* sampled: calls that the timed ones stand for; about `calls` */
+    double sample_squares; /* sampled: variance of its total (ticks), before that is fitted */
+    double total_squares, self_squares; /* merged: squares of the errors (ns)        */
     uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                   */
     uint32_t first_entry, entry_count;  /* in entry_order                               */
     uint32_t first_node;                /* of its nodes; UINT32_MAX: none               */
-    uint32_t cycle;                     /* sampled: the same as of those it recurses with */
-    double all_ticks;                   /* sampled: of all its nodes */
-    double circle_ticks,
-        circle_squares; /* of the slot that a cycle is named by: what calls into it took, and the
-                                          * square of the standard error (times_totals.c) */
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;
-
-/* A sample has places of callers whose own calls went by, and of counted-only functions. */
-static inline bool hfn_time_was_called(const hfn_time_node *n)
-{
-    return n->calls > 0 || n->timed_calls > 0;
-}
-
-/* times_cycles.c: functions that call each other in circles share a number (slots[].cycle); one that is
- * in none has its own.  Edges are sorted by caller.  False: no memory. */
-typedef struct hfn_time_sums hfn_time_sums;
-bool hfn_time_find_cycles(hfn_time_sums *sums);
 
 typedef struct hfn_node_sum {
     uint64_t below_timed; /* timed calls below it                            */
     uint32_t edge;        /* UINT32_MAX: none, as nobody called it                   */
     uint32_t first_child, next_sibling, next_of_slot; /* UINT32_MAX: none */
     uint32_t is_chosen; /* its thread belongs to the chosen process        */
-    double more_ticks;  /* sampled: what is added to what it stands for: times_exact.c      */
-    double cut;         /* sampled: what it is multiplied with then, before its slot's      */
     uint32_t is_outermost_function, is_outermost_edge; /* no ancestor is of the same */
     hotfn_alloc_cell total_alloc;
 } hfn_node_sum;
@@ -57,13 +35,10 @@ typedef struct hfn_node_sum {
 typedef struct hfn_edge_sum {
     uint32_t caller, callee; /* slots; HOTFN_NO_SLOT: from outside */
     uint32_t flags;
-    bool was_called; /* false: a caller came to others by this callee, which is counted only */
     uint64_t calls, timed_calls;
     uint64_t total_ticks, within_timed; /* of the outermost */
-    uint64_t outermost_timed;           /* sampled: what those stand for */
-    double more_ticks;                  /* and what is added to that, times_exact.c */
-    double cut_ticks;                   /* and cut off then, times_bounds.c         */
-    hotfn_alloc_cell total_alloc;       /* of the outermost */
+    uint64_t outermost_timed;
+    hotfn_alloc_cell total_alloc; /* of the outermost */
 } hfn_edge_sum;
 
 typedef struct hfn_thread_sum {
@@ -71,7 +46,7 @@ typedef struct hfn_thread_sum {
     uint64_t outermost_timed; /* called from outside: known from a tree */
 } hfn_thread_sum;
 
-struct hfn_time_sums {
+typedef struct hfn_time_sums {
     hotfn_env env;
     uint32_t flags; /* HOTFN_TIMING_* */
     hfn_slot_sum *slots;
@@ -84,21 +59,7 @@ struct hfn_time_sums {
     uint32_t edge_count, edge_capacity;
     hfn_thread_sum *threads;
     uint32_t thread_count;
-};
-
-/* Sampled: of the calls that stand for more than themselves, for how many. */
-static inline double hfn_time_mean_gap(const hfn_slot_sum *sum)
-{
-    return sum->stood_for > sum->timed_calls
-               ? 1 + (double)sum->spread / (double)(sum->stood_for - sum->timed_calls)
-               : 1;
-}
-
-/* So few in a bucket of its histogram are first calls, all of which are timed: chance has no part in them. */
-static inline bool hfn_time_stand_for_themselves(uint64_t calls, double gap)
-{
-    return 4 * (double)calls < gap;
-}
+} hfn_time_sums;
 
 /* What the sums are made for. */
 typedef struct hfn_sum_input {

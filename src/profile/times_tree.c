@@ -12,8 +12,7 @@ static uint32_t function_of(const hotfn_record *r, uint32_t slot)
 /* Without a tree of calls the nodes are places that allocate, which are nobody's answer. */
 static uint32_t node_count(const hotfn_record *r)
 {
-    return r->times.header.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? r->times.node_count
-                                                                              : 0;
+    return r->times.header.flags & HOTFN_TIMING_TREE ? r->times.node_count : 0;
 }
 
 hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_record_edge *out)
@@ -25,7 +24,6 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
     const hfn_edge_sum *sum;
     uint64_t ticks;
-    double known;
 
     if (index >= r->sums->edge_count) {
         return HOTFN_E_NOT_FOUND;
@@ -36,10 +34,8 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.flags = sum->flags;
     e.total_alloc = sum->total_alloc;
     ticks = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
-    e.calls = hfn_times_scaled(r, sum->callee, sum->calls);
-    known = (double)ticks + sum->more_ticks - sum->cut_ticks;
-    known = known < 0 ? 0 : known < 1.8e19 ? known : 1.8e19;
-    e.total_ns = hfn_times_ns(r, hfn_times_cut(r, sum->callee, (uint64_t)known));
+    e.calls = sum->calls;
+    e.total_ns = hfn_times_ns(r, ticks);
     return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -63,7 +59,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     if (r->sums->nodes[index].is_chosen) {
         uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
 
-        n.calls = hfn_times_scaled(r, node->slot, node->calls);
+        n.calls = node->calls;
         n.total_ns = hfn_times_ns(r, total);
         n.self_ns = hfn_times_ns(r, total > below ? total - below : 0);
         if (r->times.allocs) {
@@ -273,8 +269,8 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
 
     hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
-    info.note = r->times_note ? r->times_note : "";
-    if (r->times_note) {
+    info.note = r->times_note;
+    if (r->times_note[0]) {
         info.note_offset = r->layout.sections[HFN_SECTION_TIME_HEADER].offset;
     }
     if (r->times.present) {
@@ -289,7 +285,4 @@ void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
         return;
     }
     r->is_raw = raw != 0;
-    if (r->times.header.flags & HOTFN_TIMING_SAMPLED) {
-        hfn_times_sum_cycles(r);
-    }
 }

@@ -30,7 +30,7 @@ struct hotfn_record {
     uint32_t thread;       /* chosen tid, 0: all                           */
     uint64_t *totals;      /* [slot_count]                                 */
     hfn_times times;
-    const char *times_note;    /* static text; NULL, or why they were not read */
+    char times_note[96];       /* "", or why they were not read */
     uint32_t *slot_functions;  /* [slot_count], or NULL if the run was not timed */
     uint32_t *edges_by_callee; /* [edge_count]: indices in sums->edges, sorted by callee */
     uint32_t edge_count;

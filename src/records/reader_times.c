@@ -4,6 +4,8 @@
 #include "base/status.h"
 #include "records/reader.h"
 
+#include <stdio.h>
+
 static const uint32_t packed_types[] = {
     HFN_SECTION_TIME_HEADER, HFN_SECTION_PACKED_TIMES, HFN_SECTION_HISTOGRAMS, HFN_SECTION_NODES,
     HFN_SECTION_NODE_ALLOCS, HFN_SECTION_SLOW_CALLS,   HFN_SECTION_EVENTS,
@@ -81,30 +83,22 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
 
 /* ---- Versions. */
 
-/* A merge's are nanoseconds, whatever they came from. */
-static const char *why_not_read(const hfn_time_header *h)
-{
-    if (h->version > HFN_TIMES_VERSION) {
-        return "the times are of a newer hotfn: read them with that";
-    }
-    return h->version == 0 && h->flags & HOTFN_TIMING_SAMPLED && h->clock != HOTFN_CLOCK_MERGED
-               ? "the sampled times are of an older hotfn, and are not read: record again"
-               : NULL;
-}
-
 /* Numbers that mean something else are no times; the counts stand. */
 static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 {
-    const char *note = r->times.present ? why_not_read(&r->times.header) : NULL;
+    uint32_t version = r->times.header.version;
 
-    if (!note) {
+    if (!r->times.present || version == HFN_TIMES_VERSION) {
         return HOTFN_OK;
     }
-    r->times_note = note;
+    snprintf(r->times_note, sizeof r->times_note,
+             "the times have version %u and are not read: this hotfn reads version %u", version,
+             HFN_TIMES_VERSION);
     empty_times(r);
-    return r->tolerant ? hfn_record_report_damage(
-                             r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset, err, "%s", note)
-                       : HOTFN_OK;
+    return r->tolerant
+               ? hfn_record_report_damage(r, r->layout.sections[HFN_SECTION_TIME_HEADER].offset,
+                                          err, "%s", r->times_note)
+               : HOTFN_OK;
 }
 
 /* ---- The whole. */

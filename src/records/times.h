@@ -30,12 +30,14 @@ enum {
     HFN_UNRETURNED_RUNS,
     HFN_UNRETURNED_OUTERMOST,
     HFN_UNRETURNED_NESTED,
+    HFN_UNRETURNED_SAMPLED,
     HFN_UNRETURNED_COUNTED, /* tick clock: its times and the call are in the tree already */
 };
 typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
     uint64_t start;  /* when that was; RUNS: 0                                */
-    uint64_t within; /* timed calls that ended in it; sampled: ticks that their ends took */
+    uint64_t within; /* timed calls that ended in it                            */
+    uint64_t weight; /* SAMPLED: the number of calls that it stands for          */
     uint32_t thread, slot;
     uint32_t node; /* index + 1, 0: none                                    */
     uint32_t kind; /* HFN_UNRETURNED_*                                      */

@@ -12,30 +12,6 @@ static uint32_t in_units(double ticks)
     return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
 }
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
-
-/* What a sample's timed call took of its caller's time where it ran, and not with others like it at the start. */
-static void take_mean_cost(hfn_times *t)
-{
-    uint64_t ticks = 0, calls = 0;
-
-    for (uint32_t i = 0; i < t->thread_count; i++) {
-        const hfn_time_state *state = (const void *)&t->threads[i];
-
-        ticks += less(state->timed, state->passed_by);
-    }
-    for (size_t i = 0; i < t->entry_count; i++) {
-        calls += t->entries[i].cell.timed_calls;
-    }
-    if (calls > 0) {
-        uint64_t outside = less(ticks * (uint64_t)COST_UNIT / calls, t->header.cost_inside_ticks);
-        t->header.cost_outside_ticks = outside < UINT32_MAX ? (uint32_t)outside : UINT32_MAX;
-    }
-}
-
 /* Of a flat run: what threads found that a call costs as they ran. */
 static void take_probed_cost(hfn_time_header *h)
 {
@@ -109,9 +85,7 @@ static void take_seen_cost(hfn_times *t)
 
 void hfn_times_find_cost(hfn_times *t)
 {
-    if (t->header.flags & HOTFN_TIMING_SAMPLED) {
-        take_mean_cost(t);
-    } else if (t->header.probed_calls > 0) {
+    if (t->header.probed_calls > 0) {
         take_probed_cost(&t->header);
     } else if (t->header.seen_ends >= HFN_ENDS_TO_BELIEVE) {
         take_seen_cost(t);

@@ -73,7 +73,7 @@ static bool is_used(const hfn_time_cell *c)
 
 static bool is_ticked(const live_reader *r)
 {
-    return r->out->header.tick_ticks != 0;
+    return r->out->header.tick_ticks != 0 && !(r->out->header.flags & HOTFN_TIMING_SAMPLED);
 }
 
 static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, uint64_t count)
@@ -231,55 +231,6 @@ static hotfn_status read_open_calls(live_reader *r)
 
 /* ---- Pools and rings. */
 
-static const hfn_time_state *state_of(const hfn_times *t, uint32_t thread)
-{
-    return (const hfn_time_state *)(const void *)&t->threads[thread];
-}
-
-static bool is_anything_due(const hfn_times *t)
-{
-    for (uint32_t i = 0; i < t->thread_count; i++) {
-        if (state_of(t, i)->due_bucket != 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void add_what_is_due(const hfn_times *t, size_t histogram, uint64_t *counts)
-{
-    for (uint32_t i = 0; i < t->thread_count; i++) {
-        uint32_t bucket = state_of(t, i)->due_bucket, index = bucket - 1;
-
-        if (bucket != 0 && index / HOTFN_HISTOGRAM_BUCKETS == histogram) {
-            counts[index % HOTFN_HISTOGRAM_BUCKETS] += state_of(t, i)->due_calls;
-        }
-    }
-}
-
-/* The latest sampled call of each thread waits in its row to be added. */
-static hotfn_status add_latest_calls(live_reader *r)
-{
-    hfn_packed *before = &r->out->histograms, all;
-    uint64_t *counts = hfn_allocate_zeroed(&r->out->env, HFN_HISTOGRAM_BYTES);
-    bool held = counts != NULL;
-
-    hfn_packed_init(&all, &r->out->env);
-    for (size_t row = 0; held && row < before->row_count; row++) {
-        memset(counts, 0, HFN_HISTOGRAM_BYTES);
-        hfn_unpack_add(hfn_packed_row(before, row), counts, HOTFN_HISTOGRAM_BUCKETS);
-        add_what_is_due(r->out, row, counts);
-        held = hfn_packed_append(&all, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(&all);
-    }
-    hfn_free_memory(&r->out->env, counts, HFN_HISTOGRAM_BYTES);
-    hfn_packed_finish(held ? before : &all);
-    if (!held) {
-        return no_memory(r);
-    }
-    *before = all;
-    return HOTFN_OK;
-}
-
 static hotfn_status read_histograms(live_reader *r)
 {
     hfn_time_header *h = &r->out->header;
@@ -294,7 +245,7 @@ static hotfn_status read_histograms(live_reader *r)
     }
     status = hfn_packed_read(&r->out->histograms, r->file, s->offset, HFN_HISTOGRAM_BYTES,
                              (uint32_t)used, HOTFN_HISTOGRAM_BUCKETS, r->path, r->err);
-    return status == HOTFN_OK && is_anything_due(r->out) ? add_latest_calls(r) : status;
+    return status;
 }
 
 /* A thread takes nodes by the chunk.  Those that it has not begun stand for no place, and nothing is below one that it

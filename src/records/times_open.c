@@ -113,11 +113,35 @@ static bool is_open(const hfn_time_state *s, const hfn_open_call *call, uint32_t
            (depth + 1 != s->depth || slot + 1 == s->current);
 }
 
+/* In a sample; smaller frames are free places of the log, and calls that an exception left. */
+static bool add_open_sample(hfn_times *t, uint32_t thread, const hfn_open_call *calls,
+                            uint32_t count, uint64_t end)
+{
+    enum { FIRST_FRAME = 2 };
+
+    for (uint32_t i = 0; i < count; i++) {
+        hfn_unreturned item = { .ticks = since(calls[i].start, end),
+                                .start = calls[i].start,
+                                .weight = calls[i].interval,
+                                .thread = thread,
+                                .slot = (uint32_t)calls[i].how & HFN_CALL_SLOT,
+                                .kind = HFN_UNRETURNED_SAMPLED };
+
+        if (calls[i].frame >= FIRST_FRAME && !add(t, &item)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *calls, uint32_t depth,
                         uint32_t count, uint64_t end)
 {
     const hfn_time_state *s = (const void *)&t->threads[thread];
 
+    if (t->header.flags & HOTFN_TIMING_SAMPLED) {
+        return add_open_sample(t, thread, calls, count, end);
+    }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t how = calls[i].how, start = later(calls[i].start, s->floor);
         hfn_unreturned item = {
@@ -163,11 +187,29 @@ static hfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
                : NULL;
 }
 
+static void end_sampled_call(const hfn_unreturned *item, hfn_time_cell *c)
+{
+    uint64_t length = item->ticks >> HFN_SAMPLE_SHIFT;
+    double square =
+        (double)length * (double)length * (double)item->weight * ((double)item->weight - 1);
+
+    c->max_ticks = later(c->max_ticks, item->ticks);
+    c->total_ticks += item->ticks * item->weight;
+    c->timed_calls++;
+    c->open++;
+    c->sampled.weight += item->weight;
+    square += (double)c->sampled.squares;
+    c->sampled.squares = square < 1.8e19 ? (uint64_t)square : UINT64_MAX;
+}
+
 static void end_call(hfn_times *t, const hfn_unreturned *item, hfn_time_cell *c)
 {
     hfn_time_node *n = node_of(t, item);
-    bool sampled = (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 
+    if (item->kind == HFN_UNRETURNED_SAMPLED) {
+        end_sampled_call(item, c);
+        return;
+    }
     if (item->kind == HFN_UNRETURNED_COUNTED) {
         c->max_ticks = later(c->max_ticks, item->ticks);
         c->open++;
@@ -175,20 +217,16 @@ static void end_call(hfn_times *t, const hfn_unreturned *item, hfn_time_cell *c)
     }
     if (item->kind == HFN_UNRETURNED_OUTERMOST) {
         c->total_ticks += item->ticks;
-        c->within_timed += item->within + (sampled ? 0 : 1);
+        c->within_timed += item->within + 1;
     }
     c->max_ticks = later(c->max_ticks, item->ticks);
     if (c->timed_calls++ == 0) {
         c->min_ticks = item->ticks + 1;
     }
     c->open++;
-    if (!n) {
-        return;
-    }
-    n->total_ticks += item->ticks;
-    n->timed_calls++;
-    if (sampled) {
-        n->within_timed += item->within;
+    if (n) {
+        n->total_ticks += item->ticks;
+        n->timed_calls++;
     }
 }
 
@@ -222,6 +260,10 @@ void hfn_times_subtract_open(hfn_times *t, const hfn_times *from)
         hfn_time_node *n = node_of(t, item);
 
         if (item->kind == HFN_UNRETURNED_COUNTED) {
+            continue;
+        }
+        if (c && item->kind == HFN_UNRETURNED_SAMPLED) {
+            take_off(&c->total_ticks, item->ticks * item->weight);
             continue;
         }
         if (c && item->kind == HFN_UNRETURNED_RUNS) {

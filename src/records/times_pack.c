@@ -184,8 +184,15 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
         }
         slot += n[0];
         e.slot = (uint32_t)slot++;
-        e.cell = (hfn_time_cell){ n[2],           n[3],           n[1], n[4], n[5],
-                                  (uint32_t)n[6], (uint32_t)n[7], n[8], n[9] };
+        e.cell = (hfn_time_cell){ .timed_calls = n[1],
+                                  .total_ticks = n[2],
+                                  .self_ticks = n[3],
+                                  .min_ticks = n[4],
+                                  .max_ticks = n[5],
+                                  .histogram = (uint32_t)n[6],
+                                  .open = (uint32_t)n[7],
+                                  .callee_timed = n[8],
+                                  .within_timed = n[9] };
         if (!hfn_times_add_entry(t, &e)) {
             return HOTFN_E_NO_MEMORY;
         }

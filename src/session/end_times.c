@@ -65,7 +65,6 @@ void hfn_process_end_times(const hfn_process *p)
 {
     uint64_t now = hfn_timing_stop();
     if (wait_until_probes_end(p->hooks)) {
-        hfn_process_forget_code(p);
     } else {
         thread_remains = true;
         p->live->keeps_times = true;

@@ -281,7 +281,6 @@ static void forget_unseen(hfn_process *p)
         *m = p->loaded[--p->loaded_count];
     }
     if (p->loaded_count < before) {
-        hfn_process_map_code(p); /* other code may be mapped there next */
     }
 }
 
@@ -328,7 +327,6 @@ static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
         }
         m->is_new = false;
     }
-    hfn_process_map_code(p);
     hotfn_hooks_each_refused(p->hooks, mark_refused, p);
     p->stats.hooked += stats.hooked;
     p->stats.refused += stats.refused;

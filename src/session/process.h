@@ -62,11 +62,6 @@ bool hfn_process_check(hfn_process *p);
 /* Exclude checks while the hooks change. */
 void hfn_process_begin_change(hfn_process *p);
 void hfn_process_end_change(hfn_process *p);
-/* code_map.c: publish the map by which sampled calls find their callers; nothing if no calls are
- * sampled. */
-void hfn_process_map_code(const hfn_process *p);
-/* Free the map once no thread reads it. */
-void hfn_process_forget_code(const hfn_process *p);
 /* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory.
  */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);

@@ -144,13 +144,13 @@ def own_times_sum_to_busy(place):
     assert len(report["threads"]) >= 2, report["threads"]     # rows may be reused
 
 
-def percentiles_lie_between_minimum_and_maximum(place):
+def percentiles_are_ordered_and_lie_below_the_maximum(place):
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu")
     for f in by_name(report).values():
         if f["timed_calls"]:
             assert f["p50_ns"] <= f["p90_ns"] <= f["p99_ns"], f
-            assert f["p99_ns"] <= f["max_ns"] * 1.03 + 2, f
+            assert f["p99_ns"] <= (f["max_ns"] or 0) * 1.03 + 2, f
 
 
 def edges_have_the_exact_calls(place):
@@ -168,26 +168,21 @@ def edges_have_the_exact_calls(place):
         assert calls.get(edge) == number, (edge, number, calls)
 
 
-def a_sample_counts_exactly_and_finds_callers(place):
-    """Every call is counted.  The first thousand calls of each function are timed, then 1 in 128 of the
-    shortest and more of the others.  The caller is found even if its own call was not sampled."""
+def a_sample_counts_exactly_and_times_one_call_in_n(place):
+    """Every call is counted, and one of each block of N calls is timed.  What a sample cannot know is null."""
     binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
     bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")
-    assert (status, output) == bare, (status, output, bare)
-    functions = by_name(report)
-    for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
-        f = functions[name]
-        wanted = min(calls, 1000) + max(calls - 1000, 0) / 128
-        assert f["timing"] == "sampled" and f["calls"] == calls, f
-        assert 0.85 * wanted <= f["timed_calls"] <= calls, (wanted, f)
-    assert functions["small"]["timed_calls"] < 425000, functions["small"]
-    names = [f["name"] for f in report["functions"]]
-    edges = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"]
-             if e["caller"] is not None}
-    for edge, calls in ((("often", "small"), 400000), (("seldom", "small"), 25000),
-                        (("main", "often"), 100000)):
-        assert 0.85 * calls <= edges.get(edge, 0) <= 1.15 * calls, (edge, edges)
+    for clock in ("cpu", "tick"):
+        status, output, report = run(place, binary, "--mode", "time", "--clock", clock, "--sample", "16")
+        assert (status, output) == bare, (status, output, bare)
+        functions = by_name(report)
+        for name, calls in (("small", 425000), ("often", 100000), ("seldom", 25000), ("main", 1)):
+            f = functions[name]
+            assert f["timing"] == "sampled" and f["calls"] == calls, f
+            assert calls // 16 <= f["timed_calls"] <= calls // 16 + 1, f
+            assert f["self_ns"] is None and f["self_error_ns"] is None, f
+            assert (f["total_ns"] is None) <= (f["timed_calls"] == 0 or f["total_error_ns"] > 0), f
+        assert not report.get("edges") and report["time"]["nodes"] == 0, report["time"]
 
 
 def counts_are_those_of_count_mode(place):
@@ -452,7 +447,7 @@ def times_of_a_killed_program_are_kept(place):
 
 
 def the_cost_of_a_call_is_measured_while_the_program_runs(place):
-    """In full runs of two million calls; 20 calls are too few, and a sample measures in another way."""
+    """In full runs of two million calls; 20 calls are too few, and a sample takes what was measured at its start."""
     source = place / "many.c"
     source.write_text("#include <stdlib.h>\nvolatile long x;\n"
                       "__attribute__((noinline)) void tiny(void) { x++; }\n"
@@ -465,7 +460,7 @@ def the_cost_of_a_call_is_measured_while_the_program_runs(place):
         status, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
         assert status == 0, status
         assert (report["time"]["cost_tries"] > 10) == measures, (options, many, report["time"])
-        assert report["time"]["cost_outside_ns"] > 0, report["time"]
+        assert report["time"]["cost_inside_ns"] + report["time"]["cost_outside_ns"] > 0, report["time"]
         assert by_name(report)["tiny"]["calls"] == (2000000 if many else 20), report["functions"]
         for raw in ((), ("--raw",)):    # the report warns if the subtracted cost exceeds the remaining time
             table, text = (subprocess.run([HOTFN, "report", *words, *raw, place / "run.hfr"], capture_output=True,
@@ -555,69 +550,6 @@ def a_childs_busy_time_is_at_most_the_runs(place):
             assert report["time"]["abandoned_exits"] == 0, report["time"]
 
 
-def edges_of_a_sample_have_calls(place):
-    """A sample's tree contains nodes of callers without sampled calls; these are not edges."""
-    binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
-    _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "16")
-    assert report["edges"] and all(e["calls"] > 0 for e in report["edges"]), report["edges"]
-
-
-def recursion_counts_once_in_a_sample(place):
-    """The total of a function in a cycle 60 calls deep is about that of its outer caller, not 60 times that."""
-    binary = build(place, "timed_often.c", "-O2", "-fno-optimize-sibling-calls")
-
-    def measure():
-        functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "8")[2])
-        pairs = [(functions[name], functions[outer]["total_ns"]) for name, outer in
-                 (("even", "cycles"), ("odd", "cycles"), ("doubles", "doubling"))]
-        assert all(f["timing"] == "sampled" for f, _ in pairs), pairs
-        return {f["name"]: (f, outer) for f, outer in pairs if not 0.4 * outer <= f["total_ns"] <= 2 * outer}
-    cases.check_most_runs(measure)
-
-
-def callees_of_counted_functions_are_not_in_the_callers_own_time(place):
-    """A sample finds the timed caller behind functions that are only counted, and subtracts the callee from its own time."""
-    binary = build(place, "timed_between.c", "-O1")
-    for sample in ("2", "32"):
-        functions = by_name(run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", sample)[2])
-        chains = [(chain, functions[chain[0]], functions[chain[-1]]) for chain in
-                (["first", "variadic", "one"], ["second", "twice", "looks", "two"], ["deeper", "between", "deeper"])
-                if all(functions[name]["timing"] == "count-only" for name in chain[1:-1])]
-        assert len(chains) == 3 or (FLAGS and chains), functions
-        folded = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "-", place / "run.hfr"],
-                                capture_output=True, text=True, check=True).stdout
-        stacks = [line.rsplit(" ", 1)[0].split(";")[1:] for line in folded.splitlines()]
-        for chain, caller, callee in chains:
-            assert [s for s in stacks if s[-1] == chain[-1] and s[-2] in chain] == [chain], (chain, folded)
-            if caller != callee:
-                assert abs(caller["total_ns"] - caller["self_ns"] - callee["total_ns"]) < 10, (caller, callee)
-
-
-def calls_from_cold_parts_belong_to_their_function(place):
-    """The caller of a call in a .cold part is the function that the part belongs to."""
-    binary = build(place, "timed_cold.c", "-O2", "-fno-optimize-sibling-calls")
-    report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")[2]
-    names = [f["name"] for f in report["functions"]]
-    if not {"timed.cold", "counted.cold"} <= set(names):
-        raise cases.Skipped("this gcc makes no .cold parts")
-    calls = {(names[e["caller"]], names[e["callee"]]): e["calls"] for e in report["edges"] if e["caller"] is not None}
-    assert calls["timed", "one"] == calls["counted", "two"] == 2000, calls
-    if by_name(report)["counted"]["timing"] == "count-only":
-        folded = subprocess.run([HOTFN, "export", "-F", "folded", "-o", "-", place / "run.hfr"],
-                                capture_output=True, text=True, check=True).stdout
-        assert ";calls_it;counted;two " in folded, folded
-
-
-def wrong_unwind_data_do_not_change_the_program(place):
-    """A sample finds callers with unwind data; a wrong frame size may point outside of the stack."""
-    binary = build(place, "timed_wrong_rows.c", "-O1", "-fno-optimize-sibling-calls")
-    bare = run_bare(binary)
-    status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", "--sample", "2")
-    functions = by_name(report)
-    assert (status, output) == bare, (status, output, bare)
-    assert functions["claims"]["timing"] == "count-only" and functions["work"]["timed_calls"] > 2000, functions
-
-
 def outlined_functions_find_their_callers_arguments(place):
     """Functions that clang outlined use their callers' frame pointer, and the callers' code does not show that."""
     if not shutil.which("clang"):
@@ -645,9 +577,9 @@ CASES = [
     times_are_those_the_program_measured,
     generated_programs_show_their_times,
     own_times_sum_to_busy,
-    percentiles_lie_between_minimum_and_maximum,
+    percentiles_are_ordered_and_lie_below_the_maximum,
     edges_have_the_exact_calls,
-    a_sample_counts_exactly_and_finds_callers,
+    a_sample_counts_exactly_and_times_one_call_in_n,
     counts_are_those_of_count_mode,
     output_is_the_same_as_without_hooks,
     functions_with_stack_arguments_are_timed,
@@ -662,17 +594,12 @@ CASES = [
     the_report_can_show_a_single_process,
     the_report_can_show_a_single_thread,
     a_childs_busy_time_is_at_most_the_runs,
-    edges_of_a_sample_have_calls,
-    recursion_counts_once_in_a_sample,
-    callees_of_counted_functions_are_not_in_the_callers_own_time,
     a_call_ends_at_a_tail_jump_out_of_its_frame,
     exceptions_close_the_calls_they_leave,
     calls_on_switched_stacks_are_closed_once,
     perf_unwinds_through_timed_stubs,
     times_of_a_killed_program_are_kept,
     outlined_functions_find_their_callers_arguments,
-    calls_from_cold_parts_belong_to_their_function,
-    wrong_unwind_data_do_not_change_the_program,
     wrong_options_are_refused,
 ]
 

@@ -47,9 +47,15 @@ def run(place, ending, *mode):
     return {name: [n * to_ns for n in numbers] for name, numbers in measured.items()}, since, functions
 
 
-def check_bounds(got, measured, since, what):
+def slack_of(f, which):
+    """Four expected errors: by ticks, those of a busy machine may be milliseconds."""
+    return SLACK_NS + 4 * (f[f"{which}_error_ns"] or 0)
+
+
+def check_bounds(f, measured, since, what):
     minimum, _, maximum = measured
-    assert minimum * (1 - RATE) - SLACK_NS <= got <= (maximum + since) * (1 + RATE) + SLACK_NS, (what, got, measured, since)
+    got, slack = f["total_ns"] or 0, slack_of(f, "total")
+    assert minimum * (1 - RATE) - slack <= got <= (maximum + since) * (1 + RATE) + slack, (what, f, measured, since)
 
 
 def check(place, ending, *mode):
@@ -58,19 +64,19 @@ def check(place, ending, *mode):
     for name, (_, own_ns, _) in measured.items():
         f = functions[name]
         assert f["calls"] == f["timed_calls"] == f["open_calls"] == CALLS[name], (ending, mode, f)
-        if "--sample" not in mode:  # in a sample, self times are differences, and totals of recursive functions bounds
-            assert f["self_ns"] >= own_ns * (1 - RATE) - SLACK_NS, (ending, mode, own_ns, f)
-        if "--sample" not in mode or name != "inner":
-            check_bounds(f["total_ns"], measured[name], since, (ending, mode, f))
+        if "--sample" not in mode:  # a sample knows no self times
+            assert (f["self_ns"] or 0) >= own_ns * (1 - RATE) - slack_of(f, "self"), (ending, mode, own_ns, f)
+        if "--sample" not in mode or name != "inner":  # a sample counts inner calls again
+            check_bounds(f, measured[name], since, (ending, mode))
     if "outer" in measured and "--sample" not in mode:
         within = (*measured, "mark", "print_times", *(RUN_BY_EXIT if ending == "exit" else ()))  # otherwise outside of outer, or not at all
         own = sum(functions[name]["self_ns"] or 0 for name in within if name in functions)
-        assert abs(own - functions["outer"]["total_ns"]) <= SLACK_NS, (ending, mode, own, functions["outer"])
+        assert abs(own - functions["outer"]["total_ns"]) <= slack_of(functions["outer"], "total"), (ending, mode, own, functions["outer"])
     return functions
 
 
 def with_exit(place):
-    for mode in ((), ("--flat",), ("--sample", "2"), ("--with", "alloc")):
+    for mode in ((), ("--flat",), ("--sample", "1"), ("--with", "alloc")):
         functions = check(place, "exit", *mode)
         assert functions["mark"]["open_calls"] == 0, functions["mark"]
 
@@ -93,7 +99,7 @@ def in_a_child_whose_parent_works_on(place):
 
 
 def the_report_and_callgrind_show_open_calls(place):
-    measured, since, _ = run(place, "exit")
+    measured, since, functions_of = run(place, "exit")
     record = place / "run.hfr"
     table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
     assert re.search(r"outer \(did not return\)$", table, re.MULTILINE), table
@@ -114,7 +120,8 @@ def the_report_and_callgrind_show_open_calls(place):
     for name in ("outer", "middle"):
         line = re.search(rf"^ *([0-9,]+) .*:{name} \[", shown, re.MULTILINE)
         assert line, (name, shown)
-        check_bounds(int(line.group(1).replace(",", "")), measured[name], since, (name, shown))
+        check_bounds({**functions_of[name], "total_ns": int(line.group(1).replace(",", ""))}, measured[name], since,
+                     (name, shown))
 
 
 CASES = [with_exit, with_exit_at_once, by_a_kill, in_another_thread, in_a_child_whose_parent_works_on,

@@ -20,7 +20,7 @@
     .equ    LAST_TICK, 24
     .equ    DEPTH, 36
     .equ    CURRENT_NODE, 76
-    .equ    STARTED, 160
+    .equ    STARTED, 120
     .equ    NODE_PARENT, 0
     .equ    NODE_SLOT, 4
     .equ    NODE_CALLS, 16

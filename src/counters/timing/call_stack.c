@@ -18,6 +18,7 @@
 #include "counters/timing/call_stack.h"
 
 #include "counters/thread_row.h"
+#include "counters/timing/sample_mode.h"
 #include "counters/timing/tick_mode.h"
 #include "os/hot_path.h"
 
@@ -29,7 +30,7 @@ hfn_time_engine hfn_time;
 /* Frames of one stack that follow each other are closer than this; stacks are larger. */
 #define NEXT_FRAME_BYTES 16384u
 
-typedef enum kept { KEPT_TIMES, KEPT_ALL, KEPT_SAMPLES } kept;
+typedef enum kept { KEPT_TIMES, KEPT_ALL } kept;
 
 static NOINLINE HFN_KEEPS_REGISTERS uint64_t system_ticks(void)
 {
@@ -97,9 +98,8 @@ static ALWAYS_INLINE uint64_t duration(const hfn_time_state *t, uint64_t start, 
     return HFN_LIKELY((int64_t)(end - start) >= 0) ? end - start : 0;
 }
 
-/* itself: what the call adds to the thread's `timed`; 0 for a sampled one, whose ends see to that. */
 static ALWAYS_INLINE void sum_up(hfn_time_state *t, hfn_time_cell *c, uint64_t passed, uint64_t how,
-                                 uint64_t timed_before, uint64_t itself)
+                                 uint64_t timed_before)
 {
     c->timed_calls++;
     if (HFN_UNLIKELY(passed < c->min_ticks - 1)) {
@@ -110,50 +110,19 @@ static ALWAYS_INLINE void sum_up(hfn_time_state *t, hfn_time_cell *c, uint64_t p
     }
     if (HFN_LIKELY(!(how & HFN_CALL_NESTED))) {
         c->total_ticks += passed;
-        c->within_timed += t->timed + itself - timed_before;
+        c->within_timed += t->timed + 1 - timed_before;
         c->open = 0;
     }
-    t->timed += itself;
+    t->timed++;
 }
 
-static ALWAYS_INLINE void add_to_histogram(hfn_time_cell *c, uint64_t passed, uint64_t stands_for)
+static ALWAYS_INLINE void add_to_histogram(hfn_time_cell *c, uint64_t passed)
 {
     uint64_t index;
 
     if (hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), HFN_PASS(&index))) {
-        hfn_time.histograms[index] += stands_for;
+        hfn_time.histograms[index]++;
     }
-}
-
-static ALWAYS_INLINE void add_due(uint32_t bucket, uint32_t calls)
-{
-    if (HFN_LIKELY(bucket != 0)) {
-        hfn_time.histograms[bucket - 1] += calls;
-    }
-}
-
-/* A sample's calls find their histograms far away in memory, and whoever adds to one at once waits for it.  So the
- * bucket is asked for, and added to when the thread's next call ends; who reads the row adds what is due.  A handler's
- * call that ends between loads and stores is counted in the bucket of the one before. */
-static ALWAYS_INLINE void add_later(hfn_time_state *t, hfn_time_cell *c, uint64_t passed,
-                                    uint64_t stands_for)
-{
-    uint32_t bucket, calls;
-    uint64_t index;
-
-    if (!hfn_tree_find_bucket(HFN_PASS(c), HFN_PASS(passed), HFN_PASS(&index))) {
-        return;
-    }
-    if (HFN_UNLIKELY(index >= UINT32_MAX || stands_for > UINT32_MAX)) {
-        hfn_time.histograms[index] += stands_for;
-        return;
-    }
-    __builtin_prefetch(&hfn_time.histograms[index], 1);
-    bucket = t->due_bucket;
-    calls = t->due_calls;
-    t->due_bucket = (uint32_t)index + 1;
-    t->due_calls = (uint32_t)stands_for;
-    add_due(bucket, calls);
 }
 
 static ALWAYS_INLINE void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
@@ -221,97 +190,6 @@ static ALWAYS_INLINE void exit_node(hfn_time_state *t, uint64_t how, uint64_t pa
     t->node = n->parent + 1;
 }
 
-/* ---- A sample. */
-
-/* One call in how many is timed from now on. */
-static ALWAYS_INLINE uint32_t next_mean(hfn_time_state *t, const hfn_time_gap *gap, uint32_t slot)
-{
-    uint64_t timed = hfn_time_cell_of(t, slot + 1)->timed_calls;
-    uint32_t mean = hfn_sample_mean(&hfn_time.sample, timed, &gap->seen), least;
-
-    if (!hfn_time.means) {
-        return mean;
-    }
-    /* pairs with the parent's store: any value is right */
-    least = __atomic_load_n(&hfn_time.means[slot], __ATOMIC_RELAXED);
-    if (least == 0) {
-        least = hfn_sample_begin(timed);
-    }
-    return mean > least ? mean : least;
-}
-
-static ALWAYS_INLINE uint64_t call_stands_for(const hfn_time_gap *gap)
-{
-    return gap->mean ? gap->mean : 1;
-}
-
-static ALWAYS_INLINE uint32_t enter_sampled_node(hfn_time_state *t, hfn_time_frame *f,
-                                                 uint32_t slot)
-{
-    hfn_time_gap *gap = hfn_time_gap_of(t, slot);
-    uint32_t mean = next_mean(t, gap, slot), node;
-
-    f->room = call_stands_for(gap);
-    gap->mean = mean;
-    *hfn_time_skip_of(t, slot) = hfn_sample_skip(&t->random, mean);
-    if (t->thread == 0 || !hfn_time.nodes) {
-        return 0;
-    }
-    node = hfn_tree_called_from(HFN_PASS(t), HFN_PASS(f), HFN_PASS(slot));
-    if (node != 0) {
-        hfn_time.nodes[node - 1].calls += f->room;
-    }
-    return node;
-}
-
-/* Rare as timed calls are, they find caches and branches cold, and cost several times what they do one after
- * another: so each end says what it took.  What no clock sees of it (the way there and back) is cold in
- * the same proportion. */
-static ALWAYS_INLINE uint64_t take_own_time(hfn_time_state *t, uint64_t begin, uint64_t end)
-{
-    uint64_t took = end - begin < HFN_END_TICKS_MOST ? end - begin : hfn_time.end_ticks;
-
-    t->timed += took * hfn_time.end_factor >> 8;
-    t->ends++;
-    return took;
-}
-
-/* What the call itself sees of its cold ends, beyond what is taken out of each.  Short functions in hot code see
- * little of it: no more than an eighth of what they took. */
-static ALWAYS_INLINE uint64_t cold_inside(uint64_t took)
-{
-    return took > hfn_time.end_ticks ? (took - hfn_time.end_ticks) * hfn_time.inside_factor >> 8
-                                     : 0;
-}
-
-static ALWAYS_INLINE uint64_t cold_within(const hfn_time_gap *gap, uint64_t passed)
-{
-    uint64_t most = passed > hfn_time.end_ticks ? (passed - hfn_time.end_ticks) >> 3 : 0;
-
-    return gap->cold_inside < most ? gap->cold_inside : most;
-}
-
-/* It took so long, and the ends of the timed calls in it so many ticks of that. */
-static ALWAYS_INLINE void exit_sampled_node(hfn_time_state *t, uint64_t how, uint64_t passed,
-                                            uint64_t within, uint64_t stands_for)
-{
-    uint32_t node = hfn_call_node(how);
-    uint64_t others = stands_for * hfn_time.pass_cost >> 8;
-    hfn_time_node *n;
-
-    t->timed += others; /* in the mean as much as all calls that go by take */
-    t->passed_by += others;
-    hfn_sample_see(&hfn_time.sample, &hfn_time_gap_of(t, hfn_call_slot(how))->seen, passed);
-    if (node == 0) {
-        return;
-    }
-    n = &hfn_time.nodes[node - 1];
-    n->total_ticks += passed * stands_for;
-    n->timed_calls++;
-    n->within_timed += within * stands_for;
-    n->spread += stands_for * (stands_for - 1);
-}
-
 /* ---- Calls that were left, or wait. */
 
 /* Its frame lies below a new one at `frame`.  A place of the log that is free, or is just being taken (a
@@ -373,20 +251,13 @@ static void account(hfn_time_state *t, const hfn_open_call *call, uint64_t end,
 {
     hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(call->how) + 1);
     uint32_t node = t->node;
-    uint64_t passed = duration(t, call->start, end), stands_for = 1;
+    uint64_t passed = duration(t, call->start, end);
 
-    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
-        sum_up(t, c, passed, call->how, t->timed - timed_within, 0);
-        /* its frame may be gone: as the next one will */
-        stands_for = call_stands_for(hfn_time_gap_of(t, hfn_call_slot(call->how)));
-        exit_sampled_node(t, call->how, passed, timed_within, stands_for);
-    } else {
-        sum_up(t, c, passed, call->how, t->timed - timed_within, 1);
-        exit_node(t, call->how, passed);
-        t->node = node; /* whose call runs is settled by who calls us */
-    }
+    sum_up(t, c, passed, call->how, t->timed - timed_within);
+    exit_node(t, call->how, passed);
+    t->node = node; /* whose call runs is settled by who calls us */
     if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) {
-        add_to_histogram(c, passed, stands_for);
+        add_to_histogram(c, passed);
     }
 }
 
@@ -512,11 +383,11 @@ static ALWAYS_INLINE uint32_t open_call(hfn_time_cell *c, const hfn_open_call *l
     return 0;
 }
 
-/* Does an end of a call look at what it takes itself?  Those of a sample do; of what more than times is kept of, few:
+/* Does an end of a call look at what it takes itself?  Of what more than times is kept of, few do:
  * the clock's lowest bits are as good as chance. */
 static ALWAYS_INLINE bool looks_at_itself(kept what, uint64_t tick)
 {
-    return what == KEPT_SAMPLES || (what == KEPT_ALL && HFN_UNLIKELY((tick & hfn_time.looks) == 0));
+    return what == KEPT_ALL && HFN_UNLIKELY((tick & hfn_time.looks) == 0);
 }
 
 /* What frame and log both hold stays in registers meanwhile: reading words that were just written in
@@ -525,8 +396,7 @@ static ALWAYS_INLINE bool looks_at_itself(kept what, uint64_t tick)
 static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
-    uint32_t slot = what == KEPT_SAMPLES ? f->slot & HFN_CALL_SLOT : (uint32_t)f->slot, depth,
-             flags, node = 0, caller;
+    uint32_t slot = (uint32_t)f->slot, depth, flags, node = 0, caller;
     uint64_t begin, now, timed, how;
     hfn_open_call *log;
     hfn_time_state *t;
@@ -555,9 +425,6 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
     if (what == KEPT_ALL) {
         node = enter_node(t, slot, &flags);
     }
-    if (what == KEPT_SAMPLES) {
-        node = enter_sampled_node(t, f, slot);
-    }
     how = slot | flags | (uint64_t)node << HFN_CALL_NODE_SHIFT;
     f->caller = caller;
     f->depth = depth;
@@ -572,11 +439,6 @@ static ALWAYS_INLINE void enter(hfn_time_frame *f, kept what)
         e->how = how;
         now = ticks();
         e->start = now;
-        if (what == KEPT_SAMPLES) {
-            hfn_time_gap_of(t, slot)->cold_inside =
-                (uint32_t)cold_inside(take_own_time(t, begin, now));
-            e->timed_before = t->timed;
-        }
     } else {
         t->depth = depth + 1;
         now = ticks();
@@ -601,8 +463,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
 {
     uint8_t *row = hfn_thread_row;
     uint32_t depth = f->depth;
-    uint64_t how = f->how, stands_for = what == KEPT_SAMPLES ? f->room : 1, now, passed,
-             timed_before;
+    uint64_t how = f->how, now, passed, timed_before;
     hfn_open_call *e;
     hfn_time_cell *c;
     hfn_time_state *t;
@@ -628,21 +489,13 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
     }
     t->current = f->caller;
     passed = duration(t, f->start, now);
-    if (what == KEPT_SAMPLES) {
-        timed_before -= cold_within(hfn_time_gap_of(t, hfn_call_slot(how)), passed);
-    }
-    sum_up(t, c, passed, how, timed_before, what == KEPT_SAMPLES ? 0 : 1);
+    sum_up(t, c, passed, how, timed_before);
     if (what == KEPT_ALL) {
         exit_node(t, how, passed);
     }
-    if (what == KEPT_SAMPLES) {
-        exit_sampled_node(t, how, passed, t->timed - timed_before, stands_for);
-    }
     if (what != KEPT_TIMES) {
-        if ((hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) && what == KEPT_SAMPLES) {
-            add_later(t, c, passed, stands_for);
-        } else if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) {
-            add_to_histogram(c, passed, stands_for);
+        if (hfn_time.flags & HOTFN_TIMING_HISTOGRAMS) {
+            add_to_histogram(c, passed);
         }
         put_event(t, now, hfn_call_slot(how), 2);
         if (HFN_UNLIKELY(passed >= hfn_time.slow_ticks)) {
@@ -650,9 +503,7 @@ static ALWAYS_INLINE void leave(hfn_time_frame *f, kept what)
                                HFN_PASS(hfn_call_node(how)), f->start, HFN_PASS(passed));
         }
     }
-    if (what == KEPT_SAMPLES) {
-        take_own_time(t, now, ticks());
-    } else if (looks_at_itself(what, now)) {
+    if (looks_at_itself(what, now)) {
         hfn_time_end_took(HFN_PASS(ticks() - now));
     }
     if (what == KEPT_TIMES && HFN_UNLIKELY((uint16_t)t->timed == HFN_PROBE_AT)) {
@@ -675,31 +526,12 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_full(hfn_time_frame *frame)
     enter(frame, KEPT_ALL);
 }
 
-HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *frame)
-{
-    enter(frame, KEPT_SAMPLES);
-}
-
 HFN_KEEPS_REGISTERS void hfn_time_exit_full(hfn_time_frame *frame)
 {
     leave(frame, KEPT_ALL);
 }
 
-HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *frame)
-{
-    leave(frame, KEPT_SAMPLES);
-}
-
 /* ---- Now and then. */
-
-static void note_stack(hfn_time_state *t)
-{
-    uint64_t begin, end;
-
-    hfn_os_hot_thread_stack(&begin, &end);
-    t->stack_begin = end ? begin : hfn_time.main_stack_begin;
-    t->stack_end = end ? end : hfn_time.main_stack_end;
-}
 
 void hfn_time_begin_row(uint8_t *row, uint32_t thread)
 {
@@ -722,7 +554,6 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
     }
     t->thread = thread;
     t->random ^= now;
-    note_stack(t);
 }
 
 void hfn_time_begin_child(uint8_t *row)
@@ -737,8 +568,13 @@ static void add_cell(hfn_time_cell *to, const hfn_time_cell *from)
     to->total_ticks += from->total_ticks;
     to->self_ticks += from->self_ticks;
     to->timed_calls += from->timed_calls;
-    to->callee_timed += from->callee_timed;
-    to->within_timed += from->within_timed;
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        to->sampled.weight += from->sampled.weight;
+        to->sampled.squares += from->sampled.squares;
+    } else {
+        to->callee_timed += from->callee_timed;
+        to->within_timed += from->within_timed;
+    }
     if (from->min_ticks - 1 < to->min_ticks - 1) {
         to->min_ticks = from->min_ticks;
     }
@@ -754,9 +590,6 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     const hfn_time_cell *cells = &t->outside;
 
     sum->timed += t->timed;
-    sum->ends += t->ends;
-    sum->passed_by += t->passed_by;
-    add_due(t->due_bucket, t->due_calls);
     for (uint32_t i = 1; i <= slots; i++) {
         if (HFN_UNLIKELY(cells[i].self_ticks != 0 || cells[i].timed_calls != 0)) {
             add_cell(hfn_time_cell_of(sum, i), &cells[i]);
@@ -770,6 +603,10 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
     hfn_open_call *log = hfn_time_log_of(t);
     const hfn_waiting_call *suspended = hfn_time_suspended_of(t);
 
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        hfn_sample_end_row(t, now);
+        return;
+    }
     if (hfn_time.tick) {
         hfn_tick_end_row(t);
         return;
@@ -802,6 +639,10 @@ void hfn_time_leave(uint64_t frame)
     bool is_innermost; /* but for calls that have ended */
 
     if (!hfn_thread_row || !hfn_time_is_on()) {
+        return;
+    }
+    if (hfn_time.flags & HOTFN_TIMING_SAMPLED) {
+        hfn_sample_leave(frame);
         return;
     }
     if (hfn_time.tick) {

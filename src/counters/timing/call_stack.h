@@ -21,10 +21,8 @@ typedef struct hfn_time_engine {
     hfn_time_node *nodes;
     hfn_time_header *header;    /* NULL: nothing is timed */
     uint32_t skips_at, gaps_at; /* from the state on */
-    hfn_sample_rule sample;     /* sampled */
-    uintptr_t
-        hints_of; /* sampled: part of what hints are found by, another for each map of the code; atomic */
-    uint64_t slow_ticks; /* UINT64_MAX: none are kept */
+    uint32_t sample_interval;   /* sampled: one call in so many is timed          */
+    uint64_t slow_ticks;        /* UINT64_MAX: none are kept */
     uint64_t *histograms;
     hfn_slow_call *slow;
     hfn_time_event *events;
@@ -32,13 +30,9 @@ typedef struct hfn_time_engine {
     const uint32_t
         *means; /* sampled: by slot, the parent may change them: no more of the calls are timed */
     uint32_t event_mask;
-    /* sampled: what an end of a call sees of itself where it is warm, and for each tick of that, x 1/256, what it
-     * costs its caller, and the call itself; ticks of a call that goes by, x 1/256 */
-    uint32_t end_ticks, end_factor, inside_factor, pass_cost;
     uint64_t
         looks; /* not flat, nor sampled: an end of a call looks at what it takes if all these bits of the
                      * thread's latest tick are 0 */
-    uint64_t main_stack_begin, main_stack_end; /* sampled; 0: not known */
     /* Calls that began before are of a session that has ended, and ended with it: they return as if they had never
      * been seen.  HFN_TIME_OFF: all calls are. */
     uint64_t begin_ticks;
@@ -97,21 +91,6 @@ void hfn_time_leave(uint64_t frame);
 /* The clock; where it is stopped, the thread's last reading. */
 uint64_t hfn_time_now(void);
 
-/* Whose code is where, sorted; for callers of sampled calls.  Not freed once it is here, but with its session. */
-typedef struct hfn_code_range {
-    uint64_t begin, end;
-    uint32_t slot;
-    uint32_t
-        behind; /* of what is counted only, where it calls: so many bytes above the place of the callee's return
-                      * address lies its own.  0: timed, or not known */
-} hfn_code_range;
-typedef struct hfn_code_map {
-    const struct hfn_code_map *older; /* who looks may have begun in it */
-    uint64_t count;
-    hfn_code_range ranges[];
-} hfn_code_map;
-extern const hfn_code_map *hfn_time_code; /* atomic: replaced as a whole; NULL */
-
 /* A stub's personality (timing.c): an exception passes it. */
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
                          void *context);
@@ -121,10 +100,6 @@ HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
 /* The same for a tick clock, and keep it in the hints. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_hint_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
-/* Sampled: the node of slot, whose call begins at the frame, called from the code that it goes back to, which need
- * not be timed now. */
-HFN_KEEPS_REGISTERS uint32_t hfn_tree_called_from(hfn_time_state *t, const hfn_time_frame *frame,
-                                                  uint32_t slot);
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_of_open_calls(hfn_time_state *t, uint32_t depth,
                                                     uint32_t slot);
 HFN_KEEPS_REGISTERS void hfn_tree_new_histogram(hfn_time_cell *cell);
@@ -193,7 +168,7 @@ static inline uint64_t *hfn_node_depth(hfn_time_node *n)
 /* Of what runs outside of all timed calls. */
 static inline uint32_t hfn_outside_node(const hfn_time_state *t)
 {
-    return hfn_time.flags & (HOTFN_TIMING_TREE | HOTFN_TIMING_SAMPLED) ? t->root : 0;
+    return hfn_time.flags & HOTFN_TIMING_TREE ? t->root : 0;
 }
 
 static inline uint32_t hfn_call_slot(uint64_t how)

@@ -10,7 +10,6 @@
 #include "counters/timing/call_stack.h"
 #include "counters/timing/tick_mode.h"
 #include "live/clock.h"
-#include "os/os.h"
 
 void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
@@ -38,7 +37,7 @@ _Static_assert(HFN_LOG_CAPACITY == 4096 && sizeof(hfn_open_call) == 32 &&
 _Static_assert(sizeof(void *) == 4 ||
                    (AT(hfn_time_engine, tick, 16) && AT(hfn_time_engine, session, 24) &&
                     AT(hfn_time_engine, hints_at, 28) && AT(hfn_time_engine, nodes, 32) &&
-                    HFN_CLOCK_STOPPED == 0 && IN_STATE(node, 76) && IN_STATE(started, 160) &&
+                    HFN_CLOCK_STOPPED == 0 && IN_STATE(node, 76) && IN_STATE(started, 120) &&
                     IN_NODE(parent, 0) && IN_NODE(slot, 4) && IN_NODE(calls, 16) &&
                     sizeof(hfn_time_node) == 64 && HFN_HINT_BITS == 32 - 19),
                "arch/x86/tick_ends.S counts with it");
@@ -55,20 +54,18 @@ _Static_assert(sizeof(void *) == 4 ||
 typedef struct probe {
     double all;    /* ticks of a call, with what is around it */
     double inside; /* ticks that the call itself sees         */
-    double own;    /* sampled: ticks that its ends see of themselves */
 } probe;
 
 static probe try_round(uint8_t *row, void (*enter)(void), void (*exit)(void))
 {
     hfn_time_state *t = hfn_time_state_of(row);
     hfn_time_cell *c = hfn_time_cell_of(t, 1);
-    uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks, before = t->timed;
+    uint64_t begin = hfn_clock_read(hfn_time.clock), total = c->total_ticks;
 
     hfn_time_probe(0, enter, exit, PROBE_CALLS);
     return (probe){
         .all = (double)(hfn_clock_read(hfn_time.clock) - begin) / PROBE_CALLS,
         .inside = (double)(c->total_ticks - total) / PROBE_CALLS,
-        .own = (double)(t->timed - before) / PROBE_CALLS,
     };
 }
 
@@ -86,7 +83,6 @@ static probe try_calls(uint8_t *row, void (*enter)(void), void (*exit)(void))
         probe one = try_round(row, enter, exit);
         best.all = least(best.all, one.all);
         best.inside = least(best.inside, one.inside);
-        best.own = least(best.own, one.own);
     }
     return best;
 }
@@ -108,17 +104,6 @@ static double count_cost_ticks(void)
     return best[1] > best[0] ? best[1] - best[0] : 0;
 }
 
-/* Sampled: docs/lab/timing-sample.md says how these were checked.  A call that goes by runs 1 instruction for some 30 of
- * one that is timed. */
-static void learn_ends(const probe *timed, double all)
-{
-    enum { PASSES = 32, UNIT = (int)COST_UNIT };
-    hfn_time.end_ticks = (uint32_t)(timed->own / 2);
-    hfn_time.end_factor = (uint32_t)(UNIT * (all > timed->own ? all / timed->own : 1));
-    hfn_time.inside_factor = (uint32_t)(UNIT * timed->inside / timed->own);
-    hfn_time.pass_cost = (uint32_t)(UNIT * timed->own / PASSES);
-}
-
 static uint32_t in_units(double ticks)
 {
     return ticks > 0 ? (uint32_t)(ticks * COST_UNIT) : 0;
@@ -130,9 +115,6 @@ static void write_costs(hfn_time_header *h, const probe *timed, double bare)
     h->cost_outside_ticks = in_units(timed->all - bare - timed->inside);
     h->probe_ticks = in_units(bare);
     h->count_cost_ticks = in_units(count_cost_ticks());
-    if (timed->own >= 1) {
-        learn_ends(timed, timed->all - bare);
-    }
 }
 
 static int64_t middle_of(int64_t *values, int count)
@@ -232,28 +214,6 @@ hfn_timing_calls hfn_timing_get_calls(void)
                                (void (*)(void))hfn_time_personality, 0 };
 }
 
-static uint32_t times_mean(const hfn_time_header *h, uint32_t factor)
-{
-    const uint32_t most = UINT32_C(1) << 30;
-    uint64_t mean = (uint64_t)h->sample_mean * factor;
-
-    if (h->sample_mean <= 1) {
-        return 1;
-    }
-    return mean < most ? (uint32_t)mean : most;
-}
-
-/* One in N: a call that takes COSTS_WORTH times what timing it costs is; a longer one more often, in
- * proportion, a shorter one less often, but one in RAREST * N at least, or RAREST_KNOWN * N. */
-static void choose_sample(const hfn_time_header *h)
-{
-    enum { COSTS_WORTH = 16, RAREST = 8, RAREST_KNOWN = 64 };
-    uint64_t cost = ((uint64_t)h->cost_inside_ticks + h->cost_outside_ticks) >> 8;
-
-    hfn_time.sample = (hfn_sample_rule){ (cost > 0 ? cost : 1) * COSTS_WORTH * h->sample_mean,
-                                         times_mean(h, RAREST), times_mean(h, RAREST_KNOWN) };
-}
-
 /* What stands in it is nobody's. */
 static void close_discard_row(uint32_t thread_at)
 {
@@ -262,18 +222,6 @@ static void close_discard_row(uint32_t thread_at)
     }
     hfn_rows_empty(hfn_rows.discard, hfn_rows.discard_bytes);
     hfn_time_state_of(hfn_rows.discard)->depth = HFN_DEPTH_CLOSED;
-}
-
-/* The same record goes on, and what an end costs was measured when it began. */
-static void keep_ends(const hfn_time_engine *before)
-{
-    if (before->header != hfn_time.header || before->end_factor == 0) {
-        return;
-    }
-    hfn_time.end_ticks = before->end_ticks;
-    hfn_time.end_factor = before->end_factor;
-    hfn_time.inside_factor = before->inside_factor;
-    hfn_time.pass_cost = before->pass_cost;
 }
 
 void hfn_timing_start(const hfn_time_memory *m)
@@ -296,32 +244,25 @@ void hfn_timing_start(const hfn_time_memory *m)
         .slow = m->slow,
         .events = h->event_capacity ? m->events : NULL,
         .means = m->means,
+        .sample_interval = h->sample_mean > 1 ? h->sample_mean : 1,
         .tick = m->tick,
         .session = (before.session + (UINT32_C(1) << HFN_CALL_SESSION_SHIFT)),
         .allocs = (h->flags & HOTFN_TIMING_ALLOC) && m->nodes ? m->allocs : NULL,
         .event_mask = h->event_capacity - 1,
         .looks = HFN_LOOKS_NEVER,
-        .end_factor = (uint32_t)COST_UNIT, /* until more is known of an end than it sees */
         /* the first has none before it, whatever the clocks of other processors say */
         .begin_ticks = before.header ? hfn_clock_read(h->clock) : 0,
     };
     if (!m->nodes || h->node_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_TREE;
     }
-    if (h->flags & HOTFN_TIMING_SAMPLED) {
-        hfn_time.flags &= ~HOTFN_TIMING_TREE; /* its nodes are made otherwise */
-    }
-    if (!hfn_os_main_stack(&hfn_time.main_stack_begin, &hfn_time.main_stack_end)) {
-        hfn_time.main_stack_begin = hfn_time.main_stack_end = 0;
-    }
     if (!m->histograms || h->histogram_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     }
     hfn_time.header = h;
     close_discard_row(m->thread_at);
-    keep_ends(&before);
     /* A tick clock tells what hooks take, but for a few instructions of the stubs. */
-    if (hfn_time.tick) {
+    if (hfn_time.tick && !(h->flags & HOTFN_TIMING_SAMPLED)) {
         h->count_cost_ticks = in_units(count_cost_ticks());
     } else if (h->cost_inside_ticks == 0 && HFN_CAN_TIME) {
         uint64_t slow_ticks = hfn_time.slow_ticks;
@@ -333,7 +274,6 @@ void hfn_timing_start(const hfn_time_memory *m)
     if (ends_look() && h->start_seen_ticks != 0) {
         hfn_time.looks = HFN_LOOKS_SELDOM;
     }
-    choose_sample(h);
 }
 
 uint64_t hfn_timing_stop(void)
@@ -385,16 +325,6 @@ void hfn_timing_record_stop(uint64_t at)
 void hfn_timing_go_on(uint32_t clock)
 {
     __atomic_store_n(&hfn_time.clock, clock, __ATOMIC_SEQ_CST);
-}
-
-void hfn_timing_set_code(const hfn_code_map *map)
-{
-    const uintptr_t odd = (uintptr_t)UINT64_C(0xbf58476d1ce4e5b9);
-
-    __atomic_store_n(&hfn_time_code, map, __ATOMIC_RELEASE); /* pairs with code_map */
-    /* then: who finds the new hints' key sees the new map (pairs with find_way) */
-    __atomic_store_n(&hfn_time.hints_of, (hfn_time.hints_of ^ (uintptr_t)map) * odd + 1,
-                     __ATOMIC_RELEASE);
 }
 
 /* ---- Exceptions. */

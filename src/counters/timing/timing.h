@@ -24,7 +24,5 @@ typedef struct hfn_timing_calls {
     uint32_t skips_at; /* in a row; 0: every call is timed */
 } hfn_timing_calls;
 hfn_timing_calls hfn_timing_get_calls(void);
-/* Whose code is where, from now on; kept as long as anything is timed. */
-void hfn_timing_set_code(const hfn_code_map *map);
 
 #endif

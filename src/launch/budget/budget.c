@@ -583,7 +583,7 @@ static void select_process(hfn_budget *b, uint32_t child)
     }
     b->remote.pid = found;
     b->remote.is_child = found == child;
-    b->cpu_ns = b->timed_ticks = b->timed_ends = b->startup_ns = 0;
+    b->cpu_ns = b->timed_calls = b->startup_ns = 0;
     for (uint32_t i = 0; i < b->function_count; i++) {
         b->functions[i].last = 0;
     }

@@ -123,18 +123,16 @@ struct hfn_budget {
     hfn_plan_channel *channel;
     hfn_budget_header *header;
     double share;
-    double count_ns, timed_ns;    /* cost of counting a call, and extra cost of timing it */
-    uint64_t measured_ns;         /* when count_ns was measured last */
-    double counted_calls;         /* total so far */
-    double total_counting_ns;     /* total cost of counting them */
-    uint64_t timed_ticks;         /* cost of all entry and exit probes up to the last step */
-    uint64_t timed_ends;          /* the number of these probes */
-    double seen_ticks, seen_ends; /* decaying sums of both; timed_ns is computed from them */
-    uint64_t start_ns;            /* when the record began */
-    uint64_t startup_ns;          /* duration of the target's start */
-    double excess_ns;             /* cost of counting above the budget since the last stop */
-    uint32_t *means; /* shared, by slot: sampling intervals; NULL: no calls are timed */
-    uint32_t mean;   /* requested sampling interval */
+    double count_ns, timed_ns; /* cost of counting a call, and extra cost of timing it */
+    uint64_t measured_ns;      /* when count_ns was measured last */
+    double counted_calls;      /* total so far */
+    double total_counting_ns;  /* total cost of counting them */
+    uint64_t timed_calls;      /* up to the last step */
+    uint64_t start_ns;         /* when the record began */
+    uint64_t startup_ns;       /* duration of the target's start */
+    double excess_ns;          /* cost of counting above the budget since the last stop */
+    uint32_t *means;           /* shared, by slot: sampling intervals; NULL: no calls are timed */
+    uint32_t mean;             /* requested sampling interval */
     hfn_function_budget *functions;
     uint32_t function_count, function_capacity;
     hfn_patched_module *modules;

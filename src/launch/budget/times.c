@@ -10,34 +10,12 @@
 #include "os/os.h"
 
 #define TICK_UNITS 256.0      /* hfn_time_header's costs */
-#define SEEN_ENDS 1024.0      /* of late: what was seen before counts half for each so many */
 #define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
-#define BEGUN_CALLS 1024u                   /* until then the target's own slow start is let be */
+#define BEGUN_CALLS 1024u                   /* until then the interval is HFN_SAMPLE_BEGIN */
 #define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
 
-/* ---- What it takes.  Rare as timed calls are, they find caches and branches cold: so each of a
- * call's two ends says in the target what it took (counters/call_stack.c).  Before there are some,
- * a probe's calls one after another stand for them. */
-
-static double ns_of_ticks(const hfn_time_header *h, double ticks)
-{
-    return h->ticks_per_second ? ticks * 1e9 / (double)h->ticks_per_second : 0;
-}
-
-static double probe_ticks(const hfn_time_header *h)
-{
-    return (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
-}
-
-static void learn_cost(hfn_budget *b, const hfn_time_header *h)
-{
-    double ticks = b->seen_ends >= 1 ? 2 * b->seen_ticks / b->seen_ends : probe_ticks(h);
-
-    b->timed_ns = ns_of_ticks(h, ticks);
-    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
-    b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
-}
+/* ---- What it takes: the number of timed calls times the cost that was measured at the start. */
 
 static uint64_t since(uint64_t *last, uint64_t now)
 {
@@ -47,30 +25,31 @@ static uint64_t since(uint64_t *last, uint64_t now)
     return passed;
 }
 
-double hfn_budget_timing(hfn_budget *b, uint32_t pid)
+static void learn_cost(hfn_budget *b)
 {
     const hfn_time_header *h = hfn_live_time_header(b->live);
+    double ticks = (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
+
+    b->timed_ns = h->ticks_per_second ? ticks * 1e9 / (double)h->ticks_per_second : 0;
+    b->header->sample_cost_ps = (uint64_t)(b->count_ns * 1e3);
+    b->header->time_cost_ps = (uint64_t)((b->count_ns + b->timed_ns) * 1e3);
+}
+
+double hfn_budget_timing(hfn_budget *b, uint32_t pid)
+{
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
-    uint64_t ticks = 0, ends = 0, row_ticks, row_ends;
+    uint64_t calls = 0, row_calls;
 
     if (!b->means) {
         return 0;
     }
     for (uint32_t i = 0; i < hfn_live_rows_used(b->live); i++) {
-        if (cells[i].pid == pid && hfn_live_read_timing_cost(b->live, i, &row_ticks, &row_ends)) {
-            ticks += row_ticks;
-            ends += row_ends;
+        if (cells[i].pid == pid && hfn_live_read_timed_calls(b->live, i, &row_calls)) {
+            calls += row_calls;
         }
     }
-    ticks = since(&b->timed_ticks, ticks);
-    ends = since(&b->timed_ends, ends);
-    b->seen_ticks += (double)ticks;
-    b->seen_ends += (double)ends;
-    for (; b->seen_ends > SEEN_ENDS; b->seen_ends /= 2) {
-        b->seen_ticks /= 2;
-    }
-    learn_cost(b, h);
-    return ns_of_ticks(h, (double)ticks);
+    learn_cost(b);
+    return b->timed_ns * (double)since(&b->timed_calls, calls);
 }
 
 /* ---- How many. */
@@ -129,25 +108,17 @@ static uint32_t mean_for(const hfn_budget *b, const hfn_function_budget *f, doub
 
 /* ---- Saying so. */
 
-/* To be timed sooner, the calls to be passed over become none, and what was passed over stands for
- * nothing. That store and the target's count-down may cross: then it takes longer. */
-static void set_mean(hfn_budget *b, uint32_t slot, uint32_t mean)
+/* It holds from the function's next block of calls on. */
+static void set_interval(hfn_budget *b, uint32_t slot, uint32_t mean)
 {
-    hfn_function_budget *f = &b->functions[slot];
-    bool is_closer = mean != 0 && (f->mean == 0 || mean < f->mean);
-
-    f->mean = mean;
+    b->functions[slot].mean = mean;
     __atomic_store_n(&b->means[slot], mean, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; is_closer && i < hfn_live_rows_used(b->live); i++) {
-        __atomic_store_n(&hfn_live_gap(b->live, i, slot)->mean, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(hfn_live_skip(b->live, i, slot), 0, __ATOMIC_RELAXED);
-    }
 }
 
 void hfn_budget_stop_timing(hfn_budget *b, uint32_t slot)
 {
     if (b->means && b->functions[slot].closest == HOTFN_BUDGET_TIMED) {
-        set_mean(b, slot, COUNTED_MEAN);
+        set_interval(b, slot, COUNTED_MEAN);
     }
 }
 
@@ -166,7 +137,7 @@ static void change_mean(hfn_budget *b, uint32_t slot, uint32_t mean, double run_
     } else {
         f->retry_ns = b->header->cpu_ns + HFN_BUDGET_MIN_WAIT_NS;
     }
-    set_mean(b, slot, mean);
+    set_interval(b, slot, mean);
 }
 
 /* Is this to be done now?  More calls are timed only after a while. */
@@ -199,7 +170,7 @@ void hfn_budget_time(hfn_budget *b, double allowed, bool is_over, double run_ns)
         if (is_due(b, f, mean, is_over)) {
             change_mean(b, slot, mean, run_ns);
         } else if (f->mean == 1 && b->header->cpu_ns - f->seen_ns > FORGOTTEN_NS) {
-            set_mean(b, slot, 0);
+            set_interval(b, slot, 0);
         }
     }
 }

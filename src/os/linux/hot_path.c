@@ -130,44 +130,6 @@ bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
     return true;
 }
 
-/* ---- The thread's stack. */
-
-/* glibc's descriptor of the thread (struct pthread): it begins with tcbhead_t, whose first and
- * third words are the descriptor's own address.  NULL with another C library. */
-static const uintptr_t *get_thread_descriptor(void)
-{
-    uintptr_t tcb = 0, self = 0;
-
-#if defined(__x86_64__)
-    __asm__("movq %%fs:0, %0; movq %%fs:16, %1" : "=&r"(tcb), "=r"(self));
-#elif defined(__i386__)
-    __asm__("movl %%gs:0, %0; movl %%gs:8, %1" : "=&r"(tcb), "=r"(self));
-#endif
-    return tcb == self ? (const uintptr_t *)self : NULL;
-}
-
-/* glibc puts the descriptor at the upper end of the thread's stack and stores in it, one after the
- * other, the stack's lowest address, its size and its guard's size (stackblock, stackblock_size and
- * guardsize in nptl/descr.h).  Their offset differs between versions, so the three words are
- * recognised by their values: they describe a stack that ends just above the descriptor. */
-void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
-{
-    enum { PAGE = 4096, MIN_STACK_BYTES = 16384 }; /* PTHREAD_STACK_MIN */
-    const uintptr_t *self = get_thread_descriptor(), at = (uintptr_t)self;
-    const uintptr_t *last = (const uintptr_t *)((at | (PAGE - 1)) + 1) - 2;
-
-    *begin = *end = 0;
-    for (const uintptr_t *word = self; self && word < last; word++) {
-        uintptr_t below = at - word[0], above = word[1] - below;
-        if (word[0] != 0 && word[0] < at && word[1] >= MIN_STACK_BYTES && word[1] > below &&
-            above <= PAGE && word[2] % PAGE == 0 && word[2] < word[1]) {
-            *begin = word[0];
-            *end = at;
-            return;
-        }
-    }
-}
-
 /* ---- Clocks. */
 
 static uint64_t read_clock(int clock)

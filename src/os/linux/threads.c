@@ -10,8 +10,6 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <signal.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
 
 uint32_t hfn_os_thread_id(void)
 {
@@ -31,20 +29,6 @@ bool hfn_os_is_single_threaded(void)
     uint32_t count = 0;
 
     return hfn_linux_each_task(count_task, &count) && count == 1;
-}
-
-/* The program's name is at the stack's upper end (fs/binfmt_elf.c).  Below it the kernel keeps
- * space for the stack: as much as the stack limit was at the program's start, but at least 128 MiB
- * (mmap_base in arch/x86/mm/mmap.c). */
-bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
-{
-    enum { MAX_BYTES = 1 << 26 };
-    uint64_t limit[2] = { MAX_BYTES, MAX_BYTES };
-
-    *end = getauxval(AT_EXECFN);
-    hfn_raw_syscall4(SYS_prlimit64, 0, RLIMIT_STACK, 0, hfn_raw_pointer(limit));
-    *begin = *end - (limit[0] < MAX_BYTES ? limit[0] : MAX_BYTES);
-    return *end > MAX_BYTES;
 }
 
 bool hfn_os_sync_core(void)

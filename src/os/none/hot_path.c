@@ -52,11 +52,6 @@ bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
     return false;
 }
 
-void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
-{
-    *begin = *end = 0;
-}
-
 uint64_t hfn_os_hot_wall_ns(void)
 {
     return 0;

@@ -14,13 +14,6 @@ bool hfn_os_is_single_threaded(void)
     return false;
 }
 
-bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
-{
-    (void)begin;
-    (void)end;
-    return false;
-}
-
 void hfn_os_block_interruptions(hfn_os_interruptions *before)
 {
     before->state = 0;

@@ -151,50 +151,6 @@ static void the_clock_is_in_the_header(void)
     hfn_live_close(live);
 }
 
-/* Of two threads: one to the second histogram, which has calls, one to the first, which has none. */
-static void a_sampled_call_that_waits_in_its_row_is_read(void)
-{
-    const uint32_t buckets[] = { HOTFN_HISTOGRAM_BUCKETS + 7, HOTFN_HISTOGRAM_BUCKETS - 1 };
-    hfn_live_options o = { 0 };
-    hfn_row_memory m;
-    hfn_times times;
-    hfn_live *live = NULL;
-    hfn_time_memory t;
-
-    o.slot_capacity = 16;
-    o.thread_capacity = 2;
-    o.timing = HOTFN_TIMING_TIMES | HOTFN_TIMING_HISTOGRAMS | HOTFN_TIMING_SAMPLED;
-    CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, NULL), HOTFN_OK);
-    m = hfn_live_activate_rows(live);
-    CHECK(hfn_live_time_memory(live, &t));
-    t.header->histograms_used = 2;
-    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 7] = 10;
-    t.histograms[HOTFN_HISTOGRAM_BUCKETS + 9] = 20;
-    for (uint32_t i = 0; i < 2; i++) {
-        hfn_time_state *s =
-            (hfn_time_state *)(void *)(m.rows + i * (uint64_t)m.row_bytes + t.thread_at);
-        s->due_bucket = buckets[i] + 1;
-        s->due_calls = 3 + i;
-    }
-    hfn_times_init(&times, &live->env);
-    CHECK_EQ_I64(hfn_times_read_live(&times, live->file, &live->layout, live->layout.file_bytes, 2,
-                                     1, 0, "", NULL),
-                 HOTFN_OK);
-    for (uint32_t i = 0; i < 2; i++) {
-        uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 };
-        const uint64_t sums[] = { 4, 33 };
-
-        CHECK_EQ_U64(
-            hfn_unpack_add(hfn_packed_row(&times.histograms, i), counts, HOTFN_HISTOGRAM_BUCKETS),
-            sums[i]);
-        CHECK_EQ_U64(counts[7], i == 0 ? 0 : 13);
-        CHECK_EQ_U64(counts[9], i == 0 ? 0 : 20);
-        CHECK_EQ_U64(counts[HOTFN_HISTOGRAM_BUCKETS - 1], i == 0 ? 4 : 0);
-    }
-    hfn_times_finish(&times);
-    hfn_live_close(live);
-}
-
 /* Of a chunk of 32 that a thread took: its root, one place that was called, and one that it just writes. */
 static void nodes_that_no_call_has_begun_are_no_places(void)
 {
@@ -236,7 +192,6 @@ static const check_test tests[] = {
     CHECK_TEST(what_calls_cost_as_it_ran_takes_the_place_of_the_start),
     CHECK_TEST(what_ends_saw_as_it_ran_takes_the_place_of_the_start),
     CHECK_TEST(the_clock_is_in_the_header),
-    CHECK_TEST(a_sampled_call_that_waits_in_its_row_is_read),
     CHECK_TEST(nodes_that_no_call_has_begun_are_no_places),
     CHECK_TEST(a_record_without_timing_has_no_room_for_it),
 };

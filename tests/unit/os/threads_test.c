@@ -297,79 +297,6 @@ static void threads_are_identified_by_their_ids(void)
     printf("# membarrier SYNC_CORE: %s\n", hfn_os_sync_core() ? "yes" : "no");
 }
 
-typedef struct stack_range {
-    uint64_t begin, end;
-} stack_range;
-
-static stack_range get_own_stack(void)
-{
-    stack_range own;
-
-    hfn_os_hot_thread_stack(&own.begin, &own.end);
-    return own;
-}
-
-#if defined(__x86_64__) || defined(__i386__)
-enum { CAN_FIND_STACK = 1 };
-#else
-enum { CAN_FIND_STACK = 0 };
-#endif
-
-/* Compare with glibc's bounds of the stack, whose end is below glibc's own data. */
-static void check_own_stack(pthread_t thread, stack_range got)
-{
-    pthread_attr_t attributes;
-    void *begin = NULL;
-    size_t byte_count = 0;
-    uint64_t here = (uint64_t)(uintptr_t)&attributes;
-
-    pthread_getattr_np(thread, &attributes);
-    pthread_attr_getstack(&attributes, &begin, &byte_count);
-    pthread_attr_destroy(&attributes);
-    if (!CAN_FIND_STACK) {
-        CHECK_EQ_U64(got.begin | got.end, 0);
-        return;
-    }
-    CHECK(got.begin <= (uint64_t)(uintptr_t)begin && /* the guard may be included */
-          got.begin + (1 << 16) >= (uint64_t)(uintptr_t)begin);
-    CHECK(here < got.end && got.end <= (uint64_t)(uintptr_t)begin + byte_count);
-}
-
-static void *look_at_own_stack(void *unused)
-{
-    (void)unused;
-    check_own_stack(pthread_self(), get_own_stack());
-    return NULL;
-}
-
-static void thread_stack_bounds_agree_with_glibc(void)
-{
-    enum { BYTES = 1 << 18 };
-    void *given = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    pthread_attr_t attributes;
-    pthread_t thread;
-
-    pthread_create(&thread, NULL, look_at_own_stack, NULL);
-    pthread_join(thread, NULL);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, given, BYTES);
-    pthread_create(&thread, &attributes, look_at_own_stack, NULL);
-    pthread_join(thread, NULL);
-    pthread_attr_destroy(&attributes);
-    munmap(given, BYTES);
-}
-
-static void the_main_stack_holds_the_frames_of_main_and_the_environment(void)
-{
-    stack_range own = get_own_stack();
-    uint64_t begin, end, here = (uint64_t)(uintptr_t)&own;
-
-    CHECK_EQ_U64(own.begin | own.end, 0);
-    CHECK(hfn_os_main_stack(&begin, &end));
-    CHECK(begin < here && here < end);
-    CHECK((uint64_t)(uintptr_t)environ < end && end - begin >= 1 << 16 && end - begin <= 1 << 26);
-}
-
 static void facts_of_a_thread_are_read(void)
 {
     hfn_thread_facts facts;
@@ -384,8 +311,6 @@ static void facts_of_a_thread_are_read(void)
 
 static const check_test tests[] = {
     CHECK_TEST(facts_of_a_thread_are_read),
-    CHECK_TEST(thread_stack_bounds_agree_with_glibc),
-    CHECK_TEST(the_main_stack_holds_the_frames_of_main_and_the_environment),
     CHECK_TEST(threads_are_identified_by_their_ids),
     CHECK_TEST(signals_are_blocked_and_restored),
     CHECK_TEST(stopped_threads_make_no_progress_and_continue),

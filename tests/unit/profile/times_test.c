@@ -251,44 +251,49 @@ static void repair_keeps_the_times(void)
 }
 
 /* As if each timed call of gamma stood for two, the other one untimed. */
-static void sampled_times_are_scaled_up_with_an_error(void)
+/* Of 40 calls of 1000 ticks, 10 were timed in blocks of four. */
+static void sampled_totals_are_fitted_and_have_an_error(void)
 {
+    enum { TIMED = 10, INTERVAL = 4, LENGTH = 1024, CALLS = 41 };
     timed_model *m;
     hotfn_record *r = open_story(&m, 20, 10);
     hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
     hotfn_record_timing t;
+    double scale = (double)CALLS / (TIMED * INTERVAL), error;
 
     states->byte_count = (uint64_t)r->function_count * sizeof(uint32_t);
     states->bytes = hfn_allocate_zeroed(&r->env, states->byte_count + 2);
     for (uint32_t i = 0; i < r->function_count; i++) {
         hfn_write_le32(states->bytes + 4 * i, HOTFN_TIMING_SAMPLE);
     }
-    r->times.header.flags |= HOTFN_TIMING_SAMPLED;
-    for (uint32_t i = 0; i < r->times.node_count; i++) {
-        hfn_time_node *n = &r->times.nodes[i];
-        uint64_t stands_for = n->slot == 2 ? 2 : 1;
-
-        n->calls *= stands_for;
-        n->total_ticks *= stands_for;
-        n->within_timed =
-            r->sums->nodes[i].below_timed * (20 + 10); /* the calls within, both costs of each */
-        n->spread = n->timed_calls * stands_for * (stands_for - 1);
-    }
-    for (size_t i = 0; i < r->times.entry_count; i++) { /* ten of beta's calls are outermost */
+    r->times.header.flags = HOTFN_TIMING_TIMES | HOTFN_TIMING_SAMPLED;
+    r->times.node_count = 0;
+    for (size_t i = 0; i < r->times.entry_count; i++) {
         hfn_time_cell *c = &r->times.entries[i].cell;
-        uint64_t outermost = r->times.entries[i].slot == 1 ? 10 : c->timed_calls;
+        bool is_first = r->times.entries[i].slot == 2 && r->times.entries[i].thread == 0;
 
-        c->within_timed = (c->within_timed - outermost) * (20 + 10);
+        memset(c, 0, sizeof *c);
+        if (is_first) {
+            c->timed_calls = TIMED;
+            c->total_ticks = TIMED * INTERVAL * LENGTH;
+            c->max_ticks = LENGTH;
+            c->sampled.weight = TIMED * INTERVAL;
+            c->sampled.squares = UINT64_C(1) * TIMED * INTERVAL * (INTERVAL - 1) *
+                                 (LENGTH >> HFN_SAMPLE_SHIFT) * (LENGTH >> HFN_SAMPLE_SHIFT);
+        }
     }
-    r->totals[2] *= 2;
+    r->totals[2] = CALLS;
     CHECK_EQ_I64(hfn_profile_sum_times(r), HOTFN_OK);
     t = timing(r, 2);
     CHECK_EQ_U64(t.timing, HOTFN_TIMING_SAMPLE);
-    CHECK_EQ_U64(t.total_ns, 2 * m->true_total[2]);
-    CHECK_EQ_U64(t.self_ns, 2 * m->true_self[2]);
-    CHECK(t.total_error_ns > 0 && t.total_error_ns < t.total_ns / 5);
-    CHECK_EQ_U64(timing(r, 1).total_ns, m->true_total[1]); /* others as they were */
-    CHECK_EQ_U64(timing(r, 1).total_error_ns, 0);
+    CHECK_EQ_U64(t.timed_calls, TIMED);
+    CHECK_EQ_U64(t.total_ns, CALLS * LENGTH);
+    error = scale * LENGTH * hfn_times_root(TIMED * INTERVAL * (INTERVAL - 1));
+    CHECK((double)t.total_error_ns > error - 2 && (double)t.total_error_ns < error + 2);
+    CHECK_EQ_U64(t.self_ns, 0);
+    CHECK(t.self_error_ns == HOTFN_ERROR_UNKNOWN);
+    t = timing(r, 1); /* none of its calls was chosen */
+    CHECK(t.total_ns == 0 && t.total_error_ns == HOTFN_ERROR_UNKNOWN);
     hotfn_record_close(r);
     free(m);
 }
@@ -340,11 +345,10 @@ static void check_version_case(const version_case *c)
 static void times_that_mean_something_else_are_not_read(void)
 {
     static const version_case cases[] = {
-        { 0, 0, HOTFN_CLOCK_TSC, NULL },
-        { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, "older hotfn" },
-        { 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_MERGED, NULL }, /* nanoseconds */
-        { HFN_TIMES_VERSION, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC, NULL },
-        { HFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "newer hotfn" },
+        { 1, 0, HOTFN_CLOCK_TSC, "version 1" },
+        { 1, 0, HOTFN_CLOCK_MERGED, "version 1" },
+        { HFN_TIMES_VERSION, 0, HOTFN_CLOCK_TSC, NULL },
+        { HFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "reads version 2" },
     };
 
     for (size_t i = 0; i < HFN_COUNT_OF(cases); i++) {
@@ -362,7 +366,7 @@ static void repair_and_merge_leave_out_times_that_are_not_read(void)
 
     write_version(old, 0, HOTFN_TIMING_SAMPLED, HOTFN_CLOCK_TSC);
     CHECK_EQ_I64(hotfn_record_repair(old, to, lost, sizeof lost, NULL, NULL), HOTFN_OK);
-    CHECK(strstr(lost, "older hotfn") != NULL);
+    CHECK(strstr(lost, "version 0") != NULL);
     CHECK_EQ_I64(hotfn_record_open(&r, to, NULL, NULL), HOTFN_OK);
     hotfn_record_get_time_info(r, &info);
     CHECK_EQ_U64(info.flags, 0);
@@ -484,7 +488,7 @@ static const check_test tests[] = {
     CHECK_TEST(memory_of_a_function_is_its_nodes),
     CHECK_TEST(counting_records_say_that_they_were_not_timed),
     CHECK_TEST(repair_keeps_the_times),
-    CHECK_TEST(sampled_times_are_scaled_up_with_an_error),
+    CHECK_TEST(sampled_totals_are_fitted_and_have_an_error),
     CHECK_TEST(times_that_mean_something_else_are_not_read),
     CHECK_TEST(repair_and_merge_leave_out_times_that_are_not_read),
     CHECK_TEST(windows_hold_what_came_since),

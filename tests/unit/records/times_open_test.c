@@ -132,11 +132,22 @@ static void what_is_not_open_is_left_out(void)
     hfn_times_finish(&times);
 }
 
-static void a_sample_keeps_what_was_within(void)
+static void open_calls_of_a_sample_stand_for_others(void)
 {
-    take(start(HOTFN_TIMING_SAMPLED), two, 2);
+    const hfn_open_call calls[] = {
+        { .frame = 9000, .start = 100, .interval = 8, .how = OUTER },
+        { .frame = 1, .start = 100, .interval = 8, .how = OUTER }, /* an exception left it */
+        { .frame = 0, .start = 100, .interval = 8, .how = OUTER },
+    };
+
+    take(start(HOTFN_TIMING_SAMPLED), calls, 3);
     hfn_times_end_open(&times);
-    CHECK_EQ_U64(times.nodes[0].within_timed, 2); /* its own ends are not within */
+    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 8 * (END - 100));
+    CHECK_EQ_U64(cell(OUTER_ENTRY)->timed_calls, 1);
+    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
+    CHECK_EQ_U64(cell(OUTER_ENTRY)->sampled.weight, 8);
+    CHECK_EQ_U64(cell(OUTER_ENTRY)->sampled.squares,
+                 8 * 7 * ((END - 100) >> HFN_SAMPLE_SHIFT) * ((END - 100) >> HFN_SAMPLE_SHIFT));
     hfn_times_finish(&times);
 }
 
@@ -236,7 +247,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_childs_calls_count_from_the_fork_on),
     CHECK_TEST(recursion_counts_once),
     CHECK_TEST(what_is_not_open_is_left_out),
-    CHECK_TEST(a_sample_keeps_what_was_within),
+    CHECK_TEST(open_calls_of_a_sample_stand_for_others),
     CHECK_TEST(numbers_of_nobody_do_nothing),
     CHECK_TEST(a_window_has_its_own_part_of_them),
     CHECK_TEST(each_process_has_an_end),

@@ -239,7 +239,7 @@ static void totals_lie_between_the_ticks_inside_and_around_calls(void)
             CHECK_EQ_U64(t.of["t_spin"].timed, 20);
             CHECK_EQ_U64(t.of["t_outer"].timed, 1);
             CHECK_EQ_U64(t.of["t_outer"].open, 0);
-            CHECK_EQ_U64(t.info.edge_count > 0, sample || !flags);
+            CHECK_EQ_U64(t.info.edge_count > 0, !sample && !flags);
             if (t.info.clock == HOTFN_CLOCK_TSC) {
                 CHECK(lies_between(t.of["t_spin"].total_ticks, within, around, 20));
                 CHECK(lies_between(t.of["t_outer"].total_ticks, within, around, 20));
@@ -487,7 +487,7 @@ static void sampling_counts_all_calls_and_times_some(void)
     stop(session);
     times t(session);
     CHECK_EQ_U64(t.of["t_nested"].calls, 20000);
-    CHECK(t.of["t_nested"].timed > 100 && t.of["t_nested"].timed < 10000);
+    CHECK_EQ_U64(t.of["t_nested"].timed, 20000 / 50);
     CHECK(t.of["t_nested"].how == HOTFN_TIMING_SAMPLE);
     hotfn_session_destroy(session);
 }
@@ -540,14 +540,6 @@ static void a_session_may_keep_a_tick_clock(void)
         // Ticks may be far apart where all processors are busy, but not so far.
         CHECK(t.of["t_spin"].total_ticks > 0);
     }
-    hotfn_session_destroy(session);
-
-    session = create(options_for(HOTFN_SESSION_TIME, 4, HOTFN_SESSION_TICKER));
-    start(session);
-    t_outer(1);
-    stop(session);
-    times t(session);
-    CHECK(t.info.clock != HOTFN_CLOCK_TICK && t.info.ticker == HOTFN_TICKER_NONE);
     hotfn_session_destroy(session);
 }
 

@@ -71,12 +71,18 @@ static int compare_records(diff *d, const choices *c)
     uint32_t old = get_timing_flags(d->old), new = get_timing_flags(d->new);
     d->timed = old && new;
     if (d->by == HOTFN_BY_DEFAULT) {
-        d->by = d->timed ? HOTFN_BY_SELF : HOTFN_BY_CALLS;
+        d->by = !d->timed                            ? HOTFN_BY_CALLS
+                : (old | new) & HOTFN_TIMING_SAMPLED ? HOTFN_BY_TOTAL
+                                                     : HOTFN_BY_SELF;
     }
     if (d->by != HOTFN_BY_CALLS && !d->timed) {
         fprintf(stderr,
                 "hotfn diff: %s was not timed; this order needs two timed runs (--mode time)\n",
                 old ? d->new_path : d->old_path);
+        return TOOL_FAILED;
+    }
+    if (d->by == HOTFN_BY_SELF && (old | new) & HOTFN_TIMING_SAMPLED) {
+        fputs("hotfn diff: a sample has no self times; compare total or calls\n", stderr);
         return TOOL_FAILED;
     }
     if (d->by != HOTFN_BY_CALLS && ((old ^ new) & HOTFN_TIMING_SAMPLED)) {

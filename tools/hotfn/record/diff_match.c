@@ -225,9 +225,13 @@ bool diff_sum_fails(const diff *d)
 bool diff_row_is_noise(const diff_row *row)
 {
     const double errors = 2; /* a difference by chance is smaller in 95 of 100 cases */
-    double change = (double)get_change(row);
+    double change = (double)get_change(row), old = (double)row->old_error,
+           new = (double)row->new_error;
 
-    return change > 0 && change <= errors * hypot((double)row->old_error, (double)row->new_error);
+    if (row->old_error == HOTFN_ERROR_UNKNOWN || row->new_error == HOTFN_ERROR_UNKNOWN) {
+        return true;
+    }
+    return change > 0 && change * change <= errors * errors * (old * old + new * new);
 }
 
 bool diff_row_fails(const diff *d, const diff_row *row)

@@ -140,10 +140,9 @@ static void print_timing(const hotfn_record *record)
            t.flags & HOTFN_TIMING_ALLOC ? ", memory" : "");
     if (t.flags & HOTFN_TIMING_SAMPLED) {
         if (t.sample_mean > 1) {
-            printf("; 1 in %" PRIu32 " calls after the first 1000 of each function and thread",
-                   t.sample_mean);
+            printf("; 1 in %" PRIu32 " calls", t.sample_mean);
         } else {
-            fputs("; every call, except where the budget allowed fewer", stdout);
+            fputs("; as many calls as the budget allowed", stdout);
         }
     }
     if (t.flags & HOTFN_TIMING_SLOW) {

@@ -710,71 +710,6 @@ static void *run_thread(void *number)
     return NULL;
 }
 
-static uint32_t caller_of(hfn_time_state *t, uint64_t return_address)
-{
-    struct {
-        hfn_time_frame frame;
-        uintptr_t back;
-    } call = { .back = (uintptr_t)return_address };
-    uint32_t node = hfn_tree_called_from(t, &call.frame, 5);
-
-    return timed.nodes[timed.nodes[node - 1].parent].slot;
-}
-
-static void a_sampled_calls_caller_is_whose_code_it_goes_back_to(void)
-{
-    static uint64_t
-        room[(sizeof(hfn_code_map) + 2 * sizeof(hfn_code_range)) / sizeof(uint64_t) + 1];
-    hfn_code_map *map = (hfn_code_map *)(void *)room;
-
-    map->count = 2;
-    map->ranges[0] = (hfn_code_range){ 1000, 1010, 1, 0 };
-    map->ranges[1] = (hfn_code_range){ 1020, 1030, 2, 0 };
-    timed_start(HOTFN_TIMING_SAMPLED);
-    hfn_time_state *t = timed_use(0);
-    CHECK_EQ_U64(caller_of(t, 1010), UINT32_MAX); /* no code is known yet */
-    timed_forget();
-    timed_start(HOTFN_TIMING_SAMPLED);
-    t = timed_use(0);
-    hfn_timing_set_code(map);
-    CHECK_EQ_U64(caller_of(t, 1000), UINT32_MAX); /* the call ended right before it */
-    CHECK_EQ_U64(caller_of(t, 1001), 1);
-    CHECK_EQ_U64(caller_of(t, 1010), 1);
-    CHECK_EQ_U64(caller_of(t, 1015), UINT32_MAX);
-    CHECK_EQ_U64(caller_of(t, 1021), 2);
-    CHECK_EQ_U64(caller_of(t, 1031), UINT32_MAX);
-    hfn_timing_set_code(NULL);
-    timed_forget();
-}
-
-/* Two calls on one stack: the outer one's frame lies above the inner one's return address. */
-static void a_sampled_call_that_was_jumped_to_has_who_jumped_as_caller(void)
-{
-    struct {
-        hfn_time_frame inner;
-        uintptr_t back; /* into the outer one's stub: no function's code */
-        hfn_time_frame outer[1 + HFN_MAX_BELOW_FRAME / sizeof(hfn_time_frame) + 1];
-    } stack = { .back = 1015 };
-    const size_t far = sizeof stack.outer / sizeof *stack.outer - 1;
-    const size_t places[] = { 0, far };
-
-    for (size_t i = 0; i < 2; i++) {
-        hfn_time_frame *outer = &stack.outer[places[i]];
-        uint32_t node;
-
-        timed_start(HOTFN_TIMING_SAMPLED);
-        hfn_time_state *t = timed_use(0);
-        outer->slot = 3;
-        hfn_time_enter(outer);
-        node = hfn_tree_called_from(t, &stack.inner, 5);
-        CHECK_EQ_U64(timed.nodes[timed.nodes[node - 1].parent].slot, i == 0 ? 3 : UINT32_MAX);
-        hfn_time_exit(outer);
-        node = hfn_tree_called_from(t, &stack.inner, 6); /* nothing is open */
-        CHECK_EQ_U64(timed.nodes[timed.nodes[node - 1].parent].slot, UINT32_MAX);
-        timed_forget();
-    }
-}
-
 static void threads_share_the_pools(void)
 {
     pthread_t threads[TIMED_THREADS];
@@ -829,8 +764,6 @@ static const check_test tests[] = {
     CHECK_TEST(a_childs_calls_begin_anew),
     CHECK_TEST(a_wiped_rows_time_begins_with_its_first_event),
     CHECK_TEST(any_calls_in_any_order_keep_the_sums),
-    CHECK_TEST(a_sampled_calls_caller_is_whose_code_it_goes_back_to),
-    CHECK_TEST(a_sampled_call_that_was_jumped_to_has_who_jumped_as_caller),
     CHECK_TEST(threads_share_the_pools),
 };
 CHECK_MAIN(tests)

@@ -168,10 +168,8 @@ static void timing_is_reduced_without_a_stop(void)
     CHECK(b->means[slot] >= 64);
     CHECK_EQ_U64(hfn_live_get_budget(s.live)->stops, 0);
     CHECK(scene_has_bytes(&s, 0, s.hooked[0]));
-    *hfn_live_skip(s.live, 0, slot) = 12345;      /* calls that the target will skip */
     CHECK(reaches(b, &s, 0, HOTFN_BUDGET_TIMED)); /* no more calls */
     CHECK_EQ_U64(b->means[slot], 1);
-    CHECK_EQ_U64(*hfn_live_skip(s.live, 0, slot), 0);
     hfn_budget_destroy(b);
     scene_end(&s);
 }
