@@ -19,6 +19,7 @@ typedef struct run {
 static void stop_helpers(hotfn_launch *l)
 {
     hfn_budget_thread_stop(l);
+    hfn_thread_watch_stop(l);
     hfn_watcher_stop(&l->observation.watcher);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);
@@ -33,6 +34,7 @@ static void start_helpers(hotfn_launch *l)
     }
     hfn_observation_start(l);
     hfn_budget_thread_start(l);
+    hfn_thread_watch_start(l);
 }
 
 /* A durable record is closed first, because the new one has the same path. */

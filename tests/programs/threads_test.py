@@ -34,6 +34,12 @@ def threads_have_their_last_names(place):
     assert sorted(names) == ["computes", "main-thread", "waits"], names
 
 
+def the_threads_of_the_next_program_are_read(place):
+    program = build(place)
+    names = [t["name"] for t in run(place, "/bin/sh", "-c", f"sleep 1; exec {program} threads")["threads"]]
+    assert sorted(names) == ["computes", "main-thread", "waits"], names
+
+
 def waiting_is_no_processor_time(place):
     threads = {t["name"]: t["cpu_ns"] for t in run(place, build(place), "threads")["threads"]}
     assert 300_000_000 <= threads["computes"] < 600_000_000, threads
@@ -79,7 +85,8 @@ def places_beyond_the_limit_are_reported(place):
         assert ("merged" in text) == is_merged, (places, text)
 
 
-CASES = [threads_have_their_last_names, waiting_is_no_processor_time, waiting_in_timed_functions_is_reported,
+CASES = [threads_have_their_last_names, the_threads_of_the_next_program_are_read,
+         waiting_is_no_processor_time, waiting_in_timed_functions_is_reported,
          open_calls_end_at_exec,
          the_name_of_the_next_program_is_not_that_of_the_former_thread, as_many_threads_as_wanted_are_counted,
          places_beyond_the_limit_are_reported]
