@@ -61,6 +61,15 @@ bool hfn_os_get_program_name(char *out, size_t capacity)
     return hfn_os_resolve_path(hfn_os_get_program_path(), out, capacity);
 }
 
+/* The program is called by the name of its file. */
+bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
+{
+    (void)out;
+    (void)capacity;
+    (void)is_script;
+    return false;
+}
+
 void hfn_os_get_working_folder(char *out, size_t capacity)
 {
     wchar_t name[HFN_UTF16_PATH];
