@@ -410,6 +410,25 @@ static void put_reasons(const census *c, hfn_sink *sink)
     }
 }
 
+/* Names by address are useless to a reader, so say where names come from. */
+static void put_naming_hint(const hfn_view *view, hfn_sink *sink, uint32_t rows)
+{
+    uint32_t nameless = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        hotfn_record_function f;
+        hotfn_record_module m;
+        hfn_view_function(view, view->order[i], &f);
+        hfn_view_module(view, f.module, &m);
+        size_t length = strlen(m.file);
+        nameless += strncmp(f.name, m.file, length) == 0 && strncmp(f.name + length, "+0x", 3) == 0;
+    }
+    if (nameless > rows / 2) {
+        hfn_sink_text(sink,
+                      "most functions have no name: install the program's -dbgsym package, or "
+                      "run with --symbol-dir DIR (debug files) or --map FILE (linker map)\n");
+    }
+}
+
 static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
 {
     census c = { 0 };
@@ -437,6 +456,7 @@ static void put_census(const hfn_view *view, hfn_sink *sink, uint32_t rows)
     if (view->options.flags & HOTFN_EXPORT_REFUSED) {
         put_reasons(&c, sink);
     }
+    put_naming_hint(view, sink, rows);
     put_modules(view, sink);
 }
 

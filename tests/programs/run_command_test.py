@@ -436,6 +436,15 @@ def a_time_without_a_unit_is_refused(case):
         check(code == 125 and out == "" and "ms" in err and "unit" in err, f"{code} {err}")
 
 
+def a_report_of_addresses_says_where_names_come_from(case):
+    case.run("/bin/dash", "-c", "i=0; while [ $i -lt 9 ]; do i=$((i+1)); done")
+    out = subprocess.run([HOTFN, "report", case.record], capture_output=True, text=True, check=True).stdout
+    check(("dash+0x" in out) == ("-dbgsym" in out), out)
+    case.run(case.target, 10)
+    out = subprocess.run([HOTFN, "report", case.record], capture_output=True, text=True, check=True).stdout
+    check("-dbgsym" not in out, out)
+
+
 def every_command_has_a_short_help(case):
     for command in "run report info diff merge repair open export top scan list symbols kit bisect doctor".split():
         done = subprocess.run([HOTFN, command, "-h"], capture_output=True, text=True)
