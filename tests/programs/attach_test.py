@@ -195,7 +195,8 @@ def attach(pid, *options, check=True):
 def run_rounds(pid, folder, *options):
     before = count_code_mappings(pid), count_files(pid)
     for _ in range(ROUNDS):
-        attach(pid, "--for", "5ms", "-o", str(folder / "rounds.hfr"), *options)
+        done = attach(pid, "--for", "5ms", "-o", str(folder / "rounds.hfr"), *options)
+        assert re.search(r"[1-9][0-9]* functions hooked", done.stderr) and "failed" not in done.stderr, done
         check_text(pid)
         assert not own_mappings(pid), own_mappings(pid)
     after = count_code_mappings(pid), count_files(pid)

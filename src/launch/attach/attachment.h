@@ -18,7 +18,7 @@
 #include "launch/launch.h"
 #include "os/remote.h"
 
-enum { HFN_MAX_FORK_SITES = 16, HFN_ATTACH_BUFFER_BYTES = 1 << 20 };
+enum { HFN_MAX_FORK_SITES = 16, HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
 
 /* A module of the target and the copy of its code, with room for stubs.  Addresses in the mirror
  * are those of the target plus `distance`. */
@@ -61,6 +61,7 @@ typedef struct hfn_attachment {
     uint64_t record_bytes, record_offset, spare_bytes;
     uint64_t enter_ns, leave_ns; /* how long all threads stood */
     uint8_t *buffer;             /* [HFN_ATTACH_BUFFER_BYTES], for code and lists of gaps */
+    bool is_word_named[HFN_WORD_CANDIDATES]; /* by an instruction of the target */
     bool is_inside;
     bool is_residue;    /* detached, but pages stay in the target */
     hfn_os_error error; /* of the latest remote step that failed */
@@ -90,7 +91,9 @@ bool hfn_fork_sites_find(hfn_attachment *a);
 bool hfn_fork_sites_patch(hfn_attachment *a);
 void hfn_fork_sites_restore(hfn_attachment *a); /* in the mirror */
 
-/* thread_word.c: choose a word of the thread descriptors that nothing uses; false with a reason. */
+/* thread_word.c: search the running target's code for instructions that name a candidate. */
+void hfn_thread_words_search(hfn_attachment *a);
+/* Choose a word of the thread descriptors that nothing uses; false with a reason. */
 bool hfn_thread_word_choose(hfn_attachment *a, hotfn_error *err);
 /* Zero the words that lead to rows. */
 bool hfn_thread_words_clear(hfn_attachment *a);

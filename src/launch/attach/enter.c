@@ -290,6 +290,7 @@ static hotfn_status prepare_hooks(hfn_attachment *a, hotfn_error *err)
         return report_failed_step(
             a, "its C library has no fork function that hotfn recognises (glibc's is needed)", err);
     }
+    hfn_thread_words_search(a);
     options.flags = HOTFN_HOOKS_NO_UNWIND;
     status = hotfn_hooks_create(&a->hooks, &options, &access, &a->env, err);
     if (status == HOTFN_OK) {

@@ -20,7 +20,7 @@
 
 enum { OVERLAP = 16, FS_PREFIX = 0x64, SIB_DISP32 = 0x25, SELF_WORD = 16 };
 
-static const int64_t candidates[] = { 56, 64 };
+static const int64_t candidates[HFN_WORD_CANDIDATES] = { 56, 64 };
 
 /* ---- Instructions that name the word: 64 [prefixes] opcode [modrm] 25 disp32. */
 
@@ -73,6 +73,13 @@ static bool is_named(hfn_attachment *a, int64_t word_at)
     return !hfn_os_remote_each_module(a->remote.pid, search_module, &s) || s.failed || s.is_named;
 }
 
+void hfn_thread_words_search(hfn_attachment *a)
+{
+    for (size_t i = 0; i < HFN_WORD_CANDIDATES; i++) {
+        a->is_word_named[i] = is_named(a, candidates[i]);
+    }
+}
+
 /* ---- The threads. */
 
 typedef enum thread_check { WORD_FREE, WORD_USED, NOT_GLIBC } thread_check;
@@ -110,18 +117,17 @@ static thread_check check_threads(const hfn_attachment *a, int64_t word_at)
 
 bool hfn_thread_word_choose(hfn_attachment *a, hotfn_error *err)
 {
-    for (size_t i = 0; i < HFN_COUNT_OF(candidates); i++) {
+    for (size_t i = 0; i < HFN_WORD_CANDIDATES; i++) {
         thread_check check = check_threads(a, candidates[i]);
         if (check == NOT_GLIBC) {
             hfn_report_error(
                 err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                 "the C library of process %u is not glibc (musl, Go and others have no "
-                "place for a thread's counts yet): start it under hotfn run, or count "
-                "a build with glibc",
+                "place for a thread's counts yet): count a build with glibc",
                 a->remote.pid);
             return false;
         }
-        if (check == WORD_FREE && !is_named(a, candidates[i])) {
+        if (check == WORD_FREE && !a->is_word_named[i]) {
             a->word_at = candidates[i];
             return true;
         }

@@ -102,6 +102,17 @@ static void finish_module(module_walk *walk)
     m->code_count = 0;
 }
 
+/* The segments of a module lie as far apart as in the file, plus what their alignment adds.  A
+ * program may also map its own file as data, anywhere. */
+static bool is_next_segment(const module_walk *walk, const map_line *line)
+{
+    const uint64_t max_padding = UINT64_C(64) << 20;
+    uint64_t distance = line->begin - walk->module.base;
+
+    return line->inode == walk->inode && line->major == walk->major && line->minor == walk->minor &&
+           line->offset != 0 && distance >= line->offset && distance - line->offset < max_padding;
+}
+
 static void add_line(module_walk *walk, const map_line *line)
 {
     hfn_remote_module *m = &walk->module;
@@ -109,8 +120,7 @@ static void add_line(module_walk *walk, const map_line *line)
     if (line->inode == 0) {
         return; /* the .bss of a module, or memory between two */
     }
-    if (line->inode != walk->inode || line->major != walk->major || line->minor != walk->minor ||
-        line->offset == 0) {
+    if (!is_next_segment(walk, line)) {
         finish_module(walk);
         walk->inode = line->inode;
         walk->major = line->major;
