@@ -62,6 +62,7 @@ typedef enum hfn_remote_verdict {
     HFN_REMOTE_TRACED,    /* another process traces it       */
     HFN_REMOTE_DENIED,    /* no permission                   */
     HFN_REMOTE_FILTERED,  /* it filters its system calls     */
+    HFN_REMOTE_LOCKED,    /* it locks memory                 */
     HFN_REMOTE_FOREIGN    /* of another machine or word size */
 } hfn_remote_verdict;
 /* Can this process enter process pid?  If not, `why` receives one sentence with the reason and what

@@ -41,6 +41,7 @@ static hotfn_status report_refusal(uint32_t pid, hotfn_error *err)
         [HFN_REMOTE_TRACED] = HOTFN_E_STATE,
         [HFN_REMOTE_DENIED] = HOTFN_E_DENIED,
         [HFN_REMOTE_FILTERED] = HOTFN_E_UNSUPPORTED,
+        [HFN_REMOTE_LOCKED] = HOTFN_E_UNSUPPORTED,
         [HFN_REMOTE_FOREIGN] = HOTFN_E_UNSUPPORTED,
     };
     hfn_remote_range record;

@@ -14,7 +14,7 @@
 /* proc(5): /proc/PID/status */
 typedef struct process_facts {
     char state;
-    uint32_t tracer, uid, seccomp;
+    uint32_t tracer, uid, seccomp, locked_kib;
     uint64_t permitted; /* capabilities */
 } process_facts;
 
@@ -35,6 +35,7 @@ static bool read_facts(uint32_t pid, process_facts *out)
             sscanf(line, "TracerPid: %u", &out->tracer) == 1 ||
             sscanf(line, "Uid: %*u %u", &out->uid) == 1 ||
             sscanf(line, "Seccomp: %u", &out->seccomp) == 1 ||
+            sscanf(line, "VmLck: %u", &out->locked_kib) == 1 ||
             sscanf(line, "CapPrm: %llx", &permitted) == 1) {
             continue;
         }
@@ -183,6 +184,14 @@ static hfn_remote_verdict check_state(uint32_t pid, const process_facts *facts, 
                  "filter forbids could end it: start it under hotfn run instead",
                  pid, facts->seccomp);
         return HFN_REMOTE_FILTERED;
+    }
+    if (facts->locked_kib != 0) { /* after mlockall(MCL_FUTURE) all rows would be populated */
+        snprintf(
+            why, bytes,
+            "process %u locks memory (VmLck %u kB), and could lock the record's, too: start it "
+            "under hotfn run instead",
+            pid, facts->locked_kib);
+        return HFN_REMOTE_LOCKED;
     }
     return HFN_REMOTE_READY;
 }

@@ -206,6 +206,29 @@ static void a_process_that_filters_its_system_calls_is_refused(void)
     end_target(pid, SIGKILL);
 }
 
+static void run_locked(void *user)
+{
+    static char page[8192];
+
+    if (mlock(page, sizeof page) != 0) {
+        _exit(1);
+    }
+    run_pause(user);
+}
+
+static void a_process_that_locks_memory_is_refused(void)
+{
+    uint32_t pid = start_target(run_locked, NULL);
+    char why[256];
+
+    for (int i = 0; i < 5000 && hfn_os_remote_check(pid, why, sizeof why) == HFN_REMOTE_READY;
+         i++) {
+        usleep(1000);
+    }
+    check_refusal(pid, HFN_REMOTE_LOCKED, "locks memory");
+    end_target(pid, SIGKILL);
+}
+
 /* ---- Calls. */
 
 typedef struct entry {
@@ -387,6 +410,7 @@ static void the_frame_of_a_running_handler_is_found(void)
 static const check_test tests[] = {
     CHECK_TEST(processes_that_cannot_be_entered_are_refused_with_the_reason),
     CHECK_TEST(a_process_that_filters_its_system_calls_is_refused),
+    CHECK_TEST(a_process_that_locks_memory_is_refused),
     CHECK_TEST(a_stopped_process_maps_pages_and_files_and_continues),
     CHECK_TEST(the_target_goes_on_unharmed_whichever_step_fails),
     CHECK_TEST(the_frame_of_a_running_handler_is_found),
