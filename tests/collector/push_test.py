@@ -16,7 +16,12 @@ SOURCE = """
 #include <stdlib.h>
 #define CALLED __attribute__((noinline, noclone))
 static volatile int sink;
-CALLED int leaf(int x) { sink += x; return x + sink % 7; }
+CALLED int leaf(int x)
+{
+    for (int i = 0; i < 20; i++)
+        sink += x;
+    return x + sink % 7;
+}
 CALLED int branch(int x) { __asm__ volatile(""); return leaf(x) + leaf(x + 1); }
 CALLED int rare(int x) { __asm__ volatile(""); return x + 3; }
 int main(int argc, char **argv)
@@ -86,7 +91,7 @@ def the_collector_shows_the_numbers_of_merge(place):
 
 def times_and_callers_arrive(place):
     with Collector(place) as c:
-        records = three_testers(place, c, "--mode", "time")
+        records = three_testers(place, c, "--mode", "time", "--clock", "cpu")
         wanted = {}
         for record in records:
             for f in json.loads(hotfn("report", "--json", record))["functions"]:
