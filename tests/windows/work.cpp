@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Exceptions, threads, recursion, a jump table, tail calls, early initialisers: counted by hooks, and by
-// the program itself (-finstrument-functions with -DINSTRUMENTED).  No function is inlined, so that both
-// count each call.
+// Exceptions, threads, recursion, a jump table, early initialisers: counted by hooks, and by the
+// program itself (-finstrument-functions with -DINSTRUMENTED).  No function is inlined, so that
+// both count each call.
 #include <windows.h>
 
 #include <csetjmp>
@@ -93,7 +93,7 @@ OWN int work_land(int depth)
     return depth;
 }
 
-// The instruction that faults is the first one of the function, so it is among those that a hook moves.
+// The instruction that faults is the first one of the function, so a hook moves it.
 OWN void work_fault(int *at)
 {
     __asm__ volatile("movl $1, (%0)" : : "c"(at) : "memory");

@@ -57,6 +57,24 @@ void free(void *memory)
     (void)memory;
 }
 
+unsigned long long strtoull(const char *text, char **end, int base)
+{
+    unsigned long long number = 0;
+
+    (void)base; /* always 10 */
+    for (; *text >= '0' && *text <= '9'; text++) {
+        number = number * 10 + (unsigned)(*text - '0');
+    }
+    *end = (char *)(uintptr_t)text;
+    return number;
+}
+
+unsigned long strtoul(const char *text, char **end, int base)
+{
+    text += *text == ' ';
+    return (unsigned long)strtoull(text, end, base);
+}
+
 char *getenv(const char *name)
 {
     (void)name;

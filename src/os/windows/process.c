@@ -81,12 +81,34 @@ void hfn_os_get_working_folder(char *out, size_t capacity)
     }
 }
 
+/* A program has one path here. */
+bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
+{
+    (void)out, (void)capacity, (void)is_script;
+    return false;
+}
+
 uint32_t hfn_os_count_processors(void)
 {
     SYSTEM_INFO info;
 
     GetSystemInfo(&info);
     return info.dwNumberOfProcessors;
+}
+
+uint32_t hfn_os_count_allowed_processors(void)
+{
+    DWORD_PTR own = 0, all = 0;
+
+    return GetProcessAffinityMask(GetCurrentProcess(), &own, &all) && own != 0
+               ? (uint32_t)__builtin_popcountll(own)
+               : hfn_os_count_processors();
+}
+
+/* Job objects may have limits, which no call reports to their processes. */
+bool hfn_os_has_processor_quota(void)
+{
+    return false;
 }
 
 uint64_t hfn_os_get_address_limit(void)
