@@ -88,7 +88,7 @@ int32_t hfn_stack_join(int32_t a, int32_t b)
     }
     if (hfn_stack_is_any(a) || hfn_stack_is_any(b) || !hfn_stack_is_related(a) ||
         !hfn_stack_is_related(b)) {
-        return HFN_STACK_ANY;
+        return hfn_stack_any_of(a, b);
     }
     low = hfn_stack_get_bound(a);
     high = hfn_stack_get_bound(b);
@@ -106,7 +106,7 @@ int32_t hfn_stack_add(int32_t value, int64_t constant)
     int32_t bound = hfn_stack_get_bound(value);
 
     if (hfn_stack_is_any(value)) {
-        return HFN_STACK_ANY;
+        return hfn_stack_any_of(value, value);
     }
     if (!hfn_stack_is_related(value) || bound == HFN_STACK_UNBOUNDED) {
         return value;
@@ -132,7 +132,8 @@ int32_t hfn_stack_subtract(int32_t a, int32_t b)
     if (!hfn_stack_is_related(a) && !hfn_stack_is_related(b)) {
         return HFN_STACK_UNRELATED;
     }
-    return hfn_stack_is_address(a) && hfn_stack_is_address(b) ? HFN_STACK_UNRELATED : HFN_STACK_ANY;
+    return hfn_stack_is_address(a) && hfn_stack_is_address(b) ? HFN_STACK_UNRELATED
+                                                              : hfn_stack_any_of(a, b);
 }
 
 /* ---- Words of the frame. */
@@ -210,7 +211,7 @@ int32_t hfn_stack_index(hfn_stack_state *s, int32_t a, int32_t b)
     }
     if ((hfn_stack_is_related(a) && hfn_stack_is_related(b)) ||
         !(hfn_stack_is_maybe(pointer) || hfn_stack_is_exact(pointer))) {
-        return HFN_STACK_ANY;
+        return hfn_stack_any_of(a, b);
     }
     if (hfn_stack_has_bound(pointer)) {
         hfn_stack_note_object(s, hfn_stack_get_bound(pointer), true);
@@ -225,8 +226,8 @@ static void store_maybe(hfn_stack_state *s, int32_t at, int32_t value, uint32_t 
     const hfn_stack_cell *known = find_cell(s, at);
 
     if (known) {
-        cell.value =
-            known->live == cell.live ? hfn_stack_join(known->value, cell.value) : HFN_STACK_ANY;
+        cell.value = known->live == cell.live ? hfn_stack_join(known->value, cell.value)
+                                              : hfn_stack_any_of(known->value, cell.value);
     }
     put_cell(s, &cell);
 }
@@ -253,7 +254,7 @@ void hfn_stack_store(hfn_stack_state *s, int32_t place, uint32_t bytes, int32_t 
         return;
     }
     if (bytes < word_bytes || bytes % word_bytes != 0) {
-        value = hfn_stack_is_related(value) ? HFN_STACK_ANY : value;
+        value = hfn_stack_is_related(value) ? hfn_stack_any_of(value, value) : value;
     }
     for (uint32_t at = 0; at < bytes; at += word_bytes) {
         hfn_stack_cell cell = { place + (int32_t)at, value, 0 };
@@ -275,7 +276,7 @@ static int32_t load_cell(const hfn_stack_cell *cell, int32_t place, uint32_t byt
                        !hfn_stack_is_related(cell->value)
                    ? HFN_STACK_UNRELATED
                : intact ? cell->value
-                        : HFN_STACK_ANY;
+                        : hfn_stack_any_of(cell->value, cell->value);
     }
     if (!(cell->live & get_overlap(cell, place, bytes, word_bytes))) {
         return HFN_STACK_UNRELATED;
@@ -285,7 +286,7 @@ static int32_t load_cell(const hfn_stack_cell *cell, int32_t place, uint32_t byt
     }
     return intact && from >= 0 && from % word_bytes == 0 && from + word_bytes <= bytes
                ? cell->value
-               : HFN_STACK_ANY;
+               : hfn_stack_any_of(cell->value, cell->value);
 }
 
 int32_t hfn_stack_load(const hfn_stack_state *s, int32_t place, uint32_t bytes, uint32_t word_bytes)
@@ -337,7 +338,8 @@ static bool merge_cell(hfn_stack_cell *known, const hfn_stack_cell *from, bool w
 {
     uint8_t live = known->live | from->live;
     bool differs = known->live != from->live;
-    bool changed = merge_value(&known->value, differs ? HFN_STACK_ANY : from->value, widens);
+    bool changed = merge_value(
+        &known->value, differs ? hfn_stack_any_of(known->value, from->value) : from->value, widens);
 
     changed |= live != known->live;
     known->live = live;

@@ -10,7 +10,8 @@
  *   maybe k         UNRELATED, or CFA + k
  *   maybe at most k UNRELATED, or an address of the stack not above CFA + k
  *   ANY_ABOVE_BYTE  a low byte that is UNRELATED; the other bytes can be anything
- *   ANY             anything, for example a result of arithmetic on an address
+ *   ANY             anything, for example an address plus an unknown number, or a part of one
+ *   COMPUTED        anything, from arithmetic on the bits of an address, which may restore it
  *
  * Only the upper bound matters, because the proof forbids accesses above the function's frame.
  */
@@ -29,6 +30,7 @@ typedef struct hfn_stack_state hfn_stack_state;
 #define HFN_STACK_RETURN_ADDRESS (INT32_MIN + 2)
 #define HFN_STACK_CALLER_FRAME (INT32_MIN + 3)
 #define HFN_STACK_ANY_ABOVE_BYTE (INT32_MIN + 4)
+#define HFN_STACK_COMPUTED (INT32_MIN + 5)
 
 /* Offsets are in (-LIMIT, LIMIT).  An address that a loop moves has the bound UNBOUNDED. */
 #define HFN_STACK_LIMIT (INT32_C(1) << 27)
@@ -71,7 +73,8 @@ static inline bool hfn_stack_is_address(int32_t value)
 /* Is it one of the values without a bound? */
 static inline bool hfn_stack_is_any(int32_t value)
 {
-    return value == HFN_STACK_ANY || value == HFN_STACK_ANY_ABOVE_BYTE;
+    return value == HFN_STACK_ANY || value == HFN_STACK_ANY_ABOVE_BYTE ||
+           value == HFN_STACK_COMPUTED;
 }
 
 /* May it be computed from the stack pointer of this call? */
@@ -82,6 +85,12 @@ static inline bool hfn_stack_is_related(int32_t value)
 
 /* The upper bound of a related value; ANY has none and returns UNBOUNDED. */
 int32_t hfn_stack_get_bound(int32_t value);
+
+/* COMPUTED if one of the values is, otherwise ANY. */
+static inline int32_t hfn_stack_any_of(int32_t a, int32_t b)
+{
+    return a == HFN_STACK_COMPUTED || b == HFN_STACK_COMPUTED ? HFN_STACK_COMPUTED : HFN_STACK_ANY;
+}
 
 /* The lowest value of the order that covers both, for a place that two paths reach. */
 int32_t hfn_stack_join(int32_t a, int32_t b);

@@ -65,7 +65,7 @@ void hfn_x86_write_register(const hfn_x86_step *p, uint32_t reg, int32_t value)
 {
     if ((p->e.data.partial >> reg & 1) && hfn_stack_is_related(p->s->at[reg])) {
         value = hfn_stack_is_related(value) || !(p->e.data.low_writes >> reg & 1)
-                    ? HFN_STACK_ANY
+                    ? hfn_stack_any_of(value, p->s->at[reg])
                     : HFN_STACK_ANY_ABOVE_BYTE;
     }
     p->s->at[reg] = value;
@@ -134,7 +134,7 @@ static int32_t mask_value(const hfn_x86_step *p)
         return HFN_STACK_UNRELATED;
     }
     return p->e.width == p->word         ? hfn_stack_clear_bits(value)
-           : hfn_stack_is_related(value) ? HFN_STACK_ANY
+           : hfn_stack_is_related(value) ? HFN_STACK_COMPUTED
                                          : value;
 }
 
@@ -180,5 +180,5 @@ hfn_stack_outcome hfn_x86_step_data(const hfn_x86_step *p)
         return write_result(p, mask_value(p));
     }
     input = hfn_x86_join_inputs(p);
-    return write_result(p, hfn_stack_is_related(input) ? HFN_STACK_ANY : HFN_STACK_UNRELATED);
+    return write_result(p, hfn_stack_is_related(input) ? HFN_STACK_COMPUTED : HFN_STACK_UNRELATED);
 }
