@@ -84,9 +84,10 @@ static void follow_line(const uint8_t *bytes, size_t size)
     hfn_straight_line line = { bytes, size, RVA, LINK_BASE, starts, 0, 0, size & 1 };
     hfn_instruction in;
     hfn_dispatch dispatch;
+    const hfn_flag_reads reads = { .at_return = size & 2, .at_tail = size & 4 };
     uint64_t leaves_to;
 
-    if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, size & 2, &leaves_to)) {
+    if (!hfn_arch_x86_64.flags_live(bytes, size, RVA, RVA + size / 2, &reads, &leaves_to)) {
         require(leaves_to == UINT64_MAX);
     }
     uint8_t scratch = hfn_arch_x86_64.find_scratch_register(bytes, size, RVA, RVA + size / 2);

@@ -17,6 +17,7 @@
 #include "arch/stack_value.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* ---- Instructions. */
@@ -43,6 +44,8 @@ typedef struct hfn_instruction {
     bool is_landing_pad;        /* endbr64, endbr32; bti */
     bool signs_return;          /* paciasp, pacibsp */
     bool with_key_b;            /* pacibsp */
+    uint8_t absolute_at;        /* offset of the 4-byte address of a memory operand without a base
+                                 * register; 0 if there is none */
     bool reads_memory_relative; /* the PC-relative field is the displacement of a memory operand */
     bool takes_address;         /* lea, adr, or an immediate wide enough for an absolute address.
                                  * An immediate has relative_bytes 0 and can be an address only in
@@ -106,6 +109,8 @@ typedef struct hfn_dispatch {
     bool base_is_guessed; /* the line shows no base, so the image base is assumed: check the
                            * entries */
     uint64_t table_rva;   /* TABLE: of its first entry; POINTER: of the loaded word, 0 if unknown */
+    uint64_t object_rva;  /* TABLE: the address to which code refers, if it is behind table_rva: the
+                           * smallest index is not 0 */
     uint64_t base_rva;    /* added to each entry; for absolute addresses minus the link base */
     uint32_t entry_count; /* from the bounds check in the line; 0 if it shows none */
     uint32_t proof_from;  /* offset of the earliest instruction that this description relies on */
@@ -257,6 +262,15 @@ typedef struct hfn_patching {
 
 /* ---- The table for the static part. */
 
+/* Where the flags that a path has not written may be read. */
+typedef struct hfn_flag_reads {
+    bool at_return;        /* behind its return */
+    bool at_tail;          /* behind the return of the target of its indirect jump */
+    bool at_targets;       /* at the targets of all indirect jumps and calls */
+    const uint64_t *jumps; /* sorted: indirect jumps whose targets read them */
+    size_t jump_count;
+} hfn_flag_reads;
+
 typedef struct hfn_arch {
     const char *name;
     uint32_t machine; /* HOTFN_MACHINE_* */
@@ -287,11 +301,11 @@ typedef struct hfn_arch {
 
     /* May the code at address `at` read the state that a stub would change (x86: the flags; ARM64:
      * x16 and x17)?  bytes are the code around `at`.  Follows straight-line code, direct jumps and
-     * calls; an instruction that cannot be decoded counts as a read.  at_return is the result for a
-     * path that returns.  If the path leaves bytes, the result is true and *leaves_to is the
-     * address at which to continue; otherwise *leaves_to is UINT64_MAX. */
+     * calls; an instruction that cannot be decoded counts as a read.  If the path leaves bytes, the
+     * result is true and *leaves_to is the address at which to continue; otherwise *leaves_to is
+     * UINT64_MAX. */
     bool (*flags_live)(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
-                       bool at_return, uint64_t *leaves_to);
+                       const hfn_flag_reads *reads, uint64_t *leaves_to);
 
     /* Whether the code may access memory below the stack pointer, or computes an address there.
      * NULL on a CPU without a red zone. */

@@ -3,6 +3,7 @@
  * facts that are known before any code is decoded. */
 #include "verdicts/analysis.h"
 
+#include "base/byte_order.h"
 #include "base/search.h"
 #include "verdicts/workers.h"
 
@@ -40,6 +41,23 @@ bool hfn_analysis_takes_address(const hfn_analysis *a, const hfn_instruction *in
     return true;
 }
 
+bool hfn_analysis_accesses(const hfn_analysis *a, const hfn_instruction *in, const uint8_t *bytes,
+                           uint64_t *rva)
+{
+    if (in->reads_memory_relative) {
+        *rva = in->target;
+        return true;
+    }
+    if (in->absolute_at == 0 || !a->fixed_place) {
+        return false;
+    }
+    *rva = (uint64_t)hfn_read_signed_le32(bytes + in->absolute_at) - a->info.link_base;
+    if (a->arch->pointer_bytes == 4) {
+        *rva = (uint32_t)*rva;
+    }
+    return true;
+}
+
 uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva)
 {
     return (uint32_t)hfn_count_below(a->bodies, a->count, sizeof *a->bodies,
@@ -51,6 +69,36 @@ uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva)
     uint32_t next = hfn_analysis_find_body(a, rva + 1);
 
     return next > 0 && rva < a->bodies[next - 1].end ? next - 1 : HFN_NO_FUNCTION;
+}
+
+hfn_dispatcher hfn_analysis_find_surroundings(const hfn_analysis *a, const hfn_region *region,
+                                              uint64_t rva)
+{
+    uint32_t next = hfn_analysis_find_body(a, rva + 1);
+    hfn_dispatcher d = { .from = region->rva, .to = region->end, .function = HFN_NO_FUNCTION };
+
+    if (next < a->count && a->bodies[next].rva < d.to) {
+        d.to = a->bodies[next].rva;
+    }
+    if (next > 0 && a->bodies[next - 1].end > rva) {
+        d = (hfn_dispatcher){ a->bodies[next - 1].rva, a->bodies[next - 1].end, next - 1 };
+    } else if (next > 0 && a->bodies[next - 1].end > d.from) {
+        d.from = a->bodies[next - 1].end;
+    }
+    return d;
+}
+
+bool hfn_analysis_has_pointer(const hfn_body *body)
+{
+    return body->region && ((body->flags & HOTFN_FUNCTION_EXPORTED) ||
+                            (hfn_region_marks(body->region, body->rva) & HFN_MARK_TAKEN));
+}
+
+int hfn_analysis_compare_addresses(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
 }
 
 static void fill_bodies(hfn_analysis *a)
@@ -136,9 +184,15 @@ bool hfn_analysis_finish(hfn_analysis *a)
     if (a->fixed) {
         hfn_free_memory(&a->env, a->fixed, a->fixed_capacity * sizeof *a->fixed);
     }
-    if (a->flags_live_out) {
-        hfn_free_memory(&a->env, a->flags_live_out,
-                        a->flags_live_out_capacity * sizeof *a->flags_live_out);
+    if (a->flags_calls) {
+        hfn_free_memory(&a->env, a->flags_calls, a->flags_call_capacity * sizeof *a->flags_calls);
+    }
+    if (a->table_jumps) {
+        hfn_free_memory(&a->env, a->table_jumps, a->table_jump_capacity * sizeof *a->table_jumps);
+    }
+    if (a->reading_jumps) {
+        hfn_free_memory(&a->env, a->reading_jumps,
+                        a->reading_jump_capacity * sizeof *a->reading_jumps);
     }
     if (a->exits) {
         hfn_free_memory(&a->env, a->exits, a->exit_capacity * sizeof *a->exits);
@@ -154,10 +208,6 @@ bool hfn_analysis_finish(hfn_analysis *a)
     }
     if (a->red_zone) {
         hfn_free_memory(&a->env, a->red_zone, a->red_zone_capacity * sizeof *a->red_zone);
-    }
-    if (a->flags_behind) {
-        hfn_free_memory(&a->env, a->flags_behind,
-                        a->flags_behind_capacity * sizeof *a->flags_behind);
     }
     if (a->branches) {
         hfn_free_memory(&a->env, a->branches, a->branch_capacity * sizeof *a->branches);

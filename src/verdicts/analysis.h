@@ -20,6 +20,7 @@
 #include "verdicts/verdicts.h"
 
 #define HFN_NO_FUNCTION UINT32_MAX
+#define HFN_UNKNOWN_TARGET UINT64_MAX
 
 #define HFN_TRAIT_LOOPS 1u       /* jumps to its own entry                                       */
 #define HFN_TRAIT_UNBOUNDED 2u   /* contains an indirect jump that may target any of its bytes   */
@@ -30,6 +31,7 @@
     32u                         /* callers read flags after the call that were set before it   */
 #define HFN_TRAIT_AMBIGUOUS 64u /* some of its bytes were decoded in two ways                  */
 #define HFN_TRAIT_RED_ZONE 128u /* code that uses the red zone jumps to it                   */
+#define HFN_TRAIT_FLAGS_LIVE_AT_TAIL 256u /* FLAGS_LIVE_OUT, and its callers certainly run on    */
 /* Traits of functions whose instructions must keep their addresses, or have uncertain boundaries.
  * */
 #define HFN_TRAITS_FIXED                                                                           \
@@ -46,8 +48,8 @@ typedef struct hfn_body {
     const hfn_region *region; /* NULL: not in executable bytes                                  */
     uint16_t flags;           /* HOTFN_FUNCTION_*                                               */
     uint8_t kind;
-    uint8_t traits;        /* HFN_TRAIT_*; written only by the thread that decodes the function */
     uint8_t padding_used;  /* bytes of the padding after end that patches use                   */
+    uint16_t traits;       /* HFN_TRAIT_*; written only by the thread that decodes the function */
     uint32_t unbounded_at; /* offset of the indirect jump that makes it UNBOUNDED               */
 } hfn_body;
 
@@ -79,7 +81,7 @@ typedef enum hfn_exit_kind {
 
 /* An instruction behind which other code may run in the same stack frame or with the same flags. */
 typedef struct hfn_exit {
-    uint64_t at, target;
+    uint64_t at, target; /* target: HFN_UNKNOWN_TARGET at an indirect call or jump */
     hfn_exit_kind kind;
 } hfn_exit;
 
@@ -93,6 +95,15 @@ typedef struct hfn_taken {
 typedef struct hfn_known_range {
     uint64_t rva, end;
 } hfn_known_range;
+
+/* A call behind which flags are live that were set before it. */
+typedef struct hfn_flags_call {
+    uint64_t target; /* HFN_UNKNOWN_TARGET: an indirect call */
+    uint64_t behind; /* its return address, HFN_RETURNS or HFN_MAY_NOT_RETURN */
+    bool by_target;  /* they are live there only if targets of indirect branches read flags */
+} hfn_flags_call;
+#define HFN_RETURNS 0u
+#define HFN_MAY_NOT_RETURN UINT64_MAX
 
 /* A word through which code reaches a function that may be in another image
  * (hfn_image_each_slot). */
@@ -127,8 +138,13 @@ typedef struct hfn_analysis {
     size_t dispatcher_count, dispatcher_capacity;
     hfn_fixed *fixed; /* sorted by rva, without overlaps, after hfn_fixed_sort */
     size_t fixed_count, fixed_capacity;
-    uint64_t *flags_live_out; /* call targets with flags live after the call; may repeat */
-    size_t flags_live_out_count, flags_live_out_capacity;
+    hfn_flags_call *flags_calls; /* behind which flags are live; may repeat */
+    size_t flags_call_count, flags_call_capacity;
+    hfn_flag_reads flag_reads; /* valid after hfn_flags_propagate */
+    uint64_t *table_jumps; /* indirect jumps with a known table; sorted by hfn_flow_finish_exits */
+    size_t table_jump_count, table_jump_capacity;
+    uint64_t *reading_jumps; /* indirect jumps whose tables lead to code that reads flags */
+    size_t reading_jump_count, reading_jump_capacity;
     hfn_exit *exits; /* sorted by `at` after hfn_flow_finish_exits */
     size_t exit_count, exit_capacity;
     uint64_t got_rva, got_bytes;
@@ -140,9 +156,8 @@ typedef struct hfn_analysis {
     size_t table_count, table_capacity;
     uint32_t *red_zone; /* functions with HFN_TRAIT_RED_ZONE */
     size_t red_zone_count, red_zone_capacity;
-    uint64_t *flags_behind; /* return addresses of indirect calls at which flags are live */
-    size_t flags_behind_count, flags_behind_capacity;
-    hfn_branch *branches; /* that leave their function or target its entry; sorted by field */
+    bool red_zone_by_pointer; /* code that uses the red zone jumps by a pointer */
+    hfn_branch *branches;     /* that leave their function or target its entry; sorted by field */
     size_t branch_count, branch_capacity;
     /* For the proofs of timing only: */
     hfn_cross_jump *cross_jumps; /* sorted by function and target */
@@ -174,12 +189,23 @@ uint64_t hfn_analysis_next_start(const hfn_analysis *a, uint64_t rva);
 /* Whether the instruction computes an address of this image, and which. */
 bool hfn_analysis_takes_address(const hfn_analysis *a, const hfn_instruction *in, uint64_t *target);
 
+/* Whether the instruction accesses memory at a known address of this image, and which. */
+bool hfn_analysis_accesses(const hfn_analysis *a, const hfn_instruction *in, const uint8_t *bytes,
+                           uint64_t *rva);
+
 /* Append an item to an array of the analysis, under its lock; sets no_memory on failure. */
 bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *capacity,
                          const void *item, size_t item_bytes);
 
 /* Index of the first body at or after rva. */
 uint32_t hfn_analysis_find_body(const hfn_analysis *a, uint64_t rva);
+/* The function, or the code between functions, that contains rva, which is in the region. */
+hfn_dispatcher hfn_analysis_find_surroundings(const hfn_analysis *a, const hfn_region *region,
+                                              uint64_t rva);
+/* Whether a pointer may lead to the function: its address is taken or exported. */
+bool hfn_analysis_has_pointer(const hfn_body *body);
+/* For qsort: addresses in ascending order. */
+int hfn_analysis_compare_addresses(const void *a, const void *b);
 /* Index of the body that contains rva; HFN_NO_FUNCTION if there is none. */
 uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva);
 
@@ -188,22 +214,23 @@ void hfn_flow_scan(hfn_analysis *a);
 /* Decode from every marked byte at which no instruction was decoded before, until all marked bytes
  * are starts of instructions. */
 void hfn_flow_scan_hidden(hfn_analysis *a);
-/* After all code was decoded: sort the exits, and remove the padding that no code jumps to. */
+/* After all code was decoded: sort the exits, and remove the padding that no code jumps to, and
+ * jumps through known tables. */
 void hfn_flow_finish_exits(hfn_analysis *a);
 /* The first exit of the body and their count. */
 const hfn_exit *hfn_flow_exits(const hfn_analysis *a, const hfn_body *body, size_t *count);
 
-/* flags.c: whether the code at rva may read flags before it writes them all; at_return is the
- * answer for a path that returns first. */
-bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, bool at_return);
-/* Record a direct call of target, and whether flags are live at its return address `behind`.
- * Returns true if that depends on the caller of the code, because it may return before it writes a
- * flag.  Any thread. */
+/* flags.c: whether the code at rva may read flags before it writes them all (flags_live of
+ * arch.h). */
+bool hfn_flags_live(const hfn_analysis *a, uint64_t rva, const hfn_flag_reads *reads);
+/* Record a call of target (or HFN_UNKNOWN_TARGET), and whether flags are live at its return address
+ * `behind`.  Returns true if that depends on the caller of the code, as it may return before it
+ * writes a flag.  Any thread. */
 bool hfn_flags_record_call(hfn_analysis *a, uint64_t target, uint64_t behind);
-/* The same for an indirect call: its target is unknown. */
-void hfn_flags_record_indirect_call(hfn_analysis *a, uint64_t behind);
-/* After all calls were recorded: set HFN_TRAIT_FLAGS_LIVE_OUT, also through nested and tail calls.
- * */
+/* The targets of the indirect jump at rva may read flags.  Any thread. */
+void hfn_flags_add_reading_jump(hfn_analysis *a, uint64_t rva);
+/* After all calls were recorded: set flag_reads and HFN_TRAIT_FLAGS_LIVE_OUT, also through nested
+ * and tail calls. */
 void hfn_flags_propagate(hfn_analysis *a);
 
 /* tables.c: read the jump tables of all dispatchers; sets marks and traits. */

@@ -6,6 +6,7 @@
 #include "image/image.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static size_t mark_bytes(const hfn_region *region)
 {
@@ -151,6 +152,24 @@ const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva)
 
     return low < code->count && hfn_region_has(&code->regions[low], rva) ? &code->regions[low]
                                                                          : NULL;
+}
+
+uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva)
+{
+    for (; rva < region->end; rva++) {
+        uint64_t offset = rva - region->rva, marks;
+        if (offset % 16 == 0 && region->end - rva >= 16) {
+            memcpy(&marks, region->marks + offset / 2, sizeof marks);
+            if (marks == 0) {
+                rva += 15;
+                continue;
+            }
+        }
+        if (hfn_region_marks(region, rva)) {
+            break;
+        }
+    }
+    return rva;
 }
 
 void hfn_code_mark(const hfn_code *code, uint64_t rva, uint32_t marks)

@@ -65,6 +65,9 @@ static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)
            15u;
 }
 
+/* The first byte at or behind rva with a mark, or the region's end. */
+uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva);
+
 /* Record that instructions begin at the set bits, of the 64 bytes that contain `offset`, counted
  * from the region's first byte.  Relaxed, as above. */
 static inline void hfn_region_add_starts(const hfn_region *region, uint64_t offset, uint64_t bits)

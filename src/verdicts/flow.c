@@ -15,6 +15,7 @@
 #include "verdicts/analysis.h"
 #include "verdicts/workers.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define ITEM_BYTES 0x10000u /* of code, about what a thread decodes at a time */
@@ -43,6 +44,7 @@ typedef struct stretch {
     hfn_analysis *analysis;
     const hfn_region *region;
     uint64_t from, to;
+    uint64_t path_from; /* behind the last instruction that does not continue */
     uint32_t function;
     uint32_t jump_marks;
     bool dispatches;
@@ -128,7 +130,7 @@ static void add_branch(const stretch *s, uint64_t at, const hfn_instruction *in)
         !a->arch->is_retargetable(s->region->bytes + (at - s->region->rva), in)) {
         return;
     }
-    const hfn_branch added = { (uint32_t)field, (uint32_t)in->target };
+    const hfn_branch added = { (uint32_t)field, (uint32_t)in->target, (uint32_t)s->path_from };
     append_own(a, (void **)&item->branches, &item->branch_count, &item->branch_capacity, &added,
                sizeof added);
 }
@@ -176,27 +178,26 @@ static void record_slot(const stretch *s, uint64_t at, uint64_t rva)
 }
 
 /* Record the code or data that an instruction accesses. */
-static void record_access(const stretch *s, uint64_t at, const hfn_instruction *in)
+static void record_access(const stretch *s, uint64_t at, const hfn_instruction *in, uint64_t rva)
 {
     hfn_analysis *a = s->analysis;
 
-    hfn_references_add(&a->references, in->target);
+    hfn_references_add(&a->references, rva);
     if (in->flow == HFN_FLOW_NEXT) {
-        record_slot(s, at, in->target);
+        record_slot(s, at, rva);
     }
     /* Most data is after all code. */
-    if (in->target < a->code.regions[a->code.count - 1].end && !in->is_padding &&
-        hfn_code_region(&a->code, in->target)) {
+    if (rva < a->code.regions[a->code.count - 1].end && !in->is_padding &&
+        hfn_code_region(&a->code, rva)) {
         hfn_fixed_add_read(
-            a, in->target,
-            a->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
+            a, rva, a->arch->touched_bytes(s->region->bytes + (at - s->region->rva), in->length));
     }
 }
 
 static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *in,
                                uint64_t landing_pad_end)
 {
-    uint64_t taken;
+    uint64_t taken, accessed;
 
     switch (in->flow) {
     case HFN_FLOW_CALL:
@@ -207,7 +208,9 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         }
         break;
     case HFN_FLOW_CALL_INDIRECT:
-        hfn_flags_record_indirect_call(s->analysis, at + in->length);
+        if (hfn_flags_record_call(s->analysis, HFN_UNKNOWN_TARGET, at + in->length)) {
+            add_exit(s, at, HFN_UNKNOWN_TARGET, HFN_EXIT_CALL);
+        }
         break;
     case HFN_FLOW_JUMP:
     case HFN_FLOW_JUMP_IF:
@@ -217,11 +220,15 @@ static void record_instruction(stretch *s, uint64_t at, const hfn_instruction *i
         record_jump(s, in->target, landing_pad_end);
         add_branch(s, at, in);
         break;
-    case HFN_FLOW_JUMP_INDIRECT: s->dispatches |= in->through_table; break;
+    case HFN_FLOW_JUMP_INDIRECT:
+        s->dispatches |= in->through_table;
+        add_exit(s, at, HFN_UNKNOWN_TARGET, HFN_EXIT_JUMP);
+        break;
     default: break;
     }
-    if (in->reads_memory_relative) {
-        record_access(s, at, in);
+    if (hfn_analysis_accesses(s->analysis, in, s->region->bytes + (at - s->region->rva),
+                              &accessed)) {
+        record_access(s, at, in, accessed);
     }
     if (hfn_analysis_takes_address(s->analysis, in, &taken)) {
         record_taken(s, at, in, taken);
@@ -276,13 +283,14 @@ static void read_stretch(stretch *s)
         if (in.is_landing_pad && at == s->from) {
             landing_pad_end = at + in.length;
         } else if (in.flow != HFN_FLOW_NEXT || in.relative_bytes || in.takes_address ||
-                   in.from_register) {
+                   in.from_register || in.absolute_at) {
             record_instruction(s, at, &in, landing_pad_end);
         }
         at += in.length;
         if (!has_ended || !in.is_padding) {
             has_ended = hfn_ends_path(&in);
             padding = at; /* if more follows */
+            s->path_from = has_ended ? at : s->path_from;
         }
     }
     record_end(s, has_ended ? padding : last, &in, has_ended, at);
@@ -302,6 +310,7 @@ static void scan_stretch(hfn_analysis *a, work_item *item, uint64_t from, uint64
                   .region = item->region,
                   .from = from,
                   .to = to,
+                  .path_from = from,
                   .function = function,
                   .item = item,
                   .start_word = (from - item->region->rva) / 64,
@@ -338,24 +347,6 @@ static void scan_item(void *user, uint32_t index)
     }
 }
 
-/* The function, or the code between functions, that contains a byte. */
-static hfn_dispatcher find_surroundings(const hfn_analysis *a, const hfn_region *region,
-                                        uint64_t rva)
-{
-    uint32_t next = hfn_analysis_find_body(a, rva + 1);
-    hfn_dispatcher d = { .from = region->rva, .to = region->end, .function = HFN_NO_FUNCTION };
-
-    if (next < a->count && a->bodies[next].rva < d.to) {
-        d.to = a->bodies[next].rva;
-    }
-    if (next > 0 && a->bodies[next - 1].end > rva) {
-        d = (hfn_dispatcher){ a->bodies[next - 1].rva, a->bodies[next - 1].end, next - 1 };
-    } else if (next > 0 && a->bodies[next - 1].end > d.from) {
-        d.from = a->bodies[next - 1].end;
-    }
-    return d;
-}
-
 static void add_hidden_target(hfn_analysis *a, uint64_t target)
 {
     const hfn_region *region = hfn_code_region(&a->code, target);
@@ -369,7 +360,7 @@ static void add_hidden_target(hfn_analysis *a, uint64_t target)
 static void record_hidden(hfn_analysis *a, const hfn_region *region, uint64_t at,
                           const hfn_instruction *in)
 {
-    const hfn_dispatcher d = find_surroundings(a, region, at);
+    const hfn_dispatcher d = hfn_analysis_find_surroundings(a, region, at);
     bool maybe_part =
         d.function == HFN_NO_FUNCTION || (a->bodies[d.function].traits & HFN_TRAIT_MAY_BE_PART);
     stretch s = { .analysis = a,
@@ -427,16 +418,9 @@ static bool read_hidden(hfn_analysis *a, uint64_t rva)
 /* Queue the marked bytes of a region at which no instruction was decoded. */
 static void find_hidden(hfn_analysis *a, const hfn_region *region)
 {
-    for (uint64_t rva = region->rva; rva < region->end; rva++) {
-        uint64_t offset = rva - region->rva, marks;
-        if (offset % 16 == 0 && region->end - rva >= 16) {
-            memcpy(&marks, region->marks + offset / 2, sizeof marks);
-            if (marks == 0) {
-                rva += 15;
-                continue;
-            }
-        }
-        if (hfn_region_marks(region, rva) && !hfn_region_is_start(region, rva)) {
+    for (uint64_t rva = hfn_region_next_marked(region, region->rva); rva < region->end;
+         rva = hfn_region_next_marked(region, rva + 1)) {
+        if (!hfn_region_is_start(region, rva)) {
             add_hidden(a, rva);
         }
     }
@@ -531,6 +515,11 @@ static bool is_reached(const hfn_analysis *a, const hfn_exit *e)
 {
     uint64_t at = e->at;
 
+    if (e->kind == HFN_EXIT_JUMP && e->target == HFN_UNKNOWN_TARGET) {
+        size_t i =
+            hfn_count_below(a->table_jumps, a->table_jump_count, sizeof *a->table_jumps, 0, at);
+        return i == a->table_jump_count || a->table_jumps[i] != at;
+    }
     while (e->kind == HFN_EXIT_PADDING && at < e->target && !hfn_code_marks(&a->code, at)) {
         at++;
     }
@@ -541,6 +530,10 @@ void hfn_flow_finish_exits(hfn_analysis *a)
 {
     size_t kept = 0;
 
+    if (a->table_jump_count > 0) {
+        qsort(a->table_jumps, a->table_jump_count, sizeof *a->table_jumps,
+              hfn_analysis_compare_addresses);
+    }
     for (size_t i = 0; i < a->exit_count; i++) {
         if (is_reached(a, &a->exits[i])) {
             a->exits[kept++] = a->exits[i];

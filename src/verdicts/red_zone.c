@@ -3,9 +3,12 @@
  * Finds functions that may be entered with data below the stack pointer.  At a call these bytes are
  * dead, but hand-written code may jump to a function that is also called, and leave data there for
  * it.  So a function keeps the red zone if code that uses it jumps or continues to the function,
- * directly or through others, and the function uses it too, or jumps to a function that does.
+ * directly or through others, and the function uses it too, or jumps to a function that does.  A
+ * jump by a pointer may lead to every function whose address is taken or exported.
  */
 #include "verdicts/analysis.h"
+
+#define LINKS_MAX 3 /* pieces of code without a name between two functions */
 
 static bool uses_red_zone(const hfn_analysis *a, const hfn_body *body)
 {
@@ -22,31 +25,64 @@ static void add_entry(hfn_analysis *a, uint32_t index)
     }
 }
 
+/* The functions to which a jump by a pointer may lead. */
+static void add_pointer_targets(hfn_analysis *a)
+{
+    for (uint32_t i = 0; i < a->count; i++) {
+        if (hfn_analysis_has_pointer(&a->bodies[i]) && uses_red_zone(a, &a->bodies[i])) {
+            add_entry(a, i);
+        }
+    }
+}
+
 /* A call overwrites the data below the stack pointer. */
 static bool keeps_red_zone(const hfn_exit *leaving)
 {
     return leaving->kind != HFN_EXIT_CALL && leaving->kind != HFN_EXIT_BEHIND;
 }
 
-/* Add the functions that the body jumps to or continues to, if `adds`.  Returns whether one of them
- * had the trait before. */
-static bool follow_jumps(hfn_analysis *a, const hfn_body *body, bool adds)
+/* Add the functions to which the code in [from, to) jumps or continues, also through `links` pieces
+ * of code without a name. */
+static void add_targets(hfn_analysis *a, uint64_t from, uint64_t to, uint32_t links)
+{
+    const hfn_body range = { .rva = from, .end = to };
+    size_t count;
+    const hfn_exit *exits = hfn_flow_exits(a, &range, &count);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t target = exits[i].target;
+        const hfn_region *region = hfn_code_region(&a->code, target);
+        uint32_t index = hfn_analysis_find_around(a, target);
+        if (!keeps_red_zone(&exits[i]) || target - from < to - from) {
+            continue;
+        }
+        if (target == HFN_UNKNOWN_TARGET && !a->red_zone_by_pointer) {
+            a->red_zone_by_pointer = true;
+            add_pointer_targets(a);
+        } else if (index != HFN_NO_FUNCTION) {
+            add_entry(a, index);
+        } else if (region && links > 0) {
+            const hfn_dispatcher d = hfn_analysis_find_surroundings(a, region, target);
+            add_targets(a, d.from, d.to, links - 1);
+        }
+    }
+}
+
+/* Whether the body jumps or continues to a function with the trait. */
+static bool jumps_to_user(const hfn_analysis *a, const hfn_body *body)
 {
     size_t count;
     const hfn_exit *exits = hfn_flow_exits(a, body, &count);
-    bool found = false;
 
     for (size_t i = 0; i < count; i++) {
         uint32_t to = keeps_red_zone(&exits[i]) ? hfn_analysis_find_around(a, exits[i].target)
                                                 : HFN_NO_FUNCTION;
-        if (to != HFN_NO_FUNCTION && a->bodies[to].region && &a->bodies[to] != body) {
-            found |= (a->bodies[to].traits & HFN_TRAIT_RED_ZONE) != 0;
-            if (adds) {
-                add_entry(a, to);
-            }
+        if (to != HFN_NO_FUNCTION && &a->bodies[to] != body &&
+            (a->bodies[to].traits & HFN_TRAIT_RED_ZONE)) {
+            return true;
         }
     }
-    return found;
+    return false;
 }
 
 /* Keep the trait only where the data may be used. */
@@ -57,14 +93,14 @@ static void drop_unused(hfn_analysis *a)
     for (size_t i = 0; i < a->red_zone_count; i++) {
         hfn_body *body = &a->bodies[a->red_zone[i]];
         if (!uses_red_zone(a, body)) {
-            body->traits &= (uint8_t)~HFN_TRAIT_RED_ZONE;
+            body->traits &= (uint16_t)~HFN_TRAIT_RED_ZONE;
         }
     }
     while (changed) {
         changed = false;
         for (size_t i = 0; i < a->red_zone_count; i++) {
             hfn_body *body = &a->bodies[a->red_zone[i]];
-            if (!(body->traits & HFN_TRAIT_RED_ZONE) && follow_jumps(a, body, false)) {
+            if (!(body->traits & HFN_TRAIT_RED_ZONE) && jumps_to_user(a, body)) {
                 body->traits |= HFN_TRAIT_RED_ZONE;
                 changed = true;
             }
@@ -74,23 +110,25 @@ static void drop_unused(hfn_analysis *a)
 
 void hfn_red_zone_scan(hfn_analysis *a)
 {
-    uint64_t done = 0; /* the exits before this address were followed */
+    uint64_t end = 0; /* of the code whose exits were followed */
 
     for (size_t i = 0; a->arch->uses_red_zone && i < a->exit_count; i++) {
-        const hfn_exit *leaving = &a->exits[i];
-        uint32_t from = keeps_red_zone(leaving) && leaving->at >= done
-                            ? hfn_analysis_find_around(a, leaving->at)
-                            : HFN_NO_FUNCTION;
-        if (from == HFN_NO_FUNCTION) {
+        uint64_t at = a->exits[i].at;
+        if (!keeps_red_zone(&a->exits[i]) || at < end) {
             continue;
         }
-        done = a->bodies[from].end;
-        if (a->bodies[from].region && uses_red_zone(a, &a->bodies[from])) {
-            follow_jumps(a, &a->bodies[from], true);
+        const hfn_region *region = hfn_code_region(&a->code, at);
+        const hfn_dispatcher d = hfn_analysis_find_surroundings(a, region, at);
+        end = d.to;
+        if (a->arch->uses_red_zone(region->bytes + (d.from - region->rva), d.to - d.from)) {
+            add_targets(a, d.from, d.to, LINKS_MAX);
         }
     }
     for (size_t i = 0; i < a->red_zone_count; i++) { /* the loop adds more */
-        follow_jumps(a, &a->bodies[a->red_zone[i]], true);
+        const hfn_body *body = &a->bodies[a->red_zone[i]];
+        if (body->kind != HOTFN_FUNCTION_PLT) {
+            add_targets(a, body->rva, body->end, LINKS_MAX);
+        }
     }
     drop_unused(a);
 }

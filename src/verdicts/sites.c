@@ -3,7 +3,8 @@
  * Call sites: direct calls and jumps that target exactly the entry of a hookable function.
  * Redirected to its stub, they skip the jump at the entry, which costs more than the count
  * (docs/design/hooks-sites.md).  Only certain sites are kept: their function decodes completely,
- * no jump targets their middle, and no patch or loader changes them.
+ * a jump or the entry leads to them, no jump targets their middle, and no patch or loader changes
+ * them.
  */
 #include "verdicts/analysis.h"
 
@@ -76,6 +77,18 @@ static bool is_caller(const hfn_verdict *verdict, const hfn_body *body)
     return verdict->pub.verdict != HOTFN_VERDICT_FRAGMENT && !(body->traits & HFN_TRAITS_FIXED);
 }
 
+/* Whether the entry or a jump leads to the branch.  Data behind a jump may look like one. */
+static bool is_reached(const hfn_body *body, const hfn_branch *branch)
+{
+    uint64_t at = branch->path_from;
+
+    while (at != body->rva && at < branch->field &&
+           !(hfn_region_marks(body->region, at) & HFN_MARK_JUMPED)) {
+        at++;
+    }
+    return at < branch->field;
+}
+
 /* Whether no patch, jump or loader touches the branch [from, field + 4). */
 static bool is_untouched(const hfn_analysis *a, const hfn_body *body, const hfn_verdict *verdict,
                          uint64_t field)
@@ -120,10 +133,11 @@ void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts)
         }
         if (target == HFN_NO_FUNCTION || !is_caller(&verdicts[own], &a->bodies[own]) ||
             !may_enter(a, &verdicts[target], &a->bodies[target]) ||
+            !is_reached(&a->bodies[own], &branch) ||
             !is_untouched(a, &a->bodies[own], &verdicts[own], branch.field)) {
             continue;
         }
-        a->branches[kept++] = (hfn_branch){ branch.field, target };
+        a->branches[kept++] = (hfn_branch){ .field = branch.field, .target = target };
     }
     a->branch_count = kept;
     hfn_free_memory(&a->env, index.first, index.count * sizeof *index.first);

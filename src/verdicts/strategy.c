@@ -390,7 +390,10 @@ static void finish_verdict(const candidate *c)
     hfn_verdict *out = c->out;
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
-        if (hfn_flags_live(c->analysis, c->site, c->function->traits & HFN_TRAIT_FLAGS_LIVE_OUT)) {
+        hfn_flag_reads reads = c->analysis->flag_reads;
+        reads.at_return = c->function->traits & HFN_TRAIT_FLAGS_LIVE_OUT;
+        reads.at_tail = c->function->traits & HFN_TRAIT_FLAGS_LIVE_AT_TAIL;
+        if (hfn_flags_live(c->analysis, c->site, &reads)) {
             out->pub.flags |= HOTFN_VERDICT_FLAGS_LIVE;
         }
         out->scratch = find_scratch_register(c);

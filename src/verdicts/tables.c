@@ -20,11 +20,13 @@
 /* A table to read. */
 typedef struct table {
     uint64_t rva, base;
+    uint64_t object; /* not before rva: where the entries begin, if their number is not known */
     uint64_t proof_from, proof_to;     /* entry_count is valid if nothing targets this range */
     uint32_t entry_bytes, entry_count; /* entry_count 0: unknown */
     uint8_t entry_shift;
     bool entry_is_signed;
     uint32_t function;
+    const hfn_dispatcher *dispatcher; /* NULL: a table that was tried */
 } table;
 
 typedef struct table_scan {
@@ -59,6 +61,7 @@ void hfn_tables_mark_unbounded(hfn_analysis *a, const hfn_dispatcher *dispatcher
 {
     uint32_t function = dispatcher->function;
 
+    hfn_flags_add_reading_jump(a, jump_rva);
     if (function == HFN_NO_FUNCTION || (a->bodies[function].traits & HFN_TRAIT_MAY_BE_PART)) {
         hfn_analysis_append(a, (void **)&a->unowned, &a->unowned_count, &a->unowned_capacity,
                             dispatcher, sizeof *dispatcher);
@@ -76,11 +79,19 @@ static void mark_unbounded(const dispatch_code *p, uint64_t jump_rva)
 static bool read_entry(const hfn_analysis *a, hfn_span bytes, const table *t, uint64_t k,
                        uint64_t *target);
 
+static void add_table_jump(hfn_analysis *a, uint64_t rva)
+{
+    hfn_analysis_append(a, (void **)&a->table_jumps, &a->table_jump_count, &a->table_jump_capacity,
+                        &rva, sizeof rva);
+}
+
 /* A table with a guessed base is accepted only if its first entry leads to code. */
 static void record_table(dispatch_code *p, uint64_t jump_rva, const hfn_dispatch *d)
 {
     const hfn_analysis *a = p->scan->analysis;
     const table t = { .rva = d->table_rva,
+                      .object = d->object_rva > d->table_rva ? d->object_rva : d->table_rva,
+                      .dispatcher = p->dispatcher,
                       .base = d->base_rva,
                       .proof_from = p->dispatcher->from + d->proof_from,
                       .proof_to = jump_rva,
@@ -96,6 +107,7 @@ static void record_table(dispatch_code *p, uint64_t jump_rva, const hfn_dispatch
         mark_unbounded(p, jump_rva);
     } else {
         add_table(p, &t);
+        add_table_jump(p->scan->analysis, jump_rva);
     }
 }
 
@@ -123,7 +135,10 @@ static void record_dispatch(dispatch_code *p, uint64_t jump_rva)
         p->tries_addresses = true;
         p->unshown_jump = jump_rva;
         break;
-    case HFN_DISPATCH_VALUE: p->tries_addresses = true; break;
+    case HFN_DISPATCH_VALUE:
+        p->tries_addresses = true;
+        p->unshown_jump = jump_rva;
+        break;
     case HFN_DISPATCH_COMPUTED: mark_unbounded(p, jump_rva); break;
     default: break;
     }
@@ -220,9 +235,11 @@ static void add_unshown_tables(dispatch_code *p)
     p->tries_bases = p->tries_bases && p->address_count <= PAIRS_MAX / (p->address_count + 1);
     for (size_t i = 0; i < p->address_count; i++) {
         table t = { .rva = p->addresses[i],
+                    .object = p->addresses[i],
                     .base = p->addresses[i],
                     .entry_bytes = 4,
                     .entry_is_signed = true,
+                    .proof_to = p->unshown_jump,
                     .function = p->dispatcher->function };
         if (!is_constant_data(p->scan->analysis, t.rva)) {
             continue;
@@ -281,11 +298,11 @@ static int compare_tables(const void *a, const void *b)
 /* The latest possible end of the table: the next referenced object. */
 static uint64_t latest_end(const hfn_analysis *a, const table *t)
 {
-    const hfn_region *region = hfn_code_region(&a->code, t->rva);
-    uint64_t at = t->rva + 1;
+    const hfn_region *region = hfn_code_region(&a->code, t->object);
+    uint64_t at = t->object + 1;
 
     if (!region) {
-        return hfn_references_next(&a->references, t->rva);
+        return hfn_references_next(&a->references, t->object);
     }
     while (at < region->end && !(hfn_region_marks(region, at) & HFN_MARK_TAKEN)) {
         at++;
@@ -345,6 +362,29 @@ static int compare_cross_jumps(const void *a, const void *b)
     return (left->target > right->target) - (left->target < right->target);
 }
 
+/* Whether the target is the entry of the function, or behind the landing pad there. */
+static bool is_entry(const hfn_analysis *a, const hfn_body *function, uint64_t target)
+{
+    const hfn_region *region = function->region;
+    hfn_instruction in = { .is_landing_pad = false };
+
+    return target == function->rva ||
+           (region &&
+            a->arch->decode(region->bytes + (function->rva - region->rva),
+                            region->end - function->rva, function->rva, 0, &in) &&
+            in.is_landing_pad && target == function->rva + in.length);
+}
+
+/* Whether the table may begin where code refers to it.  If it does not, and its size is not known,
+ * neither are its entries. */
+static bool has_first_entry(const hfn_analysis *a, const table *t)
+{
+    uint64_t first = (t->object - t->rva) / t->entry_bytes, target;
+
+    return read_entry(a, hfn_image_span(a->image, t->rva), t, first, &target) &&
+           hfn_code_region(&a->code, target);
+}
+
 static void read_table(hfn_analysis *a, const table *t)
 {
     hfn_span bytes = hfn_image_span(a->image, t->rva);
@@ -359,14 +399,14 @@ static void read_table(hfn_analysis *a, const table *t)
     uint64_t k = 0;
     for (; k < limit && read_entry(a, bytes, t, k, &target); k++) {
         const hfn_region *region = hfn_code_region(&a->code, target);
-        if (!region && t->entry_count == 0) {
+        if (!region && t->entry_count == 0 && t->rva + k * t->entry_bytes >= t->object) {
             break;
         }
         if (!region) { /* the smallest index is not 0: the table does not begin at its address */
             continue;
         }
         hfn_region_mark(region, target, marks);
-        if (function && target == function->rva) {
+        if (function && is_entry(a, function, target)) {
             function->traits |= HFN_TRAIT_LOOPS;
         }
         if (function) {
@@ -391,6 +431,17 @@ static bool is_proof_broken(const hfn_analysis *a, const table *t)
     return false;
 }
 
+/* Where no entry of a table is known, its jump may lead anywhere. */
+static void mark_unknown_tables(table_scan *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const table *t = &s->tables[i];
+        if (t->dispatcher && t->entry_count == 0 && !has_first_entry(s->analysis, t)) {
+            hfn_tables_mark_unbounded(s->analysis, t->dispatcher, t->proof_to);
+        }
+    }
+}
+
 /* Read the tables whose size is not established again, up to their latest possible end. */
 static bool drop_broken_proofs(table_scan *s, bool all)
 {
@@ -406,6 +457,34 @@ static bool drop_broken_proofs(table_scan *s, bool all)
         dropped = true;
     }
     return dropped;
+}
+
+/* Whether code to which the table leads reads flags.  Code that establishes a size writes all
+ * flags, so then they are none from before the jump. */
+static bool leads_to_reader(const hfn_analysis *a, const table *t)
+{
+    const hfn_flag_reads nowhere = { .jump_count = 0 };
+    hfn_span bytes = hfn_image_span(a->image, t->rva);
+    uint64_t limit = (latest_end(a, t) - t->rva) / t->entry_bytes, target;
+
+    for (uint64_t k = 0;
+         k < limit && read_entry(a, bytes, t, k, &target) && hfn_code_region(&a->code, target);
+         k++) {
+        if (hfn_flags_live(a, target, &nowhere)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void find_reading_jumps(table_scan *s)
+{
+    for (size_t i = 0; s->analysis->arch->stubs_change_flags && i < s->count; i++) {
+        const table *t = &s->tables[i];
+        if (t->entry_count == 0 && leads_to_reader(s->analysis, t)) {
+            hfn_flags_add_reading_jump(s->analysis, t->proof_to);
+        }
+    }
 }
 
 /* Whether any hidden path begins in the dispatcher's code. */
@@ -458,6 +537,8 @@ void hfn_tables_scan(hfn_analysis *a)
         hfn_flow_scan_hidden(a);
     }
     drop_ambiguous(&s);
+    mark_unknown_tables(&s);
+    find_reading_jumps(&s);
     if (a->cross_jump_count > 0) {
         qsort(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps, compare_cross_jumps);
     }

@@ -51,7 +51,7 @@ static void set_timing_result(hfn_verdict *v, uint32_t reason)
 static uint32_t check_entry(const timing *t, const hfn_verdict *v)
 {
     uint32_t pad = v->pub.flags & HOTFN_VERDICT_LANDING_PAD ? 4 : 0;
-    uint8_t traits = t->analysis->bodies[v - t->items].traits;
+    uint16_t traits = t->analysis->bodies[v - t->items].traits;
 
     if (!t->analysis->arch->step_stack) {
         return HOTFN_REASON_NOT_PROVEN;
@@ -295,7 +295,7 @@ static void record_tail_exit(timing *t, const tail *jump)
         return;
     }
     if (!is_own_site(t->analysis, jump) ||
-        (t->items[jump->to].pub.flags & HOTFN_VERDICT_FLAGS_LIVE) ||
+        (t->items[jump->to].pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
         (from->tail_target != 0 && from->tail_target != jump->to + 1)) {
         from->is_blocked = true;
     }

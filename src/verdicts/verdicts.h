@@ -58,6 +58,7 @@ hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t i
 typedef struct hfn_branch {
     uint32_t field;  /* RVA of its 4-byte field                           */
     uint32_t target; /* during the analysis an RVA, then a function's index */
+    uint32_t path_from; /* only during the analysis: RVA at which the code before it begins */
 } hfn_branch;
 
 /* The branches that may be redirected to the stub of their target, sorted by field.  No patch

@@ -28,6 +28,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     static sequence seq;
     static outcome before, first, second;
     cpu_state start = { { 0 }, 0, 0, 0, 0 };
+    const hfn_flag_reads nowhere = { .at_return = false };
     uint64_t code = (uint64_t)(uintptr_t)s->code, leaves_to;
 
     seq_make(&seq, &r, code, (uint64_t)(uintptr_t)s->data);
@@ -39,7 +40,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
     run_from(s, &start, &before, s->code, &second);
     first.state.flags = second.state.flags = 0; /* the final flags may differ */
     bool equal = is_same_outcome(&first, &second);
-    bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, code, false, &leaves_to);
+    bool live = hfn_arch_x86_64.flags_live(s->code, PAGE, code, code, &nowhere, &leaves_to);
     t->live += live;
     t->dead += !live;
     t->proven += live && !equal;

@@ -12,9 +12,9 @@
 
 /* Stubs of this CPU count with add and test with cbz, so they change x16 and x17 but no flag. */
 static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
-                       bool at_return, uint64_t *leaves_to)
+                       const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    (void)at_return; /* callers do not rely on x16 and x17, which veneers may change */
+    (void)reads; /* callers do not rely on x16 and x17, which veneers may change */
     *leaves_to = UINT64_MAX;
     return hfn_arm64_are_scratch_registers_live(bytes + (at - rva), size - (at - rva));
 }

@@ -74,6 +74,16 @@ static bool has_index(const ZydisDecodedInstruction *in)
     return has_sib(in) && (in->raw.sib.index != 4 || in->raw.rex.X != 0);
 }
 
+/* Has it a memory operand without a base register? */
+static bool is_absolute(const ZydisDecodedInstruction *in)
+{
+    bool has_modrm = (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) != 0;
+    bool has_base = has_modrm && (in->raw.modrm.mod != 0 ||
+                                  (has_sib(in) ? in->raw.sib.base : in->raw.modrm.rm) != 5);
+
+    return in->raw.disp.size == 32 && !has_base && !is_rip_relative(in);
+}
+
 static void set_relative(hfn_instruction *out, uint32_t at, uint32_t bits, uint64_t target)
 {
     out->relative_at = (uint8_t)at;
@@ -88,6 +98,7 @@ static void translate_target(const ZydisDecodedInstruction *in, uint64_t rva, ui
     uint64_t next = rva + in->length;
     bool is_lea = in->mnemonic == ZYDIS_MNEMONIC_LEA;
 
+    out->absolute_at = is_absolute(in) ? in->raw.disp.offset : 0;
     if ((in->attributes & ZYDIS_ATTRIB_IS_RELATIVE) && in->raw.imm[0].is_relative) {
         set_relative(out, in->raw.imm[0].offset, in->raw.imm[0].size,
                      next + (uint64_t)in->raw.imm[0].value.s);
@@ -283,6 +294,9 @@ static bool always_writes_flags(const ZydisDecodedInstruction *in)
     case ZYDIS_MNEMONIC_RCR:
     case ZYDIS_MNEMONIC_SHLD:
     case ZYDIS_MNEMONIC_SHRD:
+        if (in->opcode == 0xD0 || in->opcode == 0xD1) { /* by 1 */
+            return true;
+        }
         return in->raw.imm[0].size != 0 &&
                (in->raw.imm[0].value.u & (in->operand_width == 64 ? 63u : 31u)) != 0;
     default: return true;
@@ -460,15 +474,15 @@ bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t si
 }
 
 /* A bit test by a register can access memory beyond its operand; compilers emit none on memory. */
-uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size)
+uint32_t hfn_x86_get_touched_bytes(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size)
 {
-    ZydisDecoder decoder = make_decoder(HFN_X86_64);
+    ZydisDecoder decoder = make_decoder(mode);
     ZydisDecoderContext context;
     ZydisDecodedInstruction in;
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     uint32_t max_bytes = 0;
 
-    if (!zydis_decode(HFN_X86_64, bytes, size, &context, &in) ||
+    if (!zydis_decode(mode, bytes, size, &context, &in) ||
         !ZYAN_SUCCESS(
             ZydisDecoderDecodeOperands(&decoder, &context, &in, operands, in.operand_count))) {
         return MAX_OPERAND_BYTES;

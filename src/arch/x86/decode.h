@@ -96,8 +96,8 @@ typedef struct hfn_x86_effects {
 bool hfn_x86_decode_effects(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             hfn_x86_effects *out);
 
-/* touched_bytes of arch.h, for 64-bit code. */
-uint32_t hfn_x86_get_touched_bytes(const uint8_t *bytes, uint64_t size);
+/* touched_bytes of arch.h. */
+uint32_t hfn_x86_get_touched_bytes(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size);
 
 #define HFN_X86_RSP 4
 /* CF PF ZF SF OF (Intel SDM vol. 1, 3.4.3.1).  Without AF, which only decimal arithmetic reads. */

@@ -99,6 +99,7 @@ typedef struct partial_decode {
     bool prefixed;      /* with 66, F2, F3 or a segment                      */
     uint32_t disp32_at; /* offset of a 4-byte displacement, 0 if none        */
     bool rip;           /* the displacement is relative to the next instruction */
+    bool absolute;      /* there is no base register */
 } partial_decode;
 
 /* False for too many prefixes, or a REX before another prefix, which the CPU ignores. */
@@ -144,6 +145,7 @@ static void read_modrm(partial_decode *r)
     } else if (mod == 2 || rm == 5 || rm == 13) {
         r->disp32_at = r->at;
         r->rip = mod == 0 && rm == 5;
+        r->absolute = mod == 0 && rm == 13;
         r->at += 4;
     }
 }
@@ -163,6 +165,7 @@ static bool finish_operands(partial_decode *r, uint32_t immediate_bytes, uint64_
         return false;
     }
     out->length = (uint8_t)length;
+    out->absolute_at = r->absolute ? (uint8_t)r->disp32_at : 0;
     if (r->rip) {
         out->relative_at = (uint8_t)r->disp32_at;
         out->relative_bytes = 4;
@@ -363,6 +366,7 @@ static void decode_simple(const uint8_t *bytes, uint32_t at, uint8_t kind, uint6
         modrm = bytes[at];
         at += modrm_bytes[modrm];
         if ((modrm & 0xC7) == 4 && (bytes[at - 1] & 7) == 5) { /* no base, disp32 */
+            out->absolute_at = (uint8_t)at;
             at += 4;
         }
     }

@@ -409,6 +409,7 @@ static bool describe_table(const code_line *line, uint32_t at, const summand *lo
     out->entry_is_signed = true;
     out->base_rva = base;
     out->table_rva = table + (uint64_t)e->displacement;
+    out->object_rva = e->displacement < 0 ? table : 0;
     extend_proof(line, loaded->at, out);
     out->entry_count = count_entries(line, &entry, out);
     return true;

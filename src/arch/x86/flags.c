@@ -3,19 +3,23 @@
  * Follows all paths from an address, through direct jumps, direct calls and their returns, until
  * the flags are read (live) or all written (dead). Calls are followed because hand-written code
  * and clang's outlined functions pass flags into and out of callees. Whether flags are live across
- * the function's own return is up to the caller. They are dead at an indirect branch: no x86 ABI
- * passes anything in them, and gcc's -fipa-ra never preserves them. Instructions that cannot be
- * decoded count as reads; an endless loop reads nothing.
+ * the function's own return, or are read by the target of an indirect branch, is up to the caller.
+ * An unknown callee may preserve them, and the target of an indirect jump may return with them.
+ * Instructions that cannot be decoded count as reads; an endless loop reads nothing.
  */
 #include "arch/x86/flags.h"
 
 #include "arch/x86/decode.h"
+#include "arch/x86/relocate.h"
+
+#include "base/search.h"
 
 #include <string.h>
 
-#define STEPS_MAX 256
+#define STEPS_MAX 4096
+#define STEPS_BEHIND_UNKNOWN 1024
 #define CALLS_MAX 4 /* nesting depth */
-#define PATHS_MAX 8
+#define PATHS_MAX 16
 
 typedef enum flag_use { UNKNOWN, PRESERVES, WRITES_ALL } flag_use;
 
@@ -64,7 +68,18 @@ static flag_use classify_common(hfn_x86_mode mode, const uint8_t *bytes, const h
     return UNKNOWN;
 }
 
-typedef enum step_result { CONTINUES, FORKS, LIVE, DEAD, RETURNS } step_result;
+/* UNCLEAR counts as a read, except behind the return of an unknown callee: flags that pass through
+ * one are followed only to a read that is found. */
+typedef enum step_result {
+    CONTINUES,
+    FORKS,
+    LIVE,
+    DEAD,
+    RETURNS,
+    CALLS, /* unknown code */
+    JUMPS, /* to unknown code */
+    UNCLEAR
+} step_result;
 
 /* Not jrcxz and loop, which depend on a register. */
 static bool is_conditional_on_flags(const uint8_t *bytes)
@@ -75,11 +90,11 @@ static bool is_conditional_on_flags(const uint8_t *bytes)
 static step_result check_flow(const hfn_instruction *in, const uint8_t *bytes)
 {
     switch (in->flow) {
-    case HFN_FLOW_CALL_INDIRECT:
-    case HFN_FLOW_JUMP_INDIRECT: return DEAD;
+    case HFN_FLOW_CALL_INDIRECT: return CALLS;
+    case HFN_FLOW_JUMP_INDIRECT: return JUMPS;
     case HFN_FLOW_RETURN: return RETURNS;
     case HFN_FLOW_STOP: return in->is_padding ? CONTINUES : DEAD;
-    case HFN_FLOW_JUMP_IF: return is_conditional_on_flags(bytes) ? FORKS : LIVE;
+    case HFN_FLOW_JUMP_IF: return is_conditional_on_flags(bytes) ? FORKS : UNCLEAR;
     default: return CONTINUES;
     }
 }
@@ -89,8 +104,10 @@ static step_result check_flags(hfn_x86_mode mode, const uint8_t *bytes, uint64_t
 {
     hfn_x86_effects effects;
 
-    if (!hfn_x86_decode_effects(mode, bytes, size, rva, &effects) ||
-        (effects.flags_read & *unwritten)) {
+    if (!hfn_x86_decode_effects(mode, bytes, size, rva, &effects)) {
+        return UNCLEAR;
+    }
+    if (effects.flags_read & *unwritten) {
         return LIVE;
     }
     *unwritten &= ~effects.flags_written;
@@ -101,11 +118,12 @@ static step_result check_instruction(hfn_x86_mode mode, const uint8_t *bytes, ui
                                      uint64_t rva, uint32_t *unwritten, hfn_instruction *in)
 {
     if (!hfn_x86_decode(mode, bytes, size, rva, 0, in)) {
-        return LIVE;
+        return UNCLEAR;
     }
     step_result by_flow = check_flow(in, bytes);
     if (by_flow == FORKS) {
-        return check_flags(mode, bytes, size, rva, unwritten) == LIVE ? LIVE : FORKS;
+        by_flow = check_flags(mode, bytes, size, rva, unwritten);
+        return by_flow == LIVE || by_flow == UNCLEAR ? by_flow : FORKS;
     }
     if (by_flow != CONTINUES) {
         return by_flow;
@@ -121,13 +139,16 @@ static step_result check_instruction(hfn_x86_mode mode, const uint8_t *bytes, ui
 typedef struct path {
     uint64_t at, return_to[CALLS_MAX]; /* offsets; return_to: after each open call */
     uint32_t calls;
-    uint32_t unwritten; /* flags that it has not written */
+    uint32_t unwritten;           /* flags that it has not written */
+    int32_t depth[CALLS_MAX + 1]; /* bytes pushed by the code at the start, and by each open call */
+    uint32_t steps_left;          /* behind the return of an unknown callee; 0: there was none */
 } path;
 
 typedef struct search {
     hfn_x86_mode mode;
     const uint8_t *bytes;
     uint64_t size, rva;
+    const hfn_flag_reads *reads;
     uint32_t steps;        /* instructions that all paths may still take */
     path paths[PATHS_MAX]; /* [0, done) were followed */
     uint32_t path_count, done;
@@ -161,15 +182,16 @@ static step_result follow_flow(search *s, path *p, const hfn_instruction *in)
     path taken = *p;
 
     if (in->flow == HFN_FLOW_CALL && p->calls == CALLS_MAX) {
-        return LIVE;
+        return UNCLEAR;
     }
     taken.at = in->target - s->rva;
     if (in->flow == HFN_FLOW_JUMP_IF && !add_path(s, &taken)) {
-        return LIVE;
+        return UNCLEAR;
     }
     p->at += in->length;
     if (in->flow == HFN_FLOW_CALL) {
         p->return_to[p->calls++] = p->at;
+        p->depth[p->calls] = 0;
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL) {
         p->at = taken.at;
@@ -177,11 +199,79 @@ static step_result follow_flow(search *s, path *p, const hfn_instruction *in)
     return CONTINUES;
 }
 
+/* Continue the path behind a call or jump of unknown code, which may preserve the flags. */
+static void return_from_unknown(path *p)
+{
+    if (p->steps_left == 0) {
+        p->steps_left = STEPS_BEHIND_UNKNOWN;
+    }
+}
+
+/* May the target of the indirect call or jump at rva read flags? */
+static bool may_read_flags(const search *s, uint64_t rva)
+{
+    const hfn_flag_reads *reads = s->reads;
+    size_t i = hfn_count_below(reads->jumps, reads->jump_count, sizeof *reads->jumps, 0, rva);
+
+    return reads->at_targets || (i < reads->jump_count && reads->jumps[i] == rva);
+}
+
+/* Follow the stack pointer: a return with bytes on the stack jumps to a pushed address. */
+static void count_pushed(const search *s, path *p, const hfn_instruction *in)
+{
+    const uint8_t *bytes = s->bytes + p->at;
+    uint8_t opcode = (bytes[0] & 0xF0) == 0x40 && s->mode == HFN_X86_64 ? bytes[1] : bytes[0];
+    int32_t *depth = &p->depth[p->calls], growth;
+
+    if (in->flow != HFN_FLOW_NEXT || !memchr("\x50\x51\x52\x53\x54\x55\x56\x57\x58\x59\x5A\x5B"
+                                             "\x5C\x5D\x5E\x5F\x68\x6A\x81\x83\x89\x8B\x8D\x8F"
+                                             "\x9C\x9D\xC9\xFF",
+                                             opcode, 28)) {
+        return;
+    }
+    bool known =
+        opcode != 0xC9 && hfn_x86_get_stack_growth(s->mode, bytes, s->size - p->at, &growth);
+    *depth = known && *depth + growth > 0 ? *depth + growth : 0;
+}
+
+/* Advance the path by one instruction. */
+static step_result step_path(search *s, path *p, uint64_t *leaves_to)
+{
+    hfn_instruction in;
+
+    if (p->at >= s->size) {
+        *leaves_to = p->steps_left > 0 ? UINT64_MAX : s->rva + p->at;
+        return UNCLEAR;
+    }
+    step_result v = check_instruction(s->mode, s->bytes + p->at, s->size - p->at, s->rva + p->at,
+                                      &p->unwritten, &in);
+    if (v == RETURNS && p->depth[p->calls] > 0) {
+        v = JUMPS;
+    }
+    if ((v == JUMPS || v == CALLS) && may_read_flags(s, s->rva + p->at)) {
+        return LIVE;
+    }
+    if (v == CALLS) {
+        return_from_unknown(p);
+    }
+    if ((v == RETURNS || v == JUMPS) && p->calls > 0) {
+        if (v == JUMPS) {
+            return_from_unknown(p);
+        }
+        p->at = p->return_to[--p->calls];
+        return CONTINUES;
+    }
+    if (v != CONTINUES && v != FORKS && v != CALLS) {
+        return v;
+    }
+    count_pushed(s, p, &in);
+    return follow_flow(s, p, &in);
+}
+
 /* Follow one path to its end: LIVE, DEAD or RETURNS.  *leaves_to: where it leaves the code. */
 static step_result follow_path(search *s, path p, uint64_t *leaves_to)
 {
     path earlier = { .at = UINT64_MAX };
-    hfn_instruction in;
 
     for (uint32_t step = 0; s->steps > 0; step++, s->steps--) {
         if (is_same_place(&p, &earlier)) { /* an endless loop, as after a retpoline's call */
@@ -190,37 +280,30 @@ static step_result follow_path(search *s, path p, uint64_t *leaves_to)
         if ((step & (step - 1)) == 0) {
             earlier = p;
         }
-        if (p.at >= s->size) {
-            *leaves_to = s->rva + p.at;
-            return LIVE;
-        }
-        step_result v = check_instruction(s->mode, s->bytes + p.at, s->size - p.at, s->rva + p.at,
-                                          &p.unwritten, &in);
-        if (v == RETURNS && p.calls > 0) {
-            p.at = p.return_to[--p.calls];
-            continue;
-        }
-        if (v == CONTINUES || v == FORKS) {
-            v = follow_flow(s, &p, &in);
-        }
-        if (v != CONTINUES) {
+        step_result v = step_path(s, &p, leaves_to);
+        if (v != CONTINUES && v != UNCLEAR) {
             return v;
         }
+        if (v == UNCLEAR || (p.steps_left > 0 && --p.steps_left == 0)) {
+            return p.steps_left > 0 || v == CONTINUES ? DEAD : LIVE;
+        }
     }
-    return LIVE;
+    return p.steps_left > 0 ? DEAD : LIVE;
 }
 
 bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
-                            uint64_t at, bool at_return, uint64_t *leaves_to)
+                            uint64_t at, const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    search s = { .mode = mode, .bytes = bytes, .size = size, .rva = rva, .steps = STEPS_MAX };
+    search s = {
+        .mode = mode, .bytes = bytes, .size = size, .rva = rva, .reads = reads, .steps = STEPS_MAX
+    };
     const path first = { .at = at - rva, .unwritten = HFN_X86_ARITHMETIC_FLAGS };
 
     *leaves_to = UINT64_MAX;
     add_path(&s, &first);
     while (s.done < s.path_count) {
         step_result v = follow_path(&s, s.paths[s.done++], leaves_to);
-        if (v == LIVE || (v == RETURNS && at_return)) {
+        if (v == LIVE || (v == RETURNS && reads->at_return) || (v == JUMPS && reads->at_tail)) {
             if (s.path_count > 1) { /* the caller would continue only this path */
                 *leaves_to = UINT64_MAX;
             }

@@ -42,15 +42,25 @@ static hfn_move_result move_32(const uint8_t *bytes, uint64_t size, uint64_t rva
 }
 
 static bool flags_live_64(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
-                          bool at_return, uint64_t *leaves_to)
+                          const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    return hfn_x86_are_flags_live(HFN_X86_64, bytes, size, rva, at, at_return, leaves_to);
+    return hfn_x86_are_flags_live(HFN_X86_64, bytes, size, rva, at, reads, leaves_to);
 }
 
 static bool flags_live_32(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
-                          bool at_return, uint64_t *leaves_to)
+                          const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    return hfn_x86_are_flags_live(HFN_X86_32, bytes, size, rva, at, at_return, leaves_to);
+    return hfn_x86_are_flags_live(HFN_X86_32, bytes, size, rva, at, reads, leaves_to);
+}
+
+static uint32_t touched_bytes_64(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_get_touched_bytes(HFN_X86_64, bytes, size);
+}
+
+static uint32_t touched_bytes_32(const uint8_t *bytes, uint64_t size)
+{
+    return hfn_x86_get_touched_bytes(HFN_X86_32, bytes, size);
 }
 
 static bool retarget_64(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out)
@@ -289,7 +299,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .find_thread_evidence = find_thread_evidence_64,
     .is_signal_restorer = hfn_x86_64_is_signal_restorer,
     .disables_tsc = disables_tsc_64,
-    .touched_bytes = hfn_x86_get_touched_bytes,
+    .touched_bytes = touched_bytes_64,
 };
 
 const hfn_arch hfn_arch_x86 = {
@@ -319,4 +329,5 @@ const hfn_arch hfn_arch_x86 = {
     .find_thread_evidence = find_thread_evidence_32,
     .is_signal_restorer = hfn_x86_32_is_signal_restorer,
     .disables_tsc = disables_tsc_32,
+    .touched_bytes = touched_bytes_32,
 };

@@ -7,11 +7,12 @@
 
 #define RVA 0x1000u
 
+static const hfn_flag_reads nowhere = { .at_return = false };
 static uint64_t leaves_to;
 
 static bool live(const char *bytes, size_t size)
 {
-    return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
+    return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, RVA, &nowhere, &leaves_to);
 }
 #define LIVE(text) live(CODE_64(text))
 
@@ -48,12 +49,56 @@ static void both_sides_of_a_branch_are_followed(void)
     CHECK_EQ_U64(leaves_to, UINT64_MAX); /* not the only path */
 }
 
-static void flags_are_dead_at_returns_and_indirect_branches(void)
+static void flags_are_dead_at_returns_and_indirect_jumps(void)
 {
     CHECK(!LIVE("mov eax, 1; ret"));
-    CHECK(!LIVE("push rax; call rax; jb .+2"));
     CHECK(!LIVE("mov rax, [rdi]; jmp [rax+0x18]"));
     CHECK(!LIVE("ud2"));
+}
+
+static bool live_with(const char *bytes, size_t size, const hfn_flag_reads *reads)
+{
+    return hfn_arch_x86_64.flags_live((const uint8_t *)bytes, size, RVA, RVA, reads, &leaves_to);
+}
+
+#define LIVE_WITH(text, reads) live_with(CODE_64(text), reads)
+
+/* An unknown callee may preserve them. */
+static void flags_are_followed_behind_indirect_calls(void)
+{
+    CHECK(LIVE("push rax; call rax; jb .+2"));
+    CHECK(!LIVE("push rax; call rax; xor eax, eax; jb .+2"));
+    CHECK(LIVE("call .+7; jb .+2; jmp rax")); /* the target of the jump returns for the callee */
+}
+
+static void targets_of_indirect_branches_may_read_flags(void)
+{
+    const uint64_t jump = RVA + 3;
+    const hfn_flag_reads at_tail = { .at_tail = true }, at_targets = { .at_targets = true },
+                         at_jump = { .jumps = &jump, .jump_count = 1 };
+
+    CHECK(LIVE_WITH("mov rax, [rdi]; jmp rax", &at_tail));
+    CHECK(LIVE_WITH("mov rax, [rdi]; jmp rax", &at_targets));
+    CHECK(LIVE_WITH("mov rax, [rdi]; jmp rax", &at_jump));
+    CHECK(LIVE_WITH("mov rax, [rdi]; call rax; xor eax, eax; ret", &at_targets));
+    CHECK(!LIVE_WITH("xor eax, eax; nop; jmp rax", &at_jump));
+    CHECK(!LIVE_WITH("mov eax, 1; jmp rax", &at_jump)); /* another jump */
+}
+
+static void a_return_to_a_pushed_address_is_an_indirect_jump(void)
+{
+    const hfn_flag_reads at_targets = { .at_targets = true };
+
+    CHECK(LIVE_WITH("push [rdi]; mov edi, 0; ret", &at_targets));
+    CHECK(!LIVE_WITH("push rbx; mov edi, 0; pop rbx; ret", &at_targets));
+    CHECK(!LIVE_WITH("push rbp; mov rbp, rsp; leave; ret", &at_targets));
+    CHECK(!LIVE("push [rdi]; ret"));
+}
+
+static void shifts_by_one_write_flags(void)
+{
+    CHECK(!LIVE("shr rdx; je .+2; ret"));
+    CHECK(!LIVE("sar eax, 1; js .+2; ret"));
 }
 
 static void direct_calls_are_followed(void)
@@ -86,11 +131,12 @@ static void caller_decides_liveness_across_the_return(void)
                          writes_flags[] = { 0x31, 0xC0, 0xC3 };
 
     for (int at_return = 0; at_return < 2; at_return++) {
-        CHECK(hfn_arch_x86_64.flags_live(keeps_flags, sizeof keeps_flags, RVA, RVA, at_return,
+        const hfn_flag_reads reads = { .at_return = at_return };
+        CHECK(hfn_arch_x86_64.flags_live(keeps_flags, sizeof keeps_flags, RVA, RVA, &reads,
                                          &leaves_to) == at_return);
-        CHECK(!hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA, at_return,
+        CHECK(!hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA, &reads,
                                           &leaves_to));
-        CHECK(hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA + 2, at_return,
+        CHECK(hfn_arch_x86_64.flags_live(writes_flags, sizeof writes_flags, RVA, RVA + 2, &reads,
                                          &leaves_to) == at_return); /* from its last instruction */
     }
 }
@@ -130,7 +176,11 @@ static const check_test tests[] = {
     CHECK_TEST(flags_are_dead_when_all_are_written_first),
     CHECK_TEST(flags_are_live_when_one_is_read_first),
     CHECK_TEST(both_sides_of_a_branch_are_followed),
-    CHECK_TEST(flags_are_dead_at_returns_and_indirect_branches),
+    CHECK_TEST(flags_are_dead_at_returns_and_indirect_jumps),
+    CHECK_TEST(flags_are_followed_behind_indirect_calls),
+    CHECK_TEST(targets_of_indirect_branches_may_read_flags),
+    CHECK_TEST(a_return_to_a_pushed_address_is_an_indirect_jump),
+    CHECK_TEST(shifts_by_one_write_flags),
     CHECK_TEST(direct_calls_are_followed),
     CHECK_TEST(calls_are_followed_and_returned_from),
     CHECK_TEST(endless_loops_read_nothing),

@@ -170,9 +170,10 @@ static void stack_grows_in_words_of_4(void)
 
 static bool live(const char *bytes, size_t size)
 {
+    const hfn_flag_reads nowhere = { .at_return = false };
     uint64_t leaves_to;
 
-    return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, RVA, false, &leaves_to);
+    return hfn_arch_x86.flags_live((const uint8_t *)bytes, size, RVA, RVA, &nowhere, &leaves_to);
 }
 #define LIVE(text) live(CODE_32(text))
 

@@ -165,6 +165,64 @@ static void the_code_behind_a_call_that_never_returns_reads_other_flags(void)
     scene_finish(&s);
 }
 
+/* The callee ends with a jump to code that is not known. */
+static void flags_are_passed_on_by_a_jump_through_a_pointer(void)
+{
+    for (int i = 0; i < MACHINES; i++) {
+        scene s = machines[i]();
+        uint64_t taken = SCENE_FUNCTION(&s, "taken", MOVES);
+        uint64_t other = SCENE_FUNCTION(&s, "other", MOVES);
+        uint64_t ends = SCENE_FUNCTION(&s, "ends", "\xB8\x02\x00\x00\x00\xFF\xE1"); /* jmp rcx */
+        uint64_t link = SCENE_CODE(&s, "\xFF\xE1"); /* without a name */
+
+        if (i == 0) { /* the builder makes pointers of 64 bits */
+            scene_pointer(&s, RODATA, taken);
+        }
+        CALLER(&s, "reads", i == 0 ? link : ends, "\x75\x01\x98");
+        CALLER(&s, "reads_too", ends, "\x75\x01\x98");
+        CALLER(&s, "calls", other, "");
+        scene_analyze(&s);
+        CHECK(has_live_flags(&s, ends));
+        CHECK(i > 0 || has_live_flags(&s, taken));
+        CHECK(!has_live_flags(&s, other));
+        scene_finish(&s);
+    }
+}
+
+/* Behind a call that may not return the same jump keeps nothing. */
+static void jumps_through_pointers_behind_uncertain_calls_pass_no_flags(void)
+{
+    scene s = scene_begin();
+    uint64_t ends = SCENE_FUNCTION(&s, "ends", "\xB8\x02\x00\x00\x00\xFF\xE1"); /* jmp rcx */
+    uint64_t f = scene_here(&s);
+
+    SCENE_CODE(&s, "\x98\x98\x98\x98\x98\x85\xC0\xEB\x05"); /* jmp over the call */
+    scene_branch(&s, 0xE8, ends);
+    SCENE_CODE(&s, "\x75\x01\x98\xC3");
+    scene_symbol(&s, "f", f, scene_here(&s) - f, FUNC);
+    scene_analyze(&s);
+    CHECK(!has_live_flags(&s, ends));
+    scene_finish(&s);
+}
+
+/* A function that reads flags at its entry may be the target of any jump through a pointer. */
+static void flags_are_live_at_pointers_if_one_of_their_targets_reads_them(void)
+{
+    for (int reads = 0; reads < 2; reads++) {
+        scene s = scene_begin();
+        uint64_t target =
+            reads ? SCENE_FUNCTION(&s, "reader", "\x0F\x92\xC0\x90\x90\xC3") /* setb al */
+                  : SCENE_FUNCTION(&s, "writer", "\x85\xC0\x90\x90\x90\xC3");
+        uint64_t jumps = SCENE_FUNCTION(&s, "jumps", "\xB8\x02\x00\x00\x00\xFF\xE1");
+
+        scene_pointer(&s, RODATA, target);
+        scene_pointer(&s, RODATA + 8, jumps);
+        scene_analyze(&s);
+        CHECK_EQ_U64(has_live_flags(&s, jumps), reads ? HOTFN_VERDICT_FLAGS_LIVE : 0);
+        scene_finish(&s);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(flags_read_after_a_call_are_live_out_of_the_callee),
     CHECK_TEST(flags_are_live_out_of_last_calls_and_tail_targets_too),
@@ -172,6 +230,9 @@ static const check_test tests[] = {
     CHECK_TEST(a_function_passes_flags_to_the_code_that_it_continues_to),
     CHECK_TEST(flags_are_passed_on_by_code_without_a_name),
     CHECK_TEST(an_indirect_call_may_reach_each_function_with_a_taken_address),
+    CHECK_TEST(flags_are_passed_on_by_a_jump_through_a_pointer),
+    CHECK_TEST(jumps_through_pointers_behind_uncertain_calls_pass_no_flags),
+    CHECK_TEST(flags_are_live_at_pointers_if_one_of_their_targets_reads_them),
     CHECK_TEST(the_code_behind_a_call_that_never_returns_reads_other_flags),
 };
 CHECK_MAIN(tests)

@@ -156,6 +156,28 @@ static void code_between_functions_has_no_sites(void)
     scene_finish(&s);
 }
 
+/* Data behind a jump can look like a call, also if the decoder resynchronises with the code. */
+static void a_call_that_no_path_reaches_is_not_a_site(void)
+{
+    for (int reached = 0; reached < 2; reached++) {
+        scene s = scene_begin();
+        uint64_t f = SCENE_FUNCTION(&s, "f", "\x55\x48\x89\xE5\x5D\xC3"), field;
+        uint64_t at = SCENE_CODE(&s, "\x90\x90\x90\x90\x90");
+
+        if (reached) {
+            SCENE_CODE(&s, "\x75\x02"); /* jne over the next jump */
+        }
+        SCENE_CODE(&s, "\xEB\x05"); /* jmp over the call */
+        field = scene_here(&s) + 1;
+        scene_branch(&s, 0xE8, f);
+        SCENE_CODE(&s, "\xC3");
+        scene_symbol(&s, "caller", at, scene_here(&s) - at, FUNC);
+        scene_analyze(&s);
+        CHECK_EQ_U64(site_at(&s, field), reached ? f : 0);
+        scene_finish(&s);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(direct_calls_and_jumps_are_sites),
     CHECK_TEST(a_branch_into_the_middle_of_a_function_is_not_a_site),
@@ -165,5 +187,6 @@ static const check_test tests[] = {
     CHECK_TEST(code_with_undecodable_bytes_has_no_sites),
     CHECK_TEST(a_branch_that_a_jump_enters_is_not_a_site),
     CHECK_TEST(code_between_functions_has_no_sites),
+    CHECK_TEST(a_call_that_no_path_reaches_is_not_a_site),
 };
 CHECK_MAIN(tests)

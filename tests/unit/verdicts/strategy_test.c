@@ -710,6 +710,27 @@ static void a_jump_from_code_that_uses_the_red_zone_keeps_it(void)
     scene_finish(&s);
 }
 
+static void a_jump_by_a_pointer_keeps_the_red_zone_of_all_functions_with_an_address(void)
+{
+    for (int uses = 0; uses < 2; uses++) {
+        scene s = scene_begin();
+        uint64_t taken = SCENE_FUNCTION(&s, "taken", "\x48\x8B\x44\x24\xF8\xC3"); /* rsp-8 */
+        uint64_t from = scene_here(&s);
+
+        scene_pointer(&s, RODATA, taken);
+        SCENE_CODE(&s, "\x98\x98\x98\x98\x98");
+        if (uses) {
+            SCENE_CODE(&s, "\x48\x89\x7C\x24\xF8"); /* mov [rsp-8], rdi */
+        }
+        SCENE_CODE(&s, "\xFF\xE0"); /* jmp rax */
+        scene_symbol(&s, "jumps", from, scene_here(&s) - from, FUNC);
+        scene_analyze(&s);
+        CHECK_EQ_U64(scene_verdict(&s, taken).pub.flags & HOTFN_VERDICT_RED_ZONE,
+                     uses ? HOTFN_VERDICT_RED_ZONE : 0);
+        scene_finish(&s);
+    }
+}
+
 static void padding_leads_to_the_next_function_only_if_it_is_reached(void)
 {
     for (int jumps = 0; jumps < 2; jumps++) {
@@ -763,6 +784,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_register_that_is_written_first_is_a_scratch_register),
     CHECK_TEST(jumps_to_the_own_entry_are_flagged),
     CHECK_TEST(a_jump_from_code_that_uses_the_red_zone_keeps_it),
+    CHECK_TEST(a_jump_by_a_pointer_keeps_the_red_zone_of_all_functions_with_an_address),
     CHECK_TEST(padding_leads_to_the_next_function_only_if_it_is_reached),
     CHECK_TEST(a_jump_behind_data_is_found),
     CHECK_TEST(a_jump_behind_an_instruction_across_an_entry_is_found),

@@ -111,6 +111,25 @@ static void a_table_of_unknown_size_is_read_to_the_next_object(void)
     scene_finish(&s);
 }
 
+/* Then nothing is known of its entries: the smallest index may not be 0. */
+static void a_table_of_unknown_size_whose_first_entry_is_no_code_is_unbounded(void)
+{
+    for (int is_code = 0; is_code < 2; is_code++) {
+        scene s = scene_begin();
+        uint64_t f = add_switch(&s, false);
+
+        put_entry(&s, 0, is_code ? f + 2 : 0x40000000);
+        put_entry(&s, 1, f + 2);
+        scene_build(&s);
+        hfn_analysis a = scan(s.image, s.functions);
+        uint32_t index = hfn_analysis_find_around(&a, f);
+        CHECK_EQ_U64(a.bodies[index].traits & HFN_TRAIT_UNBOUNDED,
+                     is_code ? 0 : HFN_TRAIT_UNBOUNDED);
+        CHECK(hfn_analysis_finish(&a));
+        scene_finish(&s);
+    }
+}
+
 static void a_table_of_unknown_size_ends_at_an_entry_outside_the_code(void)
 {
     scene s = scene_begin();
@@ -382,6 +401,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_table_of_known_size_is_read_to_its_end),
     CHECK_TEST(entries_below_the_smallest_index_may_be_anything),
     CHECK_TEST(a_table_of_unknown_size_is_read_to_the_next_object),
+    CHECK_TEST(a_table_of_unknown_size_whose_first_entry_is_no_code_is_unbounded),
     CHECK_TEST(a_table_of_unknown_size_ends_at_an_entry_outside_the_code),
     CHECK_TEST(a_size_check_that_a_jump_skips_is_ignored),
     CHECK_TEST(a_table_outside_the_straight_line_is_found_among_the_addresses),

@@ -65,7 +65,7 @@ static void code_that_may_leave_the_frame_is_refused_with_its_reason(void)
     CHECK_EQ_U64(REASON_OF("\x48\x89\xFC\x5B\x5D\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* rsp = rdi */
     CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xC3"),
                  HOTFN_REASON_STACK_UNKNOWN); /* push rbx; ret */
-    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\xFF\xC0\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
+    CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\x48\x83\xC0\x01\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
     CHECK_EQ_U64(REASON_OF("\x48\x89\xF8\xFF\x25\x00\x00\x00\x00"), HOTFN_REASON_TAIL_UNKNOWN);
     CHECK_EQ_U64(REASON_OF("\x53\x48\x89\xF8\x90\xFF\xE0"), HOTFN_REASON_STACK_UNKNOWN);
     /* a jump to the function's own entry; a call at the first byte */
