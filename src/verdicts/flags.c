@@ -142,9 +142,20 @@ static void walk_nameless(hfn_analysis *a, uint64_t at, uint64_t stop, uint64_t 
     }
 }
 
-/* An indirect call may reach any function whose address is taken or exported. */
+/* An indirect call may reach any function whose address is taken or exported, and code between
+ * functions whose address is taken. */
 static void add_pointer_targets(hfn_analysis *a)
 {
+    for (uint32_t i = 0; i < a->code.count; i++) {
+        const hfn_region *region = &a->code.regions[i];
+        for (uint64_t rva = hfn_region_next_marked(region, region->rva); rva < region->end;
+             rva = hfn_region_next_marked(region, rva + 1)) {
+            if ((hfn_region_marks(region, rva) & HFN_MARK_TAKEN) &&
+                hfn_analysis_find_around(a, rva) == HFN_NO_FUNCTION) {
+                add_call(a, rva, HFN_RETURNS);
+            }
+        }
+    }
     for (uint32_t i = 0; i < a->count; i++) {
         if (hfn_analysis_has_pointer(&a->bodies[i])) {
             add_call(a, a->bodies[i].rva, HFN_RETURNS);
