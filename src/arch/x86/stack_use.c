@@ -280,8 +280,9 @@ hfn_stack_outcome hfn_x86_leave_stack(hfn_x86_mode mode, const hfn_stack_state *
     hfn_stack_outcome outcome = HFN_STACK_OK;
 
     for (uint32_t i = 0; i < HFN_X86_REGISTERS && outcome == HFN_STACK_OK; i++) {
-        if ((get_changed_registers(mode) >> i & 1) &&
-            (!hfn_stack_is_any(state->at[i]) || state->at[i] == HFN_STACK_COMPUTED)) {
+        bool is_computed = state->at[i] == HFN_STACK_COMPUTED; /* forbidden in each register */
+        if (is_computed ||
+            ((get_changed_registers(mode) >> i & 1) && !hfn_stack_is_any(state->at[i]))) {
             outcome = hfn_x86_check_passed(&p, state->at[i]);
         }
     }
