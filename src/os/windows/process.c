@@ -81,13 +81,6 @@ void hfn_os_get_working_folder(char *out, size_t capacity)
     }
 }
 
-/* A program has one path here. */
-bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
-{
-    (void)out, (void)capacity, (void)is_script;
-    return false;
-}
-
 uint32_t hfn_os_count_processors(void)
 {
     SYSTEM_INFO info;
