@@ -45,7 +45,7 @@ int32_t hfn_x86_add_index(const hfn_x86_step *p, uint8_t pointer, uint8_t index,
     bool is_swapped = scale == 1 && hfn_stack_is_related(b) && !hfn_stack_is_related(a);
 
     if (hfn_stack_is_related(b) && !is_swapped) {
-        return HFN_STACK_ANY;
+        return hfn_stack_any_of(a, b);
     }
     sum = is_swapped ? add_limited(b, get_limit(p, pointer), 1)
                      : add_limited(a, get_limit(p, index), scale);
