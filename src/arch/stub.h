@@ -75,7 +75,8 @@ typedef struct hfn_stub_request {
 #define HFN_STUB_NEAR_SLOT_BYTES 32768u /* reach of one load from a row on any CPU */
 #define HFN_STUB_COUNT_GATE_ROOM 32u
 #define HFN_STUB_TIME_GATE_ROOM 16u
-#define HFN_STUB_CALL_GATE_ROOM 256u /* also of a filter gate */
+#define HFN_STUB_CALL_GATE_ROOM 256u
+#define HFN_STUB_FILTER_GATE_ROOM 288u
 #define HFN_STUB_GATE_CFI_MAX 24u
 #define HFN_STUB_CIE_STATE_MAX 8u
 #define HFN_STUB_STEP_CFI_MAX 8u

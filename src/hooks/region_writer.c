@@ -28,7 +28,8 @@ static uint32_t call_gate_at(const hotfn_hooks *hooks)
 
 uint32_t hfn_region_gate_bytes(const hotfn_hooks *hooks, const hfn_region_needs *needs)
 {
-    return call_gate_at(hooks) + (needs->calls ? 2 * HFN_STUB_CALL_GATE_ROOM : 0);
+    return call_gate_at(hooks) +
+           (needs->calls ? HFN_STUB_CALL_GATE_ROOM + HFN_STUB_FILTER_GATE_ROOM : 0);
 }
 
 static bool wants_unwind(const hotfn_hooks *hooks)
@@ -51,7 +52,8 @@ uint64_t hfn_region_bytes(const hotfn_hooks *hooks, const hfn_region_needs *need
            hfn_unwind_max_bytes(needs->stub_count, needs->key_changes, needs->cfi_bytes) + 7;
 }
 
-static uint64_t write_call_gate(hfn_region_writer *writer, uint32_t (*emit)(uint8_t *out))
+static uint64_t write_call_gate(hfn_region_writer *writer, uint32_t (*emit)(uint8_t *out),
+                                uint32_t room)
 {
     uint8_t cfi[HFN_STUB_GATE_CFI_MAX];
     uint64_t at = writer->at;
@@ -61,7 +63,7 @@ static uint64_t write_call_gate(hfn_region_writer *writer, uint32_t (*emit)(uint
         hfn_unwind_code(&writer->unwind, writer->at, bytes, cfi,
                         hfn_stub_write_call_gate_cfi(cfi, bytes));
     }
-    writer->at += HFN_STUB_CALL_GATE_ROOM;
+    writer->at += room;
     return at;
 }
 
@@ -107,8 +109,10 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
         writer->gates.time_exit = write_time_gate(writer, hooks->access.time_exit);
     }
     if (needs->calls) {
-        writer->gates.call = write_call_gate(writer, hfn_stub_emit_call_gate);
-        writer->gates.filter = write_call_gate(writer, hfn_stub_emit_filter_gate);
+        writer->gates.call =
+            write_call_gate(writer, hfn_stub_emit_call_gate, HFN_STUB_CALL_GATE_ROOM);
+        writer->gates.filter =
+            write_call_gate(writer, hfn_stub_emit_filter_gate, HFN_STUB_FILTER_GATE_ROOM);
     }
 }
 

@@ -380,7 +380,8 @@ static void put_frame(hfn_arm64_writer *w, bool loads)
 /* x30: address of the stub's branch over {callback, user}. */
 uint32_t hfn_arm64_emit_call_gate(uint8_t *out, bool filters)
 {
-    hfn_arm64_writer w = hfn_arm64_begin_writer(out, HFN_STUB_CALL_GATE_ROOM);
+    hfn_arm64_writer w =
+        hfn_arm64_begin_writer(out, filters ? HFN_STUB_FILTER_GATE_ROOM : HFN_STUB_CALL_GATE_ROOM);
 
     hfn_arm64_put_word(&w, 0xD10003FF | (uint32_t)FRAME_BYTES << 10); /* sub sp, sp, #frame */
     put_frame(&w, false);
@@ -445,8 +446,9 @@ uint32_t hfn_arm64_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
     at = put_uleb(at, FRAME_BYTES / 8);
     *at++ = 0x80 | 30;
     at = put_uleb(at, FRAME_BYTES / 8 - 1);
-    *at++ = 0x02; /* advance to `ret` */
-    *at++ = (uint8_t)(gate_bytes - 4 - 8);
+    *at++ = 0x03; /* advance to `ret` */
+    hfn_write_le16(at, (uint16_t)(gate_bytes - 4 - 8));
+    at += 2;
     *at++ = 0x0e;
     *at++ = 0;
     return (uint32_t)(at - out);
