@@ -164,10 +164,13 @@ static void put_epilogue(function *f, random_source *r, uint32_t at)
 
 static void put_index(function *f, random_source *r)
 {
+    int32_t place;
+
     PUT_BYTES(f, "\x83\xE1\x03"); /* and ecx, 3 */
     put_byte(f, 0x48), put_byte(f, random_below(r, 4) ? 0x8B : 0x8D);
     PUT_BYTES(f, "\x84\xCC"); /* mov or lea rax, [rsp + 8*rcx + x] */
-    put_i32(f, pick_place(f, r) - 8 * (int32_t)random_below(r, 4));
+    place = pick_place(f, r) - 8 * (int32_t)random_below(r, 4);
+    put_i32(f, place > 0 ? place : 0); /* not below rsp, where a stub may have written */
 }
 
 /* Access the frame through r12, computed from rsp and a constant. */

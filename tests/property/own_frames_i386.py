@@ -23,7 +23,7 @@ def reaches_out(mnemonic, operands, cfa, words):
     for displacement, register, index in own_frames.OPERAND.findall(operands):
         if register == "%" + cfa[0]:
             place = int(displacement or "0", 16) - cfa[1]
-            if index or (place >= -WORD and (mnemonic == "lea" or not 0 <= place < WORD * words)):
+            if (place >= -WORD and (mnemonic == "lea" or not 0 <= place < WORD * words)):
                 return True
     return False
 
