@@ -48,7 +48,7 @@ typedef struct hfn_live_options {
     const char *directory;
     uint32_t slot_capacity;      /* functions that can be counted [65536]                   */
     uint32_t thread_capacity;    /* rows [one for each 64 KiB of memory, 1024 to 32768, within
-                                    4 TiB of addresses; durable: within 64 MiB of disk]     */
+                                    256 GiB of addresses; durable: within 64 MiB of disk]     */
     uint32_t function_capacity;  /* functions that can be listed [slot_capacity * 2]        */
     uint32_t module_capacity;    /* [1024] */
     uint64_t string_bytes;       /* room for names [256 MiB, sparse]                        */

@@ -16,6 +16,8 @@
 enum {
     CLONE_SETTLS_VM = 0x80100, /* CLONE_SETTLS | CLONE_VM */
     CLONE_ALL = 0x7FFFFFF,
+    CLONE_SIGNAL = 0xFF, /* sent at the thread's end: none, or SIGCHLD */
+    CHILD_SIGNAL = 17,
     SET_FS = 0x1002,
     ARCH_PRCTL_64 = 158,
     CLONE_64 = 56,
@@ -46,7 +48,8 @@ static bool sets_register(const uint8_t *from, const uint8_t *to, uint8_t opcode
 static uint32_t get_number_evidence(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to,
                                     uint8_t opcode, uint32_t value)
 {
-    bool is_flags = (value & CLONE_SETTLS_VM) == CLONE_SETTLS_VM && value <= CLONE_ALL;
+    bool is_flags = (value & CLONE_SETTLS_VM) == CLONE_SETTLS_VM && value <= CLONE_ALL &&
+                    ((value & CLONE_SIGNAL) == 0 || (value & CLONE_SIGNAL) == CHILD_SIGNAL);
     bool is_call = mode == HFN_X86_64 && opcode == MOV_ESI && value == SET_FS &&
                    sets_register(from, to, MOV_EDI, ARCH_PRCTL_64);
 
