@@ -18,7 +18,8 @@
 #define MAX_STRING_BYTES UINT64_C(0xfffff000) /* offsets have 32 bits */
 #define MAX_SLOTS (UINT32_C(1) << 26)
 #define MAX_MODULES (UINT32_C(1) << 20)
-/* Address space of all rows: small enough for programs that use only a part of it (ThreadSanitizer). */
+/* Address space of all rows: small enough for programs that use only a part of it
+ * (ThreadSanitizer). */
 #define ROW_ADDRESS_BYTES (UINT64_C(256) << 30)
 #define DURABLE_ROW_BYTES (UINT64_C(64) << 20) /* default size on disk */
 #define FAR_BYTES (UINT64_C(1) << 36)
