@@ -27,7 +27,11 @@ typedef struct shared {
 static shared *memory;
 static char cache_folder[] = "/tmp/attach-test-XXXXXX"; /* scans are made once */
 
+#if defined(__clang__)
+#define COUNTED __attribute__((noinline))
+#else
 #define COUNTED __attribute__((noinline, noclone))
+#endif
 
 COUNTED uint64_t counted_work(uint64_t x);
 COUNTED uint64_t counted_work(uint64_t x)
