@@ -181,3 +181,18 @@ char *hfn_arena_copy(hfn_arena *arena, const char *text, size_t length)
     }
     return copy;
 }
+
+const void *hfn_find_bytes(const void *in, size_t byte_count, const void *wanted,
+                           size_t wanted_bytes)
+{
+    const uint8_t *at = in, *end = at + byte_count, first = *(const uint8_t *)wanted;
+
+    while ((size_t)(end - at) >= wanted_bytes) {
+        at = memchr(at, first, (size_t)(end - at) - wanted_bytes + 1);
+        if (!at || memcmp(at, wanted, wanted_bytes) == 0) {
+            return at;
+        }
+        at++;
+    }
+    return NULL;
+}

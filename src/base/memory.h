@@ -33,4 +33,8 @@ void hfn_arena_finish(hfn_arena *arena);
 void *hfn_arena_alloc(hfn_arena *arena, size_t byte_count); /* zeroed, 16-aligned; NULL if none */
 char *hfn_arena_copy(hfn_arena *arena, const char *text, size_t length); /* NUL added */
 
+/* The first place of the wanted bytes; NULL if they are not there.  wanted_bytes > 0. */
+const void *hfn_find_bytes(const void *in, size_t byte_count, const void *wanted,
+                           size_t wanted_bytes);
+
 #endif

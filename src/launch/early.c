@@ -60,7 +60,7 @@ static bool names_function(const char *path, const char *const *names)
     }
     hfn_os_close_file(file);
     for (; bytes && *names && !found; names++) {
-        found = memmem(bytes, byte_count, *names, strlen(*names)) != NULL;
+        found = hfn_find_bytes(bytes, byte_count, *names, strlen(*names)) != NULL;
     }
     if (bytes) {
         hfn_os_unmap((uint64_t)(uintptr_t)bytes, byte_count);

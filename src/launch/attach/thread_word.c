@@ -28,7 +28,7 @@ static bool names_word(const uint8_t *bytes, uint64_t count, const uint8_t field
 {
     const uint8_t *at = bytes;
 
-    while ((at = memmem(at, (size_t)(bytes + count - at), field, 5)) != NULL) {
+    while ((at = hfn_find_bytes(at, (size_t)(bytes + count - at), field, 5)) != NULL) {
         for (int back = 1; back <= 8 && at - back >= bytes; back++) {
             if (at[-back] == FS_PREFIX) {
                 return true;

@@ -109,6 +109,13 @@ void hfn_os_hot_thread_name(char *out)
     }
 }
 
+/* Not read yet: names and times of threads are unknown. */
+bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
+{
+    (void)pid, (void)tid, (void)out;
+    return false;
+}
+
 /* ---- Clocks: a 64-bit count of 100 ns as low, high and high again (KSYSTEM_TIME). */
 
 static uint64_t read_shared_time(uint64_t offset)

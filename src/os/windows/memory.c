@@ -64,3 +64,10 @@ void hfn_os_exclude_from_dumps(const void *at, uint64_t byte_count)
     (void)at;
     (void)byte_count;
 }
+
+uint64_t hfn_os_get_memory_limit(void)
+{
+    MEMORYSTATUSEX status = { .dwLength = sizeof status };
+
+    return GlobalMemoryStatusEx(&status) ? status.ullTotalPhys : UINT64_MAX;
+}
