@@ -285,6 +285,18 @@ static bool is_own_site(const hfn_analysis *a, const tail *jump)
            hfn_analysis_find_body(a, jump->field) == jump->from + 1;
 }
 
+/* Whether the target may use flags or data below the stack pointer that come with the jump.  A
+ * target that is only jumped to is flagged because its entry may have unknown jumps; the trait
+ * covers the known ones, so the flag alone shows nothing about this jump. */
+static bool passes_more_than_registers(const timing *t, const tail *jump)
+{
+    uint32_t flags = t->items[jump->to].pub.flags;
+
+    return (flags & HOTFN_VERDICT_FLAGS_LIVE) ||
+           ((flags & HOTFN_VERDICT_RED_ZONE) &&
+            (t->analysis->bodies[jump->to].traits & HFN_TRAIT_RED_ZONE));
+}
+
 static void record_tail_exit(timing *t, const tail *jump)
 {
     proof *from = &t->proven[jump->from];
@@ -294,8 +306,7 @@ static void record_tail_exit(timing *t, const tail *jump)
         from->tail_words = from->tail_words < to->words ? to->words : from->tail_words;
         return;
     }
-    if (!is_own_site(t->analysis, jump) ||
-        (t->items[jump->to].pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
+    if (!is_own_site(t->analysis, jump) || passes_more_than_registers(t, jump) ||
         (from->tail_target != 0 && from->tail_target != jump->to + 1)) {
         from->is_blocked = true;
     }

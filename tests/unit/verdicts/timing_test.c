@@ -255,8 +255,13 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     scene s = scene_begin();
     uint64_t bad = SCENE_FUNCTION(&s, "bad", TAKES_ARGUMENT), good, jump, branch, chain, both, same,
              mixed;
-    uint64_t takes, touches;
+    uint64_t takes, touches, local[2], to_local[2]; /* [1]: data in the red zone are passed */
 
+    for (int i = 0; i < 2; i++) { /* mov rax, [rsp-8]; targets of jumps only */
+        local[i] = SCENE_FUNCTION(&s, "local", "\x48\x8B\x44\x24\xF8" TAKES_ARGUMENT);
+    }
+    to_local[0] = ENDS_AT(&s, "a", "\x48\x89\x78\xF8\x90" OR_RETURNS, 0xE9, local[0]);
+    to_local[1] = ENDS_AT(&s, "b", "\x48\x89\x7C\x24\xF8" OR_RETURNS, 0xE9, local[1]);
     good = SCENE_FUNCTION(&s, "good", LEAF);
     takes = SCENE_FUNCTION(&s, "takes", "\x48\x8B\x44\x24\x10\xC3"); /* mov rax, [rsp+16] */
     jump = ENDS_AT(&s, "jump", OR_RETURNS, 0xE9, bad);
@@ -270,6 +275,8 @@ static void a_timed_call_ends_at_its_tail_exit(void)
     prove_scene(&s);
     CHECK_EQ_U64(reason_at(&s, jump) | reason_at(&s, branch) | reason_at(&s, chain), 0);
     CHECK_EQ_U64(tail_target(&s, jump), bad);
+    CHECK_EQ_U64(tail_target(&s, to_local[0]), local[0]);
+    CHECK_EQ_U64(reason_at(&s, to_local[1]), HOTFN_REASON_TAIL_UNPROVEN);
     CHECK_EQ_U64(tail_target(&s, branch), bad);
     CHECK_EQ_U64(tail_target(&s, chain), jump);
     CHECK_EQ_U64(tail_target(&s, good), 0);
