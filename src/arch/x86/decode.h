@@ -43,6 +43,7 @@ typedef enum hfn_x86_shape {
 typedef enum hfn_x86_data_kind {
     HFN_X86_COMPUTES = 0, /* its results depend on all that it reads                     */
     HFN_X86_COPIES,       /* it writes what it reads, in whole words                     */
+    HFN_X86_COPIES_PART,  /* it writes a part of what it reads, extended                 */
     HFN_X86_EXCHANGES,    /* xchg                                                        */
     HFN_X86_SELECTS,      /* cmovcc: writes one of two values                            */
     HFN_X86_ADDS,         /* add, sub, inc or dec of a constant (addend)                 */

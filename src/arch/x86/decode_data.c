@@ -184,6 +184,12 @@ static bool has_whole_operands(hfn_x86_mode mode, const ZydisDecodedInstruction 
     return true;
 }
 
+static bool copies_part(const ZydisDecodedInstruction *in)
+{
+    return in->mnemonic == ZYDIS_MNEMONIC_MOV || in->mnemonic == ZYDIS_MNEMONIC_MOVZX ||
+           in->mnemonic == ZYDIS_MNEMONIC_MOVSX || in->mnemonic == ZYDIS_MNEMONIC_MOVSXD;
+}
+
 static bool adds_constant(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands,
                           int64_t *addend)
 {
@@ -240,7 +246,7 @@ static hfn_x86_data_kind get_kind(hfn_x86_mode mode, const ZydisDecodedInstructi
         return HFN_X86_REPEATS;
     }
     if (!whole) {
-        return HFN_X86_COMPUTES;
+        return copies_part(in) ? HFN_X86_COPIES_PART : HFN_X86_COMPUTES;
     }
     if (copies_words(in)) {
         return HFN_X86_COPIES;

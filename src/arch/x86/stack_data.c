@@ -138,6 +138,19 @@ static int32_t mask_value(const hfn_x86_step *p)
                                          : value;
 }
 
+/* A part of an address may be passed if the address may; where the stack is at low addresses, it is
+ * the address. */
+static int32_t get_part(const hfn_x86_step *p, int32_t value)
+{
+    if (!hfn_stack_is_related(value)) {
+        return HFN_STACK_UNRELATED; /* no longer the caller's frame pointer */
+    }
+    if (hfn_stack_is_any(value)) {
+        return hfn_stack_any_of(value, value);
+    }
+    return hfn_x86_check_passed(p, value) == HFN_STACK_OK ? HFN_STACK_ANY : HFN_STACK_COMPUTED;
+}
+
 static int32_t sum_values(const hfn_x86_step *p, int32_t input)
 {
     const hfn_x86_effects *e = &p->e;
@@ -158,6 +171,7 @@ hfn_stack_outcome hfn_x86_step_data(const hfn_x86_step *p)
     case HFN_X86_EXCHANGES: return step_exchange(p);
     case HFN_X86_ADDS: return step_addition(p);
     case HFN_X86_COPIES: return write_result(p, hfn_x86_join_inputs(p));
+    case HFN_X86_COPIES_PART: return write_result(p, get_part(p, hfn_x86_join_inputs(p)));
     case HFN_X86_SELECTS:
         input = e->has_memory ? load_operand(p) : hfn_x86_get_value(p, e->src);
         return write_result(p, get_number(hfn_stack_join(p->s->at[e->dest], input)));

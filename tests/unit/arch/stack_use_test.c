@@ -252,6 +252,25 @@ static void computed_addresses_are_unknown(void)
     CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "std"), HFN_STACK_LOST);
 }
 
+/* Arithmetic on the bits of an address may make another one; a part of it is at most the address
+ * itself, which may be passed if it is in the frame. */
+static void parts_of_addresses_are_passed_like_the_addresses(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "neg rax; call .+5"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov r8d, eax; call .+5"), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "movsxd rax, eax; call .+5"), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "movzx eax, ax; call .+5"), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov eax, eax; mov [rdi], rax"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "neg rax; mov eax, eax; call .+5"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, TAKE_ADDRESS "mov eax, eax; xor eax, 64; call .+5"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, rsp; mov eax, eax; call .+5"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "mov rax, rsp; movsxd rax, eax; call .+5"), HFN_STACK_LOST);
+    CHECK_EQ_I64(FOLLOW(&s, "mov eax, ebp"), HFN_STACK_OK);
+    CHECK_EQ_I64(s.at[0], HFN_STACK_UNRELATED);
+}
+
 static void numbers_are_unrelated(void)
 {
     hfn_stack_state s;
@@ -555,6 +574,7 @@ static const check_test tests[] = {
     CHECK_TEST(invalid_instructions_lose_the_stack),
     CHECK_TEST(copied_addresses_are_followed),
     CHECK_TEST(computed_addresses_are_unknown),
+    CHECK_TEST(parts_of_addresses_are_passed_like_the_addresses),
     CHECK_TEST(numbers_are_unrelated),
     CHECK_TEST(address_of_the_saved_frame_pointer_is_not_passed),
     CHECK_TEST(arguments_are_not_written),
