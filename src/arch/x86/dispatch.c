@@ -341,6 +341,7 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
     const table_access entry = { .at = at, .index = e->index };
     bool scaled = e->scale == 4 && e->index != HFN_X86_NO_REGISTER;
     uint8_t place_reg = e->scale == 1 && e->index == base_reg ? base_reg : e->base;
+    uint64_t place;
 
     if (line->code.pic_base == 0 || !e->has_memory || place_reg == HFN_X86_NO_REGISTER ||
         (place_reg != base_reg && !scaled)) {
@@ -348,8 +349,9 @@ static bool describe_pic_table(const code_line *line, uint32_t at, const hfn_x86
     }
     out->entry_bytes = 4;
     out->base_rva = find_pic_value(line, at, base_reg, out);
-    out->table_rva =
-        wrap_address(line, find_pic_value(line, at, place_reg, out) + (uint64_t)e->displacement);
+    place = find_pic_value(line, at, place_reg, out);
+    out->table_rva = wrap_address(line, place + (uint64_t)e->displacement);
+    out->object_rva = e->displacement < 0 && place != line->code.pic_base ? place : 0;
     extend_proof(line, at, out);
     out->entry_count = scaled ? count_entries(line, &entry, out) : 0;
     return true;

@@ -231,6 +231,7 @@ static void table_of_got_offsets_is_described(void)
     d = DISPATCH("mov eax, [ecx+eax*4-0x1fec]; add eax, ecx; jmp eax", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x1fec);
+    CHECK_EQ_U64(d.object_rva, 0); /* the GOT is no table */
     CHECK_EQ_U64(d.entry_count, 0);
     /* gcc -m32 -O0 -fPIE */
     d = DISPATCH("shl edx, 2; mov edx, [edx+eax-0x1fec]; add eax, edx; jmp eax", GOT);
@@ -240,6 +241,13 @@ static void table_of_got_offsets_is_described(void)
     d = DISPATCH("lea ebx, [ebx-0x100]; add ebx, [ebx+ecx*4]; jmp ebx", GOT);
     CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
     CHECK_EQ_U64(d.table_rva, GOT - 0x100);
+    CHECK_EQ_U64(d.base_rva, GOT - 0x100);
+    CHECK_EQ_U64(d.object_rva, 0);
+    /* an index from 1: the entries begin at ebx, 4 bytes behind the accessed address of index 0 */
+    d = DISPATCH("mov ebx, 0x804bf00; mov edi, [ebx+edi*4-4]; add ebx, edi; jmp ebx", GOT);
+    CHECK_EQ_U64(d.kind, HFN_DISPATCH_TABLE);
+    CHECK_EQ_U64(d.table_rva, GOT - 0x104);
+    CHECK_EQ_U64(d.object_rva, GOT - 0x100);
     CHECK_EQ_U64(d.base_rva, GOT - 0x100);
 }
 
