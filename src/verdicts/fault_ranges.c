@@ -204,11 +204,21 @@ static bool is_address_word(const hfn_analysis *a, uint64_t target)
            (kind == INSIDE && is_instruction(a, target));
 }
 
+/* Whether the word may belong to the same object as the last one.  Objects end with their section:
+ * an array of functions that the loader calls is no row with a table behind it. */
+static bool continues_run(const search *s, uint64_t place)
+{
+    const hfn_analysis *a = s->analysis;
+
+    return s->run_words > 0 && place - s->last.place == a->arch->pointer_bytes &&
+           hfn_image_section_of(a->image, place) == hfn_image_section_of(a->image, s->last.place);
+}
+
 static void visit_word(void *user, uint64_t place, uint64_t target)
 {
     search *s = user;
     hfn_analysis *a = s->analysis;
-    bool continues = place - s->last.place == a->arch->pointer_bytes && s->run_words > 0;
+    bool continues = continues_run(s, place);
 
     if (!hfn_code_region(&a->code, target - 1) && !hfn_code_region(&a->code, target)) {
         return;

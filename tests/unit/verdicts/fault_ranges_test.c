@@ -103,6 +103,29 @@ static void a_word_of_data_beside_a_label_makes_a_function_known(void)
     check_known(&s, load, fix);
 }
 
+/* The last word of an array that the loader calls, and the first one of a table of labels. */
+static void words_of_two_sections_are_no_row(void)
+{
+    for (int is_split = 0; is_split < 2; is_split++) {
+        scene s = scene_begin();
+        uint64_t load = SCENE_FUNCTION(&s, "load", LOAD),
+                 middle = SCENE_FUNCTION(&s, "middle", LOAD);
+        uint64_t labels = SCENE_FUNCTION(&s, "labels", SAFE);
+
+        scene_nops(&s, 64);
+        s.extra_name = ".first";
+        s.is_extra_split = is_split;
+        s.extra_rva = (scene_here(&s) + 15) & ~15ull;
+        scene_pointer(&s, s.extra_rva + 24, load);
+        scene_pointer(&s, s.extra_rva + 32, labels + 3);
+        scene_analyze(&s);
+        const uint32_t expected = is_split ? HOTFN_REASON_NONE : HOTFN_REASON_FAULT_KNOWN;
+        CHECK_EQ_U64(scene_verdict(&s, load).pub.reason, expected);
+        CHECK_EQ_U64(scene_verdict(&s, middle).pub.reason, expected);
+        scene_finish(&s);
+    }
+}
+
 static void two_neighbours_alone_in_data_are_a_range(void)
 {
     scene s = scene_begin();
@@ -158,6 +181,7 @@ static const check_test tests[] = {
     CHECK_TEST(all_functions_between_two_compared_ones_are_known),
     CHECK_TEST(an_address_inside_or_behind_makes_a_function_known),
     CHECK_TEST(a_word_of_data_beside_a_label_makes_a_function_known),
+    CHECK_TEST(words_of_two_sections_are_no_row),
     CHECK_TEST(two_neighbours_alone_in_data_are_a_range),
     CHECK_TEST(neighbours_among_other_pointers_are_none),
     CHECK_TEST(a_handler_knows_what_it_compares_for_equality),

@@ -29,7 +29,8 @@ typedef struct scene {
     uint32_t fde_count;
     const char *extra_name; /* name of another read-only section, after the code */
     uint8_t extra[64];
-    uint64_t extra_rva; /* valid once extra_name is set and the code is complete */
+    uint64_t extra_rva;  /* valid once extra_name is set and the code is complete */
+    bool is_extra_split; /* the second half of extra is a section of its own */
     uint32_t options;
     bool is_dynamic;
     bool has_tail; /* zeros follow the code up to the end of its page and segment */
@@ -252,7 +253,11 @@ static inline void scene_build(scene *s)
         scene_end_page(s->b);
     }
     if (s->extra_name) {
-        elf_add(s->b, s->extra_name, 1, ELF_ALLOC, s->extra, sizeof s->extra);
+        size_t first = sizeof s->extra / (s->is_extra_split ? 2 : 1);
+        elf_add(s->b, s->extra_name, 1, ELF_ALLOC, s->extra, first);
+        if (s->is_extra_split) {
+            elf_add(s->b, ".second", 1, ELF_ALLOC, s->extra + first, sizeof s->extra - first);
+        }
     }
     scene_add_eh_frame(s);
     elf_add_buffer(s->b, ".rela.dyn", 4, ELF_ALLOC, s->relocations);
