@@ -76,11 +76,11 @@ int main(int argc, char **argv)
     if (strcmp(how, "_exit") == 0) {
         _exit(0);
     } else if (strcmp(how, "execl") == 0) {
-        execl("/bin/true", "true", (char *)NULL);
+        execl("./next", "next", (char *)NULL);
     } else if (strcmp(how, "execlp") == 0) {
-        execlp("true", "true", (char *)NULL);
+        execlp("next", "next", (char *)NULL);
     } else if (strcmp(how, "execv") == 0) {
-        execv("/bin/true", argv);
+        execv("./next", argv);
     } else if (strcmp(how, "kill") == 0 || strcmp(how, "failed exec") == 0) {
         execl("/no/such/program", "program", (char *)NULL);
         raise(SIGKILL);
