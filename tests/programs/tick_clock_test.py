@@ -51,7 +51,11 @@ def shares_of_short_functions_are_right(place):
     program = build(place)
 
     def measure():
-        _, f = run(place, program, "tick", ROUNDS)
+        # Time for which the program waits for a processor is charged too: only runs with little of it can be judged.
+        for _ in range(5):
+            report, f = run(place, program, "tick", ROUNDS)
+            if report["time"]["busy_ns"] <= 1.02 * report["record"]["cpu_ns"]:
+                break
         ratio = f["large"]["self_ns"] / f["small"]["self_ns"]
         inside = f["small"]["total_ns"] + f["large"]["total_ns"]
         assert f["large"]["self_ns"] == f["large"]["total_ns"], f["large"]
