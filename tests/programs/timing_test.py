@@ -394,8 +394,8 @@ def calls_on_switched_stacks_are_closed_once(place):
                 # how much its callees pop is unknown, or it begins with a call
                 assert name in ("nested", "passes_foreign", "holds", "cancels", "guard::~guard"), f
                 continue
-            least = f["calls"] if clock == "tick" else 0.9 * f["calls"]
-            assert f["timing"] == "full" and 0 < least <= f["timed_calls"] <= f["calls"], (clock, options, f)
+            minimum = f["calls"] if clock == "tick" else 0.9 * f["calls"]
+            assert f["timing"] == "full" and 0 < minimum <= f["timed_calls"] <= f["calls"], (clock, options, f)
         assert FLAGS or functions["waits"]["timing"] == "full", functions["waits"]
         if clock == "cpu":
             cases.check_own_times_sum_to_busy(raw_report(place), missing=0.002)
