@@ -11,7 +11,7 @@ import cases
 
 HOTFN = os.environ["HOTFN"]
 FLAGS = os.environ.get("HOTFN_TARGET_FLAGS", "").split()
-SOURCE = pathlib.Path(__file__).resolve().parent / "src" / "threads.c"
+SOURCE = pathlib.Path(__file__).resolve().parent / "src" / "thread_names.c"
 WAIT_NS = 800_000_000
 
 

@@ -1,109 +1,189 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Threads that rename themselves after their first hooked call, a computing thread and a waiting
- * thread; then, with arguments, another program in place of this one.
- */
-#define _GNU_SOURCE
+/* Threads of every kind, with totals known from the source: many at once in one function,
+ * thousands of short ones, and threads that end by pthread_exit, are cancelled, have a TLS
+ * destructor, or are created by a plain clone() with a TLS block that libc does not know. */
+#if defined(__i386__)
+#include <asm/ldt.h>
+#endif
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 800, MAX_THREADS = 4000, STACK_BYTES = 1 << 17 };
+#include "totals.h"
 
-__attribute__((noinline)) static void wait_ms(long ms)
+enum { WORKERS = 4, SHARED_CALLS = 250000, SHORT_THREADS = 3000, AT_ONCE = 8, EXITS = 200,
+       CANCELS = 100, CALLS_BEFORE_CANCEL = 57, CLONES = 50, CLONE_CALLS = 1000 };
+
+static pthread_key_t key;
+
+COUNTED void hammer(void)
 {
-    struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
-
-    while (nanosleep(&left, &left) != 0) {
-    }
+    KEEP();
 }
 
-/* 300 ms of the thread's processor time. */
-__attribute__((noinline)) static void compute(void)
+COUNTED void *hammer_loop(void *unused)
 {
-    struct timespec t;
-
-    do {
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    } while (t.tv_sec == 0 && t.tv_nsec < 300000000);
-}
-
-__attribute__((noinline)) static void *run_busy(void *unused)
-{
-    (void)unused;
-    wait_ms(1);
-    pthread_setname_np(pthread_self(), "computes");
-    compute();
-    wait_ms(WAIT_MS);
-    return NULL;
-}
-
-__attribute__((noinline)) static void *run_idle(void *unused)
-{
-    (void)unused;
-    wait_ms(1);
-    pthread_setname_np(pthread_self(), "waits");
-    wait_ms(WAIT_MS);
-    return NULL;
-}
-
-/* The call of wait_ms has returned when the program becomes another one. */
-__attribute__((noinline)) static void become(char **argv)
-{
-    struct timespec left = { 0, WAIT_MS * 1000000 };
-
-    wait_ms(1);
-    nanosleep(&left, NULL);
-    execv(argv[0], argv);
-    _exit(3);
-}
-
-static pthread_barrier_t all;
-
-__attribute__((noinline)) static void *run_one(void *unused)
-{
-    pthread_barrier_wait(&all);
+    for (int i = 0; i < SHARED_CALLS; i++)
+        hammer();
     return unused;
 }
 
-/* Many threads at one time. */
-__attribute__((noinline)) static void run_many(uint32_t count)
+COUNTED void *short_life(void *unused)
 {
-    static pthread_t threads[MAX_THREADS];
-    pthread_attr_t attributes;
+    KEEP();
+    return unused;
+}
 
-    pthread_barrier_init(&all, NULL, count);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    for (uint32_t i = 0; i < count; i++) {
-        if (pthread_create(&threads[i], &attributes, run_one, NULL) != 0) {
-            _exit(4);
-        }
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        pthread_join(threads[i], NULL);
+COUNTED void leave(int depth)
+{
+    if (depth == 0)
+        pthread_exit(NULL);
+    leave(depth - 1);
+    KEEP();
+}
+
+COUNTED void *leaver(void *unused)
+{
+    leave(9);
+    return unused;
+}
+
+COUNTED void on_key_end(void *unused)
+{
+    (void)unused;
+    KEEP();
+}
+
+COUNTED void on_cancel(void *unused)
+{
+    (void)unused;
+    KEEP();
+}
+
+COUNTED void step_before_cancel(void)
+{
+    KEEP();
+}
+
+COUNTED void *wait_to_be_cancelled(void *barrier)
+{
+    pthread_setspecific(key, &key);
+    pthread_cleanup_push(on_cancel, NULL);
+    for (int i = 0; i < CALLS_BEFORE_CANCEL; i++)
+        step_before_cancel();
+    pthread_barrier_wait(barrier);
+    for (;;)
+        pause();
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+COUNTED void bare_step(void)
+{
+    KEEP();
+}
+
+/* Runs on a TLS block of zeros and therefore calls no function of libc. */
+COUNTED int bare_thread(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < CLONE_CALLS; i++)
+        bare_step();
+    return 0;
+}
+
+static void run_all(void *(*start)(void *), int count)
+{
+    pthread_t threads[AT_ONCE];
+    for (int done = 0; done < count; done += AT_ONCE) {
+        int now = count - done < AT_ONCE ? count - done : AT_ONCE;
+        for (int i = 0; i < now; i++)
+            if (pthread_create(&threads[i], NULL, start, NULL) != 0)
+                abort();
+        for (int i = 0; i < now; i++)
+            pthread_join(threads[i], NULL);
     }
 }
 
-int main(int argc, char **argv)
+static void cancel_one(void)
 {
-    pthread_t busy, idle;
+    pthread_t thread;
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    if (pthread_create(&thread, NULL, wait_to_be_cancelled, &barrier) != 0)
+        abort();
+    pthread_barrier_wait(&barrier);
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&barrier);
+}
 
-    if (argc > 2 && strcmp(argv[1], "many") == 0) {
-        run_many((uint32_t)atoi(argv[2]));
-        return 0;
-    }
+/* The thread pointer in the form that clone() expects. */
+static void *thread_pointer_for_clone(char *thread_pointer)
+{
+#if defined(__i386__)
+    static struct user_desc segment;
+    /* libc makes system calls through kernel_entry, also in a thread of clone(). */
+    uint32_t selector, kernel_entry;
+    __asm__("movl %%gs, %0; movl %%gs:16, %1" : "=r"(selector), "=r"(kernel_entry));
+    memcpy(thread_pointer + 16, &kernel_entry, sizeof kernel_entry);
+    segment = (struct user_desc){ .entry_number = selector >> 3,
+                                  .base_addr = (uint32_t)(uintptr_t)thread_pointer,
+                                  .limit = 0xfffff,
+                                  .seg_32bit = 1,
+                                  .limit_in_pages = 1,
+                                  .useable = 1 };
+    return &segment;
+#else
+    return thread_pointer;
+#endif
+}
 
-    if (argc > 1 && strcmp(argv[1], "threads") != 0) {
-        become(argv + 1);
-    }
-    pthread_create(&busy, NULL, run_busy, NULL);
-    pthread_create(&idle, NULL, run_idle, NULL);
-    pthread_join(busy, NULL);
-    pthread_join(idle, NULL);
-    pthread_setname_np(pthread_self(), "main-thread");
+static void clone_one(char *stack_and_tls, size_t half)
+{
+    static _Atomic uint32_t tid;
+    char *thread_pointer = stack_and_tls + 2 * half - 4096;
+    memset(stack_and_tls + half, 0, half);
+    memcpy(thread_pointer, &thread_pointer, sizeof(char *)); /* fs:0 points to itself */
+    int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
+                CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+    if (clone(bare_thread, stack_and_tls + half, flags, NULL, &tid,
+              thread_pointer_for_clone(thread_pointer), &tid) < 0)
+        abort();
+    for (uint32_t now; (now = atomic_load(&tid)) != 0;)
+        syscall(SYS_futex, &tid, FUTEX_WAIT, now, NULL, NULL, 0);
+}
+
+int main(void)
+{
+    size_t half = 256 * 1024;
+    char *memory = mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || pthread_key_create(&key, on_key_end) != 0)
+        abort();
+    run_all(hammer_loop, WORKERS);
+    run_all(short_life, SHORT_THREADS);
+    run_all(leaver, EXITS);
+    for (int i = 0; i < CANCELS; i++)
+        cancel_one();
+    for (int i = 0; i < CLONES; i++)
+        clone_one(memory, half);
+    say_total("hammer", (unsigned long long)WORKERS * SHARED_CALLS);
+    say_total("hammer_loop", WORKERS);
+    say_total("short_life", SHORT_THREADS);
+    say_total("leave", 10 * EXITS);
+    say_total("leaver", EXITS);
+    say_total("on_key_end", CANCELS);
+    say_total("on_cancel", CANCELS);
+    say_total("step_before_cancel", CANCELS * CALLS_BEFORE_CANCEL);
+    say_total("wait_to_be_cancelled", CANCELS);
+    say_total("bare_thread", CLONES);
+    say_total("bare_step", CLONES * CLONE_CALLS);
     return 0;
 }
