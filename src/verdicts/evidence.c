@@ -90,9 +90,6 @@ bool hfn_evidence_decide(const hfn_analysis *a, uint32_t index, hfn_verdict *out
     if (a->runtimes & HFN_RUNTIME_READS_CODE) {
         return set_refused(out, HOTFN_REASON_RUNTIME_READS);
     }
-    if (a->has_own_threads) {
-        return set_refused(out, HOTFN_REASON_OWN_THREADS);
-    }
     if (a->info.flags & HOTFN_IMAGE_TEXTREL) {
         return set_refused(out, HOTFN_REASON_TEXTREL);
     }

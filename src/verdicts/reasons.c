@@ -62,8 +62,6 @@ static const wording reasons[] = {
     [HOTFN_REASON_READ] = { "read", "Code reads the bytes that would be patched as data." },
     [HOTFN_REASON_RUNTIME_READS] = { "runtime-reads",
         "A runtime reads or patches this code itself (Mono's ahead-of-time images, sleds of XRay)." },
-    [HOTFN_REASON_OWN_THREADS] = { "own-threads",
-        "The program sets thread pointers itself (clone with CLONE_SETTLS, arch_prctl), so a thread may have no place for its counters." },
     [HOTFN_REASON_BYTES_DIFFER] = { "bytes-differ",
         "The bytes in memory differ from the file: there is a breakpoint, another hook, or another build." },
     [HOTFN_REASON_NO_NEAR_MEMORY] = { "no-near-memory",

@@ -82,7 +82,6 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     hfn_flow_finish_exits(&a);
     hfn_fixed_sort(&a);
     hfn_fault_ranges_find(&a);
-    hfn_own_threads_finish(&a);
     hfn_flags_propagate(&a);
     hfn_unowned_scan(&a);
     hfn_red_zone_scan(&a);

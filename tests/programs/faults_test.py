@@ -4,7 +4,6 @@ hooks they print what they print without."""
 import json
 import os
 import pathlib
-import platform
 import shutil
 import subprocess
 import sys
@@ -57,21 +56,6 @@ def handlers_know_faults_by_their_addresses(place):
         assert done.returncode == 0 and done.stdout == bare, (bare, done)
 
 
-def threads_with_blocks_of_their_own_run_as_bare(place):
-    if FLAGS or platform.machine() != "x86_64":
-        raise cases.Skipped("the program's system calls are those of x86-64")
-    for compiler in filter(shutil.which, ("gcc", "clang")):
-        for level in ("-O0", "-O2"):
-            program = place / f"threads-{compiler}{level}"
-            subprocess.run([compiler, level, "-o", program, SRC / "own_threads.c"], check=True)
-            for way in ("clone", "system-call", "pointer", "number"):
-                done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "-o", place / "threads.hfr", "--", program, way],
-                                      capture_output=True, text=True, timeout=60)
-                assert done.returncode == 0 and done.stdout == f"{way}: 2000\n", (program, way, done)
-            scan = subprocess.run([HOTFN, "scan", "--why", program], check=True, capture_output=True, text=True).stdout
-            assert "own-threads" in scan, scan
-
-
 def arm64_functions_are_recognised(place):
     if FLAGS or not shutil.which("aarch64-linux-gnu-gcc"):
         raise cases.Skipped("no aarch64-linux-gnu-gcc for this target")
@@ -84,8 +68,7 @@ def arm64_functions_are_recognised(place):
 
 
 CASES = [exceptions_of_faults_reach_their_landing_pads, ada_handles_a_fault_as_an_exception,
-         handlers_know_faults_by_their_addresses, arm64_functions_are_recognised,
-         threads_with_blocks_of_their_own_run_as_bare]
+         handlers_know_faults_by_their_addresses, arm64_functions_are_recognised]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["g++"]))

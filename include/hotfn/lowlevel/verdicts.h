@@ -52,7 +52,6 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_RELOCATED 20       /* the loader relocates an address among the bytes       */
 #define HOTFN_REASON_READ 21            /* code reads bytes of the patch as data                 */
 #define HOTFN_REASON_RUNTIME_READS 22   /* a runtime reads or patches the code (Mono AOT, XRay)  */
-#define HOTFN_REASON_OWN_THREADS 23 /* the image sets thread pointers itself                   */
 /* Found only when a process is patched; hotfn/function.h has 35, 36 and 38: */
 #define HOTFN_REASON_BYTES_DIFFER 32   /* memory differs from the file                           */
 #define HOTFN_REASON_NO_NEAR_MEMORY 33 /* no free memory within reach of a jump                  */

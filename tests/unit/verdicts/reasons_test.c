@@ -11,7 +11,7 @@ static void reasons_have_names_of_their_own(void)
     for (uint32_t i = 0; i <= LAST_REASON; i++) {
         const char *name = hotfn_reason_get_name(i);
         if (strcmp(name, "unknown") == 0) {
-            CHECK((i > HOTFN_REASON_OWN_THREADS && i < HOTFN_REASON_BYTES_DIFFER) ||
+            CHECK((i > HOTFN_REASON_RUNTIME_READS && i < HOTFN_REASON_BYTES_DIFFER) ||
                   (i > HOTFN_REASON_OVERWRITTEN && i < HOTFN_REASON_NOT_PROVEN));
             continue;
         }
