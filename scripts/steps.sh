@@ -76,6 +76,24 @@ pytest_step() {
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
+# build_windows: the libraries for Windows and the build in the folder `windows`; sets last_status.
+build_windows() {
+    step windows-libraries "$root/scripts/cross/windows" "$steps/windows-libraries" x86_64
+    if [ "$last_status" -eq 0 ]; then
+        step windows-build build_folder windows --cross-file "$root/scripts/cross/x86_64-w64-mingw32.ini" \
+            --cross-file "$steps/windows-libraries/libraries.ini"
+    fi
+}
+
+# test_windows HOTFN: run it in one wine prefix; HOTFN reads its records.  Time limits end what hangs.
+test_windows() {
+    export WINEPREFIX=$steps/wine WINEDEBUG=-all
+    step windows-prefix timeout 180 wine wineboot -i
+    meson_step windows windows --suite wine
+    step windows-programs timeout 900 /usr/bin/python3 "$root/tests/windows/windows_test.py" "$steps/windows" "$1"
+    timeout 60 wineserver -k || true
+}
+
 # sum_up: prints the totals; its status is that of the whole run.
 sum_up() {
     "$python" "$root/scripts/sum_tests.py" "$steps/results.tsv"

@@ -62,6 +62,10 @@ void hotfn_functions_get_coverage(const hotfn_functions *functions, uint64_t *co
             add_section(functions, &section, &c);
         }
     }
-    *code_bytes = c.code_bytes;
-    *known_bytes = c.known_bytes;
+    if (code_bytes) {
+        *code_bytes = c.code_bytes;
+    }
+    if (known_bytes) {
+        *known_bytes = c.known_bytes;
+    }
 }

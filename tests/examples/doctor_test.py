@@ -9,7 +9,7 @@ import sys
 
 HOTFN = os.environ["HOTFN"]
 NAMES = {"system", "c-library", "text", "new-code", "cet", "sandbox", "ptrace", "memory",
-         "shared-memory", "membarrier", "proc", "agent", "preload", "cache", "perf-map", "32-bit", "proof"}
+         "shared-memory", "membarrier", "proc", "clock", "agent", "preload", "cache", "perf-map", "32-bit", "proof"}
 
 
 def doctor(*words, **options):

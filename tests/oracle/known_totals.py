@@ -63,7 +63,9 @@ def run(arguments):
     """(the program's output, hotfn's report)"""
     if arguments.report:
         return arguments.output.read_text(), hotfn_report.load(arguments.report.read_text())
-    options = [f"--module={glob}" for glob in arguments.module]
+    # The totals are those of this program, also if it becomes another one by exec.
+    options = [f"--target={os.path.realpath(arguments.command[0])}"]
+    options += [f"--module={glob}" for glob in arguments.module]
     with tempfile.TemporaryDirectory(prefix="hotfn_totals_") as name:
         folder = pathlib.Path(name)
         status, report = hotfn_report.run(arguments.hotfn, arguments.command, folder, ENVIRONMENT,

@@ -161,25 +161,30 @@ static int command_backup(store *s, const char *path)
 
 int command_data(const collector_options *o, char **words)
 {
+    bool import = strcmp(words[0], "import") == 0, prune = strcmp(words[0], "prune") == 0;
+    bool compact = strcmp(words[0], "compact") == 0 && !words[1];
+    bool backup = strcmp(words[0], "backup") == 0 && words[1] && !words[2];
     store *s;
     refusal why;
-    int status = 2;
+    int status;
 
-    if (!store_open(&s, o->data, true, &why)) {
-        return report_refusal(&why);
-    }
-    if (strcmp(words[0], "import") == 0) {
-        status = command_import(s, words + 1);
-    } else if (strcmp(words[0], "prune") == 0) {
-        status = command_prune(s, words + 1);
-    } else if (strcmp(words[0], "compact") == 0 && !words[1]) {
-        status = command_compact(s);
-    } else if (strcmp(words[0], "backup") == 0 && words[1] && !words[2]) {
-        status = command_backup(s, words[1]);
-    } else {
+    if (!import && !prune && !compact && !backup) {
         fprintf(stderr,
                 "hotfn-collector: there is no command '%s' with these arguments; see --help\n",
                 words[0]);
+        return 2;
+    }
+    if (!store_open(&s, o->data, true, &why)) {
+        return report_refusal(&why);
+    }
+    if (import) {
+        status = command_import(s, words + 1);
+    } else if (prune) {
+        status = command_prune(s, words + 1);
+    } else if (compact) {
+        status = command_compact(s);
+    } else {
+        status = command_backup(s, words[1]);
     }
     store_close(s);
     return status;

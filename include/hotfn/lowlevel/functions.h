@@ -76,8 +76,8 @@ HOTFN_API const char *hotfn_functions_get_name(const hotfn_functions *functions,
 HOTFN_API uint32_t hotfn_functions_find(const hotfn_functions *functions, uint64_t rva);
 
 /* The bytes of code of the image, without padding of less than 16 bytes, and those that belong to
- * its functions; the rest belongs to functions that have neither a symbol nor unwind data.  Any
- * thread. Since 0.1. */
+ * its functions; the rest belongs to functions that have neither a symbol nor unwind data.  Both
+ * are 0 if functions is NULL; code_bytes and known_bytes may be NULL.  Any thread.  Since 0.1. */
 HOTFN_API void hotfn_functions_get_coverage(const hotfn_functions *functions, uint64_t *code_bytes,
                                             uint64_t *known_bytes);
 

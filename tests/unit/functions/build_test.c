@@ -48,6 +48,10 @@ static void gaps_of_code_are_not_known(void)
     sample_finish(&s);
     hotfn_functions_get_coverage(NULL, &code, &known);
     CHECK(code == 0 && known == 0);
+    code = known = 1;
+    hotfn_functions_get_coverage(NULL, &code, NULL);
+    hotfn_functions_get_coverage(NULL, NULL, &known);
+    CHECK(code == 0 && known == 0);
 }
 
 static void structs_are_filled_up_to_the_size_given(void)
