@@ -54,7 +54,7 @@ static hotfn_hooks *make_hooks(void)
     X(uid_t, geteuid, (void), ())                                                                  \
     X(gid_t, getgid, (void), ())                                                                   \
     X(gid_t, getegid, (void), ())                                                                  \
-    X(int, getpagesize, (void), ())                                                                \
+    X(int, getdtablesize, (void), ())                                                              \
     X(int, abs, (int a), (a))                                                                      \
     X(long, labs, (long a), (a))                                                                   \
     X(long long, llabs, (long long a), (a))                                                        \
@@ -99,7 +99,7 @@ static void call_all(void)
     results[at++] = called_geteuid();
     results[at++] = called_getgid();
     results[at++] = called_getegid();
-    results[at++] = called_getpagesize();
+    results[at++] = called_getdtablesize();
     results[at++] = called_abs(-7);
     results[at++] = (double)called_labs(-8);
     results[at++] = (double)called_llabs(-9);
