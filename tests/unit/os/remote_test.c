@@ -210,7 +210,7 @@ static void run_locked(void *user)
 {
     static char page[8192];
 
-    if (mlock(page, sizeof page) != 0) {
+    if (syscall(SYS_mlock, page, sizeof page) != 0) {
         _exit(1);
     }
     run_pause(user);
