@@ -393,8 +393,21 @@ static const check_test tests[] = {
     CHECK_TEST(a_second_hotfn_and_bad_options_are_refused),
 };
 
+/* With a sanitizer the target has terabytes of shadow memory, and the test does not end in time. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_SHADOW 1
+#elif defined(__has_feature)
+#define HAS_SHADOW (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define HAS_SHADOW 0
+#endif
+
 int main(int argc, char **argv)
 {
+    if (HAS_SHADOW) {
+        printf("skipped: the target has the shadow memory of a sanitizer\n");
+        return 77;
+    }
     if (!hfn_os_can_enter_others()) {
         puts("1..0 # SKIP processes cannot be entered on this CPU");
         return 0;
