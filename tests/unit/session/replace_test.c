@@ -137,7 +137,8 @@ static void typed_replacements_change_results(void)
             CHECK(status == HOTFN_E_UNSUPPORTED);
         }
     }
-    CHECK(replaced >= 17);
+    /* i386: system calls through gs:[16] count as reads of the flags */
+    CHECK(replaced >= (sizeof(void *) == 4 ? 12 : 17));
     call_all();
     for (int i = 0; i < ROWS; i++) {
         /* atoi, atol and atof may call strtol and strtod, which are replaced too */
