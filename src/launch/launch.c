@@ -179,7 +179,7 @@ static void end_replacements(hotfn_launch *l)
     hfn_os_unlock_mutex(&l->lock);
 }
 
-/* What is known of the run besides counts, as texts of the record. */
+/* Facts of the run that are not counts, as texts of the record. */
 static void store_run_facts(hotfn_launch *l)
 {
     hfn_plan_service_stop(l);

@@ -81,7 +81,7 @@ typedef struct hfn_time_cell {
             uint64_t callee_timed; /* timed calls from it, recursive ones too           */
             uint64_t within_timed; /* and within its outermost calls, these too; 0: not kept */
         };
-        /* HOTFN_TIMING_SAMPLED.  A timed call of length x stands for w calls. */
+        /* HOTFN_TIMING_SAMPLED.  A timed call of length x has the weight w. */
         struct {
             uint64_t weight;  /* sum of w; total_ticks is the sum of w * x            */
             uint64_t squares; /* sum of w * (w - 1) * (x >> HFN_SAMPLE_SHIFT)^2       */

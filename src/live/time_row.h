@@ -67,7 +67,7 @@ typedef struct hfn_open_call {
     uint64_t start;
     union {
         uint64_t timed_before; /* hfn_time_state's timed, when it began   */
-        uint64_t interval;     /* sampled: the number of calls it stands for */
+        uint64_t interval;     /* sampled: the number of calls it represents */
     };
     uint64_t how;
 } hfn_open_call;

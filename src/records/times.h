@@ -37,7 +37,7 @@ typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
     uint64_t start;  /* when that was; RUNS: 0                                */
     uint64_t within; /* timed calls that ended in it                            */
-    uint64_t weight; /* SAMPLED: the number of calls that it stands for          */
+    uint64_t weight; /* SAMPLED: the number of calls that it represents          */
     uint32_t thread, slot;
     uint32_t node; /* index + 1, 0: none                                    */
     uint32_t kind; /* HFN_UNRETURNED_*                                      */

@@ -3,6 +3,49 @@
 #include "reply.h"
 #include "selection.h"
 
+/* The columns of a query in the order of its results; the last one has no key. */
+typedef struct list_column {
+    const char *key;
+    enum { LIST_TEXT, LIST_NUMBER, LIST_BOOL } kind;
+} list_column;
+
+static void write_row(hotfn_json_writer *out, sqlite3_stmt *q, const list_column *columns)
+{
+    hotfn_json_begin_object(out, NULL);
+    for (int i = 0; columns[i].key; i++) {
+        switch (columns[i].kind) {
+        case LIST_TEXT: write_column_text(out, columns[i].key, q, i); break;
+        case LIST_NUMBER: write_column_number(out, columns[i].key, q, i); break;
+        case LIST_BOOL:
+            hotfn_json_write(out, columns[i].key, hotfn_json_create_bool(sqlite3_column_int(q, i)));
+            break;
+        }
+    }
+    hotfn_json_end(out);
+}
+
+/* Write the rows of the query as an array, and end the reply. */
+static void reply_list(request *r, store *s, hotfn_json_writer *out, sqlite3_stmt *q,
+                       const char *name, const list_column *columns)
+{
+    int step;
+
+    hotfn_json_begin_array(out, name);
+    while ((step = sqlite3_step(q)) == SQLITE_ROW) {
+        write_row(out, q, columns);
+    }
+    hotfn_json_end(out);
+    sqlite3_reset(q);
+    end_reply(r, out, s, step);
+}
+
+static const list_column apps_columns[] = {
+    { "name", LIST_TEXT },
+    { "builds", LIST_NUMBER },
+    { "clients", LIST_NUMBER },
+    { NULL, LIST_TEXT },
+};
+
 void read_apps(request *r, store *s)
 {
     sqlite3_stmt *q = store_get_statement(
@@ -15,19 +58,15 @@ void read_apps(request *r, store *s)
         end_reply(r, out, s, SQLITE_ERROR);
         return;
     }
-    int step;
-    hotfn_json_begin_array(out, "apps");
-    while ((step = sqlite3_step(q)) == SQLITE_ROW) {
-        hotfn_json_begin_object(out, NULL);
-        write_column_text(out, "name", q, 0);
-        write_column_number(out, "builds", q, 1);
-        write_column_number(out, "clients", q, 2);
-        hotfn_json_end(out);
-    }
-    hotfn_json_end(out);
-    sqlite3_reset(q);
-    end_reply(r, out, s, step);
+    reply_list(r, s, out, q, "apps", apps_columns);
 }
+
+static const list_column builds_columns[] = {
+    { "build", LIST_TEXT },      { "version", LIST_TEXT },     { "file", LIST_TEXT },
+    { "registered", LIST_BOOL }, { "functions", LIST_NUMBER }, { "records", LIST_NUMBER },
+    { "clients", LIST_NUMBER },  { "first_ns", LIST_NUMBER },  { "last_ns", LIST_NUMBER },
+    { "runs", LIST_NUMBER },     { NULL, LIST_TEXT },
+};
 
 void read_builds(request *r, store *s)
 {
@@ -48,26 +87,21 @@ void read_builds(request *r, store *s)
         end_reply(r, out, s, SQLITE_ERROR);
         return;
     }
-    int step;
-    hotfn_json_begin_array(out, "builds");
-    while ((step = sqlite3_step(q)) == SQLITE_ROW) {
-        hotfn_json_begin_object(out, NULL);
-        write_column_text(out, "build", q, 0);
-        write_column_text(out, "version", q, 1);
-        write_column_text(out, "file", q, 2);
-        hotfn_json_write(out, "registered", hotfn_json_create_bool(sqlite3_column_int(q, 3)));
-        write_column_number(out, "functions", q, 4);
-        write_column_number(out, "records", q, 5);
-        write_column_number(out, "clients", q, 6);
-        write_column_number(out, "first_ns", q, 7);
-        write_column_number(out, "last_ns", q, 8);
-        write_column_number(out, "runs", q, 9);
-        hotfn_json_end(out);
-    }
-    hotfn_json_end(out);
-    sqlite3_reset(q);
-    end_reply(r, out, s, step);
+    reply_list(r, s, out, q, "builds", builds_columns);
 }
+
+static const list_column clients_columns[] = {
+    { "client", LIST_TEXT },
+    { "runs", LIST_NUMBER },
+    { "first_ns", LIST_NUMBER },
+    { "last_ns", LIST_NUMBER },
+    { "hooked", LIST_NUMBER },
+    { "unhooked", LIST_NUMBER },
+    { "functions_called", LIST_NUMBER },
+    { "killed_runs", LIST_NUMBER },
+    { "records", LIST_NUMBER },
+    { NULL, LIST_TEXT },
+};
 
 void read_clients(request *r, store *s)
 {
@@ -87,26 +121,14 @@ void read_clients(request *r, store *s)
         end_reply(r, out, s, SQLITE_ERROR);
         return;
     }
-    int step;
     write_build(out, &sel);
-    hotfn_json_begin_array(out, "clients");
-    while ((step = sqlite3_step(q)) == SQLITE_ROW) {
-        hotfn_json_begin_object(out, NULL);
-        write_column_text(out, "client", q, 0);
-        write_column_number(out, "runs", q, 1);
-        write_column_number(out, "first_ns", q, 2);
-        write_column_number(out, "last_ns", q, 3);
-        write_column_number(out, "hooked", q, 4);
-        write_column_number(out, "unhooked", q, 5);
-        write_column_number(out, "functions_called", q, 6);
-        write_column_number(out, "killed_runs", q, 7);
-        write_column_number(out, "records", q, 8);
-        hotfn_json_end(out);
-    }
-    hotfn_json_end(out);
-    sqlite3_reset(q);
-    end_reply(r, out, s, step);
+    reply_list(r, s, out, q, "clients", clients_columns);
 }
+
+static const list_column labels_columns[] = {
+    { "key", LIST_TEXT },    { "value", LIST_TEXT }, { "clients", LIST_NUMBER },
+    { "runs", LIST_NUMBER }, { NULL, LIST_TEXT },
+};
 
 void read_labels(request *r, store *s)
 {
@@ -125,18 +147,6 @@ void read_labels(request *r, store *s)
         end_reply(r, out, s, SQLITE_ERROR);
         return;
     }
-    int step;
     write_build(out, &sel);
-    hotfn_json_begin_array(out, "labels");
-    while ((step = sqlite3_step(q)) == SQLITE_ROW) {
-        hotfn_json_begin_object(out, NULL);
-        write_column_text(out, "key", q, 0);
-        write_column_text(out, "value", q, 1);
-        write_column_number(out, "clients", q, 2);
-        write_column_number(out, "runs", q, 3);
-        hotfn_json_end(out);
-    }
-    hotfn_json_end(out);
-    sqlite3_reset(q);
-    end_reply(r, out, s, step);
+    reply_list(r, s, out, q, "labels", labels_columns);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent needs of a C library on Windows besides text.c and format.c.  Its memory is its
- * own (session/own_memory.c), so no allocation may reach the program's heap. */
+/* The calls of a C library that the agent needs on Windows, and that text.c and format.c lack.  The
+ * agent's memory is its own (session/own_memory.c): no allocation may reach the program's heap. */
 #include "agent/libc/format.h"
 
 #include <stdint.h>

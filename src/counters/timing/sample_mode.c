@@ -5,7 +5,7 @@
  *
  * The calls of a function in a thread are divided into blocks of `interval` calls, and one call of
  * each block, chosen at random, is timed; the stub counts the others down.  So each call is timed
- * with the same probability, whatever the program does, and a timed call stands for `interval`
+ * with the same probability, whatever the program does, and a timed call represents `interval`
  * calls.  Only the calls of a function are known, not who made them and what they called.
  *
  * The log holds the timed calls that are open, outermost first, as in tick_mode.c.  A call whose
@@ -55,8 +55,8 @@ static uint32_t begin_block(hfn_time_state *t, hfn_time_gap *gap, uint32_t slot)
     return before;
 }
 
-/* The interval that the call stands for; 0: it is not timed, as a thread's first calls of a function
- * are no more likely to be than others. */
+/* The number of calls that this one represents; 0: it is not timed.  A thread's first calls of a
+ * function are no more likely to be timed than others. */
 static uint32_t choose_call(hfn_time_state *t, uint32_t slot)
 {
     hfn_time_gap *gap = hfn_time_gap_of(t, slot);

@@ -114,14 +114,6 @@ hfn_os_error hfn_os_allocate_space(hfn_os_file file, uint64_t offset, uint64_t b
     return UNAVAILABLE;
 }
 
-hfn_os_error hfn_os_save_file(const char *path, const void *bytes, uint64_t byte_count)
-{
-    (void)path;
-    (void)bytes;
-    (void)byte_count;
-    return UNAVAILABLE;
-}
-
 hfn_os_error hfn_os_sync_file(hfn_os_file file)
 {
     (void)file;
