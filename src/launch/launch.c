@@ -40,7 +40,7 @@ void hfn_launch_choose_cache(hotfn_launch *l)
 
 uint32_t hotfn_launch_choose_ticker(void)
 {
-    return hfn_ticker_choose();
+    return HFN_CAN_TICK ? hfn_ticker_choose() : HOTFN_TICKER_NONE;
 }
 
 hotfn_status hfn_launch_start_ticker(hotfn_launch *l, hotfn_error *err)

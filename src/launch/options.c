@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of a launch: they are checked, and those used after the start are copied. */
-#include "arch/stub.h"
 #include "base/status.h"
 #include "launch/launch.h"
 
@@ -88,6 +87,9 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
         return refuse_option(err, "a tick clock serves neither events nor allocated memory: use "
                                   "the clock cpu for them");
     }
+    if (o->clock == HOTFN_LAUNCH_CLOCK_TICK && !HFN_CAN_TICK) {
+        return refuse_option(err, "the tick clock is not available on ARM64: use the clock cpu");
+    }
     if (o->max_threads > MAX_THREADS || o->max_places > MAX_PLACES) {
         return refuse_option(err, "a record has room for at most 1000000 threads and 60000000 "
                                   "places in call trees");
@@ -161,15 +163,6 @@ static bool copy_options(hotfn_launch *l)
            copy_list(&l->texts, &l->selection.exclude, l->selection.exclude_count);
 }
 
-/* On ARM64, programs with all their libraries hooked have hung by the tick clock. */
-static uint32_t choose_clock(uint32_t timing)
-{
-    bool is_arm64 = hfn_stub_get_patching()->machine == HOTFN_MACHINE_ARM64;
-
-    return hfn_live_can_tick(timing) && !is_arm64 ? HOTFN_LAUNCH_CLOCK_TICK
-                                                  : HOTFN_LAUNCH_CLOCK_CPU;
-}
-
 hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options *options,
                                     hotfn_error *err)
 {
@@ -201,7 +194,7 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
     l->timing = choose_timing(o);
     l->is_clock_free = o->clock == HOTFN_LAUNCH_CLOCK_AUTO;
     if (l->is_clock_free) {
-        o->clock = choose_clock(l->timing);
+        o->clock = hfn_live_can_tick(l->timing) ? HOTFN_LAUNCH_CLOCK_TICK : HOTFN_LAUNCH_CLOCK_CPU;
     }
     return copy_options(l) ? HOTFN_OK : hfn_report_no_memory(err, NULL);
 }

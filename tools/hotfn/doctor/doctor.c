@@ -316,6 +316,10 @@ static void check_perf_map(doctor_finding *f)
 static void check_clock(doctor_finding *f)
 {
     switch (hotfn_launch_choose_ticker()) {
+    case HOTFN_TICKER_NONE:
+        doctor_add_text(f, "cpu: the processor's counter; the tick clock is not available on "
+                           "this CPU");
+        break;
     case HOTFN_TICKER_SPINS:
         doctor_add_text(f,
                         "tick: every 4 us from a processor that is idle, about every 35 us while "
