@@ -186,6 +186,24 @@ static inline bool is_same_outcome(const outcome *a, const outcome *b)
            memcmp(a->stack, b->stack, sizeof a->stack) == 0;
 }
 
+/* Run `check` until it has failed 5 times, at most run.count times.  Returns the failures. */
+static inline int count_failures(const stage *s, random_run run,
+                                 bool (*check)(const stage *, uint64_t seed, uint64_t round,
+                                               void *counts),
+                                 void *counts)
+{
+    int failed = 0;
+
+    watch_signals();
+    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
+        if (round % 1024 == 0) {
+            limit_time();
+        }
+        failed += !check(s, run.seed, round, counts);
+    }
+    return failed;
+}
+
 #endif
 
 #endif

@@ -22,8 +22,9 @@ typedef struct tally {
     uint64_t dead, live, proven; /* proven: live flags that made a difference */
 } tally;
 
-static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
+static bool check_one(const stage *s, uint64_t seed, uint64_t round, void *counts)
 {
+    tally *t = counts;
     random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, first, second;
@@ -48,10 +49,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
         return true;
     }
     printf("# seed %" PRIu64 " round %" PRIu64 ": flags are read\n#  ", seed, round);
-    for (uint32_t i = 0; i < seq.size; i++) {
-        printf(" %02x", seq.bytes[i]);
-    }
-    printf("\n");
+    print_bytes(&seq);
     return false;
 }
 
@@ -60,19 +58,12 @@ int main(int argc, char **argv)
     random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
-    int failed = 0;
 
     if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
     }
-    watch_signals();
     printf("1..1\n");
-    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0) {
-            limit_time();
-        }
-        failed += !check_one(&s, run.seed, round, &t);
-    }
+    int failed = count_failures(&s, run, check_one, &t);
     printf("# %" PRIu64 " dead, %" PRIu64 " live, %" PRIu64 " of them proven\n", t.dead, t.live,
            t.proven);
     failed += t.dead < run.count / 8 || t.proven < run.count / 100;

@@ -48,10 +48,7 @@ static void report_failure(uint64_t seed, uint64_t round, const sequence *seq, u
 {
     printf("# seed %" PRIu64 " round %" PRIu64 " patch %u: %s\n#  ", seed, round, patch_bytes,
            what);
-    for (uint32_t i = 0; i < seq->size; i++) {
-        printf(" %02x", seq->bytes[i]);
-    }
-    printf("\n");
+    print_bytes(seq);
 }
 
 /* May the entry be patched?  Verdicts refuse functions with a branch into the patch, so
@@ -72,8 +69,9 @@ typedef struct tally {
     uint64_t compared, refused, faulted;
 } tally;
 
-static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
+static bool check_one(const stage *s, uint64_t seed, uint64_t round, void *counts)
 {
+    tally *t = counts;
     random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, in_place, moved_run;
@@ -121,19 +119,12 @@ int main(int argc, char **argv)
     random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
-    int failed = 0;
 
     if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
     }
-    watch_signals();
     printf("1..1\n");
-    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0) {
-            limit_time();
-        }
-        failed += !check_one(&s, run.seed, round, &t);
-    }
+    int failed = count_failures(&s, run, check_one, &t);
     printf("# %" PRIu64 " compared, %" PRIu64 " not tried, %" PRIu64 " faulted alike\n", t.compared,
            t.refused, t.faulted);
     failed += t.compared < run.count / 2 || t.faulted > t.compared / 100;

@@ -51,8 +51,9 @@ static bool makes_difference(const stage *s, random_source *r, cpu_state start,
     return !is_same_outcome(first, &second);
 }
 
-static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
+static bool check_one(const stage *s, uint64_t seed, uint64_t round, void *tallied)
 {
+    tally *t = tallied;
     random_source r = random_seed(seed * 1000003 + round);
     static sequence seq;
     static outcome before, first;
@@ -79,10 +80,7 @@ static bool check_one(const stage *s, uint64_t seed, uint64_t round, tally *t)
         ok = false;
         printf("# seed %" PRIu64 " round %" PRIu64 ": register %u is read\n#  ", seed, round,
                number);
-        for (uint32_t i = 0; i < seq.size; i++) {
-            printf(" %02x", seq.bytes[i]);
-        }
-        printf("\n");
+        print_bytes(&seq);
     }
     return ok;
 }
@@ -92,19 +90,12 @@ int main(int argc, char **argv)
     random_run run = random_parse_run(argc, argv, 50000);
     tally t = { 0, 0, 0 };
     stage s;
-    int failed = 0;
 
     if (!make_stage(&s)) {
         return 77; /* no memory that is writable and executable here */
     }
-    watch_signals();
     printf("1..1\n");
-    for (uint64_t round = 0; round < run.count && failed < 5; round++) {
-        if (round % 1024 == 0) {
-            limit_time();
-        }
-        failed += !check_one(&s, run.seed, round, &t);
-    }
+    int failed = count_failures(&s, run, check_one, &t);
     printf("# %" PRIu64 " dead, %" PRIu64 " not, %" PRIu64 " of them proven\n", t.dead, t.live,
            t.proven);
     failed += t.dead < run.count / 8 || t.proven < run.count / 8;

@@ -32,6 +32,14 @@ typedef struct sequence {
     uint64_t code, data; /* addresses of bytes[0] and of rbx */
 } sequence;
 
+static inline void print_bytes(const sequence *s)
+{
+    for (uint32_t i = 0; i < s->size; i++) {
+        printf(" %02x", s->bytes[i]);
+    }
+    printf("\n");
+}
+
 static inline void seq_u8(sequence *s, uint32_t value)
 {
     s->bytes[s->size++] = (uint8_t)value;
