@@ -17,13 +17,13 @@ extern "C" {
 #define HOTFN_EXPORT_NO_LINES 16u /* table, json: do not call env's line_fn                 */
 
 typedef struct hotfn_export_options {
-    uint32_t size;     /* sizeof(hotfn_export_options) */
-    uint32_t flags;    /* HOTFN_EXPORT_* [none]        */
-    uint32_t limit;    /* maximum number of functions [all] */
-    uint32_t width;    /* table: columns of the terminal [unbounded] */
-    const char *match; /* borrowed; only functions with a name that this glob matches [all] */
-    uint32_t by;       /* HOTFN_BY_*, the order; a run without times is always sorted by calls */
-    uint32_t reserved; /* 0 */
+    uint32_t size;       /* sizeof(hotfn_export_options) */
+    uint32_t flags;      /* HOTFN_EXPORT_* [none]        */
+    uint32_t limit;      /* maximum number of functions [all] */
+    uint32_t width;      /* table: columns of the terminal [unbounded] */
+    const char *match;   /* borrowed; only functions with a name that this glob matches [all] */
+    uint32_t by;         /* HOTFN_BY_*, the order; a run without times is always sorted by calls */
+    uint32_t name_width; /* table without width: maximum characters of a name [unbounded] */
 } hotfn_export_options;
 #define HOTFN_EXPORT_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -127,10 +127,12 @@ typedef const hotfn_exporter *(*hotfn_exporter_plugin_fn)(void);
 /* ---- Names. */
 
 /*
- * Shorten a function's name in place as the table does.  The contents of brackets are replaced by
- * an ellipsis (UTF-8), the innermost brackets first and the last argument first, until the name has
- * at most `columns` characters or no brackets are left: `vector<int, allocator<int> >::clear()`
- * becomes `vector<int, ...>::clear()`.
+ * Shorten a function's name in place to at most `columns` characters, as the table does.  The
+ * return type is dropped first, then leading scopes; the last component keeps one scope.  Then the
+ * contents of brackets are replaced by an ellipsis (UTF-8), the innermost brackets first and the
+ * last argument first: `void std::vector<int, std::allocator<int> >::clear()` becomes
+ * `vector<int, ...>::clear()`.  A name that is still longer is cut, at the left if its last
+ * component fits.
  *
  * Any thread.  Since 0.1.
  */

@@ -13,6 +13,7 @@
 #define MIN_NAME 16        /* characters; a remark is dropped if the name would get fewer */
 #define MAX_PLACE_WIDTH 30 /* wider ones break the alignment */
 #define MAX_NAME_WIDTH 40
+#define NOTE_NAME_WIDTH 40 /* on a terminal */
 
 const char *hfn_table_color(const hfn_view *view, const char *code)
 {
@@ -85,6 +86,11 @@ void hfn_table_name(hfn_sink *sink, const char *name, size_t width)
     }
 }
 
+size_t hfn_table_note_width(const hfn_view *view)
+{
+    return view->options.width > 0 ? NOTE_NAME_WIDTH : view->options.name_width;
+}
+
 enum { OVERWRITTEN_NAMES = 3 };
 
 static void put_overwritten(const hfn_view *view, hfn_sink *sink)
@@ -105,7 +111,7 @@ static void put_overwritten(const hfn_view *view, hfn_sink *sink)
         if (f.state == HOTFN_STATE_REFUSED && strcmp(f.reason, "overwritten") == 0) {
             hfn_sink_text(sink, named++ > 0 ? ", " : "");
             const char *shown = hfn_view_display(view, &f, name, sizeof name);
-            hfn_table_name(sink, shown, 0);
+            hfn_table_function(sink, shown, hfn_table_note_width(view));
         }
     }
     hfn_sink_text(sink, total > named ? ", ..." : "");
@@ -152,7 +158,7 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
 }
 
 /* Write the name, file:line if it is known and fits, and the remark if it leaves enough room for
- * the name.  Room 0: unlimited. */
+ * the name.  Room 0: unlimited, except for the name itself. */
 static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_record_function *f,
                          const hotfn_record_module *m, const char *remark, size_t room)
 {
@@ -166,7 +172,7 @@ static void put_function(const hfn_view *view, hfn_sink *sink, const hotfn_recor
     } else if (room > 0) {
         room -= behind;
     }
-    hfn_table_function(sink, name, room);
+    hfn_table_function(sink, name, room > 0 ? room : view->options.name_width);
     if (hfn_view_line(view, f, m, file, sizeof file, &line)) {
         const char *slash = strrchr(file, '/'), *backslash = strrchr(file, '\\');
         slash = backslash > slash ? backslash : slash;
@@ -322,6 +328,14 @@ static void put_padded(hfn_sink *sink, const char *text, size_t width)
     hfn_sink_format(sink, "%*s", length < width ? (int)(width - length) : 0, "");
 }
 
+static void put_padded_function(hfn_sink *sink, const char *name, size_t width, size_t most)
+{
+    size_t length = hfn_table_characters(name);
+    hfn_table_function(sink, name, most);
+    length = most > 0 && length > most ? most : length;
+    hfn_sink_format(sink, "%*s", length < width ? (int)(width - length) : 0, "");
+}
+
 static bool is_listed(const hotfn_record_function *f)
 {
     return f->state == HOTFN_STATE_REFUSED || f->state == HOTFN_STATE_WAITING;
@@ -346,7 +360,7 @@ static uint32_t list_refused(const hfn_view *view, hfn_sink *sink, size_t widths
             hfn_sink_text(sink, "  ");
             put_padded(sink, place, widths[0]);
             hfn_sink_text(sink, "  ");
-            put_padded(sink, name, widths[1]);
+            put_padded_function(sink, name, widths[1], hfn_table_note_width(view));
             hfn_sink_text(sink, "  ");
             hfn_table_name(sink, f.reason, 0);
             hfn_sink_format(sink, " at byte %" PRIu32 ": ", f.reason_offset);

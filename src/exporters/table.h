@@ -21,8 +21,10 @@ size_t hfn_table_characters(const char *text);
  * Control characters are replaced by "?". */
 void hfn_table_name(hfn_sink *sink, const char *name, size_t width);
 
-/* The same for a function's name: the contents of brackets are replaced first (table_fold.c). */
+/* The same for a function's name: its scopes and brackets are shortened first (table_fold.c). */
 void hfn_table_function(hfn_sink *sink, const char *name, size_t width);
+/* The width of a name outside of the table's rows; 0: unlimited. */
+size_t hfn_table_note_width(const hfn_view *view);
 
 /* The columns from left to right; the function's name follows them. */
 enum {
@@ -45,6 +47,7 @@ enum {
 typedef struct hfn_table_layout {
     size_t widths[HFN_COLUMN_COUNT]; /* characters; 0: not shown                       */
     size_t room;                     /* for the function's name; 0: unlimited          */
+    const char *only_module;         /* of all rows, shown in the title; NULL: a column */
 } hfn_table_layout;
 
 void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The columns of the table and their widths.  A pipe gets all columns at full width.  On a narrow
- * terminal numbers are abbreviated first; then the least important columns are dropped, never the
- * sort column, until there is room for names. */
+/* The columns of the table and their widths.  A pipe gets all columns at full width.  If a
+ * terminal has little room for names, the title has the module if all rows belong to it; then
+ * numbers are abbreviated, then the least important columns are dropped, never the sort column. */
 #include "exporters/table.h"
 
 #include <stdio.h>
@@ -9,8 +9,9 @@
 
 #define MAX_MODULE 24 /* characters */
 #define MODULE_NARROW 12
-#define WANTED_NAME_WIDTH 24 /* if names have less, numbers are abbreviated */
-#define MIN_NAME_WIDTH 16    /* if names have less, columns are dropped */
+#define MODULE_NAME_WIDTH 48 /* if names have less, a common module is in the title */
+#define WANTED_NAME_WIDTH 32 /* if names have less, numbers are abbreviated */
+#define MIN_NAME_WIDTH 22    /* if names have less, columns are dropped */
 #define BETWEEN 2            /* blanks between two columns */
 
 static const struct {
@@ -86,6 +87,23 @@ static void measure_columns(const hfn_view *view, uint32_t rows, size_t *module,
     *module = *module < MAX_MODULE ? *module : MAX_MODULE;
 }
 
+/* Return the module of all rows, or NULL if they belong to several. */
+static const char *find_only_module(const hfn_view *view, uint32_t rows)
+{
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        hotfn_record_function f;
+        hfn_view_function(view, view->order[i], &f);
+        if (i > 0 && f.module != first) {
+            return NULL;
+        }
+        first = f.module;
+    }
+    hfn_view_module(view, first, &m);
+    return rows > 0 ? m.file : NULL;
+}
+
 /* The number of terminal columns that remain for names. */
 static size_t get_name_width(const hfn_table_layout *l, size_t terminal)
 {
@@ -112,10 +130,15 @@ void hfn_layout_choose(const hfn_view *view, uint32_t rows, hfn_table_layout *ou
     if (terminal == 0) {
         return;
     }
+    if (get_name_width(out, terminal) < MODULE_NAME_WIDTH &&
+        (out->only_module = find_only_module(view, rows)) != NULL) {
+        out->widths[HFN_COLUMN_MODULE] = 0;
+    }
     if (calls > out->widths[HFN_COLUMN_CALLS] ||
         get_name_width(out, terminal) < WANTED_NAME_WIDTH) {
         out->widths[HFN_COLUMN_CALLS] = calls;
-        out->widths[HFN_COLUMN_MODULE] = module < MODULE_NARROW ? module : MODULE_NARROW;
+        module = module < MODULE_NARROW ? module : MODULE_NARROW;
+        out->widths[HFN_COLUMN_MODULE] = out->only_module ? 0 : module;
     }
     for (size_t i = 0; i < HFN_COUNT_OF(dropped_first); i++) {
         if (dropped_first[i] != get_sort_column(view) &&
@@ -174,7 +197,12 @@ void hfn_layout_titles(const hfn_view *view, hfn_sink *sink, const hfn_table_lay
             hfn_sink_format(sink, "%*s", i == HFN_COLUMN_MODULE ? -width : width, columns[i].title);
         }
     }
-    hfn_sink_format(sink, "%*sfunction%s\n", BETWEEN, "", hfn_table_color(view, PLAIN));
+    hfn_sink_format(sink, "%*sfunction", BETWEEN, "");
+    if (l->only_module) {
+        hfn_sink_text(sink, " of ");
+        hfn_table_name(sink, l->only_module, l->room > 12 ? l->room - 12 : 1);
+    }
+    hfn_sink_format(sink, "%s\n", hfn_table_color(view, PLAIN));
 }
 
 /* Without this line a reader could believe that the record does not have the dropped columns. */
@@ -182,7 +210,8 @@ void hfn_layout_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
 {
     const char *before = "  no room for: ";
     for (uint32_t i = 0; i < HFN_COLUMN_COUNT; i++) {
-        if (is_present(view, i) && l->widths[i] == 0) {
+        bool in_title = i == HFN_COLUMN_MODULE && l->only_module;
+        if (is_present(view, i) && l->widths[i] == 0 && !in_title) {
             hfn_sink_format(sink, "%s%s", before, columns[i].title);
             before = ", ";
         }

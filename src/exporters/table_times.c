@@ -156,7 +156,8 @@ static const char *name_of(const hfn_view *view, uint32_t index, char *out, size
 static void put_function(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     char shown[8192];
-    hfn_table_name(sink, name_of(view, index, shown, sizeof shown), 0);
+    const char *name = name_of(view, index, shown, sizeof shown);
+    hfn_table_function(sink, name, hfn_table_note_width(view));
 }
 
 static void put_callers(const hfn_view *view, hfn_sink *sink, uint32_t node)
@@ -241,6 +242,8 @@ static void put_edge_names(const hfn_view *view, hfn_sink *sink, const hotfn_rec
     const char *caller = name_of(view, edge->caller, shown[0], sizeof shown[0]);
     const char *callee = name_of(view, edge->callee, shown[1], sizeof shown[1]);
     size_t a = hfn_table_characters(caller), b = hfn_table_characters(callee), half = room / 2;
+    a = room > 0 ? a : view->options.name_width;
+    b = room > 0 ? b : view->options.name_width;
     if (half > 0 && a + b > room) {
         a = b < half ? room - b : a < half ? a : half;
         b = room - a;

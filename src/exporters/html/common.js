@@ -33,16 +33,21 @@ function make(tag, name, text) {
   if (text !== undefined) e.textContent = text;
   return e;
 }
-// Shorten long names as table_fold.c does: fold the contents of the longest innermost pair of brackets.
-// In a list of arguments, the first argument is folded last.
+// Shorten long names as table_fold.c does: drop the return type and leading scopes, then fold the contents of
+// the longest innermost pair of brackets; in a list of arguments, the first argument is folded last.
+const OPERATOR = /^operator(?!\w)(<=>|<<=|>>=|->\*|<<|>>|->|<=|>=|\(\)|<|>|)/;
+function operatorLength(name, at) {
+  if (name[at] !== "o" || /\w/.test(name[at - 1] || "")) return 0;
+  const sign = OPERATOR.exec(name.slice(at, at + 11));
+  return sign ? sign[0].length : 0;
+}
 function innermost(name) {
   const open = [];
   let found = null;
   for (let i = 0; i < name.length; i++) {
-    const sign = name[i] === "o" && !/\w/.test(name[i - 1] || "") && /^operator(?!\w)(<=>|<<=|>>=|->\*|<<|>>|->|<=|>=|\(\)|<|>|)/.exec(name.slice(i, i + 11));
-    const c = name[i];
+    const sign = operatorLength(name, i), c = name[i];
     if (sign) {
-      i += sign[0].length - 1;
+      i += sign - 1;
     } else if (c === "<" || c === "(") {
       open.push({ at: i, outer: false });
     } else if (c === ")" || (c === ">" && name[i - 1] !== "-")) {
@@ -63,10 +68,63 @@ function findSecondArgument(name, begin, end) {
   }
   return begin;
 }
+function skipElement(name, at) {
+  let depth = 0, sign = operatorLength(name, at);
+  if (sign) return at + sign;
+  while (at < name.length) {
+    const c = name[at];
+    if ("<({[".includes(c)) depth++;
+    else if (depth && ">)}]".includes(c) && !(c === ">" && name[at - 1] === "-")) depth--;
+    at++;
+    if (!depth) break;
+    while ((sign = operatorLength(name, at))) at += sign;
+  }
+  return at;
+}
+function nextComponent(name, at) {
+  for (let inOperator = false; at < name.length; at = skipElement(name, at)) {
+    inOperator = operatorLength(name, at) > 0 || (inOperator && name[at] !== "(");
+    if (!inOperator && name.startsWith("::", at)) return at + 2;
+  }
+  return 0;
+}
+// Lambdas and closures have no names: they belong to their scope.
+function namedComponents(name) {
+  const found = [];
+  let at = 0;
+  do {
+    if (name[at] !== "{") found.push(at);
+    at = nextComponent(name, at);
+  } while (at);
+  return found;
+}
+function qualifiedName(name) {
+  let begin = 0, at = 0;
+  for (; at < name.length && !operatorLength(name, at); at = skipElement(name, at)) {
+    if (name[at] === "(" && !name.startsWith("(anonymous namespace)", at) && !/decltype ?$/.test(name.slice(Math.max(0, at - 9), at)))
+      return at > begin ? begin : 0;
+    if (name[at] === " ") begin = at + 1;
+  }
+  return at < name.length ? begin : 0;
+}
+function dropScopes(name, most) {
+  const kept = (/^[^(<{:]*?( thunk to | for )/.exec(name) || [""])[0];
+  let path = name.slice(kept.length);
+  const isTooLong = () => kept.length + path.length > most;
+  if (isTooLong()) path = path.slice(qualifiedName(path));
+  while (isTooLong() && namedComponents(path).length > 2) path = path.slice(nextComponent(path, 0));
+  return kept + path;
+}
 function fold(name, most) {
+  name = dropScopes(name, most);
   for (let pair; name.length > most && (pair = innermost(name));)
     name = name.slice(0, findSecondArgument(name, pair[0] + 1, pair[1])) + "\u2026" + name.slice(pair[1]);
-  return name;
+  if (name.length <= most) return name;
+  const last = namedComponents(name).pop() || 0, tail = name.length - last;
+  if (last && tail + 4 <= most) return "\u2026" + name.slice(name.length - most + 1);
+  name = name.slice(last);
+  const head = Math.floor(most / 2);
+  return name.length <= most || most < 1 ? name : name.slice(0, head) + "\u2026" + name.slice(name.length - most + 1 + head);
 }
 const LETTER = 7.9; // width in pixels of a letter in the font of names
 

@@ -177,17 +177,28 @@ def check_narrow(b):
 
 def check_fold(b):
     script = PAGE.read_text()
-    script = script[script.index("function innermost"):script.index("const LETTER")]
+    script = script[script.index("const OPERATOR"):script.index("const LETTER")]
 
     def fold(name, most):
         return b.run(f"(() => {{ {script}; return fold({name!r}, {most}); }})()")
     name = "std::map<int, std::pair<const int, long>, std::less<int> >::find(int const&)"
     assert fold(name, 76) == name
-    assert fold(name, 75) == "std::map<int, std::pair<const int, \u2026>, std::less<int> >::find(int const&)"
-    assert fold(name, 60) == "std::map<int, std::pair<\u2026>, std::less<int> >::find(\u2026)"
-    assert fold(name, 40) == "std::map<int, \u2026>::find(\u2026)"
+    assert fold(name, 75) == name.removeprefix("std::")
+    assert fold(name, 68) == "map<int, std::pair<const int, \u2026>, std::less<int> >::find(int const&)"
+    assert fold(name, 55) == "map<int, std::pair<\u2026>, std::less<int> >::find(\u2026)"
+    assert fold(name, 35) == "map<int, \u2026>::find(\u2026)"
+    shade = "std::pair<int, int> engine::render::Phong::shade(Ray const&)"
+    assert fold(shade, 40) == "engine::render::Phong::shade(Ray const&)"
+    assert fold(shade, 26) == "Phong::shade(Ray const&)" and fold(shade, 16) == "Phong::shade(\u2026)"
+    assert fold(shade, 14) == "\u2026ong::shade(\u2026)" and fold(shade, 10) == "shade(\u2026)"
+    assert fold("std::ostream& operator<< <char>(std::ostream&, char)", 45) == "operator<< <char>(std::ostream&, char)"
+    assert fold("decltype(f(1)) a::b::g<int>(int)", 17) == "a::b::g<int>(int)"
+    assert fold("(anonymous namespace)::Scene::draw(int)", 20) == "Scene::draw(int)"
+    assert fold("non-virtual thunk to a::b::C::f(int)", 30) == "non-virtual thunk to C::f(int)"
+    assert fold("core::iter::map_fold::{{closure}}", 24) == "map_fold::{{closure}}"
+    assert fold("A::B::C::operator std::string() const", 33) == "C::operator std::string() const"
     assert fold("operator<<(std::ostream&, T)", 20) == "operator<<(\u2026)"
-    assert fold("odd<(name", 4) == "odd<(name"
+    assert fold("odd<(name", 4) == "od\u2026e"
 
 
 def main(folder):

@@ -158,9 +158,29 @@ static void long_names_are_shortened_to_the_terminal(void)
 
     o.width = 65;
     table = export_as("table", &o);
-    CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL); /* folded by table_fold.c */
-    CHECK(strstr(table, "  comma,semicolon;\n") != NULL);               /* it fits */
+    CHECK(strstr(table, "  <script>alert(1)</script>\n") != NULL); /* it fits: no module, no rank */
+    CHECK(strstr(table, "  function of ga\"me?\n") != NULL);
     CHECK(strstr(table, "no room for: rank\n") != NULL);
+    free(table);
+    o.width = 52;
+    table = export_as("table", &o);
+    CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL); /* folded by table_fold.c */
+    free(table);
+    o.width = 100;
+    table = export_as("table", &o);
+    CHECK(strstr(table, "  module  function\n") != NULL);
+    free(table);
+}
+
+static void names_in_a_pipe_are_shortened_to_their_own_limit(void)
+{
+    hotfn_export_options o = HOTFN_EXPORT_OPTIONS_INIT;
+    char *table;
+
+    o.name_width = 20;
+    table = export_as("table", &o);
+    CHECK(strstr(table, "  <script>alert(1)<\xe2\x80\xa6>\n") != NULL);
+    CHECK(strstr(table, "  module  function\n") != NULL); /* all columns */
     free(table);
 }
 
@@ -257,6 +277,7 @@ static const check_test tests[] = {
     CHECK_TEST(table_has_ranks_grouped_digits_and_totals),
     CHECK_TEST(nameless_functions_are_shown_as_module_and_rva),
     CHECK_TEST(long_names_are_shortened_to_the_terminal),
+    CHECK_TEST(names_in_a_pipe_are_shortened_to_their_own_limit),
     CHECK_TEST(no_line_is_longer_than_the_terminal),
     CHECK_TEST(glob_matches_any_name),
     CHECK_TEST(a_glob_without_a_match_is_an_error_and_nothing_is_written),

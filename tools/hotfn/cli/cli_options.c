@@ -104,6 +104,11 @@ const char *cli_parse_time(const char *text, uint64_t *out_ns)
     return "a time with a unit (2s, 500ms, 1.5m)";
 }
 
+const char *cli_parse_width(const char *text, uint32_t *out)
+{
+    return cli_parse_u32(text, 20, 10000, out) ? NULL : "a number of columns from 20 to 10000";
+}
+
 const char *cli_check_glob(const char *text)
 {
     return hotfn_glob_match(text, "") < 0 ? "a glob: close its [ or quote it with \\" : NULL;

@@ -49,6 +49,7 @@ const char *cli_parse_u64(const char *text, uint64_t *out); /* decimal, or 0x an
 /* The N of "at most N rows"; 0 means all, and so does a number above UINT32_MAX. */
 const char *cli_parse_limit(const char *text, uint32_t *out);
 const char *cli_parse_time(const char *text, uint64_t *out_ns);
+const char *cli_parse_width(const char *text, uint32_t *out); /* of a table, in columns */
 const char *cli_check_glob(const char *text);
 /* Parse "calls", "self" ... to HOTFN_BY_*. */
 const char *cli_parse_order(const char *text, uint32_t *by);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#define FIT_NAME_WIDTH 100 /* characters of a function's name in a pipe or a file */
+
 /* The width of stdout in columns; 0 if stdout is not a terminal. */
 uint32_t fit_columns(void);
 

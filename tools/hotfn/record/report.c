@@ -15,7 +15,7 @@ typedef struct report_options {
     const char *format, *output, *color;
     hotfn_export_options export;
     uint32_t process, thread;
-    bool limit_given, main_process, raw;
+    bool limit_given, main_process, raw, full_names;
 } report_options;
 
 enum {
@@ -30,7 +30,9 @@ enum {
     RAW,
     EDGES,
     NO_LINES,
-    SYMBOL_DIR
+    SYMBOL_DIR,
+    WIDTH,
+    FULL_NAMES
 };
 
 static const struct option table[] = {
@@ -50,6 +52,8 @@ static const struct option table[] = {
     { "raw", no_argument, NULL, RAW },
     { "edges", no_argument, NULL, EDGES },
     { "no-lines", no_argument, NULL, NO_LINES },
+    { "width", required_argument, NULL, WIDTH },
+    { "full-names", no_argument, NULL, FULL_NAMES },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     CLI_OPTIONS_END,
 };
@@ -68,6 +72,8 @@ static const char usage[] =
     "      --edges        also list callers with their callees (table, json)\n"
     "      --no-lines     do not search for source lines\n"
     "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
+    "      --width N      fit the table to N columns [the terminal's]\n"
+    "      --full-names   do not shorten names [100 characters if the output is no terminal]\n"
     "      --color WHEN   auto, always, never\n"
     "  -o, --output FILE  instead of stdout\n"
     "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
@@ -106,6 +112,8 @@ static const char *read_option(void *user, int option, const char *argument)
     case BY: return cli_parse_order(argument, &o->export.by);
     case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
+    case WIDTH: return cli_parse_width(argument, &o->export.width);
+    case FULL_NAMES: o->full_names = true; return NULL;
     case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
     default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
@@ -122,9 +130,14 @@ static bool wants_color(const report_options *o)
     return !o->output && isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
-static uint32_t get_terminal_width(const report_options *o)
+static void choose_widths(report_options *o)
 {
-    return o->output ? 0 : fit_columns();
+    if (o->full_names) {
+        o->export.width = 0;
+    } else if (o->export.width == 0 && !o->output) {
+        o->export.width = fit_columns();
+    }
+    o->export.name_width = o->full_names ? 0 : FIT_NAME_WIDTH;
 }
 
 int hotfn_command_report(int argc, char **argv)
@@ -150,7 +163,7 @@ int hotfn_command_report(int argc, char **argv)
     }
     hotfn_record_choose_raw(record, o.raw);
     o.export.flags |= wants_color(&o) ? HOTFN_EXPORT_COLOR : 0;
-    o.export.width = get_terminal_width(&o);
+    choose_widths(&o);
     if (!o.limit_given && strcmp(o.format, "table") == 0) {
         o.export.limit = 30;
     }
