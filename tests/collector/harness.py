@@ -96,7 +96,7 @@ class Collector:
                                              *self.options], stderr=log)
         end = time.monotonic() + 60
         while time.monotonic() < end:
-            found = re.search(r"https?:\\?/\\?/127\.0\.0\.1:(\d+)", self.log.read_bytes()[begin:].decode())
+            found = re.search(r"listening\W.{1,40}?https?:\\?/\\?/127\.0\.0\.1:(\d+)", self.log.read_bytes()[begin:].decode())
             if found:
                 self.port = int(found[1])
                 return

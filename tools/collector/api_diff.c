@@ -156,6 +156,8 @@ static void write_diff(request *r, store *s, const build_diff *d, int kind)
     write_text(out, "agg", aggregate_names[d->head.sel.aggregate]);
     write_number(out, "head_clients", d->head.now.client_count);
     write_number(out, "base_clients", d->base.now.client_count);
+    write_gap(out, d->head.now.gap.rows || d->head.now.gap.waiting ? &d->head.now.gap
+                                                                   : &d->base.now.gap);
     for (int i = 0; i < DIFF_KINDS; i++) {
         write_number(out, kind_names[i], d->kinds[i]);
     }

@@ -26,7 +26,7 @@ static void append_sum(byte_buffer *out, const hot_table *t, uint32_t number, in
 {
     const folded_function *f = &t->now.functions[number];
 
-    if (metric != METRIC_CALLS && t->now.timed_runs == 0) {
+    if (is_unresolved(f, (enum fold_metric)metric)) {
         buffer_append_text(out, ",");
     } else if (f->overflow & 1u << metric) {
         buffer_append_text(out, ",does not fit");
@@ -55,9 +55,12 @@ static void write_csv(request *r, const hot_table *t)
         for (int k = 0; k < METRIC_COUNT; k++) {
             append_sum(out, t, number, k);
         }
-        buffer_append_format(out, ",%" PRIu64 ",%u,%u,", f->max_ns, f->clients,
-                             t->now.client_count);
-        if (isfinite(f->value)) {
+        buffer_append_text(out, ",");
+        if (f->max_ns > 0) {
+            buffer_append_format(out, "%" PRIu64, f->max_ns);
+        }
+        buffer_append_format(out, ",%u,%u,", f->clients, t->now.client_count);
+        if (isfinite(f->value) && !is_unresolved(f, t->sel.metric)) {
             buffer_append_format(out, "%.15g", f->value);
         }
         buffer_append_text(out, "\r\n");

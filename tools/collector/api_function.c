@@ -14,43 +14,7 @@ typedef struct call_edge {
     uint64_t calls;
 } call_edge;
 
-typedef struct edge_list {
-    uint32_t function;
-    uint64_t *from,
-        *to; /* by number + 1: calls from it, calls to it; slot 0: code that is not timed */
-    uint32_t count;
-    bool overflow;
-} edge_list;
-
 /* ---- Callers and callees. */
-
-static void add_calls(edge_list *e, uint64_t *list, uint64_t at, uint64_t calls)
-{
-    e->overflow |= calls > UINT64_MAX - list[at];
-    list[at] += calls;
-}
-
-static bool collect_edges(void *user, const folded_run *run)
-{
-    edge_list *e = user;
-    const uint8_t *at = run->callers;
-    byte_cursor c = { at, at + run->caller_bytes, false };
-
-    while (c.at < c.end) {
-        uint64_t caller = cursor_read_number(&c), callee = cursor_read_number(&c);
-        uint64_t calls = cursor_read_number(&c);
-        if (c.failed || caller > e->count || callee >= e->count) {
-            return false;
-        }
-        if (callee == e->function) {
-            add_calls(e, e->from, caller, calls);
-        }
-        if (caller == (uint64_t)e->function + 1) {
-            add_calls(e, e->to, callee + 1, calls);
-        }
-    }
-    return true;
-}
 
 static int compare_edges(const void *left, const void *right)
 {
@@ -94,18 +58,14 @@ static void write_edges(hotfn_json_writer *out, const char *key, const uint64_t 
 static bool write_neighbours(request *r, store *s, hotfn_json_writer *out, const selection *sel,
                              uint32_t number, const function_list *list)
 {
-    edge_list e = { .function = number, .count = list->count };
+    fold_edges e = { .function = number, .function_count = list->count };
 
-    e.from = calloc((size_t)e.count + 2, sizeof *e.from);
-    e.to = calloc((size_t)e.count + 2, sizeof *e.to);
-    bool ok = e.from && e.to && for_each_run(s, &sel->filter, collect_edges, &e, &r->refused);
-    if (ok && e.overflow) {
-        ok = request_refuse(r, 422,
-                            "the calls of a caller do not fit into 64 bits: select fewer runs");
-    }
+    e.from = calloc((size_t)list->count + 2, sizeof *e.from);
+    e.to = calloc((size_t)list->count + 2, sizeof *e.to);
+    bool ok = e.from && e.to && fold_callers(s, &sel->filter, &e, &r->refused);
     if (ok) {
-        write_edges(out, "callers", e.from, e.count, list);
-        write_edges(out, "callees", e.to, e.count, list);
+        write_edges(out, "callers", e.from, list->count, list);
+        write_edges(out, "callees", e.to, list->count, list);
     }
     free(e.from);
     free(e.to);
@@ -257,6 +217,7 @@ static void write_function(request *r, store *s, const selection *sel, const fun
         write_number(out, "bytes", list->byte_counts[number]);
         write_text(out, "metric", metric_names[sel->metric]);
         write_number(out, "timed_records", about.timed_runs);
+        write_gap(out, &about.gap);
         write_clients(out, s, values, count, &about);
         bool ok = write_neighbours(r, s, out, sel, number, list) &&
                   write_trend(r, s, out, sel, get_function_file(list, number), name);

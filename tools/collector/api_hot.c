@@ -2,6 +2,8 @@
 /* GET /api/v1/hot: the hot functions of a selection, sorted, searched and paged here. */
 #include "hot_table.h"
 
+#include <math.h>
+
 static void write_row(hotfn_json_writer *out, const hot_table *t, uint32_t number)
 {
     const folded_function *f = &t->now.functions[number];
@@ -16,15 +18,19 @@ static void write_row(hotfn_json_writer *out, const hot_table *t, uint32_t numbe
     write_number(out, "rva", t->list.rvas[number]);
     for (int k = 0; k < METRIC_COUNT; k++) {
         static const char *const keys[METRIC_COUNT] = { "calls", "total_ns", "self_ns" };
-        bool known = !(f->overflow & 1u << k) && (k == METRIC_CALLS || t->now.timed_runs > 0);
+        bool known = !(f->overflow & 1u << k) && (k == METRIC_CALLS || f->sums[k] > 0);
         hotfn_json_write(out, keys[k],
                          known ? hotfn_json_create_number(f->sums[k])
                                : hotfn_json_create_text(NULL));
     }
-    write_number(out, "max_ns", f->max_ns);
+    hotfn_json_write(out, "max_ns",
+                     f->max_ns > 0 ? hotfn_json_create_number(f->max_ns)
+                                   : hotfn_json_create_text(NULL));
     write_decimal(out, "calls_per_client", (double)f->sums[METRIC_CALLS] / clients);
     write_number(out, "clients", f->clients);
-    write_decimal(out, "value", f->value);
+    bool unknown = is_unresolved(f, t->sel.metric);
+    write_decimal(out, "value", unknown ? NAN : f->value);
+    write_number(out, "unresolved", f->unresolved[t->sel.metric]);
     hotfn_json_write(
         out, "share",
         hotfn_json_create_decimal(t->now.whole > 0 && !(f->overflow & 1u << t->sel.metric)
@@ -55,6 +61,7 @@ static void write_table(request *r, store *s, const hot_table *t)
     write_number(out, "called", t->called);
     write_number(out, "found", t->count);
     write_decimal(out, "whole", t->now.whole);
+    write_gap(out, &t->now.gap);
     if (t->has_base) {
         write_text(out, "base", t->base_sel.build);
         write_number(out, "base_clients", t->base.client_count);

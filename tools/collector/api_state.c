@@ -52,6 +52,11 @@ void read_metrics(request *r, store *s)
                  server_get_queue_length(r->server));
     write_metric(r, "hotfn_database_bytes", "gauge", "Size of the database.",
                  (uint64_t)(pages * page_bytes));
+    if (server_get_options(r->server)->clickhouse) {
+        write_metric(
+            r, "hotfn_waiting_records", "gauge", "Records that wait for ClickHouse.",
+            (uint64_t)store_read_integer(store_get_statement(s, "SELECT count(*) FROM counts"), 0));
+    }
     buffer_append_text(&r->reply, "# HELP hotfn_replies_total Replies by class of their status.\n"
                                   "# TYPE hotfn_replies_total counter\n");
     for (int i = 2; i < 6; i++) {

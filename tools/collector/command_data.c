@@ -2,6 +2,8 @@
 /* `hotfn-collector --data DIR import|prune|compact|backup`. */
 #include "commands.h"
 #include "decode.h"
+#include "delivery.h"
+#include "delivery_batch.h"
 #include "retention.h"
 
 #include <dirent.h>
@@ -10,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- import. */
 
@@ -91,7 +94,41 @@ static int command_import(store *s, char **words)
 
 /* ---- prune. */
 
-static int command_prune(store *s, char **words)
+/* Rows in ClickHouse belong to whole days of all apps, or to builds.  The collector must not run:
+ * it would send runs that are being deleted. */
+static int64_t prune_clickhouse(store *s, const collector_options *o, int64_t app,
+                                const char *build, int64_t before_ns, refusal *why)
+{
+    clickhouse *c = NULL;
+    char owner[33];
+    int64_t count = -1, whole_days = before_ns / DAY_NS * DAY_NS;
+    int lock = lock_folder(o->data);
+
+    if (lock < 0) {
+        refuse_request(why, 500, "stop the collector first, or use its option --keep-days");
+        return -1;
+    }
+    bool ok = delivery_check_folder(s, o->server.clickhouse, owner, why) &&
+              clickhouse_open(&c, o->server.clickhouse, why);
+    for (uint32_t i = 0; ok && i < o->server.clickhouse->server_count; i++) {
+        ok = clickhouse_prepare(c, i, owner, why);
+    }
+    if (ok && build) {
+        int64_t id = find_build(s, app, build, why);
+        ok = id > 0 && delivery_delete_build(c, id, why);
+        count = ok ? delete_build(s, app, build, why) : -1;
+    } else if (ok && app) {
+        refuse_request(why, 400, "with ClickHouse --days is for all apps: give no --app");
+    } else if (ok) {
+        ok = delivery_delete_days(c, whole_days, why);
+        count = ok ? delete_old_runs(s, 0, whole_days, why) : -1;
+    }
+    clickhouse_close(c);
+    close(lock);
+    return count;
+}
+
+static int command_prune(store *s, const collector_options *o, char **words)
 {
     const char *app_name = NULL, *build = NULL, *days = NULL;
     refusal why = { 0 };
@@ -120,8 +157,10 @@ static int command_prune(store *s, char **words)
         fprintf(stderr, "hotfn-collector: there is no app '%s'\n", app_name);
         return 1;
     }
-    count = build ? delete_build(s, app, build, &why)
-                  : delete_old_runs(s, app, get_wall_ns() - (int64_t)(age * 86400e9), &why);
+    int64_t before = get_wall_ns() - (int64_t)(age * 86400e9);
+    count = o->server.clickhouse ? prune_clickhouse(s, o, app, build, before, &why)
+            : build              ? delete_build(s, app, build, &why)
+                                 : delete_old_runs(s, app, before, &why);
     if (count < 0) {
         return report_refusal(&why);
     }
@@ -180,7 +219,7 @@ int command_data(const collector_options *o, char **words)
     if (import) {
         status = command_import(s, words + 1);
     } else if (prune) {
-        status = command_prune(s, words + 1);
+        status = command_prune(s, o, words + 1);
     } else if (compact) {
         status = command_compact(s);
     } else {

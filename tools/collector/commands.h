@@ -10,6 +10,9 @@ int command_token(const collector_options *o, char **words);
 /* words begin with the command: import, prune, compact or backup. */
 int command_data(const collector_options *o, char **words);
 
+/* Lock the folder: two collectors would both number functions.  Returns a descriptor, or -1 after a
+ * message. */
+int lock_folder(const char *folder);
 int report_refusal(const refusal *why);
 
 #endif

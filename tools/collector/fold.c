@@ -4,6 +4,7 @@
  * of memory allows. */
 #include "fold.h"
 
+#include "clickhouse_fold.h"
 #include "pack.h"
 
 #include <math.h>
@@ -102,6 +103,8 @@ static void finish_client(folding *f)
             folded_function *function = &f->out->functions[number];
             function->overflow |= c->overflow | add_values(function->sums, c->values);
             function->clients++;
+            function->unresolved[METRIC_TOTAL] += c->values[METRIC_TOTAL] == 0;
+            function->unresolved[METRIC_SELF] += c->values[METRIC_SELF] == 0;
             if (c->values[f->metric] > function->top_value) {
                 function->top_value = c->values[f->metric];
                 function->top_client = f->client;
@@ -165,23 +168,26 @@ static uint64_t value_at(const uint64_t *sorted, uint32_t count, uint32_t client
     return rank < zeros ? 0 : sorted[rank - zeros];
 }
 
-static double find_median(const uint64_t *sorted, uint32_t count, uint32_t clients)
+/* The median is the mean of the two middle values; p95 is the nearest rank: the smallest value that
+ * at least 95 of 100 clients do not exceed. */
+void fold_find_ranks(enum fold_aggregate aggregate, uint32_t clients, uint32_t *low, uint32_t *high)
 {
-    uint64_t low = value_at(sorted, count, clients, (clients - 1) / 2);
-    uint64_t high = value_at(sorted, count, clients, clients / 2);
-    return (double)low + (double)(high - low) / 2;
+    if (clients == 0) {
+        *low = *high = 0;
+    } else if (aggregate == BY_MEDIAN) {
+        *low = (clients - 1) / 2;
+        *high = clients / 2;
+    } else {
+        *low = *high = (uint32_t)(((uint64_t)clients * 95 + 99) / 100) - 1;
+    }
 }
 
-/* Nearest rank: the smallest value that at least 95 of 100 clients do not exceed. */
-static double find_p95(const uint64_t *sorted, uint32_t count, uint32_t clients)
-{
-    uint32_t rank = (uint32_t)(((uint64_t)clients * 95 + 99) / 100);
-    return (double)value_at(sorted, count, clients, rank - 1);
-}
-
-static void choose_values(folding *f, bool median)
+static void choose_values(folding *f, enum fold_aggregate aggregate)
 {
     uint64_t begin = 0;
+    uint32_t low, high, clients = f->out->client_count;
+
+    fold_find_ranks(aggregate, clients, &low, &high);
 
     for (uint32_t i = f->first; i < f->end; i++) {
         folded_function *function = &f->out->functions[i];
@@ -189,8 +195,9 @@ static void choose_values(folding *f, bool median)
         begin += function->clients;
         if (function->clients > 0) {
             qsort(values, function->clients, sizeof *values, compare_values);
-            function->value =
-                (median ? find_median : find_p95)(values, function->clients, f->out->client_count);
+            uint64_t first = value_at(values, function->clients, clients, low);
+            uint64_t second = value_at(values, function->clients, clients, high);
+            function->value = (double)first + (double)(second - first) / 2;
         }
     }
 }
@@ -211,7 +218,8 @@ static uint64_t place_values(folding *f)
     return count;
 }
 
-static bool find_ranks(store *s, const fold_filter *filter, folding *f, bool median, refusal *why)
+static bool find_ranks(store *s, const fold_filter *filter, folding *f,
+                       enum fold_aggregate aggregate, refusal *why)
 {
     bool ok = true;
 
@@ -221,7 +229,7 @@ static bool find_ranks(store *s, const fold_filter *filter, folding *f, bool med
         f->values = calloc(count + 1, sizeof *f->values);
         ok = f->values && run_pass(s, filter, f, why);
         if (ok) {
-            choose_values(f, median);
+            choose_values(f, aggregate);
         }
         free(f->values);
         f->values = NULL;
@@ -235,14 +243,12 @@ static bool find_ranks(store *s, const fold_filter *filter, folding *f, bool med
 
 /* ---- The result. */
 
-static void compute_values(folding *f, enum fold_aggregate aggregate)
+static void compute_values(folded *out, enum fold_metric metric, enum fold_aggregate aggregate)
 {
-    folded *out = f->out;
-
     for (uint32_t i = 0; i < out->function_count; i++) {
         folded_function *function = &out->functions[i];
-        double sum = (double)function->sums[f->metric];
-        bool fits = !(function->overflow & 1u << f->metric);
+        double sum = (double)function->sums[metric];
+        bool fits = !(function->overflow & 1u << metric);
         out->whole += fits ? sum : 0;
         switch (aggregate) {
         case BY_SUM: function->value = fits ? sum : NAN; break;
@@ -272,15 +278,11 @@ static bool count_functions(store *s, int64_t build, folded *out, refusal *why)
            refuse_request(why, 503, "the collector has not enough memory: ask again later");
 }
 
-bool fold_runs(store *s, const fold_filter *filter, enum fold_metric metric,
-               enum fold_aggregate aggregate, folded *out, refusal *why)
+static bool fold_in_sqlite(store *s, const fold_filter *filter, enum fold_metric metric,
+                           enum fold_aggregate aggregate, folded *out, refusal *why)
 {
     folding f = { .out = out, .metric = metric };
 
-    *out = (folded){ 0 };
-    if (!count_functions(s, filter->build, out, why)) {
-        return false;
-    }
     f.sums = calloc((size_t)out->function_count + 1, sizeof *f.sums);
     f.touched = calloc((size_t)out->function_count + 1, sizeof *f.touched);
     bool ok = f.sums && f.touched;
@@ -289,14 +291,29 @@ bool fold_runs(store *s, const fold_filter *filter, enum fold_metric metric,
     }
     ok = ok && run_pass(s, filter, &f, why);
     if (ok && (aggregate == BY_MEDIAN || aggregate == BY_P95)) {
-        ok = find_ranks(s, filter, &f, aggregate == BY_MEDIAN, why);
-    }
-    if (ok) {
-        compute_values(&f, aggregate);
+        ok = find_ranks(s, filter, &f, aggregate, why);
     }
     free(f.sums);
     free(f.touched);
     return ok;
+}
+
+bool fold_runs(store *s, const fold_filter *filter, enum fold_metric metric,
+               enum fold_aggregate aggregate, folded *out, refusal *why)
+{
+    *out = (folded){ 0 };
+    if (!count_functions(s, filter->build, out, why) ||
+        !(s->clickhouse ? clickhouse_fold : fold_in_sqlite)(s, filter, metric, aggregate, out,
+                                                            why)) {
+        return false;
+    }
+    compute_values(out, metric, aggregate);
+    return true;
+}
+
+bool is_unresolved(const folded_function *f, enum fold_metric metric)
+{
+    return metric != METRIC_CALLS && f->sums[metric] == 0 && !(f->overflow & 1u << metric);
 }
 
 void fold_free(folded *f)
@@ -361,6 +378,9 @@ bool fold_one_function(store *s, const fold_filter *filter, enum fold_metric met
     one_function o = { .function = function, .metric = metric, .about = about };
 
     *about = (folded){ 0 };
+    if (s->clickhouse) {
+        return clickhouse_fold_function(s, filter, metric, function, out, out_count, about, why);
+    }
     bool ok = for_each_run(s, filter, read_one_function, &o, why);
     if (ok && (o.failed || o.overflow)) {
         ok = o.failed
@@ -374,4 +394,49 @@ bool fold_one_function(store *s, const fold_filter *filter, enum fold_metric met
     *out = o.list;
     *out_count = o.count;
     return true;
+}
+
+/* ---- Callers. */
+
+bool fold_add_edge(fold_edges *e, uint64_t caller, uint64_t callee, uint64_t calls)
+{
+    if (caller > e->function_count || callee >= e->function_count) {
+        return false;
+    }
+    if (callee == e->function) {
+        e->overflow |= calls > UINT64_MAX - e->from[caller];
+        e->from[caller] += calls;
+    }
+    if (caller == (uint64_t)e->function + 1) {
+        e->overflow |= calls > UINT64_MAX - e->to[callee + 1];
+        e->to[callee + 1] += calls;
+    }
+    return true;
+}
+
+static bool add_edges_of_run(void *user, const folded_run *run)
+{
+    const uint8_t *at = run->callers;
+    byte_cursor c = { at, at + run->caller_bytes, false };
+
+    while (c.at < c.end) {
+        uint64_t caller = cursor_read_number(&c), callee = cursor_read_number(&c);
+        uint64_t calls = cursor_read_number(&c);
+        if (c.failed || !fold_add_edge(user, caller, callee, calls)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool fold_callers(store *s, const fold_filter *filter, fold_edges *edges, refusal *why)
+{
+    bool ok = s->clickhouse ? clickhouse_fold_callers(s, filter, edges, why)
+                            : for_each_run(s, filter, add_edges_of_run, edges, why);
+
+    if (ok && edges->overflow) {
+        return refuse_request(why, 422,
+                              "the calls of a caller do not fit into 64 bits: select fewer runs");
+    }
+    return ok;
 }

@@ -27,19 +27,31 @@ typedef struct fold_filter {
 
 typedef struct folded_function {
     uint64_t sums[METRIC_COUNT];
-    uint64_t max_ns;    /* the longest call */
-    uint32_t clients;   /* that called it   */
-    uint8_t overflow;   /* 1 << metric: the sum does not fit into 64 bits */
-    double value;       /* of the chosen metric and aggregate */
-    uint64_t top_value; /* the largest of a client, of the chosen metric */
+    uint64_t max_ns;                   /* the longest call, 0: unknown */
+    uint32_t clients;                  /* that called it   */
+    uint32_t unresolved[METRIC_COUNT]; /* of them, those whose time is unknown, and 0 in a sum */
+    uint8_t overflow;                  /* 1 << metric: the sum does not fit into 64 bits */
+    double value;                      /* of the chosen metric and aggregate */
+    uint64_t top_value;                /* the largest of a client, of the chosen metric */
     int64_t top_client;
 } folded_function;
 
+/* What a selection has, but its numbers do not: only with ClickHouse. */
+typedef struct fold_gap {
+    uint64_t rows;     /* on servers that do not answer        */
+    uint32_t waiting;  /* runs that wait to be sent to a server */
+    char servers[256]; /* that do not answer                   */
+} fold_gap;
+
 typedef struct folded {
     folded_function *functions; /* by number */
+    fold_gap gap;
     uint32_t function_count, client_count, run_count, timed_runs;
     double whole; /* the sum of the chosen metric over all functions */
 } folded;
+
+/* Whether a time is unknown: it was called, but by no client long enough. */
+bool is_unresolved(const folded_function *f, enum fold_metric metric);
 
 /* False after a refusal; free the result either way. */
 bool fold_runs(store *s, const fold_filter *filter, enum fold_metric metric,
@@ -55,6 +67,18 @@ bool fold_one_function(store *s, const fold_filter *filter, enum fold_metric met
                        uint32_t function, client_value **out, uint32_t *out_count, folded *about,
                        refusal *why);
 
+/* The callers of a function and the functions it calls, with the numbers of calls: by number + 1 of
+ * the other function, slot 0 is code that is not timed.  The arrays have function_count + 1
+ * elements that are 0. */
+typedef struct fold_edges {
+    uint32_t function, function_count;
+    uint64_t *from, *to;
+    bool overflow;
+} fold_edges;
+bool fold_callers(store *s, const fold_filter *filter, fold_edges *edges, refusal *why);
+/* Add one edge; false if its numbers are not those of functions. */
+bool fold_add_edge(fold_edges *e, uint64_t caller, uint64_t callee, uint64_t calls);
+
 /* Read the runs of a selection, client after client.  each returns false to stop. */
 typedef struct folded_run {
     int64_t client;
@@ -64,5 +88,9 @@ typedef struct folded_run {
 } folded_run;
 bool for_each_run(store *s, const fold_filter *filter,
                   bool (*each)(void *user, const folded_run *run), void *user, refusal *why);
+
+/* A value at a rank, from the number of clients: of the median (the mean of two) and of p95. */
+void fold_find_ranks(enum fold_aggregate aggregate, uint32_t clients, uint32_t *low,
+                     uint32_t *high);
 
 #endif

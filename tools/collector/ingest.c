@@ -194,14 +194,15 @@ static bool insert_run(store *s, submission *sub, int64_t app, int64_t build, ui
     int64_t client = find_or_create_client(s, app, sub);
     sqlite3_stmt *q = store_get_statement(
         s, "INSERT INTO run(uuid, sequence, app, build, client, start_ns, end_ns, received_ns, "
-           "state, timed, hooked, unhooked, row_count) "
-           "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+           "state, timed, hooked, unhooked, row_count, shard) "
+           "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, "
+           "CASE WHEN ?14 > 0 THEN ?5 % ?14 END)");
 
     if (client < 0 ||
-        !store_bind(q, "biiiiiiiiiiii", run->uuid, sizeof run->uuid, sub->sequence, app, build,
+        !store_bind(q, "biiiiiiiiiiiii", run->uuid, sizeof run->uuid, sub->sequence, app, build,
                     client, (int64_t)run->start_ns, (int64_t)run->end_ns, sub->received_ns,
                     (int64_t)run->state, (int64_t)(run->flags & WIRE_TIMED), (int64_t)run->hooked,
-                    (int64_t)run->unhooked, (int64_t)row_count) ||
+                    (int64_t)run->unhooked, (int64_t)row_count, (int64_t)s->shard_count) ||
         !store_run(q)) {
         return false;
     }
@@ -368,26 +369,31 @@ static bool ingest_separately(store *s, submission *sub)
     return store_run(store_get_statement(s, "RELEASE one")) && ok;
 }
 
-/* Another process may have deleted builds, whose numbers SQLite may use again. */
-static void forget_changed_builds(store *s)
+/* The functions of a build are numbered by one writer at a time.  If another one stored or deleted
+ * something since, what this one remembers may be wrong. */
+static bool forget_changed_builds(store *s)
 {
-    int64_t version = store_read_integer(store_get_statement(s, "PRAGMA data_version"), -1);
+    char own[33], last[33];
 
-    if (version != s->data_version) {
-        build_map_free_all(s);
-        s->data_version = version;
+    format_hex(own, s->writer, sizeof s->writer);
+    if (!store_get_setting(s, "writer", last, sizeof last)) {
+        return false;
     }
+    if (strcmp(own, last) == 0) {
+        return true;
+    }
+    build_map_free_all(s);
+    return store_set_setting(s, "writer", own);
 }
 
 void ingest_batch(store *s, submission **list, uint32_t count)
 {
     refusal why = { 0 };
-    bool ok = store_run(store_get_statement(s, "BEGIN IMMEDIATE"));
+    bool ok = store_run(store_get_statement(s, "BEGIN IMMEDIATE")) && forget_changed_builds(s);
 
     if (!ok) {
         refuse_for_database(&why, s);
     }
-    forget_changed_builds(s);
     for (uint32_t i = 0; i < count && ok; i++) {
         ok = ingest_separately(s, list[i]);
         why = ok ? why : list[i]->result;

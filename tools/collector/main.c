@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* Two collectors in one folder would both number functions. */
-static int lock_folder(const char *folder)
+int lock_folder(const char *folder)
 {
     char path[4200];
 
@@ -65,17 +65,17 @@ static bool create_first_token(const char *folder, refusal *why)
     return ok;
 }
 
-/* Retention: --keep-days. */
+/* Retention: --keep-days.  With ClickHouse the delivery does it. */
 static void delete_by_age(const collector_options *o)
 {
     store *s;
     refusal why = { 0 };
     char text[64];
 
-    if (o->keep_days == 0 || !store_open(&s, o->data, true, &why)) {
+    if (o->server.keep_days == 0 || o->server.clickhouse || !store_open(&s, o->data, true, &why)) {
         return;
     }
-    int64_t before = get_wall_ns() - (int64_t)o->keep_days * INT64_C(86400000000000);
+    int64_t before = get_wall_ns() - (int64_t)o->server.keep_days * INT64_C(86400000000000);
     int64_t count = delete_old_runs(s, 0, before, &why);
     store_close(s);
     snprintf(text, sizeof text, "%lld records deleted", (long long)count);

@@ -32,6 +32,9 @@ static const char usage[] =
     "      --timeout SECONDS     close connections that are idle for longer [30]\n"
     "      --workers N           threads that answer queries [4]\n"
     "      --keep-days N         delete records that are older [for ever]\n"
+    "      --clickhouse URL[,URL...]  keep counts on these servers of ClickHouse, by HTTP\n"
+    "      --clickhouse-database NAME [hotfn]\n"
+    "      --clickhouse-cluster NAME  of several servers, in their configuration [hotfn]\n"
     "  -q, --quiet               do not log requests\n"
     "      --version\n";
 
@@ -49,6 +52,9 @@ enum {
     TIMEOUT,
     WORKERS,
     KEEP_DAYS,
+    CLICKHOUSE,
+    CLICKHOUSE_DATABASE,
+    CLICKHOUSE_CLUSTER,
     SHOW_VERSION,
     HELP
 };
@@ -69,6 +75,9 @@ static const struct option table[] = {
     { "timeout", required_argument, NULL, TIMEOUT },
     { "workers", required_argument, NULL, WORKERS },
     { "keep-days", required_argument, NULL, KEEP_DAYS },
+    { "clickhouse", required_argument, NULL, CLICKHOUSE },
+    { "clickhouse-database", required_argument, NULL, CLICKHOUSE_DATABASE },
+    { "clickhouse-cluster", required_argument, NULL, CLICKHOUSE_CLUSTER },
     { "quiet", no_argument, NULL, 'q' },
     { "version", no_argument, NULL, SHOW_VERSION },
     { "help", no_argument, NULL, HELP },
@@ -151,7 +160,15 @@ static bool store_option(collector_options *o, int option, const char *text, boo
         return parse_u32("max-connections", text, 4, 1000000, &s->max_connections);
     case TIMEOUT: return parse_u32("timeout", text, 1, 3600, &s->timeout_seconds);
     case WORKERS: return parse_u32("workers", text, 1, 16, &s->workers);
-    case KEEP_DAYS: return parse_u32("keep-days", text, 1, 36500, &o->keep_days);
+    case KEEP_DAYS: return parse_u32("keep-days", text, 1, 36500, &s->keep_days);
+    case CLICKHOUSE:
+        return clickhouse_parse_servers(&o->clickhouse, text) || report_value("clickhouse", text);
+    case CLICKHOUSE_DATABASE:
+        return clickhouse_parse_name(o->clickhouse.database, text) ||
+               report_value("clickhouse-database", text);
+    case CLICKHOUSE_CLUSTER:
+        return clickhouse_parse_name(o->clickhouse.cluster, text) ||
+               report_value("clickhouse-cluster", text);
     case 'q': s->quiet = true; return true;
     default: return false;
     }
@@ -213,6 +230,7 @@ static int check_options(collector_options *o)
     o->server.address = o->listen;
     o->server.certificate = o->certificate[0] ? o->certificate : NULL;
     o->server.key = o->key[0] ? o->key : NULL;
+    o->server.clickhouse = o->clickhouse.server_count ? &o->clickhouse : NULL;
     return -1;
 }
 
@@ -220,7 +238,8 @@ int read_options(collector_options *o, int argc, char **argv)
 {
     int option;
 
-    *o = (collector_options){ .listen = "127.0.0.1" };
+    *o = (collector_options){ .listen = "127.0.0.1",
+                              .clickhouse = { .database = "hotfn", .cluster = "hotfn" } };
     o->server = (server_options){ .port = 8780,
                                   .workers = 4,
                                   .max_connections = 16384,

@@ -8,8 +8,8 @@
 typedef struct collector_options {
     server_options server;
     char listen[64], data[4096], certificate[4096], key[4096];
-    uint32_t keep_days; /* 0: for ever */
-    char **command;     /* the words after the options: "token add", ...; NULL-terminated */
+    clickhouse_options clickhouse;
+    char **command; /* the words after the options: "token add", ...; NULL-terminated */
 } collector_options;
 
 /* Returns -1 to continue, else the exit status. */

@@ -53,16 +53,30 @@ int64_t delete_old_runs(store *s, int64_t app, int64_t before_ns, refusal *why)
     return count < 0 ? -1 : sum;
 }
 
-int64_t delete_build(store *s, int64_t app, const char *image, refusal *why)
+int64_t find_build(store *s, int64_t app, const char *image, refusal *why)
 {
     sqlite3_stmt *q = store_get_statement(s, "SELECT id FROM build WHERE app = ?1 AND image = ?2");
-    int64_t build = store_bind(q, "it", app, image) ? store_read_integer(q, 0) : -1, count = -1;
+    int64_t build = store_bind(q, "it", app, image) ? store_read_integer(q, 0) : -1;
 
     if (build == 0) {
         refuse_request(why, 404, "the app has no build %.80s: give its image id", image);
         return -1;
     }
-    if (build < 0 || !store_execute(s, "BEGIN IMMEDIATE")) {
+    if (build < 0) {
+        refuse_for_database(why, s);
+    }
+    return build;
+}
+
+int64_t delete_build(store *s, int64_t app, const char *image, refusal *why)
+{
+    int64_t build = find_build(s, app, image, why), count = -1;
+    sqlite3_stmt *q;
+
+    if (build < 0) {
+        return -1;
+    }
+    if (!store_execute(s, "BEGIN IMMEDIATE")) {
         refuse_for_database(why, s);
         return -1;
     }
@@ -72,7 +86,8 @@ int64_t delete_build(store *s, int64_t app, const char *image, refusal *why)
     }
     if (count >= 0 && !(run_for(s, "DELETE FROM function WHERE build = ?1", build) &&
                         run_for(s, "DELETE FROM module WHERE build = ?1", build) &&
-                        run_for(s, "DELETE FROM build WHERE id = ?1", build))) {
+                        run_for(s, "DELETE FROM build WHERE id = ?1", build) &&
+                        store_set_setting(s, "writer", ""))) {
         count = -1;
     }
     return end_transaction(s, count, why);

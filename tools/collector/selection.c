@@ -124,3 +124,16 @@ void write_build(hotfn_json_writer *out, const selection *sel)
     write_text(out, "build", sel->build);
     write_text(out, "version", sel->version);
 }
+
+void write_gap(hotfn_json_writer *out, const fold_gap *gap)
+{
+    if (!gap->rows && !gap->waiting && !gap->servers[0]) {
+        hotfn_json_write(out, "missing", hotfn_json_create_text(NULL));
+        return;
+    }
+    hotfn_json_begin_object(out, "missing");
+    write_number(out, "rows", gap->rows);
+    write_number(out, "waiting_records", gap->waiting);
+    write_text(out, "servers", gap->servers);
+    hotfn_json_end(out);
+}

@@ -24,6 +24,9 @@ bool read_selection(request *r, store *s, selection *out);
 bool choose_build(request *r, store *s, const char *key, selection *out);
 void write_build(hotfn_json_writer *out, const selection *sel);
 
+/* "missing": null, or what the numbers lack. */
+void write_gap(hotfn_json_writer *out, const fold_gap *gap);
+
 extern const char *const metric_names[METRIC_COUNT], *const aggregate_names[AGGREGATE_COUNT];
 
 #endif

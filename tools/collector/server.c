@@ -90,14 +90,18 @@ static void answer_request(request *r, store *s)
     bool reads = !(r->route->flags & ROUTE_WRITER);
 
     r->status = 200;
-    if (reads && !store_execute(s, "BEGIN")) {
-        refuse_for_database(&r->refused, s);
+    if (!reads) {
+        r->route->handler(r, s);
         return;
     }
-    r->route->handler(r, s);
-    if (reads) {
+    pthread_rwlock_rdlock(&r->server->moving);
+    if (store_execute(s, "BEGIN")) {
+        r->route->handler(r, s);
         store_execute(s, "COMMIT");
+    } else {
+        refuse_for_database(&r->refused, s);
     }
+    pthread_rwlock_unlock(&r->server->moving);
 }
 
 static void *run_worker(void *user)
@@ -218,7 +222,9 @@ static bool start_workers(server *s, refusal *why)
     for (; s->worker_count < s->options.workers; s->worker_count++) {
         store **own = &s->worker_stores[s->worker_count];
         void **start = calloc(2, sizeof *start);
-        if (!start || !store_open(own, s->options.folder, false, why)) {
+        if (!start || !store_open(own, s->options.folder, false, why) ||
+            (s->options.clickhouse &&
+             !clickhouse_open(&(*own)->clickhouse, s->options.clickhouse, why))) {
             free(start);
             return false;
         }
@@ -232,6 +238,24 @@ static bool start_workers(server *s, refusal *why)
     }
     s->has_writer = pthread_create(&s->writer, NULL, run_writer, s) == 0;
     return s->has_writer || refuse_request(why, 500, "cannot start a thread");
+}
+
+static bool start_delivery(server *s, refusal *why)
+{
+    const clickhouse_options *o = s->options.clickhouse;
+    pthread_rwlockattr_t kind;
+
+    /* Else a stream of queries would keep the delivery waiting. */
+    pthread_rwlockattr_init(&kind);
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&s->moving, &kind);
+    pthread_rwlockattr_destroy(&kind);
+    if (!o) {
+        return delivery_check_folder(s->writer_store, NULL, NULL, why);
+    }
+    s->writer_store->shard_count = o->server_count;
+    return delivery_start(&s->delivery, s->options.folder, o, &s->moving, s->options.keep_days,
+                          why);
 }
 
 bool server_start(server **out, const server_options *options, refusal *why)
@@ -251,6 +275,7 @@ bool server_start(server **out, const server_options *options, refusal *why)
         s->key = s->certificate ? read_text_file(options->key, why) : NULL;
         ok = s->key != NULL;
     }
+    ok = ok && start_delivery(s, why);
     if (!ok || !start_workers(s, why) || !start_daemon(s, why)) {
         server_stop(s);
         return false;
@@ -282,6 +307,9 @@ void server_stop(server *s)
     queue_close(&s->for_writer);
     if (s->has_writer) {
         pthread_join(s->writer, NULL);
+    }
+    if (s->delivery) {
+        delivery_stop(s->delivery);
     }
     /* Give replies two seconds to reach their clients. */
     for (int i = 0; s->daemon && i < 200 && atomic_load(&s->open_requests) > 0; i++) {

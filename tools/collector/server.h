@@ -10,6 +10,7 @@
 #ifndef HOTFN_COLLECTOR_SERVER_H
 #define HOTFN_COLLECTOR_SERVER_H
 
+#include "clickhouse.h"
 #include "queue.h"
 #include "request.h"
 
@@ -18,8 +19,9 @@
 typedef struct server_options {
     const char *folder, *address, *certificate, *key;
     uint16_t port;
-    uint32_t workers, max_connections, timeout_seconds,
-        rate; /* rate: requests a second and token */
+    uint32_t workers, max_connections, timeout_seconds, rate, /* requests a second and token */
+        keep_days;                                            /* 0: for ever */
+    const clickhouse_options *clickhouse;                     /* NULL: counts stay in SQLite */
     bool anonymous_read, known_builds_only, quiet;
     body_limits limits;
 } server_options;

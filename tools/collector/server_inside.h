@@ -3,6 +3,7 @@
 #ifndef HOTFN_COLLECTOR_SERVER_INSIDE_H
 #define HOTFN_COLLECTOR_SERVER_INSIDE_H
 
+#include "delivery.h"
 #include "rate.h"
 #include "server.h"
 
@@ -22,6 +23,8 @@ struct server {
     bool has_writer;
     work_queue for_workers, for_writer;
     rate_table rates;
+    delivery *delivery;         /* NULL without ClickHouse */
+    pthread_rwlock_t moving;    /* see delivery.h          */
     char *certificate, *key; /* contents */
 };
 

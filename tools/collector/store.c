@@ -3,6 +3,8 @@
 #include "store.h"
 
 #include "build_map.h"
+#include "clickhouse.h"
+#include "tokens.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,10 +13,13 @@
 
 /* Columns that queries read often come before the packed rows, which have a table of their own: a
  * list of runs then reads no overflow pages.  `seen` outlives the runs that retention deletes, so
- * that a run that is sent again is still recognised. */
+ * that a run that is sent again is still recognised.  With ClickHouse, counts has only the runs
+ * that wait to be sent there, in batches; a build, client or run never gets the number of a deleted
+ * one. */
 static const char schema[] =
     "CREATE TABLE app(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE build(id INTEGER PRIMARY KEY, app INTEGER NOT NULL, image TEXT NOT NULL,"
+    "CREATE TABLE setting(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE build(id INTEGER PRIMARY KEY AUTOINCREMENT, app INTEGER NOT NULL, image TEXT NOT NULL,"
     "  version TEXT NOT NULL DEFAULT '', file TEXT NOT NULL, created_ns INTEGER NOT NULL,"
     "  registered INTEGER NOT NULL DEFAULT 0, function_count INTEGER NOT NULL DEFAULT 0,"
     "  UNIQUE(app, image));"
@@ -24,15 +29,19 @@ static const char schema[] =
     "CREATE TABLE function(build INTEGER, number INTEGER, module INTEGER NOT NULL,"
     "  rva INTEGER NOT NULL, byte_count INTEGER NOT NULL DEFAULT 0, name INTEGER,"
     "  PRIMARY KEY(build, number)) WITHOUT ROWID;"
-    "CREATE TABLE client(id INTEGER PRIMARY KEY, app INTEGER NOT NULL, key BLOB NOT NULL,"
+    "CREATE TABLE client(id INTEGER PRIMARY KEY AUTOINCREMENT, app INTEGER NOT NULL, key BLOB NOT NULL,"
     "  UNIQUE(app, key));"
-    "CREATE TABLE run(id INTEGER PRIMARY KEY, uuid BLOB NOT NULL, sequence INTEGER NOT NULL,"
+    "CREATE TABLE run(id INTEGER PRIMARY KEY AUTOINCREMENT, uuid BLOB NOT NULL, sequence INTEGER NOT NULL,"
     "  app INTEGER NOT NULL, build INTEGER NOT NULL, client INTEGER NOT NULL,"
     "  start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, received_ns INTEGER NOT NULL,"
     "  state INTEGER NOT NULL, timed INTEGER NOT NULL, hooked INTEGER NOT NULL,"
-    "  unhooked INTEGER NOT NULL, row_count INTEGER NOT NULL);"
+    "  unhooked INTEGER NOT NULL, row_count INTEGER NOT NULL, shard INTEGER, batch INTEGER);"
     "CREATE INDEX run_build ON run(build, client, id);"
     "CREATE INDEX run_received ON run(received_ns);"
+    "CREATE INDEX run_waiting ON run(shard, id) WHERE batch IS NULL;"
+    "CREATE INDEX run_batch ON run(batch) WHERE batch IS NOT NULL;"
+    "CREATE TABLE batch(id INTEGER PRIMARY KEY AUTOINCREMENT, shard INTEGER NOT NULL,"
+    "  day INTEGER NOT NULL, delivered INTEGER NOT NULL DEFAULT 0);"
     "CREATE TABLE counts(run INTEGER PRIMARY KEY, rows BLOB NOT NULL, callers BLOB NOT NULL);"
     "CREATE TABLE label(run INTEGER, key TEXT, value TEXT NOT NULL, PRIMARY KEY(run, key))"
     "  WITHOUT ROWID;"
@@ -115,7 +124,8 @@ bool store_open(store **out, const char *folder, bool writer, refusal *why)
     int flags = SQLITE_OPEN_NOMUTEX |
                 (writer ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY);
 
-    if (!s || snprintf(path, sizeof path, "%s/hotfn.db", folder) >= (int)sizeof path) {
+    if (!s || !fill_random(s->writer, sizeof s->writer) ||
+        snprintf(path, sizeof path, "%s/hotfn.db", folder) >= (int)sizeof path) {
         free(s);
         return refuse_request(why, 500, "not enough memory, or the path of the folder is too long");
     }
@@ -146,6 +156,7 @@ void store_close(store *s)
         sqlite3_finalize(s->statements[i].statement);
     }
     build_map_free_all(s);
+    clickhouse_close(s->clickhouse);
     sqlite3_close(s->db);
     free(s);
 }
@@ -213,4 +224,21 @@ int64_t store_read_integer(sqlite3_stmt *statement, int64_t otherwise)
 
     sqlite3_reset(statement);
     return value;
+}
+
+bool store_get_setting(store *s, const char *key, char *out, size_t out_bytes)
+{
+    sqlite3_stmt *q = store_get_statement(s, "SELECT value FROM setting WHERE key = ?1");
+    int step = store_bind(q, "t", key) ? sqlite3_step(q) : SQLITE_ERROR;
+    const char *text = step == SQLITE_ROW ? (const char *)sqlite3_column_text(q, 0) : NULL;
+
+    snprintf(out, out_bytes, "%s", text ? text : "");
+    sqlite3_reset(q);
+    return step == SQLITE_ROW || step == SQLITE_DONE;
+}
+
+bool store_set_setting(store *s, const char *key, const char *value)
+{
+    sqlite3_stmt *q = store_get_statement(s, "INSERT OR REPLACE INTO setting VALUES(?1, ?2)");
+    return store_bind(q, "tt", key, value) && store_run(q);
 }

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STORE_SCHEMA 1 /* PRAGMA user_version */
+#define STORE_SCHEMA 2 /* PRAGMA user_version */
 #define STORE_MAX_STATEMENTS 64
 
 /* The answer to a request that is refused: an HTTP status, and one sentence that says what to
@@ -27,8 +27,10 @@ typedef struct store {
         sqlite3_stmt *statement;
     } statements[STORE_MAX_STATEMENTS];
     int statement_count;
-    int64_t data_version;
-    struct build_map *maps; /* of the writer: functions of the builds in use */
+    uint8_t writer[16];            /* of the writer: random, see forget_changed_builds */
+    struct build_map *maps;        /* of the writer: functions of the builds in use */
+    struct clickhouse *clickhouse; /* kept; NULL: counts are in SQLite             */
+    uint32_t shard_count;          /* servers of ClickHouse                        */
 } store;
 
 /* Returns false, always, so that a function can return it. */
@@ -40,6 +42,9 @@ bool refuse_for_database(refusal *why, const store *s);
 /* Open DIR/hotfn.db; the writer creates it, and refuses the schema of a newer version. */
 bool store_open(store **out, const char *folder, bool writer, refusal *why);
 void store_close(store *s);
+/* Read a text of the table of settings, "" if it is not set. */
+bool store_get_setting(store *s, const char *key, char *out, size_t out_bytes);
+bool store_set_setting(store *s, const char *key, const char *value);
 
 /* The prepared statement of a string literal, reset and without values; NULL on failure. */
 sqlite3_stmt *store_get_statement(store *s, const char *sql);
