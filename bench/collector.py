@@ -101,6 +101,41 @@ def measure_storing(report, harness, options):
     report.add("collector.store", "ratio", together, clients=CLIENTS)
 
 
+def insert_by_client(server, runs):
+    """clickhouse-client inserts the same rows into tables like those of the collector; returns the seconds."""
+    rows = "".join(f"2026-11-26\t1\t9\t4294967295\t{i}\t{client.int % CLIENTS}\t{number}\t0\t[]\t{calls}\t0\t0\t0\n"
+                   for number, (client, _, counts) in enumerate(runs) for i, calls in enumerate(counts.values()))
+    begin = time.perf_counter()
+    subprocess.run(["clickhouse-client", "--port", str(server.native), "--query",
+                    "INSERT INTO hotfn.hotfn_counts_local FORMAT TabSeparated"], input=rows.encode(), check=True)
+    return time.perf_counter() - begin
+
+
+def measure_clickhouse(report, harness, options):
+    if not shutil.which("clickhouse-server") or not shutil.which("clickhouse-client"):
+        print("collector: ClickHouse is not installed")
+        return
+    import clickhouse_servers
+    count, ratios = 20 if options.quick else 200, []
+    runs = make_runs(count)
+    bodies = [(client, run, harness.encode_run(run, "game", counts)) for client, run, counts in runs]
+    for _ in range(1 if options.quick else 5):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder)
+            with clickhouse_servers.Servers(place, 1) as servers, \
+                    harness.Collector(place, "--rate", "0", "--quiet", *servers.option) as c:
+                begin = time.perf_counter()
+                push_all(c, bodies)
+                clickhouse_servers.wait_until_delivered(c)
+                collector_s = time.perf_counter() - begin
+                client = insert_by_client(servers[0], runs)
+                assert int(servers[0].ask("SELECT count() FROM hotfn.hotfn_counts_local")) == 2 * count * FUNCTIONS
+                ratios.append(client / collector_s)
+    print(f"ClickHouse, {count * FUNCTIONS:,} rows from the first push to the last row, speed of clickhouse-client = 1: "
+          f"{statistics.median(ratios):.2f} (minimum {min(ratios):.2f}); last round {collector_s:.2f} s and {client:.2f} s")
+    report.add("collector.clickhouse", "ratio", ratios)
+
+
 def measure_queries(report, harness, options):
     steps = [2, 20, 200] if options.quick else [2, 20, 200, 2000]
     with tempfile.TemporaryDirectory() as folder:
@@ -148,4 +183,5 @@ def run(report, options):
     import harness
     report.heading("hotfn-collector", "ratios to the sqlite3 shell with a row for each run and function")
     measure_storing(report, harness, options)
+    measure_clickhouse(report, harness, options)
     measure_queries(report, harness, options)

@@ -32,7 +32,7 @@ def free_ports(count):
 
 class Server:
     def __init__(self, place, http, native, shards):
-        self.place, self.http, self.process = place, http, None
+        self.place, self.http, self.native, self.process = place, http, native, None
         place.mkdir(parents=True)
         (place / "config.xml").write_text(CONFIG.format(place=place, http=http, native=native, shards=shards))
         (place / "users.xml").write_text(USERS)

@@ -4,6 +4,7 @@ and queries that say what is missing.  Skipped where clickhouse-server is not in
 import http.server
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 import uuid
 
 import harness
+import page_test
 import right_test
 from clickhouse_servers import Servers, wait_until_delivered
 from harness import COLLECTOR, NOW_NS, Collector, cases, encode_names, encode_run, image_of
@@ -125,6 +127,15 @@ def nothing_is_lost_or_doubled(place):
                                                                                                           key=str)))
 
 
+def check_page(c, text):
+    """Also the page shows what is missing."""
+    if page_test.browser.find():
+        with page_test.browser.Browser() as b:
+            p = page_test.Page(b, c)
+            p.show(app="game")
+            assert text in p.texts("#facts")[0], p.texts("#facts")
+
+
 def a_dead_server_delays_and_is_reported(place):
     with Servers(place) as servers, Collector(place, "--quiet", *servers.option) as c:
         def push(client, calls):
@@ -145,6 +156,7 @@ def a_dead_server_delays_and_is_reported(place):
         # The clients of the server that is left: 2 with 1,100 calls and one with 1,000.
         assert answer["rows"][0]["calls"] == 3200 and answer["clients"] == 3, answer
         assert answer["missing"] == {"rows": 4, "waiting_records": 3, "servers": f"http://127.0.0.1:{servers[1].http}"}, answer
+        check_page(c, f"missing: 4 rows, 3 records waiting to be moved (no answer from http://127.0.0.1:{servers[1].http})")
         assert "\nhotfn_waiting_records 3\n" in c.request("GET", "/metrics")[2].decode()
         servers[0].kill()
         status, _, body = c.request("GET", "/api/v1/hot", app="game")
@@ -178,7 +190,6 @@ def an_insertion_of_unknown_outcome_is_not_repeated(place):
 
 
 def forget_delivery(place):
-    import sqlite3
     database = sqlite3.connect(place / "data/hotfn.db")
     batch = database.execute("SELECT id, day FROM batch ORDER BY id DESC LIMIT 1").fetchone()
     database.execute("UPDATE batch SET delivered = 0 WHERE id = ?", batch[:1])

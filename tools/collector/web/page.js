@@ -154,6 +154,14 @@ const hotTable = new Table($("hottable"), hotColumns, key => {
 const hotPages = new Pages(hotTable, () => "link");
 const hotQuestion = () => ({ ...selection(), base: at.get("base"), metric: chosen("metric", METRICS), agg: chosen("agg", AGGREGATES),
   sort: at.get("sort"), direction: at.get("direction"), q: at.get("q") });
+// What ClickHouse did not return.
+function missingText(m) {
+  if (!m) return "";
+  const parts = [];
+  if (m.rows) parts.push(plural(m.rows, "row"));
+  if (m.waiting_records) parts.push(`${plural(m.waiting_records, "record")} waiting to be moved`);
+  return `; missing: ${parts.join(", ") || "nothing yet"}${m.servers ? ` (no answer from ${m.servers})` : ""}`;
+}
 async function showHot() {
   fill($("metric"), METRICS, chosen("metric", METRICS));
   fill($("agg"), AGGREGATES, chosen("agg", AGGREGATES));
@@ -162,7 +170,7 @@ async function showHot() {
   await hotPages.set(offset => ask("hot", { ...hotQuestion(), offset, limit: PAGE }), first => {
     hot = first;
     $("facts").replaceChildren(make("b", "", plural(first.clients, "client")), ", ", make("b", "", plural(first.records, "record")), ", ",
-      make("b", "", group(first.called)), ` of ${group(first.functions)} functions called` + (first.timed_records ? `, ${plural(first.timed_records, "timed record")}` : ""));
+      make("b", "", group(first.called)), ` of ${group(first.functions)} functions called` + (first.timed_records ? `, ${plural(first.timed_records, "timed record")}` : ""), missingText(first.missing));
     $("found").textContent = `${group(first.found)} of ${group(first.called)} functions`;
     hotTable.sorted(sort, at.get("direction") ? at.get("direction") === "down" : !["name", "module"].includes(sort));
   });
