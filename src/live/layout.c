@@ -35,6 +35,21 @@ uint32_t hfn_section_critical(uint32_t type)
     return type == HFN_SECTION_META || type >= HFN_SECTION_TIME_HEADER ? 0 : HFN_SECTION_CRITICAL;
 }
 
+void hfn_module_read(const uint8_t *element, hotfn_record_module *out)
+{
+    out->machine = hfn_read_le32(element + HFN_MODULE_MACHINE);
+    out->id_kind = hfn_read_le32(element + HFN_MODULE_ID_KIND);
+    out->id_bytes = hfn_read_le32(element + HFN_MODULE_ID_BYTES);
+    out->first_slot = hfn_read_le32(element + HFN_MODULE_FIRST_SLOT);
+    memcpy(out->id, element + HFN_MODULE_ID, sizeof out->id);
+    out->file_device = hfn_read_le64(element + HFN_MODULE_DEVICE);
+    out->file_inode = hfn_read_le64(element + HFN_MODULE_INODE);
+    out->file_stamp = hfn_read_le64(element + HFN_MODULE_STAMP);
+    out->code_bytes = hfn_read_le64(element + HFN_MODULE_CODE_BYTES);
+    out->known_bytes = hfn_read_le64(element + HFN_MODULE_KNOWN_BYTES);
+    out->note = (const char *)element + HFN_MODULE_NOTE;
+}
+
 /* ---- Writing. */
 
 static uint32_t count_sections(const hfn_layout *layout)

@@ -200,6 +200,10 @@ uint32_t hfn_section_element_bytes(uint32_t type);
 /* HFN_SECTION_CRITICAL, or 0 if readers that do not know the type ignore it. */
 uint32_t hfn_section_critical(uint32_t type);
 
+/* Read what never changes in an element of HFN_SECTION_MODULES, and its note: everything but flags,
+ * load base, functions and texts. */
+void hfn_module_read(const uint8_t *element, hotfn_record_module *out);
+
 /* Write the constant half and the table, then their CRC.  header has hfn_header_bytes(layout)
  * bytes. */
 void hfn_header_write(uint8_t *header, const hfn_layout *layout, const uint8_t uuid[16],

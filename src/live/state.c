@@ -169,22 +169,12 @@ hotfn_status hfn_live_get_module(const hfn_live *live, uint32_t module, hotfn_re
     if (!hfn_live_find_module(live, module, &entry, &m.first_function, &m.function_count)) {
         return HOTFN_E_NOT_FOUND;
     }
+    hfn_module_read(entry, &m);
     m.flags = hfn_shared_get32(entry + HFN_MODULE_FLAGS);
-    m.machine = hfn_read_le32(entry + HFN_MODULE_MACHINE);
-    m.id_kind = hfn_read_le32(entry + HFN_MODULE_ID_KIND);
-    m.id_bytes = hfn_read_le32(entry + HFN_MODULE_ID_BYTES);
-    m.first_slot = hfn_read_le32(entry + HFN_MODULE_FIRST_SLOT);
-    memcpy(m.id, entry + HFN_MODULE_ID, sizeof m.id);
     m.load_base = hfn_shared_get64(entry + HFN_MODULE_LOAD_BASE);
-    m.file_device = hfn_read_le64(entry + HFN_MODULE_DEVICE);
-    m.file_inode = hfn_read_le64(entry + HFN_MODULE_INODE);
-    m.file_stamp = hfn_read_le64(entry + HFN_MODULE_STAMP);
-    m.code_bytes = hfn_read_le64(entry + HFN_MODULE_CODE_BYTES);
-    m.known_bytes = hfn_read_le64(entry + HFN_MODULE_KNOWN_BYTES);
     m.path = hfn_live_text(live, hfn_read_le32(entry + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
-    m.note = (const char *)entry + HFN_MODULE_NOTE;
     return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -162,24 +162,14 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
         return HOTFN_E_NOT_FOUND;
     }
     at = hfn_record_get_element(r, HFN_SECTION_MODULES, index);
+    hfn_module_read(at, &m);
     m.flags = hfn_read_le32(at + HFN_MODULE_FLAGS);
-    m.machine = hfn_read_le32(at + HFN_MODULE_MACHINE);
-    m.id_kind = hfn_read_le32(at + HFN_MODULE_ID_KIND);
-    m.id_bytes = hfn_read_le32(at + HFN_MODULE_ID_BYTES);
     m.first_function = hfn_read_le32(at + HFN_MODULE_FIRST_FUNCTION);
     m.function_count = hfn_read_le32(at + HFN_MODULE_FUNCTIONS);
-    m.first_slot = hfn_read_le32(at + HFN_MODULE_FIRST_SLOT);
-    memcpy(m.id, at + HFN_MODULE_ID, sizeof m.id);
     m.load_base = hfn_read_le64(at + HFN_MODULE_LOAD_BASE);
-    m.file_device = hfn_read_le64(at + HFN_MODULE_DEVICE);
-    m.file_inode = hfn_read_le64(at + HFN_MODULE_INODE);
-    m.file_stamp = hfn_read_le64(at + HFN_MODULE_STAMP);
-    m.code_bytes = hfn_read_le64(at + HFN_MODULE_CODE_BYTES);
-    m.known_bytes = hfn_read_le64(at + HFN_MODULE_KNOWN_BYTES);
     m.path = hfn_record_get_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
-    m.note = (const char *)at + HFN_MODULE_NOTE;
     return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -90,6 +90,24 @@ void read_builds(request *r, store *s)
     reply_list(r, s, out, q, "builds", builds_columns);
 }
 
+/* Bind the build and the page of the request, and reply with the rows of the query. */
+static void reply_list_of_build(request *r, store *s, sqlite3_stmt *q, const char *name,
+                                const list_column *columns)
+{
+    selection sel;
+
+    if (!read_selection(r, s, &sel)) {
+        return;
+    }
+    hotfn_json_writer *out = begin_reply(r);
+    if (!out || !store_bind(q, "iii", sel.filter.build, sel.limit, sel.offset)) {
+        end_reply(r, out, s, SQLITE_ERROR);
+        return;
+    }
+    write_build(out, &sel);
+    reply_list(r, s, out, q, name, columns);
+}
+
 static const list_column clients_columns[] = {
     { "client", LIST_TEXT },
     { "runs", LIST_NUMBER },
@@ -111,18 +129,7 @@ void read_clients(request *r, store *s)
         "max(run.hooked), max(run.unhooked), sum(run.row_count), sum(run.state = 3), count(*) "
         "FROM run JOIN client ON client.id = run.client WHERE run.build = ?1 "
         "GROUP BY client.id ORDER BY max(run.end_ns) DESC, client.id LIMIT ?2 OFFSET ?3");
-    selection sel;
-
-    if (!read_selection(r, s, &sel)) {
-        return;
-    }
-    hotfn_json_writer *out = begin_reply(r);
-    if (!out || !store_bind(q, "iii", sel.filter.build, sel.limit, sel.offset)) {
-        end_reply(r, out, s, SQLITE_ERROR);
-        return;
-    }
-    write_build(out, &sel);
-    reply_list(r, s, out, q, "clients", clients_columns);
+    reply_list_of_build(r, s, q, "clients", clients_columns);
 }
 
 static const list_column labels_columns[] = {
@@ -137,16 +144,5 @@ void read_labels(request *r, store *s)
         "SELECT label.key, label.value, count(DISTINCT run.client), count(DISTINCT run.uuid) FROM run "
         "JOIN label ON label.run = run.id WHERE run.build = ?1 GROUP BY label.key, label.value "
         "ORDER BY label.key, label.value LIMIT ?2 OFFSET ?3");
-    selection sel;
-
-    if (!read_selection(r, s, &sel)) {
-        return;
-    }
-    hotfn_json_writer *out = begin_reply(r);
-    if (!out || !store_bind(q, "iii", sel.filter.build, sel.limit, sel.offset)) {
-        end_reply(r, out, s, SQLITE_ERROR);
-        return;
-    }
-    write_build(out, &sel);
-    reply_list(r, s, out, q, "labels", labels_columns);
+    reply_list_of_build(r, s, q, "labels", labels_columns);
 }

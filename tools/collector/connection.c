@@ -258,6 +258,14 @@ void end_request(void *user, struct MHD_Connection *connection, void **state,
     *state = NULL;
 }
 
+enum MHD_Result accept_connection(void *user, const struct sockaddr *address, socklen_t bytes)
+{
+    server *s = user;
+
+    (void)address, (void)bytes;
+    return s->stopping ? MHD_NO : MHD_YES;
+}
+
 /* Once most connections are in use, a new one must not stay idle, so that idle connections
  * cannot keep others out for long. */
 void count_connection(void *user, struct MHD_Connection *connection, void **state,

@@ -204,9 +204,9 @@ static bool start_daemon(server *s, refusal *why)
     };
     flags |= s->certificate ? MHD_USE_TLS : 0;
     s->daemon = MHD_start_daemon(
-        flags, s->options.port, NULL, NULL, handle_connection, s, MHD_OPTION_SOCK_ADDR, &address,
-        MHD_OPTION_THREAD_POOL_SIZE, 2u, MHD_OPTION_CONNECTION_LIMIT, (unsigned)connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->options.timeout_seconds,
+        flags, s->options.port, accept_connection, s, handle_connection, s, MHD_OPTION_SOCK_ADDR,
+        &address, MHD_OPTION_THREAD_POOL_SIZE, 2u, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->options.timeout_seconds,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
         MHD_OPTION_LISTEN_BACKLOG_SIZE, 4096u, MHD_OPTION_NOTIFY_COMPLETED, end_request, s,
         MHD_OPTION_NOTIFY_CONNECTION, count_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
@@ -292,12 +292,9 @@ uint16_t server_get_port(const server *s)
 
 void server_stop(server *s)
 {
-    if (s->daemon) {
-        MHD_socket listener = MHD_quiesce_daemon(s->daemon);
-        if (listener != MHD_INVALID_SOCKET) {
-            close(listener);
-        }
-    }
+    /* MHD_quiesce_daemon ends the process at times: it and its threads remove the same descriptor
+     * (libmicrohttpd 0.9.75). */
+    s->stopping = true;
     /* Workers first: they still feed the writer.  Then every suspended connection is resumed. */
     queue_close(&s->for_workers);
     for (uint32_t i = 0; i < s->worker_count; i++) {

@@ -16,6 +16,7 @@ struct server {
     server_counters counters;
     uint32_t max_connections;
     atomic_int open_requests; /* begun, and their reply is not sent yet */
+    atomic_bool stopping;     /* no new connection is accepted          */
     struct MHD_Daemon *daemon;
     store *writer_store, *worker_stores[MAX_WORKERS];
     pthread_t writer, workers[MAX_WORKERS];
@@ -23,9 +24,9 @@ struct server {
     bool has_writer;
     work_queue for_workers, for_writer;
     rate_table rates;
-    delivery *delivery;         /* NULL without ClickHouse */
-    pthread_rwlock_t moving;    /* see delivery.h          */
-    char *certificate, *key; /* contents */
+    delivery *delivery;      /* NULL without ClickHouse */
+    pthread_rwlock_t moving; /* see delivery.h          */
+    char *certificate, *key; /* contents                */
 };
 
 /* connection.c: the callbacks of the HTTP library. */
@@ -34,6 +35,7 @@ enum MHD_Result handle_connection(void *user, struct MHD_Connection *connection,
                                   size_t *byte_count, void **state);
 void end_request(void *user, struct MHD_Connection *connection, void **state,
                  enum MHD_RequestTerminationCode code);
+enum MHD_Result accept_connection(void *user, const struct sockaddr *address, socklen_t bytes);
 void count_connection(void *user, struct MHD_Connection *connection, void **state,
                       enum MHD_ConnectionNotificationCode code);
 
