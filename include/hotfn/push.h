@@ -74,6 +74,45 @@ HOTFN_PUSH_API hotfn_status hotfn_push_record(const char *path, const hotfn_push
                                               const hotfn_env *env, hotfn_push_result *result,
                                               hotfn_error *err);
 
+typedef struct hotfn_push_series hotfn_push_series;
+
+/*
+ * Send the counts of one program while it runs: each increment has what was counted since the one
+ * before, so that the collector shows the run as it goes on, as one run of one client.
+ *
+ * out            receives a series that the caller owns; untouched on failure.
+ * options        borrowed; its texts must live until the series is closed.
+ * every_seconds  1 to 300: how often the caller will add; the collector shows a run as lost when
+ *                three increments are overdue.
+ *
+ * HOTFN_OK, HOTFN_E_OPTION, HOTFN_E_IO (the folder of the spool), HOTFN_E_NO_MEMORY.  Any thread.
+ * Since 0.1.
+ */
+HOTFN_PUSH_API hotfn_status hotfn_push_series_open(hotfn_push_series **out,
+                                                   const hotfn_push_options *options,
+                                                   uint32_t every_seconds, hotfn_error *err);
+
+/*
+ * Send what a record has more than at the last call.
+ *
+ * record  of the program while it runs (hotfn_launch_open_record), and at last the finished one,
+ *         which ends the series.
+ * result  borrowed; may be NULL.
+ *
+ * While the program runs, one attempt is made, which takes at most every_seconds; if the collector
+ * does not answer (result->state 0), the next call sends the same increment again, and the rest
+ * with the next one.  What the last call cannot send waits in the spool.  A record of a run that
+ * was sent in increments cannot be sent by hotfn_push_record as well.
+ *
+ * The statuses of hotfn_push_record.  One thread at a time per series.  Since 0.1.
+ */
+HOTFN_PUSH_API hotfn_status hotfn_push_series_add(hotfn_push_series *series,
+                                                  const hotfn_record *record,
+                                                  hotfn_push_result *result, hotfn_error *err);
+
+/* Free the series.  An increment that was not sent is lost.  NULL is fine.  Since 0.1. */
+HOTFN_PUSH_API void hotfn_push_series_close(hotfn_push_series *series);
+
 /*
  * Register a build: send the names of its functions, which come from its symbols, PDB or map, and
  * tie options->version to its image id.  From then on the collector refuses records of that version

@@ -7,6 +7,7 @@ import pathlib
 import re
 import statistics
 import sys
+import time
 import uuid
 
 import harness
@@ -109,6 +110,39 @@ def a_function_has_callers_callees_and_a_value_for_each_client(place):
         assert [(e["name"], e["calls"]) for e in alpha["callees"]] == [(NAMES[0x20], 14)]
         assert alpha["values"] == [500, 500] and alpha["of_clients"] == 2
         assert {x["client"] for x in alpha["clients"]} == {x.hex for x in CLIENTS[:2]}
+
+
+def increments_of_a_run_are_one_run(place):
+    with Collector(place) as c:
+        run, client = uuid.uuid4(), uuid.UUID(int=5)
+
+        def increment(sequence, counts, state=1, status=201, **how):
+            return c.put(run, encode_run(run, "one", counts, state=state), status=status, client=client.hex,
+                         sequence=sequence, every=60, **how)
+        increment(1, {16: 10})
+        increment(1, {16: 10}, status=200)
+        assert "other contents" in increment(1, {16: 11}, status=409)["error"]
+        increment(3, {16: 5, 32: 1})
+        live = c.get("live", app="game")["live"]
+        assert len(live) == 1 and (live[0]["increments"], live[0]["lost_increments"]) == (2, 1), live
+        increment(2, {32: 4})
+        increment(4, {16: 1}, state=2)
+        assert c.get("live", app="game")["live"] == []
+        answer = c.get("hot", app="game")
+        assert [(r["calls"], r["clients"]) for r in answer["rows"]] == [(16, 1), (5, 1)] and answer["clients"] == 1, answer
+        found = c.get("clients", app="game")["clients"]
+        assert len(found) == 1 and (found[0]["runs"], found[0]["records"], found[0]["lost_increments"]) == (1, 4, 0), found
+        assert "in increments" in c.put(run, encode_run(run, "one", {16: 16}), status=409)["error"]
+        whole = uuid.uuid4()
+        c.put(whole, encode_run(whole, "one", {16: 1}))
+        assert "no increments" in c.put(whole, encode_run(whole, "one", {16: 2}), status=409, sequence=1)["error"]
+        assert "every" in c.put(whole, encode_run(whole, "one", {16: 2}), status=400, sequence=1, every=301)["error"]
+        # A run whose increments stopped is not shown as running.
+        lost = uuid.uuid4()
+        c.put(lost, encode_run(lost, "one", {16: 1}, state=1), sequence=1, every=1)
+        assert len(c.get("live", app="game")["live"]) == 1
+        time.sleep(3.1)
+        assert c.get("live", app="game")["live"] == []
 
 
 def a_record_is_stored_once(place):
@@ -269,7 +303,7 @@ def the_openapi_file_has_all_routes_and_parameters(place):
             assert str(status) in allowed, (method, path, status)
 
 
-CASES = [the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
+CASES = [increments_of_a_run_are_one_run, the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
          builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
          sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
          bad_input_is_refused_with_one_sentence, too_many_requests_of_a_token_are_delayed,

@@ -144,6 +144,27 @@ def check_lists(p):
     assert len(p.texts("#buildtable .row")) == 2
 
 
+def check_live(p):
+    run = uuid.uuid4()
+
+    def increment(sequence, calls):
+        body = harness.encode_run(run, "two", {0x10: calls, 0x20: 1}, state=1, file="game")
+        p.c.put(run, body, client=CLIENTS[1].hex, sequence=sequence, every=60, label=["level=9"])
+    p.show(app="game", build=image_of("two"), view="live")
+    assert p.texts("#livefacts")[0].startswith("0 programs"), p.texts("#livefacts")
+    increment(1, 5)
+    p.wait_for("document.querySelectorAll('#livetable .row').length", 1)
+    text = p.texts("#livetable .row")[0]
+    assert CLIENTS[1].hex[:8] in text and "2.0" in text and "level=9" in text, text
+    p.shoot("live")
+    grown = "[...document.querySelectorAll('#livehot .row')].some(e => e.textContent.endsWith('+1,234,567'))"
+    p.wait_for("document.querySelectorAll('#livehot .row').length > 0")
+    increment(2, 1234567)
+    p.wait_for(grown)
+    p.click("#livetable .row")
+    p.wait_for("document.body.dataset.shown", "hot")
+
+
 def check_many(p):
     p.show(app="many")
     assert "50,000 of 50,000" in p.texts("#found")[0]
@@ -249,6 +270,7 @@ def every_view_works(place):
         check_function(p)
         check_diff(p)
         check_lists(p)
+        check_live(p)
         check_many(p)
         check_theme(p)
         check_keyboard(p)

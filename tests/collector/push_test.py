@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import threading
+import time
 
 from harness import Collector, cases
 
@@ -149,6 +150,117 @@ def records_wait_in_the_spool_while_the_collector_is_away(place):
         assert (answer["records"], answer["clients"]) == (3, 1)
 
 
+WORKER = """
+#include <stdio.h>
+#include <time.h>
+#define CALLED __attribute__((noinline, noclone))
+static volatile int sink;
+CALLED int leaf(int x)
+{
+    for (int i = 0; i < 20; i++)
+        sink += x;
+    return x + sink % 7;
+}
+CALLED int branch(int x) { __asm__ volatile(""); return leaf(x) + leaf(x + 1); }
+CALLED int late(int x) { __asm__ volatile(""); return branch(x) + sink; }
+int main(void)
+{
+    int x = 0;
+    for (int line; scanf("%d", &line) == 1;) {
+        for (int i = 0; i < line; i++)
+            x += line > 500 ? late(i) : branch(i);
+        puts("done");
+        fflush(stdout);
+    }
+    return x == 1;
+}
+"""
+
+
+class Worker:
+    """hotfn run --push-every of a program that reads how often it is to call functions."""
+
+    def __init__(self, place, c, *options):
+        (place / "worker.c").write_text(WORKER)
+        subprocess.run([COMPILER, "-w", "-O1", "-Wl,--build-id", "-o", place / "worker", place / "worker.c"], check=True)
+        self.record, self.calls = place / "worker.hfr", 0
+        self.process = subprocess.Popen(
+            [HOTFN, "run", "-o", self.record, "--push", f"http://127.0.0.1:{c.port}", "--push-every", "1s", "--app", "game",
+             "--app-version", "1.2", "--label", "level=3", *options, "--", place / "worker"], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(place, 0, c.admin), text=True)
+
+    def work(self, count):
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "done\n", self.process.stderr.read()
+        self.calls += count
+
+    def end(self):
+        self.process.stdin.close()
+        err = self.process.stderr.read()
+        assert self.process.wait(60) == 0, err
+        return err
+
+
+def wait_for_calls(c, calls):
+    """The calls of branch that the collector shows, once they are as many."""
+    end = time.monotonic() + 30
+    while time.monotonic() < end:
+        if c.request("GET", "/api/v1/hot", app="game")[0] == 200:
+            rows = {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}
+            if rows.get("branch", 0) >= calls:
+                return rows["branch"]
+        time.sleep(0.05)
+    raise AssertionError((calls, c.get("hot", app="game")))
+
+
+def increments_arrive_while_the_program_runs(place):
+    with Collector(place) as c:
+        worker = Worker(place, c, "--mode", "time")
+        worker.work(100)
+        assert wait_for_calls(c, 100) == 100
+        live = c.get("live", app="game")["live"]
+        assert len(live) == 1 and live[0]["version"] == "1.2" and live[0]["labels"] == "level=3", live
+        assert live[0]["hooked"] >= 4 and live[0]["lost_increments"] == 0 and not live[0]["overdue"], live
+        c.kill()  # increments wait while the collector is away
+        worker.work(50)
+        time.sleep(1.5)
+        worker.work(1000)
+        c.start()
+        assert wait_for_calls(c, 1150) == 1150
+        worker.work(7)
+        assert "stored" in worker.end()
+        wanted = {f["name"]: f for f in json.loads(hotfn("report", "--json", worker.record))["functions"] if f["calls"]}
+        rows = {row["name"]: row for row in c.get("hot", app="game", metric="self", limit=1000)["rows"]}
+        assert {name: row["calls"] for name, row in rows.items()} == {name: f["calls"] for name, f in wanted.items()}
+        assert rows["branch"]["calls"] == worker.calls == 1157 and rows["late"]["calls"] == 1000
+        leaf = c.get("function", app="game", function=rows["leaf"]["function"])
+        assert sum(e["calls"] for e in leaf["callers"]) == 2 * worker.calls, leaf
+        client = c.get("clients", app="game")["clients"][0]
+        assert (client["runs"], client["lost_increments"]) == (1, 0) and client["records"] >= 3, client
+        assert c.get("live", app="game")["live"] == []
+        assert "in increments" in hotfn("push", "--to", f"http://127.0.0.1:{c.port}", "--app", "game", worker.record,
+                                        env=environment(place, 0, c.admin), status=1)
+
+
+def the_last_increments_wait_in_the_spool(place):
+    with Collector(place) as c:
+        worker = Worker(place, c)
+        worker.work(10)
+        assert wait_for_calls(c, 10) == 10
+        c.kill()
+        worker.work(20)
+        time.sleep(2.5)  # one increment is on its way, and the next one has the rest
+        worker.work(30)
+        assert "spool" in worker.end()
+        assert len(list((place / "state_0/hotfn/spool").glob("*.run"))) == 2
+        c.start()
+        hotfn("push", "--to", f"http://127.0.0.1:{c.port}", env=environment(place, 0, c.admin))
+        assert wait_for_calls(c, 60) == 60
+        client = c.get("clients", app="game")["clients"][0]
+        assert (client["runs"], client["lost_increments"]) == (1, 0), client
+
+
 def the_spool_is_bounded_and_private(place):
     program = build(place)
     env = environment(place, 0, "secret-token")
@@ -278,7 +390,7 @@ def record_files_are_accepted_as_they_are(place):
                                             env=environment(place, 0, c.admin))
 
 
-CASES = [the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
+CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
          the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,

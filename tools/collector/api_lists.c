@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists: apps, builds, clients, labels. */
+/* Lists: apps, builds, clients, runs that go on, labels. */
 #include "reply.h"
 #include "selection.h"
+#include "server.h"
 
 /* The columns of a query in the order of its results; the last one has no key. */
 typedef struct list_column {
@@ -118,6 +119,7 @@ static const list_column clients_columns[] = {
     { "functions_called", LIST_NUMBER },
     { "killed_runs", LIST_NUMBER },
     { "records", LIST_NUMBER },
+    { "lost_increments", LIST_NUMBER },
     { NULL, LIST_TEXT },
 };
 
@@ -125,11 +127,61 @@ void read_clients(request *r, store *s)
 {
     sqlite3_stmt *q = store_get_statement(
         s,
-        "SELECT lower(hex(client.key)), count(DISTINCT run.uuid), min(run.start_ns), max(run.end_ns), "
-        "max(run.hooked), max(run.unhooked), sum(run.row_count), sum(run.state = 3), count(*) "
-        "FROM run JOIN client ON client.id = run.client WHERE run.build = ?1 "
-        "GROUP BY client.id ORDER BY max(run.end_ns) DESC, client.id LIMIT ?2 OFFSET ?3");
+        "SELECT lower(hex(client.key)), count(*), min(r.start_ns), max(r.end_ns), max(r.hooked), "
+        "max(r.unhooked), sum(r.row_count), sum(r.killed), sum(r.records), sum(r.lost) "
+        "FROM (SELECT client, min(start_ns) AS start_ns, max(end_ns) AS end_ns, max(hooked) AS hooked, "
+        "max(unhooked) AS unhooked, sum(row_count) AS row_count, max(state = 3) AS killed, "
+        "count(*) AS records, max(sequence) - sum(sequence > 0) AS lost "
+        "FROM run WHERE build = ?1 GROUP BY client, uuid) AS r JOIN client ON client.id = r.client "
+        "GROUP BY client.id ORDER BY max(r.end_ns) DESC, client.id LIMIT ?2 OFFSET ?3");
     reply_list_of_build(r, s, q, "clients", clients_columns);
+}
+
+static const list_column live_columns[] = {
+    { "client", LIST_TEXT },
+    { "build", LIST_TEXT },
+    { "version", LIST_TEXT },
+    { "file", LIST_TEXT },
+    { "labels", LIST_TEXT },
+    { "start_ns", LIST_NUMBER },
+    { "last_ns", LIST_NUMBER },
+    { "overdue", LIST_BOOL },
+    { "increments", LIST_NUMBER },
+    { "lost_increments", LIST_NUMBER },
+    { "hooked", LIST_NUMBER },
+    { "unhooked", LIST_NUMBER },
+    { NULL, LIST_TEXT },
+};
+
+/* Programs that run now: the last increment of each says so, and came at most three intervals
+ * ago. */
+void read_live(request *r, store *s)
+{
+    sqlite3_stmt *q = store_get_statement(
+        s,
+        "SELECT lower(hex(client.key)), build.image, build.version, build.file, "
+        "coalesce((SELECT group_concat(key || '=' || value, ', ') FROM label WHERE run = run.id), ''), "
+        "run.start_ns, run.received_ns, run.received_ns + 1500000000 * run.every_s < ?2, "
+        "(SELECT count(*) FROM seen WHERE seen.uuid = run.uuid), "
+        "run.sequence - (SELECT count(*) FROM seen WHERE seen.uuid = run.uuid), "
+        "run.hooked, run.unhooked "
+        "FROM run JOIN client ON client.id = run.client JOIN build ON build.id = run.build "
+        "WHERE run.received_ns > ?2 - ?3 AND run.app = ?1 AND run.sequence > 0 AND run.state = 1 "
+        "AND run.received_ns + 3000000000 * run.every_s >= ?2 AND NOT EXISTS (SELECT 1 FROM seen "
+        "WHERE seen.uuid = run.uuid AND seen.sequence > run.sequence) "
+        "ORDER BY run.start_ns DESC, run.id LIMIT 5000");
+    int64_t app;
+
+    if (!find_app(r, s, &app)) {
+        return;
+    }
+    hotfn_json_writer *out = begin_reply(r);
+    if (!out || !store_bind(q, "iii", app, get_wall_ns(),
+                            INT64_C(3000000000) * MAX_EVERY_SECONDS)) {
+        end_reply(r, out, s, SQLITE_ERROR);
+        return;
+    }
+    reply_list(r, s, out, q, "live", live_columns);
 }
 
 static const list_column labels_columns[] = {

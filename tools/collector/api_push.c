@@ -80,6 +80,8 @@ void push_record(request *r, store *s)
         return;
     }
     if (!begin_submission(r) ||
+        !request_get_number(r, "sequence", 0, INT32_MAX, 0, &r->submission->sequence) ||
+        !request_get_number(r, "every", 0, MAX_EVERY_SECONDS, 0, &r->submission->every_seconds) ||
         !decode_run_body(&r->decoded, r->body.fd, r->submission, &r->refused)) {
         return;
     }

@@ -62,8 +62,8 @@ bool decode_record_file(decoded_body *body, const char *path, submission *out, r
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_record *record = NULL;
     bool ok = hotfn_record_open(&record, path, NULL, &err) == HOTFN_OK &&
-              wire_encode_run(&body->run, record, &err) == HOTFN_OK &&
-              wire_encode_names(&body->names, record, &err) == HOTFN_OK;
+              wire_encode_run(&body->run, record, false, &err) == HOTFN_OK &&
+              wire_encode_names(&body->names, record, false, &err) == HOTFN_OK;
 
     hotfn_record_close(record);
     if (!ok) {

@@ -194,15 +194,16 @@ static bool insert_run(store *s, submission *sub, int64_t app, int64_t build, ui
     int64_t client = find_or_create_client(s, app, sub);
     sqlite3_stmt *q = store_get_statement(
         s, "INSERT INTO run(uuid, sequence, app, build, client, start_ns, end_ns, received_ns, "
-           "state, timed, hooked, unhooked, row_count, shard) "
-           "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, "
-           "CASE WHEN ?14 > 0 THEN ?5 % ?14 END)");
+           "state, timed, hooked, unhooked, row_count, every_s, shard) "
+           "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
+           "CASE WHEN ?15 > 0 THEN ?5 % ?15 END)");
 
     if (client < 0 ||
-        !store_bind(q, "biiiiiiiiiiiii", run->uuid, sizeof run->uuid, sub->sequence, app, build,
+        !store_bind(q, "biiiiiiiiiiiiii", run->uuid, sizeof run->uuid, sub->sequence, app, build,
                     client, (int64_t)run->start_ns, (int64_t)run->end_ns, sub->received_ns,
                     (int64_t)run->state, (int64_t)(run->flags & WIRE_TIMED), (int64_t)run->hooked,
-                    (int64_t)run->unhooked, (int64_t)row_count, (int64_t)s->shard_count) ||
+                    (int64_t)run->unhooked, (int64_t)row_count, sub->every_seconds,
+                    (int64_t)s->shard_count) ||
         !store_run(q)) {
         return false;
     }
@@ -257,6 +258,26 @@ static bool check_time(submission *sub)
             (long long)(sub->received_ns / 1000000000));
     }
     return true;
+}
+
+/* A run arrives whole or in increments: both together would count calls twice. */
+static bool check_form(store *s, submission *sub)
+{
+    sqlite3_stmt *q = store_get_statement(
+        s, "SELECT count(*) FROM seen WHERE uuid = ?1 AND (sequence = 0) <> (?2 = 0)");
+    int64_t others = store_bind(q, "bi", sub->run.uuid, (size_t)16, sub->sequence)
+                         ? store_read_integer(q, -1)
+                         : -1;
+
+    if (others < 0) {
+        return refuse_for_database(&sub->result, s);
+    }
+    return others == 0 ||
+           refuse_request(
+               &sub->result, 409,
+               sub->sequence ? "the whole record of this run is stored: send no increments of it"
+                             : "this run was sent in increments while it ran, and they are stored: "
+                               "its whole record cannot be added to them");
 }
 
 /* True if the submission is not stored yet.  Else result is 200 or 409, or the database failed. */
@@ -340,7 +361,7 @@ bool ingest_submission(store *s, submission *sub)
     if (!find_image(sub, &program)) {
         return true;
     }
-    if (sub->run.modules && (!check_time(sub) || !check_unseen(s, sub))) {
+    if (sub->run.modules && (!check_time(sub) || !check_unseen(s, sub) || !check_form(s, sub))) {
         return sub->result.status < 500;
     }
     if (!store_submission(s, sub, program)) {

@@ -8,7 +8,7 @@
 #include "store.h"
 #include "wire.h"
 
-enum { MAX_LABELS = 16, MAX_LABEL_KEY = 64, MAX_TEXT = 256 };
+enum { MAX_LABELS = 16, MAX_LABEL_KEY = 64, MAX_TEXT = 256, MAX_EVERY_SECONDS = 300 };
 
 typedef struct run_label {
     char key[MAX_LABEL_KEY + 1], value[MAX_TEXT + 1];
@@ -21,7 +21,9 @@ typedef struct submission {
     bool has_client, known_builds_only, registers_build;
     run_label labels[MAX_LABELS];
     uint32_t label_count;
-    int64_t sequence, received_ns;
+    int64_t sequence;      /* of an increment, from 1; 0: a whole record */
+    int64_t every_seconds; /* when the next increment is to come, or 0   */
+    int64_t received_ns;
     uint8_t checksum[SHA256_BYTES];
     wire_run run;   /* no modules: there are only names */
     wire_run names; /* no modules: there are none       */

@@ -13,6 +13,7 @@ static const route routes[] = {
     { "GET", "/api/v1/apps", ROLE_READ, 0, read_apps },
     { "GET", "/api/v1/builds", ROLE_READ, 0, read_builds },
     { "GET", "/api/v1/clients", ROLE_READ, 0, read_clients },
+    { "GET", "/api/v1/live", ROLE_READ, 0, read_live },
     { "GET", "/api/v1/labels", ROLE_READ, 0, read_labels },
     { "GET", "/api/v1/hot", ROLE_READ, 0, read_hot },
     { "GET", "/api/v1/export", ROLE_READ, 0, read_export },

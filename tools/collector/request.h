@@ -82,6 +82,7 @@ void finish_push(request *r);         /* the reply, after the writer */
 void read_apps(request *r, store *s); /* api_lists.c */
 void read_builds(request *r, store *s);
 void read_clients(request *r, store *s);
+void read_live(request *r, store *s);
 void read_labels(request *r, store *s);
 void read_hot(request *r, store *s);      /* api_hot.c */
 void read_export(request *r, store *s);   /* api_export.c */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct encoder {
     const hotfn_record *record;
@@ -191,6 +192,14 @@ static void write_callers(encoder *e, uint32_t function_count)
     buffer_free(&list);
 }
 
+static uint64_t get_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static void write_head(encoder *e, const hotfn_record_info *info)
 {
     uint32_t hooked = 0;
@@ -204,20 +213,21 @@ static void write_head(encoder *e, const hotfn_record_info *info)
     buffer_append_number(e->out, e->timed ? WIRE_TIMED : 0);
     buffer_append(e->out, info->uuid, sizeof info->uuid);
     buffer_append_number(e->out, info->start_ns);
-    buffer_append_number(e->out, info->end_ns);
+    buffer_append_number(e->out, info->end_ns ? info->end_ns : get_now_ns());
     buffer_append_number(e->out, info->state);
     buffer_append_number(e->out, hooked);
     buffer_append_number(e->out, info->function_count - hooked);
 }
 
-static hotfn_status check_state(const hotfn_record_info *info, hotfn_error *err)
+static hotfn_status check_state(const hotfn_record_info *info, bool may_run, hotfn_error *err)
 {
     switch (info->state) {
     case HOTFN_RECORD_FINISHED:
     case HOTFN_RECORD_KILLED: return HOTFN_OK;
     case HOTFN_RECORD_LIVE:
-        return fail_encoding(err, HOTFN_E_STATE,
-                             "the program still runs: send the record when it has ended");
+        return may_run ? HOTFN_OK
+                       : fail_encoding(err, HOTFN_E_STATE,
+                                       "the program still runs: send the record when it has ended");
     case HOTFN_RECORD_MERGED:
         return fail_encoding(
             err, HOTFN_E_STATE,
@@ -229,7 +239,7 @@ static hotfn_status check_state(const hotfn_record_info *info, hotfn_error *err)
 }
 
 static hotfn_status encode_record(byte_buffer *out, const hotfn_record *record, bool names,
-                                  hotfn_error *err)
+                                  bool may_run, hotfn_error *err)
 {
     hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
     hotfn_record_time_info times = HOTFN_RECORD_TIME_INFO_INIT;
@@ -238,7 +248,7 @@ static hotfn_status encode_record(byte_buffer *out, const hotfn_record *record, 
     hotfn_record_get_info(record, &info);
     hotfn_record_get_time_info(record, &times);
     e.timed = times.flags != 0;
-    hotfn_status status = check_state(&info, err);
+    hotfn_status status = check_state(&info, may_run, err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -263,12 +273,14 @@ static hotfn_status encode_record(byte_buffer *out, const hotfn_record *record, 
                         : HOTFN_OK;
 }
 
-hotfn_status wire_encode_run(byte_buffer *out, const hotfn_record *record, hotfn_error *err)
+hotfn_status wire_encode_run(byte_buffer *out, const hotfn_record *record, bool may_run,
+                             hotfn_error *err)
 {
-    return encode_record(out, record, false, err);
+    return encode_record(out, record, false, may_run, err);
 }
 
-hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, hotfn_error *err)
+hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, bool may_run,
+                               hotfn_error *err)
 {
-    return encode_record(out, record, true, err);
+    return encode_record(out, record, true, may_run, err);
 }

@@ -8,9 +8,12 @@
 
 #include <hotfn.h>
 
-/* HOTFN_OK, HOTFN_E_STATE (a merged, broken or still running record), HOTFN_E_LIMIT (a count
- * does not fit into 64 bits), HOTFN_E_NO_MEMORY. */
-hotfn_status wire_encode_run(byte_buffer *out, const hotfn_record *record, hotfn_error *err);
-hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, hotfn_error *err);
+/* may_run: the program may still run; the run then ends now.  HOTFN_OK, HOTFN_E_STATE (a merged,
+ * broken or still running record), HOTFN_E_LIMIT (a count does not fit into 64 bits),
+ * HOTFN_E_NO_MEMORY. */
+hotfn_status wire_encode_run(byte_buffer *out, const hotfn_record *record, bool may_run,
+                             hotfn_error *err);
+hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, bool may_run,
+                               hotfn_error *err);
 
 #endif

@@ -2,9 +2,8 @@
 /* Send a record: encode it, put it, send names if the collector asks for them; spool it while the
  * collector is away.  Attempts are repeated after random times, so that many testers who lost the
  * collector do not return to it at one moment. */
-#include "push/http.h"
+#include "push/push_inside.h"
 #include "push/spool.h"
-#include "wire.h"
 #include "wire_encode.h"
 
 #include <stdio.h>
@@ -15,21 +14,7 @@
 
 enum { DEFAULT_ATTEMPTS = 4, FIRST_WAIT_MS = 250, MAX_WAIT_MS = 10000 };
 
-typedef struct pushing {
-    const hotfn_push_options *options;
-    hotfn_push_result *result;
-    hotfn_error *err;
-    char folder[4096], client[33];
-    hotfn_status spool_status; /* of the records in the spool */
-} pushing;
-
-/* One record, from a file or from the spool. */
-typedef struct pushed_run {
-    char uuid[48], image[80]; /* image: names the file of names in the spool */
-    byte_buffer query, body, names;
-} pushed_run;
-
-static void free_run(pushed_run *run)
+void push_free_run(pushed_run *run)
 {
     buffer_free(&run->query);
     buffer_free(&run->body);
@@ -53,12 +38,12 @@ static void append_parameter(byte_buffer *out, const char *key, const char *valu
     }
 }
 
-static void format_uuid(char out[48], const uint8_t uuid[16])
+static void format_uuid(char out[UUID_BYTES], const uint8_t uuid[16])
 {
     int length = 0;
 
     for (int i = 0; i < 16; i++) {
-        length += snprintf(out + length, 48 - (size_t)length,
+        length += snprintf(out + length, UUID_BYTES - (size_t)length,
                            i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
     }
 }
@@ -90,35 +75,42 @@ static void make_query(pushing *p, pushed_run *run, const hotfn_record_module *p
     for (uint32_t i = 0; i < o->label_count; i++) {
         append_parameter(&run->query, "label", o->labels[i]);
     }
+    if (run->sequence) {
+        buffer_append_format(&run->query, "&sequence=%u&every=%u", run->sequence,
+                             run->every_seconds);
+    }
     buffer_append(&run->query, "", 1);
+}
+
+hotfn_status push_describe_run(pushing *p, pushed_run *run, const hotfn_record *record)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_module program = HOTFN_RECORD_MODULE_INIT;
+
+    hotfn_record_get_info(record, &info);
+    find_program(record, &program);
+    if (program.id_bytes == 0 || !program.file) {
+        return push_fail(p->err, HOTFN_E_MISMATCH,
+                         "the program has no image id: link it with -Wl,--build-id, so that the "
+                         "collector can distinguish its builds");
+    }
+    wire_format_image(run->image, program.id_kind, program.id, program.id_bytes);
+    format_uuid(run->uuid, info.uuid);
+    make_query(p, run, &program);
+    return run->query.failed ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory") : HOTFN_OK;
 }
 
 static hotfn_status encode_run(pushing *p, pushed_run *run, const char *path, const hotfn_env *env)
 {
     hotfn_record *record;
-    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
-    hotfn_record_module program = HOTFN_RECORD_MODULE_INIT;
     hotfn_status status = hotfn_record_open(&record, path, env, p->err);
 
     if (status != HOTFN_OK) {
         return status;
     }
-    hotfn_record_get_info(record, &info);
-    find_program(record, &program);
-    status = wire_encode_run(&run->body, record, p->err);
-    status = status ? status : wire_encode_names(&run->names, record, p->err);
-    if (status == HOTFN_OK && (program.id_bytes == 0 || !program.file)) {
-        status = push_fail(p->err, HOTFN_E_MISMATCH,
-                           "the program has no image id: link it with -Wl,--build-id, so that the "
-                           "collector can distinguish its builds");
-    }
-    if (status == HOTFN_OK) {
-        wire_format_image(run->image, program.id_kind, program.id, program.id_bytes);
-        format_uuid(run->uuid, info.uuid);
-        make_query(p, run, &program);
-        status = run->query.failed ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
-                                   : HOTFN_OK;
-    }
+    status = wire_encode_run(&run->body, record, false, p->err);
+    status = status ? status : wire_encode_names(&run->names, record, false, p->err);
+    status = status ? status : push_describe_run(p, run, record);
     hotfn_record_close(record);
     return status;
 }
@@ -207,8 +199,7 @@ static hotfn_status refuse_answer(pushing *p, const http_answer *answer)
                      sentence[0] ? sentence : "is this the address of a hotfn-collector?");
 }
 
-/* HOTFN_OK with *away set if the collector does not answer. */
-static hotfn_status send_run(pushing *p, const pushed_run *run, bool *away, uint32_t *state)
+hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32_t *state)
 {
     http_answer answer = { 0 };
     char path[96];
@@ -240,7 +231,7 @@ static hotfn_status send_run(pushing *p, const pushed_run *run, bool *away, uint
 
 /* ---- The spool. */
 
-static hotfn_status spool_run(pushing *p, const pushed_run *run)
+hotfn_status push_spool_run(pushing *p, const pushed_run *run)
 {
     char name[128];
     byte_buffer file = { 0 };
@@ -254,7 +245,8 @@ static hotfn_status spool_run(pushing *p, const pushed_run *run)
                                       : spool_write(p->folder, name, &run->names,
                                                     p->options->max_spool_bytes, p->err);
     if (status == HOTFN_OK) {
-        snprintf(name, sizeof name, "%s.run", run->uuid);
+        /* The sequence number, which is also in the query, makes the name unique. */
+        snprintf(name, sizeof name, "%s-%u.run", run->uuid, run->sequence);
         status = spool_write(p->folder, name, &file, p->options->max_spool_bytes, p->err);
     }
     buffer_free(&file);
@@ -293,8 +285,7 @@ static bool load_spooled(pushing *p, const char *name, byte_buffer *file, pushed
     if (!query || strcmp(url, p->options->url) != 0) {
         return false;
     }
-    copy_bounded(out->uuid, sizeof out->uuid, name);
-    *strrchr(out->uuid, '.') = 0;
+    copy_bounded(out->uuid, UUID_BYTES, name);
     copy_bounded(out->image, sizeof out->image, image);
     buffer_append(&out->query, query, strlen(query) + 1);
     buffer_append(&out->body, c.at, (size_t)(c.end - c.at));
@@ -311,8 +302,8 @@ static bool send_spooled(void *user, const char *name)
     bool away = true;
     uint32_t state = 0;
 
-    if (strlen(name) < sizeof run.uuid && load_spooled(p, name, &file, &run)) {
-        hotfn_status status = send_run(p, &run, &away, &state);
+    if (load_spooled(p, name, &file, &run)) {
+        hotfn_status status = push_send_run(p, &run, &away, &state);
         /* A refused record stays refused: it is removed, and reported. */
         if (!away && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
             spool_remove(p->folder, name);
@@ -325,14 +316,26 @@ static bool send_spooled(void *user, const char *name)
         away = false;
         p->result->spooled_remain++;
     }
-    free_run(&run);
+    push_free_run(&run);
     buffer_free(&file);
     return !away;
 }
 
+void push_send_spool(pushing *p)
+{
+    spool_for_each(p->folder, send_spooled, p);
+}
+
 /* ---- */
 
-static hotfn_status check_options(const hotfn_push_options *o, hotfn_error *err)
+hotfn_status push_find_state(pushing *p)
+{
+    hotfn_status status = state_find_folder(p->folder, p->options, p->err);
+
+    return status ? status : state_get_client(p->client, p->folder, p->err);
+}
+
+hotfn_status push_check_options(const hotfn_push_options *o, hotfn_error *err)
 {
     if (!o || o->size < sizeof *o || o->flags || o->reserved || !o->url ||
         (strncmp(o->url, "http://", 7) != 0 && strncmp(o->url, "https://", 8) != 0)) {
@@ -363,12 +366,12 @@ static hotfn_status push_one(pushing *p, const char *path, const hotfn_env *env)
     hotfn_status status = encode_run(p, &run, path, env);
 
     if (status == HOTFN_OK) {
-        status = send_run(p, &run, &away, &p->result->state);
+        status = push_send_run(p, &run, &away, &p->result->state);
     }
     if (status == HOTFN_OK && away) {
-        status = spool_run(p, &run);
+        status = push_spool_run(p, &run);
     }
-    free_run(&run);
+    push_free_run(&run);
     return status;
 }
 
@@ -377,15 +380,14 @@ hotfn_status hotfn_push_record(const char *path, const hotfn_push_options *optio
 {
     hotfn_push_result own = HOTFN_PUSH_RESULT_INIT;
     pushing p = { .options = options, .result = &own, .err = err };
-    hotfn_status status = check_options(options, err);
+    hotfn_status status = push_check_options(options, err);
 
-    status = status ? status : state_find_folder(p.folder, options, err);
-    status = status ? status : state_get_client(p.client, p.folder, err);
+    status = status ? status : push_find_state(&p);
     if (status == HOTFN_OK && path) {
         status = push_one(&p, path, env);
     }
     if (status == HOTFN_OK && own.state != HOTFN_PUSH_SPOOLED) {
-        spool_for_each(p.folder, send_spooled, &p);
+        push_send_spool(&p);
         status = path ? HOTFN_OK : p.spool_status;
     }
     if (result && result->size >= sizeof own) {
@@ -470,7 +472,7 @@ hotfn_status hotfn_push_build(const hotfn_image *image, const char *file,
     pushing p = { .options = options, .result = &own, .err = err };
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     byte_buffer body = { 0 };
-    hotfn_status status = check_options(options, err);
+    hotfn_status status = push_check_options(options, err);
 
     if (status == HOTFN_OK &&
         (!image || !file || !functions || hotfn_image_get_info(image, &info) != HOTFN_OK ||

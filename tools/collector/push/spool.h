@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What this installation keeps: its random id, and records that could not be sent yet.  A record
- * in the spool is one file, UUID.run: the address and the query in two lines, then the body.
- * The names of its build are in IMAGE.names. */
+ * in the spool is one file, UUID-SEQUENCE.run: the address, the image and the query in three
+ * lines, then the body.  The names of its build are in IMAGE.names. */
 #ifndef HOTFN_PUSH_SPOOL_H
 #define HOTFN_PUSH_SPOOL_H
 

@@ -7,7 +7,7 @@ const METRICS = [["calls", "calls"], ["self", "self time (without callees)"], ["
 const AGGREGATES = [["sum", "sum over all clients"], ["average", "average per client"], ["average_called", "average per client that called it"],
   ["median", "median over clients"], ["p95", "95th percentile over clients"], ["max", "maximum over clients"]];
 const KINDS = [["", "all changes"], ["new", "new"], ["gone", "gone"], ["hotter", "hotter"], ["cooler", "cooler"], ["same", "unchanged"]];
-const VIEWS = [["hot", "Hot functions"], ["diff", "Diff"], ["clients", "Clients"], ["labels", "Labels"], ["builds", "Builds"], ["upload", "Upload"]];
+const VIEWS = [["hot", "Hot functions"], ["diff", "Diff"], ["live", "Live"], ["clients", "Clients"], ["labels", "Labels"], ["builds", "Builds"], ["upload", "Upload"]];
 
 // ---- The address, the token, requests.
 
@@ -302,6 +302,7 @@ const column = (title, width, get, rest = {}) => ({ title, width, fill: text(get
 const clientTable = new Table($("clienttable"), [
   column("client", "minmax(120px, 2fr)", c => c.client, { style: "module" }),
   column("runs", "80px", c => group(c.runs), { number: true }),
+  column("increments lost", "120px", c => group(c.lost_increments), { number: true, dropOrder: 1 }),
   column("ended by a signal", "130px", c => group(c.killed_runs), { number: true, dropOrder: 1 }),
   column("first run (UTC)", "150px", c => when(c.first_ns), { dropOrder: 2 }),
   column("last end (UTC)", "150px", c => when(c.last_ns)),
@@ -312,6 +313,41 @@ async function showClients() {
   const list = (await ask("clients", { ...selection(), limit: 5000 })).clients;
   clientTable.set(list.length, i => list[i], () => "link");
 }
+// ---- Programs that run now.
+
+const LIVE_MS = 2000, LIVE_ROWS = 20;
+const ago = ns => plural(Math.max(0, Math.round((Date.now() - ns / 1e6) / 1000)), "second") + " ago";
+const liveTable = new Table($("livetable"), [
+  column("client", "minmax(90px, 1fr)", l => l.client.slice(0, 8), { style: "module" }),
+  column("program", "minmax(90px, 1fr)", l => l.file),
+  column("version", "minmax(80px, 1fr)", l => l.version || l.build.replace(/^\d+-/, "").slice(0, 12)),
+  column("labels", "minmax(90px, 2fr)", l => l.labels, { dropOrder: 4 }),
+  column("started (UTC)", "150px", l => when(l.start_ns), { dropOrder: 2 }),
+  column("last increment", "140px", l => ago(l.last_ns) + (l.overdue ? ", late" : "")),
+  column("increments", "100px", l => group(l.increments), { number: true, dropOrder: 1 }),
+  column("lost", "60px", l => group(l.lost_increments), { number: true }),
+  column("hooked", "90px", l => group(l.hooked), { number: true }),
+  column("not hooked", "100px", l => group(l.unhooked), { number: true, dropOrder: 3 }),
+], () => {}, l => go({ client: l.client, build: l.build, view: "hot" }));
+const liveHot = new Table($("livehot"), [
+  column("function", "minmax(180px, 4fr)", r => r.name, { style: "name" }),
+  column("module", "minmax(90px, 1fr)", r => r.module, { style: "module", dropOrder: 1 }),
+  column("calls", "150px", r => r.calls === null ? "does not fit" : group(r.calls), { number: true }),
+  column("since the last look", "150px", r => r.grown === null ? "" : "+" + group(r.grown), { number: true }),
+], () => {}, r => go({ view: "function", function: r.function }));
+let liveTimer = 0, liveBefore = new Map();
+async function showLive() {
+  clearTimeout(liveTimer);
+  const runs = (await ask("live", { app: at.get("app") })).live;
+  const rows = (await ask("hot", { ...selection(), sort: "calls", direction: "down", limit: LIVE_ROWS })).rows;
+  for (const r of rows) r.grown = liveBefore.has(r.function) && r.calls !== null ? r.calls - liveBefore.get(r.function) : null;
+  liveBefore = new Map(rows.map(r => [r.function, r.calls]));
+  $("livefacts").textContent = `${plural(runs.length, "program")} of ${plural(new Set(runs.map(l => l.client)).size, "client")} run now (hotfn run --push-every)`;
+  liveTable.set(runs.length, i => runs[i], () => "link");
+  liveHot.set(rows.length, i => rows[i], () => "link");
+  liveTimer = setTimeout(() => { if (view() === "live" && !document.hidden) showView(); }, LIVE_MS);
+}
+document.addEventListener("visibilitychange", () => { if (view() === "live" && !document.hidden) showView(); });
 const labelTable = new Table($("labeltable"), [
   column("label", "minmax(120px, 1fr)", l => l.key), column("value", "minmax(160px, 2fr)", l => l.value),
   column("clients", "100px", l => group(l.clients), { number: true }), column("runs", "100px", l => group(l.runs), { number: true }),
@@ -366,7 +402,7 @@ async function showUpload() { if (!$("uploadapp").value) $("uploadapp").value = 
 
 // ---- The page.
 
-const showers = { hot: showHot, function: showFunction, diff: showDiff, clients: showClients, labels: showLabels, builds: showBuilds, upload: showUpload };
+const showers = { hot: showHot, function: showFunction, diff: showDiff, live: showLive, clients: showClients, labels: showLabels, builds: showBuilds, upload: showUpload };
 for (const [id, title] of VIEWS) {
   const tab = make("button", "", title);
   tab.id = "tab-" + id;

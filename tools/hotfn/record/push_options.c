@@ -32,6 +32,18 @@ const char *push_add_label(push_choices *c, const char *argument)
     return NULL;
 }
 
+const char *push_set_interval(push_choices *c, const char *argument)
+{
+    uint64_t ns;
+    const char *expected = cli_parse_time(argument, &ns);
+
+    if (!expected && ns >= 1000000000 && ns <= UINT64_C(300000000000)) {
+        c->every_seconds = (uint32_t)(ns / 1000000000);
+        return NULL;
+    }
+    return expected ? expected : "a time from 1s to 300s";
+}
+
 /* A token is not an argument, because every user of the machine can list those. */
 bool push_complete_options(push_choices *c, const char *of)
 {
@@ -59,7 +71,7 @@ bool push_complete_options(push_choices *c, const char *of)
     return true;
 }
 
-static void report_result(const char *of, const char *path, const hotfn_push_result *r)
+void push_report_result(const char *of, const char *path, const hotfn_push_result *r)
 {
     static const char *const states[] = { "", "stored", "was stored before",
                                           "cannot be sent now: it waits in the spool" };
@@ -89,7 +101,7 @@ int push_send(push_choices *c, const char *of, const char *path, bool quiet)
     }
     hotfn_status status = hotfn_push_record(path, &c->options, &env, &result, &err);
     if (!quiet || result.state == HOTFN_PUSH_SPOOLED) {
-        report_result(of, path, &result);
+        push_report_result(of, path, &result);
     }
     return status == HOTFN_OK ? TOOL_OK : hotfn_tool_fail(of, &err);
 }

@@ -49,22 +49,6 @@ static void finish_record(const run_options *o, hotfn_launch *launch)
     }
 }
 
-/* A failure to send is reported; the exit status stays that of the program. */
-static void send_record(run_options *o, hotfn_launch *launch)
-{
-#ifdef HOTFN_HAVE_PUSH
-    hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
-
-    hotfn_launch_get_info(launch, &info);
-    if (o->push.options.url && info.is_joined && info.record_path) {
-        push_send(&o->push, "run", info.record_path, o->quiet);
-    }
-#else
-    (void)o;
-    (void)launch;
-#endif
-}
-
 int hotfn_command_run(int argc, char **argv)
 {
     static run_options options;
@@ -83,9 +67,9 @@ int hotfn_command_run(int argc, char **argv)
         run_free_options(&options);
         return report_failure(&options, &err);
     }
-    hotfn_launch_wait(launch, UINT64_MAX, NULL);
+    run_wait(&options, launch);
     finish_record(&options, launch);
-    send_record(&options, launch);
+    run_send_record(&options, launch);
     hotfn_launch_get_info(launch, &info);
     hotfn_launch_destroy(launch);
     run_free_options(&options);

@@ -34,6 +34,10 @@ void run_free_options(run_options *options);
 /* run_end.c: the exit status after the child's, or an end by the signal that killed it. */
 int run_end_like_child(int32_t exit_code);
 
+/* run_push.c: wait until the program has ended, and send its record where that is asked for. */
+void run_wait(run_options *options, hotfn_launch *launch);
+void run_send_record(run_options *options, const hotfn_launch *launch);
+
 /* Append to a list that the options own.  Returns NULL, or what to print after "is not". */
 const char *run_append_item(const char ***list, uint32_t *count, const char *item);
 const char *run_append_glob(const char ***list, uint32_t *count, const char *glob);

@@ -36,6 +36,7 @@ enum {
     CLOCK,
     WITH,
     PUSH,
+    PUSH_EVERY,
     APP,
     BUILD_VERSION,
     LABEL,
@@ -74,6 +75,7 @@ static const struct option table[] = {
     { "with", required_argument, NULL, WITH },
 #ifdef HOTFN_HAVE_PUSH
     { "push", required_argument, NULL, PUSH },
+    { "push-every", required_argument, NULL, PUSH_EVERY },
     { "app", required_argument, NULL, APP },
     { "app-version", required_argument, NULL, BUILD_VERSION },
     { "label", required_argument, NULL, LABEL },
@@ -118,6 +120,7 @@ static const char usage[] =
 #ifdef HOTFN_HAVE_PUSH
     "      --push URL       send the record to a hotfn-collector when the program has ended, with\n"
     "      --app NAME, --app-version TEXT, --label KEY=VALUE, --token-file FILE (hotfn push --help)\n"
+    "      --push-every T   with --push: also send what was counted every T while it runs (10s)\n"
 #endif
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
@@ -202,6 +205,7 @@ static const char *read_push_option(push_choices *push, int option, const char *
 {
     switch (option) {
     case PUSH: return push_set_url(push, argument);
+    case PUSH_EVERY: return push_set_interval(push, argument);
     case APP: push->options.app = argument; return NULL;
     case BUILD_VERSION: push->options.version = argument; return NULL;
     case LABEL: return push_add_label(push, argument);
@@ -250,6 +254,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case MODE: return parse_mode(argument, &launch->mode);
 #ifdef HOTFN_HAVE_PUSH
     case PUSH:
+    case PUSH_EVERY:
     case APP:
     case BUILD_VERSION:
     case LABEL:
@@ -304,9 +309,12 @@ int run_parse_options(run_options *o, int argc, char **argv)
         return RUN_FAILED;
     }
 #ifdef HOTFN_HAVE_PUSH
-    if (!o->push.options.url && (o->push.options.app || o->push.options.version ||
-                                 o->push.options.label_count || o->push.token_file)) {
-        fputs("hotfn run: --app, --app-version, --label and --token-file need --push\n", stderr);
+    if (!o->push.options.url &&
+        (o->push.options.app || o->push.options.version || o->push.options.label_count ||
+         o->push.token_file || o->push.every_seconds)) {
+        fputs(
+            "hotfn run: --push-every, --app, --app-version, --label and --token-file need --push\n",
+            stderr);
         return RUN_FAILED;
     }
 #endif
