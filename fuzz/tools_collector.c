@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The bodies that hotfn-collector receives.  The first byte of the input chooses: the compact
- * form of a run, names, a gzip body with a record file or the compact form, packed rows.  A run
- * that is accepted has rows in order, inside of its modules, and packs into rows that read back
- * equal. */
+ * form of a run, names, a gzip body with a record file or the compact form, packed rows, two states
+ * of a run, the files of a build.  A run that is accepted has rows in order, inside of its modules,
+ * and packs into rows that read back equal; the increment between two states is such a run. */
 #include "../tools/collector/body.h"
 #include "../tools/collector/decode.h"
 #include "../tools/collector/pack.h"
+#include "../tools/collector/wire_difference.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void check(bool holds)
 {
@@ -104,6 +107,46 @@ static void read_packed(const uint8_t *data, size_t size, bool timed)
     }
 }
 
+/* The first two bytes are the length of the first state. */
+static void read_states(const uint8_t *data, size_t size)
+{
+    size_t first = size < 2 ? 0 : (size_t)data[0] << 8 | data[1];
+    byte_buffer out = { 0 };
+    wire_run sent = { 0 }, now = { 0 }, increment;
+
+    if (size >= 2 && first <= size - 2 && !wire_decode_run(&sent, data + 2, first) &&
+        !wire_decode_run(&now, data + 2 + first, size - 2 - first)) {
+        check(wire_encode_difference(&out, &now, &sent));
+        check(!wire_find_main(&now) || !wire_decode_run(&increment, out.data, out.used));
+        if (wire_find_main(&now)) {
+            check_run(&increment);
+            wire_free(&increment);
+        }
+    }
+    buffer_free(&out);
+    wire_free(&sent);
+    wire_free(&now);
+}
+
+static void read_build(const uint8_t *data, size_t size)
+{
+    decoded_body decoded = { 0 };
+    submission *sub = calloc(1, sizeof *sub);
+    refusal why = { 0 };
+    int fd = memfd_create("build", MFD_CLOEXEC);
+
+    if (sub && fd >= 0 && write(fd, data, size) == (ssize_t)size) {
+        bool ok = decode_symbols_body(&decoded, fd, "game", sub, &why);
+        check(ok || (why.status >= 400 && why.text[0]));
+        if (ok) {
+            check_modules(&sub->names, sub->names.name_count);
+        }
+        decode_free(&decoded, sub);
+    }
+    close(fd);
+    free(sub);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -113,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0) {
         return 0;
     }
-    switch (data[0] & 3) {
+    switch (data[0] & 7) {
     case 0:
         if (!wire_decode_run(&run, data + 1, size - 1)) {
             check_run(&run);
@@ -127,6 +170,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         wire_free(&run);
         break;
     case 2: read_body(data + 1, size - 1); break;
+    case 4: read_states(data + 1, size - 1); break;
+    case 5: read_build(data + 1, size - 1); break;
     default: read_packed(data + 1, size - 1, data[0] & 4); break;
     }
     return 0;

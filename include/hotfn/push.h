@@ -129,6 +129,20 @@ HOTFN_PUSH_API hotfn_status hotfn_push_build(const hotfn_image *image, const cha
                                              const hotfn_push_options *options,
                                              const hotfn_env *env, hotfn_error *err);
 
+/*
+ * Store the kit of a registered build (`hotfn kit`), so that testers can download it.  The token
+ * must be that of an admin.
+ *
+ * image    borrowed; the image that the kit is for.
+ * file     borrowed; its file name, without folders.
+ * archive  borrowed; a tar archive, compressed by gzip.
+ *
+ * The statuses of hotfn_push_build.  Any thread.  Since 0.1.
+ */
+HOTFN_PUSH_API hotfn_status hotfn_push_kit(const hotfn_image *image, const char *file,
+                                           const void *archive, uint64_t byte_count,
+                                           const hotfn_push_options *options, hotfn_error *err);
+
 #ifdef __cplusplus
 }
 #endif

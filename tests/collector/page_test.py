@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of hotfn-collector in a headless Chromium: every view, search, sorting, paging, 50,000 functions, hostile
 names, upload, dark mode; the console must have no error.  `HOTFN_SHOTS=FOLDER` keeps pictures of the views."""
+import gzip
 import json
 import os
 import pathlib
@@ -191,6 +192,23 @@ def check_upload(p, place):
     rows = {row["name"]: row["calls"] for row in p.c.get("hot", app="uploaded")["rows"]}
     assert rows["twice"] == 2, rows
     p.shoot("upload")
+    # A build: its program and its map.
+    subprocess.run([COMPILER, "-O1", "-Wl,--build-id", f"-Wl,-Map={place}/game.map", "-o", place / "game", place / "game.c"],
+                   check=True)
+    subprocess.run(["strip", place / "game"], check=True)
+    p.show(app="game", view="upload")
+    p.choose("#uploadapp", "built")
+    p.choose("#uploadversion", "3.1")
+    root = p.b.call("DOM.getDocument")["root"]["nodeId"]
+    node = p.b.call("DOM.querySelector", nodeId=root, selector="#files")["nodeId"]
+    p.b.call("DOM.setFileInputFiles", nodeId=node, files=[str(place / "game"), str(place / "game.map")])
+    p.wait_for("[...document.querySelectorAll('#uploads li')].filter(e => e.textContent.includes('stored, ')).length", 1)
+    built = p.c.get("builds", app="built")["builds"]
+    assert [(b["version"], b["registered"], b["file"]) for b in built] == [("3.1", True, "game")], built
+    kit = gzip.compress(b"kit")
+    assert p.c.request("PUT", "/api/v1/kit", kit, app="built", build=built[0]["build"])[0] == 201
+    p.show(app="built", view="builds")
+    assert p.texts("#buildtable .row button") == ["download"], p.texts("#buildtable .row")
 
 
 def check_theme(p):

@@ -55,7 +55,7 @@ def environment(place, tester, token):
 def hotfn(*arguments, status=0, env=None):
     done = subprocess.run([HOTFN, *map(str, arguments)], capture_output=True, text=True, env=env, timeout=120)
     assert done.returncode == status, (arguments, done)
-    return done.stderr if arguments[0] in ("push", "run") else done.stdout
+    return done.stderr if arguments[0] in ("push", "run", "kit") else done.stdout
 
 
 def counted(report):

@@ -220,3 +220,29 @@ void read_export(request *r, store *s)
     }
     hot_table_free(&t);
 }
+
+/* ---- The kit of a build. */
+
+void read_kit(request *r, store *s)
+{
+    selection sel = { 0 };
+    sqlite3_stmt *q = store_get_statement(s, "SELECT archive FROM kit WHERE build = ?1");
+
+    if (!find_app(r, s, &sel.app) || !choose_build(r, s, "build", &sel)) {
+        return;
+    }
+    int step = store_bind(q, "i", sel.filter.build) ? sqlite3_step(q) : SQLITE_ERROR;
+    if (step == SQLITE_ROW) {
+        r->type = "application/gzip";
+        snprintf(r->download, sizeof r->download, "hotfn-kit.tar.gz");
+        buffer_append(&r->reply, sqlite3_column_blob(q, 0), (size_t)sqlite3_column_bytes(q, 0));
+    } else if (step == SQLITE_DONE) {
+        request_refuse(r, 404,
+                       "build %.80s has no kit: store one with hotfn push --build FILE --kit "
+                       "FOLDER",
+                       sel.build);
+    } else {
+        refuse_for_database(&r->refused, s);
+    }
+    sqlite3_reset(q);
+}

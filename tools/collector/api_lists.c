@@ -66,7 +66,7 @@ static const list_column builds_columns[] = {
     { "build", LIST_TEXT },      { "version", LIST_TEXT },     { "file", LIST_TEXT },
     { "registered", LIST_BOOL }, { "functions", LIST_NUMBER }, { "records", LIST_NUMBER },
     { "clients", LIST_NUMBER },  { "first_ns", LIST_NUMBER },  { "last_ns", LIST_NUMBER },
-    { "runs", LIST_NUMBER },     { NULL, LIST_TEXT },
+    { "runs", LIST_NUMBER },     { "kit", LIST_BOOL },         { NULL, LIST_TEXT },
 };
 
 void read_builds(request *r, store *s)
@@ -75,7 +75,7 @@ void read_builds(request *r, store *s)
         s,
         "SELECT build.image, build.version, build.file, build.registered, build.function_count, "
         "count(run.id), count(DISTINCT run.client), min(run.start_ns), max(run.start_ns), "
-        "count(DISTINCT run.uuid) "
+        "count(DISTINCT run.uuid), EXISTS(SELECT 1 FROM kit WHERE kit.build = build.id) "
         "FROM build LEFT JOIN run ON run.build = build.id WHERE build.app = ?1 GROUP BY build.id "
         "ORDER BY coalesce(max(run.start_ns), build.created_ns) DESC, build.id DESC");
     int64_t app;
@@ -138,18 +138,12 @@ void read_clients(request *r, store *s)
 }
 
 static const list_column live_columns[] = {
-    { "client", LIST_TEXT },
-    { "build", LIST_TEXT },
-    { "version", LIST_TEXT },
-    { "file", LIST_TEXT },
-    { "labels", LIST_TEXT },
-    { "start_ns", LIST_NUMBER },
-    { "last_ns", LIST_NUMBER },
-    { "overdue", LIST_BOOL },
-    { "increments", LIST_NUMBER },
-    { "lost_increments", LIST_NUMBER },
-    { "hooked", LIST_NUMBER },
-    { "unhooked", LIST_NUMBER },
+    { "client", LIST_TEXT },       { "build", LIST_TEXT },
+    { "version", LIST_TEXT },      { "file", LIST_TEXT },
+    { "labels", LIST_TEXT },       { "start_ns", LIST_NUMBER },
+    { "last_ns", LIST_NUMBER },    { "overdue", LIST_BOOL },
+    { "increments", LIST_NUMBER }, { "lost_increments", LIST_NUMBER },
+    { "hooked", LIST_NUMBER },     { "unhooked", LIST_NUMBER },
     { NULL, LIST_TEXT },
 };
 
@@ -176,8 +170,8 @@ void read_live(request *r, store *s)
         return;
     }
     hotfn_json_writer *out = begin_reply(r);
-    if (!out || !store_bind(q, "iii", app, get_wall_ns(),
-                            INT64_C(3000000000) * MAX_EVERY_SECONDS)) {
+    if (!out ||
+        !store_bind(q, "iii", app, get_wall_ns(), INT64_C(3000000000) * MAX_EVERY_SECONDS)) {
         end_reply(r, out, s, SQLITE_ERROR);
         return;
     }

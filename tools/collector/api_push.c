@@ -110,6 +110,38 @@ void push_names(request *r, store *s)
     }
 }
 
+void push_symbols(request *r, store *s)
+{
+    const char *file = request_get(r, "file");
+
+    (void)s;
+    if (begin_submission(r)) {
+        r->submission->registers_build = true;
+        decode_symbols_body(&r->decoded, r->body.fd, file ? file : r->submission->app,
+                            r->submission, &r->refused);
+    }
+}
+
+void push_kit(request *r, store *s)
+{
+    submission *sub;
+
+    (void)s;
+    if (!begin_submission(r) || !decode_map_body(&r->decoded, r->body.fd, &r->refused)) {
+        return;
+    }
+    sub = r->submission;
+    sub->kit = r->decoded.mapped;
+    sub->kit_bytes = r->decoded.mapped_bytes;
+    if (sub->kit_bytes < 2 || sub->kit[0] != 0x1f || sub->kit[1] != 0x8b) { /* RFC 1952 */
+        request_refuse(r, 422,
+                       "the kit is not an archive compressed by gzip: send it with hotfn "
+                       "push --kit");
+        return;
+    }
+    copy_parameter(r, "build", sub->image, sizeof sub->image);
+}
+
 static void count_result(server_counters *c, const submission *sub)
 {
     if (sub->result.status == 201) {
@@ -142,6 +174,9 @@ void finish_push(request *r)
     hotfn_json_write(out, "stored", hotfn_json_create_bool(r->status == 201));
     hotfn_json_write(out, "build", hotfn_json_create_text(sub->image));
     hotfn_json_write(out, "need_names", hotfn_json_create_bool(sub->need_names));
+    if (sub->registers_build) {
+        hotfn_json_write(out, "names", hotfn_json_create_number(sub->names.name_count));
+    }
     hotfn_json_end(out);
     r->reply.failed |= hotfn_json_writer_destroy(out) != HOTFN_OK;
 }

@@ -138,7 +138,9 @@ static void begin_body(request *r)
         return;
     }
     r->has_body = true;
-    body_begin(&r->body, r->server->options.folder, gzip, &r->server->options.limits, &r->refused);
+    const server_options *o = &r->server->options;
+    body_begin(&r->body, o->folder, gzip,
+               r->route->flags & ROUTE_BUILD ? &o->build_limits : &o->limits, &r->refused);
 }
 
 static request *begin_request(server *s, struct MHD_Connection *connection, const char *url,
@@ -187,10 +189,12 @@ static request *begin_request(server *s, struct MHD_Connection *connection, cons
  * a broken connection; more than the limit is not read. */
 static enum MHD_Result receive_piece(request *r, const char *bytes, size_t *byte_count)
 {
+    const server_options *o = &r->server->options;
+    uint64_t most = r->body.limits ? r->body.limits->max_body : o->limits.max_body;
+
     r->received += *byte_count;
     atomic_fetch_add(&r->server->counters.received_bytes, *byte_count);
-    if (r->received > 2 * r->server->options.limits.max_body ||
-        get_monotonic_ns() - r->begin_ns > MAX_REQUEST_NS) {
+    if (r->received > 2 * most || get_monotonic_ns() - r->begin_ns > MAX_REQUEST_NS) {
         return MHD_NO;
     }
     if (!r->refused.status) {

@@ -28,7 +28,7 @@ bool parse_uuid(const char *text, uint8_t out[16])
     return used == 32 && parse_hex(digits, out, 16);
 }
 
-static bool map_body(decoded_body *body, int fd, refusal *why)
+bool decode_map_body(decoded_body *body, int fd, refusal *why)
 {
     struct stat status;
 
@@ -82,7 +82,7 @@ bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why)
 {
     char path[64];
 
-    if (!map_body(body, fd, why)) {
+    if (!decode_map_body(body, fd, why)) {
         return false;
     }
     if (body->mapped_bytes >= 4 && memcmp(body->mapped, "HFC", 3) == 0) {
@@ -95,7 +95,7 @@ bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why)
 
 bool decode_names_body(decoded_body *body, int fd, submission *out, refusal *why)
 {
-    return map_body(body, fd, why) &&
+    return decode_map_body(body, fd, why) &&
            refuse_bytes(wire_decode_names(&out->names, body->mapped, body->mapped_bytes), why);
 }
 

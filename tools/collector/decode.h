@@ -14,6 +14,12 @@ typedef struct decoded_body {
 
 bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why);
 bool decode_names_body(decoded_body *body, int fd, submission *out, refusal *why);
+/* symbols_body.c: the names of a build from its image, PDB or map; file: the name of a file that is
+ * sent alone. */
+bool decode_symbols_body(decoded_body *body, int fd, const char *file, submission *out,
+                         refusal *why);
+/* Map the body into memory, without looking at it. */
+bool decode_map_body(decoded_body *body, int fd, refusal *why);
 /* Read the record at path, as if it had been sent. */
 bool decode_record_file(decoded_body *body, const char *path, submission *out, refusal *why);
 void decode_free(decoded_body *body, submission *sub);

@@ -353,11 +353,37 @@ static bool store_submission(store *s, submission *sub, const wire_module *progr
            (!sub->run.modules || mark_seen(s, sub));
 }
 
+/* Store the kit of a build that is known, instead of an older one. */
+static bool store_kit(store *s, submission *sub)
+{
+    sqlite3_stmt *q = store_get_statement(
+        s,
+        "SELECT build.id FROM build JOIN app ON app.id = build.app WHERE app.name = ?1 AND image = "
+        "?2");
+    int64_t build = store_bind(q, "tt", sub->app, sub->image) ? store_read_integer(q, 0) : -1;
+
+    if (build == 0) {
+        refuse_request(&sub->result, 404,
+                       "the app has no build %.80s: register it first (hotfn push --build)",
+                       sub->image);
+        return true;
+    }
+    q = store_get_statement(s, "INSERT OR REPLACE INTO kit VALUES(?1, ?2)");
+    if (build < 0 || !store_bind(q, "ib", build, sub->kit, sub->kit_bytes) || !store_run(q)) {
+        return refuse_for_database(&sub->result, s);
+    }
+    sub->result.status = 201;
+    return true;
+}
+
 bool ingest_submission(store *s, submission *sub)
 {
     const wire_module *program = NULL;
 
     sub->result = (refusal){ 0 };
+    if (sub->kit) {
+        return store_kit(s, sub);
+    }
     if (!find_image(sub, &program)) {
         return true;
     }

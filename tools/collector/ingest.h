@@ -25,8 +25,10 @@ typedef struct submission {
     int64_t every_seconds; /* when the next increment is to come, or 0   */
     int64_t received_ns;
     uint8_t checksum[SHA256_BYTES];
-    wire_run run;   /* no modules: there are only names */
-    wire_run names; /* no modules: there are none       */
+    wire_run run;       /* no modules: there are only names */
+    wire_run names;     /* no modules: there are none       */
+    const uint8_t *kit; /* view; the archive of a kit for a build; NULL: none was sent */
+    size_t kit_bytes;
     /* The result: an HTTP status, 201 stored, 200 known already, or the refusal. */
     refusal result;
     bool need_names;

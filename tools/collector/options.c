@@ -26,6 +26,7 @@ static const char usage[] =
     "      --known-builds        refuse records of builds that were not registered\n"
     "      --rate N              requests a second for each token, 0: no limit [200]\n"
     "      --max-body BYTES      of a body as it is sent [16777216]\n"
+    "      --max-build BYTES     of an image, its symbols or its kit [1073741824]\n"
     "      --max-inflated BYTES  of a body that was inflated [134217728]\n"
     "      --max-ratio N         inflated bytes for each byte received [200]\n"
     "      --max-connections N   [16384]\n"
@@ -46,6 +47,7 @@ enum {
     KNOWN,
     RATE,
     MAX_BODY,
+    MAX_BUILD,
     MAX_INFLATED,
     MAX_RATIO,
     MAX_CONNECTIONS,
@@ -69,6 +71,7 @@ static const struct option table[] = {
     { "known-builds", no_argument, NULL, KNOWN },
     { "rate", required_argument, NULL, RATE },
     { "max-body", required_argument, NULL, MAX_BODY },
+    { "max-build", required_argument, NULL, MAX_BUILD },
     { "max-inflated", required_argument, NULL, MAX_INFLATED },
     { "max-ratio", required_argument, NULL, MAX_RATIO },
     { "max-connections", required_argument, NULL, MAX_CONNECTIONS },
@@ -153,6 +156,8 @@ static bool store_option(collector_options *o, int option, const char *text, boo
     case KNOWN: s->known_builds_only = true; return true;
     case RATE: return parse_u32("rate", text, 0, 1000000, &s->rate);
     case MAX_BODY: return parse_number("max-body", text, 1024, UINT32_MAX, &s->limits.max_body);
+    case MAX_BUILD:
+        return parse_number("max-build", text, 1024, UINT32_MAX, &s->build_limits.max_body);
     case MAX_INFLATED:
         return parse_number("max-inflated", text, 1024, UINT32_MAX, &s->limits.max_inflated);
     case MAX_RATIO: return parse_u32("max-ratio", text, 1, 2000, &s->limits.max_ratio);
@@ -245,7 +250,8 @@ int read_options(collector_options *o, int argc, char **argv)
                                   .max_connections = 16384,
                                   .timeout_seconds = 30,
                                   .rate = 200,
-                                  .limits = { 16777216, 134217728, 200 } };
+                                  .limits = { 16777216, 134217728, 200 },
+                                  .build_limits = { 1073741824, 2147483648, 2000 } };
     while ((option = getopt_long(argc, argv, "+d:l:q", table, NULL)) != -1) {
         if (option == HELP) {
             fputs(usage, stdout);

@@ -50,6 +50,7 @@ typedef void (*request_handler)(request *r, store *s);
 #define ROUTE_BODY 1u   /* the request has a body                     */
 #define ROUTE_WRITER 2u /* the handler made a submission for the writer */
 #define ROUTE_OPEN 4u   /* no token is needed                         */
+#define ROUTE_BUILD 8u  /* the body may be as large as a build          */
 
 typedef struct route {
     const char *method, *path; /* "{item}" is one part of the path */
@@ -78,11 +79,14 @@ const char *request_get_app(request *r);
 /* Handlers, by file. */
 void push_record(request *r, store *s); /* api_push.c */
 void push_names(request *r, store *s);
+void push_symbols(request *r, store *s);
+void push_kit(request *r, store *s);
 void finish_push(request *r);         /* the reply, after the writer */
 void read_apps(request *r, store *s); /* api_lists.c */
 void read_builds(request *r, store *s);
 void read_clients(request *r, store *s);
 void read_live(request *r, store *s);
+void read_kit(request *r, store *s); /* api_export.c */
 void read_labels(request *r, store *s);
 void read_hot(request *r, store *s);      /* api_hot.c */
 void read_export(request *r, store *s);   /* api_export.c */

@@ -86,6 +86,7 @@ int64_t delete_build(store *s, int64_t app, const char *image, refusal *why)
     }
     if (count >= 0 && !(run_for(s, "DELETE FROM function WHERE build = ?1", build) &&
                         run_for(s, "DELETE FROM module WHERE build = ?1", build) &&
+                        run_for(s, "DELETE FROM kit WHERE build = ?1", build) &&
                         run_for(s, "DELETE FROM build WHERE id = ?1", build) &&
                         store_set_setting(s, "writer", ""))) {
         count = -1;

@@ -23,7 +23,7 @@ typedef struct server_options {
         keep_days;                                            /* 0: for ever */
     const clickhouse_options *clickhouse;                     /* NULL: counts stay in SQLite */
     bool anonymous_read, known_builds_only, quiet;
-    body_limits limits;
+    body_limits limits, build_limits; /* build_limits: of images, symbol files and kits */
 } server_options;
 
 typedef struct server_counters {

@@ -48,6 +48,7 @@ static const char schema[] =
     "  WITHOUT ROWID;"
     "CREATE TABLE seen(uuid BLOB, sequence INTEGER, checksum BLOB NOT NULL,"
     "  PRIMARY KEY(uuid, sequence)) WITHOUT ROWID;"
+    "CREATE TABLE kit(build INTEGER PRIMARY KEY, archive BLOB NOT NULL);"
     "CREATE TABLE token(hash BLOB PRIMARY KEY, app TEXT NOT NULL, role TEXT NOT NULL,"
     "  created_ns INTEGER NOT NULL, note TEXT NOT NULL) WITHOUT ROWID;";
 

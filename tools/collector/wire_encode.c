@@ -284,3 +284,83 @@ hotfn_status wire_encode_names(byte_buffer *out, const hotfn_record *record, boo
 {
     return encode_record(out, record, true, may_run, err);
 }
+
+/* ---- Builds. */
+
+static void write_build_head(byte_buffer *out, uint32_t id_kind, const uint8_t *id,
+                             uint32_t id_bytes, const char *file, uint32_t row_count)
+{
+    buffer_append_text(out, "HFN1");
+    buffer_append_number(out, 1);
+    buffer_append_number(out, WIRE_MAIN);
+    buffer_append_number(out, id_kind);
+    buffer_append_number(out, id_bytes);
+    buffer_append(out, id, id_bytes);
+    buffer_append_number(out, strnlen(file, 127));
+    buffer_append(out, file, strnlen(file, 127));
+    buffer_append_number(out, row_count);
+}
+
+static void write_build_name(byte_buffer *out, uint64_t rva_step, uint64_t byte_count,
+                             const char *name, const hotfn_env *env)
+{
+    char text[WIRE_MAX_NAME];
+    size_t length = env && env->demangle_fn
+                        ? env->demangle_fn(env->demangle_user, name, text, sizeof text)
+                        : hotfn_demangle(name, text, sizeof text);
+    const char *shown = length ? text : name;
+
+    length = strnlen(shown, WIRE_MAX_NAME - 1);
+    buffer_append_number(out, rva_step);
+    buffer_append_number(out, byte_count <= INT64_MAX ? byte_count : 0);
+    buffer_append_number(out, length);
+    buffer_append(out, shown, length);
+}
+
+void wire_encode_functions(byte_buffer *out, const hotfn_image_info *info, const char *file,
+                           const hotfn_functions *functions, const hotfn_env *env)
+{
+    uint32_t count = hotfn_functions_get_count(functions);
+    uint64_t before = 0;
+
+    write_build_head(out, info->id_kind, info->id, info->id_bytes, file, count);
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_function f = HOTFN_FUNCTION_INIT;
+        hotfn_functions_get(functions, i, &f);
+        write_build_name(out, f.rva - before, f.byte_count, f.name, env);
+        before = f.rva;
+    }
+}
+
+/* The best symbol of an address is the first. */
+static bool find_next_symbol(const hotfn_symbols *symbols, uint32_t *at, hotfn_symbol *out,
+                             uint64_t before, bool is_first)
+{
+    for (; hotfn_symbols_get(symbols, *at, out) == HOTFN_OK; ++*at) {
+        if (is_first || out->rva > before) {
+            ++*at;
+            return true;
+        }
+    }
+    return false;
+}
+
+void wire_encode_symbols(byte_buffer *out, const hotfn_symbols_info *info, const char *file,
+                         const hotfn_symbols *symbols)
+{
+    hotfn_symbol symbol = HOTFN_SYMBOL_INIT;
+    uint32_t count = 0, at = 0;
+    uint64_t before = 0;
+
+    while (find_next_symbol(symbols, &at, &symbol, before, count == 0)) {
+        before = symbol.rva;
+        count++;
+    }
+    write_build_head(out, info->id_kind, info->id, info->id_bytes, file, count);
+    at = 0;
+    before = 0;
+    for (uint32_t i = 0; find_next_symbol(symbols, &at, &symbol, before, i == 0); i++) {
+        write_build_name(out, symbol.rva - before, symbol.byte_count, symbol.name, NULL);
+        before = symbol.rva;
+    }
+}

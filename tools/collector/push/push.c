@@ -23,7 +23,7 @@ void push_free_run(pushed_run *run)
 
 /* ---- Encoding. */
 
-static void append_parameter(byte_buffer *out, const char *key, const char *value)
+void push_append_parameter(byte_buffer *out, const char *key, const char *value)
 {
     buffer_append_format(out, "%s%s=", out->used ? "&" : "", key);
     for (; *value; value++) {
@@ -67,13 +67,13 @@ static void make_query(pushing *p, pushed_run *run, const hotfn_record_module *p
 {
     const hotfn_push_options *o = p->options;
 
-    append_parameter(&run->query, "app", o->app && o->app[0] ? o->app : program->file);
-    append_parameter(&run->query, "client", p->client);
+    push_append_parameter(&run->query, "app", o->app && o->app[0] ? o->app : program->file);
+    push_append_parameter(&run->query, "client", p->client);
     if (o->version && o->version[0]) {
-        append_parameter(&run->query, "version", o->version);
+        push_append_parameter(&run->query, "version", o->version);
     }
     for (uint32_t i = 0; i < o->label_count; i++) {
-        append_parameter(&run->query, "label", o->labels[i]);
+        push_append_parameter(&run->query, "label", o->labels[i]);
     }
     if (run->sequence) {
         buffer_append_format(&run->query, "&sequence=%u&every=%u", run->sequence,
@@ -148,14 +148,13 @@ static void wait_before(uint32_t attempt, long retry_after)
     nanosleep(&time, NULL);
 }
 
-static bool is_temporary(long status)
+bool push_is_temporary(long status)
 {
     return status == 0 || status == 429 || status == 408 || status >= 500;
 }
 
-/* Put a body, several times if need be.  HOTFN_OK with the last answer. */
-static hotfn_status put_body(pushing *p, http_answer *answer, const char *path, const char *query,
-                             const byte_buffer *body)
+hotfn_status push_put_body(pushing *p, http_answer *answer, const char *path, const char *query,
+                           const byte_buffer *body)
 {
     uint32_t attempts = p->options->attempts ? p->options->attempts : DEFAULT_ATTEMPTS;
     byte_buffer url = { 0 };
@@ -180,7 +179,7 @@ static hotfn_status put_body(pushing *p, http_answer *answer, const char *path, 
         }
         status =
             http_put(answer, (const char *)url.data, p->options, body->data, body->used, p->err);
-        if (!is_temporary(answer->status)) {
+        if (!push_is_temporary(answer->status)) {
             break;
         }
     }
@@ -188,7 +187,7 @@ static hotfn_status put_body(pushing *p, http_answer *answer, const char *path, 
     return status;
 }
 
-static hotfn_status refuse_answer(pushing *p, const http_answer *answer)
+hotfn_status push_refuse_answer(pushing *p, const http_answer *answer)
 {
     char sentence[400];
 
@@ -205,14 +204,15 @@ hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32
     char path[96];
 
     snprintf(path, sizeof path, "/api/v1/records/%s", run->uuid);
-    hotfn_status status = put_body(p, &answer, path, (const char *)run->query.data, &run->body);
+    hotfn_status status =
+        push_put_body(p, &answer, path, (const char *)run->query.data, &run->body);
     p->result->http_status = (uint32_t)answer.status;
-    *away = status == HOTFN_OK && is_temporary(answer.status);
+    *away = status == HOTFN_OK && push_is_temporary(answer.status);
     if (*away) {
         push_fail(p->err, HOTFN_E_IO, "%s",
                   answer.status ? "the collector cannot store it now" : answer.text);
     } else if (status == HOTFN_OK && answer.status / 100 != 2) {
-        status = refuse_answer(p, &answer);
+        status = push_refuse_answer(p, &answer);
     } else if (status == HOTFN_OK) {
         *state = answer.status == 201 ? HOTFN_PUSH_STORED : HOTFN_PUSH_KNOWN;
         bool wants = strstr((const char *)answer.body.data, "\"need_names\":\ttrue") ||
@@ -220,8 +220,8 @@ hotfn_status push_send_run(pushing *p, const pushed_run *run, bool *away, uint32
                      strstr((const char *)answer.body.data, "\"need_names\": true");
         if (wants && run->names.used > 0) {
             buffer_free(&answer.body);
-            status =
-                put_body(p, &answer, "/api/v1/names", (const char *)run->query.data, &run->names);
+            status = push_put_body(p, &answer, "/api/v1/names", (const char *)run->query.data,
+                                   &run->names);
             p->result->sent_names |= status == HOTFN_OK && answer.status / 100 == 2;
         }
     }
@@ -393,96 +393,5 @@ hotfn_status hotfn_push_record(const char *path, const hotfn_push_options *optio
     if (result && result->size >= sizeof own) {
         *result = own;
     }
-    return status;
-}
-
-/* ---- Builds. */
-
-static void append_name(byte_buffer *out, const hotfn_function *f, uint64_t before,
-                        const hotfn_env *env)
-{
-    char text[WIRE_MAX_NAME];
-    size_t length = env && env->demangle_fn
-                        ? env->demangle_fn(env->demangle_user, f->name, text, sizeof text)
-                        : hotfn_demangle(f->name, text, sizeof text);
-    const char *shown = length ? text : f->name;
-
-    length = strnlen(shown, WIRE_MAX_NAME - 1);
-    buffer_append_number(out, f->rva - before);
-    buffer_append_number(out, f->byte_count);
-    buffer_append_number(out, length);
-    buffer_append(out, shown, length);
-}
-
-static void encode_build(byte_buffer *out, const hotfn_image_info *info, const char *file,
-                         const hotfn_functions *functions, const hotfn_env *env)
-{
-    uint32_t count = hotfn_functions_get_count(functions);
-    uint64_t before = 0;
-
-    buffer_append_text(out, "HFN1");
-    buffer_append_number(out, 1);
-    buffer_append_number(out, WIRE_MAIN);
-    buffer_append_number(out, info->id_kind);
-    buffer_append_number(out, info->id_bytes);
-    buffer_append(out, info->id, info->id_bytes);
-    buffer_append_number(out, strnlen(file, 127));
-    buffer_append(out, file, strnlen(file, 127));
-    buffer_append_number(out, count);
-    for (uint32_t i = 0; i < count; i++) {
-        hotfn_function f = HOTFN_FUNCTION_INIT;
-        hotfn_functions_get(functions, i, &f);
-        append_name(out, &f, before, env);
-        before = f.rva;
-    }
-}
-
-static hotfn_status send_build(pushing *p, const byte_buffer *body, const char *file)
-{
-    const hotfn_push_options *o = p->options;
-    byte_buffer query = { 0 };
-    http_answer answer = { 0 };
-
-    append_parameter(&query, "app", o->app && o->app[0] ? o->app : file);
-    append_parameter(&query, "register", "1");
-    if (o->version && o->version[0]) {
-        append_parameter(&query, "version", o->version);
-    }
-    buffer_append(&query, "", 1);
-    hotfn_status status =
-        query.failed || body->failed
-            ? push_fail(p->err, HOTFN_E_NO_MEMORY, "not enough memory")
-            : put_body(p, &answer, "/api/v1/names", (const char *)query.data, body);
-    if (status == HOTFN_OK && is_temporary(answer.status)) {
-        status = push_fail(p->err, HOTFN_E_IO, "%s",
-                           answer.status ? "the collector cannot store it now" : answer.text);
-    } else if (status == HOTFN_OK && answer.status / 100 != 2) {
-        status = refuse_answer(p, &answer);
-    }
-    buffer_free(&answer.body);
-    buffer_free(&query);
-    return status;
-}
-
-hotfn_status hotfn_push_build(const hotfn_image *image, const char *file,
-                              const hotfn_functions *functions, const hotfn_push_options *options,
-                              const hotfn_env *env, hotfn_error *err)
-{
-    hotfn_push_result own = HOTFN_PUSH_RESULT_INIT;
-    pushing p = { .options = options, .result = &own, .err = err };
-    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    byte_buffer body = { 0 };
-    hotfn_status status = push_check_options(options, err);
-
-    if (status == HOTFN_OK &&
-        (!image || !file || !functions || hotfn_image_get_info(image, &info) != HOTFN_OK ||
-         info.id_bytes == 0)) {
-        status = push_fail(err, HOTFN_E_OPTION, "the image has no id: link it with -Wl,--build-id");
-    }
-    if (status == HOTFN_OK) {
-        encode_build(&body, &info, file, functions, env);
-        status = send_build(&p, &body, file);
-    }
-    buffer_free(&body);
     return status;
 }

@@ -37,4 +37,13 @@ hotfn_status push_spool_run(pushing *p, const pushed_run *run);
 void push_send_spool(pushing *p);
 void push_free_run(pushed_run *run);
 
+void push_append_parameter(byte_buffer *out, const char *key, const char *value);
+/* Put a body, several times if need be.  HOTFN_OK with the last answer. */
+hotfn_status push_put_body(pushing *p, http_answer *answer, const char *path, const char *query,
+                           const byte_buffer *body);
+/* Does the status say that the same request may succeed later? */
+bool push_is_temporary(long status);
+/* The failure for an answer that is final. */
+hotfn_status push_refuse_answer(pushing *p, const http_answer *answer);
+
 #endif

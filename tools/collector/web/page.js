@@ -189,17 +189,18 @@ function onType(input, key) {
 onType($("search"), "q");
 $("metric").onchange = () => go({ metric: $("metric").value });
 $("agg").onchange = () => go({ agg: $("agg").value });
+async function download(name, parameters) {
+  const answer = await fetch(address(name, parameters), { headers: authorization() });
+  if (!answer.ok) return report((await answer.json()).error);
+  const link = make("a"), file = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"));
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = file ? file[1] : "hotfn";
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  return undefined;
+}
 for (const button of document.querySelectorAll("[data-format]")) {
-  button.onclick = async () => {
-    const answer = await fetch(address("export", { ...hotQuestion(), format: button.dataset.format }), { headers: authorization() });
-    if (!answer.ok) return report((await answer.json()).error);
-    const link = make("a"), name = /filename="([^"]+)"/.exec(answer.headers.get("Content-Disposition"));
-    link.href = URL.createObjectURL(await answer.blob());
-    link.download = name ? name[1] : "hotfn";
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    return undefined;
-  };
+  button.onclick = () => download("export", { ...hotQuestion(), format: button.dataset.format });
 }
 
 // ---- One function.
@@ -361,6 +362,13 @@ const buildTable = new Table($("buildtable"), [
   column("file", "minmax(100px, 1fr)", b => b.file, { dropOrder: 1 }), column("functions", "100px", b => group(b.functions), { number: true }),
   column("clients", "90px", b => group(b.clients), { number: true }), column("runs", "90px", b => group(b.runs), { number: true }),
   column("last run (UTC)", "150px", b => when(b.last_ns)),
+  { title: "kit", width: "80px", about: "what a tester needs to count this build (hotfn kit)", fill(cell, b) {
+    if (!b.kit) return;
+    const button = make("button", "", "download");
+    button.type = "button";
+    button.onclick = e => { e.stopPropagation(); download("kit", { app: at.get("app"), build: b.build }); };
+    cell.append(button);
+  } },
 ], () => {}, b => go({ build: b.build, base: at.get("base") === b.build ? "" : at.get("base"), view: "hot" }));
 async function showBuilds() {
   const list = (await ask("builds", { app: at.get("app") })).builds;
@@ -369,27 +377,43 @@ async function showBuilds() {
 
 // ---- Upload.
 
-function send(file, item) {
+function send(name, parameters, body, item, title) {
   return new Promise(resolve => {
     const request = new XMLHttpRequest();
-    request.open("POST", address("records", { app: $("uploadapp").value.trim() || at.get("app") }));
+    request.open("POST", address(name, { app: $("uploadapp").value.trim() || at.get("app"), ...parameters }));
     for (const [key, value] of Object.entries(authorization())) request.setRequestHeader(key, value);
     request.upload.onprogress = e => { if (e.lengthComputable) $("progress").value = e.loaded / e.total; };
     request.onloadend = () => {
       let body = {};
       try { body = JSON.parse(request.responseText); } catch { body.error = "the collector does not answer"; }
-      item.textContent = `${file.name}: ` + (request.status === 201 ? "stored" : request.status === 200 ? "was stored before" : body.error);
+      item.textContent = `${title}: ` + (request.status === 201 ? "stored" + (body.names === undefined ? "" : `, ${plural(body.names, "name")}`)
+        : request.status === 200 ? "was stored before" : body.error);
       $("progress").value = 1;
       resolve();
     };
-    request.send(file);
+    request.send(body);
   });
 }
+const kindOf = file => /\.hfr$/i.test(file.name) ? "record" : /\.pdb$/i.test(file.name) ? "pdb" : /\.map$/i.test(file.name) ? "map" : "image";
+// Records one by one; the files of a build together.
 async function sendAll(files) {
+  const form = new FormData(), build = [];
   for (const file of files) {
-    const item = make("li", "", `${file.name} \u2026`);
+    if (kindOf(file) === "record") continue;
+    form.set(kindOf(file), file);
+    build.push(file.name);
+  }
+  const add = title => {
+    const item = make("li", "", `${title} \u2026`);
     $("uploads").append(item);
-    await send(file, item);
+    return item;
+  };
+  if (build.length) {
+    const title = build.join(", ");
+    await send("symbols", { version: $("uploadversion").value.trim() }, form, add(title), title);
+  }
+  for (const file of files) {
+    if (kindOf(file) === "record") await send("records", {}, file, add(file.name), file.name);
   }
   await fillChoices().catch(problem => report(problem.message));
 }

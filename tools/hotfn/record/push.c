@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TO = 256, APP, BUILD_VERSION, LABEL, TOKEN_FILE, CERTIFICATES, ATTEMPTS, BUILD };
+enum { TO = 256, APP, BUILD_VERSION, LABEL, TOKEN_FILE, CERTIFICATES, ATTEMPTS, BUILD, KIT };
 
 typedef struct push_command {
     push_choices push;
     symbol_sources sources;
-    const char *build;
+    const char *build, *kit;
 } push_command;
 
 static const char usage[] =
@@ -27,7 +27,8 @@ static const char usage[] =
     "      --label KEY=VALUE     something about the run: level=3 (may be repeated)\n"
     "      --certificates FILE   trust the authorities in this PEM file\n"
     "      --attempts N          before a record is spooled [4]\n"
-    "      --build FILE          register a build of the app: send the names of its functions\n" SYMBOL_SOURCE_USAGE
+    "      --build FILE          register a build of the app: send the names of its functions\n"
+    "      --kit DIR             with --build: store the kit that hotfn kit made of it, for testers\n" SYMBOL_SOURCE_USAGE
     "Without RECORD it sends what waits in the spool since the collector was away.\n";
 
 static const struct option table[] = {
@@ -39,6 +40,7 @@ static const struct option table[] = {
     { "certificates", required_argument, NULL, CERTIFICATES },
     { "attempts", required_argument, NULL, ATTEMPTS },
     { "build", required_argument, NULL, BUILD },
+    { "kit", required_argument, NULL, KIT },
     SYMBOL_SOURCE_OPTIONS,
     CLI_OPTIONS_END,
 };
@@ -58,6 +60,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case LABEL: return push_add_label(c, argument);
     case TOKEN_FILE: c->token_file = argument; return NULL;
     case BUILD: command->build = argument; return NULL;
+    case KIT: command->kit = argument; return NULL;
     case CERTIFICATES: c->options.certificates = argument; return NULL;
     default:
         return cli_parse_u32(argument, 1, 20, &c->options.attempts) ? NULL
@@ -85,13 +88,17 @@ static int send_build(push_command *c)
                                   &c->push.options, &l.env, &err);
     }
     uint32_t count = status == HOTFN_OK ? hotfn_functions_get_count(functions) : 0;
+    bool sent_kit =
+        status != HOTFN_OK || !c->kit ||
+        push_kit_folder(c->kit, l.image, slash ? slash + 1 : c->build, &c->push.options);
     hotfn_functions_destroy(functions);
     listing_close(&l);
     if (status != HOTFN_OK) {
         return hotfn_tool_fail("push", &err);
     }
-    fprintf(stderr, "hotfn push: %s registered with %u names\n", c->build, count);
-    return TOOL_OK;
+    fprintf(stderr, "hotfn push: %s registered with %u names%s\n", c->build, count,
+            c->kit && sent_kit ? ", and its kit" : "");
+    return sent_kit ? TOOL_OK : TOOL_FAILED;
 }
 
 static int send_records(push_command *c, char **records, int count)
@@ -116,6 +123,9 @@ int hotfn_command_push(int argc, char **argv)
         return TOOL_FAILED;
     }
     int status = cli_read_options(&w, argc, argv);
+    if (status < 0 && c.kit && !c.build) {
+        status = cli_report_misuse(argv[0], usage, "--kit needs --build");
+    }
     if (status < 0 && !c.push.options.url) {
         status = cli_report_misuse(argv[0], usage, "--to is missing");
     }

@@ -29,4 +29,8 @@ void push_report_result(const char *of, const char *path, const hotfn_push_resul
  * quiet: only report failures. */
 int push_send(push_choices *c, const char *of, const char *path, bool quiet);
 
+/* push_kit.c: send a folder of hotfn kit as an archive.  False after a message. */
+bool push_kit_folder(const char *folder, const hotfn_image *image, const char *file,
+                     const hotfn_push_options *options);
+
 #endif

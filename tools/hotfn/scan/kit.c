@@ -15,21 +15,30 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { PUSH = 256, APP, APP_VERSION, TOKEN_FILE };
+
 static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
+    { "push", required_argument, NULL, PUSH },
+    { "app", required_argument, NULL, APP },
+    { "app-version", required_argument, NULL, APP_VERSION },
+    { "token-file", required_argument, NULL, TOKEN_FILE },
     FILE_OPTIONS,
 };
 
 typedef struct choices {
     file_options common;
     const char *folder;
+    kit_sending sending;
 } choices;
 
 static const char usage[] =
     "usage: hotfn kit [options] -o DIR FILE\n"
     "  -o, --output DIR      the folder of the kit, created if it does not exist\n"
     "  -f, --match GLOB      count only functions that match (may be repeated)\n"
-    "  -x, --exclude GLOB    exclude functions that match\n" SYMBOL_SOURCE_USAGE
+    "  -x, --exclude GLOB    exclude functions that match\n"
+    "      --push URL        the start script sends each record to this hotfn-collector, with\n"
+    "      --app NAME, --app-version TEXT, --token-file FILE (copied into the kit)\n" SYMBOL_SOURCE_USAGE
     "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
 
 static bool copy_tools(const char *folder, const hotfn_image *image)
@@ -154,7 +163,7 @@ static int make_kit(const choices *c)
     } else if (!write_plan(c, &l, &err)) {
         status = hotfn_tool_fail("kit", &err);
     } else if (copy_tools(c->folder, l.image) &&
-               kit_write_start(c->folder, slash ? slash + 1 : c->common.file)) {
+               kit_write_start(c->folder, slash ? slash + 1 : c->common.file, &c->sending)) {
         status = write_lists(c, &l, &err);
     }
     if (status != TOOL_OK) {
@@ -170,9 +179,19 @@ static int make_kit(const choices *c)
 
 static const char *read_option(void *user, int option, const char *argument)
 {
-    (void)option;
-    ((choices *)user)->folder = argument;
-    return NULL;
+    choices *c = user;
+
+    switch (option) {
+    case PUSH:
+        c->sending.url = argument;
+        return strncmp(argument, "http://", 7) == 0 || strncmp(argument, "https://", 8) == 0
+                   ? NULL
+                   : "an address that begins with http:// or https://";
+    case APP: c->sending.app = argument; return NULL;
+    case APP_VERSION: c->sending.version = argument; return NULL;
+    case TOKEN_FILE: c->sending.token_file = argument; return NULL;
+    default: c->folder = argument; return NULL;
+    }
 }
 
 int hotfn_command_kit(int argc, char **argv)
@@ -183,6 +202,11 @@ int hotfn_command_kit(int argc, char **argv)
 
     if (status < 0 && !c.folder) {
         status = cli_report_misuse(argv[0], usage, "-o is missing");
+    }
+    if (status < 0 && !c.sending.url &&
+        (c.sending.app || c.sending.version || c.sending.token_file)) {
+        status =
+            cli_report_misuse(argv[0], usage, "--app, --app-version and --token-file need --push");
     }
     if (status < 0) {
         status = make_kit(&c);

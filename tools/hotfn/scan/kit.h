@@ -12,6 +12,12 @@
 #define KIT_START "count" /* the start script */
 #define KIT_TOOL "hotfn"
 #define KIT_LIBRARIES "lib"
+#define KIT_TOKEN "token"
+
+/* Where the start script sends the record of each run; url NULL: nowhere. */
+typedef struct kit_sending {
+    const char *url, *app, *version, *token_file; /* token_file is copied into the kit */
+} kit_sending;
 
 /* kit_files.c.  Each returns false after a message. */
 bool kit_make_folder(const char *path);
@@ -19,6 +25,7 @@ bool kit_copy(const char *from, const char *folder, const char *name);
 /* Copy the libraries that this process has loaded, except those of the C library, which every
  * system has. */
 bool kit_copy_libraries(const char *folder);
-bool kit_write_start(const char *folder, const char *program);
+/* Write the start script, which sends the record where that is asked for. */
+bool kit_write_start(const char *folder, const char *program, const kit_sending *sending);
 
 #endif

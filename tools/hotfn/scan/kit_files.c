@@ -88,7 +88,33 @@ bool kit_copy_libraries(const char *folder)
     return kit_make_folder(path) && dl_iterate_phdr(copy_library, path) == 0;
 }
 
-bool kit_write_start(const char *folder, const char *program)
+/* Write an option of the start script; single quotes are the only characters of sh in them. */
+static void write_script_option(FILE *file, const char *option, const char *value)
+{
+    if (!value) {
+        return;
+    }
+    fprintf(file, " %s '", option);
+    for (; *value; value++) {
+        if (*value == '\'') {
+            fputs("'\\''", file);
+        } else {
+            fputc(*value, file);
+        }
+    }
+    fputc('\'', file);
+}
+
+static bool copy_token(const char *folder, const char *token_file)
+{
+    char path[KIT_PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/" KIT_TOKEN, folder);
+    return kit_copy(token_file, folder, KIT_TOKEN) &&
+           (chmod(path, 0600) == 0 || report_failure(path, "protected"));
+}
+
+bool kit_write_start(const char *folder, const char *program, const kit_sending *sending)
 {
     char path[KIT_PATH_BYTES];
     FILE *file;
@@ -107,11 +133,19 @@ bool kit_write_start(const char *folder, const char *program)
         "# The record is hotfn.hfr in the current folder, or FILE of -o FILE; to show it: hotfn "
         "report\n"
         "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit 125\n"
-        "exec \"$here/" KIT_TOOL "\" run --kit \"$here\" \"$@\"\n",
+        "exec \"$here/" KIT_TOOL "\" run --kit \"$here\"",
         program, KIT_START);
+    write_script_option(file, "--push", sending->url);
+    write_script_option(file, "--app", sending->app);
+    write_script_option(file, "--app-version", sending->version);
+    fprintf(file, "%s \"$@\"\n",
+            sending->token_file ? " --token-file \"$here/" KIT_TOKEN "\"" : "");
     good = fchmod(fileno(file), 0755) == 0 && !ferror(file);
     if (fclose(file) != 0) {
         good = false;
     }
-    return good || report_failure(path, "written");
+    if (!good) {
+        return report_failure(path, "written");
+    }
+    return !sending->token_file || copy_token(folder, sending->token_file);
 }
