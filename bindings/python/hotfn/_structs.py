@@ -327,7 +327,7 @@ class RecordChange(Sized):
 class ExportOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("limit", c_uint32),
                 ("width", c_uint32), ("match", c_char_p),
-                ("by", c_uint32), ("reserved", c_uint32)]
+                ("by", c_uint32), ("name_width", c_uint32)]
 
 
 class ExporterInfo(Sized):

@@ -73,7 +73,7 @@ static void the_longest_innermost_brackets_are_folded_first(void)
 {
     CHECK_STR(shorten(MAP, 0), MAP);
     CHECK_STR(shorten(MAP, strlen(MAP)), MAP);
-    CHECK_STR(shorten(MAP, strlen(MAP) - 1), MAP + strlen("std::"));
+    CHECK_STR(shorten(MAP, strlen(MAP) - 1), &MAP[strlen("std::")]);
     CHECK_STR(shorten(MAP, 68),
               "map<int, std::pair<const int, " DOTS ">, std::less<int> >::find(int const&)");
     CHECK_STR(shorten(MAP, 55), "map<int, std::pair<" DOTS ">, std::less<int> >::find(" DOTS ")");
