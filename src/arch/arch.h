@@ -54,6 +54,7 @@ typedef struct hfn_instruction {
                                  * through [register + disp32].  If the register holds the base of
                                  * position-independent data (hfn_straight_line.pic_base), target is
                                  * the distance from it */
+    bool is_system;             /* enters the kernel, or writes the thread pointer */
     bool through_table;         /* JUMP_INDIRECT by a register or a scaled index: may be a jump
                                  * table */
     uint64_t target;            /* RVA that the PC-relative field or the address refers to */
@@ -158,6 +159,12 @@ typedef enum hfn_address_use {
     HFN_ADDRESS_EQUATED,    /* compared for equality                              */
     HFN_ADDRESS_ORDERED     /* compared by order, or part of arithmetic           */
 } hfn_address_use;
+
+/* Evidence that an image sets thread pointers. */
+#define HFN_THREAD_MADE 1u        /* it makes threads by a system call                  */
+#define HFN_THREAD_FLAGS 2u       /* a number may be clone's flags with a thread pointer */
+#define HFN_THREAD_POINTER_SET 4u /* it sets the thread pointer                         */
+#define HFN_THREAD_BY_NUMBER 8u   /* the same, if it calls the C library's syscall()   */
 
 typedef enum hfn_move_result {
     HFN_MOVED = 0,
@@ -366,6 +373,11 @@ typedef struct hfn_arch {
      * stack, or twice on the same one (sigreturn, clone, vfork)?  True also if the line does not
      * show the number of the call. */
     bool (*may_switch_stack)(const hfn_straight_line *line);
+
+    /* HFN_THREAD_* of the instruction at offset `at` of bytes, which is_system or has an immediate
+     * operand. */
+    uint32_t (*find_thread_evidence)(const uint8_t *bytes, uint64_t size, uint64_t at,
+                                     const hfn_instruction *in);
 
     /* Are bytes those by which unwinders without unwind data recognise the code that returns from
      * a signal handler? */

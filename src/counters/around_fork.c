@@ -148,6 +148,7 @@ void hotfn_counters_fork_child(hotfn_counters *c)
     }
     hfn_rows_identify_process(true);
     hfn_rows.generation++; /* a resume in the child must not restore the parent's row */
+    hfn_rows.shared = NULL;
     if (row == hfn_rows.discard) {
         return;
     }

@@ -106,6 +106,7 @@ static void activate_counters(hotfn_counters *c)
     hfn_rows.thread_capacity = m->thread_capacity;
     hfn_rows.slot_capacity = m->slot_capacity;
     hfn_rows.generation++;
+    hfn_rows.shared = NULL;
     hfn_rows_identify_process(false);
     /* pairs with the acquire load in hfn_thread_row_claim */
     __atomic_store_n(&hfn_rows.header, m->header, __ATOMIC_RELEASE);

@@ -72,11 +72,12 @@ typedef uint64_t __attribute__((may_alias)) owner_word; /* a cell's tid and thre
 typedef struct claimer {
     uint32_t tid, pid;
     uint32_t process, pid_namespace; /* both 0 in the child of a raw fork or vfork */
+    uint64_t variable;               /* address of the thread's row pointer; 0: it has none */
 } claimer;
 
 static claimer identify_thread(void)
 {
-    claimer me = { 0, 0, 0, 0 };
+    claimer me = { 0, 0, 0, 0, 0 };
 
     me.tid = hfn_os_hot_thread_id();
     me.pid = hfn_os_hot_process_id();
@@ -124,7 +125,7 @@ static void sign_cell(hfn_thread_cell *cell, const claimer *me, uint32_t thread_
     cell->pid = me->pid;
     cell->process = me->process;
     cell->pid_namespace = me->pid_namespace;
-    cell->row_variable = get_variable_address();
+    cell->row_variable = me->variable;
     hfn_os_hot_thread_name(cell->name);
     /* pairs with the acquire load in take_over_row, after which pid and process are those of this
      * owner */
@@ -180,6 +181,11 @@ static uint32_t get_cells_used(void)
     return used < hfn_rows.thread_capacity ? used : hfn_rows.thread_capacity;
 }
 
+static uint8_t *get_row(uint32_t index)
+{
+    return hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
+}
+
 uint8_t *hfn_thread_row_claim(void)
 {
     uint8_t *row;
@@ -190,6 +196,7 @@ uint8_t *hfn_thread_row_claim(void)
         return hfn_rows.discard;
     }
     me = identify_thread();
+    me.variable = get_variable_address();
     used = get_cells_used();
     if (used > 0 && me.process != 0) {
         index = take_over_row(&me, used, used < HFN_ROWS_TRIED ? used : HFN_ROWS_TRIED);
@@ -204,7 +211,7 @@ uint8_t *hfn_thread_row_claim(void)
         __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);
         return hfn_rows.discard;
     }
-    row = hfn_rows.rows + (uint64_t)index * hfn_rows.row_bytes;
+    row = get_row(index);
     if (hfn_time_is_on()) {
         hfn_time_begin_row(row, index + 1);
     }
@@ -220,4 +227,34 @@ HFN_SYSTEM_V void hfn_thread_row_first_call(void)
         set_row(hfn_rows.discard);
     }
     set_row(hfn_thread_row_claim());
+}
+
+/* ---- The row of all threads. */
+
+/* Two threads may begin a row each; both are summed. */
+static uint8_t *begin_shared_row(void)
+{
+    claimer me = identify_thread();
+    uint32_t index = begin_new_row(&me);
+
+    if (index == NO_ROW) {
+        __atomic_fetch_add(&hfn_rows.header->threads_lost, 1, __ATOMIC_RELAXED);
+    }
+    __atomic_store_n(&hfn_rows.shared, index == NO_ROW ? hfn_rows.discard : get_row(index),
+                     __ATOMIC_RELEASE); /* pairs with the acquire load in the next function */
+    return hfn_rows.shared;
+}
+
+HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes)
+{
+    uint8_t *row;
+
+    if (!__atomic_load_n(&hfn_rows.header, __ATOMIC_ACQUIRE)) { /* pairs with activate_counters */
+        return;
+    }
+    row = __atomic_load_n(&hfn_rows.shared, __ATOMIC_ACQUIRE);
+    if (!row) {
+        row = begin_shared_row();
+    }
+    __atomic_fetch_add((uint64_t *)(void *)(row + (uintptr_t)slot_bytes), 1, __ATOMIC_RELAXED);
 }

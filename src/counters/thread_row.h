@@ -4,6 +4,7 @@
 #ifndef HFN_COUNTERS_THREAD_ROW_H
 #define HFN_COUNTERS_THREAD_ROW_H
 
+#include "base/compiler.h"
 #include "live/rows.h"
 #include "os/row_word.h"
 
@@ -23,6 +24,7 @@ typedef struct hfn_row_state {
     hfn_cell_header *header; /* NULL: no counters exist */
     hfn_thread_cell *cells;
     uint8_t *rows;
+    uint8_t *shared;  /* the row of hfn_thread_row_count_shared; NULL: not begun */
     uint8_t *discard; /* a row whose counts are never read; never unmapped */
     uint64_t discard_bytes;
     uint32_t row_bytes;
@@ -40,6 +42,10 @@ extern hfn_row_state hfn_rows;
 
 /* A row for the calling thread, or the discard row.  HOT PATH: see thread_row.c. */
 uint8_t *hfn_thread_row_claim(void);
+
+/* Count a call in the slot at this offset of a row that all threads share, by an atomic addition:
+ * for processes whose threads may have no row pointer.  HOT PATH: see thread_row.c. */
+HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes);
 
 /* core/core.h: where the core's thread word of the calling thread lies. */
 uint64_t hfn_core_word_address(void);

@@ -312,6 +312,7 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     hooks->unwind_bytes = 0;
     hfn_patch_spans_init(&c.spans, &hooks->env);
     if (any_pending(hooks)) {
+        hfn_hooks_share_counts(hooks);
         ok = commit_pending(&c);
     }
     made.hooked = c.done;

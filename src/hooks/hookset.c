@@ -243,13 +243,13 @@ static hfn_batch *find_or_add_batch(hotfn_hooks *hooks, uint32_t module, uint32_
 
 /* ---- Requests. */
 
-static hotfn_status check_plan(const hotfn_plan *plan, hotfn_error *err)
+static hotfn_status check_plan(hotfn_hooks *hooks, const hotfn_plan *plan, hotfn_error *err)
 {
     if (plan->machine != hfn_stub_get_patching()->machine) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                 "the plan is for another machine than this process");
     }
-    return HOTFN_OK;
+    return hfn_hooks_check_threads(hooks, plan, err);
 }
 
 static uint64_t slot_bytes(const hotfn_hooks *hooks, uint32_t slot)
@@ -403,7 +403,7 @@ hotfn_status hotfn_hooks_add_module(hotfn_hooks *hooks, const hotfn_plan *plan, 
 
     bool is_wide = hfn_hooks_is_wide(hooks, plan);
     uint64_t range_bytes = is_wide ? hooks->options.near_range_bytes / 2 : UINT64_MAX, at = 0;
-    hotfn_status status = check_plan(plan, err);
+    hotfn_status status = check_plan(hooks, plan, err);
     part p = { .counted = 0 };
     uint32_t handle;
 
@@ -467,7 +467,7 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
     }
 
     uint32_t entry = hfn_plan_find_function(plan, function_index), handle;
-    hotfn_status status = check_plan(plan, err);
+    hotfn_status status = check_plan(hooks, plan, err);
     hotfn_hook_action taken;
     hfn_batch *batch;
 

@@ -90,6 +90,8 @@ struct hotfn_hooks {
     hfn_kept *kept;
     size_t kept_count, kept_capacity;
     hfn_regions regions;
+    uint64_t count_shared; /* void (*)(void *slot_bytes); 0: none */
+    bool has_own_threads;  /* of a module; shared.c */
     bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
 };
@@ -126,6 +128,14 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 /* replaceable.c: HOTFN_OK, or HOTFN_E_UNSUPPORTED with the reason. */
 hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry, uint32_t kind,
                                          hotfn_error *err);
+
+/* shared.c: the function by which stubs count in a process whose threads may have no word for a row
+ * pointer.  It is called with the offset of a slot in a row, in any thread. */
+void hfn_hooks_set_count_shared(hotfn_hooks *hooks, uint64_t function);
+/* Whether the plan can be hooked: HOTFN_OK, or HOTFN_E_UNSUPPORTED if it needs that function. */
+hotfn_status hfn_hooks_check_threads(hotfn_hooks *hooks, const hotfn_plan *plan, hotfn_error *err);
+/* Before a commit: let pending batches count by that function if a module needs it. */
+void hfn_hooks_share_counts(hotfn_hooks *hooks);
 
 /* Release an object when the set is destroyed; false if there is no memory. */
 bool hfn_hooks_keep(hotfn_hooks *hooks, void *object, void (*release)(void *object));

@@ -103,6 +103,7 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
         hfn_unwind_begin(&writer->unwind, (uint8_t *)(uintptr_t)writer->tables, needs->stub_count,
                          needs->key_changes, hooks->access.personality);
     }
+    writer->gates.count_shared = hooks->count_shared;
     write_count_gate(writer);
     if (hfn_hooks_can_time(hooks)) {
         writer->gates.time_enter = write_time_gate(writer, hooks->access.time_enter);
@@ -161,6 +162,7 @@ hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *re
         .count = begin,
         .call = begin + call_gate_at(hooks),
         .filter = begin + call_gate_at(hooks) + HFN_STUB_CALL_GATE_ROOM,
+        .count_shared = hooks->count_shared,
         .time_enter = times,
         .time_exit = times + HFN_STUB_TIME_GATE_ROOM,
     };

@@ -10,7 +10,7 @@
 /* The required sizes of a region. */
 typedef struct hfn_region_needs {
     uint64_t stub_bytes, stub_count, cfi_bytes;
-    bool calls; /* it has a stub of HOTFN_ACTION_CALL or FILTER */
+    bool calls; /* it has a stub that calls a gate: HOTFN_ACTION_CALL or FILTER, COUNT_SHARED */
     bool key_b; /* the last stub added signs with key B */
     uint64_t key_changes;
 } hfn_region_needs;
@@ -31,7 +31,8 @@ static inline void hfn_region_add_need(hfn_region_needs *needs, uint32_t kind,
 {
     bool key_b = hook->flags & HOTFN_VERDICT_KEY_B;
 
-    needs->calls |= kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_FILTER;
+    needs->calls |= kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_FILTER ||
+                    kind == HFN_ACTION_COUNT_SHARED;
     needs->stub_bytes += hfn_trampoline_bytes(kind, hook);
     needs->stub_count++;
     needs->cfi_bytes += hook->cfi_bytes;

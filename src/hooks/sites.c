@@ -6,13 +6,14 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "hooks/trampoline.h"
 
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch)
 {
     const hotfn_plan *plan = hfn_batch_module(hooks, batch)->plan;
 
     return (batch->kind == HOTFN_ACTION_COUNT || batch->kind == HOTFN_ACTION_TIME ||
-            batch->kind == HOTFN_ACTION_SAMPLE) &&
+            batch->kind == HOTFN_ACTION_SAMPLE || batch->kind == HFN_ACTION_COUNT_SHARED) &&
            plan->site_count > 0 && !(hooks->options.flags & HOTFN_HOOKS_KEEP_CALLS);
 }
 

@@ -19,9 +19,9 @@ static bool fix_up(uint8_t *moved, uint64_t address, const hfn_plan_hook *hook, 
 
 static uint64_t gate_for(const hfn_gates *gates, uint32_t kind)
 {
-    return kind == HOTFN_ACTION_CALL     ? gates->call
-           : kind == HOTFN_ACTION_FILTER ? gates->filter
-                                         : gates->count;
+    return kind == HOTFN_ACTION_CALL || kind == HFN_ACTION_COUNT_SHARED ? gates->call
+           : kind == HOTFN_ACTION_FILTER                                ? gates->filter
+                                                                        : gates->count;
 }
 
 /* What a stub calls or jumps to. */
@@ -57,6 +57,10 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
     };
     int64_t distance = (int64_t)(request.tail_target - address);
 
+    if (action->kind == HFN_ACTION_COUNT_SHARED) {
+        request.callback = gates->count_shared;
+        request.user = access->slot_base_bytes + UINT64_C(8) * action->slot;
+    }
     if (hook->tail_exit_count > 0 && distance != (int32_t)distance) {
         return false;
     }

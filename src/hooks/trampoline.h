@@ -10,6 +10,10 @@
 
 _Static_assert(HFN_STUB_POPS_ALL == HOTFN_POPS_ALL, "the value is passed to the stub unchanged");
 
+/* An action of this library only: COUNT by a call of hooks->count_shared, which needs no word of
+ * the thread. */
+#define HFN_ACTION_COUNT_SHARED 0x100u
+
 /* ---- Sizes, which are needed for all hooks before one is written.  Inline, so that unused fields
  * of a hook are not decoded. */
 
@@ -17,7 +21,8 @@ static inline hfn_stub_kind hfn_trampoline_kind(uint32_t action_kind)
 {
     switch (action_kind) {
     case HOTFN_ACTION_COUNT: return HFN_STUB_COUNT;
-    case HOTFN_ACTION_CALL: return HFN_STUB_CALL;
+    case HOTFN_ACTION_CALL:
+    case HFN_ACTION_COUNT_SHARED: return HFN_STUB_CALL;
     case HOTFN_ACTION_REPLACE: return HFN_STUB_REPLACE;
     case HOTFN_ACTION_FILTER: return HFN_STUB_FILTER;
     case HOTFN_ACTION_TIME: return HFN_STUB_TIME;
@@ -57,6 +62,7 @@ static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *
 /* The code that all stubs of a region share. */
 typedef struct hfn_gates {
     uint64_t count, call, filter; /* addresses, or 0 */
+    uint64_t count_shared;        /* hooks->count_shared */
     uint64_t time_enter, time_exit;
 } hfn_gates;
 

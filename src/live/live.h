@@ -100,6 +100,9 @@ hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags
  * entry.  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (reason above 255). */
 hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t function_index,
                                    uint32_t state, uint32_t reason, uint32_t reason_offset);
+/* Store that calls of a function are counted only; nothing happens in a record without times. */
+void hfn_live_set_count_only(hfn_live *live, uint32_t module, uint32_t function_index,
+                             uint32_t reason);
 /* Store name and text of a reason's number, so that the record explains itself.  HOTFN_OK,
  * HOTFN_E_STATE (not the creator), HOTFN_E_LIMIT (reason 0 or above 255, or no room for names),
  * HOTFN_E_IO. */

@@ -93,6 +93,20 @@ hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t fun
     return HOTFN_OK;
 }
 
+void hfn_live_set_count_only(hfn_live *live, uint32_t module, uint32_t function_index,
+                             uint32_t reason)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (hfn_live_time_header(live) && hfn_live_find_module(live, module, &entry, &first, &count) &&
+        function_index < count) {
+        hfn_shared_put32(hfn_live_section(live, HFN_SECTION_TIMING_STATES) +
+                             (uint64_t)(first + function_index) * 4,
+                         HFN_TIMING_WORD(HOTFN_TIMING_COUNT_ONLY, reason));
+    }
+}
+
 /* ---- Processes and the comparison of their patches. */
 
 static void add_to_word(hfn_live *live, uint32_t at, uint32_t value)

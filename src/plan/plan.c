@@ -289,6 +289,10 @@ static hotfn_status check_head(const uint8_t *bytes, uint64_t byte_count, bool c
             "the plan has version %u, this library reads %u: build the plan again",
             hfn_read_le32(bytes + PLAN_VERSION_AT), PLAN_VERSION);
     }
+    if (hfn_read_le32(bytes + PLAN_FLAGS_AT) & ~PLAN_OWN_THREADS) {
+        return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_FLAGS_AT,
+                                "the plan has an unknown flag: build it again");
+    }
     if (hfn_read_le64(bytes + PLAN_BYTE_COUNT_AT) != byte_count) {
         return hfn_report_error(err, HOTFN_E_FORMAT, NULL, PLAN_BYTE_COUNT_AT,
                                 "the plan is truncated: build it again");

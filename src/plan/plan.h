@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 8u
+#define PLAN_VERSION 9u
 
 /* Offsets in the header. */
 enum {
@@ -54,8 +54,12 @@ enum {
     PLAN_ID_AT = 72,             /* u8[32]                                                    */
     PLAN_SITE_COUNT_AT = 104,    /* u32                                                       */
     PLAN_TSC_DISABLE_AT = 108,   /* u32 rva of a system call that disables the TSC; 0: none   */
-    PLAN_HEADER_BYTES = 112,
+    PLAN_FLAGS_AT = 112,         /* u32 PLAN_OWN_THREADS                                      */
+    PLAN_HEADER_BYTES = 116,
 };
+
+/* The image may set thread pointers: stubs must not use the thread pointer. */
+#define PLAN_OWN_THREADS 1u
 
 /* Offsets in a range. */
 enum {
@@ -131,6 +135,11 @@ hfn_plan_range hfn_plan_range_at(const hotfn_plan *plan, uint32_t index);
 static inline uint32_t hfn_plan_get_tsc_disable_rva(const hotfn_plan *plan)
 {
     return hfn_read_le32(plan->bytes + PLAN_TSC_DISABLE_AT);
+}
+
+static inline bool hfn_plan_has_own_threads(const hotfn_plan *plan)
+{
+    return (hfn_read_le32(plan->bytes + PLAN_FLAGS_AT) & PLAN_OWN_THREADS) != 0;
 }
 
 static inline uint32_t hfn_plan_rva_at(const hotfn_plan *plan, uint32_t index)

@@ -196,6 +196,8 @@ hotfn_status hotfn_plan_build(hotfn_plan **out, const hotfn_image *image,
     }
     hfn_plan_writer_set_tsc_disable_rva(writer,
                                         (uint32_t)hfn_verdicts_get_tsc_disable_rva(verdicts));
+    hfn_plan_writer_set_flags(writer,
+                              hfn_verdicts_has_own_threads(verdicts) ? PLAN_OWN_THREADS : 0);
     if (status == HOTFN_OK) {
         status = hfn_plan_writer_finish(writer, out, err);
     }

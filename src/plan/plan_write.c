@@ -68,6 +68,11 @@ void hfn_plan_writer_set_tsc_disable_rva(hfn_plan_writer *writer, uint32_t rva)
     hfn_write_le32(writer->header + PLAN_TSC_DISABLE_AT, rva);
 }
 
+void hfn_plan_writer_set_flags(hfn_plan_writer *writer, uint32_t flags)
+{
+    hfn_write_le32(writer->header + PLAN_FLAGS_AT, flags);
+}
+
 void hfn_plan_writer_destroy(hfn_plan_writer *writer)
 {
     if (!writer) {

@@ -30,6 +30,7 @@ typedef struct hfn_plan_writer hfn_plan_writer;
 /* Create a writer, which the caller owns; NULL if there is no memory. */
 hfn_plan_writer *hfn_plan_writer_create(const hotfn_env *env, uint32_t machine,
                                         uint32_t function_count);
+void hfn_plan_writer_set_flags(hfn_plan_writer *writer, uint32_t flags); /* PLAN_OWN_THREADS */
 void hfn_plan_writer_set_tsc_disable_rva(hfn_plan_writer *writer, uint32_t rva);
 void hfn_plan_writer_set_id(hfn_plan_writer *writer, uint32_t id_kind, const uint8_t *id,
                             uint32_t id_bytes);

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "counters/rows.h"
+#include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "hooks/hookset.h"
 #include "live/live.h"
@@ -201,6 +202,19 @@ static void stop_clock_if_unsafe(hfn_process *p, const hfn_loaded_module *m)
     hfn_live_set_module(p->live, m->live_module, known.flags, m->base, note);
 }
 
+/* Report that calls of the module are counted in one row for all threads (hooks/shared.c). */
+static void note_own_threads(hfn_process *p, const hfn_loaded_module *m)
+{
+    hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+    if (!hfn_plan_has_own_threads(m->plan)) {
+        return;
+    }
+    hfn_live_get_module(p->live, m->live_module, &known);
+    hfn_live_set_module(p->live, m->live_module, known.flags, m->base,
+                        "it sets thread pointers itself, so calls of all threads are counted in "
+                        "one row, and none is timed");
+}
+
 static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
                         uint64_t byte_count)
 {
@@ -215,6 +229,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     hotfn_plan_get_info(m->plan, &info);
     follow_module_list(p, m, info.entry_count);
     stop_clock_if_unsafe(p, m);
+    note_own_threads(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {
         request_hooks(p, m, info.function_count);
         hfn_process_find_allocators(p, m);
@@ -305,6 +320,9 @@ static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
         if (slots[i] != HOTFN_NO_SLOT) {
             hfn_live_set_function(p->live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
         }
+        if (slots[i] != HOTFN_NO_SLOT && p->hooks->has_own_threads) {
+            hfn_live_set_count_only(p->live, m->live_module, i, HOTFN_REASON_OWN_THREADS);
+        }
     }
     if (m->watched_function < known.function_count) {
         hfn_live_set_function(p->live, m->live_module, m->watched_function, HOTFN_STATE_REFUSED,
@@ -364,7 +382,9 @@ hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, ui
     s = hotfn_hooks_create(&p->hooks, &options, &access, &p->env, err);
     if (s != HOTFN_OK) {
         hotfn_counters_destroy(p->counters);
+        return s;
     }
+    hfn_hooks_set_count_shared(p->hooks, (uint64_t)(uintptr_t)&hfn_thread_row_count_shared);
     return s;
 }
 

@@ -37,8 +37,9 @@
 #define HFN_TRAITS_FIXED                                                                           \
     (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT | HFN_TRAIT_AMBIGUOUS)
 
-#define HFN_RUNTIME_WALKS_STACK 1u /* a runtime in the image finds frames by return address    */
-#define HFN_RUNTIME_READS_CODE 2u  /* a runtime reads or patches the code of the image          */
+#define HFN_RUNTIME_WALKS_STACK 1u  /* a runtime in the image finds frames by return address    */
+#define HFN_RUNTIME_OWNS_THREADS 4u /* the image is the C library, or threads are of its kind    */
+#define HFN_RUNTIME_READS_CODE 2u   /* a runtime reads or patches the code of the image          */
 
 /* A function with its place in the code.  Same index as in the functions. */
 typedef struct hfn_body {
@@ -124,7 +125,9 @@ typedef struct hfn_analysis {
     bool image_base;   /* x64 Windows: entries of jump tables may be relative to RVA 0      */
     uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register */
     uint32_t threads, flags;
-    uint32_t runtimes; /* HFN_RUNTIME_* */
+    uint32_t runtimes;        /* HFN_RUNTIME_* */
+    uint32_t thread_evidence; /* HFN_THREAD_* */
+    bool has_own_threads;     /* a thread may have no thread block of the C library */
     hfn_code code;
     hfn_references references;
     hfn_body *bodies;
@@ -248,6 +251,12 @@ void hfn_unowned_scan(hfn_analysis *a);
 
 /* runtimes.c: the HFN_RUNTIME_* of the runtimes that left marks in the image. */
 uint32_t hfn_runtimes_find(const hotfn_image *image, const hotfn_functions *functions);
+
+/* own_threads.c: note a system call, or an instruction with an immediate.  Any thread. */
+void hfn_own_threads_record(hfn_analysis *a, const hfn_region *region, uint64_t at,
+                            const hfn_instruction *in);
+/* After all code was decoded: set has_own_threads. */
+void hfn_own_threads_finish(hfn_analysis *a);
 
 /* evidence.c: traits that follow from names and sections alone. */
 void hfn_evidence_prepare(hfn_analysis *a);

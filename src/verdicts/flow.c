@@ -274,6 +274,9 @@ static void read_stretch(stretch *s)
             continue;
         }
         add_start(s, at);
+        if (in.is_system || (in.takes_address && in.relative_bytes == 0)) {
+            hfn_own_threads_record(s->analysis, region, at, &in);
+        }
         if (a->arch->complete) {
             a->arch->complete(bytes, &pages, &in);
         }

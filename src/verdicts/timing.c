@@ -59,6 +59,9 @@ static uint32_t check_entry(const timing *t, const hfn_verdict *v)
     if (t->analysis->runtimes & HFN_RUNTIME_WALKS_STACK) {
         return HOTFN_REASON_OWN_STACK_WALK;
     }
+    if (t->analysis->has_own_threads) {
+        return HOTFN_REASON_OWN_THREADS;
+    }
     if ((v->pub.flags & (HOTFN_VERDICT_FLAGS_LIVE | HOTFN_VERDICT_RED_ZONE)) ||
         ((v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP) &&
          (traits & (HFN_TRAIT_LOOPS | HFN_TRAIT_UNBOUNDED)))) {
@@ -97,7 +100,8 @@ static void prove_item(timing *t, hfn_prover *p, uint32_t index)
     hfn_verdict *v = &t->items[index];
     uint32_t reason = check_hook(t, v), found, word = t->analysis->arch->pointer_bytes;
 
-    if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK) {
+    if (reason == HOTFN_REASON_NOT_PROVEN || reason == HOTFN_REASON_OWN_STACK_WALK ||
+        reason == HOTFN_REASON_OWN_THREADS) {
         set_timing_result(v, reason);
         return;
     }

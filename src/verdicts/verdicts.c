@@ -19,6 +19,7 @@ struct hotfn_verdicts {
     hfn_branch *sites;
     size_t site_count, site_capacity;
     uint64_t tsc_disable_rva;
+    bool has_own_threads;
 };
 
 static void decide_batch(hfn_analysis *a, hfn_verdict *items, uint32_t from, uint32_t to)
@@ -82,6 +83,7 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     hfn_flow_finish_exits(&a);
     hfn_fixed_sort(&a);
     hfn_fault_ranges_find(&a);
+    hfn_own_threads_finish(&a);
     hfn_flags_propagate(&a);
     hfn_unowned_scan(&a);
     hfn_red_zone_scan(&a);
@@ -99,6 +101,7 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     hfn_owners_report_loops(&a, v->items, loops);
     hfn_free_memory(&a.env, loops, a.count + 1);
     v->tsc_disable_rva = a.tsc_disable_rva;
+    v->has_own_threads = a.has_own_threads;
     v->sites = a.branches;
     v->site_count = a.branch_count;
     v->site_capacity = a.branch_capacity;
@@ -247,6 +250,11 @@ const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *v, size_t *count)
 {
     *count = v->site_count;
     return v->sites;
+}
+
+bool hfn_verdicts_has_own_threads(const hotfn_verdicts *v)
+{
+    return v->has_own_threads;
 }
 
 uint64_t hfn_verdicts_get_tsc_disable_rva(const hotfn_verdicts *v)

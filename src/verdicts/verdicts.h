@@ -69,6 +69,9 @@ const hfn_branch *hfn_verdicts_sites(const hotfn_verdicts *verdicts, size_t *cou
  * none was found. */
 uint64_t hfn_verdicts_get_tsc_disable_rva(const hotfn_verdicts *verdicts);
 
+/* Whether the image may set thread pointers, so that a thread has no word for a row pointer. */
+bool hfn_verdicts_has_own_threads(const hotfn_verdicts *verdicts);
+
 const hotfn_image *hfn_verdicts_image(const hotfn_verdicts *verdicts);
 const hotfn_functions *hfn_verdicts_functions(const hotfn_verdicts *verdicts);
 const hfn_arch *hfn_verdicts_arch(const hotfn_verdicts *verdicts); /* NULL: unsupported machine */

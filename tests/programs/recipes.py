@@ -100,6 +100,7 @@ add("xz",
 add_small("cxx_exceptions", "cxx_exceptions.cc")
 add_small("cxx_exceptions_static", "cxx_exceptions.cc", "-static-libstdc++ -static-libgcc")
 add_small("threads", "threads.c")
+add_small("clones", "clones.c")
 add_small("processes", "processes.c")
 add_small("longjmp", "longjmp.c")
 add_small("fibers", "fibers.cc")

@@ -31,7 +31,7 @@ for compiler in (*COMPILERS, recipes.M32):
 for own in OWN:
     for compiler in recipes.ALL[own].compilers:
         add_built(own, compiler)
-for own in ("cxx_exceptions", "cxx_exceptions_static", "threads", "processes", "longjmp", "fibers"):
+for own in ("cxx_exceptions", "cxx_exceptions_static", "threads", "clones", "processes", "longjmp", "fibers"):
     add_built(own, recipes.M32)
 
 

@@ -71,6 +71,7 @@ typedef struct hotfn_verdicts hotfn_verdicts;
 #define HOTFN_REASON_OWN_STACK_WALK 74  /* its runtime finds frames by return address (Go, OCaml) */
 #define HOTFN_REASON_OWN_ADDRESS 75     /* stores an address of its frame, and compares one      */
 #define HOTFN_REASON_SYSTEM_CALL 76     /* sigreturn, clone or vfork, or an unknown system call  */
+#define HOTFN_REASON_OWN_THREADS 77     /* the image sets thread pointers itself                 */
 
 typedef struct hotfn_verdict {
     uint32_t size;         /* sizeof(hotfn_verdict)                                              */

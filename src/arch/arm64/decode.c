@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#define SVC 0xD4000001u
 #define NOP 0xD503201Fu
 
 /* Arm ARM, C4.1.93 'Branches, Exception Generating and System': BR, BLR, RET, ERET, DRPS and their
@@ -200,6 +201,7 @@ bool hfn_arm64_decode(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_
     out->is_landing_pad = is_landing_pad(word);
     out->with_key_b = word == HFN_ARM64_PACIBSP;
     out->signs_return = word == HFN_ARM64_PACIASP || out->with_key_b;
+    out->is_system = (word & 0xFFE0001F) == SVC || (word & ~31u) == HFN_ARM64_MSR_TPIDR_EL0;
     out->through_table = out->flow == HFN_FLOW_JUMP_INDIRECT;
     if (form == HFN_ARM64_PLAIN || form == HFN_ARM64_BRANCH || form == HFN_ARM64_BOUND) {
         return true;

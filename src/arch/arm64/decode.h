@@ -13,6 +13,7 @@
 #define HFN_ARM64_PACIBSP 0xD503237Fu
 #define HFN_ARM64_AUTIASP 0xD50323BFu
 #define HFN_ARM64_AUTIBSP 0xD50323FFu
+#define HFN_ARM64_MSR_TPIDR_EL0 0xD51BD040u /* msr tpidr_el0, x0 */
 
 /* Classes of instructions, by how they are moved. */
 typedef enum hfn_arm64_form {

@@ -6,6 +6,7 @@
 #include "arch/arm64/relocate.h"
 #include "arch/arm64/stack_use.h"
 #include "arch/arm64/system_calls.h"
+#include "arch/arm64/thread_pointer.h"
 
 #include <hotfn/machine.h>
 
@@ -40,6 +41,7 @@ const hfn_arch hfn_arch_arm64 = {
     .return_place = HFN_ARM64_RETURN_PLACE,
     .is_never_shared = hfn_arm64_saves_link,
     .may_switch_stack = hfn_arm64_may_switch_stack,
+    .find_thread_evidence = hfn_arm64_find_thread_evidence,
     .is_signal_restorer = hfn_arm64_is_signal_restorer,
     .touched_bytes = hfn_arm64_get_touched_bytes,
 };

@@ -163,6 +163,12 @@ bool hfn_x86_decode_fully(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size
         in.mnemonic == ZYDIS_MNEMONIC_ENDBR64 || in.mnemonic == ZYDIS_MNEMONIC_ENDBR32;
     out->through_table =
         out->flow == HFN_FLOW_JUMP_INDIRECT && (in.raw.modrm.mod == 3 || has_index(&in));
+    out->is_system = in.mnemonic == ZYDIS_MNEMONIC_SYSCALL ||
+                     (in.mnemonic == ZYDIS_MNEMONIC_INT && in.raw.imm[0].value.u == 0x80) ||
+                     in.mnemonic == ZYDIS_MNEMONIC_SYSENTER ||
+                     in.mnemonic == ZYDIS_MNEMONIC_WRFSBASE ||
+                     (mode == HFN_X86_32 && out->flow == HFN_FLOW_CALL_INDIRECT &&
+                      bytes[0] == 0x65); /* the kernel's entry, in i386's thread block */
     translate_target(&in, rva, link_base, out);
     return true;
 }

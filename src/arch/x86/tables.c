@@ -9,6 +9,7 @@
 #include "arch/x86/scratch.h"
 #include "arch/x86/stack_use.h"
 #include "arch/x86/system_calls.h"
+#include "arch/x86/thread_pointer.h"
 
 #include <hotfn/machine.h>
 
@@ -256,6 +257,18 @@ static bool reads_context_32(const uint8_t *bytes, uint64_t size)
     return hfn_x86_reads_context(HFN_X86_32, bytes, size);
 }
 
+static uint32_t find_thread_evidence_64(const uint8_t *bytes, uint64_t size, uint64_t at,
+                                        const hfn_instruction *in)
+{
+    return hfn_x86_find_thread_evidence(HFN_X86_64, bytes, size, at, in);
+}
+
+static uint32_t find_thread_evidence_32(const uint8_t *bytes, uint64_t size, uint64_t at,
+                                        const hfn_instruction *in)
+{
+    return hfn_x86_find_thread_evidence(HFN_X86_32, bytes, size, at, in);
+}
+
 const hfn_arch hfn_arch_x86_64 = {
     .name = "x86-64",
     .machine = HOTFN_MACHINE_X86_64,
@@ -283,6 +296,7 @@ const hfn_arch hfn_arch_x86_64 = {
     .frame_register = 5, /* rbp */
     .is_never_shared = uses_stack_64,
     .may_switch_stack = may_switch_stack_64,
+    .find_thread_evidence = find_thread_evidence_64,
     .is_signal_restorer = hfn_x86_64_is_signal_restorer,
     .disables_tsc = disables_tsc_64,
     .touched_bytes = touched_bytes_64,
@@ -312,6 +326,7 @@ const hfn_arch hfn_arch_x86 = {
     .frame_register = 5, /* ebp */
     .is_never_shared = uses_stack_32,
     .may_switch_stack = may_switch_stack_32,
+    .find_thread_evidence = find_thread_evidence_32,
     .is_signal_restorer = hfn_x86_32_is_signal_restorer,
     .disables_tsc = disables_tsc_32,
     .touched_bytes = touched_bytes_32,

@@ -8,10 +8,11 @@
 
 typedef struct hfn_core_image {
     const uint8_t *bytes;
-    uint32_t byte_count;   /* all of it; the rest of the last page is 0         */
-    uint32_t data_at;      /* pages before are executable, from here on writable */
-    uint32_t slow_path_at; /* hfn_thread_row_entry                              */
-    uint32_t rows_at;      /* hfn_rows                                          */
+    uint32_t byte_count;      /* all of it; the rest of the last page is 0         */
+    uint32_t data_at;         /* pages before are executable, from here on writable */
+    uint32_t slow_path_at;    /* hfn_thread_row_entry                              */
+    uint32_t rows_at;         /* hfn_rows                                          */
+    uint32_t count_shared_at; /* hfn_thread_row_count_shared                       */
 } hfn_core_image;
 
 /* byte_count 0: this CPU has no core. */

@@ -55,5 +55,6 @@ pathlib.Path(sys.argv[2]).write_text(
     "/* Made by src/counters/core/embed_core.py. */\n#include \"counters/core/core.h\"\n\n"
     f"static const uint8_t bytes[] = {{\n    {body}\n}};\n\n"
     "const hfn_core_image hfn_core = {\n"
-    f"    bytes, sizeof bytes, {data_at}, {symbols['hfn_thread_row_entry']}, {symbols['hfn_rows']}\n}};\n",
+    f"    bytes, sizeof bytes, {data_at}, {symbols['hfn_thread_row_entry']}, {symbols['hfn_rows']},\n"
+    f"    {symbols['hfn_thread_row_count_shared']}\n}};\n",
     encoding="ascii")

@@ -191,6 +191,7 @@ static hotfn_status place_hooks(hfn_attachment *a, hotfn_error *err)
     hotfn_error why = HOTFN_ERROR_INIT;
 
     a->hooks->access.slow_path = (void (*)(void))(uintptr_t)(a->core + hfn_core.slow_path_at);
+    hfn_hooks_set_count_shared(a->hooks, a->core + hfn_core.count_shared_at);
     a->hooks->access.displacement = (int32_t)a->word_at;
     for (size_t i = 0; i < a->mirror_count; i++) {
         if (a->mirrors[i].plan) {

@@ -279,6 +279,7 @@ static void invalid_fields_are_refused(void)
     check_refused(PLAN_MAGIC_AT, 'X', HOTFN_E_FORMAT);
     check_refused(PLAN_VERSION_AT, 99, HOTFN_E_MISMATCH);
     check_refused(PLAN_ID_BYTES_AT, 33, HOTFN_E_FORMAT);
+    check_refused(PLAN_FLAGS_AT, 2, HOTFN_E_FORMAT);
     check_refused(PLAN_FUNCTION_COUNT_AT, 6, HOTFN_E_FORMAT); /* the plan hooks function 6 */
     check_refused(PLAN_ENTRY_COUNT_AT, 2, HOTFN_E_FORMAT);
     check_refused(PLAN_RANGE_COUNT_AT, 0, HOTFN_E_FORMAT);

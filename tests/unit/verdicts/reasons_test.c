@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-#define LAST_REASON HOTFN_REASON_SYSTEM_CALL
+#define LAST_REASON HOTFN_REASON_OWN_THREADS
 
 static void reasons_have_names_of_their_own(void)
 {
