@@ -7,7 +7,7 @@
 #include "live/live.h"
 #include "session/process.h"
 
-enum { MAX_ATTEMPTS = 100, STOP_NS = 50000000, PAUSE_NS = 1000000 };
+enum { MAX_ATTEMPTS = 40, STOP_NS = 50000000, MIN_PAUSE_NS = 1000000, MAX_PAUSE_NS = 64000000 };
 
 /* A thread did not leave its probe in time.  It may still be in the probe, so timing must not start
  * again. */
@@ -47,16 +47,21 @@ static void do_nothing(void *user)
     (void)user;
 }
 
+/* The pause grows: on a busy machine a thread may be stopped again before it has executed any of
+ * its own instructions. */
 static bool wait_until_probes_end(const hotfn_hooks *hooks)
 {
     probe_search s = { .hooks = hooks };
+    uint32_t pause = MIN_PAUSE_NS;
+
     hfn_os_each_module(note_own_module, &s);
     for (int i = 0; i < MAX_ATTEMPTS && !hfn_os_is_single_threaded(); i++) {
         s.found = false;
         if (hfn_os_with_threads_stopped(STOP_NS, find_probe, do_nothing, &s) && !s.found) {
             return true;
         }
-        hfn_os_sleep(PAUSE_NS);
+        hfn_os_sleep(pause);
+        pause = pause < MAX_PAUSE_NS ? 2 * pause : pause;
     }
     return hfn_os_is_single_threaded();
 }

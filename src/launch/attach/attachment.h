@@ -53,6 +53,7 @@ typedef struct hfn_attachment {
     size_t stub_count, stub_capacity;
     uint64_t fork_sites[HFN_MAX_FORK_SITES]; /* that are patched */
     size_t fork_site_count;
+    bool has_fork_site;
     hotfn_hooks *hooks;
     hfn_hook_space space;
     hotfn_commit_stats stats;
@@ -87,6 +88,8 @@ bool hfn_mirror_show_code(hfn_attachment *a);
 bool hfn_mirror_restore_code(hfn_attachment *a, uint32_t *foreign);
 
 /* fork_sites.c: let the child of fork() begin with no row. */
+/* Wait until a module has one: a program that has just started maps its C library only now. */
+bool hfn_fork_sites_wait(hfn_attachment *a);
 bool hfn_fork_sites_find(hfn_attachment *a);
 bool hfn_fork_sites_patch(hfn_attachment *a);
 void hfn_fork_sites_restore(hfn_attachment *a); /* in the mirror */

@@ -283,10 +283,11 @@ static hotfn_status prepare_hooks(hfn_attachment *a, hotfn_error *err)
     hotfn_status status;
 
     a->error = hfn_os_remote_open(&a->remote);
-    if (a->error != 0 || !hfn_os_remote_each_module(a->remote.pid, add_module, a)) {
+    if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
     }
-    if (!hfn_fork_sites_find(a)) {
+    if (!hfn_fork_sites_wait(a) || !hfn_os_remote_each_module(a->remote.pid, add_module, a) ||
+        !hfn_fork_sites_find(a)) {
         a->error = 0;
         return report_failed_step(
             a, "its C library has no fork function that hotfn recognises (glibc's is needed)", err);

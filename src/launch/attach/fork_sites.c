@@ -5,6 +5,7 @@
  * and count in its row. */
 #include "arch/stub.h"
 #include "launch/attach/attachment.h"
+#include "os/os.h"
 
 #include <string.h>
 
@@ -66,6 +67,27 @@ static bool has_site(hfn_attachment *a, const hfn_remote_module *module)
         }
     }
     return false;
+}
+
+enum { START_TRIES = 25, START_NS = 20000000 };
+
+static bool note_site(void *user, const hfn_remote_module *module)
+{
+    hfn_attachment *a = user;
+
+    a->has_fork_site = has_site(a, module);
+    return !a->has_fork_site;
+}
+
+bool hfn_fork_sites_wait(hfn_attachment *a)
+{
+    for (int i = 0; i < START_TRIES && !a->has_fork_site; i++) {
+        if (i > 0) {
+            hfn_os_sleep(START_NS);
+        }
+        hfn_os_remote_each_module(a->remote.pid, note_site, a);
+    }
+    return a->has_fork_site;
 }
 
 typedef struct module_search {
