@@ -3,6 +3,7 @@
 #ifndef HFN_BASE_COMPILER_H
 #define HFN_BASE_COMPILER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HFN_LIKELY(x) __builtin_expect(!!(x), 1)
@@ -179,6 +180,30 @@ static inline void hfn_store_tick(uint64_t *at, uint64_t tick)
     *at = tick;
 }
 #endif
+
+/* Store the tick if `expected` is there still, in one step as a handler of the same thread sees
+ * it. */
+static inline bool hfn_replace_tick(uint64_t *at, uint64_t expected, uint64_t tick)
+{
+#if defined(__x86_64__)
+    bool same;
+
+    __asm__ volatile("cmpxchgq %[tick], %[at]" /* without the lock of an access shared by threads */
+                     : [at] "+m"(*at), "+a"(expected), "=@ccz"(same)
+                     : [tick] "r"(tick));
+    return same;
+#elif defined(__i386__)
+    bool same;
+
+    __asm__ volatile("cmpxchg8b %[at]"
+                     : [at] "+m"(*at), "+A"(expected), "=@ccz"(same)
+                     : "b"((uint32_t)tick), "c"((uint32_t)(tick >> 32)));
+    return same;
+#else
+    return __atomic_compare_exchange_n(at, &expected, tick, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+#endif
+}
 
 /* Returns 0, which the processor only knows when it knows the value. */
 static inline uintptr_t hfn_cpu_zero_of(uintptr_t value)

@@ -7,7 +7,7 @@
 #include "base/compiler.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/open_calls.h"
 
 #include <stddef.h>
 
@@ -60,39 +60,21 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
-/* Copy the open and suspended calls and the clock state of row `from` to row `to`. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
-    hfn_open_call *log = hfn_time_log_of(t);
-    hfn_waiting_call *suspended = hfn_time_suspended_of(t);
     const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
-    const uint8_t *logs = (const uint8_t *)f + hfn_time.log_at;
-    const hfn_open_call *calls = (const void *)logs;
-    const hfn_waiting_call *waiting = (const void *)(calls + HFN_LOG_CAPACITY);
+    const hfn_open_call *calls = (const void *)((const uint8_t *)f + hfn_time.log_at);
+    hfn_open_call *log = hfn_open_calls_of(t);
+    uint32_t depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
 
-    for (uint32_t i = 0; i < f->depth && i < HFN_LOG_CAPACITY; i++) {
+    for (uint32_t i = 0; i < depth; i++) {
         log[i] = calls[i];
     }
-    for (uint32_t i = f->depth; i < t->depth && i < HFN_LOG_CAPACITY; i++) {
+    for (uint32_t i = depth; i < hfn_open_calls_count(t); i++) {
         log[i].frame = 0;
     }
-    for (uint32_t i = 0; i < f->suspended_count; i++) {
-        suspended[i] = waiting[i];
-    }
-    t->hook_ticks = f->hook_ticks;
-    t->started = f->started;
-    t->last_tick = f->last_tick;
-    t->depth = f->depth;
-    t->current = f->current;
-    t->suspended_count = f->suspended_count;
-    t->timed = f->timed;
-    t->floor = f->floor;
-    t->node = f->node;
-    t->suspended_low = f->suspended_low;
-    t->suspended_high = f->suspended_high;
-    t->alloc_frame = f->alloc_frame;
-    t->alloc_depth = f->alloc_depth;
+    *t = *f;
 }
 
 void hotfn_counters_fork_prepare(hotfn_counters *c)
@@ -118,7 +100,6 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     prefix->row_bytes = hfn_rows.row_bytes;
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
     if (hfn_time_is_on()) {
-        hfn_time_begin_row(mapping + PREFIX_BYTES, 0);
         hfn_time_move(mapping + PREFIX_BYTES, before);
     }
     hfn_thread_row = mapping + PREFIX_BYTES;

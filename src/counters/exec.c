@@ -6,7 +6,7 @@
  */
 #include "counters/rows.h"
 #include "counters/thread_row.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 #include "os/hot_path.h"
 
 static void mark_cell(hfn_thread_cell *cell, uint8_t *row, bool begins, uint64_t now)

@@ -19,7 +19,7 @@
 #include "counters/thread_row.h"
 
 #include "base/compiler.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 #include "os/hot_path.h"
 
 #include <stddef.h>

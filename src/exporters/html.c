@@ -387,7 +387,7 @@ static void write_time_note(page *p)
     } else if (t->flags) {
         snprintf(sentence, sizeof sentence,
                  "a hook costs %.1f ns in a timed call and %.1f ns in a counted one; times are "
-                 "without it, unless --raw was given",
+                 "without it",
                  t->cost_inside_ns + t->cost_outside_ns, t->count_cost_ns);
         write_sentence(p, sentence);
     }

@@ -444,10 +444,6 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
                         "time) and %.1f ns in a counted one",
                         t->cost_inside_ns + t->cost_outside_ns, t->cost_inside_ns,
                         t->count_cost_ns);
-        if (t->cost_tries > 0) {
-            hfn_sink_format(sink, "; measured %" PRIu64 " time%s while the program ran",
-                            t->cost_tries, t->cost_tries == 1 ? "" : "s");
-        }
         hfn_sink_text(sink, "\n");
     } else {
         hfn_sink_text(sink, "; it does not include the cost of the hooks\n");

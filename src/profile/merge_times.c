@@ -254,10 +254,7 @@ static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *co
     }
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         double ns = (hotfn_record_get_bucket_ns(r, i) + hotfn_record_get_bucket_ns(r, i + 1)) / 2;
-        double cost = (double)r->times.header.cost_inside_ticks / 256 * 1e9 /
-                      (double)r->times.header.ticks_per_second;
 
-        ns = ns > cost ? ns - cost : 0;
         if (from[i] > 0) {
             counts[bucket_of(ns < 1e18 ? (uint64_t)ns : UINT64_C(1) << 60)] += from[i];
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers about time: ticks become nanoseconds here, the hooks' own cost is taken out (never below
- * nothing), and what was sampled is scaled up to all calls. */
+/* A function's times, as a query returns them: nanoseconds, errors, percentiles; a sample is scaled to
+ * all calls. */
 #include "base/status.h"
 #include "profile/profile.h"
 
-#define COST_UNIT 256u /* costs are given in 1/256 ticks */
+#define COST_UNIT 256.0 /* costs in the header are given in 1/256 ticks */
 
 /* ---- Ticks. */
 
@@ -18,27 +18,6 @@ uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
     }
     ns = (double)ticks * 1e9 / (double)rate;
     return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
-}
-
-uint64_t hfn_times_less_cost(const hotfn_record *r, uint64_t ticks, uint64_t inside,
-                             uint64_t outside)
-{
-    const hfn_time_header *h = &r->times.header;
-    double cost =
-        ((double)inside * h->cost_inside_ticks + (double)outside * h->cost_outside_ticks) /
-        COST_UNIT;
-
-    if (r->is_raw) {
-        return ticks;
-    }
-    return cost < (double)ticks ? ticks - (uint64_t)cost : 0;
-}
-
-/* Of calls that saw only the inner part of their own cost, and all of what happened within. */
-uint64_t hfn_times_less_hooks(const hotfn_record *r, uint64_t ticks, uint64_t within,
-                              uint64_t outermost)
-{
-    return hfn_times_less_cost(r, ticks, within, within > outermost ? within - outermost : 0);
 }
 
 /* Newton's method: the library needs nothing of libm. */
@@ -81,37 +60,16 @@ static void fill_reason(const hotfn_record *r, uint32_t reason, hotfn_record_tim
     }
 }
 
-/* ---- The tree's parts. */
-
-uint64_t hfn_times_node_ticks(const hotfn_record *r, uint32_t node)
-{
-    const hfn_time_node *n = &r->times.nodes[node];
-    uint64_t below = r->sums->nodes[node].below_timed;
-
-    return hfn_times_less_cost(r, n->total_ticks, add(n->timed_calls, below), below);
-}
-
-uint64_t hfn_times_callee_ticks(const hotfn_record *r, uint32_t node)
-{
-    const hfn_node_sum *nodes = r->sums->nodes;
-    uint64_t ticks = 0;
-
-    for (uint32_t i = nodes[node].first_child; i != UINT32_MAX; i = nodes[i].next_sibling) {
-        ticks = add(ticks, hfn_times_node_ticks(r, i));
-    }
-    return ticks;
-}
-
 /* ---- Histograms. */
 
-uint64_t hfn_times_bucket_begin(uint32_t bucket)
+static uint64_t get_bucket_begin(uint32_t bucket)
 {
     uint32_t shift = bucket / 32 > 1 ? bucket / 32 - 1 : 0;
 
     return (uint64_t)(bucket - shift * 32) << shift;
 }
 
-static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
+void hfn_times_add_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
 {
     const hfn_times *t = &r->times;
     uint32_t before = 0;
@@ -127,13 +85,7 @@ static void add_histograms(const hotfn_record *r, const hfn_slot_sum *sum, uint6
     }
 }
 
-void hfn_times_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
-{
-    memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
-    add_histograms(r, sum, counts);
-}
-
-static uint64_t sum_up(const uint64_t *counts)
+static uint64_t sum_counts(const uint64_t *counts)
 {
     uint64_t total = 0;
 
@@ -144,7 +96,7 @@ static uint64_t sum_up(const uint64_t *counts)
 }
 
 /* The call of that rank, in the middle of its bucket. */
-static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
+static uint64_t find_quantile(const uint64_t *counts, uint64_t total, double part)
 {
     uint64_t rank = (uint64_t)(part * (double)total) + 1, seen = 0;
 
@@ -155,34 +107,10 @@ static uint64_t quantile(const uint64_t *counts, uint64_t total, double part)
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         seen = add(seen, counts[i]);
         if (seen >= rank && counts[i] > 0) {
-            return hfn_times_bucket_begin(i) +
-                   (hfn_times_bucket_begin(i + 1) - hfn_times_bucket_begin(i)) / 2;
+            return get_bucket_begin(i) + (get_bucket_begin(i + 1) - get_bucket_begin(i)) / 2;
         }
     }
     return 0;
-}
-
-/* One call's, without its own cost and its share of what its callees' hooks cost. */
-uint64_t hfn_times_one_call(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
-{
-    uint64_t own = hfn_times_less_cost(r, ticks, 1, 0);
-    uint64_t all = hfn_times_less_cost(r, sum->total_ticks, sum->outermost_timed, 0);
-    uint64_t rest =
-        hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
-
-    return r->is_raw || all == 0 || rest >= all
-               ? own
-               : (uint64_t)((double)own * ((double)rest / (double)all));
-}
-
-uint64_t hfn_times_one_call_ns(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t ticks)
-{
-    return hfn_times_ns(r, hfn_times_one_call(r, sum, ticks));
-}
-
-static uint64_t within(uint64_t value, uint64_t low, uint64_t high)
-{
-    return value < low ? low : value > high ? high : value;
 }
 
 /* Ticks of the clock from which on a call has a length; 0: every call has one. */
@@ -202,15 +130,16 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
                    { 0.99, HOTFN_BELOW_P99, &t->p99_ns } };
     uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total;
 
-    add_histograms(r, sum, counts);
-    total = sum_up(counts);
+    hfn_times_add_histogram(r, sum, counts);
+    total = sum_counts(counts);
     for (size_t i = 0; total > 0 && i < sizeof wanted / sizeof wanted[0]; i++) {
-        uint64_t ticks = quantile(counts, total, wanted[i].part);
+        uint64_t ticks = find_quantile(counts, total, wanted[i].part);
         if (ticks < shortest_call(r)) {
             t->below |= wanted[i].below;
             *wanted[i].ns = hfn_times_ns(r, shortest_call(r));
         } else {
-            *wanted[i].ns = within(hfn_times_one_call_ns(r, sum, ticks), 0, t->max_ns);
+            uint64_t ns = hfn_times_ns(r, ticks);
+            *wanted[i].ns = ns < t->max_ns ? ns : t->max_ns;
         }
     }
 }
@@ -236,9 +165,21 @@ static uint64_t error_of(double squares)
                                            : HOTFN_ERROR_UNKNOWN;
 }
 
+/* What was subtracted for the hooks of so many calls, and for those of callees in their caller. */
+static uint64_t subtracted_ns(const hotfn_record *r, uint64_t inside, uint64_t outside)
+{
+    const hfn_time_header *h = &r->times.header;
+    double ticks =
+        ((double)inside * h->cost_inside_ticks + (double)outside * h->cost_outside_ticks) /
+        COST_UNIT;
+
+    return (uint64_t)(ticks * 1e9 / (double)h->ticks_per_second);
+}
+
 static void fill_errors(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
 {
-    uint64_t total = hfn_times_ns(r, sum->total_ticks), self = hfn_times_ns(r, sum->self_ticks);
+    uint64_t callees =
+        sum->within_timed > sum->timed_calls ? sum->within_timed - sum->timed_calls : 0;
 
     if (r->times.header.flags & HOTFN_TIMING_ERRORS) {
         t->total_error_ns = error_of(sum->total_squares);
@@ -247,12 +188,12 @@ static void fill_errors(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_re
         t->total_error_ns = tick_error_ns(r, t->total_ns);
         t->self_error_ns = tick_error_ns(r, t->self_ns);
     } else {
-        t->total_error_ns = total > t->total_ns ? total - t->total_ns : 0;
-        t->self_error_ns = self > t->self_ns ? self - t->self_ns : 0;
+        t->total_error_ns = subtracted_ns(r, sum->within_timed, callees);
+        t->self_error_ns = subtracted_ns(r, sum->timed_calls, sum->callee_timed);
     }
 }
 
-/* All calls of a function are known, and the timed ones stand for about as many: their sum is
+/* All calls of a function are known, and the timed ones represent about as many: their sum is
  * fitted to that number.  What a function did itself is not known, and merged records have fitted
  * sums. */
 static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
@@ -282,17 +223,14 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     t->open_calls = sum->open_calls;
     t->self_alloc = sum->self_alloc;
     t->total_alloc = sum->total_alloc;
-    if (sum->timed_calls == 0) {
+    if (sum->timed_calls == 0 && sum->self_ticks == 0) {
         t->total_error_ns = t->self_error_ns =
             t->timing == HOTFN_TIMING_SAMPLE ? HOTFN_ERROR_UNKNOWN : 0;
         return;
     }
-    t->total_ns = hfn_times_ns(
-        r, hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed));
-    t->self_ns = hfn_times_ns(
-        r, hfn_times_less_cost(r, sum->self_ticks, sum->timed_calls, sum->callee_timed));
-    t->self_ns = t->self_ns < t->total_ns ? t->self_ns : t->total_ns;
-    t->max_ns = hfn_times_one_call_ns(r, sum, sum->max_ticks);
+    t->total_ns = hfn_times_ns(r, sum->total_ticks);
+    t->self_ns = hfn_times_ns(r, sum->self_ticks);
+    t->max_ns = hfn_times_ns(r, sum->max_ticks);
     fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE) {
         fill_sampled(r, sum, t);
@@ -348,7 +286,7 @@ hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function
     memset(counts, 0, HOTFN_HISTOGRAM_BUCKETS * sizeof *counts);
     slot = hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
     if (r->times.present && slot < r->slot_count) {
-        add_histograms(r, &r->sums->slots[slot], counts);
+        hfn_times_add_histogram(r, &r->sums->slots[slot], counts);
     }
     return HOTFN_OK;
 }
@@ -363,5 +301,5 @@ double hotfn_record_get_bucket_ns(const hotfn_record *r, uint32_t bucket)
 
     return rate == 0 || bucket > HOTFN_HISTOGRAM_BUCKETS
                ? 0
-               : (double)hfn_times_bucket_begin(bucket) * 1e9 / (double)rate;
+               : (double)get_bucket_begin(bucket) * 1e9 / (double)rate;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Summing timing up: cells by function, nodes into edges.  Recursion counts once: a call within a
- * call of the same function adds nothing to its total, nor one within the same edge to the edge's. */
+/* The passes that sum times: cells by function, nodes by edge.  Recursion counts once: a call in a call
+ * of the same function adds nothing to its total, nor a call in the same edge to the edge's. */
 #include "profile/times_sum.h"
 
 #include "base/sort.h"
@@ -26,7 +26,6 @@ static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flag
     sum->open_calls = add(sum->open_calls, cell->open);
     sum->total_ticks = add(sum->total_ticks, cell->total_ticks);
     sum->self_ticks = add(sum->self_ticks, cell->self_ticks);
-    sum->outermost_timed = add(sum->outermost_timed, cell->timed_calls);
     if (flags & HOTFN_TIMING_ERRORS) {
         sum->total_squares += (double)cell->errors.total * (double)cell->errors.total;
         sum->self_squares += (double)cell->errors.self * (double)cell->errors.self;
@@ -38,16 +37,13 @@ static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flag
         sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
         sum->within_timed = add(sum->within_timed, cell->within_timed);
     }
-    if (cell->min_ticks && (sum->min_ticks == 0 || cell->min_ticks < sum->min_ticks)) {
-        sum->min_ticks = cell->min_ticks;
-    }
     if (cell->max_ticks > sum->max_ticks) {
         sum->max_ticks = cell->max_ticks;
     }
 }
 
-/* Two passes, as in a counting sort: how many entries a slot has, then each at its place. */
-static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
+/* As in a counting sort: count the entries of each slot, then put each at its place. */
+static bool sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
     uint32_t place = 0;
@@ -73,68 +69,46 @@ static void sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
         add_cell(sum, &t->entries[i].cell, t->header.flags);
     }
-}
-
-static void sum_threads(hfn_time_sums *out, const hfn_times *t)
-{
-    for (size_t i = 0; i < t->entry_count; i++) {
-        hfn_thread_sum *sum = &out->threads[t->entries[i].thread];
-
-        sum->timed_calls = add(sum->timed_calls, t->entries[i].cell.timed_calls);
-    }
-    for (uint32_t i = 0; i < t->node_count; i++) {
-        hfn_thread_sum *sum = &out->threads[t->nodes[i].thread];
-
-        if (t->nodes[i].parent == UINT32_MAX) {
-            sum->outermost_timed = add(sum->outermost_timed, t->nodes[i].timed_calls);
-        }
-    }
+    return true;
 }
 
 /* ---- The tree. */
 
-static void link_nodes(hfn_time_sums *out, const hfn_times *t)
-{
-    for (uint32_t s = 0; s < out->slot_count; s++) {
-        out->slots[s].first_node = UINT32_MAX;
-    }
-    for (uint32_t i = 0; i < t->node_count; i++) {
-        out->nodes[i] = (hfn_node_sum){ .first_child = UINT32_MAX };
-    }
-    for (uint32_t i = t->node_count; i-- > 0;) {
-        const hfn_time_node *n = &t->nodes[i];
-
-        out->nodes[i].next_of_slot = out->slots[n->slot].first_node;
-        out->slots[n->slot].first_node = i;
-        out->nodes[i].next_sibling = UINT32_MAX;
-        if (n->parent == UINT32_MAX) {
-            continue;
-        }
-        out->nodes[i].next_sibling = out->nodes[n->parent].first_child;
-        out->nodes[n->parent].first_child = i;
-    }
-}
-
-/* From the last to the first: what is below a node is complete when its parent's turn comes. */
-static void sum_below(hfn_time_sums *out, const hfn_sum_input *in)
+static bool link_nodes(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
 
-    for (uint32_t i = t->node_count; i-- > 0;) {
-        const hfn_time_node *n = &t->nodes[i];
-        hfn_node_sum *sum = &out->nodes[i];
-
-        sum->is_chosen = in->chosen[n->thread];
-        if (t->allocs) {
-            add_allocs(&sum->total_alloc, &t->allocs[i]);
-        }
-        if (n->parent == UINT32_MAX) {
-            continue;
-        }
-        out->nodes[n->parent].below_timed =
-            add(out->nodes[n->parent].below_timed, add(n->timed_calls, sum->below_timed));
-        add_allocs(&out->nodes[n->parent].total_alloc, &sum->total_alloc);
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        out->nodes[i] = (hfn_node_sum){ .edge = UINT32_MAX,
+                                        .first_child = UINT32_MAX,
+                                        .next_sibling = UINT32_MAX,
+                                        .is_chosen = in->chosen[t->nodes[i].thread] };
     }
+    for (uint32_t i = t->node_count; i-- > 0;) {
+        uint32_t parent = t->nodes[i].parent;
+
+        if (parent != UINT32_MAX) {
+            out->nodes[i].next_sibling = out->nodes[parent].first_child;
+            out->nodes[parent].first_child = i;
+        }
+    }
+    return true;
+}
+
+/* From the last node to the first: a node is complete before its parent. */
+static bool sum_memory_below(hfn_time_sums *out, const hfn_sum_input *in)
+{
+    const hfn_times *t = in->times;
+
+    for (uint32_t i = t->allocs ? t->node_count : 0; i-- > 0;) {
+        uint32_t parent = t->nodes[i].parent;
+
+        add_allocs(&out->nodes[i].total_alloc, &t->allocs[i]);
+        if (parent != UINT32_MAX) {
+            add_allocs(&out->nodes[parent].total_alloc, &out->nodes[i].total_alloc);
+        }
+    }
+    return true;
 }
 
 static uint32_t caller_slot(const hfn_times *t, uint32_t node)
@@ -161,15 +135,15 @@ static bool comes_before(const void *left, const void *right)
 static bool new_edge(hfn_time_sums *out, const keyed *key)
 {
     size_t capacity = out->edge_capacity;
-    bool held = hfn_grow_array(&out->env, (void **)&out->edges, &capacity, out->edge_count + 1u,
-                               sizeof *out->edges);
+    bool ok = hfn_grow_array(&out->env, (void **)&out->edges, &capacity, out->edge_count + 1u,
+                             sizeof *out->edges);
 
     out->edge_capacity = (uint32_t)capacity;
-    if (held) {
+    if (ok) {
         out->edges[out->edge_count++] =
             (hfn_edge_sum){ .caller = key->caller, .callee = key->callee };
     }
-    return held;
+    return ok;
 }
 
 static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
@@ -191,43 +165,40 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     size_t bytes = (size_t)t->node_count * sizeof(keyed);
     keyed *items = hfn_allocate_zeroed(&out->env, bytes),
           *room = hfn_allocate_zeroed(&out->env, bytes);
-    bool held = items && room;
+    bool ok = items && room;
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < t->node_count; i++) {
-        out->nodes[i].edge = UINT32_MAX;
-    }
-    for (uint32_t i = 0; held && i < t->node_count; i++) {
+    for (uint32_t i = 0; ok && i < t->node_count; i++) {
         if (out->nodes[i].is_chosen && (t->nodes[i].calls > 0 || t->nodes[i].timed_calls > 0)) {
             items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
         }
     }
-    held = held &&
-           name_edges(out, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
+    ok = ok &&
+         name_edges(out, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
     hfn_free_memory(&out->env, items, bytes);
     hfn_free_memory(&out->env, room, bytes);
-    return held;
+    return ok;
 }
 
-/* Which nodes have no ancestor of their function, and none of their edge: walked with the way from
- * the top in hand, and how often each function and edge stands on it. */
+/* Which nodes have no ancestor of their function, and none of their edge.  The path from the top to a
+ * node is at hand, and how often each function and edge is on it. */
 static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
     size_t bytes = ((size_t)t->node_count + out->edge_count + in->slot_count) * sizeof(uint32_t);
-    uint32_t *way = hfn_allocate_zeroed(&out->env, bytes);
+    uint32_t *path = hfn_allocate_zeroed(&out->env, bytes);
     uint32_t *edges, *slots, depth = 0;
 
-    if (!way) {
+    if (!path) {
         return false;
     }
-    edges = way + t->node_count;
+    edges = path + t->node_count;
     slots = edges + out->edge_count;
     for (uint32_t i = 0; i < t->node_count; i++) {
         hfn_node_sum *sum = &out->nodes[i];
 
-        while (depth > 0 && way[depth - 1] != t->nodes[i].parent) {
-            uint32_t left = way[--depth];
+        while (depth > 0 && path[depth - 1] != t->nodes[i].parent) {
+            uint32_t left = path[--depth];
 
             slots[t->nodes[left].slot]--;
             if (out->nodes[left].edge != UINT32_MAX) {
@@ -238,9 +209,9 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
         if (sum->edge != UINT32_MAX) {
             sum->is_outermost_edge = edges[sum->edge]++ == 0;
         }
-        way[depth++] = i;
+        path[depth++] = i;
     }
-    hfn_free_memory(&out->env, way, bytes);
+    hfn_free_memory(&out->env, path, bytes);
     return true;
 }
 
@@ -248,100 +219,76 @@ static void add_to_edge(hfn_edge_sum *edge, const hfn_time_node *n, const hfn_no
 {
     edge->flags |= n->flags & HOTFN_NODE_MERGED;
     edge->calls = add(edge->calls, n->calls);
-    edge->timed_calls = add(edge->timed_calls, n->timed_calls);
-    if (!sum->is_outermost_edge) {
-        return;
-    }
-    edge->total_ticks = add(edge->total_ticks, n->total_ticks);
-    edge->within_timed = add(edge->within_timed, add(n->timed_calls, sum->below_timed));
-    edge->outermost_timed = add(edge->outermost_timed, n->timed_calls);
-    add_allocs(&edge->total_alloc, &sum->total_alloc);
-}
-
-static void add_node(hfn_time_sums *out, const hfn_times *t, uint32_t i)
-{
-    const hfn_time_node *n = &t->nodes[i];
-    const hfn_node_sum *sum = &out->nodes[i];
-    hfn_slot_sum *slot = &out->slots[n->slot];
-    hfn_edge_sum *edge = sum->edge != UINT32_MAX ? &out->edges[sum->edge] : NULL;
-
-    if (edge) {
-        add_to_edge(edge, n, sum);
-    }
-    if (sum->is_outermost_function) {
-        if (out->flags & HOTFN_TIMING_TREE) {
-            slot->within_timed = add(slot->within_timed, add(n->timed_calls, sum->below_timed));
-            slot->outermost_timed = add(slot->outermost_timed, n->timed_calls);
-        }
-        add_allocs(&slot->total_alloc, &sum->total_alloc);
-    }
-    if (t->allocs) {
-        add_allocs(&slot->self_alloc, &t->allocs[i]);
+    if (sum->is_outermost_edge) {
+        edge->total_ticks = add(edge->total_ticks, n->total_ticks);
+        add_allocs(&edge->total_alloc, &sum->total_alloc);
     }
 }
 
-static bool sum_tree(hfn_time_sums *out, const hfn_sum_input *in)
+static bool sum_nodes(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
-    bool knows_calls = (out->flags & HOTFN_TIMING_TREE) != 0 && t->node_count > 0;
 
-    link_nodes(out, t);
-    sum_below(out, in);
-    if (!make_edges(out, in) || !mark_outermost(out, in)) {
-        return false;
-    }
-    for (uint32_t s = 0; knows_calls && s < in->slot_count; s++) {
-        out->slots[s].within_timed = out->slots[s].outermost_timed = 0; /* the tree knows better */
-    }
     for (uint32_t i = 0; i < t->node_count; i++) {
-        if (out->nodes[i].is_chosen) {
-            add_node(out, t, i);
+        const hfn_node_sum *sum = &out->nodes[i];
+        hfn_slot_sum *slot = &out->slots[t->nodes[i].slot];
+
+        if (!sum->is_chosen) {
+            continue;
+        }
+        if (sum->edge != UINT32_MAX) {
+            add_to_edge(&out->edges[sum->edge], &t->nodes[i], sum);
+        }
+        if (sum->is_outermost_function) {
+            add_allocs(&slot->total_alloc, &sum->total_alloc);
+        }
+        if (t->allocs) {
+            add_allocs(&slot->self_alloc, &t->allocs[i]);
         }
     }
     return true;
 }
 
-/* Neither a tree nor a count of what is below: what it called itself is the least there was. */
-static void assume_within(hfn_time_sums *out)
-{
-    for (uint32_t s = 0; s < out->slot_count; s++) {
-        if (out->slots[s].within_timed == 0 && !(out->flags & HOTFN_TIMING_SAMPLED)) {
-            out->slots[s].within_timed =
-                add(out->slots[s].outermost_timed, out->slots[s].callee_timed);
-        }
-    }
-}
+/* ---- All passes, in order.  Each one reads the input and what earlier ones made; false: no memory. */
+
+typedef bool (*sum_pass)(hfn_time_sums *out, const hfn_sum_input *in);
+
+static const sum_pass passes[] = {
+    sum_cells,        /* slots: columns of functions; entry_order        */
+    link_nodes,       /* nodes: children                                 */
+    sum_memory_below, /* nodes: total_alloc                              */
+    make_edges,       /* edges: callers and callees; nodes: edge         */
+    mark_outermost,   /* nodes: outermost of their function, their edge  */
+    sum_nodes,        /* edges: sums; slots: memory                      */
+};
 
 bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn_env *env)
 {
+    bool ok;
+
     memset(out, 0, sizeof *out);
     out->env = *env;
     out->flags = in->times->header.flags;
     out->slot_count = in->slot_count;
     out->node_count = in->times->node_count;
     out->entry_count = in->times->entry_count;
-    out->thread_count = in->times->thread_count;
-    out->threads = hfn_allocate_zeroed(env, out->thread_count * sizeof *out->threads);
     out->slots = hfn_allocate_zeroed(env, in->slot_count * sizeof *out->slots);
     out->nodes = hfn_allocate_zeroed(env, out->node_count * sizeof *out->nodes);
     out->entry_order = hfn_allocate_zeroed(env, out->entry_count * sizeof *out->entry_order);
-    if (out->threads && out->slots && out->nodes && out->entry_order) {
-        sum_threads(out, in->times);
-        sum_cells(out, in);
-        if (sum_tree(out, in)) {
-            assume_within(out);
-            return true;
-        }
+    ok = out->slots && out->nodes && out->entry_order;
+    for (size_t i = 0; ok && i < HFN_COUNT_OF(passes); i++) {
+        ok = passes[i](out, in);
     }
-    hfn_time_sums_finish(out);
-    return false;
+    if (!ok) {
+        hfn_time_sums_finish(out);
+    }
+    return ok;
 }
 
 void hfn_time_sums_finish(hfn_time_sums *s)
 {
     hotfn_env env = s->env;
 
-    hfn_free_memory(&env, s->threads, s->thread_count * sizeof *s->threads);
     hfn_free_memory(&env, s->slots, s->slot_count * sizeof *s->slots);
     hfn_free_memory(&env, s->nodes, s->node_count * sizeof *s->nodes);
     hfn_free_memory(&env, s->entry_order, s->entry_count * sizeof *s->entry_order);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Answers about who called whom, how long single calls took, and about the run's timing as a whole. */
+/* Queries for edges, places, single calls, and the times of the whole run. */
 #include "base/search.h"
 #include "base/status.h"
 #include "profile/profile.h"
@@ -9,7 +9,7 @@ static uint32_t function_of(const hotfn_record *r, uint32_t slot)
     return slot < r->slot_count ? r->slot_functions[slot] : HOTFN_NO_FUNCTION;
 }
 
-/* Without a tree of calls the nodes are places that allocate, which are nobody's answer. */
+/* Without a tree the nodes are only needed for the memory of functions. */
 static uint32_t node_count(const hotfn_record *r)
 {
     return r->times.header.flags & HOTFN_TIMING_TREE ? r->times.node_count : 0;
@@ -23,7 +23,6 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
 
     hotfn_record_edge e = HOTFN_RECORD_EDGE_INIT;
     const hfn_edge_sum *sum;
-    uint64_t ticks;
 
     if (index >= r->sums->edge_count) {
         return HOTFN_E_NOT_FOUND;
@@ -33,10 +32,21 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.callee = function_of(r, sum->callee);
     e.flags = sum->flags;
     e.total_alloc = sum->total_alloc;
-    ticks = hfn_times_less_hooks(r, sum->total_ticks, sum->within_timed, sum->outermost_timed);
     e.calls = sum->calls;
-    e.total_ns = hfn_times_ns(r, ticks);
+    e.total_ns = hfn_times_ns(r, sum->total_ticks);
     return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+static uint64_t get_self_ticks(const hotfn_record *r, uint32_t node)
+{
+    const hfn_node_sum *nodes = r->sums->nodes;
+    uint64_t ticks = r->times.nodes[node].total_ticks;
+
+    for (uint32_t i = nodes[node].first_child; i != UINT32_MAX; i = nodes[i].next_sibling) {
+        uint64_t below = r->times.nodes[i].total_ticks;
+        ticks -= below < ticks ? below : ticks;
+    }
+    return ticks;
 }
 
 hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_record_node *out)
@@ -57,11 +67,9 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     n.thread = hfn_record_row_shown_as(r, node->thread);
     n.flags = node->flags & HOTFN_NODE_MERGED;
     if (r->sums->nodes[index].is_chosen) {
-        uint64_t total = hfn_times_node_ticks(r, index), below = hfn_times_callee_ticks(r, index);
-
         n.calls = node->calls;
-        n.total_ns = hfn_times_ns(r, total);
-        n.self_ns = hfn_times_ns(r, total > below ? total - below : 0);
+        n.total_ns = hfn_times_ns(r, node->total_ticks);
+        n.self_ns = hfn_times_ns(r, get_self_ticks(r, index));
         if (r->times.allocs) {
             n.self_alloc = r->times.allocs[index];
         }
@@ -120,7 +128,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     s.thread = hfn_record_row_shown_as(r, call->thread);
     s.node = call->node < node_count(r) ? call->node : HOTFN_NO_NODE;
     s.start_ns = since_start(r, call->start_ticks);
-    s.duration_ns = hfn_times_one_call_ns(r, &r->sums->slots[call->slot], call->ticks);
+    s.duration_ns = hfn_times_ns(r, call->ticks);
     return hfn_copy_out(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -177,16 +185,9 @@ hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn
 
 uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
 {
-    const hfn_thread_sum *sum;
-    uint64_t outside;
-
-    if (!r->times.present || row >= r->times.thread_count) {
-        return 0;
-    }
-    sum = &r->sums->threads[row];
-    outside = sum->timed_calls > sum->outermost_timed ? sum->timed_calls - sum->outermost_timed : 0;
-    return hfn_times_ns(
-        r, hfn_times_less_cost(r, r->times.threads[row].busy_ticks, sum->timed_calls, outside));
+    return r->times.present && row < r->times.thread_count
+               ? hfn_times_ns(r, r->times.threads[row].busy_ticks)
+               : 0;
 }
 
 static double cost_ns(const hotfn_record *r, uint32_t cost)
@@ -233,9 +234,6 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;
     i->cost_inside_ns = cost_ns(r, h->cost_inside_ticks);
     i->cost_outside_ns = cost_ns(r, h->cost_outside_ticks);
-    i->cost_tries = h->probed_calls > 0                   ? h->probed_calls / HFN_PROBE_CALLS
-                    : h->seen_ends >= HFN_ENDS_TO_BELIEVE ? h->seen_ends / 2
-                                                          : 0;
     i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
     fill_ticker(h, i);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
@@ -277,12 +275,4 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
         fill_info(r, &info);
     }
     return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
-}
-
-void hotfn_record_choose_raw(hotfn_record *r, int32_t raw)
-{
-    if (!r) {
-        return;
-    }
-    r->is_raw = raw != 0;
 }

@@ -35,7 +35,6 @@ struct hotfn_record {
     uint32_t *edges_by_callee; /* [edge_count]: indices in sums->edges, sorted by callee */
     uint32_t edge_count;
     struct hfn_time_sums *sums; /* owned by profile/; NULL until the record is opened for queries */
-    bool is_raw;                /* leave the cost of the hooks in the times */
     /* for a repair: damage is not an error, but described in lost */
     bool tolerant;
     char *lost;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing in memory: made, filled, put in order.  Nothing here trusts a number of the target's: what
- * points nowhere is dropped, and what is dropped is counted. */
+/* Times in memory: made, filled, ordered.  No number of the target is trusted: an index that does not
+ * exist is dropped, and dropped nodes are counted. */
 #include "records/times.h"
 
 #include "base/sort.h"
@@ -173,8 +173,8 @@ static void link_nodes(const hfn_times *t, tree *w, uint32_t slots, uint32_t thr
     }
 }
 
-/* Down to the first child, else on to the next sibling of the nearest ancestor that has one.  A node
- * that has no way up to a root is never reached. */
+/* Down to the first child, else to the next sibling of the nearest ancestor that has one.  A node
+ * without a path to a root is never reached. */
 static void walk_nodes(const hfn_times *t, tree *w)
 {
     uint32_t at = w->tops;
@@ -212,7 +212,7 @@ static bool rebuild(hfn_times *t, const tree *w)
         uint32_t parent = t->nodes[w->order[i]].parent;
 
         nodes[i] = t->nodes[w->order[i]];
-        nodes[i].parent = parent == NONE ? NONE : w->place[parent]; /* a root has no place */
+        nodes[i].parent = parent == NONE ? NONE : w->place[parent]; /* NONE for a root */
         nodes[i].first_child = nodes[i].next_sibling = 0;
         if (allocs) {
             allocs[i] = t->allocs[w->order[i]];
@@ -226,8 +226,8 @@ static bool rebuild(hfn_times *t, const tree *w)
     return true;
 }
 
-static void settle_slow_calls(hfn_times *t, const tree *w, uint32_t slots, uint32_t threads,
-                              uint32_t nodes_before)
+static void validate_slow_calls(hfn_times *t, const tree *w, uint32_t slots, uint32_t threads,
+                                uint32_t nodes_before)
 {
     uint32_t kept = 0;
 
@@ -253,7 +253,7 @@ static uint32_t count_roots(const hfn_times *t)
     return roots;
 }
 
-static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
+static bool order_tree(hfn_times *t, uint32_t slots, uint32_t threads)
 {
     uint32_t before = t->node_count;
     uint32_t *words = make_array(&t->env, 4ull * before, sizeof *words);
@@ -272,7 +272,7 @@ static bool settle_tree(hfn_times *t, uint32_t slots, uint32_t threads)
     t->nodes_dropped = before - count_roots(t) - w.placed;
     done = rebuild(t, &w);
     if (done) {
-        settle_slow_calls(t, &w, slots, threads, before);
+        validate_slow_calls(t, &w, slots, threads, before);
     }
     free_array(&t->env, words, 4ull * before, sizeof *words);
     return done;
@@ -308,7 +308,7 @@ static bool is_slow(const hfn_times *t, const hfn_unreturned *item)
            item->ticks >= t->header.slow_ticks;
 }
 
-/* A program that hangs is killed within the calls that were too slow.  They come behind those of the ring. */
+/* A program that hangs is killed in the calls that were too slow.  They follow those of the ring. */
 static bool add_slow_open_calls(hfn_times *t)
 {
     uint32_t count = t->slow_count;
@@ -343,7 +343,7 @@ static bool add_slow_open_calls(hfn_times *t)
     return true;
 }
 
-static void settle_entries(hfn_times *t, uint32_t slots, uint32_t threads)
+static void validate_entries(hfn_times *t, uint32_t slots, uint32_t threads)
 {
     size_t kept = 0;
 
@@ -361,7 +361,7 @@ static void settle_entries(hfn_times *t, uint32_t slots, uint32_t threads)
     t->entry_count = kept;
 }
 
-static void settle_events(hfn_times *t, uint32_t slots)
+static void validate_events(hfn_times *t, uint32_t slots)
 {
     uint64_t kept = 0, at = 0;
 
@@ -389,28 +389,28 @@ bool hfn_times_validate(hfn_times *t, uint32_t slot_count, uint32_t thread_count
         return false;
     }
     hfn_times_end_open(t);
-    if (!settle_tree(t, slot_count, threads) || !sort_slow_calls(t)) {
+    if (!order_tree(t, slot_count, threads) || !sort_slow_calls(t)) {
         return false;
     }
-    settle_entries(t, slot_count, threads);
-    settle_events(t, slot_count);
+    validate_entries(t, slot_count, threads);
+    validate_events(t, slot_count);
     return true;
 }
 
-/* ---- Windows. */
+/* ---- The difference of two states. */
 
-static void take_off(uint64_t *from, uint64_t amount)
+static void subtract_64(uint64_t *from, uint64_t amount)
 {
     *from -= amount < *from ? amount : *from;
 }
 
 static void subtract_cell(hfn_time_cell *cell, const hfn_time_cell *from)
 {
-    take_off(&cell->total_ticks, from->total_ticks);
-    take_off(&cell->self_ticks, from->self_ticks);
-    take_off(&cell->timed_calls, from->timed_calls);
-    take_off(&cell->callee_timed, from->callee_timed);
-    take_off(&cell->within_timed, from->within_timed);
+    subtract_64(&cell->total_ticks, from->total_ticks);
+    subtract_64(&cell->self_ticks, from->self_ticks);
+    subtract_64(&cell->timed_calls, from->timed_calls);
+    subtract_64(&cell->callee_timed, from->callee_timed);
+    subtract_64(&cell->within_timed, from->within_timed);
 }
 
 static void subtract_entries(hfn_times *t, const hfn_times *from)
@@ -437,16 +437,14 @@ static void subtract_nodes(hfn_times *t, const hfn_times *from)
     uint32_t count = t->node_count < from->node_count ? t->node_count : from->node_count;
 
     for (uint32_t i = 0; i < count; i++) {
-        take_off(&t->nodes[i].calls, from->nodes[i].calls);
-        take_off(&t->nodes[i].total_ticks, from->nodes[i].total_ticks);
-        take_off(&t->nodes[i].timed_calls, from->nodes[i].timed_calls);
-        take_off(&t->nodes[i].within_timed, from->nodes[i].within_timed);
-        take_off(&t->nodes[i].spread, from->nodes[i].spread);
+        subtract_64(&t->nodes[i].calls, from->nodes[i].calls);
+        subtract_64(&t->nodes[i].total_ticks, from->nodes[i].total_ticks);
+        subtract_64(&t->nodes[i].timed_calls, from->nodes[i].timed_calls);
         if (t->allocs && from->allocs) {
-            take_off(&t->allocs[i].allocated_bytes, from->allocs[i].allocated_bytes);
-            take_off(&t->allocs[i].allocated_blocks, from->allocs[i].allocated_blocks);
-            take_off(&t->allocs[i].freed_bytes, from->allocs[i].freed_bytes);
-            take_off(&t->allocs[i].freed_blocks, from->allocs[i].freed_blocks);
+            subtract_64(&t->allocs[i].allocated_bytes, from->allocs[i].allocated_bytes);
+            subtract_64(&t->allocs[i].allocated_blocks, from->allocs[i].allocated_blocks);
+            subtract_64(&t->allocs[i].freed_bytes, from->allocs[i].freed_bytes);
+            subtract_64(&t->allocs[i].freed_blocks, from->allocs[i].freed_blocks);
         }
     }
 }
@@ -464,7 +462,7 @@ static void subtract_header(hfn_time_header *h, const hfn_time_header *from)
     subtract_32(&h->clock_went_back, from->clock_went_back);
 }
 
-/* Of each thread's events the latest ones, as many as came since. */
+/* Keep the latest events of each thread, as many as are new. */
 static void drop_events(hfn_times *t, const hfn_times *from)
 {
     uint64_t begin = 0, kept = 0;
@@ -473,7 +471,7 @@ static void drop_events(hfn_times *t, const hfn_times *from)
         uint64_t end = t->event_ends[i], there = end - begin;
 
         if (i < from->thread_count) {
-            take_off(&t->threads[i].events, from->threads[i].events);
+            subtract_64(&t->threads[i].events, from->threads[i].events);
         }
         if (there > t->threads[i].events) {
             begin += there - t->threads[i].events;
@@ -486,7 +484,7 @@ static void drop_events(hfn_times *t, const hfn_times *from)
     t->event_count = kept;
 }
 
-/* Slow calls that were there before. */
+/* Drop the slow calls that `from` has too. */
 static void drop_slow_calls(hfn_times *t, const hfn_times *from)
 {
     uint64_t latest = 0;
@@ -523,9 +521,9 @@ bool hfn_times_subtract(hfn_times *t, const hfn_times *from)
     t->histograms = histograms;
     hfn_times_end_open(t);
     for (uint32_t i = 0; i < t->thread_count && i < from->thread_count; i++) {
-        take_off(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
+        subtract_64(&t->threads[i].busy_ticks, from->threads[i].busy_ticks);
         if (from->threads[i].last_tick > t->threads[i].first_tick) {
-            t->threads[i].first_tick = from->threads[i].last_tick; /* it is here from then on */
+            t->threads[i].first_tick = from->threads[i].last_tick;
         }
     }
     subtract_entries(t, from);

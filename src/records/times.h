@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a record holds of timing, in one shape wherever it came from: a live record's memory
- * (times_live.c), a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the
- * engine wrote them; times_sum.c makes nanoseconds and functions of them.
+/* The times of a record in one shape, wherever they came from: a live record's memory (times_live.c),
+ * a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the engine wrote them;
+ * profile/ makes nanoseconds and functions of them.
  *
  * The packed sections of a finished record:
- *   PACKED_TIMES  a u64 a thread: where its bytes end, counted from the first packed byte; then for
- *                 each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for
- *                 each cell that is not empty: empty ones passed over, timed_calls, total_ticks,
- *                 self_ticks, min_ticks, max_ticks, histogram, open (calls that had not returned), callee_timed, within_timed
- *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row a histogram, a slot a bucket
+ *   PACKED_TIMES  a u64 for each thread: where its bytes end, counted from the first packed byte; then
+ *                 for each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for
+ *                 each cell that is not empty: number of empty ones before it, timed_calls,
+ *                 total_ticks, self_ticks, max_ticks, histogram, open (calls that had not returned),
+ *                 callee_timed, within_timed
+ *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket
  *   NODES         parents before children; a parent of UINT32_MAX: called from outside
- *   EVENTS        a u64 a thread: where its events end, as a number of events; then the events */
+ *   EVENTS        a u64 for each thread: where its events end, as a number of events; the events */
 #ifndef HFN_RECORDS_TIMES_H
 #define HFN_RECORDS_TIMES_H
 
@@ -19,28 +20,25 @@
 #include "live/time_row.h"
 #include "records/pack.h"
 
-/* A cell that is not empty, and where it stood. */
+/* A cell that is not empty. */
 typedef struct hfn_time_entry {
     hfn_time_cell cell;
     uint32_t slot, thread;
 } hfn_time_entry;
 
-/* times_open.c: a call that had not returned when a live record was read, and what ran then. */
+/* times_open.c: a call that had not returned when a live record was read, or what ran then. */
 enum {
-    HFN_UNRETURNED_RUNS,
-    HFN_UNRETURNED_OUTERMOST,
-    HFN_UNRETURNED_NESTED,
-    HFN_UNRETURNED_SAMPLED,
-    HFN_UNRETURNED_COUNTED, /* tick clock: its times and the call are in the tree already */
+    HFN_UNRETURNED_RUNS,    /* the current place                                           */
+    HFN_UNRETURNED_SAMPLED, /* a call of a sample                                          */
+    HFN_UNRETURNED_COUNTED, /* a call whose times are in the tree already                  */
 };
 typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
     uint64_t start;  /* when that was; RUNS: 0                                */
-    uint64_t within; /* timed calls that ended in it                            */
-    uint64_t weight; /* SAMPLED: the number of calls that it represents          */
+    uint64_t weight; /* SAMPLED: the number of calls that it represents       */
     uint32_t thread, slot;
-    uint32_t node; /* index + 1, 0: none                                    */
-    uint32_t kind; /* HFN_UNRETURNED_*                                      */
+    uint32_t node; /* index + 1, 0: none */
+    uint32_t kind; /* HFN_UNRETURNED_*   */
 } hfn_unreturned;
 
 typedef struct hfn_times {
@@ -54,20 +52,20 @@ typedef struct hfn_times {
     hfn_unreturned *open; /* not yet in cells and nodes */
     size_t open_count, open_capacity;
     hfn_packed histograms;
-    hfn_time_node *nodes;     /* settled: each before its callees, which follow it, and no roots */
+    hfn_time_node *nodes;     /* validated: each directly before its callees, and no roots */
     hotfn_alloc_cell *allocs; /* in parallel, or NULL */
     uint32_t node_count, node_capacity;
-    hfn_slow_call *slow; /* settled: by sequence */
+    hfn_slow_call *slow; /* validated: by sequence */
     uint32_t slow_count, slow_capacity;
-    hfn_time_event *events; /* a thread's after another's, oldest first */
+    hfn_time_event *events; /* by thread, oldest first */
     uint64_t *event_ends;   /* [thread_count] */
     uint64_t event_count, event_capacity;
-    uint32_t nodes_dropped; /* by hfn_times_validate: they made no sense */
+    uint32_t nodes_dropped; /* by hfn_times_validate: they were damaged */
 } hfn_times;
 
 void hfn_times_init(hfn_times *times, const hotfn_env *env);
 void hfn_times_finish(hfn_times *times);
-/* Room for what is known in number; false: no memory. */
+/* Room for a known number; false: no memory. */
 bool hfn_times_make_threads(hfn_times *times, uint32_t thread_count);
 bool hfn_times_make_nodes(hfn_times *times, uint32_t node_count, bool with_allocs);
 bool hfn_times_make_slow_calls(hfn_times *times, uint32_t count);
@@ -77,44 +75,39 @@ bool hfn_times_add_events(hfn_times *times, const hfn_time_event *events, uint64
 /* A copy of another's, into an empty one; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
-/* When each row's process was last seen: now, if it is the latest of that pid, else its latest event.  False: no
- * memory. */
+/* When each row's process was last seen: now, if it is the latest of that pid, else its latest event.
+ * False: no memory. */
 bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
-/* What the thread ran at the end, and `count` calls of its log from `depth` on.  False: no memory. */
+/* What the thread ran at the end, and `count` calls of its log from `depth` on.  Its busy_ticks are
+ * hook_ticks still.  False: no memory. */
 bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
 bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
                         uint32_t depth, uint32_t count, uint64_t end);
-/* tick_times.c: the same by a tick clock; busy_ticks of the thread are its hook_ticks still. */
-bool hfn_times_add_running_by_ticks(hfn_times *times, uint32_t thread, uint64_t end);
-bool hfn_times_add_open_by_ticks(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
-                                 uint32_t depth, uint32_t count, uint64_t end);
-/* Make the cells and the totals of the nodes from what a live record has.  False: no memory. */
-bool hfn_times_sum_ticks(hfn_times *times, uint32_t slot_count);
-/* All that is open ends, as far as cells and nodes know. */
+/* tree_times.c: make the cells and the totals of the nodes from a live record's tree.  False: no
+ * memory. */
+bool hfn_times_sum_tree(hfn_times *times, uint32_t slot_count);
+/* Add all open calls to cells and nodes, as ended. */
 void hfn_times_end_open(hfn_times *times);
-/* What was open in an earlier state is taken off, but not how many calls those were. */
+/* Subtract the times of calls that were open in an earlier state, but not their number. */
 void hfn_times_subtract_open(hfn_times *times, const hfn_times *from);
 
-/* Copy a live record's timing out of its file; present stays false where it has none.  Calls that are open have
+/* Copy a live record's times from its file; present stays false where it has none.  Open calls have
  * the time until `now`, a tick of its clock; 0: until the latest event of their process.
- * HOTFN_E_FORMAT: its header makes no sense; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
+ * HOTFN_E_FORMAT: its header is damaged; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
                                  uint64_t now, const char *path, hotfn_error *err);
 
-/* times_cost.c: put what the run tells of a call's cost into the header.  All rows are read. */
-void hfn_times_find_cost(hfn_times *times);
-
-/* Order the nodes, cut off whatever points nowhere; slots and threads beyond the counts are dropped.
- * False: no memory. */
+/* Order the nodes, and drop what has a slot, a thread or a parent that does not exist.  False: no
+ * memory. */
 bool hfn_times_validate(hfn_times *times, uint32_t slot_count, uint32_t thread_count);
 
-/* times -= from, which is an earlier state of the same live record; before either is settled.
- * Smallest and largest stay those of the whole run.  False: no memory. */
+/* times -= from, an earlier state of the same live record; before either is validated.  Maxima stay
+ * those of the whole run.  False: no memory. */
 bool hfn_times_subtract(hfn_times *times, const hfn_times *from);
 
-/* The sections of a finished record, to begin with empty; finish them also after a failure. */
+/* The sections of a finished record, empty at first; finish them also after a failure. */
 typedef struct hfn_times_sections {
     hotfn_env env;
     uint8_t *bytes[HFN_SECTION_TYPES];
@@ -122,7 +115,7 @@ typedef struct hfn_times_sections {
 } hfn_times_sections;
 bool hfn_times_pack(hfn_times_sections *out, const hfn_times *times);
 void hfn_times_sections_finish(hfn_times_sections *sections);
-/* Back from them.  HOTFN_E_FORMAT with *damaged the type of the section that makes no sense. */
+/* The reverse.  HOTFN_E_FORMAT, and *damaged is the type of the damaged section. */
 hotfn_status hfn_times_unpack(hfn_times *out, const hfn_span sections[HFN_SECTION_TYPES],
                               uint32_t thread_count, uint32_t *damaged);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing out of a live record's file: what the target writes while we read.  Each word is read once;
- * holes of the sparse file are passed over; a number that cannot be is an error, one that is not
- * there yet is 0. */
+/* Reads times from a live record's file, which the target may write at the same time.  Each word is
+ * read once; holes of the sparse file are skipped; an impossible number is an error, a missing one 0. */
 #include "base/status.h"
 #include "records/times.h"
 
@@ -42,7 +41,7 @@ static hotfn_status no_memory(const live_reader *r)
 }
 
 /* How many elements of a section lie inside the file. */
-static uint64_t there(const live_reader *r, uint32_t type, uint64_t element_bytes)
+static uint64_t count_elements(const live_reader *r, uint32_t type, uint64_t element_bytes)
 {
     const hfn_section *s = &r->layout->sections[type];
     uint64_t inside = s->offset < r->file_bytes ? r->file_bytes - s->offset : 0;
@@ -50,12 +49,12 @@ static uint64_t there(const live_reader *r, uint32_t type, uint64_t element_byte
     return s->type == 0 ? 0 : (s->bytes < inside ? s->bytes : inside) / element_bytes;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Where data begins at or behind `at`: at a page's begin, since holes are made of pages. */
+/* Where data begins at or behind `at`: at the begin of a page, since holes consist of pages. */
 static uint64_t next_data(const live_reader *r, uint64_t at, uint64_t end)
 {
     uint64_t data = r->has_holes ? hfn_os_find_data(r->file, at, end) : at;
@@ -71,9 +70,9 @@ static bool is_used(const hfn_time_cell *c)
            c->max_ticks;
 }
 
-static bool is_ticked(const live_reader *r)
+static bool is_sampled(const live_reader *r)
 {
-    return r->out->header.tick_ticks != 0 && !(r->out->header.flags & HOTFN_TIMING_SAMPLED);
+    return (r->out->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
 static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, uint64_t count)
@@ -83,12 +82,9 @@ static hotfn_status take_cells(live_reader *r, uint32_t thread, uint64_t first, 
 
         memcpy(&e.cell, r->chunk + i * sizeof e.cell, sizeof e.cell);
         bool used = is_used(&e.cell);
-        e.cell.open = 0; /* where in the log its outermost call stands: the engine's */
+        e.cell.open = 0;
         if (used && !hfn_times_add_entry(r->out, &e)) {
             return no_memory(r);
-        }
-        if (!is_ticked(r)) {
-            r->out->threads[thread].busy_ticks += e.cell.self_ticks;
         }
     }
     return HOTFN_OK;
@@ -102,15 +98,12 @@ static hotfn_status read_row(live_reader *r, uint32_t thread)
     uint64_t cells = row + h->cells_at;
     hotfn_status status = read_all(r, &r->out->threads[thread], sizeof *r->out->threads, row);
 
-    if (!is_ticked(r)) {
-        r->out->threads[thread].busy_ticks = 0;
-    }
     for (uint64_t slot = 0; status == HOTFN_OK && slot < r->slot_count;) {
         uint64_t at = cells + slot * sizeof(hfn_time_cell), count;
 
         at = next_data(r, at, cells + (uint64_t)r->slot_count * sizeof(hfn_time_cell));
         slot = (at - cells) / sizeof(hfn_time_cell);
-        count = least(r->slot_count - slot, CHUNK_BYTES / sizeof(hfn_time_cell));
+        count = min_of(r->slot_count - slot, CHUNK_BYTES / sizeof(hfn_time_cell));
         if (count == 0) {
             break;
         }
@@ -134,17 +127,14 @@ static hotfn_status read_rows(live_reader *r)
         (h->row_bytes - h->cells_at) / sizeof(hfn_time_cell) < r->slot_count) {
         return hfn_report_error(r->err, HOTFN_E_FORMAT, r->path,
                                 r->layout->sections[HFN_SECTION_TIME_HEADER].offset,
-                                "the header of the times makes no sense");
+                                "the header of the times is damaged");
     }
-    rows = least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, h->row_bytes));
+    rows = min_of(r->thread_count, count_elements(r, HFN_SECTION_TIME_ROWS, h->row_bytes));
     if (!hfn_times_make_threads(r->out, r->thread_count)) {
         return no_memory(r);
     }
     for (uint32_t i = 0; status == HOTFN_OK && i < rows; i++) {
         status = read_row(r, i);
-    }
-    if (status == HOTFN_OK) {
-        hfn_times_find_cost(r->out);
     }
     return status;
 }
@@ -165,23 +155,21 @@ static uint64_t log_at(const live_reader *r)
 static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint64_t end)
 {
     const uint64_t most = CHUNK_BYTES / sizeof(hfn_open_call);
-    uint64_t depth = least(r->out->threads[thread].depth, HFN_LOG_CAPACITY);
+    uint64_t depth = min_of(r->out->threads[thread].depth, HFN_LOG_CAPACITY);
     hotfn_status status = HOTFN_OK;
 
     at += r->layout->sections[HFN_SECTION_TIME_ROWS].offset +
           (uint64_t)thread * r->out->header.row_bytes;
-    if (!(is_ticked(r) ? hfn_times_add_running_by_ticks : hfn_times_add_running)(r->out, thread,
-                                                                                 end)) {
+    if (!hfn_times_add_running(r->out, thread, end)) {
         return no_memory(r);
     }
     for (uint64_t first = 0; status == HOTFN_OK && first < depth; first += most) {
-        uint64_t count = least(depth - first, most);
+        uint64_t count = min_of(depth - first, most);
 
         status = read_all(r, r->chunk, count * sizeof(hfn_open_call),
                           at + first * sizeof(hfn_open_call));
-        if (status == HOTFN_OK &&
-            !(is_ticked(r) ? hfn_times_add_open_by_ticks : hfn_times_add_open)(
-                r->out, thread, (const void *)r->chunk, (uint32_t)first, (uint32_t)count, end)) {
+        if (status == HOTFN_OK && !hfn_times_add_open(r->out, thread, (const void *)r->chunk,
+                                                      (uint32_t)first, (uint32_t)count, end)) {
             return no_memory(r);
         }
     }
@@ -214,9 +202,9 @@ static hotfn_status read_logs(live_reader *r, hfn_thread_cell *owners, uint64_t 
 
 static hotfn_status read_open_calls(live_reader *r)
 {
-    uint64_t cells = there(r, HFN_SECTION_CELLS, sizeof(hfn_thread_cell));
-    uint32_t rows = (uint32_t)least(
-        least(r->thread_count, there(r, HFN_SECTION_TIME_ROWS, r->out->header.row_bytes)),
+    uint64_t cells = count_elements(r, HFN_SECTION_CELLS, sizeof(hfn_thread_cell));
+    uint32_t rows = (uint32_t)min_of(
+        min_of(r->thread_count, count_elements(r, HFN_SECTION_TIME_ROWS, r->out->header.row_bytes)),
         cells > 0 ? cells - 1 : 0); /* its header is as long as a cell */
     size_t owner_bytes = (size_t)rows * sizeof(hfn_thread_cell),
            end_bytes = (size_t)rows * sizeof(uint64_t);
@@ -235,8 +223,8 @@ static hotfn_status read_histograms(live_reader *r)
 {
     hfn_time_header *h = &r->out->header;
     const hfn_section *s = &r->layout->sections[HFN_SECTION_HISTOGRAMS];
-    uint64_t used = least(least(h->histograms_used, h->histogram_capacity),
-                          there(r, HFN_SECTION_HISTOGRAMS, HFN_HISTOGRAM_BYTES));
+    uint64_t used = min_of(min_of(h->histograms_used, h->histogram_capacity),
+                           count_elements(r, HFN_SECTION_HISTOGRAMS, HFN_HISTOGRAM_BYTES));
 
     hotfn_status status;
 
@@ -248,9 +236,8 @@ static hotfn_status read_histograms(live_reader *r)
     return status;
 }
 
-/* A thread takes nodes by the chunk.  Those that it has not begun stand for no place, and nothing is below one that it
- * just writes. */
-static void leave_out_unused(hfn_times *t)
+/* A thread takes nodes in chunks.  Those that it has not written yet represent no place. */
+static void drop_unused_nodes(hfn_times *t)
 {
     for (uint32_t i = 0; i < t->node_count; i++) {
         if (!(t->nodes[i].flags & HFN_NODE_USED)) {
@@ -263,9 +250,9 @@ static hotfn_status read_nodes(live_reader *r)
 {
     const hfn_section *s = r->layout->sections;
     const hfn_time_header *h = &r->out->header;
-    uint64_t used = least(least(h->nodes_used, h->node_capacity),
-                          there(r, HFN_SECTION_NODES, sizeof(hfn_time_node)));
-    uint64_t allocs = there(r, HFN_SECTION_NODE_ALLOCS, sizeof(hotfn_alloc_cell));
+    uint64_t used = min_of(min_of(h->nodes_used, h->node_capacity),
+                           count_elements(r, HFN_SECTION_NODES, sizeof(hfn_time_node)));
+    uint64_t allocs = count_elements(r, HFN_SECTION_NODE_ALLOCS, sizeof(hotfn_alloc_cell));
     hotfn_status status;
 
     if (!hfn_times_make_nodes(r->out, (uint32_t)used, allocs > 0)) {
@@ -273,18 +260,18 @@ static hotfn_status read_nodes(live_reader *r)
     }
     status = read_all(r, r->out->nodes, used * sizeof(hfn_time_node), s[HFN_SECTION_NODES].offset);
     if (status == HOTFN_OK && allocs > 0) {
-        status = read_all(r, r->out->allocs, least(allocs, used) * sizeof(hotfn_alloc_cell),
+        status = read_all(r, r->out->allocs, min_of(allocs, used) * sizeof(hotfn_alloc_cell),
                           s[HFN_SECTION_NODE_ALLOCS].offset);
     }
-    leave_out_unused(r->out);
+    drop_unused_nodes(r->out);
     return status;
 }
 
 static hotfn_status read_slow_calls(live_reader *r)
 {
     const hfn_time_header *h = &r->out->header;
-    uint64_t used = least(least(h->slow_used, h->slow_capacity),
-                          there(r, HFN_SECTION_SLOW_CALLS, sizeof(hfn_slow_call)));
+    uint64_t used = min_of(min_of(h->slow_used, h->slow_capacity),
+                           count_elements(r, HFN_SECTION_SLOW_CALLS, sizeof(hfn_slow_call)));
 
     if (!hfn_times_make_slow_calls(r->out, (uint32_t)used)) {
         return no_memory(r);
@@ -302,7 +289,7 @@ static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin,
     hotfn_status status = HOTFN_OK;
 
     while (status == HOTFN_OK && begin < end) {
-        uint64_t count = least(end - begin, most);
+        uint64_t count = min_of(end - begin, most);
 
         status = read_all(r, r->chunk, count * sizeof(hfn_time_event),
                           ring + begin * sizeof(hfn_time_event));
@@ -318,14 +305,15 @@ static hotfn_status read_events(live_reader *r, uint32_t thread, uint64_t begin,
 static hotfn_status read_rings(live_reader *r)
 {
     uint64_t capacity = r->out->header.event_capacity;
-    uint64_t rings = capacity ? there(r, HFN_SECTION_EVENTS, capacity * sizeof(hfn_time_event)) : 0;
+    uint64_t rings =
+        capacity ? count_elements(r, HFN_SECTION_EVENTS, capacity * sizeof(hfn_time_event)) : 0;
     hotfn_status status = HOTFN_OK;
 
     for (uint32_t i = 0; status == HOTFN_OK && i < r->thread_count; i++) {
         uint64_t written = i < rings ? r->out->threads[i].events : 0;
         uint64_t oldest = written > capacity ? written % capacity : 0;
 
-        status = read_events(r, i, oldest, least(written, capacity));
+        status = read_events(r, i, oldest, min_of(written, capacity));
         if (status == HOTFN_OK) {
             status = read_events(r, i, 0, oldest);
         }
@@ -352,7 +340,7 @@ static hotfn_status read_everything(live_reader *r)
     if (status == HOTFN_OK) {
         status = read_slow_calls(r);
     }
-    if (status == HOTFN_OK && is_ticked(r) && !hfn_times_sum_ticks(r->out, r->slot_count)) {
+    if (status == HOTFN_OK && !is_sampled(r) && !hfn_times_sum_tree(r->out, r->slot_count)) {
         return no_memory(r);
     }
     return status == HOTFN_OK ? read_rings(r) : status;
@@ -374,13 +362,13 @@ hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_lay
     hotfn_status status;
     hfn_os_file_info info;
 
-    if (there(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0) {
+    if (count_elements(&r, HFN_SECTION_TIME_HEADER, sizeof out->header) == 0) {
         return HOTFN_OK;
     }
     status = read_all(&r, &out->header, sizeof out->header,
                       layout->sections[HFN_SECTION_TIME_HEADER].offset);
     if (status != HOTFN_OK || out->header.flags == 0 || out->header.ticks_per_second == 0) {
-        return status; /* made, but nobody has timed anything yet */
+        return status; /* no process has begun to time */
     }
     r.has_holes = hfn_os_get_file_info(file, &info) == 0 && info.stored_bytes < file_bytes;
     r.chunk = hfn_allocate_unset(&out->env, CHUNK_BYTES);

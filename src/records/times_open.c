@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and a thread may
- * wait for ever.  They have the time until then, and count as ended then; a cell says how many they were.
- * Until the record is settled they stand apart, so that a window can take off what was theirs at its begin. */
+/* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and a
+ * thread may wait for ever.  They have the time until then, and count as ended then; a cell has their
+ * number.  Until the record is validated they are kept apart, so that the difference of two states can
+ * subtract what they had in the first one. */
 #include "base/search.h"
 #include "base/sort.h"
 #include "records/times.h"
@@ -76,9 +77,12 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
     return held;
 }
 
-/* ---- Out of a row. */
+/* ---- From a row. */
 
-static bool add(hfn_times *t, const hfn_unreturned *item)
+/* Smaller frames mark free entries of the log, and calls that an exception has ended. */
+enum { FIRST_FRAME = 2 };
+
+static bool add_item(hfn_times *t, const hfn_unreturned *item)
 {
     if (!hfn_grow_array(&t->env, (void **)&t->open, &t->open_capacity, t->open_count + 1,
                         sizeof *t->open)) {
@@ -88,83 +92,65 @@ static bool add(hfn_times *t, const hfn_unreturned *item)
     return true;
 }
 
-static uint64_t since(uint64_t start, uint64_t end)
+static uint64_t ticks_between(uint64_t start, uint64_t end)
 {
     return (int64_t)(end - start) > 0 ? end - start : 0;
 }
 
+static bool is_sampled(const hfn_times *t)
+{
+    return (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
+}
+
 bool hfn_times_add_running(hfn_times *t, uint32_t thread, uint64_t end)
 {
-    const hfn_time_state *s = (const void *)&t->threads[thread];
-    hfn_unreturned item = { .ticks = since(s->last_tick, end),
+    const hfn_time_state *s = get_state(t, thread);
+    hfn_unreturned item = { .ticks = ticks_between(s->last_tick, end),
                             .thread = thread,
-                            .slot = s->current - 1,
+                            .node = s->node,
                             .kind = HFN_UNRETURNED_RUNS };
 
-    return s->current == 0 || add(t, &item);
+    return s->depth == 0 || is_sampled(t) || add_item(t, &item);
 }
 
-/* A place of the log that is free holds 0 as its frame.  The innermost call has begun once it is current. */
-static bool is_open(const hfn_time_state *s, const hfn_open_call *call, uint32_t depth)
+/* A call without a start began after the thread's latest event.  In a sample, starts are ticks; else
+ * they are the thread's own time. */
+static uint64_t find_start(const hfn_times *t, uint32_t thread, const hfn_open_call *call,
+                           bool has_start)
 {
-    uint32_t slot = (uint32_t)call->how & HFN_CALL_SLOT;
+    const hfn_time_state *s = get_state(t, thread);
 
-    return call->frame != 0 && !(call->how & HFN_CALL_ENDED) &&
-           (depth + 1 != s->depth || slot + 1 == s->current);
-}
-
-/* In a sample; smaller frames are free places of the log, and calls that an exception left. */
-static bool add_open_sample(hfn_times *t, uint32_t thread, const hfn_open_call *calls,
-                            uint32_t count, uint64_t end)
-{
-    enum { FIRST_FRAME = 2 };
-
-    for (uint32_t i = 0; i < count; i++) {
-        hfn_unreturned item = { .ticks = since(calls[i].start, end),
-                                .start = calls[i].start,
-                                .weight = calls[i].interval,
-                                .thread = thread,
-                                .slot = (uint32_t)calls[i].how & HFN_CALL_SLOT,
-                                .kind = HFN_UNRETURNED_SAMPLED };
-
-        if (calls[i].frame >= FIRST_FRAME && !add(t, &item)) {
-            return false;
-        }
-    }
-    return true;
+    return is_sampled(t) ? later(call->start, s->floor)
+           : has_start   ? call->start + s->hook_ticks
+                         : s->last_tick;
 }
 
 bool hfn_times_add_open(hfn_times *t, uint32_t thread, const hfn_open_call *calls, uint32_t depth,
                         uint32_t count, uint64_t end)
 {
-    const hfn_time_state *s = (const void *)&t->threads[thread];
-
-    if (t->header.flags & HOTFN_TIMING_SAMPLED) {
-        return add_open_sample(t, thread, calls, count, end);
-    }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t how = calls[i].how, start = later(calls[i].start, s->floor);
-        hfn_unreturned item = {
-            .ticks = since(start, end),
-            .start = start,
-            .within = since(calls[i].timed_before, s->timed),
-            .thread = thread,
-            .slot = (uint32_t)how & HFN_CALL_SLOT,
-            .node = how & HFN_CALL_MERGED ? 0 : (uint32_t)(how >> HFN_CALL_NODE_SHIFT),
-            .kind = how & HFN_CALL_NESTED ? HFN_UNRETURNED_NESTED : HFN_UNRETURNED_OUTERMOST
-        };
+        bool has_start = depth + i < get_state(t, thread)->started;
+        uint64_t start = find_start(t, thread, &calls[i], has_start);
+        hfn_unreturned item = { .ticks = ticks_between(start, end),
+                                .start = start,
+                                .weight = calls[i].interval,
+                                .thread = thread,
+                                .slot = (uint32_t)calls[i].how & HFN_CALL_SLOT,
+                                .node = (uint32_t)(calls[i].how >> HFN_CALL_NODE_SHIFT),
+                                .kind = is_sampled(t) ? HFN_UNRETURNED_SAMPLED
+                                                      : HFN_UNRETURNED_COUNTED };
 
-        if (is_open(s, &calls[i], depth + i) && !add(t, &item)) {
+        if (calls[i].frame >= FIRST_FRAME && !add_item(t, &item)) {
             return false;
         }
     }
     return true;
 }
 
-/* ---- Into the sums. */
+/* ---- Into cells. */
 
-/* The entry that it belongs to; NULL: there is none, which no engine leaves. */
-static hfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
+/* The entry of its function; NULL if there is none. */
+static hfn_time_cell *find_cell(hfn_times *t, const hfn_unreturned *item)
 {
     hfn_time_entry *all = t->entries; /* by thread, then by slot */
     const size_t bytes = sizeof *all, thread_at = offsetof(hfn_time_entry, thread);
@@ -179,103 +165,45 @@ static hfn_time_cell *cell_of(hfn_times *t, const hfn_unreturned *item)
     return first < end && all[first].slot == item->slot ? &all[first].cell : NULL;
 }
 
-static hfn_time_node *node_of(hfn_times *t, const hfn_unreturned *item)
-{
-    return item->node != 0 && item->node <= t->node_count &&
-                   t->nodes[item->node - 1].slot == item->slot
-               ? &t->nodes[item->node - 1]
-               : NULL;
-}
-
 static void end_sampled_call(const hfn_unreturned *item, hfn_time_cell *c)
 {
-    uint64_t length = item->ticks >> HFN_SAMPLE_SHIFT;
-    double square =
-        (double)length * (double)length * (double)item->weight * ((double)item->weight - 1);
+    double square = (double)(item->ticks >> HFN_SAMPLE_SHIFT);
 
-    c->max_ticks = later(c->max_ticks, item->ticks);
+    square *= square * (double)item->weight * ((double)item->weight - 1);
+    square += (double)c->sampled.squares;
     c->total_ticks += item->ticks * item->weight;
     c->timed_calls++;
-    c->open++;
     c->sampled.weight += item->weight;
-    square += (double)c->sampled.squares;
     c->sampled.squares = square < 1.8e19 ? (uint64_t)square : UINT64_MAX;
-}
-
-static void end_call(hfn_times *t, const hfn_unreturned *item, hfn_time_cell *c)
-{
-    hfn_time_node *n = node_of(t, item);
-
-    if (item->kind == HFN_UNRETURNED_SAMPLED) {
-        end_sampled_call(item, c);
-        return;
-    }
-    if (item->kind == HFN_UNRETURNED_COUNTED) {
-        c->max_ticks = later(c->max_ticks, item->ticks);
-        c->open++;
-        return;
-    }
-    if (item->kind == HFN_UNRETURNED_OUTERMOST) {
-        c->total_ticks += item->ticks;
-        c->within_timed += item->within + 1;
-    }
-    c->max_ticks = later(c->max_ticks, item->ticks);
-    if (c->timed_calls++ == 0) {
-        c->min_ticks = item->ticks + 1;
-    }
-    c->open++;
-    if (n) {
-        n->total_ticks += item->ticks;
-        n->timed_calls++;
-    }
 }
 
 void hfn_times_end_open(hfn_times *t)
 {
     for (size_t i = 0; i < t->open_count; i++) {
         const hfn_unreturned *item = &t->open[i];
-        hfn_time_cell *c = cell_of(t, item);
+        hfn_time_cell *c = find_cell(t, item);
 
-        if (c && item->kind != HFN_UNRETURNED_RUNS) {
-            end_call(t, item, c);
-        } else if (c) {
-            c->self_ticks += item->ticks;
-            t->threads[item->thread].busy_ticks += item->ticks;
-            t->threads[item->thread].last_tick += item->ticks; /* it was there until then */
+        if (!c) {
+            continue;
+        }
+        c->max_ticks = later(c->max_ticks, item->ticks);
+        c->open++;
+        if (item->kind == HFN_UNRETURNED_SAMPLED) {
+            end_sampled_call(item, c);
         }
     }
     t->open_count = 0;
-}
-
-static void take_off(uint64_t *from, uint64_t amount)
-{
-    *from -= amount < *from ? amount : *from;
 }
 
 void hfn_times_subtract_open(hfn_times *t, const hfn_times *from)
 {
     for (size_t i = 0; i < from->open_count; i++) {
         const hfn_unreturned *item = &from->open[i];
-        hfn_time_cell *c = cell_of(t, item);
-        hfn_time_node *n = node_of(t, item);
+        hfn_time_cell *c = item->kind == HFN_UNRETURNED_SAMPLED ? find_cell(t, item) : NULL;
 
-        if (item->kind == HFN_UNRETURNED_COUNTED) {
-            continue;
-        }
-        if (c && item->kind == HFN_UNRETURNED_SAMPLED) {
-            take_off(&c->total_ticks, item->ticks * item->weight);
-            continue;
-        }
-        if (c && item->kind == HFN_UNRETURNED_RUNS) {
-            take_off(&c->self_ticks, item->ticks);
-            take_off(&t->threads[item->thread].busy_ticks, item->ticks);
-            continue;
-        }
-        if (c && item->kind == HFN_UNRETURNED_OUTERMOST) {
-            take_off(&c->total_ticks, item->ticks);
-        }
-        if (n) {
-            take_off(&n->total_ticks, item->ticks);
+        if (c) {
+            uint64_t ticks = item->ticks * item->weight;
+            c->total_ticks -= ticks < c->total_ticks ? ticks : c->total_ticks;
         }
     }
 }

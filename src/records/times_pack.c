@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing as the sections of a finished record, and back.  Reading trusts nothing: every number is
- * read through a span, and what does not add up names its section. */
+/* Times as the sections of a finished record, and the reverse.  Every number is read through a span,
+ * and damage is reported with its section. */
 #include "base/status.h"
 #include "records/times.h"
 
-#define CELL_NUMBERS 10u /* of a cell, its place included */
-#define ULEB_BYTES 10u   /* of a u64, at most */
+#define CELL_NUMBERS 9u /* of a cell, with its slot */
+#define ULEB_BYTES 10u  /* of a u64, at most    */
 
 /* ---- Writing. */
 
@@ -77,8 +77,8 @@ static bool put_thread(out_bytes *o, const hfn_times *t, uint32_t thread, size_t
         const hfn_time_cell *c = &t->entries[*entry].cell;
         uint32_t slot = t->entries[*entry].slot;
         const uint64_t cell[CELL_NUMBERS] = {
-            slot - next,  c->timed_calls, c->total_ticks, c->self_ticks,   c->min_ticks,
-            c->max_ticks, c->histogram,   c->open,        c->callee_timed, c->within_timed,
+            slot - next,  c->timed_calls, c->total_ticks,  c->self_ticks,   c->max_ticks,
+            c->histogram, c->open,        c->callee_timed, c->within_timed,
         };
 
         held = put_numbers(o, cell, CELL_NUMBERS);
@@ -187,12 +187,11 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
         e.cell = (hfn_time_cell){ .timed_calls = n[1],
                                   .total_ticks = n[2],
                                   .self_ticks = n[3],
-                                  .min_ticks = n[4],
-                                  .max_ticks = n[5],
-                                  .histogram = (uint32_t)n[6],
-                                  .open = (uint32_t)n[7],
-                                  .callee_timed = n[8],
-                                  .within_timed = n[9] };
+                                  .max_ticks = n[4],
+                                  .histogram = (uint32_t)n[5],
+                                  .open = (uint32_t)n[6],
+                                  .callee_timed = n[7],
+                                  .within_timed = n[8] };
         if (!hfn_times_add_entry(t, &e)) {
             return HOTFN_E_NO_MEMORY;
         }

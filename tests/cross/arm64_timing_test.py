@@ -193,7 +193,7 @@ def check_times_are_those_the_program_measured(bench, build, cpu):
         for name, calls, *_ in map(str.split, out.splitlines()):
             f = functions[name]
             assert f["timing"] == "full" and f["calls"] == f["timed_calls"] == int(calls), f
-        cases.check_own_times_sum_to_busy(bench.report(bench.path("r.hfr"), "--raw"))
+        cases.check_own_times_sum_to_busy(report)
         return dict(times_that_differ(out, functions, report))
     cases.check_most_runs(measure)
 

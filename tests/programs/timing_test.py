@@ -127,20 +127,13 @@ def generated_programs_show_their_times(place):
             cases.check_most_runs(measure)
 
 
-def raw_report(place, *options):
-    """The report of the last run, without subtracting the hooks' cost."""
-    return json.loads(subprocess.run([HOTFN, "report", "--json", "--raw", "-n", "0", *options, place / "run.hfr"],
-                                     capture_output=True, text=True, check=True).stdout)
-
-
 def own_times_sum_to_busy(place):
     """Exactly, because each interval between events is attributed once.  So do the outermost calls' totals."""
     binary = build(place, "timed.c", "-O2", "-fno-optimize-sibling-calls")
     _, _, report = run(place, binary, "--mode", "time", "--clock", "cpu")
-    raw = raw_report(place, "--edges")
-    cases.check_own_times_sum_to_busy(raw)
-    outermost = [edge["total_ns"] for edge in raw["edges"] if edge["caller"] is None]
-    busy = [t["busy_ns"] for t in raw["threads"]]
+    cases.check_own_times_sum_to_busy(report)
+    outermost = [edge["total_ns"] for edge in report["edges"] if edge["caller"] is None]
+    busy = [t["busy_ns"] for t in report["threads"]]
     assert outermost and abs(sum(outermost) - sum(busy)) <= len(outermost) + len(busy), (outermost, busy)
     assert len(report["threads"]) >= 2, report["threads"]     # rows may be reused
 
@@ -354,8 +347,7 @@ def a_call_ends_at_a_tail_jump_out_of_its_frame(place):
             assert f["calls"] == counts[name]["calls"], (options, f, counts[name])
             assert FLAGS or (f["timing"] == "count-only") == (name == "sum"), (options, f)
         if not options:
-            functions = by_name(raw_report(place)).values()     # raw: these calls are so short that subtracting the cost may leave 0
-            whole = {f["name"]: f["total_ns"] for f in functions if f["total_ns"] is not None}
+            whole = {f["name"]: f["total_ns"] or 0 for f in by_name(report).values()}
             assert FLAGS or whole["some"] + whole["pass"] + whole["even"] <= whole["work"], whole
 
 
@@ -377,8 +369,7 @@ def exceptions_close_the_calls_they_leave(place):
 
 def calls_on_switched_stacks_are_closed_once(place):
     """Fibers that throw, migrate and are abandoned; exceptions rethrown, nested and foreign; a cancelled
-    thread: each of their calls is closed once.  By the counter, some calls on switched stacks are not closed at
-    all (an open defect); none is closed twice."""
+    thread: each of their calls is closed once."""
     if not shutil.which("g++"):
         raise cases.Skipped("no g++ on this system")
     binary = build(place, "fibers.cc", "-O2", compiler="g++")
@@ -395,11 +386,10 @@ def calls_on_switched_stacks_are_closed_once(place):
                 # how much its callees pop is unknown, or it begins with a call
                 assert name in ("nested", "passes_foreign", "holds", "cancels", "guard::~guard"), f
                 continue
-            minimum = f["calls"] if clock == "tick" else 0.9 * f["calls"]
-            assert f["timing"] == "full" and 0 < minimum <= f["timed_calls"] <= f["calls"], (clock, options, f)
+            assert f["timing"] == "full" and 0 < f["calls"] == f["timed_calls"], (clock, options, f)
         assert FLAGS or functions["waits"]["timing"] == "full", functions["waits"]
         if clock == "cpu":
-            cases.check_own_times_sum_to_busy(raw_report(place), missing=0.002)
+            cases.check_own_times_sum_to_busy(report)
 
 
 def perf_unwinds_through_timed_stubs(place):
@@ -450,32 +440,22 @@ def times_of_a_killed_program_are_kept(place):
     assert own == [("main", [])] + 5 * [("spend", ["main"])], slow   # main was killed in its call
 
 
-def the_cost_of_a_call_is_measured_while_the_program_runs(place):
-    """In full runs of two million calls; 20 calls are too few, and a sample takes what was measured at its start."""
+def the_report_warns_if_the_hooks_cost_more_than_all_functions(place):
     source = place / "many.c"
-    source.write_text("#include <stdlib.h>\nvolatile long x;\n"
-                      "__attribute__((noinline)) void tiny(void) { x++; }\n"
-                      "int main(int argc, char **argv) { long n = getenv(\"MANY\") ? 2000000 : 20;"
-                      " for (long i = 0; i < n; i++) tiny(); return argc < 1; }\n")
+    source.write_text("volatile long x; __attribute__((noinline)) void tiny(void) { x++; }\n"
+                      "int main(int argc, char **argv) { for (long i = 0; i < 2000000; i++) tiny(); return argc < 1; }\n")
     binary = build(place, source, "-O2")
-    for many, options, measures in (("", (), False), ("1", (), True), ("1", ("--flat",), True), ("1", ("--sample", "4"), False)):
-        os.environ.pop("MANY", None)
-        os.environ.update({"MANY": many} if many else {})
+    for options in ((), ("--flat",), ("--sample", "4")):
         status, _, report = run(place, binary, "--mode", "time", "--clock", "cpu", *options)
-        assert status == 0, status
-        assert (report["time"]["cost_tries"] > 10) == measures, (options, many, report["time"])
-        assert report["time"]["cost_inside_ns"] + report["time"]["cost_outside_ns"] > 0, report["time"]
-        assert by_name(report)["tiny"]["calls"] == (2000000 if many else 20), report["functions"]
-        for raw in ((), ("--raw",)):    # the report warns if the subtracted cost exceeds the remaining time
-            table, text = (subprocess.run([HOTFN, "report", *words, *raw, place / "run.hfr"], capture_output=True,
-                                          text=True, check=True).stdout for words in ((), ("--json", "-n", "0")))
-            time, functions = (json.loads(text)[key] for key in ("time", "functions"))
-            calls, own = (sum(f[key] or 0 for f in functions) for key in ("timed_calls", "self_ns"))
-            took = (time["cost_inside_ns"] + time["cost_outside_ns"]) * calls
-            noted = options[:1] != ("--sample",) and took > own
-            rounded = abs(took - own) <= 0.001 * calls      # JSON has a call's cost to the picosecond
-            assert rounded or ("\nthe hooks cost " in table) == noted, (options, raw, took, table)
-    os.environ.pop("MANY", None)
+        time = report["time"]
+        assert status == 0 and time["cost_inside_ns"] + time["cost_outside_ns"] > 0, (status, time)
+        assert by_name(report)["tiny"]["calls"] == 2000000, report["functions"]
+        table = subprocess.run([HOTFN, "report", place / "run.hfr"], capture_output=True, text=True, check=True).stdout
+        calls, own = (sum(f[key] or 0 for f in report["functions"]) for key in ("timed_calls", "self_ns"))
+        took = (time["cost_inside_ns"] + time["cost_outside_ns"]) * calls
+        noted = options[:1] != ("--sample",) and took > own
+        rounded = abs(took - own) <= 0.001 * calls      # JSON has a call's cost to the picosecond
+        assert rounded or ("\nthe hooks cost " in table) == noted, (options, took, own, table)
 
 
 def the_report_can_show_a_single_process(place):
@@ -548,9 +528,7 @@ def a_childs_busy_time_is_at_most_the_runs(place):
         busy = [thread["busy_ns"] for thread in report["threads"]]
         assert len(busy) == 4 and max(busy) <= 2 * took, (took, busy)
         if "--sample" not in options:
-            raw = subprocess.run([HOTFN, "report", "--json", "--raw", "-n", "0", place / "run.hfr"],
-                                 capture_output=True, check=True)
-            cases.check_own_times_sum_to_busy(json.loads(raw.stdout))
+            cases.check_own_times_sum_to_busy(report)
             assert report["time"]["abandoned_exits"] == 0, report["time"]
 
 
@@ -594,7 +572,7 @@ CASES = [
     nested_procedures_of_pascal_read_the_arguments_of_their_parent,
     tail_jumps_through_the_plt_are_timed_if_the_target_is_certain,
     functions_called_through_a_table_find_their_callers_arguments,
-    the_cost_of_a_call_is_measured_while_the_program_runs,
+    the_report_warns_if_the_hooks_cost_more_than_all_functions,
     the_report_can_show_a_single_process,
     the_report_can_show_a_single_thread,
     a_childs_busy_time_is_at_most_the_runs,

@@ -60,8 +60,8 @@ void hfn_thread_row_first_call(void)
 
 /* ---- The functions that the probes call. */
 
-void hfn_time_enter_entry(void);
-void hfn_time_exit_entry(void);
+void hfn_counter_enter_entry(void);
+void hfn_counter_exit_entry(void);
 void hfn_time_enter_sampled_entry(void);
 
 static uint64_t entered, exited; /* frames; 0: not called */
@@ -77,12 +77,7 @@ __attribute__((noinline, target("general-regs-only"))) static void time_enter(ui
     clobber_general_registers();
 }
 
-void hfn_time_enter(uint64_t *frame)
-{
-    time_enter(frame);
-}
-
-void hfn_time_enter_full(uint64_t *frame)
+void hfn_counter_enter(uint64_t *frame)
 {
     time_enter(frame);
 }
@@ -97,25 +92,20 @@ void hfn_tick_enter(uint64_t *frame)
     time_enter(frame);
 }
 
-void hfn_time_exit(uint64_t *frame)
+void hfn_counter_exit(uint64_t *frame)
 {
     exited = (uint64_t)(uintptr_t)frame;
     clobber_general_registers();
 }
 
-void hfn_time_exit_full(uint64_t *frame)
-{
-    hfn_time_exit(frame);
-}
-
 void hfn_tick_exit(uint64_t *frame)
 {
-    hfn_time_exit(frame);
+    hfn_counter_exit(frame);
 }
 
 void hfn_time_exit_sampled(uint64_t *frame)
 {
-    hfn_time_exit(frame);
+    hfn_counter_exit(frame);
 }
 
 static void callback(void *user)
@@ -418,13 +408,14 @@ static void run_time(random_source *r, hfn_stub_kind kind, uint32_t flags, uint6
 
 static void run_times(random_source *r, uint64_t slot)
 {
-    static void (*const enters[2])(void) = { hfn_time_enter_entry, hfn_time_enter_sampled_entry };
+    static void (*const enters[2])(void) = { hfn_counter_enter_entry,
+                                             hfn_time_enter_sampled_entry };
     static const hfn_stub_kind kinds[2] = { HFN_STUB_TIME, HFN_STUB_SAMPLE };
 
     for (int i = 0; i < 2; i++) {
         mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE);
         hfn_arm64_emit_count_gate(page + ENTER_GATE_AT, (uint64_t)(uintptr_t)enters[i]);
-        hfn_arm64_emit_count_gate(page + EXIT_GATE_AT, (uint64_t)(uintptr_t)hfn_time_exit_entry);
+        hfn_arm64_emit_count_gate(page + EXIT_GATE_AT, (uint64_t)(uintptr_t)hfn_counter_exit_entry);
         for (uint32_t flags = 0; flags <= HFN_STUB_SIGNED; flags += HFN_STUB_SIGNED) {
             for (uint32_t skip = 0; skip < 3; skip++) {
                 for (uint32_t words = 0; words <= HFN_ARGUMENTS_MAX_64 / 8; words++) {

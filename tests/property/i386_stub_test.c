@@ -9,7 +9,8 @@
  */
 #include "arch/x86/emit_stub.h"
 #include "counters/timing/alloc.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/counter_mode.h"
+#include "counters/timing/sample_mode.h"
 #include "counters/timing/tick_mode.h"
 #include "random.h"
 
@@ -104,12 +105,7 @@ static void leave(hfn_time_frame *frame)
     clobber_general_registers();
 }
 
-void hfn_time_enter(hfn_time_frame *frame)
-{
-    enter(frame);
-}
-
-void hfn_time_enter_full(hfn_time_frame *frame)
+void hfn_counter_enter(hfn_time_frame *frame)
 {
     enter(frame);
 }
@@ -131,12 +127,7 @@ void hfn_tick_exit(hfn_time_frame *frame, uintptr_t result)
     leave(frame);
 }
 
-void hfn_time_exit(hfn_time_frame *frame)
-{
-    leave(frame);
-}
-
-void hfn_time_exit_full(hfn_time_frame *frame)
+void hfn_counter_exit(hfn_time_frame *frame)
 {
     leave(frame);
 }
@@ -477,10 +468,11 @@ int main(void)
     }
     hfn_x86_32_emit_count_gate(page + GATE_AT, (uintptr_t)hfn_thread_row_entry);
     for (int round = 0; round < 10; round++) {
-        hfn_x86_emit_patch(page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
-                           (uintptr_t)(round & 1 ? hfn_alloc_enter_entry : hfn_time_enter_entry));
+        hfn_x86_emit_patch(
+            page + TIME_GATES_AT, NULL, (uintptr_t)page + TIME_GATES_AT,
+            (uintptr_t)(round & 1 ? hfn_alloc_enter_entry : hfn_counter_enter_entry));
         hfn_x86_emit_patch(page + TIME_GATES_AT + 16, NULL, (uintptr_t)page + TIME_GATES_AT + 16,
-                           (uintptr_t)(round & 1 ? hfn_alloc_exit_entry : hfn_time_exit_entry));
+                           (uintptr_t)(round & 1 ? hfn_alloc_exit_entry : hfn_counter_exit_entry));
         run_all_timed(&r);
     }
     for (int round = 0; round < 300; round++) {

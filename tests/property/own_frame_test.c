@@ -22,6 +22,7 @@ int main(void)
 
 #include "arch/stub.h"
 #include "counters/timed_row.h"
+#include "counters/timing/counter_mode.h"
 #include "image/image.h"
 #include "verdicts/scene.h"
 
@@ -270,8 +271,7 @@ static int32_t row_displacement(void)
 }
 
 /* Write a stub to a page, like hooks/: two gates, the head, a jump to the function. */
-static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
-                                const hotfn_verdict *v)
+static const uint8_t *make_stub(const stage *s, const uint8_t *body, const hotfn_verdict *v)
 {
     uint8_t *page = s->moved_near, *head = page + STUB_AT;
     uint32_t flags = HOTFN_VERDICT_ARGUMENTS(v->flags) << HFN_STUB_ARGUMENTS_SHIFT |
@@ -293,10 +293,8 @@ static const uint8_t *make_stub(const stage *s, const uint8_t *body, bool full,
     int32_t distance;
 
     memset(page, 0xCC, PAGE);
-    hfn_stub_emit_time_gate(
-        page + 64, get_code_address(full ? hfn_time_enter_full_entry : hfn_time_enter_entry));
-    hfn_stub_emit_time_gate(
-        page + 128, get_code_address(full ? hfn_time_exit_full_entry : hfn_time_exit_entry));
+    hfn_stub_emit_time_gate(page + 64, get_code_address(hfn_counter_enter_entry));
+    hfn_stub_emit_time_gate(page + 128, get_code_address(hfn_counter_exit_entry));
     hfn_stub_emit(head, &request);
     head[shape->head_bytes] = 0xE9;
     distance = (int32_t)(body - (head + shape->head_bytes + 5));
@@ -373,7 +371,7 @@ static bool check_one(const stage *s, random_source *r, const hotfn_verdicts *ve
     run_with_caller(s, start, &before, code, 0, &bare);
     timed_use(0);
     patch_tail_jumps(s, verdicts, code, size, v);
-    run_with_caller(s, start, &before, make_stub(s, code, random_below(r, 2), v),
+    run_with_caller(s, start, &before, make_stub(s, code, v),
                     (STUB_FRAME_BYTES + 8 * (words + words % 2) + 63) / 64 * 64, &framed);
     same = is_same_for_caller(&bare, &framed, words);
     if (proven && bare.signal != 0) {

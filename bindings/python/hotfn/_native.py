@@ -146,7 +146,6 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_get_budget": (STATUS, [OBJECT, _ref(s.RecordBudget)]),
     "hotfn_record_get_change": (STATUS, [OBJECT, c_uint32, _ref(s.RecordChange)]),
     "hotfn_record_get_budget_state": (c_uint32, [OBJECT, c_uint32]),
-    "hotfn_record_choose_raw": (None, [OBJECT, c_int32]),
     "hotfn_record_open": (STATUS, [OUT, c_char_p, ENV, ERR]),
     "hotfn_record_close": (None, [OBJECT]),
     "hotfn_record_get_info": (STATUS, [OBJECT, _ref(s.RecordInfo)]),

@@ -92,8 +92,6 @@ class TimeInfo:
     abandoned_exits: int     # calls that were left without a return, for example by longjmp
     clock_stopped_ns: int    # when the program disabled the time stamp counter, after which calls
                              # were only counted, in ns since the run began; 0: never
-    cost_tries: int          # number of measurements of cost_ns while the program ran; 0: it was
-                             # measured at the start, or from sampled calls
     ticker: Optional[str]    # the thread that keeps a tick clock: "spins" on a processor that would be
                              # idle; it sleeps because of "one-processor" or a "quota"; None: the
                              # counter is read at both ends of each call
@@ -117,7 +115,7 @@ def read_info(handle: c_void_p) -> Optional[TimeInfo]:
                     cost_ns=raw.cost_inside_ns + raw.cost_outside_ns,
                     count_cost_ns=raw.count_cost_ns, busy_ns=raw.busy_ns,
                     nodes_merged=raw.nodes_merged, abandoned_exits=raw.abandoned_exits,
-                    clock_stopped_ns=raw.clock_stopped_ns, cost_tries=raw.cost_tries,
+                    clock_stopped_ns=raw.clock_stopped_ns,
                     ticker=TICKERS[raw.ticker], ticker_cpu_ns=raw.ticker_cpu_ns,
                     tick_error_ns=raw.tick_error_ns, coarse_share=raw.coarse_share,
                     missing_share=raw.missing_share)

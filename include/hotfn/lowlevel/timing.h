@@ -76,10 +76,7 @@ typedef struct hotfn_record_time_info {
     uint64_t
         clock_stopped_ns; /* so long after the record's start a process first forbade itself the
                                   clock, and was counted only from then on; 0: none did */
-    uint64_t
-        cost_tries; /* cost_inside_ns and ..._outside_ns are the mean of so many, made as the program ran; 0: what
-                            was found at its start; sampled, outside: what was found in its calls */
-    uint32_t ticker; /* HOTFN_TICKER_*; the rest is 0 without one                  */
+    uint32_t ticker;      /* HOTFN_TICKER_*; the rest is 0 without one                  */
     uint32_t reserved;
     uint64_t ticker_cpu_ns; /* processor time of the ticker, which is not the target's    */
     double tick_ns;         /* mean interval between two ticks                            */
@@ -90,7 +87,7 @@ typedef struct hotfn_record_time_info {
 #define HOTFN_RECORD_TIME_INFO_INIT                                                                \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
     }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
@@ -210,8 +207,6 @@ HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, ui
 /* In nanoseconds, the hooks' own cost left in; HOTFN_HISTOGRAM_BUCKETS: where the last one ends.  0 beyond that, and
  * of a record without times. */
 HOTFN_API double hotfn_record_get_bucket_ns(const hotfn_record *record, uint32_t bucket);
-/* raw not 0: leave the hooks' own cost in all times from now on. */
-HOTFN_API void hotfn_record_choose_raw(hotfn_record *record, int32_t raw);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
- * (hfn_time_frame) is what sp points to. */
+/* HOT PATH: what a timing stub calls before and behind the body of a function.  The stub's frame
+ * (hfn_time_frame) is at sp. */
 #include "arch/arm64/asm.h"
 
 .macro  entry name, target
@@ -25,17 +25,15 @@
     end_function \name
 .endm
 
-    entry hfn_time_enter_entry, hfn_time_enter
     tick_entry hfn_tick_enter_entry, hfn_tick_enter
     tick_entry hfn_tick_exit_entry, hfn_tick_exit
-    entry hfn_time_enter_full_entry, hfn_time_enter_full
-    entry hfn_time_exit_entry, hfn_time_exit
-    entry hfn_time_exit_full_entry, hfn_time_exit_full
+    entry hfn_counter_enter_entry, hfn_counter_enter
+    entry hfn_counter_exit_entry, hfn_counter_exit
     entry hfn_time_exit_sampled_entry, hfn_time_exit_sampled
     entry enter_sampled, hfn_time_enter_sampled
 
-/* A sample's caller is told by the copy of the return address behind the stub's frame, which may be
- * signed (hfn_time_frame is 40 bytes long). */
+/* The copy of the return address behind the stub's frame gives the caller of a sampled call; it may
+ * be signed (hfn_time_frame is 40 bytes long). */
     function hfn_time_enter_sampled_entry
     mov     x17, x30
     .cfi_register x30, x17
@@ -48,7 +46,7 @@
     end_function hfn_time_enter_sampled_entry
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
- * what a stub does around a body that only returns, again and again, to learn what it costs. */
+ * what a stub does around a body that only returns, `calls` times, to measure its cost. */
     function hfn_time_probe
     stp     x29, x30, [sp, #-48]!
     .cfi_adjust_cfa_offset 48

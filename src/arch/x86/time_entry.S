@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a timing stub calls, before and behind the body of a function.  The stub's frame
- * (hfn_time_frame) lies above the return address.  The C functions keep every register, but not the
- * flags: hand-written functions may give them back, so that the exits keep them.  At the entry of what is timed
- * none are live, and the count in front has changed them. */
+/* HOT PATH: what a timing stub calls before and behind the body of a function.  The stub's frame
+ * (hfn_time_frame) lies above the return address.  The C functions preserve every register, but not
+ * the flags: hand-written functions may return flags, so that the exits preserve them.  At the entry
+ * of a timed function none are live. */
 #include "arch/x86/asm.h"
 
 .macro  at_entry name, target
@@ -27,13 +27,11 @@
     end_function \name
 .endm
 
-    at_entry hfn_time_enter_full_entry, hfn_time_enter_full
     at_entry hfn_time_enter_sampled_entry, hfn_time_enter_sampled
-    at_exit hfn_time_exit_full_entry, hfn_time_exit_full
     at_exit hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
- * what a stub does around a body that only returns, again and again, to learn what it costs. */
+ * what a stub does around a body that only returns, `calls` times, to measure its cost. */
     function hfn_time_probe
     save    rbx
     save    rbp

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: where a timing stub calls, before and behind the body of a function; i386.  The C functions are
- * compiled for general registers alone; those that a called function may change are kept here, and the
- * flags: hand-written functions pass them in and out, or leave them as they are. */
+/* HOT PATH: what a timing stub calls before and behind the body of a function; i386.  The C functions
+ * are compiled for general registers alone; those that a called function may change are saved here,
+ * and the flags: hand-written functions receive and return flags, or leave them unchanged. */
 #include "arch/x86/asm_32.h"
 
-    enter   hfn_time_enter_entry, hfn_time_enter
     enter   hfn_tick_enter_entry, hfn_tick_enter
-    enter   hfn_time_enter_full_entry, hfn_time_enter_full
+    enter   hfn_counter_enter_entry, hfn_counter_enter
     enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
-    leave_  hfn_time_exit_entry, hfn_time_exit
     leave_  hfn_tick_exit_entry, hfn_tick_exit
-    leave_  hfn_time_exit_full_entry, hfn_time_exit_full
+    leave_  hfn_counter_exit_entry, hfn_counter_exit
     leave_  hfn_time_exit_sampled_entry, hfn_time_exit_sampled
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
- * what a stub does around a body that only returns, again and again, to learn what it costs. */
+ * what a stub does around a body that only returns, `calls` times, to measure its cost. */
     function hfn_time_probe
     save    ebx
     save    esi

@@ -3,7 +3,7 @@
  * stubs.  It is the slow path of thread_row.c, linked without a C library, without relocations and
  * without thread-local variables.  The launcher maps it and fills hfn_rows (launch/attach). */
 #include "counters/thread_row.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 
 uint64_t hfn_core_thread_pointer(void);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: as call_stack.c, around the calls of malloc, free and their like.  A block counts with the
- * bytes that malloc_usable_size tells, when it comes and when it goes, so that both agree; that function
- * is the allocator's own, and runs uncounted.  Only the outermost of such calls counts: calloc may call
- * malloc, operator new does.
+/* HOT PATH: like counter_mode.c, around the calls of malloc, free and similar functions.  A block
+ * counts with the bytes that malloc_usable_size reports, when it is allocated and when it is freed,
+ * so that both agree; that function belongs to the allocator, and runs uncounted.  Only the outermost
+ * of such calls counts: calloc may call malloc, operator new does.
  *
- * What is kept goes to the tree node that the allocator was called from; to its own if that is a root.  Where
- * calls are kept in no tree (--flat), the places where something was allocated are. */
+ * The amounts go to the place that the allocator was called from, or to the allocator's own place if
+ * no place called it. */
 #include "counters/timing/alloc.h"
 
 #include "counters/thread_row.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/counter_mode.h"
+#include "counters/timing/places.h"
 
-#define NOINLINE __attribute__((noinline))
 #define HAD_BLOCK (UINT64_C(1) << 63) /* in a frame's room: realloc got a block */
 #define IS_FREE (UINT64_C(1) << 62)   /* and 0 bytes: it may free it            */
 #define OLD_BYTES (IS_FREE - 1)
@@ -38,7 +38,7 @@ bool hfn_alloc_add(const hfn_allocator *allocator)
     return true;
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find(uint32_t slot)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find(uint32_t slot)
 {
     uint32_t count = __atomic_load_n(&allocator_count, __ATOMIC_ACQUIRE);
 
@@ -63,27 +63,12 @@ static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr
 
 /* ---- Where it is kept. */
 
-/* The node that the allocator was called from, plus 1; its own if that is a root. */
-static uint32_t node_in_tree(const hfn_time_frame *f)
-{
-    uint32_t node = hfn_call_node(f->how), caller;
-
-    if (node == 0) {
-        return 0;
-    }
-    caller = f->how & HFN_CALL_MERGED ? node : hfn_time.nodes[node - 1].parent + 1;
-    return hfn_time.nodes[caller - 1].parent + 1 != caller ? caller : node;
-}
-
 static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
 {
-    hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
-    uint32_t node = 0;
+    uint32_t node = hfn_call_node(f->how), caller = f->caller;
 
-    if (hfn_time.flags & HOTFN_TIMING_TREE) {
-        node = node_in_tree(f);
-    } else if (t->thread != 0) {
-        node = hfn_tree_of_open_calls(HFN_PASS(t), f->depth, (uint32_t)f->slot);
+    if (caller != 0 && hfn_place_of_caller(caller) != caller) { /* not a root */
+        node = caller;
     }
     return node != 0 && hfn_time.allocs ? &hfn_time.allocs[node - 1] : NULL;
 }
@@ -112,20 +97,16 @@ static void take_block(const hfn_time_frame *f, uint64_t bytes)
 
 /* ---- Before and behind. */
 
-/* Within another one's call that is open still: an exception may have left it, as operator new does. */
+/* In another allocator's call that is open still: an exception may have ended it, as of operator new. */
 static bool is_inner(hfn_time_state *t, uint64_t frame)
 {
-    const hfn_open_call *outer = hfn_time_log_of(t) + t->alloc_depth;
-
-    if (t->alloc_frame == 0 || frame >= t->alloc_frame) {
-        return false;
-    }
-    return t->alloc_depth >= HFN_LOG_CAPACITY ||
-           (outer->frame == t->alloc_frame && !(outer->how & HFN_CALL_ENDED));
+    return t->alloc_frame != 0 && frame < t->alloc_frame &&
+           (t->alloc_depth >= HFN_LOG_CAPACITY ||
+            hfn_open_calls_of(t)[t->alloc_depth].frame == t->alloc_frame);
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a,
-                                               uintptr_t block, uintptr_t wanted)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a,
+                                                   uintptr_t block, uintptr_t wanted)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
     uint64_t frame = (uint64_t)(uintptr_t)f;
@@ -144,8 +125,8 @@ static NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allo
     }
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a,
-                                             uintptr_t result)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a,
+                                                 uintptr_t result)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
 
@@ -169,15 +150,14 @@ static bool may_be_one(const hfn_time_frame *f)
     uint32_t slot = (uint32_t)f->slot;
 
     return slot >= lowest && slot <= highest && hfn_thread_row && !(f->how & HFN_CALL_UNTIMED) &&
-           (uint64_t)f->slot >> 32 ==
-               0; /* what it jumps on to knows the block: it cannot be told here */
+           (uint64_t)f->slot >> 32 == 0; /* only the function that it jumps to knows the block */
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uintptr_t second)
 {
     const hfn_allocator *a;
 
-    hfn_time_enter_full(HFN_PASS(f));
+    hfn_counter_enter(HFN_PASS(f));
     a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
     if (HFN_UNLIKELY(a != NULL)) {
         begin(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
@@ -191,5 +171,5 @@ HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f, uintptr_t result)
     if (HFN_UNLIKELY(a != NULL)) {
         end(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));
     }
-    hfn_time_exit_full(f);
+    hfn_counter_exit(f);
 }

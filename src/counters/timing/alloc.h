@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory by tree node: which timed functions are a memory allocator's. */
+/* Memory by place: which timed functions belong to a memory allocator. */
 #ifndef HFN_COUNTERS_ALLOC_H
 #define HFN_COUNTERS_ALLOC_H
 
@@ -18,11 +18,11 @@ typedef struct hfn_allocator {
 
 #define HFN_ALLOCATORS_MAX 64u
 
-/* From now on what this function's calls do is kept.  False: there are too many. */
+/* Record what this function's calls allocate and free.  False: there are too many. */
 bool hfn_alloc_add(const hfn_allocator *allocator);
 
-/* In assembly, one file a CPU: as hfn_time_enter_full_entry and its twin, for a run that keeps memory.  They
- * hand on what the call was given, and what it returns. */
+/* In assembly, one file a CPU: like the counter mode's entries, for a run that records memory.  They
+ * pass the call's arguments, and its result. */
 void hfn_alloc_enter_entry(void);
 void hfn_alloc_exit_entry(void);
 HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *frame, uintptr_t first, uintptr_t second);

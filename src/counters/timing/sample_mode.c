@@ -8,21 +8,13 @@
  * with the same probability, whatever the program does, and a timed call represents `interval`
  * calls.  Only the calls of a function are known, not who made them and what they called.
  *
- * The log holds the timed calls that are open, outermost first, as in tick_mode.c.  A call whose
- * frame lies below a new one was left by longjmp, or waits on another stack; if it ends after all,
- * its own frame has everything that is needed.
+ * The open-call stack has only the calls that are timed.
  */
 #include "counters/timing/sample_mode.h"
 
 #include "counters/thread_row.h"
-
-#define ALWAYS_INLINE inline __attribute__((always_inline))
-#define NOINLINE __attribute__((noinline))
-#define BARRIER() __asm__ volatile("" ::: "memory")
-
-/* As the frame of a call in the log: an exception has passed the call. */
-#define LEFT_FRAME 1u
-#define SESSION_BITS (UINT32_C(15) << HFN_CALL_SESSION_SHIFT)
+#include "counters/timing/call_tree.h"
+#include "counters/timing/open_calls.h"
 
 /* ---- Which calls. */
 
@@ -97,10 +89,11 @@ static uint64_t compute_square(uint64_t ticks, uint32_t interval)
     return __builtin_clzll(pairs) + __builtin_clzll(length) >= 64 ? pairs * length : UINT64_MAX;
 }
 
-static NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_t how, uint64_t start,
-                                                  uint64_t now, uint32_t interval)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_t how,
+                                                      uint64_t start, uint64_t now,
+                                                      uint32_t interval)
 {
-    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(how) + 1);
+    hfn_time_cell *c = hfn_time_cell_of(t, hfn_call_slot(how));
     uint64_t begin = start < t->floor ? t->floor : start;
     uint64_t passed = (int64_t)(now - begin) > 0 ? now - begin : 0, index;
 
@@ -122,171 +115,61 @@ static NOINLINE HFN_KEEPS_REGISTERS void add_call(hfn_time_state *t, uint64_t ho
     }
 }
 
-/* ---- The log. */
-
-static void cut_log(hfn_time_state *t, uint32_t depth)
-{
-    hfn_open_call *log = hfn_time_log_of(t);
-
-    for (uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY; i-- > depth;) {
-        if (log[i].frame > LEFT_FRAME) {
-            __atomic_fetch_add(&hfn_time.header->abandoned_exits, 1, __ATOMIC_RELAXED);
-        }
-        log[i].frame = 0;
-    }
-    t->depth = depth;
-}
-
-/* A free place of the log has the frame 0. */
-static ALWAYS_INLINE bool was_left(const hfn_open_call *call, uint64_t frame)
-{
-    return call->frame - 1 < frame;
-}
-
-static NOINLINE HFN_KEEPS_REGISTERS void remove_left_calls(hfn_time_state *t, uint64_t frame)
-{
-    const hfn_open_call *log = hfn_time_log_of(t);
-    uint32_t depth = t->depth;
-
-    while (depth > 0 && depth <= HFN_LOG_CAPACITY && was_left(&log[depth - 1], frame)) {
-        depth--;
-    }
-    if (depth < t->depth) {
-        cut_log(t, depth);
-    }
-}
-
-static void remove_call(hfn_time_state *t, const hfn_time_frame *f)
-{
-    hfn_open_call *log = hfn_time_log_of(t);
-    bool is_logged = f->depth < HFN_LOG_CAPACITY;
-
-    if (f->depth >= t->depth || (is_logged && log[f->depth].frame != (uint64_t)(uintptr_t)f)) {
-        return; /* it waited on another stack, and was removed */
-    }
-    if (is_logged) {
-        log[f->depth].frame = LEFT_FRAME; /* it was not abandoned */
-    }
-    cut_log(t, f->depth);
-}
-
 /* ---- Enter and exit. */
-
-static void put_event(hfn_time_state *t, uint64_t now, uint32_t slot, uint32_t kind)
-{
-    hfn_time_event *e;
-
-    if (!hfn_time.events || t->thread == 0) {
-        return;
-    }
-    e = hfn_time.events + (uint64_t)(t->thread - 1) * (hfn_time.event_mask + UINT64_C(1)) +
-        (t->events++ & hfn_time.event_mask);
-    e->kind = 0;
-    BARRIER();
-    e->ticks = now;
-    e->slot = slot;
-    BARRIER();
-    e->kind = kind;
-}
 
 HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
 {
-    uint8_t *row = hfn_thread_row;
-    uint32_t slot = (uint32_t)f->slot & HFN_CALL_SLOT, depth, interval;
-    uint64_t frame = (uint64_t)(uintptr_t)f;
-    hfn_open_call *log;
-    hfn_time_state *t;
+    hfn_time_state *t = hfn_state_for_entry(hfn_thread_row);
+    uint32_t slot = (uint32_t)f->slot & HFN_CALL_SLOT, interval;
+    hfn_open_call *call;
 
     f->how = HFN_CALL_UNTIMED;
-    if (HFN_UNLIKELY(!row || hfn_time.clock == HFN_CLOCK_STOPPED ||
-                     hfn_time_state_of(row)->depth >= HFN_DEPTH_CLOSED)) {
+    if (HFN_UNLIKELY(!t)) {
         return;
     }
-    t = hfn_time_state_of(row);
     interval = choose_call(t, slot);
     if (interval == 0) {
         return;
     }
-    log = hfn_time_log_of(t);
-    if (t->depth - 1 < HFN_LOG_CAPACITY && was_left(&log[t->depth - 1], frame)) {
-        remove_left_calls(HFN_PASS(t), HFN_PASS(frame));
-    }
-    depth = t->depth;
-    hfn_time_cell_of(t, slot + 1)->open = 1; /* a reader looks for open calls of used cells */
-    f->depth = depth;
+    f->depth = hfn_open_calls_prepare(t, (uint64_t)(uintptr_t)f);
+    hfn_time_cell_of(t, slot)->open = 1; /* a reader looks for open calls of used cells */
     f->how = slot | hfn_time.session;
     f->room = interval;
-    t->depth = depth + 1; /* until then a handler's calls may use the place */
+    call = hfn_open_calls_push(t, f->depth);
     f->start = hfn_time_now();
     hfn_store_tick(&t->last_tick, f->start);
-    if (HFN_LIKELY(depth < HFN_LOG_CAPACITY)) {
-        BARRIER();
-        log[depth].frame = frame;
-        log[depth].start = f->start;
-        log[depth].interval = interval;
-        log[depth].how = f->how;
+    if (call) {
+        call->start = f->start;
+        call->interval = interval;
+        call->how = f->how;
+        call->frame = (uint64_t)(uintptr_t)f;
     }
-    put_event(t, f->start, slot, 1);
+    hfn_time_put_event(t, slot, 1);
 }
 
 HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *f)
 {
-    uint8_t *row = hfn_thread_row;
-    hfn_time_state *t;
+    hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
     uint64_t now;
 
-    if (HFN_UNLIKELY(!row || (f->how & HFN_CALL_UNTIMED) || hfn_time.begin_ticks == HFN_TIME_OFF ||
-                     ((uint32_t)f->how & SESSION_BITS) != hfn_time.session)) {
+    if (HFN_UNLIKELY(!t)) {
         return;
     }
-    t = hfn_time_state_of(row);
     now = hfn_time_now();
-    remove_call(t, f);
+    if (hfn_open_calls_is_innermost(t, f)) {
+        hfn_open_calls_pop(t, f->depth);
+    } else {
+        hfn_open_calls_remove(HFN_PASS(t), HFN_PASS(f));
+    }
     if ((int64_t)(now - hfn_load_tick(&t->last_tick)) > 0) {
         hfn_store_tick(&t->last_tick, now);
     }
     add_call(HFN_PASS(t), HFN_PASS(f->how), HFN_PASS(f->start), HFN_PASS(now),
              HFN_PASS((uint32_t)f->room));
-    put_event(t, now, hfn_call_slot(f->how), 2);
+    hfn_time_put_event(t, hfn_call_slot(f->how), 2);
 }
 
-/* ---- Exceptions and ends. */
-
-/* A call of the log ends, of which no frame may be left. */
-static void end_logged(hfn_time_state *t, hfn_open_call *call, uint64_t now)
+void hfn_sample_end_call(hfn_time_state *t, const hfn_open_call *call, uint64_t now)
 {
-    if (call->frame > LEFT_FRAME) {
-        add_call(t, call->how, call->start, now, (uint32_t)call->interval);
-    }
-    call->frame = LEFT_FRAME;
-}
-
-void hfn_sample_leave(uint64_t frame)
-{
-    hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
-    hfn_open_call *log = hfn_time_log_of(t);
-    uint32_t i = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
-
-    while (i > 0 && (frame == 0 ? log[i - 1].frame <= LEFT_FRAME : log[i - 1].frame != frame)) {
-        i--;
-    }
-    if (i == 0) {
-        return;
-    }
-    end_logged(t, &log[i - 1], hfn_time_now());
-    if (i == t->depth) {
-        cut_log(t, i - 1);
-    }
-}
-
-void hfn_sample_end_row(hfn_time_state *t, uint64_t now)
-{
-    hfn_open_call *log = hfn_time_log_of(t);
-    uint32_t depth = t->depth < HFN_LOG_CAPACITY ? t->depth : HFN_LOG_CAPACITY;
-
-    for (uint32_t i = depth; i-- > 0;) {
-        end_logged(t, &log[i], now);
-        log[i].frame = 0;
-    }
-    t->depth = 0;
+    add_call(t, call->how, call->start, now, (uint32_t)call->interval);
 }

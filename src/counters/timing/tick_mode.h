@@ -3,7 +3,7 @@
 #ifndef HFN_COUNTERS_TICK_MODE_H
 #define HFN_COUNTERS_TICK_MODE_H
 
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 
 /* In assembly, one file a CPU: what a stub calls, at its frame, around the function's body. */
 void hfn_tick_enter_entry(void);
@@ -13,13 +13,9 @@ void hfn_tick_exit_entry(void);
  * result.  Any value will do. */
 HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *frame, uintptr_t first_argument);
 HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *frame, uintptr_t result);
-/* Ticks have come since the thread's latest event: they belong to its current call. */
-HFN_KEEPS_REGISTERS void hfn_tick_charge_call(hfn_time_state *t);
-/* Ticks have come since a hook began: they are nobody's. */
+/* Ticks have come since a hook began: they belong to no place. */
 HFN_KEEPS_REGISTERS void hfn_tick_charge_hook(hfn_time_state *t);
-
-/* As hfn_time_leave and hfn_time_end_row. */
-void hfn_tick_leave(uint64_t frame);
-void hfn_tick_end_row(hfn_time_state *t);
+/* All open calls without a start have begun at this own time of the thread. */
+void hfn_tick_start_calls(hfn_time_state *t, uint64_t time);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing, from the counters' side: begun once rows are there, before the first timed hook stands. */
+/* Timing, from the counters' side: started once rows exist, before the first timed hook is installed. */
 #ifndef HFN_COUNTERS_TIMING_H
 #define HFN_COUNTERS_TIMING_H
 
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 
 /* Rows of the active set hold times from now on; measures what a timed call costs. */
 void hfn_timing_start(const hfn_time_memory *memory);

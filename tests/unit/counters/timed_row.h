@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's row with times, and the pools behind it, in plain memory: what the timing engine
- * writes can be looked at without a record. */
+/* A thread's row with times, and the pools behind it, in plain memory, so that a test reads what the
+ * timing engine writes without a record. */
 #ifndef HFN_TESTS_TIMED_ROW_H
 #define HFN_TESTS_TIMED_ROW_H
 
 #include "counters/thread_row.h"
-#include "counters/timing/call_stack.h"
+#include "counters/timing/engine.h"
 #include "counters/timing/timing.h"
+
+#include "check.h"
 
 #include <string.h>
 
@@ -21,7 +23,7 @@ enum { TIMED_COUNTS_BYTES = 4096, TIMED_THREADS = 8 };
 
 typedef struct timed_row {
     _Alignas(64) uint8_t counts[TIMED_COUNTS_BYTES];
-    uint8_t times[1 << 19]; /* log, suspended and hints are the most of it */
+    uint8_t times[1 << 18]; /* most of it is the log and the hints */
 } timed_row;
 
 typedef struct timed_memory {
@@ -56,12 +58,12 @@ static inline void timed_start_by(uint32_t flags, const uint64_t *tick)
 
     h->flags = HOTFN_TIMING_TIMES | flags;
     h->clock = HOTFN_CLOCK_TSC;
-    h->cost_inside_ticks = 1; /* known: not to be measured */
+    h->count_cost_ticks = 1; /* known: not to be measured */
     h->node_capacity = h->node_capacity ? h->node_capacity : TIMED_NODES;
     h->histogram_capacity = h->histogram_capacity ? h->histogram_capacity : TIMED_HISTOGRAMS;
     h->slow_capacity = h->slow_capacity ? h->slow_capacity : TIMED_SLOW;
     h->event_capacity = TIMED_EVENTS;
-    _Static_assert(sizeof timed.rows[0].times >= 1 << 19, "hfn_time_row_bytes(TIMED_SLOTS)");
+    CHECK(sizeof timed.rows[0].times >= hfn_time_row_bytes(TIMED_SLOTS));
     h->tick_ticks = tick ? 4 : 0;
     hfn_timing_start(&m);
 }
@@ -88,23 +90,44 @@ static inline void timed_forget(void)
 
 static inline const hfn_time_cell *timed_cell(hfn_time_state *t, uint32_t slot)
 {
-    return hfn_time_cell_of(t, slot + 1);
+    return hfn_time_cell_of(t, slot);
 }
 
-/* What all functions ran by themselves, and what passed but for what ran outside: the same. */
-static inline uint64_t timed_own_sum(hfn_time_state *t)
+static inline bool timed_is_place(uint32_t index, uint32_t slot)
 {
-    uint64_t sum = 0;
+    return (timed.nodes[index].flags & HFN_NODE_USED) && timed.nodes[index].slot == slot;
+}
 
-    for (uint32_t i = 0; i < TIMED_SLOTS; i++) {
-        sum += timed_cell(t, i)->self_ticks;
+/* The calls of a function, and its own time, in all places. */
+static inline uint64_t timed_calls_of(uint32_t slot)
+{
+    uint64_t calls = 0;
+
+    for (uint32_t i = 0; i < TIMED_NODES; i++) {
+        calls += timed_is_place(i, slot) ? timed.nodes[i].calls : 0;
     }
-    return sum;
+    return calls;
 }
 
-static inline uint64_t timed_busy(const hfn_time_state *t)
+static inline uint64_t timed_ticks_of(uint32_t slot)
 {
-    return t->last_tick - t->first_tick - t->outside.self_ticks;
+    uint64_t ticks = 0;
+
+    for (uint32_t i = 0; i < TIMED_NODES; i++) {
+        ticks += timed_is_place(i, slot) ? timed.nodes[i].total_ticks : 0;
+    }
+    return ticks;
+}
+
+/* The time of all places of a thread and of its hooks: what has passed. */
+static inline bool timed_is_complete(const hfn_time_state *t)
+{
+    uint64_t ticks = t->hook_ticks;
+
+    for (uint32_t i = 0; i < TIMED_NODES; i++) {
+        ticks += timed.nodes[i].thread + 1 == t->thread ? timed.nodes[i].total_ticks : 0;
+    }
+    return CHECK_EQ_U64(ticks, t->last_tick - t->first_tick);
 }
 
 #endif

@@ -316,8 +316,6 @@ def check_report(record):
                        "beta::run() -> beta::run()", "alpha -> gamma", "beta::run() -> gamma"]
     assert edge_names() == costliest_first, edge_names()
     assert edge_names("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
-    raw = run(HOTFN, "report", "--raw", record)
-    assert "142.3 us" not in raw
     assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns")
 
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A timed record without a timed program: a small model of the engine that is told who calls whom and
- * how long everything takes, and fills the same memory; the truth is kept beside it. */
+/* A timed record without a timed program: a small model of a program and of the engine, which fills
+ * the same memory. */
 #ifndef HFN_TESTS_PROFILE_TIMED_H
 #define HFN_TESTS_PROFILE_TIMED_H
 
@@ -16,18 +16,18 @@
 
 typedef struct timed_frame {
     uint32_t slot, node;
-    uint64_t start, callees, true_start, true_callees, timed_before;
+    uint64_t start, callees, timed_before;
 } timed_frame;
 
 typedef struct timed_thread {
-    uint64_t clock, true_clock; /* with and without the hooks' cost */
+    uint64_t clock;
     uint64_t timed, busy;
     timed_frame stack[TIMED_DEPTH];
     uint32_t depth, root;
 } timed_thread;
 
 typedef struct timed_model {
-    uint64_t inside, outside; /* ticks that a call costs */
+    uint64_t inside, outside; /* ticks that were subtracted for a call */
     uint64_t slow;            /* 0: none is slow */
     hfn_time_cell cells[TIMED_THREADS][TIMED_SLOTS];
     uint64_t calls[TIMED_THREADS][TIMED_SLOTS];
@@ -83,22 +83,19 @@ static inline void timed_enter(timed_model *m, uint32_t thread, uint32_t slot)
         t->root = ++m->node_count;
     }
     parent = t->depth ? t->stack[t->depth - 1].node : t->root - 1;
-    t->clock += m->outside;
-    *f = (timed_frame){ .slot = slot, .start = t->clock, .true_start = t->true_clock };
+    *f = (timed_frame){ .slot = slot, .start = t->clock };
     f->node = timed_node(m, thread, parent, slot);
     f->timed_before = t->timed++;
     m->nodes[f->node].calls++;
     m->calls[thread][slot]++;
     m->cells[thread][slot].open++;
     timed_event(m, thread, slot, 1);
-    t->clock += m->inside;
     t->depth++;
 }
 
 static inline void timed_work(timed_model *m, uint32_t thread, uint64_t ticks)
 {
     m->threads[thread].clock += ticks;
-    m->threads[thread].true_clock += ticks;
 }
 
 static inline void timed_exit(timed_model *m, uint32_t thread)
@@ -106,17 +103,16 @@ static inline void timed_exit(timed_model *m, uint32_t thread)
     timed_thread *t = &m->threads[thread];
     timed_frame *f = &t->stack[--t->depth];
     hfn_time_cell *c = &m->cells[thread][f->slot];
-    uint64_t ticks = t->clock - f->start, truth = t->true_clock - f->true_start;
+    uint64_t ticks = t->clock - f->start;
 
     c->timed_calls++;
     c->self_ticks += ticks - f->callees;
-    m->true_self[f->slot] += truth - f->true_callees;
+    m->true_self[f->slot] += ticks - f->callees;
     if (--c->open == 0) {
         c->total_ticks += ticks;
-        m->true_total[f->slot] += truth;
+        m->true_total[f->slot] += ticks;
         c->within_timed += t->timed - f->timed_before;
     }
-    c->min_ticks = c->min_ticks && c->min_ticks <= ticks ? c->min_ticks : ticks + 1;
     c->max_ticks = c->max_ticks > ticks ? c->max_ticks : ticks;
     c->histogram = f->slot + 1;
     m->histograms[f->slot][timed_bucket(ticks)]++;
@@ -126,7 +122,6 @@ static inline void timed_exit(timed_model *m, uint32_t thread)
         timed_frame *caller = &t->stack[t->depth - 1];
 
         caller->callees += ticks;
-        caller->true_callees += truth;
         m->cells[thread][caller->slot].callee_timed++;
     } else {
         t->busy += ticks;

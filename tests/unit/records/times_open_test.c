@@ -1,55 +1,47 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that had not returned: a row's log, as the engine left it, becomes sums. */
+/* Calls that had not returned, and sums over the call tree. */
 #include "records/times.h"
 
 #include "check.h"
 
-enum { OUTER = 1, INNER = 3, END = 200 };
-enum { OUTER_ENTRY, INNER_ENTRY, OTHER_THREADS };
+enum { OUTER = 1, INNER = 3, END = 200, SLOTS = 10 };
 
 static hfn_times times;
 
-static uint64_t how(uint32_t slot, uint32_t flags, uint32_t node)
-{
-    return slot | flags | (uint64_t)node << HFN_CALL_NODE_SHIFT;
-}
-
-/* A thread that runs INNER since 150, and one that does nothing. */
+/* A thread that has run INNER, called by OUTER, since 150, and one that does nothing.  Places: a root,
+ * OUTER, INNER. */
 static hfn_time_state *start(uint32_t flags)
 {
-    const hfn_time_entry entries[] = {
-        { .cell = { .self_ticks = 7 }, .slot = OUTER },
-        { .cell = { .total_ticks = 50, .timed_calls = 1, .min_ticks = 51, .max_ticks = 50 },
-          .slot = INNER },
-        { .cell = { .self_ticks = 1 }, .slot = INNER, .thread = 1 },
-    };
     hotfn_env env = hfn_env_fill(NULL);
     hfn_time_state *s;
 
     hfn_times_init(&times, &env);
-    CHECK(hfn_times_make_threads(&times, 2) && hfn_times_make_nodes(&times, 2, false));
-    for (int i = 0; i < 3; i++) {
-        CHECK(hfn_times_add_entry(&times, &entries[i]));
-    }
+    CHECK(hfn_times_make_threads(&times, 2) && hfn_times_make_nodes(&times, 3, false));
     times.present = true;
     times.header.flags = flags;
-    times.nodes[0] = (hfn_time_node){ .slot = OUTER, .calls = 1 };
-    times.nodes[1] = (hfn_time_node){
-        .parent = 0, .slot = INNER, .calls = 2, .total_ticks = 50, .timed_calls = 1
-    };
+    times.nodes[0] = (hfn_time_node){ .slot = UINT32_MAX };
+    times.nodes[1] = (hfn_time_node){ .parent = 0, .slot = OUTER, .calls = 1, .total_ticks = 7 };
+    times.nodes[2] = (hfn_time_node){ .parent = 1, .slot = INNER, .calls = 2, .total_ticks = 43 };
     s = (void *)&times.threads[0];
-    s->current = INNER + 1;
     s->last_tick = 150;
-    s->timed = 7;
+    s->hook_ticks = 10;
+    s->node = 3;
+    s->started = 2;
     return s;
 }
 
-static const hfn_time_cell *cell(int entry)
+static const hfn_time_cell *cell(uint32_t slot)
 {
-    return &times.entries[entry].cell;
+    for (size_t i = 0; i < times.entry_count; i++) {
+        if (times.entries[i].slot == slot && times.entries[i].thread == 0) {
+            return &times.entries[i].cell;
+        }
+    }
+    CHECK(!"there is such a cell");
+    return &times.entries[0].cell;
 }
 
-static void take(hfn_time_state *s, const hfn_open_call *calls, uint32_t count)
+static void add_log(hfn_time_state *s, const hfn_open_call *calls, uint32_t count)
 {
     s->depth = count;
     CHECK(hfn_times_add_running(&times, 0, END));
@@ -57,141 +49,123 @@ static void take(hfn_time_state *s, const hfn_open_call *calls, uint32_t count)
 }
 
 static const hfn_open_call two[] = {
-    { .frame = 9000, .start = 100, .timed_before = 5, .how = OUTER | UINT64_C(1) << 32 },
-    { .frame = 8000, .start = 120, .timed_before = 7, .how = INNER | UINT64_C(2) << 32 },
+    { .frame = 9000, .start = 90, .how = OUTER | UINT64_C(2) << 32 }, /* own time */
+    { .frame = 8000, .start = 110, .how = INNER | UINT64_C(3) << 32 },
 };
 
-static void they_have_the_time_until_the_end(void)
+static void open_calls_have_the_time_until_the_end(void)
 {
-    take(start(HOTFN_TIMING_TREE), two, 2);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 0);
+    add_log(start(HOTFN_TIMING_TREE), two, 2);
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
     hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 100);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->timed_calls, 1);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->within_timed, 3); /* two had ended in it, and itself */
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->min_ticks, 101);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->self_ticks, 7);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->total_ticks, 130);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->timed_calls, 2);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->min_ticks, 51);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->max_ticks, 80);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->self_ticks, 50); /* since 150 */
-    CHECK_EQ_U64(times.threads[0].busy_ticks, 50);
-    CHECK_EQ_U64(times.threads[0].last_tick, 200); /* it was there */
-    CHECK_EQ_U64(times.nodes[0].total_ticks, 100);
-    CHECK_EQ_U64(times.nodes[1].total_ticks, 130);
-    CHECK_EQ_U64(times.nodes[1].timed_calls, 2);
-    CHECK_EQ_U64(times.nodes[1].within_timed, 0); /* the engine's, in a tree */
-    CHECK_EQ_U64(cell(OTHER_THREADS)->self_ticks, 1);
+    CHECK_EQ_U64(cell(INNER)->self_ticks, 43 + 50); /* since 150 */
+    CHECK_EQ_U64(cell(INNER)->timed_calls, 2);
+    CHECK_EQ_U64(cell(INNER)->open, 1);
+    CHECK_EQ_U64(cell(INNER)->max_ticks, END - 110 - 10);
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 7 + 43 + 50);
+    CHECK_EQ_U64(cell(OUTER)->self_ticks, 7);
+    CHECK_EQ_U64(cell(OUTER)->callee_timed, 2);
+    CHECK_EQ_U64(cell(OUTER)->within_timed, 3);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
+    CHECK_EQ_U64(times.threads[0].busy_ticks, 100);
+    CHECK_EQ_U64(times.threads[0].last_tick, 200);
     hfn_times_end_open(&times); /* once */
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 100);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
     hfn_times_finish(&times);
 }
 
-static void a_childs_calls_count_from_the_fork_on(void)
+/* The counter subtracts a constant, which may be more than a place has. */
+static void a_place_with_less_than_no_time_reduces_its_callers(void)
 {
-    hfn_time_state *s = start(HOTFN_TIMING_TREE);
-
-    s->floor = 130;
-    take(s, two, 2);
-    hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 70);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->total_ticks, 120);
+    start(HOTFN_TIMING_TREE);
+    times.nodes[1].total_ticks = 100;
+    times.nodes[2].total_ticks = (uint64_t)-30;
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
+    CHECK_EQ_U64(cell(INNER)->self_ticks, 0);
+    CHECK_EQ_U64(cell(INNER)->total_ticks, 0);
+    CHECK_EQ_U64(cell(OUTER)->self_ticks, 70);
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 70);
+    CHECK_EQ_U64(times.threads[0].busy_ticks, 70);
     hfn_times_finish(&times);
 }
 
-static void recursion_counts_once(void)
+/* Free entries of the log, and calls that an exception has ended. */
+static void other_entries_are_not_open(void)
 {
-    hfn_open_call calls[] = { two[1], two[1], two[1] };
-
-    calls[1].how = how(INNER, HFN_CALL_NESTED, 2);
-    calls[2].how = how(INNER, HFN_CALL_NESTED | HFN_CALL_MERGED, 1); /* its caller's place */
-    take(start(HOTFN_TIMING_TREE), calls, 3);
-    hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->total_ticks, 130);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->open, 3);
-    CHECK_EQ_U64(times.nodes[0].total_ticks, 0);
-    CHECK_EQ_U64(times.nodes[1].total_ticks, 50 + 2 * 80);
-    hfn_times_finish(&times);
-}
-
-/* Free places, what an exception has ended, and one that was killed while it began. */
-static void what_is_not_open_is_left_out(void)
-{
-    hfn_open_call calls[] = { two[0], two[1], two[1], two[0] };
+    hfn_open_call calls[] = { two[0], two[1], two[1] };
 
     calls[1].frame = 0;
-    calls[2].how |= HFN_CALL_ENDED;
-    take(start(HOTFN_TIMING_TREE), calls, 4);
+    calls[2].frame = 1;
+    add_log(start(HOTFN_TIMING_TREE), calls, 3);
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
     hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->open, 0);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->total_ticks, 50);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
+    CHECK_EQ_U64(cell(INNER)->open, 0);
     hfn_times_finish(&times);
 }
 
-static void open_calls_of_a_sample_stand_for_others(void)
+static void open_calls_of_a_sample_represent_others(void)
 {
     const hfn_open_call calls[] = {
         { .frame = 9000, .start = 100, .interval = 8, .how = OUTER },
-        { .frame = 1, .start = 100, .interval = 8, .how = OUTER }, /* an exception left it */
+        { .frame = 1, .start = 100, .interval = 8, .how = OUTER }, /* an exception has ended it */
         { .frame = 0, .start = 100, .interval = 8, .how = OUTER },
     };
+    const hfn_time_entry entry = { .slot = OUTER, .cell = { .open = 0 } };
+    hfn_time_state *s = start(HOTFN_TIMING_SAMPLED);
 
-    take(start(HOTFN_TIMING_SAMPLED), calls, 3);
+    CHECK(hfn_times_add_entry(&times, &entry));
+    s->floor = 120; /* a forked child's calls count from the fork on */
+    add_log(s, calls, 3);
     hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 8 * (END - 100));
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->timed_calls, 1);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->sampled.weight, 8);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->sampled.squares,
-                 8 * 7 * ((END - 100) >> HFN_SAMPLE_SHIFT) * ((END - 100) >> HFN_SAMPLE_SHIFT));
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 8 * (END - 120));
+    CHECK_EQ_U64(cell(OUTER)->timed_calls, 1);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
+    CHECK_EQ_U64(cell(OUTER)->sampled.weight, 8);
+    CHECK_EQ_U64(cell(OUTER)->sampled.squares,
+                 8 * 7 * ((END - 120) >> HFN_SAMPLE_SHIFT) * ((END - 120) >> HFN_SAMPLE_SHIFT));
     hfn_times_finish(&times);
 }
 
-static void numbers_of_nobody_do_nothing(void)
+static void damaged_numbers_are_ignored(void)
 {
-    hfn_open_call calls[] = { two[0], two[0], two[1] };
+    hfn_open_call calls[] = { two[0], two[0] };
     hfn_time_state *s = start(HOTFN_TIMING_TREE);
 
-    calls[0].how = how(HFN_CALL_SLOT, 0, UINT32_MAX);
-    calls[1].how = how(OUTER, 0, 2); /* another function's place */
-    calls[1].start = END + 1;
-    s->current = UINT32_MAX;
-    take(s, calls, 3);
+    calls[0].how = HFN_CALL_SLOT | UINT64_C(0xffffffff) << 32;
+    calls[1].start = END + 1; /* in the future */
+    s->node = UINT32_MAX;
+    add_log(s, calls, 2);
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
     hfn_times_end_open(&times);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 0);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->open, 0);
-    CHECK_EQ_U64(times.nodes[1].total_ticks, 50);
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 50);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
+    CHECK_EQ_U64(cell(INNER)->open, 0);
     hfn_times_finish(&times);
 }
 
-/* Open at both ends of a window, OUTER has the window's time; INNER began in it. */
-static void a_window_has_its_own_part_of_them(void)
+/* OUTER is open in both states; INNER began between them. */
+static void a_difference_has_its_own_part_of_open_calls(void)
 {
     hfn_times from;
     hfn_time_state *s = start(HOTFN_TIMING_TREE);
 
-    s->current = OUTER + 1;
+    s->node = 2;
     s->last_tick = 100;
     s->depth = 1;
+    times.nodes[2].total_ticks = times.nodes[2].calls = 0;
     CHECK(hfn_times_add_running(&times, 0, 110) && hfn_times_add_open(&times, 0, two, 0, 1, 110));
-    times.entries[INNER_ENTRY].cell = (hfn_time_cell){ .open = 0 };
-    times.nodes[1].total_ticks = times.nodes[1].timed_calls = times.nodes[1].calls = 0;
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
     from = times;
     s = start(HOTFN_TIMING_TREE);
-    times.entries[OUTER_ENTRY].cell.self_ticks = 7 + 20; /* until 120 */
-    take(s, two, 2);
+    times.nodes[1].total_ticks = 7 + 20; /* until 120 */
+    add_log(s, two, 2);
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
     CHECK(hfn_times_subtract(&times, &from));
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->total_ticks, 90);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->self_ticks, 10);
-    CHECK_EQ_U64(cell(OUTER_ENTRY)->open, 1);
-    CHECK_EQ_U64(cell(INNER_ENTRY)->total_ticks, 130);
-    CHECK_EQ_U64(times.nodes[0].total_ticks, 90);
-    CHECK_EQ_U64(times.nodes[0].timed_calls, 1);
+    CHECK_EQ_U64(cell(OUTER)->self_ticks, 10);
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 10 + 43 + 50);
+    CHECK_EQ_U64(cell(OUTER)->open, 1);
+    CHECK_EQ_U64(cell(INNER)->total_ticks, 43 + 50);
     hfn_times_finish(&times);
     hfn_times_finish(&from);
 }
@@ -219,17 +193,17 @@ static void each_process_has_an_end(void)
     hfn_times_finish(&times);
 }
 
-static void those_that_are_slow_by_then_are_slow_calls(void)
+static void slow_open_calls_follow_the_slow_calls(void)
 {
     hfn_time_state *s = start(HOTFN_TIMING_TREE | HOTFN_TIMING_SLOW);
 
     times.header.slow_ticks = 100;
     times.header.slow_used = 4; /* three of them were overwritten */
     CHECK(hfn_times_make_slow_calls(&times, 1));
-    times.slow[0] = (hfn_slow_call){ .sequence = 4, .ticks = 300, .node = 1, .slot = INNER };
-    times.nodes[0].parent = times.nodes[1].parent = UINT32_MAX;
-    take(s, two, 2);
-    CHECK(hfn_times_validate(&times, 10, 2));
+    times.slow[0] = (hfn_slow_call){ .sequence = 4, .ticks = 300, .node = 2, .slot = INNER };
+    add_log(s, two, 2);
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
+    CHECK(hfn_times_validate(&times, SLOTS, 2));
     CHECK_EQ_U64(times.slow_count, 2);
     CHECK_EQ_U64(times.header.slow_used, 5);
     CHECK_EQ_U64(times.slow[0].ticks, 300);
@@ -242,14 +216,13 @@ static void those_that_are_slow_by_then_are_slow_calls(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(those_that_are_slow_by_then_are_slow_calls),
-    CHECK_TEST(they_have_the_time_until_the_end),
-    CHECK_TEST(a_childs_calls_count_from_the_fork_on),
-    CHECK_TEST(recursion_counts_once),
-    CHECK_TEST(what_is_not_open_is_left_out),
-    CHECK_TEST(open_calls_of_a_sample_stand_for_others),
-    CHECK_TEST(numbers_of_nobody_do_nothing),
-    CHECK_TEST(a_window_has_its_own_part_of_them),
+    CHECK_TEST(slow_open_calls_follow_the_slow_calls),
+    CHECK_TEST(open_calls_have_the_time_until_the_end),
+    CHECK_TEST(a_place_with_less_than_no_time_reduces_its_callers),
+    CHECK_TEST(other_entries_are_not_open),
+    CHECK_TEST(open_calls_of_a_sample_represent_others),
+    CHECK_TEST(damaged_numbers_are_ignored),
+    CHECK_TEST(a_difference_has_its_own_part_of_open_calls),
     CHECK_TEST(each_process_has_an_end),
 };
 CHECK_MAIN(tests)

@@ -13,17 +13,16 @@ typedef struct export_options {
     const char *format, *output;
     hotfn_export_options export;
     uint32_t process, thread;
-    bool raw, list;
+    bool list;
 } export_options;
 
-enum { LIST = 256, RAW, MANGLED, PROCESS, THREAD, BY };
+enum { LIST = 256, MANGLED, PROCESS, THREAD, BY };
 
 static const struct option table[] = {
     { "format", required_argument, NULL, 'F' },
     { "output", required_argument, NULL, 'o' },
     { "match", required_argument, NULL, 'f' },
     { "list", no_argument, NULL, LIST },
-    { "raw", no_argument, NULL, RAW },
     { "mangled", no_argument, NULL, MANGLED },
     { "process", required_argument, NULL, PROCESS },
     { "thread", required_argument, NULL, THREAD },
@@ -39,7 +38,6 @@ static const char usage[] =
     "      --process PID  only calls of this process; --thread TID: only of this thread\n"
     "      --by ORDER     the order, and the weight of stacks: calls, self, total, max or\n"
     "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
-    "      --raw          do not subtract the hooks' own cost from the times\n"
     "      --mangled      show the linker's names\n"
     "      --list         list the formats and what each needs\n"
     "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
@@ -146,7 +144,6 @@ static const char *read_option(void *user, int option, const char *argument)
     case 'o': o->output = argument; return NULL;
     case 'f': o->export.match = argument; return NULL;
     case LIST: o->list = true; return NULL;
-    case RAW: o->raw = true; return NULL;
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
     case PROCESS:
         return cli_parse_u32(argument, 1, UINT32_MAX, &o->process) ? NULL
@@ -185,7 +182,6 @@ int hotfn_command_export(int argc, char **argv)
     if (!record) {
         return TOOL_FAILED;
     }
-    hotfn_record_choose_raw(record, o.raw);
     status = hotfn_tool_export("export", record, o.format, &o.export, o.output);
     hotfn_record_close(record);
     return status;

@@ -352,7 +352,6 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
     json_add_number(o, "abandoned_exits", t.abandoned_exits);
     json_add_number(o, "clock_went_back", t.clock_went_back);
     json_add_number(o, "clock_stopped_ns", t.clock_stopped_ns);
-    json_add_number(o, "cost_tries", t.cost_tries);
     json_add_text(o, "ticker", t.ticker ? get_ticker_name(t.ticker) : NULL);
     json_add_number(o, "ticker_cpu_ns", t.ticker_cpu_ns);
     json_add_decimal(o, "tick_ns", t.tick_ns, 1);

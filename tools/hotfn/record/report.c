@@ -15,7 +15,7 @@ typedef struct report_options {
     const char *format, *output, *color;
     hotfn_export_options export;
     uint32_t process, thread;
-    bool limit_given, main_process, raw, full_names;
+    bool limit_given, main_process, full_names;
 } report_options;
 
 enum {
@@ -27,7 +27,6 @@ enum {
     PROCESS,
     THREAD,
     BY,
-    RAW,
     EDGES,
     NO_LINES,
     SYMBOL_DIR,
@@ -49,7 +48,6 @@ static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
     { "match", required_argument, NULL, 'f' },
     { "by", required_argument, NULL, BY },
-    { "raw", no_argument, NULL, RAW },
     { "edges", no_argument, NULL, EDGES },
     { "no-lines", no_argument, NULL, NO_LINES },
     { "width", required_argument, NULL, WIDTH },
@@ -68,7 +66,6 @@ static const char usage[] =
     "      --process PID  only calls of this process; 'main': without its forked children\n"
     "      --thread TID   only calls of this thread (hotfn info lists threads)\n"
     "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
-    "      --raw          leave the cost of the hooks in the times\n"
     "      --edges        also list callers with their callees (table, json)\n"
     "      --no-lines     do not search for source lines\n"
     "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
@@ -110,7 +107,6 @@ static const char *read_option(void *user, int option, const char *argument)
         return cli_parse_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
     case 'n': o->limit_given = true; return cli_parse_limit(argument, &o->export.limit);
     case BY: return cli_parse_order(argument, &o->export.by);
-    case RAW: o->raw = true; return NULL;
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
     case WIDTH: return cli_parse_width(argument, &o->export.width);
     case FULL_NAMES: o->full_names = true; return NULL;
@@ -161,7 +157,6 @@ int hotfn_command_report(int argc, char **argv)
         hotfn_record_get_info(record, &info);
         hotfn_record_choose_process(record, info.pid);
     }
-    hotfn_record_choose_raw(record, o.raw);
     o.export.flags |= wants_color(&o) ? HOTFN_EXPORT_COLOR : 0;
     choose_widths(&o);
     if (!o.limit_given && strcmp(o.format, "table") == 0) {

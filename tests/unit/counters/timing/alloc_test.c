@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks that come and go in made-up calls of an allocator: each belongs to one place of the tree, with the
- * bytes that the allocator itself tells; what failed, or was called by an allocator, is nothing. */
+/* Blocks of calls of a made-up allocator: each belongs to one place of the tree, with the bytes that the
+ * allocator reports; failed calls, and calls by an allocator, add nothing. */
 #include "counters/timed_row.h"
 
 #include "check.h"
@@ -12,8 +12,8 @@ enum { STACK_WORDS = 1 << 12 };
 
 static uint64_t stack[STACK_WORDS];
 static uint32_t tree = HOTFN_TIMING_TREE;
-static uint32_t asked;     /* how often the allocator was asked for a block's bytes */
-static uint32_t while_our; /* and by how many of them it could have been counted    */
+static uint32_t asked;        /* how often the allocator was asked for a block's bytes */
+static uint32_t while_paused; /* and by how many of them it could have been counted    */
 
 static hfn_time_frame *frame_at(uint32_t words_down)
 {
@@ -23,7 +23,7 @@ static hfn_time_frame *frame_at(uint32_t words_down)
 static uintptr_t usable(const uint64_t *block)
 {
     asked++;
-    while_our += hfn_thread_row == hfn_rows.discard;
+    while_paused += hfn_thread_row == hfn_rows.discard;
     return (uintptr_t)*block;
 }
 
@@ -54,12 +54,12 @@ static hfn_time_state *start(void)
     }
     added = true;
     hfn_rows.discard = timed.rows[TIMED_THREADS - 1].counts;
-    asked = while_our = 0;
+    asked = while_paused = 0;
     timed_start(tree | HOTFN_TIMING_ALLOC);
     return timed_use(0);
 }
 
-/* Every cell of the slot's nodes; NULL for all that have none of them. */
+/* The sum of the cells of the slot's places. */
 static hotfn_alloc_cell sum_of(uint32_t slot)
 {
     hotfn_alloc_cell sum = { 0, 0, 0, 0 };
@@ -97,13 +97,13 @@ static void finish(hfn_time_state *t)
 {
     CHECK_EQ_U64(t->alloc_frame, 0);
     CHECK(hfn_thread_row == timed.rows[0].counts);
-    CHECK_EQ_U64(asked, while_our);
+    CHECK_EQ_U64(asked, while_paused);
     timed_forget();
 }
 
 /* ---- */
 
-static void a_block_belongs_to_who_called_the_allocator(void)
+static void a_block_belongs_to_the_caller_of_the_allocator(void)
 {
     hfn_time_state *t = start();
     uint64_t block = 48;
@@ -200,7 +200,7 @@ static void only_the_outermost_call_counts(void)
     finish(t);
 }
 
-/* operator new throws, and its caller catches: what is called next is called by nobody's allocator. */
+/* operator new throws, and its caller catches: the next call is not an allocator's. */
 static void a_call_that_an_exception_left_hides_nothing(void)
 {
     hfn_time_state *t = start();
@@ -215,7 +215,7 @@ static void a_call_that_an_exception_left_hides_nothing(void)
     finish(t);
 }
 
-static void nor_does_one_that_longjmp_left(void)
+static void a_call_that_longjmp_left_hides_nothing(void)
 {
     hfn_time_state *t = start();
     uint64_t block = 48;
@@ -229,8 +229,7 @@ static void nor_does_one_that_longjmp_left(void)
     finish(t);
 }
 
-/* Deeper than the log, frames alone tell who is within whom. */
-static void so_it_is_below_the_logs_end(void)
+static void calls_deeper_than_the_log_are_nested_by_their_frames(void)
 {
     static uint64_t deep[(HFN_LOG_CAPACITY + 8) * 16];
     enum { LAST = sizeof deep / sizeof *deep };
@@ -255,7 +254,7 @@ static void so_it_is_below_the_logs_end(void)
     finish(t);
 }
 
-/* A full tree: the allocator's call has its caller's node. */
+/* The allocator's place is below the root then, but the caller is known. */
 static void where_the_tree_is_full_it_is_the_callers(void)
 {
     hfn_time_state *t;
@@ -263,6 +262,7 @@ static void where_the_tree_is_full_it_is_the_callers(void)
 
     timed.header.node_capacity = 64; /* one chunk */
     t = start();
+    call(100, MALLOC, NULL, 0, NULL); /* it has a place */
     enter(frame_at(100), WORK, NULL, 0);
     for (uint32_t i = 0; i < 100; i++) {
         enter(frame_at(120 + 16 * i), i % 2 ? WORK : OTHER, NULL, 0);
@@ -279,51 +279,20 @@ static void where_the_tree_is_full_it_is_the_callers(void)
     finish(t);
 }
 
-/* --flat: the log tells who called whom, and no call has a node. */
-static void all_of_it_holds_without_a_tree_of_calls(void)
+/* --flat */
+static void the_same_holds_for_a_flat_run(void)
 {
     tree = 0;
-    a_block_belongs_to_who_called_the_allocator();
+    a_block_belongs_to_the_caller_of_the_allocator();
     called_from_outside_it_is_the_allocators_own();
     what_failed_is_nothing();
     realloc_takes_one_and_gives_one();
     a_block_whose_address_is_stored_counts();
     only_the_outermost_call_counts();
     a_call_that_an_exception_left_hides_nothing();
-    nor_does_one_that_longjmp_left();
-    so_it_is_below_the_logs_end();
+    a_call_that_longjmp_left_hides_nothing();
+    calls_deeper_than_the_log_are_nested_by_their_frames();
     tree = HOTFN_TIMING_TREE;
-}
-
-static void without_a_tree_the_way_is_that_of_the_open_calls(void)
-{
-    hfn_time_state *t;
-    uint64_t block = 48;
-
-    tree = 0;
-    t = start();
-    enter(frame_at(100), WORK, NULL, 0);
-    enter(frame_at(200), OTHER, NULL, 0);
-    call(300, MALLOC, NULL, 0, &block);
-    leave(frame_at(200), NULL);
-    leave(frame_at(100), NULL);
-    enter(frame_at(200), OTHER, NULL, 0);
-    call(300, MALLOC, NULL, 0, &block);
-    leave(frame_at(200), NULL);
-    CHECK_CELL(OTHER, 96, 2, 0, 0);
-    CHECK_EQ_U64(timed.nodes[t->root - 1].slot, UINT32_MAX);
-    CHECK_EQ_U64(t->node, 0);
-    for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
-        const hfn_time_node *n = &timed.nodes[i];
-        uint32_t parent = timed.nodes[n->parent].slot;
-        if (n->flags & HFN_NODE_USED && n->parent != i) {
-            CHECK(n->slot == OTHER ? parent == WORK || parent == UINT32_MAX
-                                   : n->slot == WORK && parent == UINT32_MAX);
-        }
-        CHECK_EQ_U64(n->calls, 0);
-    }
-    tree = HOTFN_TIMING_TREE;
-    finish(t);
 }
 
 static void there_is_room_for_so_many_allocators(void)
@@ -338,18 +307,17 @@ static void there_is_room_for_so_many_allocators(void)
 }
 
 static const check_test tests[] = {
-    CHECK_TEST(a_block_belongs_to_who_called_the_allocator),
+    CHECK_TEST(a_block_belongs_to_the_caller_of_the_allocator),
     CHECK_TEST(called_from_outside_it_is_the_allocators_own),
     CHECK_TEST(what_failed_is_nothing),
     CHECK_TEST(realloc_takes_one_and_gives_one),
     CHECK_TEST(a_block_whose_address_is_stored_counts),
     CHECK_TEST(only_the_outermost_call_counts),
     CHECK_TEST(a_call_that_an_exception_left_hides_nothing),
-    CHECK_TEST(nor_does_one_that_longjmp_left),
-    CHECK_TEST(so_it_is_below_the_logs_end),
+    CHECK_TEST(a_call_that_longjmp_left_hides_nothing),
+    CHECK_TEST(calls_deeper_than_the_log_are_nested_by_their_frames),
     CHECK_TEST(where_the_tree_is_full_it_is_the_callers),
-    CHECK_TEST(all_of_it_holds_without_a_tree_of_calls),
-    CHECK_TEST(without_a_tree_the_way_is_that_of_the_open_calls),
+    CHECK_TEST(the_same_holds_for_a_flat_run),
     CHECK_TEST(there_is_room_for_so_many_allocators),
 };
 CHECK_MAIN(tests)

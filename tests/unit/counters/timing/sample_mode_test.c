@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 #include "counters/timed_row.h"
+#include "counters/timing/sample_mode.h"
 
 enum { SLOT = 3, INTERVAL = 7, BLOCKS = 2000, TICKS = 130 };
 

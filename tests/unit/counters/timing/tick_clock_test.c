@@ -99,7 +99,7 @@ static void long_calls_are_in_the_histogram(void)
     timed_forget();
 }
 
-/* Calls that longjmp left stand below the next frame. */
+/* Calls that longjmp left have frames below the next one. */
 static void calls_that_were_left_are_removed(void)
 {
     hfn_time_state *t = start(0);
@@ -215,7 +215,7 @@ static void advance(int number)
 
 /* The clock goes on with each instruction: what comes between the first and the last load of a hook
  * is nobody's, all else is in the tree. */
-static void ticks_of_hooks_are_nobodys(void)
+static void ticks_of_hooks_belong_to_no_place(void)
 {
     struct sigaction action = { .sa_handler = advance };
 
@@ -302,7 +302,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
     signal(SIGTRAP, SIG_DFL);
 }
 #else
-static void nobody_steps_here(void)
+static void no_signal_at_each_instruction_here(void)
 {
     puts("# signals at each instruction: x86 only, and not under thread sanitizer");
 }
@@ -317,10 +317,10 @@ static const check_test tests[] = {
     CHECK_TEST(deep_recursion_is_timed),
     CHECK_TEST(calls_of_an_earlier_session_are_ignored),
 #if defined(CAN_STEP)
-    CHECK_TEST(ticks_of_hooks_are_nobodys),
+    CHECK_TEST(ticks_of_hooks_belong_to_no_place),
     CHECK_TEST(a_handlers_calls_at_any_instruction_keep_the_tree),
 #else
-    CHECK_TEST(nobody_steps_here),
+    CHECK_TEST(no_signal_at_each_instruction_here),
 #endif
 };
 CHECK_MAIN(tests)

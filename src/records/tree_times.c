@@ -1,65 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Times that a run with a tick clock left in its live record.  Each place of the call tree has the
- * ticks that came there, and its calls; all other times are sums over the tree: totals of places,
- * and the cells of functions.  A cell in the live record has only what long calls left there: the
- * longest call and a histogram. */
+/* Times from the call tree of a live record.  Each place has the ticks that were charged to it,
+ * and its calls; all other times are sums over the tree: totals of places, and the cells of
+ * functions.  A cell in the live record has only the longest call and a histogram. */
 #include "records/times.h"
-
-/* Smaller ones are free places of the log, and calls that an exception left. */
-#define FIRST_FRAME 2u
-
-/* ---- The thread's log. */
-
-static bool add_open(hfn_times *t, const hfn_unreturned *item)
-{
-    if (!hfn_grow_array(&t->env, (void **)&t->open, &t->open_capacity, t->open_count + 1,
-                        sizeof *t->open)) {
-        return false;
-    }
-    t->open[t->open_count++] = *item;
-    return true;
-}
-
-static uint64_t ticks_between(uint64_t start, uint64_t end)
-{
-    return (int64_t)(end - start) > 0 ? end - start : 0;
-}
-
-bool hfn_times_add_running_by_ticks(hfn_times *t, uint32_t thread, uint64_t end)
-{
-    const hfn_time_state *s = (const void *)&t->threads[thread];
-    hfn_unreturned item = { .ticks = ticks_between(s->last_tick, end),
-                            .thread = thread,
-                            .node = s->node,
-                            .kind = HFN_UNRETURNED_RUNS };
-
-    return s->depth == 0 || add_open(t, &item);
-}
-
-bool hfn_times_add_open_by_ticks(hfn_times *t, uint32_t thread, const hfn_open_call *calls,
-                                 uint32_t depth, uint32_t count, uint64_t end)
-{
-    const hfn_time_state *s = (const void *)&t->threads[thread];
-    uint64_t hook_ticks = t->threads[thread].busy_ticks;
-
-    for (uint32_t i = 0; i < count; i++) {
-        bool has_start = depth + i < s->started;
-        uint64_t start = has_start ? calls[i].start + hook_ticks : s->last_tick;
-        hfn_unreturned item = { .ticks = ticks_between(start, end),
-                                .start = start,
-                                .thread = thread,
-                                .slot = (uint32_t)calls[i].how & HFN_CALL_SLOT,
-                                .node = (uint32_t)(calls[i].how >> HFN_CALL_NODE_SHIFT),
-                                .kind = HFN_UNRETURNED_COUNTED };
-
-        if (calls[i].frame >= FIRST_FRAME && !add_open(t, &item)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* ---- Sums over the tree. */
 
 typedef struct sums {
     hfn_times *times;
@@ -100,6 +43,21 @@ static bool is_nested(const sums *s, uint32_t node)
     return false;
 }
 
+/* By the counter, a place may have less than no time after the cost of its hooks was subtracted.
+ * Then it has 0, and its caller has less by the rest, so that the sum over all places stays the
+ * same. */
+static void pass_deficits(sums *s)
+{
+    for (uint32_t i = s->times->node_count; i-- > 0;) {
+        uint32_t parent = is_place(s, i) ? parent_of(s, i) : i;
+
+        if ((int64_t)s->self[i] < 0) {
+            s->self[parent] += parent != i ? s->self[i] : 0;
+            s->self[i] = 0;
+        }
+    }
+}
+
 static void add_up_nodes(sums *s)
 {
     hfn_times *t = s->times;
@@ -108,6 +66,10 @@ static void add_up_nodes(sums *s)
         s->self[i] = t->nodes[i].total_ticks;
         s->within[i] = t->nodes[i].calls;
         t->nodes[i].timed_calls = t->nodes[i].calls;
+    }
+    pass_deficits(s);
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        t->nodes[i].total_ticks = s->self[i];
     }
     for (uint32_t i = t->node_count; i-- > 0;) {
         uint32_t parent = is_place(s, i) ? parent_of(s, i) : i;
@@ -173,7 +135,7 @@ static bool add_thread(sums *s, uint32_t thread)
     }
     for (uint32_t slot = 0; first < s->thread_end[thread] && slot < s->slot_count; slot++) {
         hfn_time_entry e = { .cell = s->cells[slot], .slot = slot, .thread = thread };
-        if (e.cell.timed_calls != 0 && !hfn_times_add_entry(t, &e)) {
+        if ((e.cell.timed_calls != 0 || e.cell.self_ticks != 0) && !hfn_times_add_entry(t, &e)) {
             return false;
         }
     }
@@ -201,7 +163,7 @@ static bool add_up_cells(sums *s)
     return fits;
 }
 
-/* What runs at the end has its place in the tree. */
+/* The time of the call that runs at the end belongs to its place. */
 static void end_running(hfn_times *t)
 {
     size_t kept = 0;
@@ -218,7 +180,12 @@ static void end_running(hfn_times *t)
     t->open_count = kept;
 }
 
-/* ---- Histograms: a call in which no tick came is in the first bucket. */
+/* ---- Histograms: by a tick clock, a call in which no tick came is in the first bucket. */
+
+static uint64_t ticks_between(uint64_t start, uint64_t end)
+{
+    return (int64_t)(end - start) > 0 ? end - start : 0;
+}
 
 static bool complete_histogram(const hfn_times *t, size_t row, uint64_t calls, hfn_packed *out,
                                uint64_t *counts)
@@ -259,15 +226,15 @@ static bool complete_histograms(hfn_times *t)
     return fits;
 }
 
-/* The tree of a flat run was needed for the sums alone. */
+/* The tree of a flat run is needed for the sums, and for the places that allocate. */
 static void drop_tree(hfn_times *t)
 {
-    if (!(t->header.flags & HOTFN_TIMING_TREE)) {
+    if (!(t->header.flags & HOTFN_TIMING_TREE) && !t->allocs) {
         t->node_count = 0;
     }
 }
 
-bool hfn_times_sum_ticks(hfn_times *t, uint32_t slot_count)
+bool hfn_times_sum_tree(hfn_times *t, uint32_t slot_count)
 {
     size_t words = (size_t)t->node_count * sizeof(uint64_t), ends = t->thread_count + 1u;
     sums s = { .times = t,
@@ -283,7 +250,7 @@ bool hfn_times_sum_ticks(hfn_times *t, uint32_t slot_count)
         end_running(t);
         add_up_nodes(&s);
         sort_by_thread(&s);
-        fits = add_up_cells(&s) && complete_histograms(t);
+        fits = add_up_cells(&s) && (t->header.tick_ticks == 0 || complete_histograms(t));
         drop_tree(t);
     }
     hfn_free_memory(&t->env, s.within, words + 8);
