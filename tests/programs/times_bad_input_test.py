@@ -163,8 +163,8 @@ def every_command_reports_times_of_an_older_hotfn(place):
     done = hotfn("merge", "-o", place / "sum.hfr", now, old)
     assert done.stderr.startswith(f"hotfn merge: {message}") and "only calls are merged" in done.stderr, done
     assert times_of(place / "sum.hfr")[0]["works"]["calls"] == 20
-    old.write_bytes(with_version(now.read_bytes(), 3)[0])
-    assert "reads version 2" in hotfn("report", old).stderr
+    old.write_bytes(with_version(now.read_bytes(), 4)[0])
+    assert "reads version 3" in hotfn("report", old).stderr
 
 
 def a_flat_record_is_not_exported_as_stacks(place):
