@@ -60,13 +60,15 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
+/* Free tree nodes are not copied: where the kernel does not zero the private row, parent and child
+ * would both use them. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
     const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
     const hfn_open_call *calls = (const void *)((const uint8_t *)f + hfn_time.log_at);
     hfn_open_call *log = hfn_open_calls_of(t);
-    uint32_t depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
+    uint32_t free_nodes[2], depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
 
     for (uint32_t i = 0; i < depth; i++) {
         log[i] = calls[i];
@@ -74,7 +76,11 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     for (uint32_t i = depth; i < hfn_open_calls_count(t); i++) {
         log[i].frame = 0;
     }
+    free_nodes[0] = t->chunk_next;
+    free_nodes[1] = t->chunk_end;
     *t = *f;
+    t->chunk_next = free_nodes[0];
+    t->chunk_end = free_nodes[1];
 }
 
 void hotfn_counters_fork_prepare(hotfn_counters *c)
