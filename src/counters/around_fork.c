@@ -60,15 +60,15 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
-/* Free tree nodes are not copied: where the kernel does not zero the private row, parent and child
- * would both use them. */
+/* Free tree nodes stay with their row. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
     const hfn_time_state *f = (const void *)(from + hfn_time.thread_at);
     const hfn_open_call *calls = (const void *)((const uint8_t *)f + hfn_time.log_at);
     hfn_open_call *log = hfn_open_calls_of(t);
-    uint32_t free_nodes[2], depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
+    uint32_t depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
+    hfn_time_state before = *t;
 
     for (uint32_t i = 0; i < depth; i++) {
         log[i] = calls[i];
@@ -76,11 +76,10 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     for (uint32_t i = depth; i < hfn_open_calls_count(t); i++) {
         log[i].frame = 0;
     }
-    free_nodes[0] = t->chunk_next;
-    free_nodes[1] = t->chunk_end;
     *t = *f;
-    t->chunk_next = free_nodes[0];
-    t->chunk_end = free_nodes[1];
+    t->chunk_next = before.chunk_next;
+    t->chunk_end = before.chunk_end;
+    t->single_nodes = before.single_nodes;
 }
 
 void hotfn_counters_fork_prepare(hotfn_counters *c)
@@ -107,6 +106,8 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
     if (hfn_time_is_on()) {
         hfn_time_move(mapping + PREFIX_BYTES, before);
+        /* parent and child would both use what is free in a row that is not zeroed */
+        hfn_time_state_of(mapping + PREFIX_BYTES)->single_nodes = 1;
     }
     hfn_thread_row = mapping + PREFIX_BYTES;
 }

@@ -80,7 +80,7 @@ typedef struct hfn_time_state {
     uint64_t floor;                 /* sampled: a forked child's calls begin here    */
     uint32_t chunk_next, chunk_end; /* free tree nodes, as indices                   */
     uint32_t thread;                /* index of its cell + 1; 0: of the discard row  */
-    uint32_t reserved;
+    uint32_t single_nodes; /* 1: tree nodes are taken one by one (around_fork.c)     */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost open call of an allocator; 0: none     */
     uint64_t alloc_depth; /* and its index in the log                                */

@@ -13,18 +13,19 @@ static uint32_t new_node(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
     hfn_time_header *h = hfn_time.header;
     uint32_t index = __atomic_fetch_add(&t->chunk_next, 1, __ATOMIC_RELAXED);
+    uint32_t count = t->single_nodes ? 1 : CHUNK_NODES;
     hfn_time_node *n;
 
     if (index >= t->chunk_end) {
-        if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + CHUNK_NODES > h->node_capacity) {
+        if (__atomic_load_n(&h->nodes_used, __ATOMIC_RELAXED) + count > h->node_capacity) {
             return 0;
         }
-        index = __atomic_fetch_add(&h->nodes_used, CHUNK_NODES, __ATOMIC_RELAXED);
-        if (index + CHUNK_NODES > h->node_capacity) {
+        index = __atomic_fetch_add(&h->nodes_used, count, __ATOMIC_RELAXED);
+        if (index + count > h->node_capacity) {
             return 0;
         }
         t->chunk_next = index + 1;
-        t->chunk_end = index + CHUNK_NODES;
+        t->chunk_end = index + count;
     }
     n = &hfn_time.nodes[index];
     n->parent = parent == 0 ? index : parent - 1;
