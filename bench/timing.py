@@ -88,7 +88,7 @@ def main_rows(report, options, env):
 
 def measure_shares(program, words, env):
     """{name: total as a share of main's in the same run}, which does not depend on the machine's speed.  Empty if
-    main's time is 0, because the cost of a call was overestimated (docs/lab/timing-cost.md)."""
+    main's time is 0, because the cost of a call was overestimated (docs/lab/timing.md)."""
     totals, _ = read_totals(program, words, env)
     return {name: total / totals["main"] for name, total in totals.items()} if "main" in totals else {}
 

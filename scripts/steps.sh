@@ -80,7 +80,7 @@ pytest_step() {
 build_windows() {
     step windows-libraries "$root/scripts/cross/windows" "$steps/windows-libraries" x86_64
     if [ "$last_status" -eq 0 ]; then
-        step windows-build build_folder windows --cross-file "$root/scripts/cross/x86_64-w64-mingw32.ini" \
+        step windows-build build_folder windows -Dwerror=true --cross-file "$root/scripts/cross/x86_64-w64-mingw32.ini" \
             --cross-file "$steps/windows-libraries/libraries.ini"
     fi
 }

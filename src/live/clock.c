@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The processor's counter is used where the system itself trusts it; how fast it goes is measured
- * against CLOCK_MONOTONIC_RAW, which nobody adjusts.  A pair of readings is only believed if the
- * system's lies between two of ours that are close together. */
+/* The processor's counter is used if the system itself trusts it.  Its rate is measured against
+ * CLOCK_MONOTONIC_RAW, which is not adjusted.  A pair of readings is used only if the system's
+ * clock was read between two readings of the counter that are close together. */
 #include "live/clock.h"
 
 #include "base/compiler.h"
@@ -51,16 +51,16 @@ uint64_t hfn_clock_measure(const hfn_clock *clock)
 
 static uint64_t resolution_of(uint32_t kind)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min = UINT64_MAX;
 
     for (int i = 0; i < 200; i++) {
         uint64_t before = hfn_clock_read(kind), after = hfn_clock_read(kind);
 
-        if (after > before && after - before < least) {
-            least = after - before;
+        if (after > before && after - before < min) {
+            min = after - before;
         }
     }
-    return least == UINT64_MAX ? 1 : least;
+    return min == UINT64_MAX ? 1 : min;
 }
 
 hfn_clock hfn_clock_choose(void)

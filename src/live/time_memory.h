@@ -25,7 +25,8 @@ typedef struct hfn_time_header {
     uint32_t count_cost_ticks;   /* of a call that is counted only                        */
     uint32_t sample_mean;
     uint64_t slow_ticks;
-    /* Atomic adds increase the used counts, also beyond the capacity: the rest is merged or lost. */
+    /* Atomic adds increase the used counts, also beyond the capacity: the rest is merged or lost.
+     */
     uint32_t node_capacity, nodes_used;
     uint32_t histogram_capacity, histograms_used;
     uint32_t slow_capacity, slow_used;
@@ -60,8 +61,8 @@ typedef struct hfn_time_thread {
     uint64_t spare[27];
 } hfn_time_thread;
 
-/* A function in a thread; slot n at cells_at + 64 * n.  One cache line.  In a live record that is not
- * a sample, only the longest call and the histogram are used: the tree has the times. */
+/* A function in a thread; slot n at cells_at + 64 * n.  One cache line.  In a live record that is
+ * not a sample, only the longest call and the histogram are used: the tree has the times. */
 typedef struct hfn_time_cell {
     uint64_t total_ticks; /* outermost calls only: recursion counts once       */
     uint64_t self_ticks;

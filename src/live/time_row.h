@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread's times, which follow its counts in the same row (live/time_memory.h has what readers see
- * of them):
+ * A thread's times, which follow its counts in the same row (live/time_memory.h has what readers
+ * see of them):
  *
  *   hfn_time_state    over a hfn_time_thread
  *   hfn_time_cell     for each slot
@@ -68,7 +68,7 @@ typedef struct hfn_time_gap {
 
 /* Words of one thread, over a hfn_time_thread. */
 typedef struct hfn_time_state {
-    uint64_t hook_ticks; /* what hooks took; readers replace it by busy_ticks        */
+    uint64_t hook_ticks; /* the cost of hooks; readers replace it by busy_ticks      */
     uint64_t events;
     uint64_t first_tick;
     uint64_t last_tick; /* of the latest event                                       */
@@ -80,7 +80,7 @@ typedef struct hfn_time_state {
     uint64_t floor;                 /* sampled: a forked child's calls begin here    */
     uint32_t chunk_next, chunk_end; /* free tree nodes, as indices                   */
     uint32_t thread;                /* index of its cell + 1; 0: of the discard row  */
-    uint32_t single_nodes; /* 1: tree nodes are taken one by one (around_fork.c)     */
+    uint32_t single_nodes;          /* 1: tree nodes are taken one by one (around_fork.c)     */
     uint64_t random;
     uint64_t alloc_frame; /* of the outermost open call of an allocator; 0: none     */
     uint64_t alloc_depth; /* and its index in the log                                */

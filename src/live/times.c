@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What timing adds to a live record: how much room, and the header that says what is kept, where, and
- * by which clock.  The clock is measured by who makes the record, never inside of the target. */
+/* What timing adds to a live record: how much room, and the header that says what is kept, where,
+ * and by which clock.  The clock is measured by who makes the record, never inside of the target.
+ */
 #include "live/live.h"
 
 #include "os/memory.h"
@@ -16,14 +17,15 @@
 #define MAX_HISTOGRAMS (1u << 17)
 #define DEFAULT_SLOW_CALLS 4096u
 #define DEFAULT_EVENTS (1u << 16)
-/* A durable record's pools stand on disk from the start; and where addresses are few they are small too. */
+/* A durable record's pools stand on disk from the start; and where addresses are few they are small
+ * too. */
 #define SMALL_SHIFT_NODES 4
 #define SMALL_SHIFT_HISTOGRAMS 3
 #define SMALL_SHARE_BYTES (UINT64_C(1) << 30)
 #define MOST_OF_A_POOL (UINT32_C(1) << 26)
 #define MEASURED_NS UINT64_C(20000000) /* a shorter run says nothing new of the clock */
 
-static uint64_t capacity(uint32_t asked, uint32_t usual)
+static uint64_t choose_capacity(uint32_t asked, uint32_t usual)
 {
     uint64_t wanted = asked ? asked : usual;
 
@@ -58,17 +60,18 @@ hfn_time_sizes hfn_time_sizes_wanted(const hfn_live_options *o)
     }
     sizes.is_timed = true;
     sizes.has_ticks = o->with_ticks;
-    sizes.nodes = capacity(o->node_capacity, small ? DEFAULT_NODES >> SMALL_SHIFT_NODES
-                                                   : get_share(NODES_SHARE, sizeof(hfn_time_node),
-                                                               MIN_NODES, MOST_OF_A_POOL));
-    sizes.histograms =
-        capacity(o->histogram_capacity, small ? DEFAULT_HISTOGRAMS >> SMALL_SHIFT_HISTOGRAMS
-                                              : get_share(HISTOGRAMS_SHARE, HFN_HISTOGRAM_BYTES,
-                                                          MIN_HISTOGRAMS, MAX_HISTOGRAMS));
-    sizes.slow_calls = capacity(o->slow_capacity, DEFAULT_SLOW_CALLS);
+    sizes.nodes =
+        choose_capacity(o->node_capacity, small ? DEFAULT_NODES >> SMALL_SHIFT_NODES
+                                                : get_share(NODES_SHARE, sizeof(hfn_time_node),
+                                                            MIN_NODES, MOST_OF_A_POOL));
+    sizes.histograms = choose_capacity(
+        o->histogram_capacity,
+        small ? DEFAULT_HISTOGRAMS >> SMALL_SHIFT_HISTOGRAMS
+              : get_share(HISTOGRAMS_SHARE, HFN_HISTOGRAM_BYTES, MIN_HISTOGRAMS, MAX_HISTOGRAMS));
+    sizes.slow_calls = choose_capacity(o->slow_capacity, DEFAULT_SLOW_CALLS);
     sizes.allocs = o->timing & HOTFN_TIMING_ALLOC ? sizes.nodes : 0;
     sizes.events = o->timing & HOTFN_TIMING_EVENTS
-                       ? power_of_two(capacity(o->event_capacity, DEFAULT_EVENTS))
+                       ? power_of_two(choose_capacity(o->event_capacity, DEFAULT_EVENTS))
                        : 0;
     return sizes;
 }
@@ -92,19 +95,19 @@ hfn_time_sizes hfn_time_sizes_found(const hfn_layout *layout)
     return sizes;
 }
 
-static void *pool(const hfn_live *live, uint32_t type)
+static void *get_pool(const hfn_live *live, uint32_t type)
 {
     return live->layout.sections[type].type ? hfn_live_section(live, type) : NULL;
 }
 
 hfn_time_header *hfn_live_time_header(const hfn_live *live)
 {
-    return pool(live, HFN_SECTION_TIME_HEADER);
+    return get_pool(live, HFN_SECTION_TIME_HEADER);
 }
 
 uint64_t *hfn_live_tick(const hfn_live *live)
 {
-    return pool(live, HFN_SECTION_TICKS);
+    return get_pool(live, HFN_SECTION_TICKS);
 }
 
 void hfn_live_protect_tick(const hfn_live *live)
@@ -139,25 +142,26 @@ bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
         return false;
     }
     *out = (hfn_time_memory){
-        .header = pool(live, HFN_SECTION_TIME_HEADER),
+        .header = get_pool(live, HFN_SECTION_TIME_HEADER),
         .thread_at = (uint32_t)(s[HFN_SECTION_TIME_ROWS].offset - s[HFN_SECTION_ROWS].offset),
         .log_at = (uint32_t)hfn_time_log_at(slots),
         .skips_at = (uint32_t)hfn_time_skips_at(slots),
         .gaps_at = (uint32_t)hfn_time_gaps_at(slots),
         .hints_at = (uint32_t)hfn_time_hints_at(slots),
-        .nodes = pool(live, HFN_SECTION_NODES),
-        .allocs = pool(live, HFN_SECTION_NODE_ALLOCS),
-        .histograms = pool(live, HFN_SECTION_HISTOGRAMS),
-        .slow = pool(live, HFN_SECTION_SLOW_CALLS),
-        .events = pool(live, HFN_SECTION_EVENTS),
+        .nodes = get_pool(live, HFN_SECTION_NODES),
+        .allocs = get_pool(live, HFN_SECTION_NODE_ALLOCS),
+        .histograms = get_pool(live, HFN_SECTION_HISTOGRAMS),
+        .slow = get_pool(live, HFN_SECTION_SLOW_CALLS),
+        .events = get_pool(live, HFN_SECTION_EVENTS),
         .means = hfn_live_means(live),
         .tick = hfn_live_time_header(live)->tick_ticks ? hfn_live_tick(live) : NULL,
     };
     return true;
 }
 
-/* Each timed function touches a page or two of its own: those of the first ones are made by who makes the record,
- * and mapped at once by the target, for which a fault each would be most of what first calls cost. */
+/* Each timed function touches a page or two of its own: those of the first ones are made by who
+ * makes the record, and mapped at once by the target, for which a fault each would be most of what
+ * first calls cost. */
 static uint64_t ready_bytes(const hfn_live *live)
 {
     const hfn_section *s = &live->layout.sections[HFN_SECTION_HISTOGRAMS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The times of a merge.  Each record's are corrected by its own hooks' cost first, so the new record
- * holds nanoseconds and no cost.  A sum keeps trees, histograms and slow calls too; a mean, smallest
- * and largest are of the functions' numbers alone. */
+/* The times of a merge.  Each record's are corrected by its own hooks' cost first, so the new
+ * record holds nanoseconds and no cost.  A sum keeps trees, histograms and slow calls too; a mean,
+ * smallest and largest are of the functions' numbers alone. */
 #include "profile/merge.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -37,7 +37,8 @@ static hotfn_record_timing timing_of(const hotfn_record *r, uint32_t function)
 
 /* ---- Functions. */
 
-/* Which functions of a run are one in the new record: a run that mapped an image twice has each of its functions twice. */
+/* Which functions of a run are one in the new record: a run that mapped an image twice has each of
+ * its functions twice. */
 typedef struct sharers {
     const hfn_merge *m;
     uint32_t slot_count;
@@ -179,8 +180,8 @@ static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
     }
 }
 
-/* The standard error of the one value that stands for all runs': of a mean, the root of the sum of the squares
- * over their number; of the least or the largest, that of the run that has it. */
+/* The standard error of the merged value: of a mean, the root of the sum of the squares over their
+ * number; of the minimum or the maximum, that of the run that has it. */
 static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
                          uint32_t count, uint64_t value)
 {
@@ -330,7 +331,7 @@ static uint64_t slow_ns_of(const hotfn_record *r)
     return hfn_times_ns(r, r->times.header.slow_ticks);
 }
 
-/* From where on all runs tell their slow calls; 0 if one of them tells none. */
+/* The duration from which all runs have their slow calls; 0 if a run has none. */
 static uint64_t common_slow_ns(const hfn_merge *m)
 {
     uint64_t most = 0;
@@ -344,8 +345,8 @@ static uint64_t common_slow_ns(const hfn_merge *m)
     return most;
 }
 
-/* What one run tells and another would not is left out: the calls would seem to be the first one's alone. */
-static bool is_told_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
+/* Only such slow calls are merged: others would seem to be calls of some runs alone. */
+static bool is_kept_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
 {
     return common_ns > 0 && (slow_ns_of(r) == common_ns || duration_ns >= common_ns);
 }
@@ -359,7 +360,7 @@ static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
 
         hotfn_record_get_slow_call(m->records[run], i, &s);
-        if (!is_told_by_all(m->records[run], common_ns, s.duration_ns)) {
+        if (!is_kept_by_all(m->records[run], common_ns, s.duration_ns)) {
             continue;
         }
         out->times.slow[*place] =

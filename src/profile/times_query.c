@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A function's times, as a query returns them: nanoseconds, errors, percentiles; a sample is scaled to
- * all calls. */
+/* A function's times, as a query returns them: nanoseconds, errors, percentiles; a sample is scaled
+ * to all calls. */
 #include "base/status.h"
 #include "profile/profile.h"
 
@@ -31,7 +31,7 @@ double hfn_times_root(double x)
     return x > 0 ? root : 0;
 }
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
@@ -90,7 +90,7 @@ static uint64_t sum_counts(const uint64_t *counts)
     uint64_t total = 0;
 
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        total = add(total, counts[i]);
+        total = add_saturated(total, counts[i]);
     }
     return total;
 }
@@ -105,7 +105,7 @@ static uint64_t find_quantile(const uint64_t *counts, uint64_t total, double par
     }
 
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        seen = add(seen, counts[i]);
+        seen = add_saturated(seen, counts[i]);
         if (seen >= rank && counts[i] > 0) {
             return get_bucket_begin(i) + (get_bucket_begin(i + 1) - get_bucket_begin(i)) / 2;
         }
@@ -146,8 +146,8 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
 /* ---- A function. */
 
-/* Ticks come at random: the number of those in a time has the variance of its mean.  A time in which
- * none came is shorter than their mean interval, as far as can be known. */
+/* Ticks come at random: the number of those in a time has the variance of its mean.  A time in
+ * which none came is shorter than their mean interval, as far as can be known. */
 static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns)
 {
     double interval = hfn_times_tick_error_ns(&r->times.header);

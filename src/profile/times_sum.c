@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* The passes that sum times: cells by function, nodes by edge.  Recursion counts once: a call in a call
- * of the same function adds nothing to its total, nor a call in the same edge to the edge's. */
+/* The passes that sum times: cells by function, nodes by edge.  Recursion counts once: a call in a
+ * call of the same function adds nothing to its total, nor a call in the same edge to the edge's.
+ */
 #include "profile/times_sum.h"
 
 #include "base/sort.h"
 
-static uint64_t add(uint64_t a, uint64_t b)
+static uint64_t add_saturated(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
 static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 {
-    sum->allocated_bytes = add(sum->allocated_bytes, more->allocated_bytes);
-    sum->allocated_blocks = add(sum->allocated_blocks, more->allocated_blocks);
-    sum->freed_bytes = add(sum->freed_bytes, more->freed_bytes);
-    sum->freed_blocks = add(sum->freed_blocks, more->freed_blocks);
+    sum->allocated_bytes = add_saturated(sum->allocated_bytes, more->allocated_bytes);
+    sum->allocated_blocks = add_saturated(sum->allocated_blocks, more->allocated_blocks);
+    sum->freed_bytes = add_saturated(sum->freed_bytes, more->freed_bytes);
+    sum->freed_blocks = add_saturated(sum->freed_blocks, more->freed_blocks);
 }
 
 /* ---- Cells. */
 
 static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags)
 {
-    sum->timed_calls = add(sum->timed_calls, cell->timed_calls);
-    sum->open_calls = add(sum->open_calls, cell->open);
-    sum->total_ticks = add(sum->total_ticks, cell->total_ticks);
-    sum->self_ticks = add(sum->self_ticks, cell->self_ticks);
+    sum->timed_calls = add_saturated(sum->timed_calls, cell->timed_calls);
+    sum->open_calls = add_saturated(sum->open_calls, cell->open);
+    sum->total_ticks = add_saturated(sum->total_ticks, cell->total_ticks);
+    sum->self_ticks = add_saturated(sum->self_ticks, cell->self_ticks);
     if (flags & HOTFN_TIMING_ERRORS) {
         sum->total_squares += (double)cell->errors.total * (double)cell->errors.total;
         sum->self_squares += (double)cell->errors.self * (double)cell->errors.self;
     } else if (flags & HOTFN_TIMING_SAMPLED) {
-        sum->weight = add(sum->weight, cell->sampled.weight);
+        sum->weight = add_saturated(sum->weight, cell->sampled.weight);
         sum->sample_squares +=
             (double)cell->sampled.squares * (double)(UINT64_C(1) << (2 * HFN_SAMPLE_SHIFT));
     } else {
-        sum->callee_timed = add(sum->callee_timed, cell->callee_timed);
-        sum->within_timed = add(sum->within_timed, cell->within_timed);
+        sum->callee_timed = add_saturated(sum->callee_timed, cell->callee_timed);
+        sum->within_timed = add_saturated(sum->within_timed, cell->within_timed);
     }
     if (cell->max_ticks > sum->max_ticks) {
         sum->max_ticks = cell->max_ticks;
@@ -180,8 +181,8 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     return ok;
 }
 
-/* Which nodes have no ancestor of their function, and none of their edge.  The path from the top to a
- * node is at hand, and how often each function and edge is on it. */
+/* Which nodes have no ancestor of their function, and none of their edge.  The path from the top to
+ * a node is at hand, and how often each function and edge is on it. */
 static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
@@ -218,9 +219,9 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
 static void add_to_edge(hfn_edge_sum *edge, const hfn_time_node *n, const hfn_node_sum *sum)
 {
     edge->flags |= n->flags & HOTFN_NODE_MERGED;
-    edge->calls = add(edge->calls, n->calls);
+    edge->calls = add_saturated(edge->calls, n->calls);
     if (sum->is_outermost_edge) {
-        edge->total_ticks = add(edge->total_ticks, n->total_ticks);
+        edge->total_ticks = add_saturated(edge->total_ticks, n->total_ticks);
         add_allocs(&edge->total_alloc, &sum->total_alloc);
     }
 }
@@ -249,7 +250,8 @@ static bool sum_nodes(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-/* ---- All passes, in order.  Each one reads the input and what earlier ones made; false: no memory. */
+/* ---- All passes, in order.  Each one reads the input and what earlier ones made; false: no
+ * memory. */
 
 typedef bool (*sum_pass)(hfn_time_sums *out, const hfn_sum_input *in);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What is derived from a record's times: sums of each function over the chosen threads, the links of
- * the call tree, edges.  Pure passes, listed in times_sum.c, make it from an immutable input.  In ticks;
- * times_query.c and times_tree.c convert to nanoseconds. */
+/* What is derived from a record's times: sums of each function over the chosen threads, the links
+ * of the call tree, edges.  Pure passes, listed in times_sum.c, make it from an immutable input. In
+ * ticks; times_query.c and times_tree.c convert to nanoseconds. */
 #ifndef HFN_PROFILE_TIMES_SUM_H
 #define HFN_PROFILE_TIMES_SUM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The timing of a record that is being opened: read in whichever form it has, cut down to what makes
- * sense.  A record without any stays one that was only counted. */
+/* The timing of a record that is being opened: read in the form that it has, without values
+ * that are impossible.  A record without times has counts only. */
 #include "base/status.h"
 #include "records/reader.h"
 
@@ -28,7 +28,7 @@ static void empty_times(hotfn_record *r)
     hfn_times_init(&r->times, &r->env);
 }
 
-static hotfn_status unpack(hotfn_record *r, hotfn_error *err)
+static hotfn_status unpack_times(hotfn_record *r, hotfn_error *err)
 {
     hfn_span sections[HFN_SECTION_TYPES] = { 0 };
     uint32_t damaged = 0;
@@ -61,7 +61,7 @@ static hotfn_status load_packed(hotfn_record *r, const hfn_source *in, hotfn_err
         }
     }
     if (status == HOTFN_OK) {
-        status = unpack(r, err);
+        status = unpack_times(r, err);
     }
     for (size_t i = 0; i < HFN_COUNT_OF(packed_types); i++) {
         forget_part(r, packed_types[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times in memory: made, filled, ordered.  No number of the target is trusted: an index that does not
- * exist is dropped, and dropped nodes are counted. */
+/* Times in memory: made, filled, ordered.  No number of the target is trusted: an index that does
+ * not exist is dropped, and dropped nodes are counted. */
 #include "records/times.h"
 
 #include "base/sort.h"
@@ -198,7 +198,7 @@ static void walk_nodes(const hfn_times *t, tree *w)
     }
 }
 
-static bool rebuild(hfn_times *t, const tree *w)
+static bool rebuild_tree(hfn_times *t, const tree *w)
 {
     hfn_time_node *nodes = make_array(&t->env, w->placed, sizeof *nodes);
     hotfn_alloc_cell *allocs = t->allocs ? make_array(&t->env, w->placed, sizeof *allocs) : NULL;
@@ -270,7 +270,7 @@ static bool order_tree(hfn_times *t, uint32_t slots, uint32_t threads)
     link_nodes(t, &w, slots, threads);
     walk_nodes(t, &w);
     t->nodes_dropped = before - count_roots(t) - w.placed;
-    done = rebuild(t, &w);
+    done = rebuild_tree(t, &w);
     if (done) {
         validate_slow_calls(t, &w, slots, threads, before);
     }
@@ -308,7 +308,8 @@ static bool is_slow(const hfn_times *t, const hfn_unreturned *item)
            item->ticks >= t->header.slow_ticks;
 }
 
-/* A program that hangs is killed in the calls that were too slow.  They follow those of the ring. */
+/* A program that hangs is killed in the calls that were too slow.  They follow those of the ring.
+ */
 static bool add_slow_open_calls(hfn_times *t)
 {
     uint32_t count = t->slow_count;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* The times of a record in one shape, wherever they came from: a live record's memory (times_live.c),
- * a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the engine wrote them;
- * profile/ makes nanoseconds and functions of them.
+/* The times of a record in one shape, wherever they came from: a live record's memory
+ * (times_live.c), a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the
+ * engine wrote them; profile/ makes nanoseconds and functions of them.
  *
  * The packed sections of a finished record:
- *   PACKED_TIMES  a u64 for each thread: where its bytes end, counted from the first packed byte; then
- *                 for each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for
- *                 each cell that is not empty: number of empty ones before it, timed_calls,
- *                 total_ticks, self_ticks, max_ticks, histogram, open (calls that had not returned),
- *                 callee_timed, within_timed
- *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket
- *   NODES         parents before children; a parent of UINT32_MAX: called from outside
- *   EVENTS        a u64 for each thread: where its events end, as a number of events; the events */
+ *   PACKED_TIMES  a u64 for each thread: where its bytes end, counted from the first packed byte;
+ * then for each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for each
+ * cell that is not empty: number of empty ones before it, timed_calls, total_ticks, self_ticks,
+ * max_ticks, histogram, open (calls that had not returned), callee_timed, within_timed HISTOGRAMS
+ * as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket NODES         parents
+ * before children; a parent of UINT32_MAX: called from outside EVENTS        a u64 for each thread:
+ * where its events end, as a number of events; the events */
 #ifndef HFN_RECORDS_TIMES_H
 #define HFN_RECORDS_TIMES_H
 
@@ -75,8 +74,8 @@ bool hfn_times_add_events(hfn_times *times, const hfn_time_event *events, uint64
 /* A copy of another's, into an empty one; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
-/* When each row's process was last seen: now, if it is the latest of that pid, else its latest event.
- * False: no memory. */
+/* When each row's process was last seen: now, if it is the latest of that pid, else its latest
+ * event. False: no memory. */
 bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
 /* What the thread ran at the end, and `count` calls of its log from `depth` on.  Its busy_ticks are

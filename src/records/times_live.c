@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads times from a live record's file, which the target may write at the same time.  Each word is
- * read once; holes of the sparse file are skipped; an impossible number is an error, a missing one 0. */
+ * read once; holes of the sparse file are skipped; an impossible number is an error, a missing one
+ * 0. */
 #include "base/status.h"
 #include "records/times.h"
 
 #define CHUNK_BYTES 65536u
-#define LEAST_CELLS_AT sizeof(hfn_time_thread)
+#define MIN_CELLS_AT sizeof(hfn_time_thread)
 #define PAGE_BYTES 4096u
 
 typedef struct live_reader {
@@ -123,7 +124,7 @@ static hotfn_status read_rows(live_reader *r)
     hotfn_status status = HOTFN_OK;
     uint64_t rows;
 
-    if (h->cells_at < LEAST_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
+    if (h->cells_at < MIN_CELLS_AT || h->cells_at > h->row_bytes || h->row_bytes % 8 != 0 ||
         (h->row_bytes - h->cells_at) / sizeof(hfn_time_cell) < r->slot_count) {
         return hfn_report_error(r->err, HOTFN_E_FORMAT, r->path,
                                 r->layout->sections[HFN_SECTION_TIME_HEADER].offset,

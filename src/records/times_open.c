@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and a
- * thread may wait for ever.  They have the time until then, and count as ended then; a cell has their
- * number.  Until the record is validated they are kept apart, so that the difference of two states can
- * subtract what they had in the first one. */
+/* Calls that had not returned when the record ended: exit(), _exit() and kill leave them open, and
+ * a thread may wait for ever.  They have the time until then, and count as ended then; a cell has
+ * their number.  Until the record is validated they are kept apart, so that the difference of two
+ * states can subtract what they had in the first one. */
 #include "base/search.h"
 #include "base/sort.h"
 #include "records/times.h"
@@ -26,7 +26,7 @@ static const hfn_time_state *get_state(const hfn_times *t, uint32_t row)
     return (const void *)&t->threads[row];
 }
 
-static uint64_t later(uint64_t a, uint64_t b)
+static uint64_t get_later(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -64,8 +64,8 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
         uint64_t last = sorted[begin].process == ended_now ? now : 0, executed = 0;
 
         for (end = begin; end < rows && sorted[end].process == sorted[begin].process; end++) {
-            last = later(last, sorted[end].last);
-            executed = later(executed, get_state(t, sorted[end].row)->exec_tick);
+            last = get_later(last, sorted[end].last);
+            executed = get_later(executed, get_state(t, sorted[end].row)->exec_tick);
         }
         last = executed ? executed : last;
         for (uint32_t i = begin; i < end; i++) {
@@ -113,14 +113,14 @@ bool hfn_times_add_running(hfn_times *t, uint32_t thread, uint64_t end)
     return s->depth == 0 || is_sampled(t) || add_item(t, &item);
 }
 
-/* A call without a start began after the thread's latest event.  In a sample, starts are ticks; else
- * they are the thread's own time. */
+/* A call without a start began after the thread's latest event.  In a sample, starts are ticks;
+ * else they are the thread's own time. */
 static uint64_t find_start(const hfn_times *t, uint32_t thread, const hfn_open_call *call,
                            bool has_start)
 {
     const hfn_time_state *s = get_state(t, thread);
 
-    return is_sampled(t) ? later(call->start, s->floor)
+    return is_sampled(t) ? get_later(call->start, s->floor)
            : has_start   ? call->start + s->hook_ticks
                          : s->last_tick;
 }
@@ -186,7 +186,7 @@ void hfn_times_end_open(hfn_times *t)
         if (!c) {
             continue;
         }
-        c->max_ticks = later(c->max_ticks, item->ticks);
+        c->max_ticks = get_later(c->max_ticks, item->ticks);
         c->open++;
         if (item->kind == HFN_UNRETURNED_SAMPLED) {
             end_sampled_call(item, c);

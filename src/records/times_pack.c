@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Times as the sections of a finished record, and the reverse.  Every number is read through a span,
- * and damage is reported with its section. */
+/* Times as the sections of a finished record, and the reverse.  Every number is read through a
+ * span, and damage is reported with its section. */
 #include "base/status.h"
 #include "records/times.h"
 
@@ -44,7 +44,7 @@ static bool put_numbers(out_bytes *o, const uint64_t *numbers, size_t count)
 }
 
 /* The bytes become the section's, in memory of just their size. */
-static bool give(hfn_times_sections *out, uint32_t type, out_bytes *o)
+static bool give_section(hfn_times_sections *out, uint32_t type, out_bytes *o)
 {
     uint8_t *bytes = hfn_allocate_zeroed(&out->env, o->count);
 
@@ -59,11 +59,12 @@ static bool give(hfn_times_sections *out, uint32_t type, out_bytes *o)
     return bytes != NULL;
 }
 
-static bool copy(hfn_times_sections *out, uint32_t type, const void *bytes, uint64_t byte_count)
+static bool copy_section(hfn_times_sections *out, uint32_t type, const void *bytes,
+                         uint64_t byte_count)
 {
     out_bytes o = { .env = out->env };
 
-    return put_bytes(&o, bytes, (size_t)byte_count) && give(out, type, &o);
+    return put_bytes(&o, bytes, (size_t)byte_count) && give_section(out, type, &o);
 }
 
 static bool put_thread(out_bytes *o, const hfn_times *t, uint32_t thread, size_t *entry)
@@ -102,7 +103,7 @@ static bool pack_threads(hfn_times_sections *out, const hfn_times *t)
     hfn_free_memory(&o.env, o.bytes, o.capacity);
     hfn_free_memory(&out->env, ends, ends_bytes);
     if (held) {
-        return give(out, HFN_SECTION_PACKED_TIMES, &whole);
+        return give_section(out, HFN_SECTION_PACKED_TIMES, &whole);
     }
     hfn_free_memory(&out->env, whole.bytes, whole.capacity);
     return false;
@@ -114,7 +115,7 @@ static bool pack_two(hfn_times_sections *out, uint32_t type, const void *first, 
     out_bytes o = { .env = out->env };
 
     if (put_bytes(&o, first, first_bytes) && put_bytes(&o, second, second_bytes)) {
-        return give(out, type, &o);
+        return give_section(out, type, &o);
     }
     hfn_free_memory(&o.env, o.bytes, o.capacity);
     return false;
@@ -133,14 +134,17 @@ bool hfn_times_pack(hfn_times_sections *out, const hfn_times *t)
     if (h->row_count < header.histograms_used && h->row_count < header.histogram_capacity) {
         header.histogram_capacity = (uint32_t)h->row_count;
     }
-    return copy(out, HFN_SECTION_TIME_HEADER, &header, sizeof header) && pack_threads(out, t) &&
+    return copy_section(out, HFN_SECTION_TIME_HEADER, &header, sizeof header) &&
+           pack_threads(out, t) &&
            (h->row_count == 0 ||
             pack_two(out, HFN_SECTION_HISTOGRAMS, h->ends, h->row_count * sizeof *h->ends, h->bytes,
                      h->byte_count)) &&
-           copy(out, HFN_SECTION_NODES, t->nodes, (uint64_t)t->node_count * sizeof *t->nodes) &&
-           (!t->allocs || copy(out, HFN_SECTION_NODE_ALLOCS, t->allocs,
-                               (uint64_t)t->node_count * sizeof *t->allocs)) &&
-           copy(out, HFN_SECTION_SLOW_CALLS, t->slow, (uint64_t)t->slow_count * sizeof *t->slow) &&
+           copy_section(out, HFN_SECTION_NODES, t->nodes,
+                        (uint64_t)t->node_count * sizeof *t->nodes) &&
+           (!t->allocs || copy_section(out, HFN_SECTION_NODE_ALLOCS, t->allocs,
+                                       (uint64_t)t->node_count * sizeof *t->allocs)) &&
+           copy_section(out, HFN_SECTION_SLOW_CALLS, t->slow,
+                        (uint64_t)t->slow_count * sizeof *t->slow) &&
            (t->event_count == 0 || pack_two(out, HFN_SECTION_EVENTS, t->event_ends,
                                             t->thread_count * sizeof *t->event_ends, t->events,
                                             (size_t)t->event_count * sizeof *t->events));

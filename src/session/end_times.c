@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stop timing in a process that continues.  Open calls return to their stubs later and find that
- * timing has ended (counters/timing/call_stack.c).  A thread that is in an entry or exit probe now
+ * timing has ended (counters/timing/timing.c).  A thread that is in an entry or exit probe now
  * uses memory that will be unmapped, so this file waits until no thread is in a probe. */
 #include "base/status.h"
 #include "counters/timing/timing.h"

@@ -2,7 +2,7 @@
 """Failures around a timed run are reported, do not disturb the program, and give the documented exit
 status: a thread that never returns, stacks that the program switches, a truncated record, a flat record
 exported to a format of stacks, an output that cannot be written, and a processor clock that the system does
-not trust because it differs between CPUs.  (call_stack_test.c tests a non-monotonic clock.)"""
+not trust because it differs between CPUs.  (counter_mode_test.c tests a non-monotonic clock.)"""
 import json
 import os
 import pathlib

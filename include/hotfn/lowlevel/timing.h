@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing: what `--mode time` keeps besides the counts, as a record reports it: in nanoseconds, with the
- * hooks' own cost taken out. */
+/* Timing: what `--mode time` keeps besides the counts, as a record reports it: in nanoseconds,
+ * without the cost of hooks. */
 #ifndef HOTFN_TIMING_H
 #define HOTFN_TIMING_H
 
@@ -33,16 +33,16 @@ extern "C" {
 #define HOTFN_TIMING_SAMPLED 32u /* sample_mean says how many calls are passed over       */
 #define HOTFN_TIMING_EVENTS 64u  /* entries and exits, the latest of each thread          */
 #define HOTFN_TIMING_ERRORS                                                                        \
-    128u /* merged runs: a cell's callee_timed and within_timed are the standard
+    128u /* merged runs: a cell's callee_timed and within_timed are the standard                   \
                                       errors of its total and self                          */
 #define HOTFN_TIMING_SOME_SAMPLED 256u /* merged runs: at least one of them was a sample */
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
- * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  A bucket is a
- * u64, added to by atomic increments unless there is one a thread. */
+ * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  A bucket
+ * is a u64, added to by atomic increments unless there is one a thread. */
 #define HOTFN_HISTOGRAM_BUCKETS 1280u /* up to 2^44 ticks; the last takes what is above */
 
-#define HOTFN_NODE_MERGED 1u /* stands for deeper or further callees too: past a bound */
+#define HOTFN_NODE_MERGED 1u /* also has calls that found no room in the tree */
 
 /* Memory by tree node, in parallel to the nodes. */
 typedef struct hotfn_alloc_cell {
@@ -50,7 +50,7 @@ typedef struct hotfn_alloc_cell {
     uint64_t freed_bytes, freed_blocks;
 } hotfn_alloc_cell;
 
-/* ---- What a record tells.  "Since 0.1" for all of it. */
+/* ---- What a record has.  "Since 0.1" for all of it. */
 
 /* What the run kept and what it cost. */
 typedef struct hotfn_record_time_info {
@@ -60,7 +60,7 @@ typedef struct hotfn_record_time_info {
     uint32_t sample_mean;
     uint64_t ticks_per_second;
     double resolution_ns;
-    double cost_inside_ns; /* of a timed call, taken out of its own time */
+    double cost_inside_ns; /* of a timed call, subtracted from its own time */
     double cost_outside_ns;
     double count_cost_ns;
     uint64_t slow_ns;
@@ -71,12 +71,11 @@ typedef struct hotfn_record_time_info {
     uint32_t abandoned_exits, clock_went_back;
     uint64_t slow_lost; /* slow calls that later ones overwrote       */
     uint64_t event_count, events_lost;
-    const char *note;     /* why the record's times are not read (flags is 0 then), or "" */
-    uint64_t note_offset; /* where in its file they stand               */
-    uint64_t
-        clock_stopped_ns; /* so long after the record's start a process first forbade itself the
-                                  clock, and was counted only from then on; 0: none did */
-    uint32_t ticker;      /* HOTFN_TICKER_*; the rest is 0 without one                  */
+    const char *note;          /* why the record's times are not read (flags is 0 then), or "" */
+    uint64_t note_offset;      /* where in its file they stand               */
+    uint64_t clock_stopped_ns; /* so long after the record's start a process first forbade itself
+                                  the clock, and was counted only from then on; 0: none did */
+    uint32_t ticker;           /* HOTFN_TICKER_*; the rest is 0 without one                  */
     uint32_t reserved;
     uint64_t ticker_cpu_ns; /* processor time of the ticker, which is not the target's    */
     double tick_ns;         /* mean interval between two ticks                            */
@@ -94,18 +93,20 @@ typedef struct hotfn_record_time_info {
 #define HOTFN_TIMING_FULL 1u
 #define HOTFN_TIMING_SAMPLE 2u
 
-/* A sampled function recurses through others, and its total is the most that it can have taken, not an estimate. */
+/* A sampled function recurses through others, and its total is the most that it can have taken, not
+ * an estimate. */
 #define HOTFN_ERROR_UNKNOWN UINT64_MAX
 
-/* A function's times.  A call that had not returned when the record ended (exit, _exit, a kill; a live record: now)
- * has the time until then, and counts as one that ended then. */
+/* A function's times.  A call that had not returned when the record ended (exit, _exit, a kill; a
+ * live record: now) ends there. */
 typedef struct hotfn_record_timing {
     uint32_t size;   /* sizeof(hotfn_record_timing)                        */
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
     uint64_t timed_calls;
     uint64_t total_ns, self_ns;
     /* By ticks and in a sample: one standard error; by the counter: what was subtracted for hooks.
-     * A time of 0 is below what can be resolved: less than its error.  HOTFN_ERROR_UNKNOWN: none. */
+     * A time of 0 is below what can be resolved: less than its error.  HOTFN_ERROR_UNKNOWN: none.
+     */
     uint64_t total_error_ns, self_error_ns;
     uint64_t max_ns;                 /* 0: below what can be resolved                            */
     uint64_t p50_ns, p90_ns, p99_ns; /* 0 without a histogram; where `below` says so, bounds      */
@@ -184,13 +185,14 @@ typedef struct hotfn_record_event {
 /* Any record answers; one without times has flags 0; note is a view.  HOTFN_OK, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_time_info(const hotfn_record *record,
                                                   hotfn_record_time_info *out);
-/* The times of a function, over the chosen threads; texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end,
- * HOTFN_E_OPTION. */
+/* The times of a function, over the chosen threads; texts are views.  HOTFN_OK, HOTFN_E_NOT_FOUND
+ * past the end, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_timing(const hotfn_record *record, uint32_t function,
                                                hotfn_record_timing *out);
-/* Edges by caller, then callee; nodes parents first, each directly before what it called; slow calls
- * in the order they ended; events thread after thread, oldest first.  As many as hotfn_record_time_info counts;
- * nodes of threads that are not chosen have no calls.  HOTFN_OK, HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION. */
+/* Edges by caller, then callee; nodes parents first, each directly before what it called; slow
+ * calls in the order they ended; events thread after thread, oldest first.  As many as
+ * hotfn_record_time_info counts; nodes of threads that are not chosen have no calls.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the end, HOTFN_E_OPTION. */
 HOTFN_API hotfn_status hotfn_record_get_edge(const hotfn_record *record, uint32_t index,
                                              hotfn_record_edge *out);
 HOTFN_API hotfn_status hotfn_record_get_node(const hotfn_record *record, uint32_t index,
@@ -199,13 +201,14 @@ HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, ui
                                                   hotfn_record_slow_call *out);
 HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
                                               hotfn_record_event *out);
-/* How many timed calls of a function took how long (sampled: how many they stand for): counts has HOTFN_HISTOGRAM_BUCKETS words, set to
- * 0 first.  A bucket begins at hotfn_record_get_bucket_ns(record, bucket) and ends where the next begins.
- * HOTFN_OK (all 0: not timed, or no histogram was kept), HOTFN_E_NOT_FOUND past the end. */
+/* How many timed calls of a function took how long (sampled: how many they represent): counts has
+ * HOTFN_HISTOGRAM_BUCKETS words, set to 0 first.  A bucket begins at
+ * hotfn_record_get_bucket_ns(record, bucket) and ends where the next begins. HOTFN_OK (all 0: not
+ * timed, or no histogram was kept), HOTFN_E_NOT_FOUND past the end. */
 HOTFN_API hotfn_status hotfn_record_get_histogram(const hotfn_record *record, uint32_t function,
                                                   uint64_t *counts);
-/* In nanoseconds, the hooks' own cost left in; HOTFN_HISTOGRAM_BUCKETS: where the last one ends.  0 beyond that, and
- * of a record without times. */
+/* In nanoseconds, the hooks' own cost left in; HOTFN_HISTOGRAM_BUCKETS: where the last one ends.  0
+ * beyond that, and of a record without times. */
 HOTFN_API double hotfn_record_get_bucket_ns(const hotfn_record *record, uint32_t bucket);
 
 #ifdef __cplusplus

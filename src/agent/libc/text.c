@@ -69,7 +69,8 @@ int memcmp(const void *a, const void *b, size_t count)
     return 0;
 }
 
-/* clang replaces memcmp by bcmp if only equality is tested. */
+/* clang replaces memcmp by bcmp if only equality is tested.  Not all systems declare it. */
+int bcmp(const void *a, const void *b, size_t count);
 int bcmp(const void *a, const void *b, size_t count)
 {
     return memcmp(a, b, count);

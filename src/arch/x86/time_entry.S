@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: what a timing stub calls before and behind the body of a function.  The stub's frame
  * (hfn_time_frame) lies above the return address.  The C functions preserve every register, but not
- * the flags: hand-written functions may return flags, so that the exits preserve them.  At the entry
- * of a timed function none are live. */
+ * the flags: hand-written functions may return flags, so the exits preserve them.  At the entry of
+ * a timed function none are live. */
 #include "arch/x86/asm.h"
 
 .macro  at_entry name, target

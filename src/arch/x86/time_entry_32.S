@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: what a timing stub calls before and behind the body of a function; i386.  The C functions
- * are compiled for general registers alone; those that a called function may change are saved here,
- * and the flags: hand-written functions receive and return flags, or leave them unchanged. */
+/* HOT PATH: what a timing stub calls before and behind the body of a function; i386.  The C
+ * functions are compiled for general registers alone; those that a called function may change are
+ * saved here, and the flags: hand-written functions receive and return flags, or leave them
+ * unchanged. */
 #include "arch/x86/asm_32.h"
 
     enter   hfn_tick_enter_entry, hfn_tick_enter

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* HOT PATH: like counter_mode.c, around the calls of malloc, free and similar functions.  A block
  * counts with the bytes that malloc_usable_size reports, when it is allocated and when it is freed,
- * so that both agree; that function belongs to the allocator, and runs uncounted.  Only the outermost
- * of such calls counts: calloc may call malloc, operator new does.
+ * so that both agree; that function belongs to the allocator, and runs uncounted.  Only the
+ * outermost of such calls counts: calloc may call malloc, operator new does.
  *
- * The amounts go to the place that the allocator was called from, or to the allocator's own place if
- * no place called it. */
+ * The amounts go to the place that the allocator was called from, or to the allocator's own place
+ * if no place called it. */
 #include "counters/timing/alloc.h"
 
 #include "counters/thread_row.h"
@@ -34,11 +34,11 @@ bool hfn_alloc_add(const hfn_allocator *allocator)
     if (allocator->slot > highest) {
         highest = allocator->slot;
     }
-    __atomic_store_n(&allocator_count, count + 1, __ATOMIC_RELEASE); /* pairs with find */
+    __atomic_store_n(&allocator_count, count + 1, __ATOMIC_RELEASE); /* pairs with find_allocator */
     return true;
 }
 
-static HFN_NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find(uint32_t slot)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS const hfn_allocator *find_allocator(uint32_t slot)
 {
     uint32_t count = __atomic_load_n(&allocator_count, __ATOMIC_ACQUIRE);
 
@@ -97,7 +97,8 @@ static void take_block(const hfn_time_frame *f, uint64_t bytes)
 
 /* ---- Before and behind. */
 
-/* In another allocator's call that is open still: an exception may have ended it, as of operator new. */
+/* In another allocator's call that is open still: an exception may have ended it, as of operator
+ * new. */
 static bool is_inner(hfn_time_state *t, uint64_t frame)
 {
     return t->alloc_frame != 0 && frame < t->alloc_frame &&
@@ -105,8 +106,8 @@ static bool is_inner(hfn_time_state *t, uint64_t frame)
             hfn_open_calls_of(t)[t->alloc_depth].frame == t->alloc_frame);
 }
 
-static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_allocator *a,
-                                                   uintptr_t block, uintptr_t wanted)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin_call(hfn_time_frame *f, const hfn_allocator *a,
+                                                        uintptr_t block, uintptr_t wanted)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
     uint64_t frame = (uint64_t)(uintptr_t)f;
@@ -125,8 +126,8 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin(hfn_time_frame *f, const hfn_
     }
 }
 
-static HFN_NOINLINE HFN_KEEPS_REGISTERS void end(hfn_time_frame *f, const hfn_allocator *a,
-                                                 uintptr_t result)
+static HFN_NOINLINE HFN_KEEPS_REGISTERS void end_call(hfn_time_frame *f, const hfn_allocator *a,
+                                                      uintptr_t result)
 {
     hfn_time_state *t = hfn_time_state_of(hfn_thread_row);
 
@@ -158,18 +159,18 @@ HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uin
     const hfn_allocator *a;
 
     hfn_counter_enter(HFN_PASS(f));
-    a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
+    a = HFN_UNLIKELY(may_be_one(f)) ? find_allocator((uint32_t)f->slot) : NULL;
     if (HFN_UNLIKELY(a != NULL)) {
-        begin(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
+        begin_call(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
     }
 }
 
 HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f, uintptr_t result)
 {
-    const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find((uint32_t)f->slot) : NULL;
+    const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find_allocator((uint32_t)f->slot) : NULL;
 
     if (HFN_UNLIKELY(a != NULL)) {
-        end(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));
+        end_call(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));
     }
     hfn_counter_exit(f);
 }

@@ -21,13 +21,14 @@ typedef struct hfn_allocator {
 /* Record what this function's calls allocate and free.  False: there are too many. */
 bool hfn_alloc_add(const hfn_allocator *allocator);
 
-/* In assembly, one file a CPU: like the counter mode's entries, for a run that records memory.  They
+/* In assembly, one file a CPU: like the counter mode's entries, for a run that records memory. They
  * pass the call's arguments, and its result. */
 void hfn_alloc_enter_entry(void);
 void hfn_alloc_exit_entry(void);
 HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *frame, uintptr_t first, uintptr_t second);
 HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *frame, uintptr_t result);
-/* Calls function(argument), which follows the C calling convention, and keeps the other registers. */
+/* Calls function(argument), which follows the C calling convention, and keeps the other registers.
+ */
 HFN_KEEPS_REGISTERS uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument);
 
 #endif

@@ -9,7 +9,8 @@
 /* The root of the thread's tree, made if there is none; 0: there is no room. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
 /* The place of `slot` below `parent`, made if there is none.  Deeper than the tree, or where it is
- * full, calls are kept below its root, so that functions have all of their times; 0: not even there. */
+ * full, calls are kept below its root, so that functions have all of their times; 0: not even
+ * there. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_find_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
 /* Where a call that took so many ticks is counted in the pool of histograms.  False: the function
  * has no histogram. */
@@ -17,8 +18,8 @@ HFN_KEEPS_REGISTERS bool hfn_tree_find_bucket(hfn_time_cell *cell, uint64_t tick
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
 
-/* Where the row has the index of the node that was found last for such a pair.  The node is compared
- * with both before it is used. */
+/* Where the row has the index of the node that was found last for such a pair.  The node is
+ * compared with both before it is used. */
 static inline uint32_t *hfn_tree_hint(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
     uint32_t *hints = (uint32_t *)(void *)((uint8_t *)t + hfn_time.hints_at);

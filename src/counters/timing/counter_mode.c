@@ -4,7 +4,7 @@
  * only, no libc, no lock.
  *
  * Each end reads the counter once, and charges the time since the thread's latest event to the
- * current place.  What hooks took of that time is not seen, so a constant is subtracted, which is
+ * current place.  The cost of the hooks is part of that time, so a constant is subtracted, which is
  * measured at the start (hook_cost.c): `exit_cost` at the end of a call, `enter_cost` of its caller
  * when it begins.  A place may therefore have less than no time; the reader gives the rest to its
  * caller (records/tree_times.c).

@@ -2,9 +2,10 @@
 /*
  * What all threads share of the timing engine, and where a thread's state lies in its row.
  *
- * Three modes end up in one file each.  Two of them keep time in the call tree (places.h): by a tick
- * clock (tick_mode.c), or by the processor's counter (counter_mode.c).  The third one times a sample
- * of each function's calls (sample_mode.c).  All three use the same open-call stack (open_calls.h).
+ * Three modes end up in one file each.  Two of them keep time in the call tree (places.h): by a
+ * tick clock (tick_mode.c), or by the processor's counter (counter_mode.c).  The third one times a
+ * sample of each function's calls (sample_mode.c).  All three use the same open-call stack
+ * (open_calls.h).
  */
 #ifndef HFN_COUNTERS_ENGINE_H
 #define HFN_COUNTERS_ENGINE_H
@@ -12,8 +13,8 @@
 #include "base/compiler.h"
 #include "live/time_row.h"
 
-/* A clock that must not be read: the process has disabled the counter for itself.  Calls are counted
- * only, and open calls end at their thread's latest event. */
+/* A clock that must not be read: the process has disabled the counter for itself.  Calls are
+ * counted only, and open calls end at their thread's latest event. */
 #define HFN_CLOCK_STOPPED 0u
 
 #define HFN_ALWAYS_INLINE inline __attribute__((always_inline))

@@ -2,8 +2,8 @@
 /*
  * What a call costs: loops call a function that only returns, bare and by way of the probes.  The
  * minimum of some rounds is the cost in a processor that has code and data at hand; in a program a
- * call may cost more.  It is one constant for the whole run, because a program's own calls cannot be
- * told from the cost of their hooks while it runs (docs/lab/timing-cost.md).
+ * call may cost more.  It is one constant for the whole run, because a program's own calls cannot
+ * be distinguished from the cost of their hooks while it runs (docs/lab/timing.md).
  */
 #include "counters/timing/hook_cost.h"
 

@@ -165,7 +165,8 @@ static void remove_ended_calls(hfn_time_state *t)
     }
 }
 
-/* The unwinder may make timed calls of its own, further in: they stay, and their place is current. */
+/* The unwinder may make timed calls of its own, further in: they stay, and their place is current.
+ */
 void hfn_time_leave(uint64_t frame)
 {
     hfn_time_state *t;

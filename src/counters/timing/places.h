@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * HOT PATH: time by places of the call tree, for tick_mode.c and counter_mode.c.  The time between
- * two events of a thread belongs to the place that is current meanwhile, but for what hooks took of
- * it.  So the tree has all times, whatever stacks a thread runs on; a reader sums it up
+ * two events of a thread belongs to the place that is current meanwhile, without the cost of
+ * hooks.  So the tree has all times, whatever stacks a thread runs on; a reader sums it up
  * (records/tree_times.c).
  *
  * A thread has its own time: its clock without the ticks of hooks.  The length of a call is the own

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HOT PATH: the two ends of a timed call by a tick clock.  General registers only, no libc, no lock.
+ * HOT PATH: the two ends of a timed call by a tick clock.  General registers only, no libc, no
+ * lock.
  *
  * The clock is a word that another thread advances every few microseconds, so most calls begin and
  * end between two ticks.  Such a call costs two loads of the word, which find it as it was, and the
@@ -26,8 +27,8 @@ static HFN_ALWAYS_INLINE bool is_new_tick(const hfn_time_state *t)
     return hfn_load_tick(hfn_time.tick) != hfn_load_tick(&t->last_tick);
 }
 
-/* The same, but the processor loads the clock only when the value is known.  Otherwise it would often
- * load it long before the code that computes the value is finished. */
+/* The same, but the processor loads the clock only when the value is known.  Otherwise it would
+ * often load it long before the code that computes the value is finished. */
 static HFN_ALWAYS_INLINE bool is_new_tick_behind(const hfn_time_state *t, uintptr_t value)
 {
     const uint64_t *tick = (const uint64_t *)((uintptr_t)hfn_time.tick + hfn_cpu_zero_of(value));

@@ -24,7 +24,7 @@ enum {
     IDLE_SLEEP_US = 400, /* and while it has one                                        */
     LATE_US = 40,        /* the spinner has no processor: the latest tick is older      */
     COARSE_US = 16,      /* an interval that is at least so long is coarse              */
-    MISSING_US = 10000,  /* and one that is so long has no ticks                        */
+    MISSING_US = 10000,  /* in an interval that is so long ticks are missing            */
     PAUSES = 8,          /* of the spinner between two readings of the counter          */
     SPINS_A_REPORT = 256,
 };
@@ -51,15 +51,15 @@ typedef struct tick_sums {
 
 static void add_interval(const hfn_ticker *t, tick_sums *sums, uint64_t ticks)
 {
-    uint64_t us = ticks / t->ticks_per_us;
+    uint64_t micros = ticks / t->ticks_per_us;
 
     sums->ticks += ticks;
-    if (us >= MISSING_US) {
+    if (micros >= MISSING_US) {
         sums->missing += ticks;
         return;
     }
     sums->squares += ticks * ticks >> HFN_TICK_SQUARE_SHIFT;
-    sums->coarse += us >= COARSE_US ? ticks : 0;
+    sums->coarse += micros >= COARSE_US ? ticks : 0;
 }
 
 static void add_to_header(uint64_t *word, uint64_t *sum)
@@ -109,7 +109,7 @@ static void begin_thread(void)
     hfn_thread_row = hfn_rows.discard;
 }
 
-static void spin(void *user)
+static void run_spinner(void *user)
 {
     hfn_ticker *t = user;
     uint64_t state = hfn_clock_read(t->clock) | 1, next = 0, now, cpu_ns = 0;
@@ -175,7 +175,7 @@ bool hfn_ticker_start(hfn_ticker *t, uint64_t *tick, const hfn_clock *clock,
                        .clock = clock->kind,
                        .ticks_per_us = clock->ticks_per_second / 1000000 };
     __atomic_store_n(tick, hfn_clock_read(clock->kind), __ATOMIC_RELAXED);
-    t->has_spinner = kind == HOTFN_TICKER_SPINS && hfn_os_start_thread(&t->spinner, spin, t);
+    t->has_spinner = kind == HOTFN_TICKER_SPINS && hfn_os_start_thread(&t->spinner, run_spinner, t);
     t->has_sleeper = hfn_os_start_thread(&t->sleeper, sleep_and_tick, t);
     header->ticker = t->has_spinner || t->has_sleeper ? kind : HOTFN_TICKER_NONE;
     return header->ticker != HOTFN_TICKER_NONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tick clock: a word in shared memory to which two threads copy the processor's counter, so that
- * the target reads the time by a load. */
+/* The tick clock: a word in shared memory to which two threads copy the processor's counter, so
+ * that the target reads the time by a load. */
 #ifndef HFN_COUNTERS_TICKER_H
 #define HFN_COUNTERS_TICKER_H
 

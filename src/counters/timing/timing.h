@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timing, from the counters' side: started once rows exist, before the first timed hook is installed. */
+/* Timing, from the counters' side: started once rows exist, before the first timed hook is
+ * installed. */
 #ifndef HFN_COUNTERS_TIMING_H
 #define HFN_COUNTERS_TIMING_H
 
@@ -7,14 +8,15 @@
 
 /* Rows of the active set hold times from now on; measures what a timed call costs. */
 void hfn_timing_start(const hfn_time_memory *memory);
-/* From now on nothing is timed: calls that begin are counted only, those that are open return without a word.  Returns
- * the clock; 0: nothing was timed. */
+/* From now on nothing is timed: calls that begin are counted only, those that are open return
+ * without a word.  Returns the clock; 0: nothing was timed. */
 uint64_t hfn_timing_stop(void);
-/* Behind it, once no thread is at one of a call's two ends: what is open in this process's rows ended then. */
+/* Behind it, once no thread is at one of a call's two ends: what is open in this process's rows
+ * ended then. */
 void hfn_timing_end_rows(uint64_t now);
-/* The thread is about to lose the right to read the clock, by which the processor or the kernel would kill it: from
- * now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it kept the right; else the record
- * is to be told *at, where it was. */
+/* The thread is about to lose the right to read the clock, by which the processor or the kernel
+ * would kill it: from now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it
+ * kept the right; else pass *at, its last value, to hfn_timing_record_stop. */
 uint32_t hfn_timing_stop_clock(uint64_t *at);
 void hfn_timing_record_stop(uint64_t at);
 void hfn_timing_go_on(uint32_t clock);

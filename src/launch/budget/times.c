@@ -13,11 +13,11 @@
 #define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
 #define ROUNDS 16
 #define BEGUN_CALLS 1024u                   /* until then the interval is HFN_SAMPLE_BEGIN */
-#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* who is not called for so long begins slowly again */
+#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* a function without calls for so long begins anew */
 
 /* ---- What it takes: the number of timed calls times the cost that was measured at the start. */
 
-static uint64_t since(uint64_t *last, uint64_t now)
+static uint64_t count_since(uint64_t *last, uint64_t now)
 {
     uint64_t passed = now > *last ? now - *last : 0;
 
@@ -49,7 +49,7 @@ double hfn_budget_timing(hfn_budget *b, uint32_t pid)
         }
     }
     learn_cost(b);
-    return b->timed_ns * (double)since(&b->timed_calls, calls);
+    return b->timed_ns * (double)count_since(&b->timed_calls, calls);
 }
 
 /* ---- How many. */
@@ -65,8 +65,9 @@ static double asked_cost(const hfn_budget *b, const hfn_function_budget *f)
     return (double)f->calls * b->timed_ns / b->mean;
 }
 
-/* What each may take, so that all that are timed take what is allowed: nobody more than he asks
- * for, and who asks for more as much as any other.  It grows from round to round. */
+/* The limit for each function at which all timed functions together use the allowance: a function
+ * gets no more than it can use, and those that can use more get equal parts.  It grows from round
+ * to round. */
 static double fair_share(const hfn_budget *b, double allowed)
 {
     double share = 0;

@@ -16,7 +16,7 @@ enum { STATUS_INVALID_CID_NUMBER = (int)0xC000000B, NAME_BYTES = 16, PAGE_BYTES 
 #define UNITS_TO_1970 UINT64_C(116444736000000000)
 
 #if defined(__x86_64__)
-enum { TEB_SELF = 0x30, TEB_PID = 0x40, TEB_TID = 0x48, TEB_STACK_END = 8, TEB_STACK_BEGIN = 0x10 };
+enum { TEB_SELF = 0x30, TEB_PID = 0x40, TEB_TID = 0x48 };
 #define READ_TEB(type, offset)                                                                     \
     (__extension__({                                                                               \
         type read_word;                                                                            \
@@ -24,7 +24,7 @@ enum { TEB_SELF = 0x30, TEB_PID = 0x40, TEB_TID = 0x48, TEB_STACK_END = 8, TEB_S
         read_word;                                                                                 \
     }))
 #else
-enum { TEB_SELF = 0x18, TEB_PID = 0x20, TEB_TID = 0x24, TEB_STACK_END = 4, TEB_STACK_BEGIN = 8 };
+enum { TEB_SELF = 0x18, TEB_PID = 0x20, TEB_TID = 0x24 };
 #define READ_TEB(type, offset)                                                                     \
     (__extension__({                                                                               \
         type read_word;                                                                            \
@@ -51,12 +51,6 @@ uint32_t hfn_os_hot_process_id(void)
 uint32_t hfn_os_hot_parent_id(void)
 {
     return 0;
-}
-
-void hfn_os_hot_thread_stack(uint64_t *begin, uint64_t *end)
-{
-    *begin = READ_TEB(uintptr_t, TEB_STACK_BEGIN);
-    *end = READ_TEB(uintptr_t, TEB_STACK_END);
 }
 
 /* A thread whose object still exists, because a handle to it is open, has no running code: its exit

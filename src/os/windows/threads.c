@@ -58,13 +58,6 @@ bool hfn_os_is_single_threaded(void)
     return false;
 }
 
-bool hfn_os_main_stack(uint64_t *begin, uint64_t *end)
-{
-    (void)begin;
-    (void)end;
-    return false; /* every thread's block has the bounds of its stack */
-}
-
 /* Nothing but an exception of the thread itself interrupts it. */
 void hfn_os_block_interruptions(hfn_os_interruptions *before)
 {

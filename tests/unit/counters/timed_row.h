@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread's row with times, and the pools behind it, in plain memory, so that a test reads what the
- * timing engine writes without a record. */
+/* A thread's row with times, and the pools behind it, in plain memory, so that a test reads what
+ * the timing engine writes without a record. */
 #ifndef HFN_TESTS_TIMED_ROW_H
 #define HFN_TESTS_TIMED_ROW_H
 

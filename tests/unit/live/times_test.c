@@ -45,18 +45,18 @@ static void a_thread_s_times_stand_behind_its_counts(void)
 static void who_joins_finds_the_times(void)
 {
     hfn_live *live = timed_live(), *joined = NULL;
-    hfn_time_memory ours, theirs;
+    hfn_time_memory own, other;
     char path[64];
 
     snprintf(path, sizeof path, "/proc/self/fd/%d", hfn_live_get_fd(live));
     if (!CHECK_EQ_I64(hfn_live_join(&joined, path, NULL, NULL), HOTFN_OK)) {
         return;
     }
-    CHECK(hfn_live_time_memory(live, &ours) && hfn_live_time_memory(joined, &theirs));
-    CHECK_EQ_U64(ours.thread_at, theirs.thread_at);
-    ours.nodes[5].calls = 77;
-    CHECK_EQ_U64(theirs.nodes[5].calls, 77);
-    CHECK_EQ_U64(theirs.header->ticks_per_second, ours.header->ticks_per_second);
+    CHECK(hfn_live_time_memory(live, &own) && hfn_live_time_memory(joined, &other));
+    CHECK_EQ_U64(own.thread_at, other.thread_at);
+    own.nodes[5].calls = 77;
+    CHECK_EQ_U64(other.nodes[5].calls, 77);
+    CHECK_EQ_U64(other.header->ticks_per_second, own.header->ticks_per_second);
     hfn_live_close(joined);
     hfn_live_close(live);
 }
@@ -103,7 +103,8 @@ static void the_clock_is_in_the_header(void)
     hfn_live_close(live);
 }
 
-/* Of a chunk of 32 that a thread took: its root, one place that was called, and one that it just writes. */
+/* Of a chunk of 32 that a thread took: its root, a place that was called, and a place that it just
+ * writes. */
 static void nodes_that_no_call_has_begun_are_no_places(void)
 {
     hfn_live *live = timed_live();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs that become one record: what is the same function, whose row is whose, how long it took, and that trees and
- * slow calls of one run do not mix with another's. */
+/* Runs that become one record: what is the same function, whose row is whose, how long it took, and
+ * that trees and slow calls of one run do not mix with another's. */
 #include "profile/timed.h"
 
 static char first[128], second[128], merged[128];
@@ -93,7 +93,8 @@ static void a_mean_is_rounded_and_as_long_as_one(void)
     }
 }
 
-/* One module, one function; without an id of the image the path tells modules apart, and the machine. */
+/* One module, one function; without an image id, modules differ by path and
+ * machine. */
 static void write_module(const char *path, uint32_t machine, uint32_t state)
 {
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
@@ -136,7 +137,7 @@ static void one_path_for_two_machines_is_two_modules(void)
 
 enum { REASONS = 200 };
 
-/* A module of functions that were refused for as many reasons, then one that counted 4 calls. */
+/* A module of functions that were refused for as many reasons, then a function with 4 calls. */
 static void write_reasons(const char *path, const char *library)
 {
     static char names[REASONS][24];
@@ -167,7 +168,7 @@ static void write_reasons(const char *path, const char *library)
     hfn_live_close(live);
 }
 
-/* Else a module would be left out, and the counts of those behind it would be of other functions. */
+/* Else a module would be missing, and the counts behind it would be of other functions. */
 static void more_reasons_than_a_record_holds_are_an_error(void)
 {
     const char *const paths[] = { first, second };
@@ -239,8 +240,7 @@ static void trees_and_slow_calls_stay_with_their_run(void)
 
 /* ---- Times. */
 
-/* A run of three functions with these cells, errors told (callee_timed and within_timed hold them), and so many odd
- * things in its header. */
+/* A run of three functions with these cells, and `odd` values in its header that are not zero. */
 static void write_times(const char *path, const hfn_time_cell cells[3], uint32_t odd)
 {
     timed_model *m = calloc(1, sizeof *m);
@@ -355,7 +355,8 @@ static uint64_t histogram_calls(const hotfn_record *r, uint32_t function)
     return sum;
 }
 
-/* A run that mapped an image with one function, f, twice: two functions, each with its calls and times. */
+/* A run that mapped an image with one function, f, twice: two functions, each with its calls and
+ * times. */
 static void write_twice(const char *path, const uint64_t calls[2], const hfn_time_cell cells[2])
 {
     timed_model *model = calloc(1, sizeof *model);
@@ -468,7 +469,7 @@ static void one_run_twice_is_twice_of_all(void)
         CHECK_EQ_U64(histogram_calls(two, functions[i]), 2 * histogram_calls(one, functions[i]));
     }
     hotfn_record_close(two);
-    two = merge(HOTFN_MERGE_MEAN); /* what cannot be a mean is left out */
+    two = merge(HOTFN_MERGE_MEAN); /* what cannot be a mean is omitted */
     is = time_of(two);
     CHECK_EQ_U64(is.flags, HOTFN_TIMING_TIMES | HOTFN_TIMING_ERRORS);
     CHECK_EQ_U64(is.node_count + is.slow_count, 0);
@@ -508,14 +509,14 @@ static void a_merge_takes_so_many(void)
 }
 
 /* Else the longer list would be believed to be of both runs. */
-static void slow_calls_are_those_that_each_run_would_tell(void)
+static void slow_calls_are_those_that_each_run_would_keep(void)
 {
     static const struct {
         uint64_t first, second;
     } rows[] = { { 60000, 90000 }, { 90000, 60000 }, { 90000, 0 }, { 0, 90000 } };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        uint64_t least = rows[i].first && rows[i].second ? 90000 : 0;
+        uint64_t bound = rows[i].first && rows[i].second ? 90000 : 0;
         hotfn_record_time_info of[2], is;
 
         name_files();
@@ -529,9 +530,9 @@ static void slow_calls_are_those_that_each_run_would_tell(void)
         CHECK(of[0].slow_count != of[1].slow_count); /* else nothing is seen here */
         hotfn_record *both = merge(HOTFN_MERGE_SUM);
         is = time_of(both);
-        CHECK_EQ_U64(is.slow_ns, least);
+        CHECK_EQ_U64(is.slow_ns, bound);
         CHECK_EQ_U64(is.slow_lost, 0);
-        CHECK_EQ_U64(is.slow_count, least ? 2 * of[rows[i].first < rows[i].second].slow_count : 0);
+        CHECK_EQ_U64(is.slow_count, bound ? 2 * of[rows[i].first < rows[i].second].slow_count : 0);
         hotfn_record_close(both);
     }
 }
@@ -542,7 +543,7 @@ static const check_test tests[] = {
     CHECK_TEST(one_path_for_two_machines_is_two_modules),
     CHECK_TEST(what_one_run_refused_and_another_counted_is_counted),
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),
-    CHECK_TEST(slow_calls_are_those_that_each_run_would_tell),
+    CHECK_TEST(slow_calls_are_those_that_each_run_would_keep),
     CHECK_TEST(times_become_what_the_mode_says),
     CHECK_TEST(an_image_that_a_run_has_twice_is_one_with_all_its_calls),
     CHECK_TEST(one_run_twice_is_twice_of_all),

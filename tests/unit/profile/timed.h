@@ -215,7 +215,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
     }
 }
 
-/* The record at path, which counted only, becomes one that was timed. */
+/* The record at path, which has counts only, gets times. */
 static inline void timed_attach(const char *path, const timed_model *m, uint32_t threads)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -254,7 +254,7 @@ static inline timed_model *timed_write_slow(const char *path, uint64_t inside, u
     m->outside = outside;
     m->slow = slow;
     timed_story(m);
-    for (uint32_t i = 0; i < m->node_count; i++) { /* memory: as much as tells nodes apart */
+    for (uint32_t i = 0; i < m->node_count; i++) { /* memory: different for each node */
         m->allocs[i] = (hotfn_alloc_cell){ 1000 + i, 10, 500, 5 };
     }
     timed_write_counts(path, m, 2);

@@ -442,7 +442,8 @@ static void damaged_trees_are_reduced(void)
     hfn_times_finish(&t);
 }
 
-/* Thread 1 of the story: 100 calls of gamma, from outside; it is the first one then, and the only one. */
+/* Thread 1 of the story: 100 calls of gamma, from outside; it is the first one then, and the only
+ * one. */
 static void a_chosen_threads_events_and_nodes_are_its_own(void)
 {
     timed_model *m;

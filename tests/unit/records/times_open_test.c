@@ -8,8 +8,8 @@ enum { OUTER = 1, INNER = 3, END = 200, SLOTS = 10 };
 
 static hfn_times times;
 
-/* A thread that has run INNER, called by OUTER, since 150, and one that does nothing.  Places: a root,
- * OUTER, INNER. */
+/* A thread that has run INNER, called by OUTER, since 150, and a thread that does nothing.  Places:
+ * a root, OUTER, INNER. */
 static hfn_time_state *start(uint32_t flags)
 {
     hotfn_env env = hfn_env_fill(NULL);

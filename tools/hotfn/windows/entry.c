@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <windows.h>
 
-int hotfn_main(int argc, char **argv);
 int wmain(int argc, wchar_t **wide);
 
 static char *make_utf8(const wchar_t *wide)

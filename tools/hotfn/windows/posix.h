@@ -25,6 +25,7 @@ int tool_mkdir(const char *path);
 int tool_mkstemps(char *path, int suffix_bytes);
 char *tool_realpath(const char *path, char *out);
 struct tm *tool_localtime_r(const time_t *time, struct tm *out);
+int hotfn_main(int argc, char **argv); /* main() of main.c */
 
 #define fopen tool_fopen
 #define stat(path, out) tool_stat(path, out)

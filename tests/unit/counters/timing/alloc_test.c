@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks of calls of a made-up allocator: each belongs to one place of the tree, with the bytes that the
- * allocator reports; failed calls, and calls by an allocator, add nothing. */
+/* Blocks of calls of a made-up allocator: each belongs to one place of the tree, with the bytes
+ * that the allocator reports; failed calls, and calls by an allocator, add nothing. */
 #include "counters/timed_row.h"
 
 #include "check.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timed calls with a signal at each instruction, or at one of them, whose handler makes a timed call. */
+/* Timed calls with a signal at each instruction, or at one of them, whose handler makes a timed
+ * call. */
 #include "counters/timed_row.h"
 #include "counters/timing/counter_mode.h"
 #include "counters/trap_flag.h"
@@ -85,8 +86,9 @@ static void on_last_step(int number, siginfo_t *info, void *context)
     on_step(number);
 }
 
-/* One signal at any instruction, also between the reading of the clock and its use.  In 32 bits a signal
- * between a tick's two words, where the high one changes (each 1.5 s), finds a tick of the future. */
+/* One signal at any instruction, also between the reading of the clock and its use.  In 32 bits a
+ * signal between a tick's two words, where the high one changes (each 1.5 s), finds a tick of the
+ * future. */
 static void a_handlers_call_does_not_turn_the_clock_back(void)
 {
     struct sigaction action = { .sa_sigaction = on_last_step, .sa_flags = SA_SIGINFO };

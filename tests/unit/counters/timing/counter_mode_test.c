@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls timed by the counter that begin and end in every way: in order, by longjmp, by exceptions, on
- * other stacks, deeper than the log, with a clock that goes back.  The time of all places and hooks is
- * the time that passed.  call_interrupts_test.c has calls that a signal interrupts. */
+/* Calls timed by the counter that begin and end in every way: in order, by longjmp, by exceptions,
+ * on other stacks, deeper than the log, with a clock that goes back.  The time of all places and
+ * hooks is the time that passed.  call_interrupts_test.c has calls that a signal interrupts. */
 #include "counters/timed_row.h"
 #include "counters/timing/counter_mode.h"
 

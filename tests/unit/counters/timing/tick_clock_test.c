@@ -214,7 +214,7 @@ static void advance(int number)
 }
 
 /* The clock goes on with each instruction: what comes between the first and the last load of a hook
- * is nobody's, all else is in the tree. */
+ * belongs to no place, all else is in the tree. */
 static void ticks_of_hooks_belong_to_no_place(void)
 {
     struct sigaction action = { .sa_handler = advance };
@@ -250,7 +250,7 @@ static void ticks_of_hooks_belong_to_no_place(void)
     signal(SIGTRAP, SIG_DFL);
 }
 
-/* A signal strikes at each instruction, and its handler makes a timed call and finds a new tick. */
+/* A signal arrives at each instruction, and its handler makes a timed call and finds a new tick. */
 static void call_in_handler(int number)
 {
     hfn_time_frame f;
@@ -270,7 +270,7 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
     for (int by_entries = 0; by_entries < 2; by_entries++) {
         hfn_time_state *t = start(HOTFN_TIMING_HISTOGRAMS);
         hfn_time_frame frame;
-        uint64_t begin = tick, ticks = 0, struck = 0, calls = 0;
+        uint64_t begin = tick, ticks = 0, in_handler = 0, calls = 0;
 
         enter(&frame, 2); /* gives the thread a root */
         leave(&frame);
@@ -287,11 +287,11 @@ static void a_handlers_calls_at_any_instruction_keep_the_tree(void)
         trap_flag_clear();
         for (uint32_t i = 0; i < timed.header.nodes_used; i++) {
             ticks += timed.nodes[i].total_ticks;
-            struck += timed.nodes[i].slot == 9 ? timed.nodes[i].calls : 0;
+            in_handler += timed.nodes[i].slot == 9 ? timed.nodes[i].calls : 0;
             calls += timed.nodes[i].slot == 1 ? timed.nodes[i].calls : 0;
         }
         CHECK(steps > 300);
-        CHECK_EQ_U64(struck, steps);
+        CHECK_EQ_U64(in_handler, steps);
         CHECK_EQ_U64(calls, 5);
         CHECK_EQ_U64(ticks + t->hook_ticks, t->last_tick - begin);
         CHECK_EQ_U64(t->depth, 0);

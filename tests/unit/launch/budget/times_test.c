@@ -92,7 +92,7 @@ static void add_timed_calls(const scene *s, uint32_t row, uint64_t calls)
 
 static void a_timed_call_costs_what_was_measured_at_the_start(void)
 {
-    enum { OURS = 77, TICKS = 2 }; /* a nanosecond */
+    enum { OWN_PID = 77, TICKS = 2 }; /* a nanosecond */
     scene s;
     hfn_time_header *h;
 
@@ -102,19 +102,19 @@ static void a_timed_call_costs_what_was_measured_at_the_start(void)
     h->cost_inside_ticks = 40 * 256;
     h->cost_outside_ticks = 20 * 256;
     hfn_live_cell_header(s.live)->cells_used = 2;
-    hfn_live_cells(s.live)[0].pid = OURS;
-    hfn_live_cells(s.live)[1].pid = OURS + 1; /* a fork's child */
+    hfn_live_cells(s.live)[0].pid = OWN_PID;
+    hfn_live_cells(s.live)[1].pid = OWN_PID + 1; /* a fork's child */
     add_timed_calls(&s, 1, 10);
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
     CHECK_EQ_U64((uint64_t)s.budget.timed_ns, 30);
     add_timed_calls(&s, 0, 100);
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 3000);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 3000);
     CHECK_EQ_U64(s.header->time_cost_ps, 31000); /* it is counted too */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
-    hfn_live_cells(s.live)[0].pid = OURS + 1; /* its row is another's now */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
+    hfn_live_cells(s.live)[0].pid = OWN_PID + 1; /* its row is another's now */
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID), 0);
     s.budget.means = NULL; /* a run that only counts */
-    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OURS + 1), 0);
+    CHECK_EQ_U64((uint64_t)hfn_budget_timing(&s.budget, OWN_PID + 1), 0);
     end(&s);
 }
 
@@ -135,7 +135,7 @@ static void all_are_timed_if_that_is_allowed(void)
     end(&s);
 }
 
-/* What is allowed is used, and nobody who asks for less pays for who asks for more. */
+/* The whole allowance is used, and functions that need less lose nothing to others. */
 static void what_is_allowed_is_shared_fairly_and_used(void)
 {
     scene s;
@@ -258,7 +258,7 @@ static void who_is_not_timed_has_no_word(void)
     CHECK_EQ_U64(s.budget.means[1], 0);
     hfn_budget_stop_timing(&s.budget, 0);
     hfn_budget_stop_timing(&s.budget, 1);
-    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* when it comes back */
+    CHECK_EQ_U64(s.budget.means[0], MEAN_OF_NONE); /* when it is timed again */
     CHECK_EQ_U64(s.budget.means[1], 0);
     end(&s);
 }
