@@ -75,12 +75,6 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return hfn_x86_32_emit_count_gate(out, target);
 }
 
-const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
-{
-    *room = hfn_x86_32_get_stub_shape(kind, flags);
-    return room;
-}
-
 #else
 
 #define OF_THIS_CPU(name) hfn_x86_##name
@@ -98,19 +92,13 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
     return HFN_X86_TIME_GATE_BYTES;
 }
 
+#endif
+
 const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    const hfn_stub_shape *shape = hfn_x86_get_stub_shape(kind, flags);
-
-    if (!hfn_x86_has_tail_exit(kind, flags)) {
-        return shape;
-    }
-    *room = *shape;
-    hfn_x86_add_tail_exit_shape(room, hfn_x86_get_time_room(flags));
+    *room = OF_THIS_CPU(get_stub_shape)(kind, flags);
     return room;
 }
-
-#endif
 
 bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement)
 {

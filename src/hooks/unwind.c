@@ -26,7 +26,7 @@ enum {
     FDE_HEAD_BYTES = 17,    /* length, CIE pointer, begin, range, augmentation length */
     FDE_BEGIN_AT = 8,
     FDE_RANGE_AT = 12,
-    STUB_MAX_BYTES = 104, /* without its cfi: advances, remember, restore, stack changes */
+    STUB_MAX_BYTES = 112, /* without its cfi: advances, remember, restore, stack changes */
     ADVANCE = 0x40,
     ADVANCE_1 = 0x02,
     ADVANCE_2 = 0x03,

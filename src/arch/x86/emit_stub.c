@@ -15,11 +15,13 @@
 
 enum { RED_ZONE_BYTES = 128, CALL_BYTES = 5, SLOW_BYTES = 6, CALL_DATA_BYTES = 16 };
 enum { SCRATCH_GATE_AT = 5 }; /* in the count gate */
-/* Prefix of the segment with the thread's own data: System V x86-64 psABI, 3.4.6; TEB. */
+/* THREAD_SEGMENT: prefix of the segment with the thread's own data (System V x86-64 psABI, 3.4.6;
+ * TEB).  HOME_BYTES: space above the return address that belongs to the callee, below its arguments
+ * on the stack (Microsoft, "x64 calling convention"). */
 #if defined(_WIN32)
-enum { THREAD_SEGMENT = 0x65 }; /* gs */
+enum { THREAD_SEGMENT = 0x65, HOME_BYTES = 32 }; /* gs */
 #else
-enum { THREAD_SEGMENT = 0x64 }; /* fs */
+enum { THREAD_SEGMENT = 0x64, HOME_BYTES = 0 }; /* fs */
 #endif
 
 /* ---- Writing. */
@@ -153,55 +155,77 @@ static void emit_count(uint8_t *out, const hfn_stub_request *request)
  *   lea rsp, [rsp + room]; ret
  *   body: the moved instructions
  * Arguments on the stack are copied before `call body`, the last one first, and removed after
- * it: push [rsp + room + 8 * words], once for each word; lea rsp, [rsp + 8 * words].  The body is
- * called with the same stack alignment modulo 64 as the entry, since code built with
- * -mpreferred-stack-boundary=6 relies on its callers for aligned vectors (libx264 does).  Timed
- * functions have neither live flags nor a red zone. */
+ * it: push [rsp + room + home + 8 * words], once for each word; lea rsp, [rsp - home];
+ * lea rsp, [rsp + home + 8 * words].  The body is called with the same stack alignment modulo 64 as
+ * the entry, since code built with -mpreferred-stack-boundary=6 relies on its callers for aligned
+ * vectors (libx264 does).  Timed functions have neither live flags nor a red zone. */
 
-enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 35, SAMPLE_BYTES = 70, SAMPLE_SCRATCH_BYTES = 71 };
+enum { TIME_TAIL_AT = 26, TIME_TAIL_BYTES = 35, SKIP_BYTES = 9, SKIP_SCRATCH_BYTES = 10 };
 enum { TIME_FRAME_BYTES = 40, WORD_BYTES = 8, LEA_BYTES = 5, TIME_BODY_CALLED_AT = 24 };
+enum { TIME_ENTERED_AT = 19, JUMP_BYTES = 2 };
 enum { APART_SHIFT = 24 }; /* HFN_FRAME_APART_SHIFT */
 
-/* Size of the frame with padding, so that frame, words and return address are a multiple of 64. */
-#define ROOM(words) (TIME_FRAME_BYTES + (64 - (TIME_FRAME_BYTES + 8 * (words) + 8) % 64) % 64)
-
-/* Further bytes of code to copy arguments. */
-#define COPY_BYTES(words) ((words) ? LEA_BYTES + (words)*HFN_STUB_PUSH_BYTES : 0)
-
-/* An even number keeps the stack aligned.  One word more than the arguments can always be read:
- * it belongs to a caller's frame, since that caller's return address is above it. */
-static uint32_t get_argument_words(uint32_t flags)
+/* Words that are copied; those of the home space are not.  An even number keeps the stack aligned.
+ * One word more than the arguments can always be read: it belongs to a caller's frame, since that
+ * caller's return address is above it. */
+static uint32_t get_copied_words(uint32_t flags)
 {
-    return ((flags >> HFN_STUB_ARGUMENTS_SHIFT & 31) + 1) & ~1u;
+    uint32_t words = flags >> HFN_STUB_ARGUMENTS_SHIFT & 31;
+
+    return words > HOME_BYTES / WORD_BYTES ? (words - HOME_BYTES / WORD_BYTES + 1) & ~1u : 0;
 }
 
-uint32_t hfn_x86_get_time_room(uint32_t flags)
+/* Bytes between the body's return address and the frame. */
+static uint32_t get_argument_bytes(uint32_t flags)
 {
-    return ROOM(get_argument_words(flags));
+    return get_copied_words(flags) * WORD_BYTES + HOME_BYTES;
+}
+
+/* Size of the frame with padding, so that frame, arguments and return address are a multiple of
+ * 64. */
+static uint32_t get_time_room(uint32_t flags)
+{
+    return TIME_FRAME_BYTES + (128 - (TIME_FRAME_BYTES + get_argument_bytes(flags) + 8)) % 64;
+}
+
+/* Further bytes of code for arguments and home space. */
+static uint32_t copy_bytes(uint32_t flags)
+{
+    return get_copied_words(flags) * HFN_STUB_PUSH_BYTES + (HOME_BYTES > 0 ? LEA_BYTES : 0) +
+           (get_argument_bytes(flags) > 0 ? LEA_BYTES : 0);
 }
 
 static uint32_t time_tail_bytes(uint32_t flags)
 {
-    return TIME_TAIL_BYTES + COPY_BYTES(get_argument_words(flags));
+    return TIME_TAIL_BYTES + copy_bytes(flags);
+}
+
+static uint8_t *put_move_stack(uint8_t *out, uint32_t distance)
+{
+    return PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)distance); /* lea rsp, [rsp + distance] */
 }
 
 /* body: address of the moved instructions */
 static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_stub_request *request)
 {
-    uint32_t words = get_argument_words(request->flags);
+    uint32_t words = get_copied_words(request->flags), room = get_time_room(request->flags);
+    uint32_t arguments = get_argument_bytes(request->flags);
     /* the entry probe of a sample reads the caller's return address */
-    uint32_t apart = request->kind == HFN_STUB_SAMPLE ? (ROOM(words) - TIME_FRAME_BYTES) / 16 : 0;
+    uint32_t apart = request->kind == HFN_STUB_SAMPLE ? (room - TIME_FRAME_BYTES) / 16 : 0;
     const uint8_t *begin = out;
 
-    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)-ROOM(words)); /* lea rsp, [rsp - room] */
+    out = put_move_stack(out, 0 - room);
     out = put_u32(PUT(out, 0x48, 0xc7, 0x44, 0x24, 32), request->slot | apart << APART_SHIFT);
     out = put_call(out, at + 14, request->time_enter);
     for (uint32_t i = 0; i < words; i++) {
-        out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(ROOM(words) + WORD_BYTES * words));
+        out = PUT(out, 0xff, 0x74, 0x24, (uint8_t)(room + arguments)); /* push [rsp + distance] */
+    }
+    if (HOME_BYTES > 0) {
+        out = put_move_stack(out, 0 - (uint32_t)HOME_BYTES);
     }
     out = put_call(out, at + (uint64_t)(out - begin), body);
-    if (words > 0) {
-        out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(WORD_BYTES * words));
+    if (arguments > 0) {
+        out = put_move_stack(out, arguments);
     }
     out = put_call(out, at + (uint64_t)(out - begin), request->time_exit);
     if (request->flags & HFN_STUB_TAIL_EXIT) {
@@ -209,8 +233,7 @@ static void put_time_tail(uint8_t *out, uint64_t at, uint64_t body, const hfn_st
                  request->address - HFN_TAIL_EXIT_BYTES + HFN_TAIL_EXIT_END_AT);
         return;
     }
-    out = PUT(out, 0x48, 0x8d, 0x64, 0x24, (uint8_t)ROOM(words));
-    PUT(out, 0xc3);
+    PUT(put_move_stack(out, room), 0xc3);
 }
 
 static void emit_time(uint8_t *out, const hfn_stub_request *request)
@@ -279,66 +302,110 @@ static const hfn_stub_shape scratch_count_shapes[2] = {
     { 39, 18, 2, { { 5, 128 }, { 18, 0 } } }, /* red zone */
 };
 static const hfn_stub_shape call_shape = { 36, 0, 2, { { 5, 128 }, { 36, 0 } } };
-/* Steps of a tail that begins at `at`, without and with copied words. */
-#define TAIL(at) { (at) + 5, ROOM(0) }, { (at) + 34, 0 }
-#define COPYING_TAIL(at, words) { (at) + 5, ROOM(words) }, { (at) + 23, ROOM(words) + 8 },                     \
-    { (words) - 1, HFN_STUB_PUSHES },                                                              \
-    { (at) + 29 + 4 * (words), ROOM(words) }, { (at) + 39 + 4 * (words), 0 }
-#define TIME_SHAPES(words, steps, ...)                                                             \
-    { { 61 + COPY_BYTES(words), 6, 4 + (steps), { { 0, 8 }, { 6, 0 }, { 7, 8 }, { 26, 0 }, __VA_ARGS__ } },   \
-      { 61 + COPY_BYTES(words), 5, steps, { __VA_ARGS__ } } } /* scratch register */
-#define SAMPLE_SHAPES(words, steps, ...)                                                           \
-    { { SAMPLE_BYTES + COPY_BYTES(words), 41 + COPY_BYTES(words), 4 + (steps),                      \
-        { __VA_ARGS__, { 35 + COPY_BYTES(words), 8 }, { 41 + COPY_BYTES(words), 0 },                \
-          { 42 + COPY_BYTES(words), 8 }, { 68 + COPY_BYTES(words), 0 } } },                         \
-      { SAMPLE_SCRATCH_BYTES + COPY_BYTES(words), 40 + COPY_BYTES(words), steps, { __VA_ARGS__ } } }
-/* Indexed by pairs of words. */
-static const hfn_stub_shape time_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
-    TIME_SHAPES(0, 2, TAIL(26)),
-    TIME_SHAPES(2, 5, COPYING_TAIL(26, 2)),
-    TIME_SHAPES(4, 5, COPYING_TAIL(26, 4)),
-    TIME_SHAPES(6, 5, COPYING_TAIL(26, 6)),
-    TIME_SHAPES(8, 5, COPYING_TAIL(26, 8)),
-    TIME_SHAPES(10, 5, COPYING_TAIL(26, 10)),
-};
-static const hfn_stub_shape sample_shapes[HFN_ARGUMENTS_MAX_64 / 16 + 1][2] = {
-    SAMPLE_SHAPES(0, 2, TAIL(0)),
-    SAMPLE_SHAPES(2, 5, COPYING_TAIL(0, 2)),
-    SAMPLE_SHAPES(4, 5, COPYING_TAIL(0, 4)),
-    SAMPLE_SHAPES(6, 5, COPYING_TAIL(0, 6)),
-    SAMPLE_SHAPES(8, 5, COPYING_TAIL(0, 8)),
-    SAMPLE_SHAPES(10, 5, COPYING_TAIL(0, 10)),
-};
-static const hfn_stub_shape empty_shape = { 0, 0, 0, { { 0, 0 } } };
 /* clang-format on */
 
-const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
+static const hfn_stub_shape *get_count_shape(uint32_t flags)
 {
-    switch (kind) {
-    case HFN_STUB_COUNT:
-        return get_scratch(flags) ? &scratch_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
-                                  : &count_shapes[flags & 3];
-    case HFN_STUB_CALL: return &call_shape;
-    case HFN_STUB_REPLACE:
-    case HFN_STUB_FILTER: return hfn_x86_get_replace_shape(kind);
-    case HFN_STUB_TIME: return &time_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
-    case HFN_STUB_SAMPLE:
-        return &sample_shapes[get_argument_words(flags) / 2][get_scratch(flags) != 0];
-    default: return &empty_shape;
+    return get_scratch(flags) ? &scratch_count_shapes[(flags & HFN_STUB_RED_ZONE) != 0]
+                              : &count_shapes[flags & 3];
+}
+
+static void add_step(hfn_stub_shape *shape, uint32_t at, uint32_t lowered_bytes)
+{
+    shape->steps[shape->step_count++] = (hfn_stub_step){ (uint8_t)at, (uint8_t)lowered_bytes };
+}
+
+/* Add the steps of a tail that begins at `at`. */
+static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, uint32_t flags)
+{
+    uint32_t words = get_copied_words(flags), room = get_time_room(flags);
+    uint32_t arguments = get_argument_bytes(flags);
+
+    add_step(shape, at + LEA_BYTES, room);
+    at += TIME_ENTERED_AT;
+    if (words > 0) {
+        add_step(shape, at + HFN_STUB_PUSH_BYTES, room + WORD_BYTES);
+        add_step(shape, words - 1, HFN_STUB_PUSHES);
+        at += words * HFN_STUB_PUSH_BYTES;
     }
+    if (HOME_BYTES > 0) {
+        at += LEA_BYTES;
+        add_step(shape, at, room + arguments);
+    }
+    at += CALL_BYTES;
+    if (arguments > 0) {
+        at += LEA_BYTES;
+        add_step(shape, at, room);
+    }
+    add_step(shape, at + CALL_BYTES + LEA_BYTES, 0);
+}
+
+/* Add the steps of a count that begins at `at`; its last one, after its pop, is at `end`. */
+static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, uint32_t at,
+                            uint32_t end)
+{
+    for (uint32_t i = 0; i + 1 < count->step_count; i++) {
+        add_step(shape, at + count->steps[i].at, count->steps[i].lowered_bytes);
+    }
+    if (count->step_count > 0) {
+        add_step(shape, end, 0);
+    }
+}
+
+static hfn_stub_shape get_time_shape(uint32_t flags)
+{
+    const hfn_stub_shape *count = get_count_shape(flags & UINT32_C(0xff00));
+    hfn_stub_shape shape = { .entry_at = count->entry_at };
+
+    add_count_steps(&shape, count, 0, TIME_TAIL_AT);
+    add_tail_steps(&shape, TIME_TAIL_AT, flags);
+    shape.head_bytes = (uint8_t)(TIME_TAIL_AT + time_tail_bytes(flags));
+    return shape;
+}
+
+static hfn_stub_shape get_sample_shape(uint32_t flags)
+{
+    const hfn_stub_shape *count = get_count_shape(flags & UINT32_C(0xff00));
+    uint32_t tail = time_tail_bytes(flags);
+    uint32_t skip = get_scratch(flags) ? SKIP_SCRATCH_BYTES : SKIP_BYTES;
+    hfn_stub_shape shape = { .entry_at = (uint8_t)(tail + count->entry_at) };
+
+    shape.head_bytes = (uint8_t)(tail + count->head_bytes + skip);
+    add_tail_steps(&shape, 0, flags);
+    add_count_steps(&shape, count, tail, shape.head_bytes - (uint32_t)JUMP_BYTES);
+    return shape;
+}
+
+hfn_stub_shape hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
+{
+    hfn_stub_shape shape = { .head_bytes = 0 };
+
+    switch (kind) {
+    case HFN_STUB_COUNT: return *get_count_shape(flags);
+    case HFN_STUB_CALL: return call_shape;
+    case HFN_STUB_REPLACE:
+    case HFN_STUB_FILTER: return *hfn_x86_get_replace_shape(kind);
+    case HFN_STUB_TIME: shape = get_time_shape(flags); break;
+    case HFN_STUB_SAMPLE: shape = get_sample_shape(flags); break;
+    default: return shape;
+    }
+    if (flags & HFN_STUB_TAIL_EXIT) {
+        hfn_x86_add_tail_exit_shape(&shape, get_time_room(flags));
+    }
+    return shape;
 }
 
 static void emit_with_tail_exit(uint8_t *out, const hfn_stub_request *request)
 {
     hfn_stub_request behind = *request;
-    uint32_t words = get_argument_words(request->flags);
+    uint32_t pushed = get_copied_words(request->flags) * HFN_STUB_PUSH_BYTES;
     uint64_t tail = request->kind == HFN_STUB_TIME ? TIME_TAIL_AT : 0;
 
     behind.address += HFN_TAIL_EXIT_BYTES;
     hfn_x86_emit_tail_exit(out, request,
-                           behind.address + tail + TIME_BODY_CALLED_AT +
-                               (uint64_t)words * HFN_STUB_PUSH_BYTES,
-                           ROOM(words), words * WORD_BYTES);
+                           behind.address + tail + TIME_BODY_CALLED_AT + pushed +
+                               (HOME_BYTES > 0 ? LEA_BYTES : 0),
+                           get_time_room(request->flags), get_argument_bytes(request->flags));
     if (request->kind == HFN_STUB_TIME) {
         emit_time(out + HFN_TAIL_EXIT_BYTES, &behind);
     } else {
@@ -348,7 +415,9 @@ static void emit_with_tail_exit(uint8_t *out, const hfn_stub_request *request)
 
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request)
 {
-    if (hfn_x86_has_tail_exit(request->kind, request->flags)) {
+    bool is_timed = request->kind == HFN_STUB_TIME || request->kind == HFN_STUB_SAMPLE;
+
+    if (is_timed && (request->flags & HFN_STUB_TAIL_EXIT)) {
         emit_with_tail_exit(out, request);
         return;
     }

@@ -5,25 +5,20 @@
 
 #include "arch/stub.h"
 
-const hfn_stub_shape *hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
+hfn_stub_shape hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
 /* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the
  * stub enters it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of
- * the body; room: hfn_x86_get_time_room. */
-#define HFN_TAIL_EXIT_BYTES 60
+ * the body; room: bytes by which the stub lowers the stack for its frame; argument_bytes: between
+ * the frame and that return address. */
+#define HFN_TAIL_EXIT_BYTES 65
 #define HFN_TAIL_EXIT_END_AT 28
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
                             uint32_t room, uint32_t argument_bytes);
 /* Add the tail exit to the shape of a stub without one. */
 void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room);
-/* Bytes by which a timing stub lowers the stack for its frame. */
-uint32_t hfn_x86_get_time_room(uint32_t flags);
-static inline bool hfn_x86_has_tail_exit(hfn_stub_kind kind, uint32_t flags)
-{
-    return (flags & HFN_STUB_TAIL_EXIT) && (kind == HFN_STUB_TIME || kind == HFN_STUB_SAMPLE);
-}
 
 /* Gates (arch/stub.h).  Stubs with a scratch register enter the count gate at its second
  * instruction. */

@@ -21,21 +21,20 @@
 enum {
     RETURN_ADDRESS_BYTES = 8,
     FLAG_AT = 36, /* in the frame: upper half of hfn_time_frame.slot, 0 before */
-    RCX_AT = 24,  /* in the frame: scratch space for rcx                                    */
-    ROOM_AT = 41, /* in the code: size of the frame with its alignment                      */
+    RCX_AT = 24,  /* in the frame: scratch space for rcx                       */
     JUMP_AT = 49,
-    STEPS = 2,
+    HOME_AT = 54,
+    RETURN_AT = 64,
+    STEPS = 4,
 };
 
 /* exit: cmp dword [rsp], low(behind_body); jne jump
  *       cmp dword [rsp + 4], high(behind_body); jne jump
  *       mov byte [rsp + 8 + arguments + 36], 1; ret
- * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; lea rsp, [rsp + room]
- *       jrcxz home; mov rcx, [rsp - room + 24]
+ * end:  mov [rsp + 24], rcx; mov ecx, [rsp + 36]; jrcxz home
+ *       mov rcx, [rsp + 24]; lea rsp, [rsp + room]
  * jump: jmp tail_target
- * home: mov rcx, [rsp - room + 24]; ret
- *
- * The 128 bytes below rsp are the red zone, which signal handlers do not overwrite. */
+ * home: mov rcx, [rsp + 24]; lea rsp, [rsp + room]; ret */
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
                             uint32_t room, uint32_t argument_bytes)
 {
@@ -44,10 +43,10 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
         0x81, 0x3c, 0x24, 0, 0, 0, 0, 0x75, JUMP_AT - 9,
         0x81, 0x7c, 0x24, 0x04, 0, 0, 0, 0, 0x75, JUMP_AT - 19,
         0xc6, 0x84, 0x24, 0, 0, 0, 0, 0x01, 0xc3,
-        0x48, 0x89, 0x4c, 0x24, RCX_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0x48, 0x8d, 0x64, 0x24, 0,
-        0xe3, 0x0a, 0x48, 0x8b, 0x4c, 0x24, 0,
+        0x48, 0x89, 0x4c, 0x24, RCX_AT, 0x8b, 0x4c, 0x24, FLAG_AT, 0xe3, HOME_AT - 39,
+        0x48, 0x8b, 0x4c, 0x24, RCX_AT, 0x48, 0x8d, 0x64, 0x24, 0,
         0xe9, 0, 0, 0, 0,
-        0x48, 0x8b, 0x4c, 0x24, 0, 0xc3,
+        0x48, 0x8b, 0x4c, 0x24, RCX_AT, 0x48, 0x8d, 0x64, 0x24, 0, 0xc3,
     };
     /* clang-format on */
 
@@ -55,8 +54,7 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
     hfn_write_le32(out + 3, (uint32_t)behind_body);
     hfn_write_le32(out + 13, (uint32_t)(behind_body >> 32));
     hfn_write_le32(out + 22, RETURN_ADDRESS_BYTES + argument_bytes + FLAG_AT);
-    out[ROOM_AT] = (uint8_t)room;
-    out[JUMP_AT - 1] = out[HFN_TAIL_EXIT_BYTES - 2] = (uint8_t)(RCX_AT - room);
+    out[JUMP_AT - 1] = out[RETURN_AT - 1] = (uint8_t)room;
     hfn_write_le32(out + JUMP_AT + 1,
                    (uint32_t)(request->tail_target - (request->address + JUMP_AT + 5)));
 }
@@ -64,7 +62,9 @@ void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint6
 void hfn_x86_add_tail_exit_shape(hfn_stub_shape *shape, uint32_t room)
 {
     const hfn_stub_step own[STEPS] = { { HFN_TAIL_EXIT_END_AT, (uint8_t)room },
-                                       { ROOM_AT + 1, 0 } };
+                                       { JUMP_AT, 0 },
+                                       { HOME_AT, (uint8_t)room },
+                                       { RETURN_AT, 0 } };
 
     memmove(shape->steps + STEPS, shape->steps, shape->step_count * sizeof *shape->steps);
     memcpy(shape->steps, own, sizeof own);

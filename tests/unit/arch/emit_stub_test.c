@@ -104,7 +104,7 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
         mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     hotfn_row_access access = row_access();
     hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
-    const hfn_stub_shape *shape = hfn_x86_get_stub_shape(kind, flags);
+    const hfn_stub_shape shape = hfn_x86_get_stub_shape(kind, flags);
     uint8_t *head = page + 1024;
     hfn_stub_request request = {
         .kind = kind,
@@ -128,9 +128,9 @@ static void *make_head(hfn_stub_kind kind, uint32_t flags, void *callback, void 
     make_time_gate(page + ENTER_AT, &slots[ENTERED]);
     make_time_gate(page + EXIT_AT, &slots[EXITED]);
     hfn_x86_emit_stub(head, &request);
-    head[shape->head_bytes] = 0xc3;
+    head[shape.head_bytes] = 0xc3;
     mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC);
-    head_entry = head + shape->entry_at;
+    head_entry = head + shape.entry_at;
     return page;
 }
 
@@ -336,16 +336,16 @@ static void every_head_has_the_size_of_its_shape(void)
             if (n / 4 % 12 == 5) {
                 continue; /* rsp cannot be a scratch register */
             }
-            const hfn_stub_shape *shape = hfn_x86_get_stub_shape((hfn_stub_kind)kind, flags);
+            const hfn_stub_shape shape = hfn_x86_get_stub_shape((hfn_stub_kind)kind, flags);
             hfn_stub_request request = { .kind = (hfn_stub_kind)kind, .flags = flags };
             uint8_t once[256], twice[256];
             memset(once, 0xaa, sizeof once);
             memset(twice, 0x55, sizeof twice);
             hfn_x86_emit_stub(once, &request);
             hfn_x86_emit_stub(twice, &request);
-            CHECK_MEM(once, twice, shape->head_bytes);
-            CHECK_EQ_U64(once[shape->head_bytes], 0xaa);
-            CHECK_EQ_U64(twice[shape->head_bytes], 0x55);
+            CHECK_MEM(once, twice, shape.head_bytes);
+            CHECK_EQ_U64(once[shape.head_bytes], 0xaa);
+            CHECK_EQ_U64(twice[shape.head_bytes], 0x55);
         }
     }
 }
