@@ -40,10 +40,6 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
                                 "children of a program are not counted on Windows: run the program "
                                 "itself (no --follow, no --target)");
     }
-    if (l->timing) {
-        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
-                                "calls cannot be timed on Windows yet: count them (--mode count)");
-    }
     error = hfn_os_child_start(&l->child, &o, &l->env);
     if (error != 0) {
         return hfn_report_error(err, hfn_os_is_missing(error) ? HOTFN_E_NOT_FOUND : HOTFN_E_DENIED,

@@ -53,7 +53,8 @@ extern hfn_time_engine hfn_time;
 
 /* In assembly, one file a CPU: calls as a stub does, with its frame, the two probes around a body
  * that only returns, `calls` times; enter NULL: all but the two probes. */
-void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls);
+HFN_SYSTEM_V void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void),
+                                 uint64_t calls);
 
 /* The thread begins to use the row; thread: index of its cell + 1. */
 void hfn_time_begin_row(uint8_t *row, uint32_t thread);

@@ -12,7 +12,7 @@
 #include "counters/timing/places.h"
 #include "live/clock.h"
 
-void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
+HFN_SYSTEM_V void hfn_count_probe(uint64_t **row, uint64_t calls, uint64_t counted);
 
 enum { CALLS = 250, ROUNDS = 80 };
 #define COST_UNIT 256.0

@@ -11,7 +11,7 @@
 
 #if HFN_CAN_CHANGE_OTHERS
 
-void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
+HFN_SYSTEM_V void hfn_busy_probe(uint64_t **row, uint64_t rounds, uint64_t kind);
 
 enum { FUNCTIONS = 64, ROUNDS = 80, TRIES = 40, FEW_TRIES = 4 };
 enum { BARE = 0, COUNTED = 1, SKIPPED = 2 }; /* kinds of calls, as in busy_probe.S */
