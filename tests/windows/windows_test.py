@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Windows programs counted under wine.
+"""Windows programs counted and timed under wine.
 
     windows_test.py BUILD HOTFN [CASE ...]     BUILD: folder of the build for Windows; HOTFN: the native tool
 
@@ -9,6 +9,7 @@ The oracle of counts is the same program with the compiler's own instrumentation
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ del sys.argv[1:3]
 TOOL = BUILD / "tools/hotfn/hotfn.exe"
 SAMPLES = pathlib.Path(os.environ.get("HOTFN_SAMPLES", "/nonexistent")) / "pdb"
 LIMIT_S = 300  # only ends what hangs
+MODES = {"count": ["--mode", "count"], "time": ["--mode", "time"], "cpu": ["--mode", "time", "--clock", "cpu"],
+         "sample": ["--mode", "time", "--sample", "3"]}
 
 
 def execute(folder, *command):
@@ -33,13 +36,13 @@ def run_windows(folder, *command):
     return execute(folder, "wine", *command)
 
 
-def count(folder, *command, record="hotfn.hfr"):
-    return run_windows(folder, TOOL, "run", "--no-cache", "-o", record, "--", *command)
+def count(folder, *command, record="hotfn.hfr", mode="count", tool=TOOL):
+    return run_windows(folder, tool, "run", "--no-cache", *MODES[mode], "-o", record, "--", *command)
 
 
-def read_record(folder, record="hotfn.hfr"):
+def read_record(folder, record="hotfn.hfr", *options):
     """By the native tool: a record of Windows is read on Linux."""
-    shown = execute(folder, NATIVE, "report", "--json", record)
+    shown = execute(folder, NATIVE, "report", "--json", *options, record)
     assert shown.returncode == 0, shown.stderr
     return json.loads(shown.stdout)
 
@@ -49,9 +52,28 @@ def calls_by_name(report):
 
 
 def build_work(folder, name, *options):
-    subprocess.run(["x86_64-w64-mingw32-g++", "-O1", "-g", "-fno-ipa-icf", "-fno-inline", "-static", *options, "-o", name,
-                    ROOT / "tests/windows/work.cpp"], cwd=folder, check=True, timeout=LIMIT_S)
+    subprocess.run(["x86_64-w64-mingw32-g++", "-O1", "-g", "-fno-ipa-icf", "-fno-inline", "-static", "-Wall", "-Wextra",
+                    "-Werror", "-Wno-infinite-recursion", *options, "-o", name, ROOT / "tests/windows/work.cpp"], cwd=folder, check=True, timeout=LIMIT_S)
     return folder / name
+
+
+def read_own_counts(folder, own, file):
+    symbols = subprocess.run(["x86_64-w64-mingw32-nm", own], capture_output=True, text=True, check=True).stdout
+    names = {int(line.split()[0], 16) - 0x140000000: line.split()[2] for line in symbols.splitlines()
+             if line.split()[1] in "Tt"}
+    counts = {names[int(line.split()[0], 16)]: int(line.split()[1]) for line in (folder / file).read_text().splitlines()}
+    return {name: calls for name, calls in counts.items() if name.startswith("work_")}
+
+
+def check_times(folder, record, mode):
+    """Each timed call is counted, and the own times sum to the time in which threads were busy."""
+    raw = read_record(folder, record, "--raw")
+    timed = [f for f in raw["functions"] if f["timing"] == "full"]
+    assert len(timed) > 100, len(timed)
+    if mode != "sample":
+        assert all(f["timed_calls"] == f["calls"] for f in timed), [f for f in timed if f["timed_calls"] != f["calls"]]
+        assert sum(f["timed_calls"] for f in timed) > 10000
+        cases.check_own_times_sum_to_busy(raw, 0.02)
 
 
 def counts_equal_the_programs_own(folder):
@@ -59,21 +81,36 @@ def counts_equal_the_programs_own(folder):
     own = build_work(folder, "own.exe", "-finstrument-functions", "-DINSTRUMENTED",
                      "-finstrument-functions-exclude-file-list=include")
     bare = run_windows(folder, "own.exe", "own.txt", "3")
-    counted = count(folder, "work.exe", "x", "3")
-    assert (counted.returncode, counted.stdout) == (bare.returncode, bare.stdout) == (3, bare.stdout), counted
-    symbols = subprocess.run(["x86_64-w64-mingw32-nm", own], capture_output=True, text=True, check=True).stdout
-    names = {int(line.split()[0], 16) - 0x140000000: line.split()[2] for line in symbols.splitlines()
-             if line.split()[1] in "Tt"}
-    wanted = {names[int(line.split()[0], 16)]: int(line.split()[1])
-              for line in (folder / "own.txt").read_text().splitlines()}
-    wanted = {name: calls for name, calls in wanted.items() if name.startswith("work_")}
-    report = read_record(folder)
-    found = calls_by_name(report)
-    reasons = {f["name"]: f["reason"] for f in report["functions"]}
-    assert len(wanted) == 10, wanted
-    for name, calls in wanted.items():
-        assert found[name] == calls or (found[name] is None and reasons[name] == "too-short"), (name, calls, found[name])
-    assert sum(found[name] is not None for name in wanted) >= 9, found
+    wanted = read_own_counts(folder, own, "own.txt") | {"work_flags": 12, "work_carry": 12, "work_tail": 12}
+    assert len(wanted) == 15, wanted
+    for mode in MODES:
+        counted = count(folder, "work.exe", "x", "3", record=mode + ".hfr", mode=mode)
+        assert (counted.returncode, counted.stdout) == (bare.returncode, bare.stdout) == (3, bare.stdout), (mode, counted)
+        report = read_record(folder, mode + ".hfr")
+        found = calls_by_name(report)
+        reasons = {f["name"]: f["reason"] for f in report["functions"]}
+        for name, calls in wanted.items():
+            assert found[name] == calls or (found[name] is None and reasons[name] == "too-short"), (mode, name, calls, found)
+        assert sum(found[name] is not None for name in wanted) >= 14, found
+        if mode != "count":
+            check_times(folder, mode + ".hfr", mode)
+
+
+def nothing_is_kept_below_the_stack_pointer(folder):
+    """The program executes stubs of every kind by single steps and poisons the stack at each; the agent's code has no
+    access to what lies below, either."""
+    build_work(folder, "work.exe")
+    bare = run_windows(folder, "work.exe", "poison")
+    assert bare.returncode == 0 and bare.stdout.split()[0] == bare.stdout.split()[1], bare
+    for mode in MODES:
+        counted = count(folder, "work.exe", "poison", mode=mode)
+        assert (counted.returncode, counted.stdout) == (0, bare.stdout), (mode, bare, counted)
+        found = calls_by_name(read_record(folder))
+        assert found["work_tail"] == found["work_flags"] == found["work_seven"] == 6, (mode, found)
+    code = execute(folder, "x86_64-w64-mingw32-objdump", "-d", BUILD / "src/agent/hotfn-agent.dll").stdout.decode()
+    assert len(code) > 1000000
+    below = [line for line in code.splitlines() if re.search(r"[ ,]-0x[0-9a-f]+\(%rsp", line) and "lea " not in line]
+    assert not below, below
 
 
 def exit_codes_are_passed_on(folder):
@@ -98,19 +135,39 @@ def paths_may_have_spaces_and_other_letters(folder):
     assert calls_by_name(read_record(folder, "the record \u00e4.hfr"))["work_catcher"] == 12000
 
 
-def microsofts_exception_tests_pass(folder):
-    if not (SAMPLES / "seh_x64_xcpt4.exe").is_file():
-        raise cases.Skipped("no sample seh_x64_xcpt4.exe")
-    for file in SAMPLES.glob("seh_x64_xcpt4.*"):
+def copy_samples(folder, name):
+    if not (SAMPLES / f"{name}.exe").is_file():
+        raise cases.Skipped(f"no sample {name}.exe")
+    for file in SAMPLES.glob(f"{name}.*"):
         shutil.copy(file, folder)
-    bare, counted = run_windows(folder, "seh_x64_xcpt4.exe"), count(folder, "seh_x64_xcpt4.exe")
+
+
+def microsofts_exception_tests_pass(folder):
+    copy_samples(folder, "seh_x64_xcpt4")
+    bare = run_windows(folder, "seh_x64_xcpt4.exe")
     assert bare.returncode == 0 and b"End of exception test" in bare.stdout, bare
-    assert (counted.returncode, counted.stdout) == (0, bare.stdout), counted
-    report = read_record(folder)
-    states = [f["state"] for f in report["functions"]]
-    assert states.count("hooked") == 263, states.count("hooked")
-    assert calls_by_name(report)["addtwo"] == 1
-    assert sum(f["calls"] or 0 for f in report["functions"]) > 1000
+    counts = {}
+    for mode in MODES:
+        counted = count(folder, "seh_x64_xcpt4.exe", mode=mode)
+        assert (counted.returncode, counted.stdout) == (0, bare.stdout), (mode, counted)
+        report = read_record(folder)
+        states = [f["state"] for f in report["functions"]]
+        assert states.count("hooked") == 263, states.count("hooked")
+        counts[mode] = calls_by_name(report)
+        assert counts[mode]["addtwo"] == 1 and counts[mode] == counts["count"], mode
+        timed = sum(f.get("timing") in ("full", "sampled") for f in report["functions"])
+        assert mode == "count" or timed >= 0.76 * 263, (mode, timed)
+    assert sum(calls or 0 for calls in counts["count"].values()) > 1000
+
+
+def unwind_tables_are_needed(folder):
+    """The same with an agent that registers none must fail."""
+    copy_samples(folder, "seh_x64_xcpt4")
+    shutil.copy(TOOL, folder)
+    shutil.copy(BUILD / "tests/windows/hotfn-agent.dll", folder)
+    bare = run_windows(folder, "seh_x64_xcpt4.exe")
+    timed = count(folder, "seh_x64_xcpt4.exe", mode="time", tool=folder / "hotfn.exe")
+    assert b"End of exception test" in bare.stdout and b"End of exception test" not in timed.stdout, timed
 
 
 def agent_imports_the_system_only(folder):
@@ -120,6 +177,7 @@ def agent_imports_the_system_only(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([counts_equal_the_programs_own, exit_codes_are_passed_on, paths_may_have_spaces_and_other_letters,
-                        microsofts_exception_tests_pass, agent_imports_the_system_only],
+    sys.exit(cases.run([counts_equal_the_programs_own, nothing_is_kept_below_the_stack_pointer, exit_codes_are_passed_on,
+                        paths_may_have_spaces_and_other_letters, microsofts_exception_tests_pass,
+                        unwind_tables_are_needed, agent_imports_the_system_only],
                        needs=("wine", "x86_64-w64-mingw32-g++")))

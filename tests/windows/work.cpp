@@ -5,6 +5,7 @@
 #include <windows.h>
 
 #include <csetjmp>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -109,18 +110,133 @@ static LONG CALLBACK handle_fault(EXCEPTION_POINTERS *info)
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
-OWN USHORT work_trace(int depth)
+extern "C" IMAGE_DOS_HEADER __ImageBase;
+
+// The number of return addresses in this program; those of timed calls' stubs come in between.
+OFF static int count_own_frames()
 {
     void *frames[62];
-    USHORT count = depth > 0 ? work_trace(depth - 1) : RtlCaptureStackBackTrace(0, 62, frames, nullptr);
+    int own = 0;
+    for (int left = RtlCaptureStackBackTrace(0, 62, frames, nullptr); left-- > 0;) {
+        DWORD64 base = 0;
+        RtlLookupFunctionEntry(reinterpret_cast<DWORD64>(frames[left]), &base, nullptr);
+        own += base == reinterpret_cast<DWORD64>(&__ImageBase);
+    }
+    return own;
+}
+
+OWN int work_trace(int depth)
+{
+    int count = depth > 0 ? work_trace(depth - 1) : count_own_frames();
     KEPT;
     return count;
+}
+
+// Arguments on the stack, above the home space.
+OWN long work_seven(long a, long b, long c, long d, long e, long f, long g)
+{
+    return a + 2 * b + 3 * c + 5 * d + 7 * e + 11 * f + 13 * g;
+}
+
+// It may read any argument of its caller, so it cannot run behind a frame of a stub.
+OWN long work_variable(int count, ...)
+{
+    va_list list;
+    long sum = 0;
+    va_start(list, count);
+    while (count-- > 0) {
+        sum += va_arg(list, int);
+    }
+    va_end(list);
+    return sum;
+}
+
+// work_flags returns whether the carry flag is set at its entry.  work_tail ends with a jump to
+// work_variable.
+extern "C" long work_carry(int n);
+extern "C" long work_tail(int count, int first, int second);
+__asm__("    .text\n"
+        "    .globl  work_flags, work_carry, work_tail\n"
+        "    .p2align 4\n"
+        "work_flags:\n"
+        "    sbbl    %eax, %eax\n"
+        "    negl    %eax\n"
+        "    andl    $255, %eax\n"
+        "    ret\n"
+        "    .p2align 4\n"
+        "    .seh_proc work_carry\n"
+        "work_carry:\n"
+        "    subq    $40, %rsp\n"
+        "    .seh_stackalloc 40\n"
+        "    .seh_endprologue\n"
+        "    cmpl    $7, %ecx\n"
+        "    call    work_flags\n"
+        "    addq    $40, %rsp\n"
+        "    ret\n"
+        "    .seh_endproc\n"
+        "    .p2align 4\n"
+        "work_tail:\n"
+        "    addl    $1, %edx\n"
+        "    movl    %edx, %eax\n"
+        "    testl   %ecx, %ecx\n"
+        "    jnz     work_variable\n"
+        "    ret\n");
+
+// Calls of stubs of every kind, few enough to be executed one instruction at a time.
+static unsigned long call_each_kind(int cleaned)
+{
+    unsigned long sum = 0;
+    for (int i = 0; i < 3; i++) {
+        sum = sum * 31 + work_fib(i) + work_choose(i, 7) + work_carry(6 + i) + work_seven(1, 2, 3, 4, 5, 6, i);
+        sum = sum * 31 + work_tail(i, 3, 4) + work_catcher(i + 22 - 2 * (i == 2), &cleaned, i, 7);
+        work_empty();
+    }
+    return sum + cleaned;
+}
+
+static volatile bool is_stepping;
+
+// Between any two instructions, the kernel may overwrite what lies below the stack pointer.
+static LONG CALLBACK poison_stack(EXCEPTION_POINTERS *info)
+{
+    if (info->ExceptionRecord->ExceptionCode != EXCEPTION_SINGLE_STEP) {
+        return EXCEPTION_CONTINUE_SEARCH;
+    }
+    if (is_stepping) {
+        memset(reinterpret_cast<char *>(info->ContextRecord->Rsp) - 128, 0xa5, 128);
+        info->ContextRecord->EFlags |= 0x100; // the trap flag
+    }
+    return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+static DWORD WINAPI step_through(void *)
+{
+    unsigned long sum;
+    is_stepping = true;
+    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
+    sum = call_each_kind(0);
+    is_stepping = false;
+    return sum;
+}
+
+static int run_poisoned()
+{
+    AddVectoredExceptionHandler(1, poison_stack);
+    for (int i = 0; i < 2; i++) { // the second thread takes over what the first one has left
+        DWORD sum;
+        HANDLE thread = CreateThread(nullptr, 0, step_through, nullptr, 0, nullptr);
+        WaitForSingleObject(thread, INFINITE);
+        GetExitCodeThread(thread, &sum);
+        CloseHandle(thread);
+        printf("%lu\n", sum);
+    }
+    return 0;
 }
 
 static DWORD WINAPI run_thread(void *)
 {
     int cleaned = 0;
-    long sum = 0;
+    long sum = static_cast<long>(call_each_kind(0));
     for (int i = 1; i <= 3000; i++) {
         sum += work_catcher(i, &cleaned, i, 7 * i) % 10007 + work_choose(i % 8, i);
         work_empty();
@@ -176,6 +292,9 @@ int main(int argc, char **argv)
     enum { THREADS = 4 };
     HANDLE threads[THREADS];
     unsigned long total = static_cast<unsigned long>(early);
+    if (argc > 1 && strcmp(argv[1], "poison") == 0) {
+        return run_poisoned();
+    }
     for (auto &thread : threads) {
         thread = CreateThread(nullptr, 0, run_thread, nullptr, 0, nullptr);
     }
