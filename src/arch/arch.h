@@ -215,6 +215,10 @@ struct hfn_stack_state {
     /* i386: bit n: argument word n was stored to; was loaded after a store. */
     uint32_t stored_arguments, reloaded_arguments;
     uint16_t argument_bytes; /* size of the stack arguments accessed so far */
+    /* Windows x64: size of the home space, the words above the return address that belong to the
+     * callee (Microsoft, "x64 calling convention"); 0 elsewhere.  Bit n: word n was stored to; its
+     * address was taken. */
+    uint8_t home_bytes, home_stores, home_addresses;
     uint16_t popped_bytes;   /* i386: arguments that the return instruction pops */
     uint8_t uncertain_calls; /* i386: calls so far (saturating at
                                       * HFN_MAX_UNCERTAIN_CALLS) whose callee may have popped

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { HOME_BYTES = 32 };
+
 bool hfn_analysis_append(hfn_analysis *a, void **items, size_t *count, size_t *capacity,
                          const void *item, size_t item_bytes)
 {
@@ -148,6 +150,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
     hotfn_image_get_info(image, &a->info);
     a->fixed_place = (a->info.flags & HOTFN_IMAGE_FIXED) != 0;
     a->image_base = a->info.format == HOTFN_FORMAT_PE && a->info.machine == HOTFN_MACHINE_X86_64;
+    a->home_bytes = a->image_base ? HOME_BYTES : 0;
     a->pic_base = hfn_image_pic_base(image);
     if (!hfn_code_init(&a->code, image, &a->env)) {
         return false;

@@ -170,6 +170,8 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
         return BLOCK_ENDS;
     }
     p->frame_address |= state->frame_address;
+    p->home_stores |= state->home_stores;
+    p->home_addresses |= state->home_addresses;
     if (is_push_of_pc(p, at, in)) {
         return BLOCK_CONTINUES;
     }
@@ -417,6 +419,7 @@ static void begin_proof(hfn_prover *p, uint32_t function)
     p->block = UINT64_MAX;
     p->reach = p->frame_address = 0;
     p->stored_arguments = p->reloaded_arguments = 0;
+    p->home_stores = p->home_addresses = 0;
     p->pops = -1;
 }
 
@@ -437,6 +440,15 @@ static uint32_t follow_all(hfn_prover *p, bool *any)
     return reason;
 }
 
+/* An address in the home space may be a va_list, through which callees read the caller's frame.  A
+ * function with variable arguments stores the words that they may be in, of which the last is one. */
+static bool may_make_va_list(const hfn_prover *p)
+{
+    uint32_t last = p->analysis->home_bytes / p->analysis->arch->pointer_bytes - 1u;
+
+    return p->home_addresses != 0 && (p->home_stores >> last & 1);
+}
+
 uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
 {
     hfn_stack_state entry;
@@ -445,6 +457,7 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
 
     begin_proof(p, function);
     p->analysis->arch->begin_stack(&entry);
+    entry.home_bytes = p->analysis->home_bytes;
     reason = hfn_prove_add_edge(p, p->rva, &entry, false);
     while (reason == HOTFN_REASON_NONE && any) {
         reason = follow_all(p, &any);
@@ -452,7 +465,7 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
     if (reason == HOTFN_REASON_NONE && !hfn_pops_are_consistent(p)) {
         return HOTFN_REASON_STACK_UNKNOWN;
     }
-    if (reason == HOTFN_REASON_NONE && !hfn_prove_indexes_objects(p)) {
+    if (reason == HOTFN_REASON_NONE && (!hfn_prove_indexes_objects(p) || may_make_va_list(p))) {
         return HOTFN_REASON_STACK_ARGUMENTS;
     }
     /* What only the caller can read after the return is a result. */

@@ -12,7 +12,8 @@
 
 enum {
     PLT_LINE_MAX = 5,  /* instructions of a PLT entry, up to its jump                   */
-    STANDARD_WORDS = 7 /* i386: maximum argument words of a standard function (mmap64) */
+    STANDARD_WORDS = 7, /* i386: maximum argument words of a standard function (mmap64) */
+    STANDARD_WORDS_HOME = 5 /* Windows x64 (bsearch, select) */
 };
 
 /* ---- Properties of an address. */
@@ -124,13 +125,15 @@ uint32_t hfn_prove_return(hfn_prover *p, uint32_t pops)
 }
 
 /* A standard function has its arguments in registers; on i386 in at most STANDARD_WORDS words,
- * which it does not pop. */
+ * which it does not pop; on Windows x64 in at most STANDARD_WORDS_HOME registers and words. */
 static uint32_t follow_tail_to_standard(hfn_prover *p)
 {
-    if (p->analysis->arch->pointer_bytes != 4) {
+    uint32_t bytes = p->analysis->home_bytes > 0 ? 8 * STANDARD_WORDS_HOME : 4 * STANDARD_WORDS;
+
+    if (p->analysis->arch->pointer_bytes != 4 && p->analysis->home_bytes == 0) {
         return HOTFN_REASON_NONE;
     }
-    p->reach = p->reach > 4 * STANDARD_WORDS ? p->reach : 4 * STANDARD_WORDS;
+    p->reach = p->reach > bytes ? p->reach : bytes;
     return hfn_prove_return(p, 0);
 }
 

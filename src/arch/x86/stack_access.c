@@ -10,6 +10,24 @@ static bool overlaps_return(const hfn_x86_step *p, int64_t at, uint32_t bytes)
     return at < 0 && at + (bytes ? bytes : 1) > p->return_at;
 }
 
+/* Is the value an address in the home space, if it is an address? */
+static bool is_home_address(const hfn_x86_step *p, int32_t value)
+{
+    int32_t bound = hfn_stack_get_bound(value);
+
+    return (hfn_stack_is_exact(value) || hfn_stack_is_maybe_exact(value)) && bound >= 0 &&
+           bound < p->s->home_bytes;
+}
+
+bool hfn_x86_note_home_address(const hfn_x86_step *p, int32_t value)
+{
+    if (!is_home_address(p, value)) {
+        return false;
+    }
+    p->s->home_addresses |= (uint8_t)(1u << value / p->word);
+    return true;
+}
+
 hfn_stack_outcome hfn_x86_check_object(const hfn_x86_step *p, int64_t at, uint32_t bytes)
 {
     if (overlaps_return(p, at, bytes)) {
@@ -41,6 +59,13 @@ static void note_argument_words(const hfn_x86_step *p, int64_t at, int64_t end)
     }
 }
 
+static void note_home_words(const hfn_x86_step *p, int64_t at, int64_t end)
+{
+    for (int64_t word = at / p->word; word * p->word < end && end <= p->s->home_bytes; word++) {
+        p->s->home_stores |= (uint8_t)(1u << word);
+    }
+}
+
 /* Check an access at an exact place.  Arguments there can be copied below a timing stub's frame;
  * not those by `pop [mem]`, whose operand is relative to the changed stack pointer. */
 static hfn_stack_outcome check_exact(const hfn_x86_step *p, int64_t at)
@@ -53,8 +78,11 @@ static hfn_stack_outcome check_exact(const hfn_x86_step *p, int64_t at)
     if (outcome != HFN_STACK_TOUCHES_CALLER || end > max_end || p->opcode[0] == 0x8F) {
         return outcome;
     }
-    if (p->e.data.stores && p->mode == HFN_X86_64) {
+    if (p->e.data.stores && p->mode == HFN_X86_64 && end > p->s->home_bytes) {
         return HFN_STACK_TOUCHES_CALLER; /* the caller may read it when the function has returned */
+    }
+    if (p->e.data.stores) {
+        note_home_words(p, at, end);
     }
     note_argument_words(p, at, end);
     if (p->s->argument_bytes < end) {
@@ -146,7 +174,7 @@ hfn_stack_outcome hfn_x86_check_memory(hfn_x86_step *p)
     return hfn_stack_is_related(hfn_x86_get_value(p, e->base)) ? check_place(p) : HFN_STACK_OK;
 }
 
-/* No object of the function begins at the return address or above it, nor at the saved frame
+/* No object of the function begins at the return address or above it, except in the home space, nor at the saved frame
  * pointer: such an address is a link to the whole frame, as Pascal passes it to nested
  * procedures. */
 hfn_stack_outcome hfn_x86_check_passed(const hfn_x86_step *p, int32_t value)
@@ -158,6 +186,9 @@ hfn_stack_outcome hfn_x86_check_passed(const hfn_x86_step *p, int32_t value)
     }
     if (hfn_stack_is_any(value)) {
         return HFN_STACK_LOST;
+    }
+    if (is_home_address(p, value)) {
+        return HFN_STACK_OK;
     }
     return bound != HFN_STACK_UNBOUNDED &&
                    (bound >= p->return_at || hfn_stack_holds_caller_frame(p->s, bound))

@@ -201,7 +201,8 @@ static hfn_stack_outcome step_lea(hfn_x86_step *p)
         p->s->at[e->dest] = 0;
         return HFN_STACK_OK;
     }
-    if (hfn_stack_is_exact(result) && hfn_x86_check_object(p, result, 1) != HFN_STACK_OK) {
+    if (hfn_stack_is_exact(result) && !hfn_x86_note_home_address(p, result) &&
+        hfn_x86_check_object(p, result, 1) != HFN_STACK_OK) {
         return hfn_x86_check_object(p, result, 1);
     }
     if (e->dest < HFN_X86_REGISTERS) {
@@ -322,7 +323,7 @@ static hfn_stack_outcome step_call(const hfn_x86_step *p)
         }
         if (points_to_arguments(p, i) && hfn_stack_is_exact(p->s->at[HFN_X86_KEPT])) {
             p->s->at[i] = HFN_STACK_UNRELATED; /* the argument pointer, not an argument */
-        } else if (points_to_arguments(p, i)) {
+        } else if (points_to_arguments(p, i) && p->s->home_bytes == 0) {
             return HFN_STACK_TOUCHES_CALLER; /* not saved, so it is an argument */
         }
     }

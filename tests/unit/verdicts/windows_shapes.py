@@ -28,6 +28,17 @@ __attribute__((ms_hook_prologue, noinline)) int work(int x) { return x * 7 + 3; 
 __attribute__((ms_hook_prologue, noinline)) int with_frame(int x) { volatile int y[9]; y[x & 7] = x; return y[1]; }
 int main(int argc, char **argv) { (void)argv; return work(argc) + with_frame(argc); }
 """
+# Windows x64: each function, and why it is only counted.
+HOME_SPACE = {
+    "stores": ("movq %rcx, 8(%rsp); movq %r9, 32(%rsp); movq 8(%rsp), %rax", ""),
+    "addresses": ("movq %rcx, 8(%rsp); subq $40, %rsp; leaq 48(%rsp), %rcx; call leaf; addq $40, %rsp", ""),
+    "makes_a_va_list": ("movq %rdx, 16(%rsp); movq %r8, 24(%rsp); movq %r9, 32(%rsp); subq $40, %rsp;"
+                        "leaq 56(%rsp), %rcx; call leaf; addq $40, %rsp", "stack-arguments"),
+    "stores_an_argument": ("movq %rcx, 40(%rsp); movl $1, %eax", "stack-arguments"),
+    "addresses_an_argument": ("subq $40, %rsp; leaq 80(%rsp), %rcx; call leaf; addq $40, %rsp", "stack-arguments"),
+    "stores_across_the_end": ("movups %xmm0, 32(%rsp); movl $1, %eax", "stack-arguments"),
+    "stores_the_return_address": ("movq %rcx, (%rsp); movl $1, %eax", "return-address"),
+}
 
 
 def run(*command, cwd):
@@ -77,6 +88,24 @@ def check_hot_patch(folder, target):
     print(f"ok {target}: functions to be hot-patched are hooked by a jump")
 
 
+def check_home_space(folder):
+    compiler = shutil.which("x86_64-w64-mingw32-gcc")
+    if not compiler:
+        print("# no mingw for x86_64")
+        return
+    functions = HOME_SPACE | {"leaf": ("movl $1, %eax; nop", "")}
+    text = "".join(f".globl {name}; .p2align 4; {name}: {code}; ret\n" for name, (code, _) in functions.items())
+    (folder / "home.s").write_text(".text\n" + text)
+    (folder / "main.c").write_text("".join(f"void {name}(void);\n" for name in functions) + "int main(void) { " +
+                                   " ".join(f"{name}();" for name in functions) + " }\n")
+    run(compiler, "-O1", "main.c", "home.s", "-o", "home.exe", cwd=folder)
+    document = json.loads(run(HOTFN, "scan", "--json", "--timed", folder / "home.exe", cwd=folder))
+    rows = {f["name"]: f for f in document["functions"]}
+    for name, (_, reason) in functions.items():
+        assert (rows[name]["timing_reason"] or "") == reason, (name, reason, rows[name])
+    print("ok x86_64: the home space belongs to the function, unless its address may be a va_list")
+
+
 def check_samples():
     """In real images of Microsoft's tools, with their PDBs, each function has a strategy, or a reason with an offset."""
     folder = pathlib.Path(os.environ.get("HOTFN_SAMPLES") or "/nonexistent", "pdb")
@@ -104,6 +133,8 @@ def main():
     for target in ("x86_64", "i686"):
         with tempfile.TemporaryDirectory() as folder:
             check_hot_patch(pathlib.Path(folder), target)
+    with tempfile.TemporaryDirectory() as folder:
+        check_home_space(pathlib.Path(folder))
     check_samples()
     return 0
 
