@@ -121,10 +121,10 @@ typedef struct hfn_analysis {
     const hotfn_functions *functions;
     const hfn_arch *arch;
     hotfn_image_info info;
-    bool fixed_place;  /* the image is not relocated: immediates may be addresses           */
+    bool fixed_place;   /* the image is not relocated: immediates may be addresses           */
     uint8_t home_bytes; /* Windows x64: as in hfn_stack_state */
-    bool image_base;   /* x64 Windows: entries of jump tables may be relative to RVA 0      */
-    uint64_t pic_base; /* i386: the RVA that position-independent code keeps in a register */
+    bool image_base;    /* x64 Windows: entries of jump tables may be relative to RVA 0      */
+    uint64_t pic_base;  /* i386: the RVA that position-independent code keeps in a register */
     uint32_t threads, flags;
     uint32_t runtimes;        /* HFN_RUNTIME_* */
     uint32_t thread_evidence; /* HFN_THREAD_* */

@@ -441,7 +441,7 @@ static uint32_t follow_all(hfn_prover *p, bool *any)
 }
 
 /* An address in the home space may be a va_list, through which callees read the caller's frame.  A
- * function with variable arguments stores the words that they may be in, of which the last is one. */
+ * function with variable arguments stores the words that they may be in, also the last one. */
 static bool may_make_va_list(const hfn_prover *p)
 {
     uint32_t last = p->analysis->home_bytes / p->analysis->arch->pointer_bytes - 1u;

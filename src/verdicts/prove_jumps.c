@@ -11,8 +11,8 @@
 #include "base/search.h"
 
 enum {
-    PLT_LINE_MAX = 5,  /* instructions of a PLT entry, up to its jump                   */
-    STANDARD_WORDS = 7, /* i386: maximum argument words of a standard function (mmap64) */
+    PLT_LINE_MAX = 5,       /* instructions of a PLT entry, up to its jump                   */
+    STANDARD_WORDS = 7,     /* i386: maximum argument words of a standard function (mmap64) */
     STANDARD_WORDS_HOME = 5 /* Windows x64 (bsearch, select) */
 };
 

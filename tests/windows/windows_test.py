@@ -40,9 +40,9 @@ def count(folder, *command, record="hotfn.hfr", mode="count", tool=TOOL):
     return run_windows(folder, tool, "run", "--no-cache", *MODES[mode], "-o", record, "--", *command)
 
 
-def read_record(folder, record="hotfn.hfr", *options):
+def read_record(folder, record="hotfn.hfr"):
     """By the native tool: a record of Windows is read on Linux."""
-    shown = execute(folder, NATIVE, "report", "--json", *options, record)
+    shown = execute(folder, NATIVE, "report", "--json", record)
     assert shown.returncode == 0, shown.stderr
     return json.loads(shown.stdout)
 
@@ -67,15 +67,17 @@ def read_own_counts(folder, own, file):
 
 def check_times(folder, record, mode):
     """Each timed call is counted, and the own times sum to the time in which threads were busy."""
-    raw = read_record(folder, record, "--raw")
-    timed = [f for f in raw["functions"] if f["timing"] == "full"]
+    report = read_record(folder, record)
+    timed = [f for f in report["functions"] if f["timing"] == ("sampled" if mode == "sample" else "full")]
     assert len(timed) > 100, len(timed)
-    if mode != "sample":
+    if mode == "sample":
+        assert sum(f["timed_calls"] for f in timed) > 3000
+    else:
         # the system leaves a thread's latest handlers of exceptions without a return
         wrong = [f for f in timed if not 0 <= f["calls"] - f["timed_calls"] <= (8 if mode == "cpu" else 0)]
         assert not wrong, wrong
         assert sum(f["timed_calls"] for f in timed) > 10000
-        cases.check_own_times_sum_to_busy(raw, 0.02)
+        cases.check_own_times_sum_to_busy(report)
 
 
 def counts_equal_the_programs_own(folder):
@@ -106,7 +108,7 @@ def parameters_may_be_kept_in_the_home_space(folder):
         counted = count(folder, "work.exe", "x", "3", mode=mode)
         assert (counted.returncode, counted.stdout) == (bare.returncode, bare.stdout) == (3, bare.stdout), (mode, counted)
         timing = {f["name"]: f.get("timing") for f in read_record(folder)["functions"]}
-        for name in "work_fib", "work_choose", "work_seven", "work_fault", "work_leap", "work_trace":
+        for name in "work_fib", "work_empty", "work_seven", "work_fault", "work_leap", "work_trace":
             assert mode == "count" or timing[name] in ("full", "sampled"), (name, timing[name])
 
 
@@ -115,7 +117,8 @@ def nothing_is_kept_below_the_stack_pointer(folder):
     access to what lies below, either."""
     build_work(folder, "work.exe")
     bare = run_windows(folder, "work.exe", "poison")
-    assert bare.returncode == 0 and bare.stdout.split()[0] == bare.stdout.split()[1], bare
+    first, second = bare.stdout.splitlines()
+    assert bare.returncode == 0 and first == second and first.endswith(b" 1"), bare  # 1: the poison was seen
     for mode in MODES:
         counted = count(folder, "work.exe", "poison", mode=mode)
         assert (counted.returncode, counted.stdout) == (0, bare.stdout), (mode, bare, counted)
@@ -135,7 +138,7 @@ def exit_codes_are_passed_on(folder):
         if arguments != ("fault",):
             assert (counted.returncode, counted.stdout) == (bare.returncode, bare.stdout), (arguments, bare, counted)
         found = calls_by_name(read_record(folder))
-        assert found["work_catcher"] == 12000 and found["work_fault"] == 200, (arguments, found)
+        assert found["work_catcher"] == 12012 and found["work_fault"] == 200, (arguments, found)
     missing = count(folder, "missing.exe")
     assert missing.returncode == 127 and b"no such program" in missing.stderr, missing
 
@@ -146,7 +149,7 @@ def paths_may_have_spaces_and_other_letters(folder):
     shutil.copy(build_work(folder, "work.exe"), inner / "the program.exe")
     counted = count(folder, inner / "the program.exe", "x \"y\"", "4", record="the record \u00e4.hfr")
     assert counted.returncode == 4, counted
-    assert calls_by_name(read_record(folder, "the record \u00e4.hfr"))["work_catcher"] == 12000
+    assert calls_by_name(read_record(folder, "the record \u00e4.hfr"))["work_catcher"] == 12012
 
 
 def copy_samples(folder, name):

@@ -209,13 +209,18 @@ static LONG CALLBACK poison_stack(EXCEPTION_POINTERS *info)
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
+static bool is_poisoned;
+
 static DWORD WINAPI step_through(void *)
 {
     unsigned long sum;
+    unsigned long long below;
     is_stepping = true;
     __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
+    __asm__ volatile("movq $7, -8(%%rsp); nop; movq -8(%%rsp), %0" : "=r"(below) : : "memory");
     sum = call_each_kind(0);
     is_stepping = false;
+    is_poisoned = below != 7; // what is kept there is lost
     return sum;
 }
 
@@ -228,7 +233,7 @@ static int run_poisoned()
         WaitForSingleObject(thread, INFINITE);
         GetExitCodeThread(thread, &sum);
         CloseHandle(thread);
-        printf("%lu\n", sum);
+        printf("%lu %d\n", sum, is_poisoned);
     }
     return 0;
 }

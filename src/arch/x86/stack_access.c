@@ -25,6 +25,9 @@ bool hfn_x86_note_home_address(const hfn_x86_step *p, int32_t value)
         return false;
     }
     p->s->home_addresses |= (uint8_t)(1u << value / p->word);
+    if (p->s->argument_bytes < p->s->home_bytes) {
+        p->s->argument_bytes = p->s->home_bytes; /* a callee may access the rest */
+    }
     return true;
 }
 
@@ -174,9 +177,9 @@ hfn_stack_outcome hfn_x86_check_memory(hfn_x86_step *p)
     return hfn_stack_is_related(hfn_x86_get_value(p, e->base)) ? check_place(p) : HFN_STACK_OK;
 }
 
-/* No object of the function begins at the return address or above it, except in the home space, nor at the saved frame
- * pointer: such an address is a link to the whole frame, as Pascal passes it to nested
- * procedures. */
+/* No object of the function begins at the return address or above it, except in the home space, nor
+ * at the saved frame pointer: such an address is a link to the whole frame, as Pascal passes it to
+ * nested procedures. */
 hfn_stack_outcome hfn_x86_check_passed(const hfn_x86_step *p, int32_t value)
 {
     int32_t bound = hfn_stack_get_bound(value);
