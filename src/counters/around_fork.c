@@ -60,6 +60,17 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
+/* By words: clang would make a call of memcpy, which may be hooked, of an assignment. */
+static void copy_state(hfn_time_state *to, const hfn_time_state *from)
+{
+    volatile uint64_t *words = (volatile uint64_t *)(void *)to;
+    const uint64_t *source = (const uint64_t *)(const void *)from;
+
+    for (size_t i = 0; i < sizeof *to / sizeof *words; i++) {
+        words[i] = source[i];
+    }
+}
+
 /* Free tree nodes stay with their row. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
@@ -68,7 +79,7 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     const hfn_open_call *calls = (const void *)((const uint8_t *)f + hfn_time.log_at);
     hfn_open_call *log = hfn_open_calls_of(t);
     uint32_t depth = f->depth < HFN_LOG_CAPACITY ? f->depth : HFN_LOG_CAPACITY;
-    hfn_time_state before = *t;
+    uint32_t next = t->chunk_next, end = t->chunk_end, single = t->single_nodes;
 
     for (uint32_t i = 0; i < depth; i++) {
         log[i] = calls[i];
@@ -76,10 +87,10 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
     for (uint32_t i = depth; i < hfn_open_calls_count(t); i++) {
         log[i].frame = 0;
     }
-    *t = *f;
-    t->chunk_next = before.chunk_next;
-    t->chunk_end = before.chunk_end;
-    t->single_nodes = before.single_nodes;
+    copy_state(t, f);
+    t->chunk_next = next;
+    t->chunk_end = end;
+    t->single_nodes = single;
 }
 
 void hotfn_counters_fork_prepare(hotfn_counters *c)

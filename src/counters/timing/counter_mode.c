@@ -31,7 +31,7 @@ static HFN_ALWAYS_INLINE uint64_t read_clock(void)
 
 HFN_KEEPS_REGISTERS void hfn_counter_turn_back(hfn_time_state *t, uint64_t now)
 {
-    hfn_store_tick(&t->last_tick, now);
+    hfn_replace_tick(&t->last_tick, hfn_load_tick(&t->last_tick), now);
     __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
 }
 

@@ -7,7 +7,7 @@ import sys
 
 source, header, *compiler = sys.argv[1:]
 assembly = subprocess.run([*compiler, "-S", "-o", "-", source], stdout=subprocess.PIPE, text=True, check=True).stdout
-constants = re.findall(r"^\s*->(\w+) (-?\d+)", assembly, re.MULTILINE)
+constants = re.findall(r'"->(\w+) (-?\d+)"', assembly)
 if not constants:
     sys.exit(f"{source}: no constants")
 with open(header, "w", encoding="utf-8") as out:

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Offsets and constants for arch/x86/timed_ends.S.  gen_offsets.py compiles this file to assembly
- * and makes timing_offsets.h of its lines that begin with "->". */
+ * and makes timing_offsets.h of its strings that begin with "->". */
 #include "counters/timing/engine.h"
 
-#define CONSTANT(name, value) __asm__ volatile("\n->" #name " %c0" : : "i"(value))
+#define CONSTANT(name, value) __asm__ volatile("\n.ascii \"->" #name " %c0\"" : : "i"(value))
 #define OFFSET(name, type, field) CONSTANT(name, offsetof(type, field))
 
 void list_offsets(void);
