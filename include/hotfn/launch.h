@@ -159,6 +159,23 @@ HOTFN_API hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 HOTFN_API hotfn_status hotfn_launch_detach(hotfn_launch *launch, hotfn_error *err);
 
 /*
+ * Release a process that another hotfn has attached to.  If that hotfn still runs, its run ends as
+ * if it had detached; if it was killed, what it left in the process is removed.
+ *
+ * record_path  borrowed, or NULL; receives the counts of a hotfn that was killed.
+ * stop_ns      borrowed, or NULL; receives how long the threads of the process stood.
+ *
+ * HOTFN_OK, also if hooks were removed while other code had changed some, which is logged.
+ * HOTFN_E_NOT_FOUND: there is no such process, or no hotfn is attached to it.  HOTFN_E_MISMATCH: a
+ * hotfn of another version is.  HOTFN_E_STATE: it could not be stopped, and is still hooked.
+ * HOTFN_E_FORMAT, HOTFN_E_IO: it is released, but the record was not written.  HOTFN_E_DENIED,
+ * HOTFN_E_UNSUPPORTED, HOTFN_E_NO_MEMORY.  Any thread.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_launch_release(uint32_t pid, const char *record_path,
+                                            uint64_t *stop_ns, const hotfn_env *env,
+                                            hotfn_error *err);
+
+/*
  * Wait until the program has ended, at most timeout_ns (UINT64_MAX: without limit).  A process that
  * was attached to with for_ns is detached from when that time is over.  Afterwards
  * hotfn_launch_get_info reports whether it runs or has ended, and its exit status.

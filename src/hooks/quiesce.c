@@ -54,6 +54,15 @@ static uint64_t stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, u
     return 0;
 }
 
+/* Is the hook's patch in place, or will it be? */
+static bool is_patched(const hfn_batch *batch, uint32_t index, const hfn_plan_hook *hook,
+                       uint64_t base)
+{
+    return batch->state == HFN_BATCH_PATCHED
+               ? (batch->hooks[index] & HFN_HOOK_PATCHED) != 0
+               : hfn_patch_compare(hook, base) == HFN_PATCH_SAME;
+}
+
 static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base, site, address;
@@ -66,8 +75,7 @@ static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch
     }
     hfn_batch_hook(hooks, batch, index, &hook);
     site = base + hook.site_rva;
-    if (pc <= site || pc >= site + hook.patch_bytes ||
-        hfn_patch_compare(&hook, base) != HFN_PATCH_SAME) {
+    if (pc <= site || pc >= site + hook.patch_bytes || !is_patched(batch, index, &hook, base)) {
         return pc;
     }
     moved = hfn_trampoline_moved_pc(batch->kind, &hook, (uint32_t)(pc - site));
@@ -133,4 +141,34 @@ bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, 
     work(user);
     hfn_os_restore_interruptions(&interruptions);
     return true;
+}
+
+uint64_t hfn_hooks_move_pc(const hotfn_hooks *hooks, uint64_t pc)
+{
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (hooks->batches[i].state == HFN_BATCH_PATCHED) {
+            pc = pc_when_patched(hooks, &hooks->batches[i], pc);
+        }
+    }
+    return pc;
+}
+
+bool hfn_hooks_each_island(const hotfn_hooks *hooks, hfn_island_fn visit, void *user)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        const hfn_batch *batch = &hooks->batches[i];
+        uint64_t base = hfn_batch_module(hooks, batch)->base;
+
+        for (uint32_t n = 0; batch->state == HFN_BATCH_PATCHED && ok && n < batch->hook_count;
+             n++) {
+            hfn_plan_hook hook;
+            hfn_batch_hook(hooks, batch, n, &hook);
+            if (hook.island_rva != 0 && (batch->hooks[n] & HFN_HOOK_PATCHED)) {
+                ok = visit(user, base + hook.island_rva, base + hook.site_rva);
+            }
+        }
+    }
+    return ok;
 }

@@ -39,7 +39,7 @@ typedef struct hfn_remote {
         uint32_t tid;     /* the thread that makes the calls; 0: none */
         bool is_at_call;  /* it has not reached end_calls' stop yet */
         uint64_t code;    /* address of an instruction that calls the system */
-        uint64_t scratch; /* a writable page */
+        uint64_t stack;   /* where a `ret` behind it restores the thread; 0: it would be lost */
         uint64_t signals; /* that the thread had blocked */
         uint64_t registers[32];
     } caller;
@@ -93,12 +93,12 @@ bool hfn_os_remote_adjust(hfn_remote *remote, hfn_adjust_pc_fn adjust, void *use
  * the two, the target may crash; all else is safe.
  */
 hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote);
-/* Private pages, zeroed and writable: at `wanted` and nowhere else unless it is 0. */
-hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t wanted, uint64_t byte_count,
-                               uint64_t *out);
-/* Shared pages of a file, writable.  The target opens the path. */
-hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t offset,
-                                    uint64_t byte_count, uint64_t *out);
+/* Private pages, zeroed and writable, at that address and nowhere else. */
+hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t byte_count);
+/* The same, shared pages: the begin of a file.  The target opens the path, which is written to its
+ * memory at `scratch`. */
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
+                                    uint64_t address, uint64_t byte_count);
 /* Make pages executable and read-only. */
 hfn_os_error hfn_os_remote_make_executable(hfn_remote *remote, uint64_t address,
                                            uint64_t byte_count);

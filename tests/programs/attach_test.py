@@ -9,6 +9,7 @@ HOTFN names the program.  HOTFN_ROUNDS is the number of rounds for each program 
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -21,6 +22,7 @@ from cases import Skipped
 
 HOTFN, CXX = os.environ["HOTFN"], os.environ.get("CXX", "g++")
 ROUNDS = int(os.environ.get("HOTFN_ROUNDS", "10"))
+JOURNAL_STATE_AT, ATTACHED = 12, 2  # launch/attach/journal.h
 
 TOTALS = r"""
 #include <cstdio>
@@ -64,6 +66,7 @@ static void fork_once()
     }
     waitpid(pid, &status, 0);
     if (status) {
+        fprintf(stderr, "a child ended with %#x\n", status);
         abort();
     }
 }
@@ -166,7 +169,7 @@ def check_text(pid):
 
 
 def own_mappings(pid):
-    return [line for line in maps_of(pid) if "hotfn-record" in line]
+    return [line for line in maps_of(pid) if "hotfn-record" in line or "hotfn-attach" in line]
 
 
 def count_code_mappings(pid):
@@ -242,10 +245,7 @@ def totals_between_attach_and_detach_are_exact(folder):
             target.expect("ready")
             hotfn = subprocess.Popen([HOTFN, "attach", "-o", record, *options, str(target.pid)],
                                      stderr=subprocess.PIPE, text=True)
-            while not own_mappings(target.pid):
-                assert hotfn.poll() is None, hotfn.communicate()
-                time.sleep(0.01)
-            wait_until_resumed(target.pid)
+            wait_until_attached(target, hotfn)
             for _ in range(2):
                 target.process.stdin.write("x")
                 target.process.stdin.flush()
@@ -262,9 +262,20 @@ def totals_between_attach_and_detach_are_exact(folder):
         assert found["fork_work"] == 2 * 2 * forks * 1000, found["fork_work"]
 
 
-def wait_until_resumed(pid):
-    """The hooks are in place once no thread is traced any more."""
-    while "TracerPid:\t0\n" not in pathlib.Path(f"/proc/{pid}/status").read_text():
+def is_attached(pid):
+    """The journal that the target maps says so, and no thread stands."""
+    for line in maps_of(pid):
+        if "hotfn-attach" in line:
+            with open(f"/proc/{pid}/mem", "rb") as memory:
+                memory.seek(int(line.split("-")[0], 16) + JOURNAL_STATE_AT)
+                state = int.from_bytes(memory.read(4), "little")
+            return state == ATTACHED and "TracerPid:\t0\n" in pathlib.Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+def wait_until_attached(target, hotfn):
+    while not is_attached(target.pid):
+        assert hotfn.poll() is None, hotfn.communicate()
         time.sleep(0.01)
 
 
@@ -315,6 +326,91 @@ def scripts_with_threads_survive_rounds(folder):
             assert target.process.wait(timeout=60) == 0, (command, target.process.returncode)
 
 
+def detach(pid, record, check=True):
+    done = subprocess.run([HOTFN, "detach", "-o", record, str(pid)], capture_output=True, text=True, timeout=60)
+    assert not check or done.returncode == 0, done
+    return done
+
+
+def run_once(target, rounds=1):
+    for _ in range(rounds):
+        target.process.stdin.write("x")
+        target.process.stdin.flush()
+        target.expect("done")
+
+
+def counts_of_a_killed_launcher_are_kept(folder):
+    record = folder / "killed.hfr"
+    with Program([build_totals(folder), "8", "2", "2000"]) as target:
+        target.expect("ready")
+        calls = 2 * 9 * 2000
+        for saves in ("detach", "attach"):
+            hotfn = subprocess.Popen([HOTFN, "attach", "-o", folder / "never.hfr", str(target.pid)])
+            wait_until_attached(target, hotfn)
+            run_once(target)
+            hotfn.kill()
+            hotfn.wait()
+            run_once(target)  # it counts on
+            if saves == "detach":
+                done = detach(target.pid, record)
+                assert "was killed" in done.stderr and "has its own code again" in done.stderr, done
+                found = calls_in(record)
+            else:
+                done = attach(target.pid, "--for", "5ms", "-o", str(record))
+                assert "was killed" in done.stderr, done
+                found = calls_in(str(record) + ".killed")
+            assert found["work"] == calls and found["fork_work"] == 2 * 2 * 2 * 1000, found
+            check_text(target.pid)
+            assert not own_mappings(target.pid), own_mappings(target.pid)
+            run_once(target)
+        done = detach(target.pid, record, check=False)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done
+
+
+def a_launcher_that_runs_ends_when_its_process_is_detached(folder):
+    with Program([build_totals(folder), "8", "2", "2000"]) as target:
+        target.expect("ready")
+        hotfn = subprocess.Popen([HOTFN, "attach", "-o", folder / "own.hfr", str(target.pid)],
+                                 stderr=subprocess.PIPE, text=True)
+        wait_until_attached(target, hotfn)
+        run_once(target)
+        second = attach(target.pid, "-o", str(folder / "second.hfr"), check=False)
+        assert second.returncode == 1 and f"hotfn detach {target.pid}" in second.stderr, second
+        detach(target.pid, folder / "unused.hfr")
+        assert hotfn.wait(timeout=60) == 0, hotfn.communicate()
+        assert not (folder / "unused.hfr").exists()
+        assert calls_in(folder / "own.hfr")["work"] == 9 * 2000
+        check_text(target.pid)
+        assert not own_mappings(target.pid)
+        run_once(target)
+
+
+def a_launcher_may_be_killed_at_any_moment(folder):
+    """At random times between its start and the end of a short attach; the target works all the time."""
+    chance = random.Random(20)
+    with Program([build_totals(folder), "4", "2", "1000"]) as target:
+        target.expect("ready")
+        left = 0
+        for _ in range(3 * ROUNDS):
+            hotfn = subprocess.Popen([HOTFN, "attach", "-q", "--for", "20ms", "-o", folder / "killed.hfr",
+                                      str(target.pid)], stderr=subprocess.DEVNULL)
+            target.process.stdin.write("x")
+            target.process.stdin.flush()
+            time.sleep(chance.uniform(0, 0.08))
+            hotfn.kill()
+            hotfn.wait()
+            target.expect("done")
+            left += bool(own_mappings(target.pid))
+            if chance.random() < 0.5:
+                detach(target.pid, folder / "rescued.hfr", check=bool(own_mappings(target.pid)))
+            else:
+                attach(target.pid, "-q", "--for", "5ms", "-o", str(folder / "next.hfr"))
+            check_text(target.pid)
+            assert not own_mappings(target.pid), own_mappings(target.pid)
+            run_once(target)
+        assert left > 0, "no launcher was killed while it was attached"
+
+
 def refusals_are_one_sentence(folder):
     done = attach(2 ** 22 + 1, check=False)
     assert done.returncode == 1 and re.search("there is no process", done.stderr), done
@@ -338,6 +434,9 @@ CASES = [
     a_program_with_exceptions_survives_rounds,
     a_server_under_load_survives_rounds,
     scripts_with_threads_survive_rounds,
+    counts_of_a_killed_launcher_are_kept,
+    a_launcher_that_runs_ends_when_its_process_is_detached,
+    a_launcher_may_be_killed_at_any_moment,
     refusals_are_one_sentence,
 ]
 

@@ -19,6 +19,7 @@ typedef struct command {
 static const command commands[] = {
     { "run", hotfn_command_run, "run a program and count every call of its functions" },
     { "attach", hotfn_command_attach, "count the calls of a process that runs already" },
+    { "detach", hotfn_command_detach, "give a process that is attached to its own code back" },
     { "report", hotfn_command_report, "show the hot functions of a record" },
     { "export", hotfn_command_export, "write a record for other viewers" },
     { "open", hotfn_command_open, "show a record in the browser" },

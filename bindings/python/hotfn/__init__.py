@@ -27,7 +27,7 @@ from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
 from .hooks import Call, Hooks
-from .launch import Attached, LaunchInfo, Run, attach, run
+from .launch import Attached, LaunchInfo, Run, attach, detach, run
 from .push import Pushed, PushError, push
 from .records import (
     Caller,
@@ -93,6 +93,7 @@ __all__ = [
     "Verdict",
     "attach",
     "demangle",
+    "detach",
     "formats",
     "open",
     "push",

@@ -200,6 +200,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_launch_start": (STATUS, [OUT, _ref(s.LaunchOptions), ENV, ERR]),
     "hotfn_launch_attach": (STATUS, [OUT, c_uint32, _ref(s.LaunchOptions), ENV, ERR]),
     "hotfn_launch_detach": (STATUS, [OBJECT, ERR]),
+    "hotfn_launch_release": (STATUS, [c_uint32, c_char_p, POINTER(c_uint64), ENV, ERR]),
     "hotfn_launch_wait": (STATUS, [OBJECT, c_uint64, ERR]),
     "hotfn_launch_get_info": (STATUS, [OBJECT, _ref(s.LaunchInfo)]),
     "hotfn_launch_finish": (STATUS, [OBJECT, ERR]),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """hotfn.run() launches a program, waits for its end and opens its record."""
+import os
 import signal
 import subprocess
 import sys
@@ -186,3 +187,29 @@ def test_attach_counts_a_process_that_runs(compiler, tmp_path):
         process.wait()
     with pytest.raises(hotfn.NotFoundError, match="no process"):
         hotfn.attach(process.pid)
+
+
+def test_detach_ends_an_attach_of_another_hotfn(compiler, tmp_path):
+    (tmp_path / "loop.c").write_text(LOOP)
+    subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)
+    process = subprocess.Popen([tmp_path / "loop"])
+    tool = os.environ.get("HOTFN") or pytest.skip("hotfn was not built with the library")
+    other = subprocess.Popen([tool, "attach", "-q", "-o", tmp_path / "other.hfr", str(process.pid)])
+    try:
+        wait_for(lambda: "hotfn-attach" in open(f"/proc/{process.pid}/maps").read())
+        wait_for(lambda: _try_detach(process.pid))
+        assert other.wait(timeout=20) == 0 and process.poll() is None
+        with pytest.raises(hotfn.NotFoundError):
+            hotfn.detach(process.pid)
+    finally:
+        for one in (other, process):
+            one.kill()
+            one.wait()
+
+
+def _try_detach(pid):
+    """False while the other hotfn still attaches."""
+    try:
+        return hotfn.detach(pid) >= 0
+    except hotfn.StateError:
+        return False

@@ -4,7 +4,7 @@
 #include "launch/attach/attachment.h"
 
 #include "base/status.h"
-#include "counters/core/core.h"
+#include "launch/attach/release.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -30,41 +30,6 @@ static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *er
 }
 
 /* ---- The target. */
-
-static hotfn_status report_refusal(uint32_t pid, hotfn_error *err)
-{
-    static const hotfn_status statuses[] = {
-        [HFN_REMOTE_READY] = HOTFN_OK,
-        [HFN_REMOTE_NOT_FOUND] = HOTFN_E_NOT_FOUND,
-        [HFN_REMOTE_ENDED] = HOTFN_E_NOT_FOUND,
-        [HFN_REMOTE_SUSPENDED] = HOTFN_E_STATE,
-        [HFN_REMOTE_TRACED] = HOTFN_E_STATE,
-        [HFN_REMOTE_DENIED] = HOTFN_E_DENIED,
-        [HFN_REMOTE_FILTERED] = HOTFN_E_UNSUPPORTED,
-        [HFN_REMOTE_LOCKED] = HOTFN_E_UNSUPPORTED,
-        [HFN_REMOTE_FOREIGN] = HOTFN_E_UNSUPPORTED,
-    };
-    hfn_remote_range record;
-    char why[256];
-    hfn_remote_verdict verdict;
-
-    if (!hfn_os_can_enter_others() || hfn_core.byte_count == 0) {
-        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                                "on this CPU no process can be attached to: start it under "
-                                "hotfn run");
-    }
-    verdict = hfn_os_remote_check(pid, why, sizeof why);
-    if (verdict != HFN_REMOTE_READY) {
-        return hfn_report_error(err, statuses[verdict], NULL, HOTFN_NO_OFFSET, "%s", why);
-    }
-    if (hfn_os_remote_find_shared(pid, HFN_RECORD_MEMORY_NAME, &record)) {
-        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                "process %u is counted by another hotfn, or one was killed in it: "
-                                "end that hotfn, or restart the process",
-                                pid);
-    }
-    return HOTFN_OK;
-}
 
 static bool read_main(void *user, const hfn_remote_module *module)
 {
@@ -116,9 +81,7 @@ static void destroy_attachment(hfn_attachment *a)
 {
     hotfn_env env = a->env;
 
-    hfn_mirror_leave_target(a);
-    hotfn_hooks_destroy(a->hooks);
-    hfn_mirrors_finish(a);
+    hfn_journal_close(&a->journal);
     hfn_os_remote_finish(&a->remote);
     if (a->buffer) {
         hfn_os_unmap((uint64_t)(uintptr_t)a->buffer, HFN_ATTACH_BUFFER_BYTES);
@@ -145,6 +108,7 @@ static hotfn_status create_attachment(hotfn_launch *l, uint32_t pid, hotfn_error
     a->launch = l;
     a->buffer = hfn_os_map_pages(HFN_ATTACH_BUFFER_BYTES);
     a->remote = (hfn_remote){ .env = l->env, .pid = pid, .memory = HFN_OS_NO_FILE };
+    a->journal.file = HFN_OS_NO_FILE;
     l->attachment = a;
     return a->buffer ? HOTFN_OK : hfn_report_no_memory(err, NULL);
 }
@@ -153,6 +117,10 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
 {
     hotfn_status status;
 
+    status = hfn_release_before_attach(pid, l->options.record_path, &l->env, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
     l->child.pid = pid;
     hfn_os_remote_each_module(pid, read_main, l);
     status = create_attachment(l, pid, err);
@@ -176,15 +144,11 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 {
     hotfn_launch_options taken = HOTFN_LAUNCH_OPTIONS_INIT;
     command_words command;
-    hotfn_status status;
+    hotfn_status status = HOTFN_OK;
     hotfn_launch *l;
 
     if (!out) {
         return hfn_report_null(err, __func__);
-    }
-    status = report_refusal(pid, err);
-    if (status != HOTFN_OK) {
-        return status;
     }
     l = hfn_launch_new(env);
     if (!l) {
@@ -256,7 +220,8 @@ hotfn_status hfn_attachment_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_err
         }
         wait_ns = timeout_ns - (now_ns - begin_ns);
         wait_ns = wait_ns < stop_ns - now_ns ? wait_ns : stop_ns - now_ns;
-        if (hfn_os_remote_wait_end(l->child.pid, wait_ns < WAIT_NS ? wait_ns : WAIT_NS)) {
+        if (hfn_os_remote_wait_end(l->child.pid, wait_ns < WAIT_NS ? wait_ns : WAIT_NS) ||
+            hfn_attachment_was_removed(l->attachment)) {
             end_attachment(l);
         }
         now_ns = hfn_os_monotonic_ns();

@@ -2,23 +2,22 @@
 /*
  * A process that the launcher has attached to.  Everything is done from outside: the launcher scans
  * the target's modules, patches a mirror of them (mirror.c), and copies stubs, the core
- * (counters/core) and the patched pages into the target while its threads stand.  Until it is
- * detached from, these remain in the target:
+ * (counters/core) and the patched pages into the target.  Until it is detached from, these are
+ * mapped in the target, and the journal lists them:
  *
- *   cells and rows of the live record (shared); the core and its data; the stubs; a spare row
+ *   the journal and the live record (shared); the core and its data; the stubs; a spare row
  *
- *   DETACHED --enter--> ATTACHED --leave--> DETACHED, nothing is mapped any more
- *
- * If a thread stands in a stub until leave gives up, stubs, core and rows stay mapped, unused.
+ *   DETACHED --enter.c--> ATTACHED --removal.c--> DETACHED, nothing is mapped any more
  */
 #ifndef HFN_LAUNCH_ATTACHMENT_H
 #define HFN_LAUNCH_ATTACHMENT_H
 
 #include "hooks/hookset.h"
+#include "launch/attach/journal.h"
 #include "launch/launch.h"
 #include "os/remote.h"
 
-enum { HFN_MAX_FORK_SITES = 16, HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
+enum { HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
 
 /* A module of the target and the copy of its code, with room for stubs.  Addresses in the mirror
  * are those of the target plus `distance`. */
@@ -40,8 +39,13 @@ typedef struct hfn_mirror {
 typedef struct hfn_stub_pages {
     uint64_t begin, end;
     uint32_t mirror;
-    bool is_written; /* and executable */
+    bool is_written;
 } hfn_stub_pages;
+
+/* Addresses in the target, one after the other; chosen before they are mapped. */
+typedef struct hfn_attached_pages {
+    uint64_t core, spare_row, journal, record, end;
+} hfn_attached_pages;
 
 typedef struct hfn_attachment {
     hotfn_env env;
@@ -51,20 +55,17 @@ typedef struct hfn_attachment {
     size_t mirror_count, mirror_capacity;
     hfn_stub_pages *stubs;
     size_t stub_count, stub_capacity;
-    uint64_t fork_sites[HFN_MAX_FORK_SITES]; /* that are patched */
-    size_t fork_site_count;
     bool has_fork_site;
     hotfn_hooks *hooks;
     hfn_hook_space space;
     hotfn_commit_stats stats;
-    int64_t word_at;                  /* the threads' word, from the thread pointer */
-    uint64_t core, record, spare_row; /* addresses in the target; 0: not mapped */
-    uint64_t record_bytes, record_offset, spare_bytes;
+    hfn_journal journal;
+    int64_t word_at; /* the threads' word, from the thread pointer */
+    hfn_attached_pages pages;
     uint64_t enter_ns, leave_ns; /* how long all threads stood */
     uint8_t *buffer;             /* [HFN_ATTACH_BUFFER_BYTES], for code and lists of gaps */
-    bool is_word_named[HFN_WORD_CANDIDATES]; /* by an instruction of the target */
+    bool is_word_named[HFN_WORD_CANDIDATES]; /* by an instruction, or used by a thread */
     bool is_inside;
-    bool is_residue;    /* detached, but pages stay in the target */
     hfn_os_error error; /* of the latest remote step that failed */
 } hfn_attachment;
 
@@ -73,44 +74,55 @@ bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t
 void hfn_mirrors_finish(hfn_attachment *a);
 /* The mirror that represents an address of the target; NULL if none does. */
 hfn_mirror *hfn_mirror_of(const hfn_attachment *a, uint64_t address);
-/* Fill in a->space, whose calls a hook set makes while the target's threads stand and make
- * calls. */
+/* Fill in a->space: the hook set changes mirrors, and chooses pages that are mapped later. */
 void hfn_mirror_init_space(hfn_attachment *a);
-/* From now on changes of the hook set stay in the mirror. */
-void hfn_mirror_leave_target(hfn_attachment *a);
-/* Copy new stubs into the target and make them executable. */
-bool hfn_mirror_write_stubs(hfn_attachment *a);
-/* Copy the pages of code that differ from the target's.  Nothing is written if other code has
- * changed the target's, and all is restored if a page cannot be written. */
-bool hfn_mirror_show_code(hfn_attachment *a);
+/* Find free addresses: the middle of the target's largest gap, far from where the system and the
+ * program's memory allocator map next, and from the code, whose stubs need the addresses around it.
+ * 0: none. */
+uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count);
+/* Undo all patches and choices. */
+void hfn_mirrors_reset(hfn_attachment *a);
 
-/* Write the bytes that differ, except for those that others have changed, which are counted. */
-bool hfn_mirror_restore_code(hfn_attachment *a, uint32_t *foreign);
+/* The bytes that the journal of these mirrors takes at most. */
+uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a);
+/* Describe what differs between the target and the mirrors. */
+bool hfn_mirrors_write_journal(hfn_attachment *a);
+
+/* While the target runs: copy the stubs into it, which no thread executes yet; give it its own
+ * copies of the pages that will change.  Both also serve while it stands. */
+bool hfn_mirror_write_stubs(hfn_attachment *a);
+void hfn_mirrors_touch_code(hfn_attachment *a);
+/* While it stands: is its code as it was copied?  Move threads out of the bytes that change; change
+ * them. */
+bool hfn_mirrors_are_current(hfn_attachment *a);
+bool hfn_mirrors_adjust_threads(hfn_attachment *a);
+bool hfn_mirrors_show_code(hfn_attachment *a);
 
 /* fork_sites.c: let the child of fork() begin with no row. */
 /* Wait until a module has one: a program that has just started maps its C library only now. */
 bool hfn_fork_sites_wait(hfn_attachment *a);
 bool hfn_fork_sites_find(hfn_attachment *a);
 bool hfn_fork_sites_patch(hfn_attachment *a);
-void hfn_fork_sites_restore(hfn_attachment *a); /* in the mirror */
 
 /* thread_word.c: search the running target's code for instructions that name a candidate. */
 void hfn_thread_words_search(hfn_attachment *a);
-/* Choose a word of the thread descriptors that nothing uses; false with a reason. */
+/* Choose a word of the thread descriptors that no instruction names. */
 bool hfn_thread_word_choose(hfn_attachment *a, hotfn_error *err);
-/* Zero the words that lead to rows. */
-bool hfn_thread_words_clear(hfn_attachment *a);
+/* Check the chosen word in the stopped threads.  HOTFN_OK; HOTFN_E_STATE: a thread uses it, choose
+ * another one; HOTFN_E_UNSUPPORTED. */
+hotfn_status hfn_thread_word_check(hfn_attachment *a, hotfn_error *err);
 
 /* enter.c and leave.c */
 hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err);
 hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err);
+/* Undo an attach that failed; false if something stays in the target. */
+bool hfn_attachment_remove(hfn_attachment *a);
+/* Has another process detached the target (hotfn detach)? */
+bool hfn_attachment_was_removed(const hfn_attachment *a);
 /* attach.c: hotfn_launch_wait and hotfn_launch_get_info of a launch that is attached. */
 hotfn_status hfn_attachment_wait(hotfn_launch *launch, uint64_t timeout_ns, hotfn_error *err);
 void hfn_attachment_get_info(const hotfn_launch *launch, hotfn_launch_info *info);
 /* Free it; NULL is fine.  The target keeps what was not removed. */
 void hfn_attachment_destroy(hotfn_launch *launch);
-
-/* Unmap everything from the stopped target, which makes calls; false if pages stay. */
-bool hfn_attachment_unmap(hfn_attachment *a);
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Attaching, in one stop of the target:
+ * Attaching, in two stops of the target:
  *
- *   running   list modules, scan them, copy their code to mirrors, request hooks
- *   stopped   choose the threads' word; map record, core and stubs; build the stubs; move program
- *             counters; copy the patched pages
+ *   running   list modules, scan them, copy their code to mirrors; build hooks and stubs there;
+ *             write the journal
+ *   stopped   check the threads' word; map journal, record, core and stubs
+ *   running   write core and stubs; give the target its own copies of the pages that change
+ *   stopped   move program counters; copy the patched pages
  *   running   account: states of modules and functions
  *
- * Until the first page of code is written, the target executes nothing of hotfn, so that a failure
- * only unmaps what was mapped.
+ * The pages for core and stubs are chosen while the target runs.  If it maps other memory there
+ * before it is stopped, hooks are built again; the last time while it stands.
  */
 #include "launch/attach/attachment.h"
 
@@ -19,7 +21,13 @@
 
 #include <string.h>
 
-enum { STOP_NS = 1000000000, STOP_TRIES = 5, PAGE_BYTES = 4096 };
+enum {
+    FIRST_STOP_NS = 20000000, /* doubled from try to try: other threads stand meanwhile */
+    STOP_TRIES = 8,
+    BUILD_TRIES = 4,
+    UNDO_TRIES = 4,
+    PAGE_BYTES = 4096,
+};
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -110,27 +118,170 @@ static void request_hooks(hfn_attachment *a, hfn_mirror *m)
     }
 }
 
-/* ---- In the stopped target. */
+/* ---- Building, in the mirrors. */
 
-static bool map_pages(hfn_attachment *a, uint64_t bytes, uint64_t *out)
+static hotfn_status report_failed_step(const hfn_attachment *a, const char *what, hotfn_error *err)
 {
-    a->error = hfn_os_remote_map(&a->remote, 0, page_up(bytes), out);
+    return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                            "process %u is not attached to, and runs on as before: %s%s%s",
+                            a->remote.pid, what, a->error ? ": " : "",
+                            a->error ? hfn_os_get_error_text(a->error) : "");
+}
+
+static bool choose_pages(hfn_attachment *a)
+{
+    const hfn_live *live = a->launch->live;
+    uint64_t core = page_up(hfn_core.byte_count), row = page_up(live->layout.row_bytes);
+    uint64_t journal = page_up(a->journal.byte_count), record = page_up(live->layout.file_bytes);
+    uint64_t at = hfn_mirrors_find_room(a, core + row + journal + record);
+
+    a->pages = (hfn_attached_pages){ at, at + core, at + core + row, at + core + row + journal,
+                                     at + core + row + journal + record };
+    return at != 0;
+}
+
+static hotfn_status create_hooks(hfn_attachment *a, hotfn_error *err)
+{
+    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
+    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+    hotfn_status status;
+
+    hotfn_hooks_destroy(a->hooks);
+    a->hooks = NULL;
+    hfn_mirrors_reset(a);
+    options.flags = HOTFN_HOOKS_NO_UNWIND;
+    access.slow_path = (void (*)(void))(uintptr_t)(a->pages.core + hfn_core.slow_path_at);
+    access.displacement = (int32_t)a->word_at;
+    status = hotfn_hooks_create(&a->hooks, &options, &access, &a->env, err);
+    if (status == HOTFN_OK) {
+        hfn_hooks_set_count_shared(a->hooks, a->pages.core + hfn_core.count_shared_at);
+        hfn_mirror_init_space(a);
+        hfn_hooks_use_space(a->hooks, &a->space);
+    }
+    return status;
+}
+
+static hotfn_status write_journal(hfn_attachment *a, hotfn_error *err)
+{
+    hfn_journal_clear(&a->journal);
+    a->journal.header->state = HFN_JOURNAL_PREPARED;
+    a->journal.header->word_at = a->word_at;
+    return hfn_mirrors_write_journal(a) ? HOTFN_OK : hfn_report_no_memory(err, NULL);
+}
+
+static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
+{
+    hotfn_error why = HOTFN_ERROR_INIT;
+    hotfn_status status;
+
+    if (!choose_pages(a)) {
+        return report_failed_step(a, "it has no free addresses for the counts", err);
+    }
+    status = create_hooks(a, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        if (a->mirrors[i].plan) {
+            request_hooks(a, &a->mirrors[i]);
+        }
+    }
+    a->stats = (hotfn_commit_stats)HOTFN_COMMIT_STATS_INIT;
+    if (hotfn_hooks_commit(a->hooks, &a->stats, &why) != HOTFN_OK) {
+        return report_failed_step(a, why.text, err);
+    }
+    if (!hfn_fork_sites_patch(a)) {
+        return report_failed_step(a, "its fork function could not be patched", err);
+    }
+    return write_journal(a, err);
+}
+
+/* ---- The first stop: memory. */
+
+static bool note_pages(hfn_attachment *a, uint32_t kind, uint64_t begin, uint64_t bytes)
+{
+    const hfn_journal_entry entry = { kind, 0, begin, begin + page_up(bytes) };
+
+    return hfn_journal_add(&a->journal, &entry);
+}
+
+/* The spare row holds the path meanwhile. */
+static bool map_shared(hfn_attachment *a, int fd, uint64_t wanted, uint64_t bytes)
+{
+    char path[64];
+
+    hfn_os_shared_path(fd, path, sizeof path);
+    a->error = hfn_os_remote_map_file(&a->remote, path, a->pages.spare_row, wanted, page_up(bytes));
     return a->error == 0;
+}
+
+/* Core and spare row are mapped as one, before the journal. */
+static bool map_journal(hfn_attachment *a)
+{
+    uint64_t core = a->pages.core, bytes = a->pages.journal - core;
+
+    a->error = hfn_os_remote_map(&a->remote, core, bytes);
+    if (a->error != 0) {
+        return false;
+    }
+    if (!map_shared(a, (int)a->journal.file.handle, a->pages.journal, a->journal.byte_count)) {
+        for (int i = 0; i < UNDO_TRIES && hfn_os_remote_unmap(&a->remote, core, bytes) != 0; i++) {
+        }
+        return false;
+    }
+    a->journal.at = a->pages.journal;
+    return note_pages(a, HFN_JOURNAL_CODE, core, hfn_core.byte_count) &&
+           note_pages(a, HFN_JOURNAL_PAGES, a->pages.spare_row,
+                      a->pages.journal - a->pages.spare_row);
 }
 
 static bool map_record(hfn_attachment *a)
 {
-    const hfn_section *sections = a->launch->live->layout.sections;
-    char path[64];
+    const hfn_live *live = a->launch->live;
+    const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
+    hfn_journal_header *header = a->journal.header;
 
-    a->record_offset = sections[HFN_SECTION_CELLS].offset & ~(uint64_t)(PAGE_BYTES - 1);
-    a->record_bytes =
-        sections[HFN_SECTION_ROWS].offset + sections[HFN_SECTION_ROWS].bytes - a->record_offset;
-    hfn_launch_live_path(a->launch, path, sizeof path);
-    a->error =
-        hfn_os_remote_map_file(&a->remote, path, a->record_offset, a->record_bytes, &a->record);
+    header->record = a->pages.record;
+    header->cells = header->record + live->layout.sections[HFN_SECTION_CELLS].offset;
+    header->rows = header->record + rows->offset;
+    header->rows_end = header->rows + rows->bytes;
+    header->spare_row = a->pages.spare_row;
+    return map_shared(a, hfn_live_get_fd(live), a->pages.record, live->layout.file_bytes);
+}
+
+/* Code is made executable before it is written, through /proc/PID/mem. */
+static bool map_code(hfn_attachment *a)
+{
+    a->error = hfn_os_remote_make_executable(&a->remote, a->pages.core, hfn_core.data_at);
+    for (size_t i = 0; a->error == 0 && i < a->stub_count; i++) {
+        uint64_t begin = a->stubs[i].begin, bytes = a->stubs[i].end - begin;
+        a->error = hfn_os_remote_map(&a->remote, begin, bytes);
+        if (a->error == 0 && !note_pages(a, HFN_JOURNAL_CODE, begin, bytes)) {
+            return false;
+        }
+        if (a->error == 0) {
+            a->error = hfn_os_remote_make_executable(&a->remote, begin, bytes);
+        }
+    }
     return a->error == 0;
 }
+
+static hotfn_status map_all(hfn_attachment *a, hotfn_error *err)
+{
+    a->error = hfn_os_remote_begin_calls(&a->remote);
+    if (a->error != 0) {
+        return report_failed_step(a, "it cannot make system calls", err);
+    }
+    if (!map_journal(a) || !map_record(a)) {
+        return report_failed_step(a, "it cannot map the record", err);
+    }
+    if (!map_code(a)) {
+        return report_failed_step(a, "it has no memory for the counting code", err);
+    }
+    return HOTFN_OK;
+}
+
+/* ---- Between the stops: core and stubs. */
 
 static void *in_target(uint64_t address)
 {
@@ -140,17 +291,16 @@ static void *in_target(uint64_t address)
 /* The state of the core, as thread_row.c reads it. */
 static hfn_row_state make_state(const hfn_attachment *a)
 {
+    const hfn_journal_header *header = a->journal.header;
     const hfn_live *live = a->launch->live;
-    const hfn_section *sections = live->layout.sections;
-    uint64_t cells = a->record + sections[HFN_SECTION_CELLS].offset - a->record_offset;
     hfn_row_state state = {
-        .header = in_target(cells),
-        .cells = in_target(cells + sizeof(hfn_cell_header)),
-        .rows = in_target(a->record + sections[HFN_SECTION_ROWS].offset - a->record_offset),
-        .discard = in_target(a->spare_row),
-        .discard_bytes = a->spare_bytes,
+        .header = in_target(header->cells),
+        .cells = in_target(header->cells + sizeof(hfn_cell_header)),
+        .rows = in_target(header->rows),
+        .discard = in_target(a->pages.spare_row),
+        .discard_bytes = live->layout.row_bytes,
         .row_bytes = live->layout.row_bytes,
-        .thread_capacity = (uint32_t)(sections[HFN_SECTION_ROWS].bytes / live->layout.row_bytes),
+        .thread_capacity = (uint32_t)((header->rows_end - header->rows) / live->layout.row_bytes),
         .slot_capacity = hfn_live_slot_capacity(live),
         .word_at = a->word_at,
     };
@@ -162,75 +312,88 @@ static hfn_row_state make_state(const hfn_attachment *a)
     return state;
 }
 
-static bool place_core(hfn_attachment *a)
+static bool write_core(hfn_attachment *a)
 {
-    hfn_row_state state;
+    hfn_row_state state = make_state(a);
 
-    if (!map_pages(a, hfn_core.byte_count, &a->core)) {
-        return false;
-    }
-    state = make_state(a);
-    if (!hfn_os_remote_write(&a->remote, a->core, hfn_core.bytes, hfn_core.byte_count) ||
-        !hfn_os_remote_write(&a->remote, a->core + hfn_core.rows_at, &state, sizeof state)) {
-        return false;
-    }
-    a->error = hfn_os_remote_make_executable(&a->remote, a->core, hfn_core.data_at);
-    return a->error == 0;
+    return hfn_os_remote_write(&a->remote, a->pages.core, hfn_core.bytes, hfn_core.byte_count) &&
+           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.rows_at, &state, sizeof state);
 }
 
-static hotfn_status report_failed_step(const hfn_attachment *a, const char *what, hotfn_error *err)
-{
-    return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                            "process %u is not attached to, and runs on as before: %s%s%s",
-                            a->remote.pid, what, a->error ? ": " : "",
-                            a->error ? hfn_os_get_error_text(a->error) : "");
-}
+/* ---- Stopping. */
 
-static hotfn_status place_hooks(hfn_attachment *a, hotfn_error *err)
+static hotfn_status stop_target(hfn_attachment *a, hotfn_error *err)
 {
-    hotfn_error why = HOTFN_ERROR_INIT;
+    uint64_t timeout_ns = FIRST_STOP_NS;
 
-    a->hooks->access.slow_path = (void (*)(void))(uintptr_t)(a->core + hfn_core.slow_path_at);
-    hfn_hooks_set_count_shared(a->hooks, a->core + hfn_core.count_shared_at);
-    a->hooks->access.displacement = (int32_t)a->word_at;
-    for (size_t i = 0; i < a->mirror_count; i++) {
-        if (a->mirrors[i].plan) {
-            request_hooks(a, &a->mirrors[i]);
+    for (int i = 0; i < STOP_TRIES; i++, timeout_ns *= 2) {
+        a->error = hfn_os_remote_stop(&a->remote, timeout_ns);
+        if (a->error == 0) {
+            return HOTFN_OK;
+        }
+        while (!hfn_os_remote_resume(&a->remote)) {
+            hfn_os_remote_wait_end(a->remote.pid, 1000000);
         }
     }
-    a->stats = (hotfn_commit_stats)HOTFN_COMMIT_STATS_INIT;
-    if (hotfn_hooks_commit(a->hooks, &a->stats, &why) != HOTFN_OK) {
-        return report_failed_step(a, why.text, err);
-    }
-    if (!hfn_fork_sites_patch(a) || !hfn_mirror_write_stubs(a)) {
-        return report_failed_step(a, "its fork function could not be patched", err);
-    }
-    if (!hfn_mirror_show_code(a)) {
-        return report_failed_step(a, "its code could not be written", err);
-    }
-    return HOTFN_OK;
+    return report_failed_step(a, "its threads cannot be stopped", err);
 }
 
-static hotfn_status change_target(hfn_attachment *a, hotfn_error *err)
+static void resume_target(hfn_attachment *a)
 {
-    hotfn_status status;
+    a->enter_ns += hfn_os_remote_get_stopped_ns(&a->remote);
+    while (!hfn_os_remote_resume(&a->remote)) {
+        hfn_os_remote_wait_end(a->remote.pid, 1000000);
+    }
+}
+
+/* HOTFN_E_STATE: another try may succeed. */
+static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error *err)
+{
+    hotfn_status status = HOTFN_OK;
 
     if (!hfn_thread_word_choose(a, err)) {
         return HOTFN_E_UNSUPPORTED;
     }
-    a->error = hfn_os_remote_begin_calls(&a->remote);
-    if (a->error != 0) {
-        return report_failed_step(a, "it cannot make system calls", err);
+    status = stop_first ? stop_target(a, err) : build_hooks(a, err);
+    if (status == HOTFN_OK) {
+        status = stop_first ? build_hooks(a, err) : stop_target(a, err);
     }
-    a->spare_bytes = a->launch->live->layout.row_bytes;
-    if (!map_record(a)) {
-        return report_failed_step(a, "it cannot map the record", err);
+    if (status == HOTFN_OK) {
+        status = hfn_thread_word_check(a, err);
     }
-    if (!map_pages(a, a->spare_bytes, &a->spare_row) || !place_core(a)) {
-        return report_failed_step(a, "it has no memory for the counting code", err);
+    if (status == HOTFN_OK) {
+        status = map_all(a, err);
     }
-    status = place_hooks(a, err);
-    a->is_inside = status == HOTFN_OK;
+    hfn_os_remote_end_calls(&a->remote);
+    resume_target(a);
+    return status;
+}
+
+static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
+{
+    hotfn_status status;
+
+    if (!write_core(a)) {
+        return report_failed_step(a, "its memory cannot be written", err);
+    }
+    hfn_mirror_write_stubs(a);
+    hfn_mirrors_touch_code(a);
+    status = stop_target(a, err);
+    if (status == HOTFN_OK) {
+        status = hfn_thread_word_check(a, err);
+    }
+    if (status == HOTFN_OK && (hfn_journal_locate(&a->journal, &a->remote) != HFN_JOURNAL_HELD ||
+                               !hfn_mirrors_are_current(a) || !hfn_mirror_write_stubs(a) ||
+                               !hfn_mirrors_adjust_threads(a))) {
+        status = report_failed_step(a, "its code is being changed by others", err);
+    }
+    if (status == HOTFN_OK) {
+        a->journal.header->state = HFN_JOURNAL_ATTACHED;
+        a->is_inside = hfn_mirrors_show_code(a);
+        status =
+            a->is_inside ? HOTFN_OK : report_failed_step(a, "its code could not be written", err);
+    }
+    resume_target(a);
     return status;
 }
 
@@ -276,12 +439,8 @@ static void account_hooks(hfn_attachment *a)
 
 /* ---- All of it. */
 
-static hotfn_status prepare_hooks(hfn_attachment *a, hotfn_error *err)
+static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
 {
-    hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
-    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
-    hotfn_status status;
-
     a->error = hfn_os_remote_open(&a->remote);
     if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
@@ -293,52 +452,45 @@ static hotfn_status prepare_hooks(hfn_attachment *a, hotfn_error *err)
             a, "its C library has no fork function that hotfn recognises (glibc's is needed)", err);
     }
     hfn_thread_words_search(a);
-    options.flags = HOTFN_HOOKS_NO_UNWIND;
-    status = hotfn_hooks_create(&a->hooks, &options, &access, &a->env, err);
-    if (status == HOTFN_OK) {
-        hfn_mirror_init_space(a);
-        hfn_hooks_use_space(a->hooks, &a->space);
-    }
-    return status;
+    return hfn_journal_create(&a->journal, a->remote.pid, hfn_mirrors_bound_journal(a))
+               ? HOTFN_OK
+               : hfn_report_no_memory(err, NULL);
 }
 
-static hotfn_status stop_target(hfn_attachment *a, hotfn_error *err)
+static hotfn_status try_to_enter(hfn_attachment *a, hotfn_error *err)
 {
-    for (int i = 0; i < STOP_TRIES; i++) {
-        a->error = hfn_os_remote_stop(&a->remote, STOP_NS);
-        if (a->error == 0) {
-            return HOTFN_OK;
+    hotfn_status status = HOTFN_E_STATE;
+
+    for (int i = 0; i < BUILD_TRIES && status == HOTFN_E_STATE; i++) {
+        if (i > 0 && (!hfn_attachment_remove(a) || hfn_os_remote_open(&a->remote) != 0)) {
+            return status;
         }
-        while (!hfn_os_remote_resume(&a->remote)) {
-            hfn_os_remote_wait_end(a->remote.pid, 1000000);
-        }
+        status = place_hooks(a, i == BUILD_TRIES - 1, err);
     }
-    return report_failed_step(a, "its threads cannot be stopped", err);
+    return status == HOTFN_OK ? patch_code(a, err) : status;
+}
+
+/* What only an attach needs: the mirrors take more memory than all else. */
+static void free_hooks(hfn_attachment *a)
+{
+    hotfn_hooks_destroy(a->hooks);
+    a->hooks = NULL;
+    hfn_mirrors_finish(a);
 }
 
 hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err)
 {
-    hotfn_status status = prepare_hooks(a, err);
+    hotfn_status status = read_modules(a, err);
 
     if (status == HOTFN_OK) {
-        status = stop_target(a, err);
-    }
-    if (status != HOTFN_OK) {
-        hfn_os_remote_close(&a->remote);
-        return status;
-    }
-    status = change_target(a, err);
-    if (status != HOTFN_OK) {
-        hfn_attachment_unmap(a);
-    }
-    hfn_os_remote_end_calls(&a->remote);
-    a->enter_ns = hfn_os_remote_get_stopped_ns(&a->remote);
-    while (!hfn_os_remote_resume(&a->remote)) {
-        hfn_os_remote_wait_end(a->remote.pid, 1000000);
+        status = try_to_enter(a, err);
     }
     hfn_os_remote_close(&a->remote);
     if (status == HOTFN_OK) {
         account_hooks(a);
+    } else {
+        hfn_attachment_remove(a);
     }
+    free_hooks(a);
     return status;
 }

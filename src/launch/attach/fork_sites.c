@@ -122,9 +122,6 @@ static bool patch_site(hfn_attachment *a, hfn_mirror *m, uint64_t address)
     uint8_t *site = local_bytes(m, address);
     uint64_t stub;
 
-    if (a->fork_site_count == HFN_MAX_FORK_SITES) {
-        return false;
-    }
     if (!hfn_is_fork_site(site)) {
         return true; /* a hook is there: it begins at the site, so the site was not fork's */
     }
@@ -136,21 +133,10 @@ static bool patch_site(hfn_attachment *a, hfn_mirror *m, uint64_t address)
     hfn_emit_fork_stub((uint8_t *)(uintptr_t)stub, stub, address + m->distance,
                        (int32_t)a->word_at);
     hfn_emit_fork_patch(site, address + m->distance, stub);
-    a->fork_sites[a->fork_site_count++] = address;
     return true;
 }
 
 bool hfn_fork_sites_patch(hfn_attachment *a)
 {
     return each_site(a, patch_site);
-}
-
-/* ---- Restoring it: the code that was copied first is lost, but a site is constant. */
-
-void hfn_fork_sites_restore(hfn_attachment *a)
-{
-    for (size_t i = 0; i < a->fork_site_count; i++) {
-        const hfn_mirror *m = hfn_mirror_of(a, a->fork_sites[i]);
-        hfn_write_fork_site(local_bytes(m, a->fork_sites[i]));
-    }
 }

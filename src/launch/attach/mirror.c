@@ -3,15 +3,22 @@
  * copying of what it changed into the target. */
 #include "launch/attach/attachment.h"
 
+#include "hooks/quiesce.h"
+
 #include <string.h>
 
 enum {
     PAGE_BYTES = 4096,
     MAX_GAPS = HFN_ATTACH_BUFFER_BYTES / sizeof(hfn_os_gap),
-    WRITE_TRIES = 4,
+    BLOCK_BYTES = 64,
+    MAX_EQUAL_BYTES = 8, /* between two bytes of a patch that differ */
+    PATCH_BYTES = 1024,
+    JOURNAL_FACTOR = 5, /* an entry takes at most 40 bytes for 9 bytes of code */
+    MIN_JOURNAL_BYTES = 1 << 20,
 };
 
 #define LOWEST_ADDRESS UINT64_C(0x10000)
+#define HIGHEST_ADDRESS UINT64_C(0x7fff00000000)
 
 static uint8_t *local_bytes(const hfn_mirror *m, uint64_t address)
 {
@@ -129,25 +136,60 @@ static hfn_mirror *mirror_at(const hfn_attachment *a, uint64_t local)
 
 /* ---- The space of the hook set. */
 
-/* Map pages of stubs in the target; false also if the range is not free there. */
-static bool map_stubs(hfn_attachment *a, const hfn_mirror *m, uint64_t address, uint64_t bytes)
+static bool is_planned(const hfn_attachment *a, uint64_t begin, uint64_t end)
 {
-    hfn_os_error error;
-    uint64_t got;
+    for (size_t i = 0; i < a->stub_count; i++) {
+        if (begin < a->stubs[i].end && end > a->stubs[i].begin) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Choose pages for stubs, which are mapped in the target later; false also if they are chosen
+ * already. */
+static bool plan_stubs(hfn_attachment *a, uint32_t mirror, uint64_t address, uint64_t bytes)
+{
+    const hfn_mirror *m = &a->mirrors[mirror];
 
     if (address < m->zone.begin || address + bytes > m->zone.end ||
+        is_planned(a, address, address + bytes) ||
         !hfn_grow_array(&a->env, (void **)&a->stubs, &a->stub_capacity, a->stub_count + 1,
                         sizeof *a->stubs)) {
         return false;
     }
-    error = hfn_os_remote_map(&a->remote, address, bytes, &got);
-    if (error != 0) {
-        a->error = error;
-        return false;
-    }
-    a->stubs[a->stub_count++] =
-        (hfn_stub_pages){ address, address + bytes, (uint32_t)(m - a->mirrors), false };
+    a->stubs[a->stub_count++] = (hfn_stub_pages){ address, address + bytes, mirror, false };
     return true;
+}
+
+/* Remove planned pages from a list of gaps. */
+static void subtract_planned(const hfn_attachment *a, hfn_os_gap *gaps, uint32_t *count,
+                             uint32_t capacity)
+{
+    for (size_t i = 0; i < a->stub_count; i++) {
+        uint64_t begin = a->stubs[i].begin, end = a->stubs[i].end;
+        for (uint32_t n = 0; n < *count; n++) {
+            hfn_os_gap old = gaps[n];
+            if (begin >= old.end || end <= old.begin) {
+                continue;
+            }
+            gaps[n].end = begin > old.begin ? begin : old.begin;
+            if (end < old.end && *count < capacity) {
+                memmove(&gaps[n + 2], &gaps[n + 1], (*count - n - 1) * sizeof *gaps);
+                gaps[n + 1] = (hfn_os_gap){ end, old.end };
+                ++*count;
+            }
+        }
+    }
+}
+
+static uint32_t find_free(const hfn_attachment *a, uint64_t begin, uint64_t end, hfn_os_gap *out,
+                          uint32_t capacity)
+{
+    uint32_t count = hfn_os_remote_find_gaps(&a->remote, begin, end, out, capacity);
+
+    subtract_planned(a, out, &count, capacity);
+    return count;
 }
 
 typedef struct place_search {
@@ -190,23 +232,43 @@ static uint64_t space_map_near(void *user, uint64_t near_begin, uint64_t near_en
     const hfn_mirror *m = mirror_at(a, near_begin);
     uint64_t bytes = (byte_count + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1), lowest, at;
     place_search search = { gaps, 0, bytes };
+    uint32_t index;
 
     if (!m) {
         return 0;
     }
+    index = (uint32_t)(m - a->mirrors);
     near_begin -= m->distance;
     near_end -= m->distance;
     lowest = near_end > range_bytes ? near_end - range_bytes : 0;
-    search.count =
-        hfn_os_remote_find_gaps(&a->remote, lowest, near_begin + range_bytes, gaps, MAX_GAPS);
+    search.count = find_free(a, lowest, near_begin + range_bytes, gaps, MAX_GAPS);
     at = find_below(&search, near_begin);
-    if (at == 0 || !map_stubs(a, m, at, bytes)) {
+    if (at == 0 || !plan_stubs(a, index, at, bytes)) {
         at = find_above(&search, near_end);
-        if (at == 0 || !map_stubs(a, m, at, bytes)) {
+        if (at == 0 || !plan_stubs(a, index, at, bytes)) {
             return 0;
         }
     }
     return at + m->distance;
+}
+
+uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count)
+{
+    hfn_os_gap *gaps = (hfn_os_gap *)(void *)a->buffer, largest = { 0, 0 };
+    uint32_t count =
+        hfn_os_remote_find_gaps(&a->remote, LOWEST_ADDRESS, HIGHEST_ADDRESS, gaps, MAX_GAPS);
+    uint64_t at;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (gaps[i].end - gaps[i].begin > largest.end - largest.begin) {
+            largest = gaps[i];
+        }
+    }
+    if (largest.end - largest.begin < byte_count) {
+        return 0;
+    }
+    at = largest.begin + (largest.end - largest.begin - byte_count) / 2;
+    return at & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
 static bool space_map_at(void *user, uint64_t address, uint64_t byte_count)
@@ -214,7 +276,7 @@ static bool space_map_at(void *user, uint64_t address, uint64_t byte_count)
     hfn_attachment *a = user;
     const hfn_mirror *m = mirror_at(a, address);
 
-    return m && map_stubs(a, m, address - m->distance, byte_count);
+    return m && plan_stubs(a, (uint32_t)(m - a->mirrors), address - m->distance, byte_count);
 }
 
 static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os_gap *out,
@@ -231,7 +293,7 @@ static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os
     end -= m->distance;
     begin = begin < m->zone.begin || begin > m->zone.end ? m->zone.begin : begin;
     end = end > m->zone.end ? m->zone.end : end;
-    count = hfn_os_remote_find_gaps(&a->remote, begin, end, out, capacity);
+    count = find_free(a, begin, end, out, capacity);
     for (uint32_t i = 0; i < count; i++) {
         out[i].begin += m->distance;
         out[i].end += m->distance;
@@ -251,8 +313,7 @@ static void space_unmap(void *user, uint64_t address, uint64_t byte_count)
     address -= m->distance;
     for (size_t i = 0; i < a->stub_count; i++) {
         hfn_stub_pages *s = &a->stubs[i];
-        if (address >= s->begin && address < s->end &&
-            hfn_os_remote_unmap(&a->remote, address, byte_count) == 0) {
+        if (address >= s->begin && address + byte_count == s->end) {
             s->end = address;
             if (s->begin == s->end) {
                 *s = a->stubs[--a->stub_count];
@@ -268,30 +329,11 @@ static bool space_make_executable(void *user, uint64_t address, uint64_t byte_co
     return true; /* hfn_mirror_write_stubs does it */
 }
 
-typedef struct translation {
-    const hfn_attachment *attachment;
-    hfn_adjust_pc_fn adjust;
-    void *user;
-} translation;
-
-static uint64_t adjust_in_target(void *user, uint64_t pc)
-{
-    const translation *t = user;
-    const hfn_mirror *m = hfn_mirror_of(t->attachment, pc);
-
-    return m ? t->adjust(t->user, pc + m->distance) - m->distance : pc;
-}
-
-/* The target's threads stand already. */
+/* Nothing executes a mirror.  hfn_mirror_adjust_threads moves the target's threads later. */
 static bool space_run_stopped(void *user, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
                               void *work_user)
 {
-    hfn_attachment *a = user;
-    translation t = { a, adjust, work_user };
-
-    if (!hfn_mirror_write_stubs(a) || !hfn_os_remote_adjust(&a->remote, adjust_in_target, &t)) {
-        return false;
-    }
+    (void)user, (void)adjust;
     work(work_user);
     return true;
 }
@@ -307,148 +349,191 @@ void hfn_mirror_init_space(hfn_attachment *a)
                                  .user = a };
 }
 
-static bool run_without_target(void *user, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
-                               void *work_user)
+void hfn_mirrors_reset(hfn_attachment *a)
 {
-    (void)user, (void)adjust;
-    work(work_user);
+    for (size_t i = 0; i < a->stub_count; i++) {
+        const hfn_stub_pages *s = &a->stubs[i];
+        hfn_os_replace_pages(local_bytes(&a->mirrors[s->mirror], s->begin), s->end - s->begin);
+    }
+    a->stub_count = 0;
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        hfn_mirror *m = &a->mirrors[i];
+        m->hooks_module = UINT32_MAX;
+        for (uint32_t c = 0; c < m->code_count; c++) {
+            memcpy(local_bytes(m, m->code[c].begin), m->shown[c],
+                   m->code[c].end - m->code[c].begin);
+        }
+    }
+}
+
+/* ---- The journal of what differs. */
+
+static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t *shown,
+                          const uint8_t *wanted, uint64_t bytes)
+{
+    for (uint64_t i = 0; i < bytes;) {
+        uint64_t block = bytes - i < BLOCK_BYTES ? bytes - i : BLOCK_BYTES, last;
+
+        if (i % BLOCK_BYTES == 0 && memcmp(shown + i, wanted + i, block) == 0) {
+            i += block;
+            continue;
+        }
+        if (shown[i] == wanted[i]) {
+            i++;
+            continue;
+        }
+        last = i;
+        for (uint64_t n = i; n < bytes && n - last <= MAX_EQUAL_BYTES && n - i < PATCH_BYTES; n++) {
+            last = shown[n] != wanted[n] ? n : last;
+        }
+        if (!hfn_journal_add_patch(journal, address + i, shown + i, wanted + i,
+                                   (uint32_t)(last + 1 - i))) {
+            return false;
+        }
+        i = last + 1;
+    }
     return true;
 }
 
-void hfn_mirror_leave_target(hfn_attachment *a)
+static bool journal_island(void *user, uint64_t island, uint64_t site)
 {
-    a->space.run_stopped = run_without_target;
+    hfn_attachment *a = user;
+    const hfn_mirror *m = mirror_at(a, island);
+    hfn_journal_entry entry = { HFN_JOURNAL_ISLAND, 0, island, site };
+
+    entry.address -= m ? m->distance : 0;
+    entry.end -= m ? m->distance : 0;
+    return hfn_journal_add(&a->journal, &entry);
+}
+
+bool hfn_mirrors_write_journal(hfn_attachment *a)
+{
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        hfn_mirror *m = &a->mirrors[i];
+        for (uint32_t c = 0; c < m->code_count; c++) {
+            if (!journal_range(&a->journal, m->code[c].begin, m->shown[c],
+                               local_bytes(m, m->code[c].begin),
+                               m->code[c].end - m->code[c].begin)) {
+                return false;
+            }
+        }
+    }
+    return hfn_hooks_each_island(a->hooks, journal_island, a);
+}
+
+uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a)
+{
+    uint64_t bytes = MIN_JOURNAL_BYTES;
+
+    for (size_t i = 0; i < a->mirror_count; i++) {
+        for (uint32_t c = 0; c < a->mirrors[i].code_count; c++) {
+            bytes += JOURNAL_FACTOR * (a->mirrors[i].code[c].end - a->mirrors[i].code[c].begin);
+        }
+    }
+    return bytes & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
 /* ---- Into the target. */
 
 bool hfn_mirror_write_stubs(hfn_attachment *a)
 {
+    bool ok = true;
+
     for (size_t i = 0; i < a->stub_count; i++) {
         hfn_stub_pages *s = &a->stubs[i];
-        uint64_t bytes = s->end - s->begin;
-        if (s->is_written) {
-            continue;
+        if (!s->is_written) {
+            s->is_written = hfn_os_remote_write(&a->remote, s->begin,
+                                                local_bytes(&a->mirrors[s->mirror], s->begin),
+                                                (uint32_t)(s->end - s->begin));
         }
-        if (!hfn_os_remote_write(&a->remote, s->begin,
-                                 local_bytes(&a->mirrors[s->mirror], s->begin), (uint32_t)bytes)) {
-            return false;
-        }
-        a->error = hfn_os_remote_make_executable(&a->remote, s->begin, bytes);
-        if (a->error != 0) {
-            return false;
-        }
-        s->is_written = true;
+        ok = ok && s->is_written;
     }
-    return true;
+    return ok;
 }
 
-/* Visit the pages whose bytes in the mirror differ from the target's. */
-typedef bool (*page_fn)(hfn_attachment *a, uint64_t address, const uint8_t *shown,
-                        const uint8_t *wanted);
-
-static bool each_changed_page(hfn_attachment *a, page_fn visit)
+/* Storing a byte that is there already gives the process its own copy of the page: what takes most
+ * of the time of a change is done before its threads stand. */
+void hfn_mirrors_touch_code(hfn_attachment *a)
 {
-    for (size_t i = 0; i < a->mirror_count; i++) {
-        hfn_mirror *m = &a->mirrors[i];
-        for (uint32_t c = 0; c < m->code_count; c++) {
-            for (uint64_t at = m->code[c].begin; at < m->code[c].end; at += PAGE_BYTES) {
-                const uint8_t *shown = m->shown[c] + (at - m->code[c].begin);
-                const uint8_t *wanted = local_bytes(m, at);
-                if (memcmp(shown, wanted, PAGE_BYTES) != 0 && !visit(a, at, shown, wanted)) {
-                    return false;
-                }
-            }
+    uint64_t cursor = 0, page = 0;
+    hfn_journal_entry entry;
+    const uint8_t *original;
+    uint8_t now;
+
+    while (hfn_journal_next(&a->journal, &cursor, &entry, &original)) {
+        if (entry.kind == HFN_JOURNAL_PATCH && entry.address / PAGE_BYTES != page &&
+            hfn_os_remote_read(&a->remote, entry.address, &now, 1) && now == *original) {
+            hfn_os_remote_write(&a->remote, entry.address, &now, 1);
+            page = entry.address / PAGE_BYTES;
+        }
+    }
+}
+
+/* The code as it was copied; NULL if the run is not in one range of a mirror. */
+static const uint8_t *find_shown(const hfn_mirror *m, const hfn_journal_run *run)
+{
+    for (uint32_t c = 0; m && c < m->code_count; c++) {
+        if (run->begin >= m->code[c].begin && run->end <= m->code[c].end) {
+            return m->shown[c] + (run->begin - m->code[c].begin);
+        }
+    }
+    return NULL;
+}
+
+typedef bool (*run_fn)(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
+                       const uint8_t *wanted);
+
+static bool each_run(hfn_attachment *a, run_fn visit)
+{
+    hfn_journal_run run;
+    uint64_t cursor = 0;
+
+    while (hfn_journal_next_run(&a->journal, &cursor, HFN_ATTACH_BUFFER_BYTES, &run)) {
+        const hfn_mirror *m = hfn_mirror_of(a, run.begin);
+        const uint8_t *shown = find_shown(m, &run);
+        if (!shown || !visit(a, &run, shown, local_bytes(m, run.begin))) {
+            return false;
         }
     }
     return true;
 }
 
-static bool is_unchanged(hfn_attachment *a, uint64_t address, const uint8_t *shown,
+static bool is_unchanged(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
                          const uint8_t *wanted)
 {
-    uint8_t now[PAGE_BYTES];
+    uint64_t bytes = run->end - run->begin;
 
     (void)wanted;
-    return hfn_os_remote_read(&a->remote, address, now, sizeof now) &&
-           memcmp(now, shown, sizeof now) == 0;
+    return hfn_os_remote_read(&a->remote, run->begin, a->buffer, (uint32_t)bytes) &&
+           memcmp(a->buffer, shown, bytes) == 0;
 }
 
-static bool write_page(hfn_attachment *a, uint64_t address, const uint8_t *shown,
-                       const uint8_t *wanted)
+static bool write_run(hfn_attachment *a, const hfn_journal_run *run, const uint8_t *shown,
+                      const uint8_t *wanted)
 {
     (void)shown;
-    return hfn_os_remote_write(&a->remote, address, wanted, PAGE_BYTES);
+    return hfn_os_remote_write(&a->remote, run->begin, wanted, (uint32_t)(run->end - run->begin));
 }
 
-static bool restore_page(hfn_attachment *a, uint64_t address, const uint8_t *shown,
-                         const uint8_t *wanted)
+bool hfn_mirrors_are_current(hfn_attachment *a)
 {
-    (void)wanted;
-    for (int i = 0; i < WRITE_TRIES; i++) {
-        if (hfn_os_remote_write(&a->remote, address, shown, PAGE_BYTES)) {
-            return true;
-        }
-    }
-    return true; /* the process has ended: nothing else prevents it */
+    return each_run(a, is_unchanged);
 }
 
-bool hfn_mirror_show_code(hfn_attachment *a)
+bool hfn_mirrors_show_code(hfn_attachment *a)
 {
-    if (!each_changed_page(a, is_unchanged)) {
-        return false;
-    }
-    if (!each_changed_page(a, write_page)) {
-        each_changed_page(a, restore_page);
-        return false;
-    }
-    for (size_t i = 0; i < a->mirror_count; i++) {
-        hfn_mirror *m = &a->mirrors[i];
-        for (uint32_t c = 0; c < m->code_count; c++) {
-            memcpy(m->shown[c], local_bytes(m, m->code[c].begin),
-                   m->code[c].end - m->code[c].begin);
-        }
-    }
-    return true;
+    return each_run(a, write_run);
 }
 
-/* ---- Back. */
-
-static bool merge_page(hfn_attachment *a, uint64_t address, const uint8_t *shown,
-                       const uint8_t *wanted, uint32_t *foreign)
+static uint64_t move_pc(void *user, uint64_t pc)
 {
-    uint8_t now[PAGE_BYTES];
+    const hfn_attachment *a = user;
+    const hfn_mirror *m = hfn_mirror_of(a, pc);
 
-    if (!hfn_os_remote_read(&a->remote, address, now, sizeof now)) {
-        return false;
-    }
-    for (int i = 0; i < PAGE_BYTES; i++) {
-        if (shown[i] != wanted[i] && now[i] == shown[i]) {
-            now[i] = wanted[i];
-        } else if (shown[i] != wanted[i]) {
-            ++*foreign;
-        }
-    }
-    return hfn_os_remote_write(&a->remote, address, now, sizeof now);
+    return m ? hfn_hooks_move_pc(a->hooks, pc + m->distance) - m->distance : pc;
 }
 
-bool hfn_mirror_restore_code(hfn_attachment *a, uint32_t *foreign)
+bool hfn_mirrors_adjust_threads(hfn_attachment *a)
 {
-    for (size_t i = 0; i < a->mirror_count; i++) {
-        hfn_mirror *m = &a->mirrors[i];
-        for (uint32_t c = 0; c < m->code_count; c++) {
-            for (uint64_t at = m->code[c].begin; at < m->code[c].end; at += PAGE_BYTES) {
-                uint8_t *shown = m->shown[c] + (at - m->code[c].begin);
-                const uint8_t *wanted = local_bytes(m, at);
-                if (memcmp(shown, wanted, PAGE_BYTES) == 0) {
-                    continue;
-                }
-                if (!merge_page(a, at, shown, wanted, foreign)) {
-                    return false;
-                }
-                memcpy(shown, wanted, PAGE_BYTES);
-            }
-        }
-    }
-    return true;
+    return hfn_os_remote_adjust(&a->remote, move_pc, a);
 }

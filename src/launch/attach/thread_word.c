@@ -14,7 +14,6 @@
 #include "launch/attach/attachment.h"
 
 #include "base/status.h"
-#include "counters/thread_row.h"
 
 #include <string.h>
 
@@ -115,61 +114,40 @@ static thread_check check_threads(const hfn_attachment *a, int64_t word_at)
     return result;
 }
 
+static hotfn_status refuse_words(const hfn_attachment *a, hotfn_error *err)
+{
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                            "process %u uses the words of glibc's thread descriptors that hotfn "
+                            "needs",
+                            a->remote.pid);
+}
+
 bool hfn_thread_word_choose(hfn_attachment *a, hotfn_error *err)
 {
     for (size_t i = 0; i < HFN_WORD_CANDIDATES; i++) {
-        thread_check check = check_threads(a, candidates[i]);
-        if (check == NOT_GLIBC) {
-            hfn_report_error(
-                err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                "the C library of process %u is not glibc (musl, Go and others have no "
-                "place for a thread's counts yet): count a build with glibc",
-                a->remote.pid);
-            return false;
-        }
-        if (check == WORD_FREE && !a->is_word_named[i]) {
+        if (!a->is_word_named[i]) {
             a->word_at = candidates[i];
             return true;
         }
     }
-    hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                     "process %u uses the words of glibc's thread descriptors that hotfn needs",
-                     a->remote.pid);
+    refuse_words(a, err);
     return false;
 }
 
-/* ---- Clearing. */
-
-static bool clear_word(hfn_attachment *a, uint64_t address)
+hotfn_status hfn_thread_word_check(hfn_attachment *a, hotfn_error *err)
 {
-    static const uint64_t zero;
-
-    return hfn_os_remote_write(&a->remote, address, &zero, sizeof zero) ||
-           hfn_os_remote_write(&a->remote, address, &zero, sizeof zero);
-}
-
-/* Each word that leads to a row is named in the row's cell, also that of an ended thread; the
- * memory may have been unmapped since. */
-bool hfn_thread_words_clear(hfn_attachment *a)
-{
-    const hfn_live *live = a->launch->live;
-    const hfn_thread_cell *cells = hfn_live_cells(live);
-    uint64_t rows = a->record + live->layout.sections[HFN_SECTION_ROWS].offset - a->record_offset;
-    uint32_t used = hfn_live_rows_used(live);
-    uint64_t pointer, word;
-    bool ok = true;
-
-    for (uint32_t i = 0; i < a->remote.thread_count; i++) {
-        if (hfn_os_remote_get_thread_pointer(&a->remote, i, &pointer)) {
-            ok = clear_word(a, pointer + (uint64_t)a->word_at) && ok;
+    switch (check_threads(a, a->word_at)) {
+    case WORD_FREE: return HOTFN_OK;
+    case WORD_USED:
+        for (size_t i = 0; i < HFN_WORD_CANDIDATES; i++) {
+            a->is_word_named[i] = a->is_word_named[i] || candidates[i] == a->word_at;
         }
+        refuse_words(a, err);
+        return HOTFN_E_STATE;
+    default: break;
     }
-    for (uint32_t i = 0; i < used; i++) {
-        if (cells[i].row_variable != 0 &&
-            hfn_os_remote_read(&a->remote, cells[i].row_variable, &word, sizeof word) &&
-            word == rows + (uint64_t)i * live->layout.row_bytes) {
-            ok = clear_word(a, cells[i].row_variable) && ok;
-        }
-    }
-    return ok;
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                            "the C library of process %u is not glibc (musl, Go and others have no "
+                            "place for a thread's counts yet): count a build with glibc",
+                            a->remote.pid);
 }

@@ -56,6 +56,7 @@ static bool parse_line(const char *line, const char *end, hfn_map *out)
     out->is_stack = ends_with(line, end, "[stack]", 7);
     out->is_heap = ends_with(line, end, "[heap]", 6);
     out->is_vdso = ends_with(line, end, "[vdso]", 6);
+    out->is_file = memchr(line, '/', (size_t)(end - line)) != NULL;
     return true;
 }
 

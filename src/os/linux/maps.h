@@ -12,6 +12,7 @@ typedef struct hfn_map {
     bool is_stack;  /* the main thread's, which grows down */
     bool is_heap;   /* brk()'s, which grows up             */
     bool is_vdso;
+    bool is_file;
 } hfn_map;
 
 /* Visit the mappings by rising address until visit returns false.  Returns false if the file cannot

@@ -10,10 +10,13 @@
  * thread continues from an event stop (Linux, kernel/signal.c, get_signal).  So the thread must be
  * in such a stop again before its registers are restored.  None of the calls made here replaces the
  * thread's restart block.  While no signal is delivered, no handler runs with foreign registers.
+ * If this process is killed meanwhile, the thread finds its way back by a frame on its stack
+ * (remote_frame.c).
  */
 #include "os/linux/remote_parts.h"
 
 #include "os/linux/maps.h"
+#include "os/linux/remote_frame.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -148,6 +151,7 @@ static hfn_os_error call_system(hfn_remote *r, int64_t *result, uint64_t number,
     now.r10 = arguments[3];
     now.r8 = arguments[4];
     now.r9 = arguments[5];
+    now.rsp = r->caller.stack ? r->caller.stack : now.rsp;
     r->caller.is_at_call = true;
     error = write_registers(r->caller.tid, &now);
     if (error == 0) {
@@ -182,8 +186,16 @@ static hfn_os_error make_call(hfn_remote *r, uint64_t *out, uint64_t number, uin
 
 /* ---- Beginning. */
 
+/* `syscall; ret`, which ends short functions of the C library; `mov $15, %rax; syscall`, to which
+ * handlers of signals return; `syscall`. */
+static const uint8_t call_and_return[] = { 0x0f, 0x05, 0xc3 };
+static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const uint8_t call_alone[] = { 0x0f, 0x05 };
+
 typedef struct code_search {
     const hfn_remote *remote;
+    const uint8_t *pattern;
+    size_t pattern_bytes;
     uint64_t found;
 } code_search;
 
@@ -195,7 +207,6 @@ static bool is_code(const hfn_map *map)
 /* The two bytes of the instruction may also be a part of another one. */
 static bool search_map(void *user, const hfn_map *map)
 {
-    static const uint8_t instruction[] = { 0x0f, 0x05 };
     code_search *search = user;
     uint8_t bytes[PAGE_BYTES];
     uint64_t done;
@@ -206,7 +217,7 @@ static bool search_map(void *user, const hfn_map *map)
             done != sizeof bytes) {
             break;
         }
-        hit = memmem(bytes, sizeof bytes, instruction, sizeof instruction);
+        hit = memmem(bytes, sizeof bytes, search->pattern, search->pattern_bytes);
         if (hit) {
             search->found = at + (uint64_t)(hit - bytes);
             return false;
@@ -215,24 +226,56 @@ static bool search_map(void *user, const hfn_map *map)
     return true;
 }
 
+/* The vDSO and files stay mapped, unlike code that the calls may unmap. */
 static bool search_vdso(void *user, const hfn_map *map)
 {
     return !map->is_vdso || search_map(user, map);
 }
 
-/* The vDSO stays mapped, unlike code that the calls may unmap. */
-static hfn_os_error find_code(hfn_remote *r)
+static bool search_file(void *user, const hfn_map *map)
 {
-    code_search search = { .remote = r };
+    return !map->is_file || search_map(user, map);
+}
 
-    if (!hfn_linux_each_map_of(r->pid, search_vdso, &search)) {
-        return EACCES;
-    }
+static uint64_t find_code(const hfn_remote *r, const uint8_t *pattern, size_t bytes)
+{
+    code_search search = { r, pattern, bytes, 0 };
+
+    hfn_linux_each_map_of(r->pid, search_vdso, &search);
     if (search.found == 0) {
-        hfn_linux_each_map_of(r->pid, search_map, &search);
+        hfn_linux_each_map_of(r->pid, search_file, &search);
     }
-    r->caller.code = search.found;
-    return search.found ? 0 : ENOEXEC;
+    return search.found;
+}
+
+/* Choose the code of the calls, and where it returns to.  Programs without such code, or with no
+ * room on the stack, are lost if this process is killed during the calls. */
+static hfn_os_error prepare_code(hfn_remote *r, uint32_t tid)
+{
+    uint64_t code = find_code(r, call_and_return, sizeof call_and_return);
+    uint64_t returns_to = find_code(r, restorer, sizeof restorer);
+
+    r->caller.stack = 0;
+    for (int i = 0; i < RETRIES && code && returns_to && r->caller.stack == 0; i++) {
+        r->caller.stack = hfn_linux_write_frame(r, tid, returns_to, r->caller.signals);
+    }
+    r->caller.code = r->caller.stack ? code : find_code(r, call_alone, sizeof call_alone);
+    return r->caller.code ? 0 : ENOEXEC;
+}
+
+/* From now on the thread restores itself if it runs on. */
+static hfn_os_error leave_way_back(const hfn_remote *r, uint32_t tid)
+{
+    registers now;
+
+    if (r->caller.stack == 0) {
+        return 0;
+    }
+    memcpy(&now, r->caller.registers, sizeof now);
+    now.rip = r->caller.code + sizeof call_and_return - 1;
+    now.rsp = r->caller.stack;
+    now.orig_rax = (unsigned long long)-1;
+    return write_registers(tid, &now);
 }
 
 /* A thread that stopped to receive a signal would have to keep it, so another one is chosen. */
@@ -251,7 +294,7 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
     struct iovec all = { r->caller.registers, sizeof(registers) };
     uint64_t blocked = UINT64_MAX;
     uint32_t tid = choose_thread(r);
-    hfn_os_error error = tid ? find_code(r) : EAGAIN;
+    hfn_os_error error = tid ? 0 : EAGAIN;
 
     if (error == 0) {
         error = trace_thread(PTRACE_GETREGSET, tid, NT_PRSTATUS, address_of(&all));
@@ -267,55 +310,58 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
                              address_of(&r->caller.signals));
     }
     if (error == 0) {
-        error = trace_thread(PTRACE_SETSIGMASK, tid, sizeof blocked, address_of(&blocked));
+        error = prepare_code(r, tid);
     }
     if (error != 0) {
         return error;
     }
     r->caller.tid = tid;
     r->caller.is_at_call = false;
-    return make_call(r, &r->caller.scratch, SYS_mmap, 0, PAGE_BYTES, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, 0);
+    error = leave_way_back(r, tid);
+    if (error == 0) {
+        error = trace_thread(PTRACE_SETSIGMASK, tid, sizeof blocked, address_of(&blocked));
+    }
+    if (error != 0) {
+        hfn_os_remote_end_calls(r);
+    }
+    return error;
 }
 
 /* ---- The calls. */
 
-hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t wanted, uint64_t byte_count, uint64_t *out)
+static hfn_os_error map_at(hfn_remote *r, uint64_t address, uint64_t byte_count, uint64_t flags,
+                           uint64_t fd)
 {
-    uint64_t fixed = wanted ? MAP_FIXED_NOREPLACE : 0, got = 0;
-    hfn_os_error error = make_call(r, &got, SYS_mmap, wanted, byte_count, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | fixed, UINT64_MAX, 0);
+    uint64_t got = 0;
+    hfn_os_error error = make_call(r, &got, SYS_mmap, address, byte_count, PROT_READ | PROT_WRITE,
+                                   flags | MAP_FIXED_NOREPLACE, fd, 0);
 
-    if (error != 0) {
-        return error;
-    }
-    if (wanted && got != wanted) { /* before Linux 4.17 the flag is ignored */
+    if (error == 0 && got != address) { /* before Linux 4.17 the flag is ignored */
         hfn_os_remote_unmap(r, got, byte_count);
         return EEXIST;
     }
-    *out = got;
-    return 0;
+    return error;
 }
 
-hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t offset,
-                                    uint64_t byte_count, uint64_t *out)
+hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    return map_at(r, address, byte_count, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX);
+}
+
+hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t scratch,
+                                    uint64_t address, uint64_t byte_count)
 {
     uint64_t fd = 0;
     hfn_os_error error;
 
-    if (strlen(path) >= PAGE_BYTES || r->caller.scratch == 0) {
-        return ENAMETOOLONG;
-    }
-    if (!hfn_os_remote_write(r, r->caller.scratch, path, (uint32_t)strlen(path) + 1)) {
+    if (!hfn_os_remote_write(r, scratch, path, (uint32_t)strlen(path) + 1)) {
         return EIO;
     }
-    error = make_call(r, &fd, SYS_openat, (uint64_t)AT_FDCWD, r->caller.scratch, O_RDWR | O_CLOEXEC,
-                      0, 0, 0);
+    error = make_call(r, &fd, SYS_openat, (uint64_t)AT_FDCWD, scratch, O_RDWR | O_CLOEXEC, 0, 0, 0);
     if (error != 0) {
         return error;
     }
-    error =
-        make_call(r, out, SYS_mmap, 0, byte_count, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+    error = map_at(r, address, byte_count, MAP_SHARED, fd);
     for (int i = 0; i < RETRIES && make_call(r, NULL, SYS_close, fd, 0, 0, 0, 0, 0) == EIO; i++) {
     }
     return error;
@@ -351,28 +397,23 @@ static hfn_os_error reach_event_stop(uint32_t tid)
 hfn_os_error hfn_os_remote_end_calls(hfn_remote *r)
 {
     uint32_t tid = r->caller.tid;
-    hfn_os_error error = 0, restored;
+    hfn_os_error restored;
 
     if (tid == 0) {
         return 0;
     }
-    for (int i = 0; i < RETRIES && r->caller.scratch != 0; i++) {
-        error = hfn_os_remote_unmap(r, r->caller.scratch, PAGE_BYTES);
-        r->caller.scratch = error == 0 ? 0 : r->caller.scratch;
-    }
-    r->caller.scratch = 0;
     restored = r->caller.is_at_call ? reach_event_stop(tid) : 0;
+    if (restored == 0) {
+        restored = trace_surely(PTRACE_SETSIGMASK, tid, sizeof r->caller.signals,
+                                address_of(&r->caller.signals));
+    }
     if (restored == 0) {
         registers saved;
         memcpy(&saved, r->caller.registers, sizeof saved);
         restored = write_registers(tid, &saved);
     }
-    if (restored == 0) {
-        restored = trace_surely(PTRACE_SETSIGMASK, tid, sizeof r->caller.signals,
-                                address_of(&r->caller.signals));
-    }
     r->caller.tid = 0;
-    return restored ? restored : error;
+    return restored;
 }
 
 #else
@@ -388,16 +429,16 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
     return ENOSYS;
 }
 
-hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t wanted, uint64_t byte_count, uint64_t *out)
+hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
-    (void)r, (void)wanted, (void)byte_count, (void)out;
+    (void)r, (void)address, (void)byte_count;
     return ENOSYS;
 }
 
-hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t offset,
-                                    uint64_t byte_count, uint64_t *out)
+hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t scratch,
+                                    uint64_t address, uint64_t byte_count)
 {
-    (void)r, (void)path, (void)offset, (void)byte_count, (void)out;
+    (void)r, (void)path, (void)scratch, (void)address, (void)byte_count;
     return ENOSYS;
 }
 

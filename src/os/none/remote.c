@@ -101,24 +101,22 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote)
     return UNAVAILABLE;
 }
 
-hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t wanted, uint64_t byte_count,
-                               uint64_t *out)
+hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t byte_count)
 {
     (void)remote;
-    (void)wanted;
+    (void)address;
     (void)byte_count;
-    (void)out;
     return UNAVAILABLE;
 }
 
-hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t offset,
-                                    uint64_t byte_count, uint64_t *out)
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
+                                    uint64_t address, uint64_t byte_count)
 {
     (void)remote;
     (void)path;
-    (void)offset;
+    (void)scratch;
+    (void)address;
     (void)byte_count;
-    (void)out;
     return UNAVAILABLE;
 }
 

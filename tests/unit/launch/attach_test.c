@@ -332,7 +332,7 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
         CHECK_EQ_U64(count_differing_pages(pid), 0);
         wait_for_beats();
     }
-    CHECK(failed > 30);
+    CHECK(failed > 20); /* other steps are repeated */
     wait_for_beats();
     CHECK_EQ_U64(count_differing_pages(pid), 0);
     CHECK_EQ_U64(count_maps(pid), maps);

@@ -236,6 +236,20 @@ typedef struct entry {
     hfn_os_error error;
 } entry;
 
+/* 64 KiB of free addresses. */
+static uint64_t find_room(const hfn_remote *r)
+{
+    hfn_os_gap gaps[64];
+    uint32_t count = hfn_os_remote_find_gaps(r, UINT64_C(1) << 32, UINT64_C(1) << 46, gaps, 64);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (gaps[i].end - gaps[i].begin >= 65536) {
+            return gaps[i].begin;
+        }
+    }
+    return 0;
+}
+
 /* Everything that an attach does: map pages and a file, fill them, let them be executable. */
 static void enter(hfn_remote *r, const char *path, entry *e)
 {
@@ -249,7 +263,9 @@ static void enter(hfn_remote *r, const char *path, entry *e)
         e->error = hfn_os_remote_begin_calls(r);
     }
     if (e->error == 0) {
-        e->error = hfn_os_remote_map(r, 0, 8192, &e->pages);
+        uint64_t at = find_room(r);
+        e->error = hfn_os_remote_map(r, at, 8192);
+        e->pages = e->error == 0 ? at : 0;
     }
     if (e->error == 0 && !hfn_os_remote_write(r, e->pages, code, sizeof code)) {
         e->error = EIO;
@@ -258,7 +274,9 @@ static void enter(hfn_remote *r, const char *path, entry *e)
         e->error = hfn_os_remote_make_executable(r, e->pages, 8192);
     }
     if (e->error == 0) {
-        e->error = hfn_os_remote_map_file(r, path, 4096, 4096, &e->file);
+        uint64_t at = find_room(r);
+        e->error = hfn_os_remote_map_file(r, path, e->pages + 4096, at, 4096);
+        e->file = e->error == 0 ? at : 0;
     }
 }
 
@@ -304,9 +322,8 @@ static void a_stopped_process_maps_pages_and_files_and_continues(void)
     CHECK_EQ_I64(e.error, 0);
     word = 0x1234;
     CHECK(hfn_os_remote_write(&r, e.file, &word, sizeof word));
-    CHECK(pread(fd, &word, sizeof word, 4096) == sizeof word && word == 0x1234);
-    word = 1;
-    CHECK_EQ_I64(hfn_os_remote_map(&r, e.pages, 4096, &word), EEXIST);
+    CHECK(pread(fd, &word, sizeof word, 0) == sizeof word && word == 0x1234);
+    CHECK_EQ_I64(hfn_os_remote_map(&r, e.pages, 4096), EEXIST);
     CHECK_EQ_I64(leave(&r, &e), 0);
     release_target(&r);
     CHECK_EQ_U64(count_lines(pid), lines);
@@ -353,6 +370,42 @@ static void the_target_goes_on_unharmed_whichever_step_fails(void)
     hfn_os_remote_fail_at(0);
     CHECK(step > 30 && failed > 10);
     CHECK(count_lines(pid) <= lines + 2); /* the mapping whose removal failed */
+    end_target(pid, SIGKILL);
+    close(fd);
+    munmap(memory, sizeof *memory);
+}
+
+/* In round n step n fails; then, or at its end, the process that makes the calls ends with them. */
+static void the_target_goes_on_unharmed_if_its_caller_is_killed(void)
+{
+    shared *memory = share_bytes(sizeof *memory);
+    uint32_t pid = start_target(run_beats, memory), killed = 0;
+    char path[64];
+    int fd = create_file(path), status = 0;
+    uint64_t blocked;
+
+    wait_for_beats(memory);
+    blocked = get_blocked(pid);
+    for (uint32_t step = 1; step <= 60; step++) {
+        pid_t caller = fork();
+        if (caller == 0) {
+            hfn_remote r = remote_of(pid);
+            entry e = { 0 };
+            r.is_child = false;
+            hfn_os_remote_fail_at(step);
+            enter(&r, path, &e);
+            if (e.error == 0) {
+                _exit(0);
+            }
+            raise(SIGKILL);
+        }
+        CHECK(waitpid(caller, &status, 0) == caller);
+        killed += WIFSIGNALED(status);
+        wait_for_beats(memory);
+        CHECK_EQ_U64(get_blocked(pid), blocked);
+        CHECK_EQ_U64(atomic_load(&memory->failed), 0);
+    }
+    CHECK(killed > 10 && killed < 60);
     end_target(pid, SIGKILL);
     close(fd);
     munmap(memory, sizeof *memory);
@@ -413,6 +466,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_process_that_locks_memory_is_refused),
     CHECK_TEST(a_stopped_process_maps_pages_and_files_and_continues),
     CHECK_TEST(the_target_goes_on_unharmed_whichever_step_fails),
+    CHECK_TEST(the_target_goes_on_unharmed_if_its_caller_is_killed),
     CHECK_TEST(the_frame_of_a_running_handler_is_found),
 };
 

@@ -384,12 +384,15 @@ static void run_waits(void *user)
 static void enter_once(uint32_t pid)
 {
     hfn_remote r = remote_of(pid);
-    uint64_t pages = 0;
+    uint64_t pages;
+    hfn_os_gap gap;
 
     CHECK_EQ_I64(hfn_os_remote_open(&r), 0);
     CHECK_EQ_I64(hfn_os_remote_stop(&r, STOP_NS), 0);
     CHECK_EQ_I64(hfn_os_remote_begin_calls(&r), 0);
-    CHECK_EQ_I64(hfn_os_remote_map(&r, 0, 4096, &pages), 0);
+    CHECK_EQ_U64(hfn_os_remote_find_gaps(&r, UINT64_C(1) << 32, UINT64_C(1) << 46, &gap, 1), 1);
+    pages = gap.begin;
+    CHECK_EQ_I64(hfn_os_remote_map(&r, pages, 4096), 0);
     CHECK_EQ_I64(hfn_os_remote_unmap(&r, pages, 4096), 0);
     CHECK_EQ_I64(hfn_os_remote_end_calls(&r), 0);
     release_target(&r);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What an attach needs of a process before it begins. */
+#ifndef HFN_LAUNCH_RELEASE_H
+#define HFN_LAUNCH_RELEASE_H
+
+#include <hotfn/env.h>
+#include <hotfn/status.h>
+
+/* Check that the process can be attached to.  What a hotfn that was killed has left in it is
+ * removed; the counts are saved as record_path and ".killed", unless it is NULL. */
+hotfn_status hfn_release_before_attach(uint32_t pid, const char *record_path, const hotfn_env *env,
+                                       hotfn_error *err);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Removing an attachment, by its journal:
+ *
+ *   stopped   restore the code, clear the threads' words, move threads out of islands;
+ *             once no thread stands in a stub or in the core, unmap everything
+ *   running   between two tries
+ *
+ * A thread leaves stubs and core within a few instructions, unless it waits for a page or for its
+ * child in fork(); then the pages stay, unused, with the journal, and the next attach removes them.
+ */
+#include "launch/attach/removal.h"
+
+#include "base/memory.h"
+#include "live/live.h"
+
+#include <string.h>
+
+enum { STOP_NS = 100000000, TRIES = 50, PAUSE_NS = 2000000, REMOTE_TRIES = 4, PAGE_BYTES = 4096 };
+
+static uint64_t page_up(uint64_t bytes)
+{
+    return (bytes + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+/* ---- Code. */
+
+/* Replace what is as hotfn left it; bytes that others have changed are counted. */
+static void merge_patch(hfn_removal *r, uint8_t *now, const uint8_t *original, uint32_t count)
+{
+    const uint8_t *patched = original + count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (now[i] == patched[i]) {
+            now[i] = original[i];
+        } else if (now[i] != original[i]) {
+            r->foreign++;
+        }
+    }
+}
+
+/* A part of the run may be unmapped by now (dlclose). */
+static bool is_mapped(const hfn_removal *r, uint64_t begin, uint64_t end)
+{
+    hfn_os_gap gap;
+
+    return hfn_os_remote_find_gaps(r->remote, begin, end, &gap, 1) == 0;
+}
+
+static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t begin, uint64_t end)
+{
+    uint64_t cursor = run->first;
+    hfn_journal_entry entry;
+    const uint8_t *bytes;
+
+    if (!hfn_os_remote_read(r->remote, begin, r->buffer, (uint32_t)(end - begin))) {
+        return false;
+    }
+    while (cursor < run->behind && hfn_journal_next(r->journal, &cursor, &entry, &bytes)) {
+        if (entry.kind == HFN_JOURNAL_PATCH && entry.address >= begin &&
+            entry.address + entry.byte_count <= end) {
+            merge_patch(r, r->buffer + (entry.address - begin), bytes, entry.byte_count);
+        }
+    }
+    return hfn_os_remote_write(r->remote, begin, r->buffer, (uint32_t)(end - begin));
+}
+
+/* Pages that are gone need nothing.  A run that is partly gone is restored page by page; a patch
+ * that crosses into a page that is gone is gone as well. */
+static bool restore_run(hfn_removal *r, const hfn_journal_run *run)
+{
+    bool ok = true;
+
+    if (is_mapped(r, run->begin, run->end)) {
+        return restore_range(r, run, run->begin, run->end);
+    }
+    for (uint64_t at = run->begin; at < run->end; at += PAGE_BYTES) {
+        ok = (!is_mapped(r, at, at + PAGE_BYTES) || restore_range(r, run, at, at + PAGE_BYTES)) &&
+             ok;
+    }
+    return ok;
+}
+
+static bool restore_code(hfn_removal *r)
+{
+    hfn_journal_run run;
+    uint64_t cursor = 0;
+    bool ok = true;
+
+    r->foreign = 0;
+    while (hfn_journal_next_run(r->journal, &cursor, HFN_REMOVAL_BUFFER_BYTES, &run)) {
+        for (int i = 0; i < REMOTE_TRIES && !(ok = restore_run(r, &run)); i++) {
+        }
+        if (!ok) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- The threads. */
+
+typedef struct pc_search {
+    const hfn_removal *removal;
+    bool in_use;
+} pc_search;
+
+static uint64_t move_pc(void *user, uint64_t pc)
+{
+    pc_search *s = user;
+
+    for (size_t i = 0; i < s->removal->mark_count; i++) {
+        const hfn_journal_entry *mark = &s->removal->marks[i];
+        if (mark->kind == HFN_JOURNAL_ISLAND && mark->address == pc) {
+            return mark->end;
+        }
+        if (mark->kind == HFN_JOURNAL_CODE && pc >= mark->address && pc < mark->end) {
+            s->in_use = true;
+        }
+    }
+    return pc;
+}
+
+/* Zero a thread's word if it leads to a row. */
+static bool clear_word(const hfn_removal *r, uint64_t address)
+{
+    static const uint64_t zero;
+    const hfn_journal_header *h = r->journal->header;
+    uint64_t word;
+
+    for (int i = 0; i < REMOTE_TRIES; i++) {
+        if (!hfn_os_remote_read(r->remote, address, &word, sizeof word)) {
+            continue;
+        }
+        if (word == 0 || ((word < h->rows || word >= h->rows_end) && word != h->spare_row)) {
+            return true;
+        }
+        if (hfn_os_remote_write(r->remote, address, &zero, sizeof zero)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool clear_threads(const hfn_removal *r)
+{
+    uint64_t pointer;
+    bool ok = true;
+
+    for (uint32_t i = 0; i < r->remote->thread_count; i++) {
+        for (int n = 0; n < REMOTE_TRIES; n++) {
+            if (hfn_os_remote_get_thread_pointer(r->remote, i, &pointer)) {
+                ok = clear_word(r, pointer + (uint64_t)r->journal->header->word_at) && ok;
+                break;
+            }
+        }
+    }
+    return ok;
+}
+
+/* Each word that leads to a row is named in the row's cell, also that of an ended thread, whose
+ * memory may have been unmapped since. */
+static void clear_cells(const hfn_removal *r)
+{
+    enum { MAX_ROWS = 1 << 20 };
+    const hfn_journal_header *h = r->journal->header;
+    hfn_cell_header head = { 0 };
+    hfn_thread_cell cell;
+    uint64_t at = h->cells + sizeof head;
+
+    if (h->cells == 0 || !hfn_os_remote_read(r->remote, h->cells, &head, sizeof head)) {
+        return;
+    }
+    for (uint32_t i = 0; i < head.cells_used && i < MAX_ROWS; i++, at += sizeof cell) {
+        if (hfn_os_remote_read(r->remote, at, &cell, sizeof cell) && cell.row_variable != 0) {
+            clear_word(r, cell.row_variable);
+        }
+    }
+}
+
+/* ---- Unmapping.  The threads stand and make calls. */
+
+static bool unmap_range(const hfn_removal *r, uint64_t address, uint64_t end)
+{
+    for (int i = 0; i < REMOTE_TRIES; i++) {
+        if (hfn_os_remote_unmap(r->remote, address, page_up(end) - address) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From now on the range may belong to others. */
+static void forget_range(const hfn_removal *r, hfn_journal_entry *mark)
+{
+    const uint32_t kind = HFN_JOURNAL_UNMAPPED;
+
+    mark->kind = kind;
+    for (int i = 0; i < REMOTE_TRIES; i++) {
+        if (hfn_os_remote_write(r->remote, r->journal->at + mark->byte_count, &kind, sizeof kind)) {
+            return;
+        }
+    }
+}
+
+/* Shared memory is found by its name: the launcher may have been killed behind the call that mapped
+ * it. */
+static bool unmap_shared(const hfn_removal *r, const char *name, uint64_t address)
+{
+    hfn_remote_range held;
+
+    return !hfn_os_remote_find_shared(r->remote->pid, name, &held) || held.begin != address ||
+           unmap_range(r, held.begin, held.end);
+}
+
+/* The journal is the last to go. */
+static bool unmap_all(hfn_removal *r)
+{
+    bool ok = true;
+
+    for (size_t i = 0; i < r->mark_count; i++) {
+        hfn_journal_entry *mark = &r->marks[i];
+        if (mark->kind != HFN_JOURNAL_PAGES && mark->kind != HFN_JOURNAL_CODE) {
+            continue;
+        }
+        if (unmap_range(r, mark->address, mark->end)) {
+            forget_range(r, mark);
+        } else {
+            ok = false;
+        }
+    }
+    return ok && unmap_shared(r, HFN_RECORD_MEMORY_NAME, r->journal->header->record) &&
+           unmap_shared(r, HFN_JOURNAL_MEMORY_NAME, r->journal->at);
+}
+
+/* ---- All of it. */
+
+/* The state is in memory that launcher and target share, and of a target only its own. */
+static void publish_restored(const hfn_removal *r)
+{
+    const uint32_t state = HFN_JOURNAL_RESTORED;
+    uint32_t own_id, own_namespace;
+
+    hfn_os_remote_get_identity(r->remote->pid, &own_id, &own_namespace);
+    if (own_id == r->journal->header->target_id) {
+        r->journal->header->state = state;
+        for (int i = 0;
+             i < REMOTE_TRIES &&
+             !hfn_os_remote_write(r->remote, r->journal->at + offsetof(hfn_journal_header, state),
+                                  &state, sizeof state);
+             i++) {
+        }
+    }
+}
+
+static void work_on_stopped(hfn_removal *r)
+{
+    pc_search search = { r, false };
+
+    hfn_journal_place place = hfn_journal_locate(r->journal, r->remote);
+
+    if (place != HFN_JOURNAL_HELD) {
+        r->is_gone = place == HFN_JOURNAL_GONE;
+        return;
+    }
+    if (!restore_code(r) || !clear_threads(r)) {
+        return;
+    }
+    clear_cells(r);
+    if (!hfn_os_remote_adjust(r->remote, move_pc, &search)) {
+        return;
+    }
+    r->is_restored = true;
+    publish_restored(r);
+    if (search.in_use) {
+        return;
+    }
+    if (r->before_unmap) {
+        r->before_unmap(r->user, r->remote);
+        r->before_unmap = NULL;
+    }
+    r->error = hfn_os_remote_begin_calls(r->remote);
+    r->is_empty = r->error == 0 && unmap_all(r);
+    hfn_os_remote_end_calls(r->remote);
+}
+
+static void try_once(hfn_removal *r)
+{
+    hfn_os_error error = hfn_os_remote_open(r->remote);
+
+    if (error == 0) {
+        error = hfn_os_remote_stop(r->remote, STOP_NS);
+        if (error == 0) {
+            work_on_stopped(r);
+        }
+        r->stopped_ns += hfn_os_remote_get_stopped_ns(r->remote);
+        while (!hfn_os_remote_resume(r->remote)) {
+            hfn_os_remote_wait_end(r->remote->pid, 1000000);
+        }
+        hfn_os_remote_close(r->remote);
+    }
+    r->error = error != 0 ? error : r->error;
+}
+
+static bool collect_marks(hfn_removal *r)
+{
+    hfn_journal_entry entry;
+    uint64_t cursor = 0, next = 0;
+
+    for (; hfn_journal_next(r->journal, &next, &entry, NULL); cursor = next) {
+        if (entry.kind == HFN_JOURNAL_PATCH) {
+            continue;
+        }
+        if (!hfn_grow_array(&r->remote->env, (void **)&r->marks, &r->mark_capacity,
+                            r->mark_count + 1, sizeof *r->marks)) {
+            return false;
+        }
+        entry.byte_count = (uint32_t)(cursor ? cursor : sizeof(hfn_journal_header));
+        r->marks[r->mark_count++] = entry;
+    }
+    return true;
+}
+
+static void try_until_empty(hfn_removal *r)
+{
+    for (int i = 0; i < TRIES && !r->is_empty && !r->is_gone; i++) {
+        if (i > 0 && hfn_os_remote_wait_end(r->remote->pid, PAUSE_NS)) {
+            r->is_gone = true;
+            return;
+        }
+        r->error = 0;
+        try_once(r);
+    }
+}
+
+void hfn_removal_run(hfn_removal *r)
+{
+    if (collect_marks(r)) {
+        try_until_empty(r);
+    } else {
+        r->error = hfn_os_get_out_of_memory();
+    }
+    hfn_free_memory(&r->remote->env, r->marks, r->mark_capacity * sizeof *r->marks);
+    r->marks = NULL;
+    r->mark_count = r->mark_capacity = 0;
+}
