@@ -402,6 +402,9 @@ static void the_target_goes_on_unharmed_if_its_caller_is_killed(void)
         CHECK(waitpid(caller, &status, 0) == caller);
         killed += WIFSIGNALED(status);
         wait_for_beats(memory);
+        for (int i = 0; i < 5000 && get_blocked(pid) != blocked; i++) {
+            usleep(1000); /* until the thread that made the calls has a processor */
+        }
         CHECK_EQ_U64(get_blocked(pid), blocked);
         CHECK_EQ_U64(atomic_load(&memory->failed), 0);
     }
