@@ -190,7 +190,8 @@ def count_files(pid):
 # ---- Attaching.
 
 def attach(pid, *options, check=True):
-    done = subprocess.run([HOTFN, "attach", *options, str(pid)], capture_output=True, text=True, timeout=300)
+    words = [] if pid is None else [str(pid)]
+    done = subprocess.run([HOTFN, "attach", *options, *words], capture_output=True, text=True, timeout=300)
     assert not check or done.returncode == 0, done
     return done
 
@@ -411,6 +412,24 @@ def a_launcher_may_be_killed_at_any_moment(folder):
         assert left > 0, "no launcher was killed while it was attached"
 
 
+def a_process_is_found_by_its_name(folder):
+    program = folder / "unusual-name"
+    build_totals(folder).rename(program)
+    record = str(folder / "named.hfr")
+    with Program([program, "1", "1", "10"]) as target:
+        target.expect("ready")
+        assert attach(None, "--name", "unusual-*", "--for", "5ms", "-o", record).returncode == 0
+        with Program([program, "1", "1", "10"]) as second:
+            second.expect("ready")
+            done = attach(None, "--name", "unusual-name", check=False)
+            assert done.returncode == 1 and f"{target.pid} (unusual-name)" in done.stderr, done
+            assert "2 processes" in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert attach(target.pid, "--name", "x", check=False).returncode == 2
+    assert attach(None, check=False).returncode == 2
+    done = attach(None, "--name", "unusual-name", check=False)
+    assert done.returncode == 1 and "no process is named" in done.stderr, done
+
+
 def refusals_are_one_sentence(folder):
     done = attach(2 ** 22 + 1, check=False)
     assert done.returncode == 1 and re.search("there is no process", done.stderr), done
@@ -437,6 +456,7 @@ CASES = [
     counts_of_a_killed_launcher_are_kept,
     a_launcher_that_runs_ends_when_its_process_is_detached,
     a_launcher_may_be_killed_at_any_moment,
+    a_process_is_found_by_its_name,
     refusals_are_one_sentence,
 ]
 

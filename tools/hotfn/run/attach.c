@@ -10,7 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MIN_SIZE = 256, MAX_SIZE, MODULE, FOR, NO_CACHE, LIST, SYMBOL_DIR, WAIT_NS = 50000000 };
+enum {
+    MIN_SIZE = 256,
+    MAX_SIZE,
+    MODULE,
+    FOR,
+    NO_CACHE,
+    LIST,
+    SYMBOL_DIR,
+    NAME,
+    WAIT_NS = 50000000
+};
 
 static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
@@ -23,6 +33,7 @@ static const struct option table[] = {
     { "no-cache", no_argument, NULL, NO_CACHE },
     { "list", required_argument, NULL, LIST },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "name", required_argument, NULL, NAME },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     CLI_OPTIONS_END,
@@ -30,6 +41,8 @@ static const struct option table[] = {
 
 static const char usage[] =
     "usage: hotfn attach [options] PID\n"
+    "       hotfn attach [options] --name GLOB\n"
+    "      --name GLOB      the process of this program, if there is only one\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
     "      --for TIME       detach after TIME (10s); without it, Ctrl-C detaches\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -42,6 +55,11 @@ static const char usage[] =
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The process runs on afterwards, with its own code.  Calls are counted, not timed.\n";
 
+typedef struct attach_options {
+    run_options run;
+    const char *name; /* glob; NULL: the process is named by its number */
+} attach_options;
+
 static volatile sig_atomic_t is_interrupted;
 
 static void note_signal(int number)
@@ -52,10 +70,12 @@ static void note_signal(int number)
 
 static const char *read_option(void *user, int option, const char *argument)
 {
-    run_options *o = user;
+    attach_options *attach = user;
+    run_options *o = &attach->run;
     hotfn_launch_options *launch = &o->launch;
 
     switch (option) {
+    case NAME: attach->name = argument; return NULL;
     case 'o': launch->record_path = argument; return NULL;
     case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
     case 'x': return run_append_glob(&o->excludes, &o->selection.exclude_count, argument);
@@ -81,21 +101,37 @@ static void print_log(void *user, int32_t level, const char *text)
     }
 }
 
-static int parse_command(run_options *o, uint32_t *pid, int argc, char **argv)
+/* Returns -1, or the exit status after a message. */
+static int find_process(const char *name, int argc, char **argv, uint32_t *pid)
 {
-    const cli_options w = { usage, "o:f:x:qv", table, read_option, o, 1, 1 };
-    int status;
-
-    *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
-    o->launch.record_path = CLI_DEFAULT_RECORD;
-    status = cli_read_options(&w, argc, argv);
-    if (status >= 0) {
-        return status;
+    if ((argc == optind) == (name == NULL)) {
+        return cli_report_misuse("attach", usage, "name one process, by its number or by --name");
+    }
+    if (name) {
+        return run_find_process(name, pid) ? -1 : TOOL_FAILED;
     }
     if (!cli_parse_u32(argv[optind], 1, INT32_MAX, pid)) {
         fprintf(stderr, "hotfn attach: '%s' is not the number of a process (see ps)\n",
                 argv[optind]);
         return TOOL_USAGE;
+    }
+    return -1;
+}
+
+static int parse_command(attach_options *attach, uint32_t *pid, int argc, char **argv)
+{
+    const cli_options w = { usage, "o:f:x:qv", table, read_option, attach, 0, 1 };
+    run_options *o = &attach->run;
+    int status;
+
+    *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
+    o->launch.record_path = CLI_DEFAULT_RECORD;
+    status = cli_read_options(&w, argc, argv);
+    if (status < 0) {
+        status = find_process(attach->name, argc, argv, pid);
+    }
+    if (status >= 0) {
+        return status;
     }
     o->launch.modules = o->modules;
     o->launch.symbol_dirs = o->symbol_dirs;
@@ -145,7 +181,7 @@ static bool finish_record(const run_options *o, hotfn_launch *launch)
 
 int hotfn_command_attach(int argc, char **argv)
 {
-    static run_options options;
+    static attach_options options;
     struct sigaction action = { .sa_handler = note_signal };
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -158,17 +194,17 @@ int hotfn_command_attach(int argc, char **argv)
         return status;
     }
     env.log_fn = print_log;
-    env.log_user = &options;
+    env.log_user = &options.run;
     sigaction(SIGINT, &action, NULL); /* from here on the process must be detached from */
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
-    if (hotfn_launch_attach(&launch, pid, &options.launch, &env, &err) != HOTFN_OK) {
-        run_free_options(&options);
+    if (hotfn_launch_attach(&launch, pid, &options.run.launch, &env, &err) != HOTFN_OK) {
+        run_free_options(&options.run);
         return hotfn_tool_fail("attach", &err);
     }
     is_good = wait_for_end(launch);
-    is_good = is_good && finish_record(&options, launch);
+    is_good = is_good && finish_record(&options.run, launch);
     hotfn_launch_destroy(launch);
-    run_free_options(&options);
+    run_free_options(&options.run);
     return is_good ? TOOL_OK : TOOL_FAILED;
 }

@@ -43,6 +43,10 @@ const char *run_append_item(const char ***list, uint32_t *count, const char *ite
 const char *run_append_glob(const char ***list, uint32_t *count, const char *glob);
 const char *run_parse_positive_time(const char *text, uint64_t *out_ns);
 
+/* find_process.c: the process of the program whose name matches.  If there is none, or more than
+ * one, a message is printed, and false is returned. */
+bool run_find_process(const char *glob, uint32_t *pid);
+
 /* run_summary.c: print on stderr what was counted, and which processes still run. */
 void run_print_summary(const run_options *options, const hotfn_launch *launch);
 
