@@ -95,7 +95,6 @@ __all__ = [
     "demangle",
     "detach",
     "formats",
-    "open",
     "push",
     "register_exporter",
     "repair",

@@ -37,7 +37,7 @@ class OptionError(HotfnError, ValueError):
     """HOTFN_E_OPTION: an unknown option or an invalid value."""
 
 
-class FileError(HotfnError):
+class FileError(HotfnError, OSError):
     """HOTFN_E_IO: a file could not be opened, read, written or mapped."""
 
 

@@ -176,7 +176,7 @@ class Run:
     def record(self) -> Record:
         return self._finished if self._finished is not None else self._open_record()
 
-    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+    def hot(self, n: int = 20, by: str = "default") -> List[Function]:
         """The n hottest functions so far, or of the whole run once it has ended; see Record.hot."""
         return self.record.hot(n, by)
 

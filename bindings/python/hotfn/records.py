@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins
 import ctypes
 import dataclasses
+import html
 import os
 import weakref
 from ctypes import c_uint32, c_uint64, c_void_p
@@ -13,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import budgets as _budgets
+from . import columns as _columns
 from . import times as _times
 from ._errors import NotFoundError, UnsupportedError, check, decode
 from ._functions import Named, read_fields
@@ -24,6 +26,7 @@ EXPORTER_ABI = 1                                                    # HOTFN_EXPO
 NEEDS = {"flat": 1, "times": 2, "tree": 4, "events": 8}             # HOTFN_NEEDS_*
 KEYS = ("default", "calls", "self", "total", "max", "alloc", "name")  # HOTFN_BY_*
 UNSUPPORTED, NOT_FOUND = -5, -6                                     # HOTFN_E_*
+NOTEBOOK_ROWS = 20
 NO_FUNCTION = 0xFFFFFFFF                                            # HOTFN_NO_FUNCTION
 
 
@@ -369,7 +372,7 @@ class Record:
         functions = self.functions
         return [functions[index] for index in order[:count]]
 
-    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+    def hot(self, n: int = 20, by: str = "default") -> List[Function]:
         """The first n functions in the order of sort(by) that were called; n = 0: all of them."""
         called = [function for function in self.sort(by) if function.calls]
         return called[:n] if n else called
@@ -393,6 +396,35 @@ class Record:
         """`counters` as a structured numpy array that shares its memory.  Needs numpy."""
         import numpy  # type: ignore[import]
         return numpy.asarray(self.counters)
+
+    def columns(self) -> Dict[str, Any]:
+        """{column: numpy array} of all functions, in the order of `functions`: name, module, calls,
+        rva, size, state, symbol (the linker's name), and of a timed run timing, timed_calls, total_ns,
+        self_ns, their errors, max_ns and percentiles.  What is not known, or too short to be known,
+        is NaN.  Needs numpy."""
+        return _columns.read_columns(self._open_handle, [module.file for module in self.modules],
+                                     self._raw_info().function_count, self.time is not None)
+
+    def to_pandas(self) -> Any:
+        """`columns` as a pandas DataFrame, by index of Record.functions.  Needs pandas."""
+        return _columns.make_frame(self.columns())
+
+    def edges_to_pandas(self) -> Any:
+        """`edges` as a pandas DataFrame: caller, callee (names), calls, total_ns.  Needs pandas."""
+        names = [function.display for function in self.functions]
+        return _columns.make_frame({
+            "caller": [None if edge.caller is None else names[edge.caller] for edge in self.edges],
+            "callee": [names[edge.callee] for edge in self.edges],
+            "calls": [edge.calls for edge in self.edges],
+            "total_ns": [edge.total_ns for edge in self.edges]})
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the functions with most calls."""
+        if self.closed:
+            return html.escape(repr(self))
+        hot = self.hot(0, "calls")
+        rows = [(function.display, function.module, function.calls) for function in hot[:NOTEBOOK_ROWS]]
+        return _columns.make_table(self.info.path, rows, len(hot) - len(rows))
 
     def to_dicts(self) -> List[Dict[str, Any]]:
         """All functions as dicts, for pandas or json."""

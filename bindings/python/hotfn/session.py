@@ -184,7 +184,7 @@ class Session:
         """The final counts once the session is closed; a new snapshot before that."""
         return self._last if self._last is not None else self.snapshot()
 
-    def hot(self, n: int = 20, by: str = "calls") -> List[Function]:
+    def hot(self, n: int = 20, by: str = "default") -> List[Function]:
         """The n hottest functions so far, or of a closed session; see Record.hot."""
         return self.record.hot(n, by)
 
