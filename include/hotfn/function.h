@@ -78,6 +78,8 @@ typedef struct hotfn_record_function {
 #define HOTFN_MODULE_UNLOADED 4u /* and was unloaded again (dlclose)     */
 #define HOTFN_MODULE_LEFT_OUT 8u /* not selected: it has no functions    */
 #define HOTFN_MODULE_FAILED 16u  /* selected, but note says why it could not be hooked */
+/* The methods of a runtime, whose name is the path.  An rva is a hash of the method's name. */
+#define HOTFN_MODULE_METHODS 32u
 
 typedef struct hotfn_record_module {
     uint32_t size;  /* sizeof(hotfn_record_module) */

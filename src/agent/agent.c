@@ -9,8 +9,10 @@
 #include <hotfn/lowlevel.h>
 
 #include "agent/agent.h"
+#include "agent/libc/find_symbol.h"
 #include "live/run_flags.h"
 #include "os/os.h"
+#include "runtimes/python.h"
 #include "session/joined.h"
 #include <fcntl.h>
 #include <stdbool.h>
@@ -86,6 +88,17 @@ static hotfn_status request_record(settings *s, hotfn_error *err)
     return status;
 }
 
+static void warn(const char *text)
+{
+    dprintf(2, "hotfn agent: %s\n", text);
+}
+
+static const hfn_runtime *choose_runtime(unsigned flags)
+{
+    static const hfn_runtime_process process = { agent_find_symbol, warn };
+    return flags & AGENT_PYTHON ? hfn_python_get_runtime(&process) : NULL;
+}
+
 static hotfn_status join_record(const settings *s, hotfn_error *err)
 {
     char live[64], channel[64], perf[64];
@@ -99,6 +112,7 @@ static hotfn_status join_record(const settings *s, hotfn_error *err)
     options.channel_path = channel;
     options.flags = HOTFN_SESSION_SINGLE_THREADED;
     options.perf_map_path = s->flags & AGENT_PERF_MAP ? perf : NULL;
+    options.runtime = choose_runtime(s->flags);
     return hfn_session_join(&session, &options, &env, err);
 }
 

@@ -71,6 +71,9 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
         status = hfn_agent_choose(l, err);
     }
     if (status == HOTFN_OK) {
+        status = hfn_runtime_find_pool(l, err);
+    }
+    if (status == HOTFN_OK) {
         status = hfn_launch_open_inputs(l, err);
     }
     if (status == HOTFN_OK) {

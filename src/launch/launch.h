@@ -83,6 +83,8 @@ struct hotfn_launch {
     const char *command; /* quoted for a shell */
     hfn_target target;
     char agent[HFN_OS_PATH_BYTES];
+    char methods[HFN_OS_PATH_BYTES]; /* the pool of methods; "": none */
+    hfn_file_identity methods_file;
     char cache_folder[HFN_OS_PATH_BYTES]; /* "": none */
     char kit_list[HFN_OS_PATH_BYTES];
     char fallback_path[64];        /* path of the record if record_path could not be written */
@@ -100,7 +102,7 @@ struct hotfn_launch {
     hfn_thread_watch threads;
     hfn_budget_thread budget;
     hfn_ticker ticker;
-    bool is_clock_free; /* if it cannot tick, the counter is read */
+    bool is_clock_free;                /* if it cannot tick, the counter is read */
     struct hfn_attachment *attachment; /* NULL: the program is a child of this process */
     hfn_os_child child;                /* attached: only its pid */
     hfn_children children;
@@ -140,6 +142,24 @@ const char *hfn_agent_get_name(uint32_t machine);
 const char *hfn_agent_find_path_refusal(const char *path);
 /* Set launch->agent. */
 hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
+
+/* runtime.c: a runtime whose methods can be counted. */
+typedef struct hfn_runtime_kind {
+    const char *name;
+    uint32_t agent_flag;          /* AGENT_*                            */
+    const char *const *libraries; /* globs on the files of the modules that it is in, which are
+                                   * hooked by the agent even if no function of them is selected */
+    bool has_plain_methods;
+} hfn_runtime_kind;
+
+/* NULL: unknown, or no runtime is asked for. */
+const hfn_runtime_kind *hfn_runtime_find(const char *name);
+/* Find the pool of methods, if the options ask for a runtime. */
+hotfn_status hfn_runtime_find_pool(hotfn_launch *launch, hotfn_error *err);
+bool hfn_runtime_is_pool(const hotfn_launch *launch, const hfn_file_identity *file);
+/* Add the pool to the record, with its plan. */
+hotfn_status hfn_runtime_add_pool(hotfn_launch *launch, const hotfn_scan *scan, uint32_t *module,
+                                  hotfn_error *err);
 
 /* inputs.c: open the kit and the list; refuse a kit, a list or a linker map of another build. */
 hotfn_status hfn_launch_open_inputs(hotfn_launch *launch, hotfn_error *err);

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "launch/launch.h"
 #include "os/process.h"
+#include "live/method_pool.h"
 
 #include <hotfn/lowlevel/verdicts.h>
 #include <stdio.h>
@@ -87,7 +88,8 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     hfn_live_options o = { 0 };
     bool is_narrow = l->target.machine == HOTFN_MACHINE_X86;
     uint64_t slots = l->target.text_bytes / CODE_BYTES_PER_FUNCTION + SPARE_SLOTS +
-                     count_other_slots(l, is_narrow);
+                     count_other_slots(l, is_narrow) +
+                     (l->options.runtime ? HFN_POOL_FRAMED + HFN_POOL_PLAIN : 0);
 
     o.slot_capacity = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS;
     if (is_narrow) {

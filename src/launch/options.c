@@ -57,6 +57,11 @@ static hotfn_status check_combinations(const hotfn_launch_options *o,
         return refuse_option(err,
                              "the smallest size is above the largest: no function has such a size");
     }
+    if (o->runtime && !hfn_runtime_find(o->runtime)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "'%s' is not a runtime whose methods can be counted: python",
+                                o->runtime);
+    }
     if (o->flags & HOTFN_LAUNCH_DURABLE && !o->record_path) {
         return refuse_option(err, "a durable record needs a path");
     }
@@ -156,7 +161,7 @@ static bool copy_options(hotfn_launch *l)
            copy_text(&l->texts, &o->record_path) && copy_text(&l->texts, &o->target_glob) &&
            copy_text(&l->texts, &o->list_path) && copy_text(&l->texts, &o->map_path) &&
            copy_text(&l->texts, &o->kit_path) && copy_text(&l->texts, &o->cache_folder) &&
-           copy_text(&l->texts, &o->agent_path) &&
+           copy_text(&l->texts, &o->agent_path) && copy_text(&l->texts, &o->runtime) &&
            copy_list(&l->texts, &o->modules, o->module_count) &&
            copy_list(&l->texts, &o->symbol_dirs, o->symbol_dir_count) &&
            copy_list(&l->texts, &l->selection.include, l->selection.include_count) &&

@@ -14,6 +14,8 @@
 
 static hfn_module_rules get_module_rules(const hotfn_launch *l)
 {
+    const hfn_runtime_kind *runtime = hfn_runtime_find(l->options.runtime);
+
     return (hfn_module_rules){
         .globs = l->options.modules,
         .glob_count = l->options.module_count,
@@ -22,6 +24,7 @@ static hfn_module_rules get_module_rules(const hotfn_launch *l)
         /* With a kit only the main program is hooked, unless globs choose other modules. */
         .needs_loader = !l->attachment && (!l->kit || l->options.module_count > 0),
         .needs_allocators = (l->options.flags & HOTFN_LAUNCH_ALLOC) != 0,
+        .replaced = runtime ? runtime->libraries : NULL,
     };
 }
 
@@ -88,6 +91,10 @@ static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, con
                                  .include_used = l->matched_includes,
                                  .list = l->list };
     hfn_scan_choice choice;
+
+    if (hfn_runtime_is_pool(l, &facts->file)) {
+        return hfn_runtime_add_pool(l, scan, module, err);
+    }
     hotfn_status status = hfn_scan_choose(&choice, scan, use, get_main_flag(facts), &rules, err);
 
     if (status != HOTFN_OK) {
@@ -165,7 +172,9 @@ uint32_t hfn_plan_service_resolve(hotfn_launch *l, const hfn_plan_request *reque
     if (module != UINT32_MAX) {
         return module;
     }
-    hfn_module_use use = hfn_modules_choose_use(&rules, &facts);
+    hfn_module_use use = hfn_runtime_is_pool(l, &facts.file)
+                             ? HFN_MODULE_SELECTED
+                             : hfn_modules_choose_use(&rules, &facts);
     return use != HFN_MODULE_UNUSED
                ? scan_module(l, request, &facts, use)
                : add_without_functions(l, request, HOTFN_MODULE_LEFT_OUT, NULL);

@@ -15,14 +15,17 @@
 enum { MAX_SETTINGS = 3 };
 
 typedef struct environment {
-    char preload[2 * HFN_OS_PATH_BYTES], run[256], target[HFN_OS_PATH_BYTES];
+    char preload[3 * HFN_OS_PATH_BYTES], run[256], target[HFN_OS_PATH_BYTES];
     const char *settings[MAX_SETTINGS];
     uint32_t count;
 } environment;
 
-static unsigned agent_flags(uint32_t flags)
+static unsigned agent_flags(const hotfn_launch *l)
 {
-    return (flags & HOTFN_LAUNCH_FOLLOW ? AGENT_FOLLOW : 0) |
+    const hfn_runtime_kind *runtime = hfn_runtime_find(l->options.runtime);
+    uint32_t flags = l->options.flags;
+
+    return (runtime ? runtime->agent_flag : 0) | (flags & HOTFN_LAUNCH_FOLLOW ? AGENT_FOLLOW : 0) |
            (flags & HOTFN_LAUNCH_PERF_MAP ? AGENT_PERF_MAP : 0) |
            (flags & HOTFN_LAUNCH_QUIET_AGENT ? AGENT_QUIET : 0);
 }
@@ -31,13 +34,12 @@ static unsigned agent_flags(uint32_t flags)
 static bool fill_environment(environment *e, const hotfn_launch *l)
 {
     const char *before = getenv("LD_PRELOAD"), *glob = l->options.target_glob;
-    bool fits =
-        snprintf(e->preload, sizeof e->preload, before ? "LD_PRELOAD=%s:%s" : "LD_PRELOAD=%s",
-                 l->agent, before) < (int)sizeof e->preload;
+    bool fits = snprintf(e->preload, sizeof e->preload, "LD_PRELOAD=%s%s%s%s%s", l->agent,
+                         l->methods[0] ? ":" : "", l->methods, before ? ":" : "",
+                         before ? before : "") < (int)sizeof e->preload;
 
     snprintf(e->run, sizeof e->run, "HOTFN_RUN=%" PRIu32 ":%d:%d:0:%03u", hfn_os_get_process_id(),
-             hfn_live_get_fd(l->live), hfn_plan_channel_get_fd(l->channel),
-             agent_flags(l->options.flags));
+             hfn_live_get_fd(l->live), hfn_plan_channel_get_fd(l->channel), agent_flags(l));
     e->settings[0] = e->preload;
     e->settings[1] = e->run;
     e->count = 2;

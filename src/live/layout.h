@@ -124,7 +124,12 @@ enum { /* a module */
        HFN_MODULE_STAMP = 96,        /* u64 */
        HFN_MODULE_CODE_BYTES = 104,  /* u64 */
        HFN_MODULE_KNOWN_BYTES = 112, /* u64 */
-       HFN_MODULE_NOTE = 256,        /* text with NUL         */
+       /* HOTFN_MODULE_METHODS, live only: offsets in the strings section (methods.c) */
+       HFN_MODULE_NAMES_BEGIN = 120, /* of the room for names of methods */
+       HFN_MODULE_NAMES_NEXT = 124,
+       HFN_MODULE_NAMES_END = 128,
+       HFN_MODULE_METHODS_LOST = 132, /* methods for which there was no room */
+       HFN_MODULE_NOTE = 256,         /* text with NUL         */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,
 };

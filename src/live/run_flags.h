@@ -9,5 +9,6 @@
 #define AGENT_INSIDE 4u   /* FOLLOW: the target wrote the variable, for a child   */
 #define AGENT_NEXT 16u    /* exec replaced the target, which had the id before the flags */
 #define AGENT_QUIET 8u    /* print nothing if a child cannot be counted            */
+#define AGENT_PYTHON 32u  /* count Python functions (src/runtimes/python.c)        */
 
 #endif

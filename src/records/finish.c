@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "os/os.h"
+#include "records/reader.h"
 #include "records/times.h"
 #include "records/writer.h"
 
@@ -202,6 +203,30 @@ static uint8_t *join_meta(const hfn_live *live, uint64_t *byte_count)
     return meta;
 }
 
+/* The file has all functions and all room of a module of methods: write what a reader sees of it. */
+static hotfn_status settle_methods(const hfn_live *live, const char *path, hotfn_error *err)
+{
+    hotfn_record *r;
+    hotfn_status status = HOTFN_OK;
+    bool is_needed = false;
+
+    for (uint32_t i = 0; i < live->module_count; i++) {
+        const uint8_t *at =
+            hfn_live_section(live, HFN_SECTION_MODULES) + (uint64_t)i * HFN_MODULE_BYTES;
+
+        is_needed |= (hfn_read_le32(at + HFN_MODULE_FLAGS) & HOTFN_MODULE_METHODS) != 0;
+    }
+    if (!is_needed || strcmp(path, "/dev/null") == 0) {
+        return HOTFN_OK;
+    }
+    status = hfn_record_load(&r, path, NULL, 0, &live->env, err);
+    if (status == HOTFN_OK) {
+        status = hfn_record_write(r, path, err);
+        hfn_record_free(r);
+    }
+    return status;
+}
+
 static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *path,
                                 hotfn_error *err)
 {
@@ -223,6 +248,9 @@ static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *pa
     hfn_refuse_waiting_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
+    if (status == HOTFN_OK) {
+        status = settle_methods(live, path, err);
+    }
     hfn_free_memory(&live->env, states, bytes);
     hfn_free_memory(&live->env, meta, meta_bytes + 1);
     return status;

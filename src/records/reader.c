@@ -2,6 +2,7 @@
 /* Load a record: the header, then each section with its checksum.  The file is read and not mapped,
  * so that a later truncation cannot raise SIGBUS.  A live record is read in the same way: its
  * writer completes each entry before it makes the entry visible. */
+#include "records/methods.h"
 #include "records/reader.h"
 
 #include "base/crc32c.h"
@@ -328,7 +329,10 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     }
     hfn_record_sum_rows(r);
     status = hfn_record_load_times(r, in, err);
-    return status == HOTFN_OK ? hfn_record_load_budget(r, in, err) : status;
+    if (status == HOTFN_OK) {
+        status = hfn_record_load_budget(r, in, err);
+    }
+    return status == HOTFN_OK ? hfn_record_settle_methods(r, err) : status;
 }
 
 /* Is path a link to the memory of a run whose writer has ended? */

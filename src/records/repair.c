@@ -53,10 +53,17 @@ static void set_run(hfn_parts *parts, const hotfn_record *r)
                        : HOTFN_RECORD_KILLED;
 }
 
+/* The words that functions have in a section of states. */
+static uint64_t count_state_bytes(const hotfn_record *r, uint32_t type)
+{
+    uint64_t there = r->parts[type].byte_count & ~UINT64_C(3);
+    uint64_t used = (uint64_t)r->function_count * sizeof(uint32_t);
+
+    return there < used ? there : used;
+}
+
 static void set_time_parts(hfn_parts *parts, const hotfn_record *r, const hfn_times_sections *times)
 {
-    const hfn_part *states = &r->parts[HFN_SECTION_TIMING_STATES];
-
     if (!times->bytes[HFN_SECTION_TIME_HEADER]) {
         return;
     }
@@ -64,20 +71,19 @@ static void set_time_parts(hfn_parts *parts, const hotfn_record *r, const hfn_ti
         parts->bytes[type] = times->bytes[type];
         parts->byte_counts[type] = times->byte_counts[type];
     }
-    parts->bytes[HFN_SECTION_TIMING_STATES] = states->bytes;
-    parts->byte_counts[HFN_SECTION_TIMING_STATES] = states->byte_count & ~UINT64_C(3);
+    parts->bytes[HFN_SECTION_TIMING_STATES] = r->parts[HFN_SECTION_TIMING_STATES].bytes;
+    parts->byte_counts[HFN_SECTION_TIMING_STATES] = count_state_bytes(r, HFN_SECTION_TIMING_STATES);
 }
 
 static void set_budget_parts(hfn_parts *parts, const hotfn_record *r)
 {
     const hfn_part *budget = &r->parts[HFN_SECTION_BUDGET];
-    const hfn_part *states = &r->parts[HFN_SECTION_BUDGET_STATES];
 
     parts->bytes[HFN_SECTION_BUDGET] = budget->bytes;
     parts->byte_counts[HFN_SECTION_BUDGET] =
         hfn_budget_used_bytes(budget->bytes, budget->byte_count);
-    parts->bytes[HFN_SECTION_BUDGET_STATES] = states->bytes;
-    parts->byte_counts[HFN_SECTION_BUDGET_STATES] = states->byte_count & ~UINT64_C(3);
+    parts->bytes[HFN_SECTION_BUDGET_STATES] = r->parts[HFN_SECTION_BUDGET_STATES].bytes;
+    parts->byte_counts[HFN_SECTION_BUDGET_STATES] = count_state_bytes(r, HFN_SECTION_BUDGET_STATES);
 }
 
 /* A section of states has a word for each function, or is missing: add zero words to a truncated

@@ -57,6 +57,16 @@ static bool is_loader(const hfn_module_rules *rules, const hfn_module_facts *fac
            begins_with(file, "ld-linux") || (facts->is_near_breakpoint && begins_with(file, "ld"));
 }
 
+static bool is_replaced(const hfn_module_rules *rules, const char *path)
+{
+    const char *const *glob = rules->replaced;
+
+    while (glob && *glob && hotfn_glob_match(*glob, find_file_name(path)) != 1) {
+        glob++;
+    }
+    return glob && *glob;
+}
+
 hfn_module_use hfn_modules_choose_use(const hfn_module_rules *rules, const hfn_module_facts *facts)
 {
     if (is_selected(rules, facts)) {
@@ -64,6 +74,9 @@ hfn_module_use hfn_modules_choose_use(const hfn_module_rules *rules, const hfn_m
     }
     if (rules->needs_allocators && may_hold_allocator(facts->path)) {
         return HFN_MODULE_ALLOCATORS;
+    }
+    if (is_replaced(rules, facts->path)) {
+        return HFN_MODULE_REPLACED;
     }
     return rules->needs_loader && is_loader(rules, facts) ? HFN_MODULE_LOADER : HFN_MODULE_UNUSED;
 }

@@ -35,13 +35,17 @@ typedef struct hfn_module_rules {
     const char *loader_path; /* borrowed; the program's interpreter, resolved; NULL: unknown */
     bool needs_loader;       /* modules that are loaded later are to be hooked */
     bool needs_allocators;   /* calls of allocators are to be recorded */
+    /* borrowed; globs on file names of modules of which functions are replaced; NULL: none.  Ends
+     * with NULL. */
+    const char *const *replaced;
 } hfn_module_rules;
 
 typedef enum hfn_module_use {
     HFN_MODULE_UNUSED,     /* not scanned */
     HFN_MODULE_SELECTED,   /* the selected functions are hooked */
     HFN_MODULE_ALLOCATORS, /* only the functions of its allocator are hooked */
-    HFN_MODULE_LOADER      /* only the loader's breakpoint is hooked, and no function is listed */
+    HFN_MODULE_LOADER,     /* only the loader's breakpoint is hooked, and no function is listed */
+    HFN_MODULE_REPLACED    /* only functions of hotfn's own use are, and no function is listed */
 } hfn_module_use;
 
 /* How a module is used.  The globs have been checked with hotfn_glob_match. */

@@ -28,7 +28,7 @@ void hfn_process_end_change(hfn_process *p)
  * the launcher removed to keep the budget, whose count is a lower bound. */
 static bool is_compared(const hfn_process *p, const hfn_loaded_module *m, uint32_t function_index)
 {
-    return m->watched_function != function_index &&
+    return !hfn_process_owns(m, function_index) &&
            !hfn_live_was_unhooked(p->live, m->live_module, function_index);
 }
 

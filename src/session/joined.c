@@ -178,6 +178,7 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
         return hfn_report_no_memory(err, NULL);
     }
     s->flags = kept.flags;
+    s->runtime = kept.runtime;
     s->source = (hfn_plan_source){ request_plan, s };
     s->release = leave_channel;
     /* The session copies the path, because it maps the plans of modules that are loaded later. */

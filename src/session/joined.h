@@ -4,6 +4,7 @@
 #define HFN_SESSION_JOINED_H
 
 #include "live/plan_channel.h"
+#include "session/runtime.h"
 
 #include <hotfn/session.h>
 
@@ -23,10 +24,11 @@ uint32_t hfn_session_report_exec(uint32_t pid, const char *path, bool is_own);
 void hfn_session_report_exec_failed(uint32_t number);
 
 typedef struct hfn_join_options {
-    uint32_t flags;            /* HOTFN_SESSION_*, without FLAT                           */
-    const char *live_path;     /* of the live record, for example /proc/PID/fd/N          */
-    const char *channel_path;  /* of the plan channel                                     */
-    const char *perf_map_path; /* file for the names of stubs [none]                      */
+    uint32_t flags;             /* HOTFN_SESSION_*, without FLAT                           */
+    const char *live_path;      /* of the live record, for example /proc/PID/fd/N          */
+    const char *channel_path;   /* of the plan channel                                     */
+    const char *perf_map_path;  /* file for the names of stubs [none]                      */
+    const hfn_runtime *runtime; /* kept; tracer of methods [none]                          */
 } hfn_join_options;
 
 /*

@@ -134,6 +134,34 @@ static uint32_t find_function_at(const hotfn_plan *plan, uint32_t entry_count, u
     return UINT32_MAX;
 }
 
+bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index)
+{
+    for (uint32_t i = 0; i < m->own_count; i++) {
+        if (m->own_functions[i] == function_index) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Hook the module's function at an address for hotfn itself; false if that is not possible. */
+static bool add_own_hook(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count,
+                         uint64_t address, const hotfn_hook_action *action, hotfn_error *err)
+{
+    uint32_t function = find_function_at(m->plan, entry_count, address - m->base), module;
+
+    if (function == UINT32_MAX || m->own_count >= HFN_COUNT_OF(m->own_functions)) {
+        hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                         "the function at +0x%" PRIx64 " cannot be hooked", address - m->base);
+        return false;
+    }
+    if (hotfn_hooks_add(p->hooks, m->plan, m->base, function, action, &module, err) != HOTFN_OK) {
+        return false;
+    }
+    m->own_functions[m->own_count++] = function;
+    return true;
+}
+
 /* Hook the function that the dynamic linker calls, if it lies in this module. */
 static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
 {
@@ -146,35 +174,50 @@ static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t en
     action.kind = HOTFN_ACTION_CALL;
     action.callback = handle_list_change;
     action.user = p;
-    uint32_t function = find_function_at(m->plan, entry_count, breakpoint - m->base);
-    uint32_t module;
     hotfn_error err = HOTFN_ERROR_INIT;
-    if (function != UINT32_MAX &&
-        hotfn_hooks_add(p->hooks, m->plan, m->base, function, &action, &module, &err) == HOTFN_OK) {
+    if (add_own_hook(p, m, entry_count, breakpoint, &action, &err)) {
         p->follows_modules = true;
-        m->watched_function = function;
     } else {
         hfn_log_message(&p->env, HOTFN_LOG_WARNING,
                         "modules that are loaded later will not be hooked: %s", err.text);
     }
 }
 
-/* Request hooks for all functions of the module that have a slot, except for the watched function.
- */
+/* Replace the functions by which a runtime's tracer enters the module. */
+static void replace_functions(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+{
+    hfn_replaced replaced[HFN_MAX_REPLACED];
+    uint32_t count =
+        p->runtime ? p->runtime->find_replaced(p->runtime->user, m->base, replaced) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        hotfn_hook_action action = HOTFN_HOOK_ACTION_INIT;
+        hotfn_error err = HOTFN_ERROR_INIT;
+        action.kind = HOTFN_ACTION_REPLACE;
+        action.replacement = replaced[i].replacement;
+        action.original = replaced[i].original;
+        if (!add_own_hook(p, m, entry_count, replaced[i].entry, &action, &err)) {
+            mark_failed(p, m, err.text);
+        }
+    }
+}
+
+/* Request hooks for all functions of the module that have a slot, except for hotfn's own. */
 static void request_hooks(hfn_process *p, hfn_loaded_module *m, uint32_t function_count)
 {
     const uint32_t *slots = hfn_live_get_slots(p->live, m->live_module);
     size_t bytes = (size_t)function_count * sizeof *slots;
     uint32_t *changed = NULL;
     hotfn_error err = HOTFN_ERROR_INIT;
-    if (m->watched_function != UINT32_MAX && slots[m->watched_function] != HOTFN_NO_SLOT) {
+    if (m->own_count > 0) {
         changed = hfn_allocate_zeroed(&p->env, bytes);
         if (!changed) {
             mark_failed(p, m, "not enough memory");
             return;
         }
         memcpy(changed, slots, bytes);
-        changed[m->watched_function] = HOTFN_NO_SLOT;
+        for (uint32_t i = 0; i < m->own_count; i++) {
+            changed[m->own_functions[i]] = HOTFN_NO_SLOT;
+        }
     }
     if (hotfn_hooks_add_module(p->hooks, m->plan, m->base, changed ? changed : slots,
                                &m->hooks_module, &err) != HOTFN_OK) {
@@ -228,6 +271,7 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     hfn_live_get_module(p->live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
     follow_module_list(p, m, info.entry_count);
+    replace_functions(p, m, info.entry_count);
     stop_clock_if_unsafe(p, m);
     note_own_threads(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {
@@ -248,7 +292,6 @@ static bool add_module(hfn_process *p, const hfn_os_module *os, const hfn_plan_r
                               .path_hash = hash_path(os->path),
                               .live_module = UINT32_MAX,
                               .hooks_module = UINT32_MAX,
-                              .watched_function = UINT32_MAX,
                               .seen = true,
                               .is_new = true };
     const void *plan = NULL;
@@ -277,7 +320,6 @@ static bool update_module(void *user, const hfn_os_module *os)
 
 static void forget_unseen(hfn_process *p)
 {
-    size_t before = p->loaded_count;
     for (size_t i = p->loaded_count; i-- > 0;) {
         hfn_loaded_module *m = &p->loaded[i];
         if (m->seen) {
@@ -294,8 +336,6 @@ static void forget_unseen(hfn_process *p)
         }
         hotfn_plan_destroy(m->plan);
         *m = p->loaded[--p->loaded_count];
-    }
-    if (p->loaded_count < before) {
     }
 }
 
@@ -324,12 +364,15 @@ static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
             hfn_live_set_count_only(p->live, m->live_module, i, HOTFN_REASON_OWN_THREADS);
         }
     }
-    if (m->watched_function < known.function_count) {
-        hfn_live_set_function(p->live, m->live_module, m->watched_function, HOTFN_STATE_REFUSED,
+    for (uint32_t i = 0; i < m->own_count && m->own_functions[i] < known.function_count; i++) {
+        hfn_live_set_function(p->live, m->live_module, m->own_functions[i], HOTFN_STATE_REFUSED,
                               HOTFN_REASON_ENGINE, 0);
     }
     uint32_t flags = (known.flags | HOTFN_MODULE_LOADED) & ~HOTFN_MODULE_UNLOADED;
     hfn_live_set_module(p->live, m->live_module, flags, m->base, NULL);
+    if (p->runtime && known.flags & HOTFN_MODULE_METHODS) {
+        p->runtime->use_methods(p->runtime->user, p->live, m->live_module, m->base);
+    }
 }
 
 static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)

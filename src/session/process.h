@@ -9,6 +9,7 @@
 #include "live/live.h"
 #include "live/plan_channel.h"
 #include "os/os.h"
+#include "session/runtime.h"
 
 #include <hotfn/lowlevel/counters.h>
 #include <hotfn/lowlevel/scan.h>
@@ -26,11 +27,13 @@ typedef struct hfn_loaded_module {
     uint64_t base, end, path_hash;
     uint32_t live_module;  /* UINT32_MAX: not recorded */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
-    uint32_t
-        watched_function; /* hooked to follow the dynamic linker, not counted; UINT32_MAX: none */
-    hotfn_plan *plan;     /* kept for the hooks; NULL if none */
-    bool seen;            /* by the current update            */
-    bool is_new;          /* not committed yet                */
+    /* Hooked for hotfn itself and not counted: the function by which the dynamic linker is followed,
+     * and those that a runtime's tracer replaces. */
+    uint32_t own_functions[HFN_MAX_REPLACED + 1];
+    uint32_t own_count;
+    hotfn_plan *plan; /* kept for the hooks; NULL if none */
+    bool seen;        /* by the current update            */
+    bool is_new;      /* not committed yet                */
 } hfn_loaded_module;
 
 typedef struct hfn_process {
@@ -40,6 +43,7 @@ typedef struct hfn_process {
     hotfn_counters *counters; /* owned */
     hotfn_hooks *hooks;       /* owned */
     hfn_plan_source source;
+    const hfn_runtime *runtime; /* kept; NULL: none */
     hfn_loaded_module *loaded;
     size_t loaded_count, loaded_capacity;
     _Atomic uint32_t busy; /* 1: the hooks are changed or checked now              */
@@ -62,6 +66,8 @@ bool hfn_process_check(hfn_process *p);
 /* Exclude checks while the hooks change. */
 void hfn_process_begin_change(hfn_process *p);
 void hfn_process_end_change(hfn_process *p);
+/* Is the function of the module hooked for hotfn itself? */
+bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index);
 /* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory.
  */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);

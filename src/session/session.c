@@ -194,6 +194,7 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
         stop_clock(s);
         return status;
     }
+    s->process.runtime = s->runtime;
     paused = hotfn_counters_pause();
     status = hfn_process_update(&s->process, err);
     hotfn_counters_resume(paused);

@@ -54,6 +54,7 @@ struct hotfn_session {
     /* A session in the target of a launcher: */
     hfn_plan_client client;
     hfn_mapped_plan *plans;
+    const hfn_runtime *runtime; /* kept; NULL: none */
 };
 
 /* timing_allowed.c: check that this process can time its own calls, and prepare it. */

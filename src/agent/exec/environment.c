@@ -28,9 +28,26 @@ static void drop_entry(char **at)
     }
 }
 
-/* The agent's entry and its length.  A wrapper may have put other libraries in front of the agent;
- * an agent of another name is the first entry, where the launcher puts it.  Entries are separated
- * by colons or spaces (ld.so(8)). */
+static size_t get_entry_bytes(const char *entry)
+{
+    size_t length = 0;
+    while (entry[length] && !strchr(": ", entry[length])) {
+        length++;
+    }
+    return length;
+}
+
+/* Does the entry name the pool of methods, which the launcher puts behind the agent? */
+static bool is_pool(const char *entry, size_t length)
+{
+    static const char name[] = "/hotfn-methods.so";
+    return length >= sizeof name - 1 &&
+           memcmp(entry + length - (sizeof name - 1), name, sizeof name - 1) == 0;
+}
+
+/* The agent's entry and its length, with the pool of methods if that follows.  A wrapper may have
+ * put other libraries in front of the agent; an agent of another name is the first entry, where the
+ * launcher puts it.  Entries are separated by colons or spaces (ld.so(8)). */
 static char *find_agent_entry(char *preloads, size_t *length)
 {
     char *begin = preloads;
@@ -41,7 +58,10 @@ static char *find_agent_entry(char *preloads, size_t *length)
     while (begin > preloads && begin[-1] != ':' && begin[-1] != ' ') {
         begin--;
     }
-    for (*length = 0; begin[*length] && !strchr(": ", begin[*length]); ++*length) {
+    *length = get_entry_bytes(begin);
+    if (begin[*length]) {
+        size_t next = get_entry_bytes(begin + *length + 1);
+        *length += is_pool(begin + *length + 1, next) ? 1 + next : 0;
     }
     return begin;
 }

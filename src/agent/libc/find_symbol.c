@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's own dlsym(RTLD_NEXT, name): the loader's takes a lock and may allocate, and the
- * target may define another dlsym.  It searches the modules behind the agent in the loader's list
- * by their hash tables (System V gABI ch. 5, 'Hash Table'; DT_GNU_HASH is described only by the GNU
+/* The agent's own dlsym(RTLD_NEXT, name), and a search in one module: the loader's dlsym takes a lock
+ * and may allocate, and the target may define another one.  dlsym searches the modules behind the
+ * agent in the loader's list.  The modules have hash tables (System V gABI ch. 5, 'Hash Table'; DT_GNU_HASH is described only by the GNU
  * linker's source). */
+#include "agent/libc/find_symbol.h"
+
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -39,13 +41,14 @@ static tables read_tables(const struct link_map *map)
     return t;
 }
 
-/* The address of symbol `index` if the module defines a function of this name there, else NULL. */
-static void *match_function(const struct link_map *map, const tables *t, uint32_t index,
-                            const char *name)
+/* The address of symbol `index` if the module defines this name there, else NULL. */
+static void *match_symbol(const struct link_map *map, const tables *t, uint32_t index,
+                          const char *name)
 {
     const ElfW(Sym) *symbol = &t->symbols[index];
+    unsigned type = ELF32_ST_TYPE(symbol->st_info);
 
-    if (symbol->st_shndx == SHN_UNDEF || ELF32_ST_TYPE(symbol->st_info) != STT_FUNC ||
+    if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
         strcmp(t->names + symbol->st_name, name) != 0) {
         return NULL;
     }
@@ -64,7 +67,7 @@ static void *find_gnu(const struct link_map *map, const tables *t, const char *n
     index = bucket_count > 0 ? buckets[hash % bucket_count] : 0;
     for (; index >= first; index++) {
         void *found =
-            (chain[index - first] | 1) == (hash | 1) ? match_function(map, t, index, name) : NULL;
+            (chain[index - first] | 1) == (hash | 1) ? match_symbol(map, t, index, name) : NULL;
         if (found || (chain[index - first] & 1)) {
             return found;
         }
@@ -77,9 +80,32 @@ static void *find_sysv(const struct link_map *map, const tables *t, const char *
     void *found = NULL;
 
     for (uint32_t i = 1; i < t->sysv[1] && !found; i++) {
-        found = match_function(map, t, i, name);
+        found = match_symbol(map, t, i, name);
     }
     return found;
+}
+
+static void *find_in_module(const struct link_map *map, const char *name)
+{
+    tables t = read_tables(map);
+
+    if (t.symbols && t.names && t.gnu) {
+        return find_gnu(map, &t, name);
+    }
+    return t.symbols && t.names && t.sysv ? find_sysv(map, &t, name) : NULL;
+}
+
+/* The module at base is the one with the first dynamic section behind base. */
+void *agent_find_symbol(uint64_t base, const char *name)
+{
+    const struct link_map *found = NULL;
+
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        if ((uintptr_t)map->l_ld >= base && (!found || map->l_ld < found->l_ld)) {
+            found = map;
+        }
+    }
+    return found ? find_in_module(found, name) : NULL;
 }
 
 void *dlsym(void *handle, const char *name)
@@ -92,12 +118,7 @@ void *dlsym(void *handle, const char *name)
         map = map->l_next;
     }
     for (map = map ? map->l_next : NULL; map && !found; map = map->l_next) {
-        tables t = read_tables(map);
-        if (t.symbols && t.names && t.gnu) {
-            found = find_gnu(map, &t, name);
-        } else if (t.symbols && t.names && t.sysv) {
-            found = find_sysv(map, &t, name);
-        }
+        found = find_in_module(map, name);
     }
     return found;
 }

@@ -35,6 +35,7 @@ enum {
     MAX_PLACES,
     CLOCK,
     WITH,
+    RUNTIME,
     PUSH,
     PUSH_EVERY,
     APP,
@@ -73,6 +74,7 @@ static const struct option table[] = {
     { "max-threads", required_argument, NULL, MAX_THREADS },
     { "max-places", required_argument, NULL, MAX_PLACES },
     { "with", required_argument, NULL, WITH },
+    { "runtime", required_argument, NULL, RUNTIME },
 #ifdef HOTFN_HAVE_PUSH
     { "push", required_argument, NULL, PUSH },
     { "push-every", required_argument, NULL, PUSH_EVERY },
@@ -98,6 +100,7 @@ static const char usage[] =
     "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
+    "      --runtime NAME   also count the functions of a runtime's programs: python\n"
     "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
     "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -241,6 +244,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case WITH:
         launch->flags |= HOTFN_LAUNCH_ALLOC;
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
+    case RUNTIME: launch->runtime = argument; return NULL;
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
     case MAX_THREADS:
         return cli_parse_u32(argument, 1, 1000000, &launch->max_threads)

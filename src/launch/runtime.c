@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* The pool of functions that stand for a runtime's methods, which the target loads beside the
+ * agent: it is hooked like any module, and the record lists it under the runtime's name. */
+#include "base/status.h"
+#include "launch/launch.h"
+#include "live/run_flags.h"
+#include "live/method_pool.h"
+#include "scan/choice.h"
+
+#include <hotfn/lowlevel/verdicts.h>
+#include <hotfn/machine.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES_PER_METHOD = 64 };
+
+static const char *const python_libraries[] = { "libpython3*", "python3*", NULL };
+
+static const hfn_runtime_kind kinds[] = {
+    { "python", AGENT_PYTHON, python_libraries, false },
+};
+
+const hfn_runtime_kind *hfn_runtime_find(const char *name)
+{
+    for (size_t i = 0; name && i < HFN_COUNT_OF(kinds); i++) {
+        if (strcmp(name, kinds[i].name) == 0) {
+            return &kinds[i];
+        }
+    }
+    return NULL;
+}
+
+hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
+{
+    const char *slash = strrchr(l->agent, '/');
+    hfn_os_file_info info;
+
+    l->methods[0] = 0;
+    if (!l->options.runtime) {
+        return HOTFN_OK;
+    }
+    if (l->target.machine == HOTFN_MACHINE_X86) {
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
+                                "methods of a runtime are not counted in 32-bit programs");
+    }
+    if (snprintf(l->methods, sizeof l->methods, "%.*s/hotfn-methods.so",
+                 slash ? (int)(slash - l->agent) : 1,
+                 slash ? l->agent : ".") >= (int)sizeof l->methods ||
+        hfn_os_get_path_info(l->methods, &info) != 0) {
+        return hfn_report_error(err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
+                                "the library for methods was not found beside the agent; install "
+                                "all of libhotfn");
+    }
+    l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
+    return HOTFN_OK;
+}
+
+bool hfn_runtime_is_pool(const hotfn_launch *l, const hfn_file_identity *file)
+{
+    return l->methods[0] && file->device == l->methods_file.device &&
+           file->inode == l->methods_file.inode;
+}
+
+/* ---- In the record. */
+
+typedef struct pool_rows {
+    hfn_function_source functions;
+    uint32_t used; /* functions from here on are not used */
+} pool_rows;
+
+/* A function without a name, until it gets a method. */
+static void get_row(void *user, uint32_t index, hotfn_record_function *out)
+{
+    const pool_rows *rows = user;
+
+    rows->functions.get(rows->functions.user, index, out);
+    out->name = out->names = "";
+    out->name_count = 1;
+    if (index >= rows->used) {
+        out->state = HOTFN_STATE_EXCLUDED;
+        out->reason = hotfn_reason_get_name(HOTFN_REASON_EXCLUDED);
+        out->reason_text = hotfn_reason_get_text(HOTFN_REASON_EXCLUDED);
+    }
+}
+
+static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
+                                  hfn_scan_choice *choice, uint32_t *module, hotfn_error *err)
+{
+    pool_rows rows = { hfn_scan_choice_source(choice), HFN_POOL_FRAMED };
+    hfn_function_source source = { get_row, &rows };
+    hotfn_record_module *m = &choice->module;
+    hotfn_status status;
+
+    rows.used += kind->has_plain_methods ? HFN_POOL_PLAIN : 0;
+    m->path = kind->name;
+    m->flags = HOTFN_MODULE_METHODS;
+    m->id_kind = m->id_bytes = 0; /* methods are told apart by name */
+    m->code_bytes = m->known_bytes = 0;
+    status = hfn_live_add_module_from(l->live, m, &source, module, err);
+    if (status == HOTFN_OK) {
+        status = hfn_live_reserve_names(l->live, *module,
+                                        (uint64_t)rows.used * NAME_BYTES_PER_METHOD, err);
+    }
+    return status;
+}
+
+hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint32_t *module,
+                                  hotfn_error *err)
+{
+    const hfn_runtime_kind *kind = hfn_runtime_find(l->options.runtime);
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hfn_scan_choice choice;
+    hotfn_status status = hfn_scan_choose(&choice, scan, HFN_MODULE_SELECTED, 0, NULL, err);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (choice.module.function_count == HFN_POOL_FRAMED + HFN_POOL_PLAIN) {
+        status = add_to_record(l, kind, &choice, module, err);
+    } else {
+        status = hfn_report_error(err, HOTFN_E_MISMATCH, l->methods, HOTFN_NO_OFFSET,
+                                  "this library is not of this hotfn: install all of libhotfn");
+    }
+    hfn_scan_choice_finish(&choice);
+    hotfn_scan_get_info(scan, &info);
+    return status == HOTFN_OK
+               ? hfn_plan_channel_add(l->channel, *module, info.plan, info.plan_bytes, err)
+               : status;
+}

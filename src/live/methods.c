@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/* Names of methods.  The target learns them while it runs, so it writes them itself, into room that
+ * the creator of the record has reserved.  Several processes and threads may do so at the same
+ * time: the text is written first, and one exchange of the function's offset publishes it. */
+#include "base/status.h"
+#include "live/live.h"
+
+#include <string.h>
+
+hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t byte_count,
+                                    hotfn_error *err)
+{
+    uint64_t begin = live->string_bytes;
+    uint32_t first, count;
+    hotfn_status status;
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    if (byte_count > hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - begin) {
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "the record has no room for names of methods");
+    }
+    status = hfn_live_allocate(live, HFN_SECTION_STRINGS, begin + byte_count,
+                               &live->string_bytes_allocated, err);
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    live->string_bytes += byte_count;
+    hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
+    hfn_shared_put32(entry + HFN_MODULE_NAMES_BEGIN, (uint32_t)begin);
+    hfn_shared_put32(entry + HFN_MODULE_NAMES_NEXT, (uint32_t)begin);
+    hfn_shared_put32(entry + HFN_MODULE_NAMES_END, (uint32_t)(begin + byte_count));
+    return HOTFN_OK;
+}
+
+static uint32_t *get_word(uint8_t *at)
+{
+    return (uint32_t *)(void *)at;
+}
+
+/* The new text's offset, 0 if there is no room. */
+static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)
+{
+    uint32_t bytes = (uint32_t)strlen(name) + 2; /* an empty name ends the list of names */
+    uint32_t end = hfn_shared_get32(entry + HFN_MODULE_NAMES_END);
+    uint32_t *next = get_word(entry + HFN_MODULE_NAMES_NEXT);
+    uint32_t at = __atomic_load_n(next, __ATOMIC_RELAXED);
+
+    do {
+        if (end > hfn_live_section_bytes(live, HFN_SECTION_STRINGS) || at > end ||
+            end - at < bytes) {
+            return 0;
+        }
+    } while (!__atomic_compare_exchange_n(next, &at, at + bytes, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    memcpy(hfn_live_section(live, HFN_SECTION_STRINGS) + at, name, bytes - 1);
+    return at;
+}
+
+static uint32_t hash_name(const char *name)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+
+    for (; *name; name++) {
+        hash = (hash ^ (uint8_t)*name) * 16777619u;
+    }
+    return hash;
+}
+
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, hfn_method_range range,
+                             const char *name)
+{
+    uint32_t first, count, text = 0, at = hash_name(name);
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, module, &entry, &first, &count) || range.first > count ||
+        range.count > count - range.first) {
+        return UINT32_MAX;
+    }
+    for (uint32_t tries = 0; tries < range.count; tries++, at++) {
+        uint32_t index = range.first + (at & (range.count - 1));
+        uint8_t *function = hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
+                            (uint64_t)(first + index) * HFN_FUNCTION_BYTES;
+        uint32_t *word = get_word(function + HFN_FUNCTION_NAME);
+        uint32_t known = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+        if (hfn_live_text(live, known)[0] == 0) {
+            text = text ? text : append_name(live, entry, name);
+            if (text == 0) {
+                break;
+            }
+            if (__atomic_compare_exchange_n(word, &known, text, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_ACQUIRE)) {
+                return index;
+            }
+        }
+        if (strcmp(hfn_live_text(live, known), name) == 0) {
+            return index;
+        }
+    }
+    __atomic_fetch_add(get_word(entry + HFN_MODULE_METHODS_LOST), 1, __ATOMIC_RELAXED);
+    return UINT32_MAX;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtimes/methods.h"
+
+#include "live/method_pool.h"
+
+#include <stdio.h>
+
+enum { MAX_NAME = 1024, MAX_IMPLEMENTATIONS = 64 };
+
+void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
+                      hfn_find_symbol_fn *find_symbol, uint64_t base)
+{
+    hfn_methods m = { .live = live, .module = module };
+
+    m.targets = find_symbol(base, HFN_POOL_TARGETS);
+    m.functions = find_symbol(base, HFN_POOL_FUNCTIONS);
+    if (m.targets && m.functions) {
+        *out = m;
+    }
+}
+
+/* Store the target, unless another one is there. */
+static bool take(hotfn_code *place, hotfn_code target)
+{
+    hotfn_code before = NULL;
+
+    return __atomic_compare_exchange_n(place, &before, target, false, __ATOMIC_ACQ_REL,
+                                       __ATOMIC_ACQUIRE) ||
+           before == target;
+}
+
+hotfn_code hfn_methods_get(const hfn_methods *m, hfn_method_kind kind, const char *name,
+                           hotfn_code target)
+{
+    hfn_method_range range = { 0, HFN_POOL_FRAMED };
+    char other[MAX_NAME + 16];
+
+    if (!m->live) {
+        return NULL;
+    }
+    if (kind == HFN_METHOD_PLAIN) {
+        range = (hfn_method_range){ HFN_POOL_FRAMED, HFN_POOL_PLAIN };
+    }
+    for (unsigned n = 1; n <= MAX_IMPLEMENTATIONS; n++) {
+        snprintf(other, sizeof other, n == 1 ? "%.*s" : "%.*s #%u", MAX_NAME, name, n);
+        uint32_t index = hfn_live_get_method(m->live, m->module, range, other);
+
+        if (index == UINT32_MAX) {
+            return NULL;
+        }
+        if (take(&m->targets[index], target)) {
+            return m->functions[index];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Methods become functions of the live record: each gets a function of the pool (pool.h), which is
+ * hooked like any other function and then enters the method (docs/design/runtimes.md). */
+#ifndef HFN_RUNTIMES_METHODS_H
+#define HFN_RUNTIMES_METHODS_H
+
+#include "live/live.h"
+
+#include <hotfn/hooks.h>
+
+/* The address of a symbol that the module at base exports; NULL: there is none. */
+typedef void *hfn_find_symbol_fn(uint64_t base, const char *name);
+
+/* What a tracer needs of the process that it is in. */
+typedef struct hfn_runtime_process {
+    hfn_find_symbol_fn *find_symbol;
+    void (*warn)(const char *text); /* shown to the user */
+} hfn_runtime_process;
+
+typedef struct hfn_methods {
+    hfn_live *live;  /* NULL: the pool is not ready */
+    uint32_t module; /* of the live record          */
+    hotfn_code *targets;
+    const hotfn_code *functions;
+} hfn_methods;
+
+typedef enum hfn_method_kind {
+    HFN_METHOD_FRAMED, /* takes no arguments from the stack: may be timed */
+    HFN_METHOD_PLAIN
+} hfn_method_kind;
+
+/* Use the pool, which is loaded at base and is that module of the live record. */
+void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
+                      hfn_find_symbol_fn *find_symbol, uint64_t base);
+/* The function through which calls of the method at target are counted; NULL if there is no room
+ * for it, and the caller then calls target.  A name with another target is another method.  Any
+ * thread, also in a signal handler; the caller has paused its counting. */
+hotfn_code hfn_methods_get(const hfn_methods *methods, hfn_method_kind kind, const char *name,
+                           hotfn_code target);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions of Python programs, in CPython 3.11.  The interpreter's function that creates
+ * interpreters is replaced, so that each new one gets our function in the place of its evaluator of
+ * frames (PEP 523).  That function looks up the method of the frame's code, which is stored in the
+ * code object (_PyEval_RequestCodeExtraIndex), and passes the frame on to the evaluator through the
+ * method's function of the pool, where it is counted.  The interpreter then makes a call of its C
+ * evaluator for each call of a Python function, which it otherwise does not.
+ *
+ * The calls that are counted are those that sys.setprofile reports: generators count each time that
+ * they are resumed, but not when they are created.
+ */
+#include "runtimes/python.h"
+
+#include <hotfn/lowlevel/counters.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MAJOR_MINOR = 0x030B };
+
+/* ---- What is used of CPython 3.11's objects (Include/cpython/code.h, Include/cpython/pystate.h,
+ * Include/internal/pycore_frame.h). */
+
+typedef struct python_object python_object;
+
+typedef struct code_extra { /* Objects/codeobject.c: _PyCodeObjectExtra */
+    ptrdiff_t count;
+    void *values[1];
+} code_extra;
+
+typedef struct python_code {
+    ptrdiff_t head[3];
+    python_object *objects[3];
+    int32_t flags;
+    int16_t warmup[2];
+    int32_t counts[4], first_line, local_counts[5];
+    python_object *locals[2];
+    python_object *filename, *name, *qualname;
+    void *others[4];
+    int32_t first_traceable;
+    code_extra *extra;
+} python_code;
+
+typedef struct python_frame {
+    void *objects[4];
+    python_code *code;
+    void *links[2], *instruction;
+    int32_t stack_top;
+    bool is_entry;
+    char owner;
+} python_frame;
+
+typedef struct python_thread {
+    void *links[2];
+    void *interpreter;
+} python_thread;
+
+#define CODE_RESUMES 0x02A0 /* CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR */
+#define OWNED_BY_THREAD 0
+
+typedef python_object *evaluate_fn(python_thread *thread, python_frame *frame, int throws);
+
+/* ---- The tracer of this process.  Python's lock protects it. */
+
+static struct {
+    hfn_runtime_process process;
+    hfn_methods methods;
+    evaluate_fn *evaluate; /* _PyEval_EvalFrameDefault */
+    void (*set_evaluator)(void *interpreter, evaluate_fn *evaluator);
+    ptrdiff_t (*request_index)(void (*release)(void *));
+    int (*set_extra)(const python_code *code, ptrdiff_t index, void *value);
+    const char *(*get_text)(python_object *text);
+    void (*clear_error)(void);
+    hotfn_code create_interpreter; /* the original */
+    void *interpreter;             /* the one that is traced */
+    ptrdiff_t index;               /* of our word in its code objects; -1: not requested */
+} python = { .index = -1 };
+
+/* ---- Methods. */
+
+static const char *get_text(python_object *text)
+{
+    const char *found = text ? python.get_text(text) : NULL;
+
+    if (!found) {
+        python.clear_error();
+    }
+    return found ? found : "?";
+}
+
+/* The method of the code; the evaluator if there is no room for one. */
+static evaluate_fn *create_method(const python_code *code)
+{
+    char name[1024];
+    hotfn_code method;
+
+    snprintf(name, sizeof name, "%.500s (%.500s:%d)", get_text(code->qualname),
+             get_text(code->filename), (int)code->first_line);
+    method = hfn_methods_get(&python.methods, HFN_METHOD_FRAMED, name, (hotfn_code)python.evaluate);
+    return method ? (evaluate_fn *)method : python.evaluate;
+}
+
+static void claim_interpreter(void *interpreter)
+{
+    python.interpreter = interpreter;
+    python.index = python.request_index(NULL);
+    if (python.index < 0) {
+        python.process.warn("Python functions are not counted: other software uses all words that "
+                            "a code object has for tools");
+    }
+}
+
+static evaluate_fn *find_method(const python_thread *thread, const python_code *code)
+{
+    void *paused = hotfn_counters_pause();
+    evaluate_fn *method = python.evaluate;
+
+    if (!python.interpreter) {
+        claim_interpreter(thread->interpreter);
+    }
+    if (python.index < 0 || thread->interpreter != python.interpreter) {
+        python.set_evaluator(thread->interpreter, python.evaluate);
+    } else {
+        method = create_method(code);
+        if (python.set_extra(code, python.index, (void *)(uintptr_t)method) != 0) {
+            python.clear_error();
+        }
+    }
+    hotfn_counters_resume(paused);
+    return method;
+}
+
+/* The call that creates a generator runs none of its code. */
+static bool is_creation(const python_frame *frame)
+{
+    return (frame->code->flags & CODE_RESUMES) && frame->owner == OWNED_BY_THREAD;
+}
+
+static python_object *evaluate_frame(python_thread *thread, python_frame *frame, int throws)
+{
+    const python_code *code = frame->code;
+    const code_extra *extra = code->extra;
+    evaluate_fn *method = NULL;
+
+    if (throws || is_creation(frame)) {
+        return python.evaluate(thread, frame, throws);
+    }
+    if (extra && (size_t)python.index < (size_t)extra->count) {
+        method = (evaluate_fn *)(uintptr_t)extra->values[python.index];
+    }
+    if (!method) {
+        method = find_method(thread, code);
+    }
+    return method(thread, frame, throws);
+}
+
+/* ---- Start. */
+
+static void *create_interpreter(void)
+{
+    void *interpreter = ((void *(*)(void))python.create_interpreter)();
+    void *paused = hotfn_counters_pause();
+
+    if (interpreter && python.methods.live) {
+        python.set_evaluator(interpreter, evaluate_frame);
+    }
+    hotfn_counters_resume(paused);
+    return interpreter;
+}
+
+static hotfn_code find_function(uint64_t base, const char *name)
+{
+    return (hotfn_code)(uintptr_t)python.process.find_symbol(base, name);
+}
+
+static bool find_functions(uint64_t base)
+{
+    python.evaluate = (evaluate_fn *)find_function(base, "_PyEval_EvalFrameDefault");
+    python.set_evaluator = (void (*)(void *, evaluate_fn *))find_function(
+        base, "_PyInterpreterState_SetEvalFrameFunc");
+    python.request_index =
+        (ptrdiff_t(*)(void (*)(void *)))find_function(base, "_PyEval_RequestCodeExtraIndex");
+    python.set_extra =
+        (int (*)(const python_code *, ptrdiff_t, void *))find_function(base, "_PyCode_SetExtra");
+    python.get_text = (const char *(*)(python_object *))find_function(base, "PyUnicode_AsUTF8");
+    python.clear_error = find_function(base, "PyErr_Clear");
+    return python.evaluate && python.set_evaluator && python.request_index && python.set_extra &&
+           python.get_text && python.clear_error;
+}
+
+/* Is this CPython of a version whose objects are as described above? */
+static bool check_version(uint64_t base)
+{
+    const unsigned long *version = python.process.find_symbol(base, "Py_Version");
+    char text[160];
+
+    if (version && *version >> 16 == MAJOR_MINOR) {
+        return true;
+    }
+    if (version) {
+        snprintf(
+            text, sizeof text,
+            "Python functions are not counted: this is CPython %lu.%lu, and only 3.11 is known",
+            *version >> 24, *version >> 16 & 0xFF);
+    } else {
+        snprintf(text, sizeof text,
+                 "Python functions are not counted: this CPython is older than 3.11");
+    }
+    python.process.warn(text);
+    return false;
+}
+
+static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
+{
+    hotfn_code create = find_function(base, "PyInterpreterState_New");
+
+    (void)user;
+    if (!create || python.create_interpreter || !check_version(base) || !find_functions(base)) {
+        return 0;
+    }
+    out[0] = (hfn_replaced){ (uint64_t)(uintptr_t)create, (hotfn_code)create_interpreter,
+                             &python.create_interpreter };
+    return 1;
+}
+
+static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)
+{
+    (void)user;
+    hfn_methods_open(&python.methods, live, module, python.process.find_symbol, base);
+}
+
+const hfn_runtime *hfn_python_get_runtime(const hfn_runtime_process *process)
+{
+    static const hfn_runtime runtime = { find_replaced, use_methods, NULL };
+
+    python.process = *process;
+    return &runtime;
+}

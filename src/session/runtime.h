@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session in a target does for a tracer of methods behind a dispatcher (src/runtimes). */
+#ifndef HFN_SESSION_RUNTIME_H
+#define HFN_SESSION_RUNTIME_H
+
+#include "live/live.h"
+
+#include <hotfn/hooks.h>
+
+#define HFN_MAX_REPLACED 8u
+
+/* A function to replace (hotfn_hooks_replace), and where its original is stored. */
+typedef struct hfn_replaced {
+    uint64_t entry;
+    hotfn_code replacement;
+    hotfn_code *original;
+} hfn_replaced;
+
+/* A tracer.  Its calls are made with the hooks locked, from the thread that loads a module. */
+typedef struct hfn_runtime {
+    /* Store the functions to replace of the module at base; returns how many. */
+    uint32_t (*find_replaced)(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED]);
+    /* The functions that stand for methods (runtimes/pool) are hooked: `module` of the live record,
+     * loaded at base. */
+    void (*use_methods)(void *user, hfn_live *live, uint32_t module, uint64_t base);
+    void *user;
+} hfn_runtime;
+
+#endif
