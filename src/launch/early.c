@@ -151,5 +151,6 @@ hotfn_status hfn_launch_check_matches(hotfn_launch *l, hotfn_error *err)
     if (l->options.module_count > 0) {
         return check_modules(l, err);
     }
-    return l->selection.include_count > 0 ? check_functions(l, err) : HOTFN_OK;
+    return l->selection.include_count > 0 && !l->options.runtime ? check_functions(l, err)
+                                                                 : HOTFN_OK;
 }

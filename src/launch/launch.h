@@ -157,7 +157,9 @@ const hfn_runtime_kind *hfn_runtime_find(const char *name);
 /* Find the pool of methods, if the options ask for a runtime. */
 hotfn_status hfn_runtime_find_pool(hotfn_launch *launch, hotfn_error *err);
 bool hfn_runtime_is_pool(const hotfn_launch *launch, const hfn_file_identity *file);
-/* Add the pool to the record, with its plan. */
+/* When the program has ended: mark the globs that match a method, and warn of what was missed. */
+void hfn_runtime_check(hotfn_launch *launch);
+/* Add the pool to the record. */
 hotfn_status hfn_runtime_add_pool(hotfn_launch *launch, const hotfn_scan *scan, uint32_t *module,
                                   hotfn_error *err);
 

@@ -3,8 +3,8 @@
  * which it can be read at any time. */
 #include "base/status.h"
 #include "launch/launch.h"
-#include "os/process.h"
 #include "live/method_pool.h"
+#include "os/process.h"
 
 #include <hotfn/lowlevel/verdicts.h>
 #include <stdio.h>

@@ -3,10 +3,11 @@
  * agent: it is hooked like any module, and the record lists it under the runtime's name. */
 #include "base/status.h"
 #include "launch/launch.h"
-#include "live/run_flags.h"
 #include "live/method_pool.h"
+#include "live/run_flags.h"
 #include "scan/choice.h"
 
+#include <hotfn/lowlevel/functions.h>
 #include <hotfn/lowlevel/verdicts.h>
 #include <hotfn/machine.h>
 #include <stdio.h>
@@ -88,6 +89,9 @@ static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
 {
     pool_rows rows = { hfn_scan_choice_source(choice), HFN_POOL_FRAMED };
     hfn_function_source source = { get_row, &rows };
+    const hotfn_selection *selection = &l->selection;
+    hfn_method_rules rules = { selection->include, selection->exclude, selection->include_count,
+                               selection->exclude_count };
     hotfn_record_module *m = &choice->module;
     hotfn_status status;
 
@@ -99,7 +103,7 @@ static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
     status = hfn_live_add_module_from(l->live, m, &source, module, err);
     if (status == HOTFN_OK) {
         status = hfn_live_reserve_names(l->live, *module,
-                                        (uint64_t)rows.used * NAME_BYTES_PER_METHOD, err);
+                                        (uint64_t)rows.used * NAME_BYTES_PER_METHOD, &rules, err);
     }
     return status;
 }
@@ -108,7 +112,6 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
                                   hotfn_error *err)
 {
     const hfn_runtime_kind *kind = hfn_runtime_find(l->options.runtime);
-    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hfn_scan_choice choice;
     hotfn_status status = hfn_scan_choose(&choice, scan, HFN_MODULE_SELECTED, 0, NULL, err);
 
@@ -126,4 +129,63 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
     return status == HOTFN_OK
                ? hfn_plan_channel_add(l->channel, *module, info.plan, info.plan_bytes, err)
                : status;
+}
+
+/* ---- When the program has ended. */
+
+/* A method was counted under this name, so it matches some of the globs. */
+static void mark_globs(hotfn_launch *l, const char *name)
+{
+    char short_name[HFN_OS_PATH_BYTES];
+    const char *place = strstr(name, " (");
+
+    snprintf(short_name, sizeof short_name, "%.*s", place ? (int)(place - name) : 0, name);
+    for (uint32_t i = 0; i < l->selection.include_count; i++) {
+        const char *glob = l->selection.include[i];
+
+        if (hotfn_glob_match(glob, name) == 1 || hotfn_glob_match(glob, short_name) == 1) {
+            l->matched_includes[i] = 1;
+        }
+    }
+}
+
+static uint32_t count_methods(hotfn_launch *l, uint32_t module, uint32_t function_count)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < function_count; i++) {
+        const char *name = hfn_live_get_function_name(l->live, module, i);
+
+        if (name && name[0]) {
+            mark_globs(l, name);
+            count++;
+        }
+    }
+    return count;
+}
+
+void hfn_runtime_check(hotfn_launch *l)
+{
+    uint32_t count = 0, lost = 0;
+
+    for (uint32_t i = 0; i < hfn_live_get_module_count(l->live); i++) {
+        hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+
+        if (hfn_live_get_module(l->live, i, &m) == HOTFN_OK && m.flags & HOTFN_MODULE_METHODS) {
+            count += count_methods(l, i, m.function_count);
+            lost += hfn_live_count_lost_methods(l->live, i);
+        }
+    }
+    if (l->options.runtime && count == 0) {
+        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
+                        "no function of the runtime '%s' was called that is selected: it has to be "
+                        "part of the program that was counted",
+                        l->options.runtime);
+    }
+    if (lost > 0) {
+        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
+                        "%u functions of the runtime '%s' found no room and are not counted; -f "
+                        "selects fewer",
+                        lost, l->options.runtime);
+    }
 }

@@ -83,26 +83,32 @@ static uint32_t refuse_module(hotfn_launch *l, const hfn_plan_request *request,
     return add_without_functions(l, request, get_main_flag(facts) | HOTFN_MODULE_FAILED, err->text);
 }
 
-static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, const hotfn_scan *scan,
-                             hfn_module_use use, uint32_t *module, hotfn_error *err)
+static hotfn_status add_functions(hotfn_launch *l, const hfn_module_facts *facts,
+                                  const hotfn_scan *scan, hfn_module_use use, uint32_t *module,
+                                  hotfn_error *err)
 {
-    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
     hfn_function_rules rules = { .selection = &l->selection,
                                  .include_used = l->matched_includes,
                                  .list = l->list };
     hfn_scan_choice choice;
-
-    if (hfn_runtime_is_pool(l, &facts->file)) {
-        return hfn_runtime_add_pool(l, scan, module, err);
-    }
     hotfn_status status = hfn_scan_choose(&choice, scan, use, get_main_flag(facts), &rules, err);
 
-    if (status != HOTFN_OK) {
-        return status;
+    if (status == HOTFN_OK) {
+        hfn_function_source source = hfn_scan_choice_source(&choice);
+        status = hfn_live_add_module_from(l->live, &choice.module, &source, module, err);
+        hfn_scan_choice_finish(&choice);
     }
-    hfn_function_source source = hfn_scan_choice_source(&choice);
-    status = hfn_live_add_module_from(l->live, &choice.module, &source, module, err);
-    hfn_scan_choice_finish(&choice);
+    return status;
+}
+
+static hotfn_status add_scan(hotfn_launch *l, const hfn_module_facts *facts, const hotfn_scan *scan,
+                             hfn_module_use use, uint32_t *module, hotfn_error *err)
+{
+    hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
+    hotfn_status status = hfn_runtime_is_pool(l, &facts->file)
+                              ? hfn_runtime_add_pool(l, scan, module, err)
+                              : add_functions(l, facts, scan, use, module, err);
+
     if (status != HOTFN_OK) {
         return status;
     }

@@ -102,10 +102,21 @@ typedef struct hfn_method_range {
     uint32_t first, count;
 } hfn_method_range;
 
-/* Make room for the names of methods.  Only the creator, once per module.  HOTFN_OK,
- * HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY, HOTFN_E_IO. */
+/* Which methods are counted: those that match an include glob, or any if there is none, and match no
+ * exclude glob.  A method matches by its whole name, or by the part before " (". */
+typedef struct hfn_method_rules {
+    const char *const *includes, *const *excludes; /* borrowed */
+    uint32_t include_count, exclude_count;
+} hfn_method_rules;
+
+/* Make room for the names of methods, and store the rules there.  Only the creator, once per
+ * module.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY, HOTFN_E_IO. */
 hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t byte_count,
-                                    hotfn_error *err);
+                                    const hfn_method_rules *rules, hotfn_error *err);
+/* The rules of the module, as texts that begin with '+' or '-' and end with an empty one; a view. */
+const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
+/* Methods for which there was no room. */
+uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);
 /* The function of the range that has this name; it is given to a function without one if there is
  * none.  UINT32_MAX if there is no room, which the module counts.  Either end, in any process and
  * thread at the same time; async-signal-safe. */

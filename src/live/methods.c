@@ -7,17 +7,43 @@
 
 #include <string.h>
 
+static uint64_t count_text_bytes(const char *const *texts, uint32_t count)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += strlen(texts[i]) + 2;
+    }
+    return bytes;
+}
+
+static char *write_texts(char *at, char kind, const char *const *texts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = strlen(texts[i]) + 1;
+
+        *at = kind;
+        memcpy(at + 1, texts[i], bytes);
+        at += bytes + 1;
+    }
+    return at;
+}
+
 hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t byte_count,
-                                    hotfn_error *err)
+                                    const hfn_method_rules *rules, hotfn_error *err)
 {
     uint64_t begin = live->string_bytes;
+    uint64_t rule_bytes = count_text_bytes(rules->includes, rules->include_count) +
+                          count_text_bytes(rules->excludes, rules->exclude_count) + 1;
     uint32_t first, count;
     hotfn_status status;
     uint8_t *entry;
+    char *at;
 
     if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return HOTFN_E_NOT_FOUND;
     }
+    byte_count += rule_bytes;
     if (byte_count > hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - begin) {
         return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                                 "the record has no room for names of methods");
@@ -27,12 +53,35 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
     if (status != HOTFN_OK) {
         return status;
     }
+    at = (char *)hfn_live_section(live, HFN_SECTION_STRINGS) + begin;
+    at = write_texts(at, '+', rules->includes, rules->include_count);
+    write_texts(at, '-', rules->excludes, rules->exclude_count);
     live->string_bytes += byte_count;
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(entry + HFN_MODULE_NAMES_BEGIN, (uint32_t)begin);
-    hfn_shared_put32(entry + HFN_MODULE_NAMES_NEXT, (uint32_t)begin);
+    hfn_shared_put32(entry + HFN_MODULE_NAMES_NEXT, (uint32_t)(begin + rule_bytes));
     hfn_shared_put32(entry + HFN_MODULE_NAMES_END, (uint32_t)(begin + byte_count));
     return HOTFN_OK;
+}
+
+const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    return hfn_live_find_module(live, module, &entry, &first, &count)
+               ? hfn_live_text(live, hfn_shared_get32(entry + HFN_MODULE_NAMES_BEGIN))
+               : "";
+}
+
+uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    return hfn_live_find_module(live, module, &entry, &first, &count)
+               ? hfn_shared_get32(entry + HFN_MODULE_METHODS_LOST)
+               : 0;
 }
 
 static uint32_t *get_word(uint8_t *at)

@@ -3,7 +3,9 @@
 
 #include "live/method_pool.h"
 
+#include <hotfn/lowlevel/functions.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_NAME = 1024, MAX_IMPLEMENTATIONS = 64 };
 
@@ -18,6 +20,43 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
         *out = m;
     }
 }
+
+/* ---- Selection. */
+
+static bool matches(const char *glob, const char *name)
+{
+    const char *place = strstr(name, " (");
+    char short_name[MAX_NAME];
+    size_t length = place ? (size_t)(place - name) : 0;
+
+    if (hotfn_glob_match(glob, name) == 1) {
+        return true;
+    }
+    if (length == 0 || length >= sizeof short_name) {
+        return false;
+    }
+    memcpy(short_name, name, length);
+    short_name[length] = 0;
+    return hotfn_glob_match(glob, short_name) == 1;
+}
+
+static bool is_selected(const hfn_methods *m, const char *name)
+{
+    const char *rule = hfn_live_get_method_rules(m->live, m->module);
+    bool is_included = rule[0] != '+';
+
+    for (; rule[0]; rule += strlen(rule) + 1) {
+        bool is_match = matches(rule + 1, name);
+
+        if (rule[0] == '-' && is_match) {
+            return false;
+        }
+        is_included |= rule[0] == '+' && is_match;
+    }
+    return is_included;
+}
+
+/* ---- Functions of the pool. */
 
 /* Store the target, unless another one is there. */
 static bool take(hotfn_code *place, hotfn_code target)
@@ -35,7 +74,7 @@ hotfn_code hfn_methods_get(const hfn_methods *m, hfn_method_kind kind, const cha
     hfn_method_range range = { 0, HFN_POOL_FRAMED };
     char other[MAX_NAME + 16];
 
-    if (!m->live) {
+    if (!m->live || !is_selected(m, name)) {
         return NULL;
     }
     if (kind == HFN_METHOD_PLAIN) {

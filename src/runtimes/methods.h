@@ -32,8 +32,8 @@ typedef enum hfn_method_kind {
 /* Use the pool, which is loaded at base and is that module of the live record. */
 void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
                       hfn_find_symbol_fn *find_symbol, uint64_t base);
-/* The function through which calls of the method at target are counted; NULL if there is no room
- * for it, and the caller then calls target.  A name with another target is another method.  Any
+/* The function through which calls of the method at target are counted; NULL if it is not selected
+ * or there is no room for it, and the caller then calls target.  A name with another target is another method.  Any
  * thread, also in a signal handler; the caller has paused its counting. */
 hotfn_code hfn_methods_get(const hfn_methods *methods, hfn_method_kind kind, const char *name,
                            hotfn_code target);

@@ -8,7 +8,7 @@
  * evaluator for each call of a Python function, which it otherwise does not.
  *
  * The calls that are counted are those that sys.setprofile reports: generators count each time that
- * they are resumed, but not when they are created.
+ * they are resumed or closed, but not when they are created.
  */
 #include "runtimes/python.h"
 
@@ -51,6 +51,13 @@ typedef struct python_frame {
     char owner;
 } python_frame;
 
+typedef struct python_function {
+    ptrdiff_t head[2];
+    python_object *objects[13];
+    void *call; /* vectorcall */
+    uint32_t version;
+} python_function;
+
 typedef struct python_thread {
     void *links[2];
     void *interpreter;
@@ -63,6 +70,9 @@ typedef python_object *evaluate_fn(python_thread *thread, python_frame *frame, i
 
 /* ---- The tracer of this process.  Python's lock protects it. */
 
+typedef python_function *create_function_fn(const python_code *code, python_object *globals,
+                                            python_object *qualname);
+
 static struct {
     hfn_runtime_process process;
     hfn_methods methods;
@@ -72,9 +82,13 @@ static struct {
     int (*set_extra)(const python_code *code, ptrdiff_t index, void *value);
     const char *(*get_text)(python_object *text);
     void (*clear_error)(void);
-    hotfn_code create_interpreter; /* the original */
-    void *interpreter;             /* the one that is traced */
-    ptrdiff_t index;               /* of our word in its code objects; -1: not requested */
+    python_object *(*intern_text)(const char *text);
+    hotfn_code create_interpreter;    /* the original */
+    void *interpreter;                /* the one that is traced */
+    ptrdiff_t index;                  /* of our word in its code objects; -1: not requested */
+    hotfn_code create_function;       /* the original */
+    python_object *subscription_name; /* "__getitem__", interned; NULL before the first call */
+    uint32_t version_count;           /* functions of that name */
 } python = { .index = -1 };
 
 /* ---- Methods. */
@@ -105,6 +119,7 @@ static void claim_interpreter(void *interpreter)
 {
     python.interpreter = interpreter;
     python.index = python.request_index(NULL);
+    python.subscription_name = python.intern_text("__getitem__");
     if (python.index < 0) {
         python.process.warn("Python functions are not counted: other software uses all words that "
                             "a code object has for tools");
@@ -131,7 +146,7 @@ static evaluate_fn *find_method(const python_thread *thread, const python_code *
     return method;
 }
 
-/* The call that creates a generator runs none of its code. */
+/* The call that creates a generator runs none of its code.  Later ones pass its own frame. */
 static bool is_creation(const python_frame *frame)
 {
     return (frame->code->flags & CODE_RESUMES) && frame->owner == OWNED_BY_THREAD;
@@ -143,7 +158,7 @@ static python_object *evaluate_frame(python_thread *thread, python_frame *frame,
     const code_extra *extra = code->extra;
     evaluate_fn *method = NULL;
 
-    if (throws || is_creation(frame)) {
+    if (is_creation(frame)) {
         return python.evaluate(thread, frame, throws);
     }
     if (extra && (size_t)python.index < (size_t)extra->count) {
@@ -153,6 +168,26 @@ static python_object *evaluate_frame(python_thread *thread, python_frame *frame,
         method = find_method(thread, code);
     }
     return method(thread, frame, throws);
+}
+
+/* ---- New functions.  CPython 3.11 has one instruction that enters a Python function without the
+ * evaluator that was set: the subscription that was specialised for a __getitem__
+ * (BINARY_SUBSCR_GETITEM).  It holds the function's version in 16 bits, and is not used for one with
+ * a larger version (Python/specialize.c: _Py_Specialize_BinarySubscr).  So such functions get large
+ * ones, which CPython itself would reach after 3.9 billion functions. */
+
+#define FIRST_VERSION UINT32_C(0xE8000000)
+
+static python_function *create_function(const python_code *code, python_object *globals,
+                                        python_object *qualname)
+{
+    create_function_fn *create = (create_function_fn *)python.create_function;
+    python_function *function = create(code, globals, qualname);
+
+    if (function && code->name == python.subscription_name) {
+        function->version = FIRST_VERSION + python.version_count++;
+    }
+    return function;
 }
 
 /* ---- Start. */
@@ -185,8 +220,10 @@ static bool find_functions(uint64_t base)
         (int (*)(const python_code *, ptrdiff_t, void *))find_function(base, "_PyCode_SetExtra");
     python.get_text = (const char *(*)(python_object *))find_function(base, "PyUnicode_AsUTF8");
     python.clear_error = find_function(base, "PyErr_Clear");
-    return python.evaluate && python.set_evaluator && python.request_index && python.set_extra &&
-           python.get_text && python.clear_error;
+    python.intern_text =
+        (python_object * (*)(const char *)) find_function(base, "PyUnicode_InternFromString");
+    return python.intern_text && python.evaluate && python.set_evaluator && python.request_index &&
+           python.set_extra && python.get_text && python.clear_error;
 }
 
 /* Is this CPython of a version whose objects are as described above? */
@@ -214,14 +251,18 @@ static bool check_version(uint64_t base)
 static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
 {
     hotfn_code create = find_function(base, "PyInterpreterState_New");
+    hotfn_code create_one = find_function(base, "PyFunction_NewWithQualName");
 
     (void)user;
-    if (!create || python.create_interpreter || !check_version(base) || !find_functions(base)) {
+    if (!create || !create_one || python.create_interpreter || !check_version(base) ||
+        !find_functions(base)) {
         return 0;
     }
     out[0] = (hfn_replaced){ (uint64_t)(uintptr_t)create, (hotfn_code)create_interpreter,
                              &python.create_interpreter };
-    return 1;
+    out[1] = (hfn_replaced){ (uint64_t)(uintptr_t)create_one, (hotfn_code)create_function,
+                             &python.create_function };
+    return 2;
 }
 
 static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)
