@@ -125,10 +125,7 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
                                   "this library is not of this hotfn: install all of libhotfn");
     }
     hfn_scan_choice_finish(&choice);
-    hotfn_scan_get_info(scan, &info);
-    return status == HOTFN_OK
-               ? hfn_plan_channel_add(l->channel, *module, info.plan, info.plan_bytes, err)
-               : status;
+    return status;
 }
 
 /* ---- When the program has ended. */
