@@ -88,14 +88,14 @@ static hotfn_status request_record(settings *s, hotfn_error *err)
     return status;
 }
 
-static void warn(const char *text)
+static void print_warning(const char *text)
 {
     dprintf(2, "hotfn agent: %s\n", text);
 }
 
 static const hfn_runtime *choose_runtime(unsigned flags)
 {
-    static const hfn_runtime_process process = { agent_find_symbol, warn };
+    static const hfn_runtime_process process = { agent_find_symbol, print_warning };
     return flags & AGENT_PYTHON ? hfn_python_get_runtime(&process) : NULL;
 }
 

@@ -3,7 +3,7 @@
  * which it can be read at any time. */
 #include "base/status.h"
 #include "launch/launch.h"
-#include "live/method_pool.h"
+#include "arch/method_pool.h"
 #include "os/process.h"
 
 #include <hotfn/lowlevel/verdicts.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions that stand for a runtime's methods, which the target loads beside the
- * agent: it is hooked like any module, and the record lists it under the runtime's name. */
+/* The pool of functions for a runtime's methods, which the target loads beside the agent: it is
+ * hooked like any module, and the record lists it under the runtime's name. */
 #include "base/status.h"
 #include "launch/launch.h"
-#include "live/method_pool.h"
+#include "arch/method_pool.h"
 #include "live/run_flags.h"
 #include "scan/choice.h"
 
@@ -98,7 +98,7 @@ static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
     rows.used += kind->has_plain_methods ? HFN_POOL_PLAIN : 0;
     m->path = kind->name;
     m->flags = HOTFN_MODULE_METHODS;
-    m->id_kind = m->id_bytes = 0; /* methods are told apart by name */
+    m->id_kind = m->id_bytes = 0; /* methods are identified by name */
     m->code_bytes = m->known_bytes = 0;
     status = hfn_live_add_module_from(l->live, m, &source, module, err);
     if (status == HOTFN_OK) {

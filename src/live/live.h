@@ -102,8 +102,8 @@ typedef struct hfn_method_range {
     uint32_t first, count;
 } hfn_method_range;
 
-/* Which methods are counted: those that match an include glob, or any if there is none, and match no
- * exclude glob.  A method matches by its whole name, or by the part before " (". */
+/* Which methods are counted: those that match an include glob, or any if there is none, and match
+ * no exclude glob.  A method matches by its whole name, or by the part before " (". */
 typedef struct hfn_method_rules {
     const char *const *includes, *const *excludes; /* borrowed */
     uint32_t include_count, exclude_count;
@@ -113,7 +113,7 @@ typedef struct hfn_method_rules {
  * module.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY, HOTFN_E_IO. */
 hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t byte_count,
                                     const hfn_method_rules *rules, hotfn_error *err);
-/* The rules of the module, as texts that begin with '+' or '-' and end with an empty one; a view. */
+/* The rules of the module, as texts that begin with '+' or '-', and an empty one; a view. */
 const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
 /* Methods for which there was no room. */
 uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);

@@ -203,8 +203,9 @@ static uint8_t *join_meta(const hfn_live *live, uint64_t *byte_count)
     return meta;
 }
 
-/* The file has all functions and all room of a module of methods: write what a reader sees of it. */
-static hotfn_status settle_methods(const hfn_live *live, const char *path, hotfn_error *err)
+/* The file has all functions and all room of a module of methods: write what a reader sees of it.
+ */
+static hotfn_status drop_unused_methods(const hfn_live *live, const char *path, hotfn_error *err)
 {
     hotfn_record *r;
     hotfn_status status = HOTFN_OK;
@@ -249,7 +250,7 @@ static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *pa
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
     if (status == HOTFN_OK) {
-        status = settle_methods(live, path, err);
+        status = drop_unused_methods(live, path, err);
     }
     hfn_free_memory(&live->env, states, bytes);
     hfn_free_memory(&live->env, meta, meta_bytes + 1);

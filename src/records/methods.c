@@ -5,15 +5,15 @@
 
 #include "base/status.h"
 
-/* Below the bits by which exporters tell modules apart; the highest bit keeps it off the RVAs of
- * functions. */
+/* Below the bits by which exporters distinguish modules; the highest bit separates it from the RVAs
+ * of functions. */
 #define METHOD_RVA_BITS 39
 
-typedef struct settling {
+typedef struct reduction {
     hotfn_record *r;
     uint32_t *kept; /* the functions that stay; owned */
     uint32_t count, before;
-} settling;
+} reduction;
 
 static uint32_t get_word(const uint8_t *at)
 {
@@ -60,7 +60,7 @@ static bool is_kept(const hotfn_record *r, bool is_method, uint32_t function)
     return true;
 }
 
-static void choose_functions(settling *s)
+static void choose_functions(reduction *s)
 {
     for (uint32_t i = 0; i < s->r->module_count; i++) {
         uint8_t *module = get_module(s->r, i);
@@ -79,7 +79,7 @@ static void choose_functions(settling *s)
 
 /* Move the elements of the functions that stay to the front.  The part keeps its size: there may be
  * as many slots as it has elements. */
-static void keep_elements(const settling *s, uint32_t type)
+static void keep_elements(const reduction *s, uint32_t type)
 {
     hfn_part *part = &s->r->parts[type];
     uint32_t bytes = hfn_section_element_bytes(type);
@@ -94,7 +94,7 @@ static void keep_elements(const settling *s, uint32_t type)
 }
 
 /* The new index of a function. */
-static uint32_t find_kept(const settling *s, uint32_t function)
+static uint32_t find_kept(const reduction *s, uint32_t function)
 {
     uint32_t low = 0, high = s->count;
 
@@ -110,7 +110,7 @@ static uint32_t find_kept(const settling *s, uint32_t function)
     return low < s->count && s->kept[low] == function ? low : HOTFN_NO_FUNCTION;
 }
 
-static void renumber_functions(const settling *s)
+static void renumber_functions(const reduction *s)
 {
     hfn_part *budget = &s->r->parts[HFN_SECTION_BUDGET];
     uint64_t used = budget->bytes ? hfn_budget_used_bytes(budget->bytes, budget->byte_count) : 0;
@@ -138,7 +138,7 @@ static void move_offset(uint8_t *at, uint32_t begin, uint32_t end)
     }
 }
 
-static void move_offsets(const settling *s, uint32_t begin, uint32_t end)
+static void move_offsets(const reduction *s, uint32_t begin, uint32_t end)
 {
     hfn_part *parts = s->r->parts;
 
@@ -159,7 +159,7 @@ static void move_offsets(const settling *s, uint32_t begin, uint32_t end)
 }
 
 /* Without memory the room stays. */
-static void drop_room(const settling *s, const uint8_t *module)
+static void drop_room(const reduction *s, const uint8_t *module)
 {
     hfn_part *strings = &s->r->parts[HFN_SECTION_STRINGS], cut;
     uint32_t begin = get_word(module + HFN_MODULE_NAMES_NEXT);
@@ -182,7 +182,7 @@ static void drop_room(const settling *s, const uint8_t *module)
 
 /* ---- The whole. */
 
-static void settle(settling *s)
+static void reduce_record(reduction *s)
 {
     static const uint32_t types[] = { HFN_SECTION_SLOTS, HFN_SECTION_STATES, HFN_SECTION_FUNCTIONS,
                                       HFN_SECTION_TIMING_STATES, HFN_SECTION_BUDGET_STATES };
@@ -204,9 +204,9 @@ static void settle(settling *s)
     }
 }
 
-hotfn_status hfn_record_settle_methods(hotfn_record *r, hotfn_error *err)
+hotfn_status hfn_record_drop_unused_methods(hotfn_record *r, hotfn_error *err)
 {
-    settling s = { .r = r, .before = r->function_count };
+    reduction s = { .r = r, .before = r->function_count };
     bool is_needed = false;
 
     for (uint32_t i = 0; i < r->module_count; i++) {
@@ -219,7 +219,7 @@ hotfn_status hfn_record_settle_methods(hotfn_record *r, hotfn_error *err)
     if (!s.kept && s.before > 0) {
         return hfn_report_no_memory(err, r->path);
     }
-    settle(&s);
+    reduce_record(&s);
     hfn_free_memory(&r->env, s.kept, (uint64_t)s.before * sizeof *s.kept);
     return HOTFN_OK;
 }

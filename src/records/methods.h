@@ -8,6 +8,6 @@
 /* Drop the functions of such modules that are no methods, with the room for their names.  An RVA
  * becomes a hash of the method's name: where a method is differs from run to run.  The record has
  * been checked.  HOTFN_OK, HOTFN_E_NO_MEMORY. */
-hotfn_status hfn_record_settle_methods(hotfn_record *record, hotfn_error *err);
+hotfn_status hfn_record_drop_unused_methods(hotfn_record *record, hotfn_error *err);
 
 #endif

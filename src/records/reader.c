@@ -2,8 +2,8 @@
 /* Load a record: the header, then each section with its checksum.  The file is read and not mapped,
  * so that a later truncation cannot raise SIGBUS.  A live record is read in the same way: its
  * writer completes each entry before it makes the entry visible. */
-#include "records/methods.h"
 #include "records/reader.h"
+#include "records/methods.h"
 
 #include "base/crc32c.h"
 #include "base/status.h"
@@ -332,7 +332,7 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     if (status == HOTFN_OK) {
         status = hfn_record_load_budget(r, in, err);
     }
-    return status == HOTFN_OK ? hfn_record_settle_methods(r, err) : status;
+    return status == HOTFN_OK ? hfn_record_drop_unused_methods(r, err) : status;
 }
 
 /* Is path a link to the memory of a run whose writer has ended? */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "runtimes/methods.h"
 
-#include "live/method_pool.h"
+#include "arch/method_pool.h"
 
 #include <hotfn/lowlevel/functions.h>
 #include <stdio.h>
@@ -23,9 +23,20 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
 
 /* ---- Selection. */
 
-static bool matches(const char *glob, const char *name)
+/* The part of a name from " (" on; NULL: there is none. */
+static const char *find_place(const char *name)
 {
-    const char *place = strstr(name, " (");
+    const char *at = strchr(name, ' ');
+
+    while (at && at[1] != '(') {
+        at = strchr(at + 1, ' ');
+    }
+    return at;
+}
+
+static bool match_glob(const char *glob, const char *name)
+{
+    const char *place = find_place(name);
     char short_name[MAX_NAME];
     size_t length = place ? (size_t)(place - name) : 0;
 
@@ -46,7 +57,7 @@ static bool is_selected(const hfn_methods *m, const char *name)
     bool is_included = rule[0] != '+';
 
     for (; rule[0]; rule += strlen(rule) + 1) {
-        bool is_match = matches(rule + 1, name);
+        bool is_match = match_glob(rule + 1, name);
 
         if (rule[0] == '-' && is_match) {
             return false;
@@ -59,7 +70,7 @@ static bool is_selected(const hfn_methods *m, const char *name)
 /* ---- Functions of the pool. */
 
 /* Store the target, unless another one is there. */
-static bool take(hotfn_code *place, hotfn_code target)
+static bool take_place(hotfn_code *place, hotfn_code target)
 {
     hotfn_code before = NULL;
 
@@ -87,7 +98,7 @@ hotfn_code hfn_methods_get(const hfn_methods *m, hfn_method_kind kind, const cha
         if (index == UINT32_MAX) {
             return NULL;
         }
-        if (take(&m->targets[index], target)) {
+        if (take_place(&m->targets[index], target)) {
             return m->functions[index];
         }
     }

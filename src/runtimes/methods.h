@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Methods become functions of the live record: each gets a function of the pool (pool.h), which is
- * hooked like any other function and then enters the method (docs/design/runtimes.md). */
+/* Methods become functions of the live record: each gets a function of the pool
+ * (arch/method_pool.h), which is hooked like any other function and then enters the method
+ * (docs/design/runtimes.md). */
 #ifndef HFN_RUNTIMES_METHODS_H
 #define HFN_RUNTIMES_METHODS_H
 
@@ -33,8 +34,8 @@ typedef enum hfn_method_kind {
 void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
                       hfn_find_symbol_fn *find_symbol, uint64_t base);
 /* The function through which calls of the method at target are counted; NULL if it is not selected
- * or there is no room for it, and the caller then calls target.  A name with another target is another method.  Any
- * thread, also in a signal handler; the caller has paused its counting. */
+ * or there is no room for it, and the caller then calls target.  A name with another target is
+ * another method.  Any thread, also in a signal handler; the caller has paused its counting. */
 hotfn_code hfn_methods_get(const hfn_methods *methods, hfn_method_kind kind, const char *name,
                            hotfn_code target);
 

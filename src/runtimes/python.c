@@ -84,7 +84,7 @@ static struct {
     void (*clear_error)(void);
     python_object *(*intern_text)(const char *text);
     hotfn_code create_interpreter;    /* the original */
-    void *interpreter;                /* the one that is traced */
+    void *interpreter;                /* the interpreter that is traced */
     ptrdiff_t index;                  /* of our word in its code objects; -1: not requested */
     hotfn_code create_function;       /* the original */
     python_object *subscription_name; /* "__getitem__", interned; NULL before the first call */
@@ -172,9 +172,9 @@ static python_object *evaluate_frame(python_thread *thread, python_frame *frame,
 
 /* ---- New functions.  CPython 3.11 has one instruction that enters a Python function without the
  * evaluator that was set: the subscription that was specialised for a __getitem__
- * (BINARY_SUBSCR_GETITEM).  It holds the function's version in 16 bits, and is not used for one with
- * a larger version (Python/specialize.c: _Py_Specialize_BinarySubscr).  So such functions get large
- * ones, which CPython itself would reach after 3.9 billion functions. */
+ * (BINARY_SUBSCR_GETITEM).  It holds the function's version in 16 bits, and is not used for one
+ * with a larger version (Python/specialize.c: _Py_Specialize_BinarySubscr).  So such functions get
+ * large ones, which CPython itself would reach after 3.9 billion functions. */
 
 #define FIRST_VERSION UINT32_C(0xE8000000)
 

@@ -27,8 +27,8 @@ typedef struct hfn_loaded_module {
     uint64_t base, end, path_hash;
     uint32_t live_module;  /* UINT32_MAX: not recorded */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
-    /* Hooked for hotfn itself and not counted: the function by which the dynamic linker is followed,
-     * and those that a runtime's tracer replaces. */
+    /* Hooked for hotfn itself and not counted: the function by which the dynamic linker is
+     * followed, and those that a runtime's tracer replaces. */
     uint32_t own_functions[HFN_MAX_REPLACED + 1];
     uint32_t own_count;
     hotfn_plan *plan; /* kept for the hooks; NULL if none */

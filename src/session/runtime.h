@@ -20,8 +20,7 @@ typedef struct hfn_replaced {
 typedef struct hfn_runtime {
     /* Store the functions to replace of the module at base; returns how many. */
     uint32_t (*find_replaced)(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED]);
-    /* The functions that stand for methods (runtimes/pool) are hooked: `module` of the live record,
-     * loaded at base. */
+    /* The pool of functions for methods is hooked: `module` of the live record, loaded at base. */
     void (*use_methods)(void *user, hfn_live *live, uint32_t module, uint64_t base);
     void *user;
 } hfn_runtime;

@@ -30,7 +30,8 @@ USES = {
     "scan": ["plan", "os"],
     "session": ["scan", "hooks", "counters", "profile"],
     "launch": ["scan", "hooks", "live", "os", "records", "counters"],
-    "agent": ["session"],
+    "runtimes": ["session", "live", "counters"],
+    "agent": ["session", "runtimes"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json"}  # <hotfn/status.h> and the like belong to base
 OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", "frame": "session",

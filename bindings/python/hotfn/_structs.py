@@ -394,7 +394,7 @@ class LaunchOptions(Sized):
                 ("sample_interval", c_uint32), ("slow_ns", c_uint64), ("after_ns", c_uint64),
                 ("for_ns", c_uint64), ("budget_ppm", c_uint32), ("clock", c_uint32),
                 ("cache_folder", c_char_p), ("agent_path", c_char_p),
-                ("max_threads", c_uint32), ("max_places", c_uint32)]
+                ("max_threads", c_uint32), ("max_places", c_uint32), ("runtime", c_char_p)]
 
 
 class LaunchInfo(Sized):

@@ -255,7 +255,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         force_map: bool = False, kit: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (),
         durable: bool = False, perf_map: bool = False, cache: bool = True,
         cache_folder: Optional[PathLike] = None, agent: Optional[PathLike] = None, quiet_agent: bool = False,
-        max_threads: int = 0, max_places: int = 0, wait: bool = True) -> Run:
+        max_threads: int = 0, max_places: int = 0, runtime: Optional[str] = None, wait: bool = True) -> Run:
     """Run a program and count the calls of its functions, as `hotfn run` does.
 
         for function in hotfn.run(["sqlite3", "a.db", ".dump"], record="dump.hfr").hot(10):
@@ -290,6 +290,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     quiet_agent     the agent writes nothing to the program's stderr
     max_threads, max_places  room for so many threads at one time, for so many places in call trees;
                     0: by the memory there is
+    runtime         "python": also count the functions of the Python program that runs in it
     wait            wait for the end of the program; otherwise call Run.wait() or use `with`
 
     The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.
@@ -310,7 +311,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         "symbol_dirs": c_texts(dirs), "symbol_dir_count": len(dirs), "after_ns": _make_ns("after", after),
         "for_ns": _make_ns("duration", duration), "budget_ppm": _make_ppm(budget),
         "cache_folder": path_or_none(cache_folder), "agent_path": path_or_none(agent),
-        "max_threads": max_threads, "max_places": max_places}
+        "max_threads": max_threads, "max_places": max_places,
+        "runtime": encode(runtime) if runtime else None}
     started = _start(fields, record)
     if wait:
         try:

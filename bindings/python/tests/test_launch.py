@@ -71,6 +71,14 @@ def test_timed_run_has_callers(program):
     assert sampled.time.sample_mean == 100 and sampled.find("hop").calls == 1000
 
 
+def test_functions_of_python_programs_are_counted():
+    python = "/usr/bin/python3.11"
+    if not os.access(python, os.X_OK):
+        pytest.skip("no CPython 3.11")
+    run = hotfn.run([python, "-c", "def f(): pass\nfor i in range(70): f()"], runtime="python", functions="f")
+    assert [(f.name, f.calls) for f in run.hot(5)] == [("f (<string>:1)", 70)]
+
+
 def test_running_program_has_a_live_record(program, tmp_path):
     with hotfn.run([program, "walk", "stay"], record=tmp_path / "run.hfr", cache=False, wait=False) as run:
         wait_for(lambda: run.info.joined and (run.record.find("hop").calls or 0) == 1000)

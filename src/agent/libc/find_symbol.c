@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent's own dlsym(RTLD_NEXT, name), and a search in one module: the loader's dlsym takes a lock
- * and may allocate, and the target may define another one.  dlsym searches the modules behind the
- * agent in the loader's list.  The modules have hash tables (System V gABI ch. 5, 'Hash Table'; DT_GNU_HASH is described only by the GNU
- * linker's source). */
+/* The agent's own dlsym(RTLD_NEXT, name), and a search in one module.  The loader's dlsym takes a
+ * lock and may allocate, and the target may define another one.  dlsym searches the modules behind
+ * the agent in the loader's list, and finds functions only.  Both use the hash tables of modules
+ * (System V gABI ch. 5, 'Hash Table'; DT_GNU_HASH is described only by the GNU linker's source). */
 #include "agent/libc/find_symbol.h"
 
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@ typedef struct tables {
     const ElfW(Sym) * symbols;
     const char *names;
     const uint32_t *gnu, *sysv;
+    bool finds_data;
 } tables;
 
 /* The loader has relocated the entry, unless the dynamic section is read-only. */
@@ -27,7 +29,7 @@ static const void *get_address(const struct link_map *map, const ElfW(Dyn) * ent
 
 static tables read_tables(const struct link_map *map)
 {
-    tables t = { NULL, NULL, NULL, NULL };
+    tables t = { .symbols = NULL };
 
     for (const ElfW(Dyn) *entry = map->l_ld; entry && entry->d_tag != DT_NULL; entry++) {
         switch (entry->d_tag) {
@@ -48,7 +50,8 @@ static void *match_symbol(const struct link_map *map, const tables *t, uint32_t 
     const ElfW(Sym) *symbol = &t->symbols[index];
     unsigned type = ELF32_ST_TYPE(symbol->st_info);
 
-    if (symbol->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT) ||
+    if (symbol->st_shndx == SHN_UNDEF ||
+        (type != STT_FUNC && !(t->finds_data && type == STT_OBJECT)) ||
         strcmp(t->names + symbol->st_name, name) != 0) {
         return NULL;
     }
@@ -85,10 +88,11 @@ static void *find_sysv(const struct link_map *map, const tables *t, const char *
     return found;
 }
 
-static void *find_in_module(const struct link_map *map, const char *name)
+static void *find_in_module(const struct link_map *map, const char *name, bool finds_data)
 {
     tables t = read_tables(map);
 
+    t.finds_data = finds_data;
     if (t.symbols && t.names && t.gnu) {
         return find_gnu(map, &t, name);
     }
@@ -105,7 +109,7 @@ void *agent_find_symbol(uint64_t base, const char *name)
             found = map;
         }
     }
-    return found ? find_in_module(found, name) : NULL;
+    return found ? find_in_module(found, name, true) : NULL;
 }
 
 void *dlsym(void *handle, const char *name)
@@ -118,7 +122,7 @@ void *dlsym(void *handle, const char *name)
         map = map->l_next;
     }
     for (map = map ? map->l_next : NULL; map && !found; map = map->l_next) {
-        found = find_in_module(map, name);
+        found = find_in_module(map, name, false);
     }
     return found;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions that stand for methods (docs/design/runtimes.md): what its assembly and the
+/* The pool of functions for methods (docs/design/runtimes.md): what its assembly and the
  * library share.  Function n of the pool calls, or jumps to, the address in targets[n]. */
-#ifndef HFN_LIVE_METHOD_POOL_H
-#define HFN_LIVE_METHOD_POOL_H
+#ifndef HFN_ARCH_METHOD_POOL_H
+#define HFN_ARCH_METHOD_POOL_H
 
 /* Framed functions call their targets, so they may be timed; a target must not have arguments on
  * the stack.  Plain functions, which follow them, jump to theirs.  Powers of two. */

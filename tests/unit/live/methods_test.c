@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/* Methods of a runtime: named by several processes at once, and read without the functions that
+ * got no name. */
+#include "records/sample.h"
+
+#include <sys/wait.h>
+
+enum { METHODS = 16, SLOTS_BEFORE = 3 };
+
+static const hfn_method_range all = { 0, METHODS };
+
+static void get_unnamed(void *user, uint32_t index, hotfn_record_function *out)
+{
+    (void)user;
+    *out = sample_function("", index * 16u, HOTFN_STATE_HOOKED);
+}
+
+/* The sample with a module of methods, and a module behind it. */
+static hfn_live *make_live(const char *durable_path, uint64_t name_bytes, uint32_t *module)
+{
+    static const char *const includes[] = { "get*", "set*" }, *const excludes[] = { "*secret*" };
+    hfn_method_rules rules = { includes, excludes, 2, 1 };
+    hfn_live *live = sample_live(durable_path);
+    hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
+    hfn_function_source source = { get_unnamed, NULL };
+    hotfn_record_function f = sample_function("delta", 0x3000, HOTFN_STATE_HOOKED);
+    uint32_t after;
+
+    m.machine = HOTFN_MACHINE_X86_64;
+    m.flags = HOTFN_MODULE_METHODS;
+    m.function_count = METHODS;
+    m.path = "python";
+    CHECK_EQ_I64(hfn_live_add_module_from(live, &m, &source, module, NULL), HOTFN_OK);
+    CHECK_EQ_I64(hfn_live_reserve_names(live, *module, name_bytes, &rules, NULL), HOTFN_OK);
+    m.flags = 0;
+    m.function_count = 1;
+    m.path = "libdelta.so";
+    CHECK_EQ_I64(hfn_live_add_module(live, &m, &f, &after, NULL), HOTFN_OK);
+    return live;
+}
+
+static hotfn_record *open_record(const char *path)
+{
+    hotfn_record *record = NULL;
+
+    if (!CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, NULL), HOTFN_OK)) {
+        exit(1);
+    }
+    return record;
+}
+
+static uint64_t find_calls(const hotfn_record *record, const char *name, uint64_t *rva)
+{
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    hotfn_record_function f;
+
+    hotfn_record_get_info(record, &info);
+    for (uint32_t i = 0; i < info.function_count; i++) {
+        f = sample_get(record, i);
+        if (strcmp(f.name, name) == 0) {
+            *rva = f.rva;
+            return f.calls;
+        }
+    }
+    return UINT64_MAX;
+}
+
+static void a_name_has_one_method(void)
+{
+    uint32_t module;
+    hfn_live *live = make_live(NULL, 1024, &module);
+    uint32_t get = hfn_live_get_method(live, module, all, "get (a.py:1)");
+    uint32_t set = hfn_live_get_method(live, module, all, "set (a.py:2)");
+
+    CHECK(get < METHODS && set < METHODS && get != set);
+    CHECK_EQ_U64(hfn_live_get_method(live, module, all, "get (a.py:1)"), get);
+    CHECK_STR(hfn_live_get_function_name(live, module, set), "set (a.py:2)");
+    CHECK_EQ_U64(hfn_live_get_method(live, module, (hfn_method_range){ 8, 16 }, "x"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_get_method(live, 99, all, "x"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 0);
+    CHECK_MEM(hfn_live_get_method_rules(live, module), "+get*\0+set*\0-*secret*\0", 23);
+    hfn_live_close(live);
+}
+
+/* Fill the table, then one more; and a room too small for a second name. */
+static void what_has_no_room_is_counted(void)
+{
+    uint32_t module;
+    hfn_live *live = make_live(NULL, 1024, &module);
+    char name[16];
+
+    for (uint32_t i = 0; i < METHODS; i++) {
+        snprintf(name, sizeof name, "m%u", (unsigned)i);
+        CHECK(hfn_live_get_method(live, module, all, name) < METHODS);
+    }
+    CHECK_EQ_U64(hfn_live_get_method(live, module, all, "more"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 1);
+    hfn_live_close(live);
+    live = make_live(NULL, 8, &module);
+    CHECK(hfn_live_get_method(live, module, all, "short") < METHODS);
+    CHECK_EQ_U64(hfn_live_get_method(live, module, all, "second"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 1);
+    hfn_live_close(live);
+}
+
+/* Four processes name the same methods at the same time. */
+static void processes_share_methods(void)
+{
+    uint32_t module, named = 0;
+    hfn_live *live = make_live(NULL, 4096, &module);
+    char name[16];
+
+    for (int child = 0; child < 4; child++) {
+        if (fork() == 0) {
+            for (uint32_t i = 0; i < 1000; i++) {
+                snprintf(name, sizeof name, "m%u", (unsigned)(i % 10));
+                hfn_live_get_method(live, module, all, name);
+            }
+            _exit(0);
+        }
+    }
+    while (wait(NULL) > 0) {
+    }
+    for (uint32_t i = 0; i < METHODS; i++) {
+        named += hfn_live_get_function_name(live, module, i)[0] != 0;
+    }
+    CHECK_EQ_U64(named, 10);
+    CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 0);
+    hfn_live_close(live);
+}
+
+/* Live, finished, and finished by another live record that gave the method another function. */
+static void only_methods_are_read(void)
+{
+    uint64_t live_rva = 0, finished_rva = 1, other_rva = 2, rva;
+    uint32_t module, get;
+    hfn_live *live = make_live(NULL, 1024, &module);
+    hotfn_record_info info = HOTFN_RECORD_INFO_INIT;
+    char path[64];
+    hotfn_record *record;
+
+    get = hfn_live_get_method(live, module, all, "get (a.py:1)");
+    sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 5);
+    sample_count(live, 0, 70, 70, SLOTS_BEFORE + METHODS, 8);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), hfn_live_get_fd(live));
+    record = open_record(path);
+    hotfn_record_get_info(record, &info);
+    CHECK_EQ_U64(info.function_count, 5 + 1 + 1);
+    CHECK_EQ_U64(find_calls(record, "get (a.py:1)", &live_rva), 5);
+    CHECK_EQ_U64(find_calls(record, "delta", &rva), 8);
+    hotfn_record_close(record);
+    CHECK_EQ_I64(
+        hfn_live_finish(live, sample_path("one.hfr"), HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL),
+        HOTFN_OK);
+    hfn_live_close(live);
+    record = open_record(sample_path("one.hfr"));
+    hotfn_record_get_info(record, &info);
+    CHECK_EQ_U64(info.function_count, 5 + 1 + 1);
+    CHECK_EQ_U64(find_calls(record, "get (a.py:1)", &finished_rva), 5);
+    CHECK_EQ_U64(find_calls(record, "delta", &rva), 8);
+    CHECK_STR(sample_get(record, 6).strategy, "jump");
+    hotfn_record_close(record);
+    live = make_live(NULL, 1024, &module);
+    for (uint32_t i = 0; i < METHODS - 1; i++) { /* whatever place "get" would have, it is taken */
+        snprintf(path, sizeof path, "other%u", (unsigned)i);
+        hfn_live_get_method(live, module, all, path);
+    }
+    get = hfn_live_get_method(live, module, all, "get (a.py:1)");
+    sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 6);
+    hfn_live_finish(live, sample_path("two.hfr"), HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
+    hfn_live_close(live);
+    record = open_record(sample_path("two.hfr"));
+    CHECK_EQ_U64(find_calls(record, "get (a.py:1)", &other_rva), 6);
+    CHECK_EQ_U64(live_rva, finished_rva);
+    CHECK_EQ_U64(live_rva, other_rva);
+    CHECK(live_rva >> 39 == 1);
+    hotfn_record_close(record);
+}
+
+/* A durable record whose writer was killed. */
+static void a_broken_record_is_repaired(void)
+{
+    uint32_t module, get;
+    uint64_t rva;
+    char lost[256] = "";
+    hotfn_record *record;
+    int status;
+
+    sample_path(""); /* one folder for both processes */
+    if (fork() == 0) {
+        hfn_live *live = make_live(sample_path("broken.hfr"), 1024, &module);
+        get = hfn_live_get_method(live, module, all, "get (a.py:1)");
+        sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 5);
+        _exit(0);
+    }
+    wait(&status);
+    char from[128];
+    snprintf(from, sizeof from, "%s", sample_path("broken.hfr"));
+    CHECK_EQ_I64(
+        hotfn_record_repair(from, sample_path("repaired.hfr"), lost, sizeof lost, NULL, NULL),
+        HOTFN_OK);
+    record = open_record(sample_path("repaired.hfr"));
+    CHECK_EQ_U64(find_calls(record, "get (a.py:1)", &rva), 5);
+    CHECK_EQ_U64(find_calls(record, "", &rva), UINT64_MAX);
+    hotfn_record_close(record);
+}
+
+static const check_test tests[] = {
+    CHECK_TEST(a_name_has_one_method),       CHECK_TEST(what_has_no_room_is_counted),
+    CHECK_TEST(processes_share_methods),     CHECK_TEST(only_methods_are_read),
+    CHECK_TEST(a_broken_record_is_repaired),
+};
+CHECK_MAIN(tests)
