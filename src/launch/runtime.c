@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool of functions for a runtime's methods, which the target loads beside the agent: it is
  * hooked like any module, and the record lists it under the runtime's name. */
+#include "arch/method_pool.h"
 #include "base/status.h"
 #include "launch/launch.h"
-#include "arch/method_pool.h"
 #include "live/run_flags.h"
 #include "scan/choice.h"
 
@@ -49,8 +49,8 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
                  slash ? l->agent : ".") >= (int)sizeof l->methods ||
         hfn_os_get_path_info(l->methods, &info) != 0) {
         return hfn_report_error(err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
-                                "the library for methods was not found beside the agent; install "
-                                "all of libhotfn");
+                                "the library for methods was not found beside the agent (it is for "
+                                "Linux on x86-64 and ARM64); install all of libhotfn");
     }
     l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
     return HOTFN_OK;

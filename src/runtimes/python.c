@@ -134,6 +134,10 @@ static evaluate_fn *find_method(const python_thread *thread, const python_code *
     if (!python.interpreter) {
         claim_interpreter(thread->interpreter);
     }
+    if (thread->interpreter != python.interpreter) {
+        python.process.warn("functions that run in a second Python interpreter of the process are "
+                            "not counted");
+    }
     if (python.index < 0 || thread->interpreter != python.interpreter) {
         python.set_evaluator(thread->interpreter, python.evaluate);
     } else {

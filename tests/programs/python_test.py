@@ -135,6 +135,27 @@ def a_program_without_python_is_reported(place):
     assert done.returncode == 2 and "'perl' is not a runtime" in done.stderr, done
 
 
+def another_version_is_refused(place):
+    """A stand-in with the symbols that the tracer searches for."""
+    (place / "other.c").write_text("const unsigned long Py_Version = 0x030c01f0;\n"
+                                   "__attribute__((noipa)) void *PyInterpreterState_New(void) { return 0; }\n"
+                                   "void *PyFunction_NewWithQualName(void) { return 0; }\n"
+                                   "int main(void) { return PyInterpreterState_New() != 0; }\n")
+    subprocess.run(["gcc", "-O1", "-rdynamic", "-o", place / "python3.12", place / "other.c"], check=True)
+    done, report = hook(place, place / "python3.12")
+    assert "this is CPython 3.12, and only 3.11 is known" in done.stderr, done.stderr
+    assert {f["name"]: f["calls"] for f in report["functions"]}["PyInterpreterState_New"] == 1
+
+
+def a_second_interpreter_is_not_counted(place):
+    (place / "app.py").write_text("import _xxsubinterpreters as sub\ndef f(): pass\nf()\n"
+                                  "i = sub.create()\nsub.run_string(i, 'def g(): pass\\ng()')\n"
+                                  "sub.destroy(i)\nf()\nprint('done')\n")
+    done, report = hook(place, PYTHON, place / "app.py")
+    assert done.stdout == "done\n" and get_calls(report)["f"] == 2, done
+    assert "second Python interpreter" in done.stderr and "g" not in get_calls(report), done.stderr
+
+
 def count_as_setprofile(place, names):
     tests = pathlib.Path("/usr/lib/python3.11/test")
     if not (tests / "test_bisect.py").exists():
@@ -162,7 +183,8 @@ def all_counts_equal_those_of_setprofile(place):
 
 
 CASES = [calls_are_exact_in_threads_and_children, times_join_the_tree_of_c_functions, functions_are_selected_by_name,
-         records_of_two_runs_are_added, a_program_without_python_is_reported, counts_equal_those_of_setprofile]
+         records_of_two_runs_are_added, a_program_without_python_is_reported,
+         another_version_is_refused, a_second_interpreter_is_not_counted, counts_equal_those_of_setprofile]
 SOAK = [all_counts_equal_those_of_setprofile]
 
 if __name__ == "__main__":
