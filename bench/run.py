@@ -3,7 +3,7 @@
 """Measure the cost of counting and timing, interleaved with other tools in one run; prints ratios and times.
 
     scripts/bench                    everything (an hour)
-    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector
+    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -15,13 +15,15 @@ import calls
 import collector
 import figures
 import programs
+import runtimes
 import start
 import symbols
 import timing
 import tools
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
-         "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run}
+         "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
+         "runtimes": runtimes.run}
 
 
 def parse():

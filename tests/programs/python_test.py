@@ -16,8 +16,8 @@ PYTHON = "/usr/bin/python3.11"  # Debian's
 QUICK = ["test_collections", "test_coroutines", "test_enum", "test_bisect", "test_shelve"]
 ALL = QUICK + ["test_asyncio.test_queues", "test_contextlib", "test_copy", "test_dataclasses", "test_decorators",
                "test_deque", "test_dict", "test_fractions", "test_genericalias", "test_heapq", "test_iter",
-               "test_itertools", "test_list", "test_operator", "test_pprint", "test_queue", "test_set", "test_statistics",
-               "test_string", "test_textwrap", "test_userdict", "test_userlist"]
+               "test_itertools", "test_list", "test_operator", "test_pprint", "test_queue", "test_set",
+               "test_statistics", "test_string", "test_textwrap", "test_userdict", "test_userlist"]
 APP = """
 import os
 import threading
@@ -156,30 +156,37 @@ def a_second_interpreter_is_not_counted(place):
     assert "second Python interpreter" in done.stderr and "g" not in get_calls(report), done.stderr
 
 
-def count_as_setprofile(place, names):
+def count_as_setprofile(place, names, at_least):
+    """Python removes a profiler during some tests that exhaust its stack; such modules are not compared."""
     tests = pathlib.Path("/usr/lib/python3.11/test")
     if not (tests / "test_bisect.py").exists():
         raise cases.Skipped("CPython's tests are missing (Debian: libpython3.11-testsuite)")
     script, counts = HERE / "src" / "count_python.py", place / "counts.json"
+    compared = []
     for name in names:
         profiled = subprocess.run([PYTHON, script, counts, f"test.{name}"], check=True, capture_output=True, text=True,
                                   cwd=place, env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"})
         done, report = hook(place, PYTHON, script, "-", f"test.{name}", options=["-q", "-f", "*/python3.11/test/*"])
         assert done.stdout == profiled.stdout, (name, done.stdout, profiled.stdout)
-        expected = {key: n for key, n in json.loads(counts.read_text()).items() if str(tests) in key}
+        profile = json.loads(counts.read_text())
+        if profile is None:
+            continue
+        compared.append(name)
+        expected = {key: n for key, n in profile.items() if str(tests) in key}
         found = {f["name"]: f["calls"] for f in report["functions"] if f["module"] == "python"}
         different = {key: (found.get(key), expected.get(key)) for key in {*found, *expected}
                      if found.get(key) != expected.get(key)}
         assert expected and not different, (name, different)
+    assert len(compared) >= at_least, compared
 
 
 def counts_equal_those_of_setprofile(place):
-    count_as_setprofile(place, QUICK)
+    count_as_setprofile(place, QUICK, 3)
 
 
 def all_counts_equal_those_of_setprofile(place):
     """Minutes: in soak."""
-    count_as_setprofile(place, ALL)
+    count_as_setprofile(place, ALL, 20)
 
 
 CASES = [calls_are_exact_in_threads_and_children, times_join_the_tree_of_c_functions, functions_are_selected_by_name,
