@@ -149,6 +149,25 @@ HOTFN_API hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
                                            const hotfn_launch_options *options,
                                            const hotfn_env *env, hotfn_error *err);
 
+/* One condition of an attach.  status: HOTFN_OK if it holds, else that of the refusal; text: one
+ * sentence, after a refusal with what to do.  Both strings are borrowed for the call. */
+typedef void (*hotfn_attach_check_fn)(void *user, const char *name, hotfn_status status,
+                                      const char *text);
+
+/*
+ * Check whether hotfn_launch_attach would attach to a process, without changing it.  Its threads
+ * are stopped for a moment, unless an earlier condition has failed.
+ *
+ * report  borrowed; called for each condition that could be checked.  NULL: only the result counts.
+ * env     NULL means all defaults.
+ *
+ * HOTFN_OK: it would.  Else the status with which it would refuse; err has the reason.  Any thread.
+ * Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_launch_check_attach(uint32_t pid, hotfn_attach_check_fn report,
+                                                 void *user, const hotfn_env *env,
+                                                 hotfn_error *err);
+
 /*
  * Detach from a process: restore its code, and release what was mapped in it.  The process runs on,
  * and the launch has ended (HOTFN_LAUNCH_ENDED).

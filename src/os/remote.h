@@ -65,9 +65,13 @@ typedef enum hfn_remote_verdict {
     HFN_REMOTE_LOCKED,    /* it locks memory                 */
     HFN_REMOTE_FOREIGN    /* of another machine or word size */
 } hfn_remote_verdict;
-/* Can this process enter process pid?  If not, `why` receives one sentence with the reason and what
- * to do.  Nothing in the process is touched. */
-hfn_remote_verdict hfn_os_remote_check(uint32_t pid, char *why, size_t why_bytes);
+/* Can this process enter process pid?  Report each condition: READY if it holds, and one sentence,
+ * which after a refusal has the reason and what to do.  An attach gives the first refusal.  After
+ * DENIED, NOT_FOUND, ENDED and FOREIGN the process's memory cannot be read.  Nothing in the process
+ * is touched. */
+typedef void (*hfn_remote_check_fn)(void *user, const char *name, hfn_remote_verdict verdict,
+                                    const char *text);
+void hfn_os_remote_check(uint32_t pid, hfn_remote_check_fn report, void *user);
 
 /* Open its memory, whether it runs or not. */
 hfn_os_error hfn_os_remote_open(hfn_remote *remote);

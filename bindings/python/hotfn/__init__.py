@@ -27,7 +27,7 @@ from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
 from .hooks import Call, Hooks
-from .launch import Attached, LaunchInfo, Run, attach, detach, run
+from .launch import AttachCheck, Attached, LaunchInfo, Run, attach, check_attach, detach, run
 from .push import Pushed, PushError, push
 from .records import (
     Caller,
@@ -51,6 +51,7 @@ from .verdicts import Scan, Verdict, scan
 __version__: str = _lib.hotfn_get_version().decode()
 
 __all__ = [
+    "AttachCheck",
     "Attached",
     "Budget",
     "Call",
@@ -92,6 +93,7 @@ __all__ = [
     "UnsupportedError",
     "Verdict",
     "attach",
+    "check_attach",
     "demangle",
     "detach",
     "formats",

@@ -199,6 +199,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     # hotfn/launch.h
     "hotfn_launch_start": (STATUS, [OUT, _ref(s.LaunchOptions), ENV, ERR]),
     "hotfn_launch_attach": (STATUS, [OUT, c_uint32, _ref(s.LaunchOptions), ENV, ERR]),
+    "hotfn_launch_check_attach": (STATUS, [c_uint32, s.AttachCheckFn, c_void_p, ENV, ERR]),
     "hotfn_launch_detach": (STATUS, [OBJECT, ERR]),
     "hotfn_launch_release": (STATUS, [c_uint32, c_char_p, POINTER(c_uint64), ENV, ERR]),
     "hotfn_launch_wait": (STATUS, [OBJECT, c_uint64, ERR]),

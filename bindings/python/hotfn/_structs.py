@@ -38,6 +38,7 @@ InlinedFn = CFUNCTYPE(c_int32, c_void_p, c_char_p, POINTER(c_uint8), c_uint32, c
 WriteFn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_size_t)
 ActionFn = CFUNCTYPE(None, c_void_p)
 SlowPathFn = CFUNCTYPE(None)
+AttachCheckFn = CFUNCTYPE(None, c_void_p, c_char_p, c_int32, c_char_p)
 FilterFn = CFUNCTYPE(c_int32, c_void_p, c_void_p)
 RefusedFn = CFUNCTYPE(None, c_void_p, c_uint32, c_uint32, c_uint32, c_uint32)
 StubFn = CFUNCTYPE(None, c_void_p, c_uint64, c_uint32, c_uint32, c_uint32)

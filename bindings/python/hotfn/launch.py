@@ -43,6 +43,14 @@ class LaunchInfo:
     detach_stop_ns: int = 0  # and when it was detached from
 
 
+@dataclasses.dataclass(frozen=True)
+class AttachCheck:
+    """One condition of an attach."""
+    name: str
+    holds: bool
+    text: str  # one sentence; if it does not hold, with what to do
+
+
 class _Log:
     """Collects the warnings of the library, which also come from threads of the launch."""
 
@@ -348,6 +356,21 @@ def attach(pid: int, *, record: Optional[PathLike] = None, modules: Globs = None
     attached = _start(fields, record, pid)
     assert isinstance(attached, Attached)
     return attached
+
+
+def check_attach(pid: int) -> List[AttachCheck]:
+    """The conditions of hotfn.attach(pid), as `hotfn doctor PID` prints them; attach() would try it if all hold.
+    The process's threads are stopped for a moment, unless an earlier condition does not hold."""
+    found: List[AttachCheck] = []
+
+    def keep(_user: Any, name: bytes, status: int, text: bytes) -> None:
+        found.append(AttachCheck(name=decode(name), holds=status == 0, text=decode(text)))
+
+    error = s.Error()
+    status = lib.hotfn_launch_check_attach(pid, s.AttachCheckFn(keep), None, None, error)
+    if status != 0 and all(condition.holds for condition in found):
+        check(status, error)
+    return found
 
 
 def detach(pid: int, *, record: Optional[PathLike] = None) -> float:

@@ -197,6 +197,23 @@ def test_attach_counts_a_process_that_runs(compiler, tmp_path):
         hotfn.attach(process.pid)
 
 
+def test_check_attach_reports_each_condition(compiler, tmp_path):
+    (tmp_path / "loop.c").write_text(LOOP)
+    subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)
+    process = subprocess.Popen([tmp_path / "loop"])
+    try:
+        found = {condition.name: condition for condition in hotfn.check_attach(process.pid)}
+        assert all(condition.holds and condition.text for condition in found.values()) and "threads" in found
+        process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: "\nState:\tT" in open(f"/proc/{process.pid}/status").read())
+        failed = [condition for condition in hotfn.check_attach(process.pid) if not condition.holds]
+        assert [condition.name for condition in failed] == ["stop"] and "kill -CONT" in failed[0].text
+    finally:
+        process.kill()
+        process.wait()
+    assert [condition.holds for condition in hotfn.check_attach(process.pid)] == [False]
+
+
 def test_detach_ends_an_attach_of_another_hotfn(compiler, tmp_path):
     (tmp_path / "loop.c").write_text(LOOP)
     subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)

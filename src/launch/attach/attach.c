@@ -78,10 +78,32 @@ static void read_command(uint32_t pid, command_words *out)
 
 /* ---- Entering. */
 
-static void destroy_attachment(hfn_attachment *a)
+hfn_attachment *hfn_attachment_create(const hotfn_env *env, uint32_t pid)
 {
-    hotfn_env env = a->env;
+    hfn_attachment *a = hfn_allocate_zeroed(env, sizeof *a);
 
+    if (!a) {
+        return NULL;
+    }
+    a->env = *env;
+    a->remote = (hfn_remote){ .env = *env, .pid = pid, .memory = HFN_OS_NO_FILE };
+    a->journal.file = HFN_OS_NO_FILE;
+    a->buffer = hfn_os_map_pages(HFN_ATTACH_BUFFER_BYTES);
+    if (!a->buffer) {
+        hfn_attachment_free(a);
+        return NULL;
+    }
+    return a;
+}
+
+void hfn_attachment_free(hfn_attachment *a)
+{
+    hotfn_env env;
+
+    if (!a) {
+        return;
+    }
+    env = a->env;
     hfn_journal_close(&a->journal);
     hfn_os_remote_finish(&a->remote);
     if (a->buffer) {
@@ -92,26 +114,8 @@ static void destroy_attachment(hfn_attachment *a)
 
 void hfn_attachment_destroy(hotfn_launch *l)
 {
-    if (l->attachment) {
-        destroy_attachment(l->attachment);
-        l->attachment = NULL;
-    }
-}
-
-static hotfn_status create_attachment(hotfn_launch *l, uint32_t pid, hotfn_error *err)
-{
-    hfn_attachment *a = hfn_allocate_zeroed(&l->env, sizeof *a);
-
-    if (!a) {
-        return hfn_report_no_memory(err, NULL);
-    }
-    a->env = l->env;
-    a->launch = l;
-    a->buffer = hfn_os_map_pages(HFN_ATTACH_BUFFER_BYTES);
-    a->remote = (hfn_remote){ .env = l->env, .pid = pid, .memory = HFN_OS_NO_FILE };
-    a->journal.file = HFN_OS_NO_FILE;
-    l->attachment = a;
-    return a->buffer ? HOTFN_OK : hfn_report_no_memory(err, NULL);
+    hfn_attachment_free(l->attachment);
+    l->attachment = NULL;
 }
 
 static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *err)
@@ -124,10 +128,12 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
     }
     l->child.pid = pid;
     hfn_os_remote_each_module(pid, read_main, l);
-    status = create_attachment(l, pid, err);
-    if (status == HOTFN_OK) {
-        status = hfn_launch_open_inputs(l, err);
+    l->attachment = hfn_attachment_create(&l->env, pid);
+    if (!l->attachment) {
+        return hfn_report_no_memory(err, NULL);
     }
+    l->attachment->launch = l;
+    status = hfn_launch_open_inputs(l, err);
     if (status == HOTFN_OK) {
         status = hfn_launch_create_record(l, err);
     }

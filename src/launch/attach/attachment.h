@@ -113,6 +113,11 @@ bool hfn_thread_word_choose(hfn_attachment *a, hotfn_error *err);
 hotfn_status hfn_thread_word_check(hfn_attachment *a, hotfn_error *err);
 
 /* enter.c and leave.c */
+/* Open the process's memory, and find what an attach needs in its code, which is only read. */
+hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err);
+/* Stop its threads; hfn_attachment_resume must follow, also after an error. */
+hotfn_status hfn_attachment_stop(hfn_attachment *a, hotfn_error *err);
+void hfn_attachment_resume(hfn_attachment *a);
 hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err);
 hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err);
 /* Undo an attach that failed; false if something stays in the target. */
@@ -122,7 +127,11 @@ bool hfn_attachment_was_removed(const hfn_attachment *a);
 /* attach.c: hotfn_launch_wait and hotfn_launch_get_info of a launch that is attached. */
 hotfn_status hfn_attachment_wait(hotfn_launch *launch, uint64_t timeout_ns, hotfn_error *err);
 void hfn_attachment_get_info(const hotfn_launch *launch, hotfn_launch_info *info);
+/* NULL: no memory. */
+hfn_attachment *hfn_attachment_create(const hotfn_env *env, uint32_t pid);
 /* Free it; NULL is fine.  The target keeps what was not removed. */
+void hfn_attachment_free(hfn_attachment *a);
+/* The same for that of a launch. */
 void hfn_attachment_destroy(hotfn_launch *launch);
 
 #endif

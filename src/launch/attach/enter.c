@@ -322,7 +322,7 @@ static bool write_core(hfn_attachment *a)
 
 /* ---- Stopping. */
 
-static hotfn_status stop_target(hfn_attachment *a, hotfn_error *err)
+hotfn_status hfn_attachment_stop(hfn_attachment *a, hotfn_error *err)
 {
     uint64_t timeout_ns = FIRST_STOP_NS;
 
@@ -338,7 +338,7 @@ static hotfn_status stop_target(hfn_attachment *a, hotfn_error *err)
     return report_failed_step(a, "its threads cannot be stopped", err);
 }
 
-static void resume_target(hfn_attachment *a)
+void hfn_attachment_resume(hfn_attachment *a)
 {
     a->enter_ns += hfn_os_remote_get_stopped_ns(&a->remote);
     while (!hfn_os_remote_resume(&a->remote)) {
@@ -354,9 +354,9 @@ static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error 
     if (!hfn_thread_word_choose(a, err)) {
         return HOTFN_E_UNSUPPORTED;
     }
-    status = stop_first ? stop_target(a, err) : build_hooks(a, err);
+    status = stop_first ? hfn_attachment_stop(a, err) : build_hooks(a, err);
     if (status == HOTFN_OK) {
-        status = stop_first ? build_hooks(a, err) : stop_target(a, err);
+        status = stop_first ? build_hooks(a, err) : hfn_attachment_stop(a, err);
     }
     if (status == HOTFN_OK) {
         status = hfn_thread_word_check(a, err);
@@ -365,7 +365,7 @@ static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error 
         status = map_all(a, err);
     }
     hfn_os_remote_end_calls(&a->remote);
-    resume_target(a);
+    hfn_attachment_resume(a);
     return status;
 }
 
@@ -378,7 +378,7 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
     }
     hfn_mirror_write_stubs(a);
     hfn_mirrors_touch_code(a);
-    status = stop_target(a, err);
+    status = hfn_attachment_stop(a, err);
     if (status == HOTFN_OK) {
         status = hfn_thread_word_check(a, err);
     }
@@ -393,7 +393,7 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
         status =
             a->is_inside ? HOTFN_OK : report_failed_step(a, "its code could not be written", err);
     }
-    resume_target(a);
+    hfn_attachment_resume(a);
     return status;
 }
 
@@ -439,19 +439,37 @@ static void account_hooks(hfn_attachment *a)
 
 /* ---- All of it. */
 
-static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
+static hotfn_status refuse_library(const hfn_attachment *a, hotfn_error *err)
+{
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                            "process %u has no fork function that hotfn recognises (that of glibc "
+                            "on x86-64): count a build with glibc",
+                            a->remote.pid);
+}
+
+hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
 {
     a->error = hfn_os_remote_open(&a->remote);
     if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
     }
-    if (!hfn_fork_sites_wait(a) || !hfn_os_remote_each_module(a->remote.pid, add_module, a) ||
-        !hfn_fork_sites_find(a)) {
-        a->error = 0;
-        return report_failed_step(
-            a, "its C library has no fork function that hotfn recognises (glibc's is needed)", err);
+    if (!hfn_fork_sites_wait(a)) {
+        return refuse_library(a, err);
     }
     hfn_thread_words_search(a);
+    return HOTFN_OK;
+}
+
+static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
+{
+    hotfn_status status = hfn_attachment_open(a, err);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (!hfn_os_remote_each_module(a->remote.pid, add_module, a) || !hfn_fork_sites_find(a)) {
+        return refuse_library(a, err);
+    }
     return hfn_journal_create(&a->journal, a->remote.pid, hfn_mirrors_bound_journal(a))
                ? HOTFN_OK
                : hfn_report_no_memory(err, NULL);

@@ -4,46 +4,13 @@
 #include "launch/attach/release.h"
 
 #include "base/status.h"
-#include "counters/core/core.h"
+#include "launch/attach/check.h"
 #include "launch/attach/removal.h"
 #include "launch/attach/rescue.h"
 #include "live/live.h"
 #include "os/os.h"
 
-#include <hotfn/launch.h>
 #include <stdio.h>
-
-/* ---- May the process be entered? */
-
-static const hotfn_status statuses[] = {
-    [HFN_REMOTE_READY] = HOTFN_OK,
-    [HFN_REMOTE_NOT_FOUND] = HOTFN_E_NOT_FOUND,
-    [HFN_REMOTE_ENDED] = HOTFN_E_NOT_FOUND,
-    [HFN_REMOTE_SUSPENDED] = HOTFN_E_STATE,
-    [HFN_REMOTE_TRACED] = HOTFN_E_STATE,
-    [HFN_REMOTE_DENIED] = HOTFN_E_DENIED,
-    [HFN_REMOTE_FILTERED] = HOTFN_E_UNSUPPORTED,
-    [HFN_REMOTE_LOCKED] = HOTFN_E_UNSUPPORTED,
-    [HFN_REMOTE_FOREIGN] = HOTFN_E_UNSUPPORTED,
-};
-
-static hotfn_status check_process(uint32_t pid, bool is_attached, hotfn_error *err)
-{
-    char why[256];
-    hfn_remote_verdict verdict;
-
-    if (!hfn_os_can_enter_others() || hfn_core.byte_count == 0) {
-        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                                "on this CPU no process can be attached to: start it under "
-                                "hotfn run");
-    }
-    verdict = hfn_os_remote_check(pid, why, sizeof why);
-    if (verdict == HFN_REMOTE_READY ||
-        (is_attached && (verdict == HFN_REMOTE_FILTERED || verdict == HFN_REMOTE_LOCKED))) {
-        return HOTFN_OK;
-    }
-    return hfn_report_error(err, statuses[verdict], NULL, HOTFN_NO_OFFSET, "%s", why);
-}
 
 /* ---- One release. */
 
@@ -134,7 +101,8 @@ static hotfn_status run_release(release *r, const char *record_path, hotfn_error
 hotfn_status hotfn_launch_release(uint32_t pid, const char *record_path, uint64_t *stop_ns,
                                   const hotfn_env *env, hotfn_error *err)
 {
-    hotfn_status status = check_process(pid, true, err);
+    hfn_attach_check check = { .is_attached = true, .err = err };
+    hotfn_status status = hfn_check_process(&check, pid);
     release r;
 
     if (status != HOTFN_OK) {
@@ -187,32 +155,66 @@ static hotfn_status release_killed(release *r, const char *record_path, hotfn_er
     return HOTFN_OK;
 }
 
+static hotfn_status refuse_started(uint32_t pid, hotfn_error *err)
+{
+    hfn_remote_range record;
+
+    return hfn_os_remote_find_shared(pid, HFN_RECORD_MEMORY_NAME, &record)
+               ? hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                  "process %u was started by hotfn run, or by a program that was: "
+                                  "its calls are counted there",
+                                  pid)
+               : HOTFN_OK;
+}
+
+/* Begin the release of what a hotfn that was killed has left, if there is anything (*is_left);
+ * finish_release must follow. */
+static hotfn_status begin_if_left(release *r, uint32_t pid, bool *is_left, const hotfn_env *env,
+                                  hotfn_error *err)
+{
+    hotfn_error why = HOTFN_ERROR_INIT;
+    hotfn_status status = begin_release(r, pid, env, &why);
+
+    *is_left = false;
+    if (status == HOTFN_E_NOT_FOUND) {
+        return refuse_started(pid, err);
+    }
+    if (status != HOTFN_OK) {
+        return hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "%s", why.text);
+    }
+    if (hfn_journal_is_in_use(&r->journal)) {
+        return refuse_second(r, err);
+    }
+    *is_left = true;
+    return HOTFN_OK;
+}
+
+hotfn_status hfn_release_find_other(uint32_t pid, bool *is_left, const hotfn_env *env,
+                                    hotfn_error *err)
+{
+    release r;
+    hotfn_status status = begin_if_left(&r, pid, is_left, env, err);
+
+    finish_release(&r);
+    return status;
+}
+
 hotfn_status hfn_release_before_attach(uint32_t pid, const char *record_path, const hotfn_env *env,
                                        hotfn_error *err)
 {
-    hotfn_error why = HOTFN_ERROR_INIT;
-    hotfn_status status = check_process(pid, false, err);
-    hfn_remote_range record;
+    hfn_attach_check check = { .err = err };
+    hotfn_status status = hfn_check_process(&check, pid);
+    bool is_left;
     release r;
 
     if (status != HOTFN_OK) {
         return status;
     }
-    status = begin_release(&r, pid, env, &why);
-    if (status == HOTFN_OK) {
-        status = hfn_journal_is_in_use(&r.journal) ? refuse_second(&r, err)
-                                                   : release_killed(&r, record_path, err);
-    } else if (status == HOTFN_E_NOT_FOUND) {
-        status = HOTFN_OK;
-    } else {
-        hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "%s", why.text);
+    status = begin_if_left(&r, pid, &is_left, env, err);
+    if (status == HOTFN_OK && is_left) {
+        status = release_killed(&r, record_path, err);
+        status = status == HOTFN_OK ? refuse_started(pid, err) : status;
     }
     finish_release(&r);
-    if (status == HOTFN_OK && hfn_os_remote_find_shared(pid, HFN_RECORD_MEMORY_NAME, &record)) {
-        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                "process %u was started by hotfn run, or by a program that was: "
-                                "its calls are counted there",
-                                pid);
-    }
     return status;
 }

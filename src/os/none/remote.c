@@ -3,8 +3,6 @@
 #include "os/remote.h"
 #include "os/none/unavailable.h"
 
-#include <stdio.h>
-
 bool hfn_os_can_change_others(void)
 {
     return false;
@@ -15,11 +13,10 @@ bool hfn_os_can_enter_others(void)
     return false;
 }
 
-hfn_remote_verdict hfn_os_remote_check(uint32_t pid, char *why, size_t why_bytes)
+void hfn_os_remote_check(uint32_t pid, hfn_remote_check_fn report, void *user)
 {
     (void)pid;
-    snprintf(why, why_bytes, "this system's processes cannot be entered");
-    return HFN_REMOTE_DENIED;
+    report(user, "system", HFN_REMOTE_DENIED, "this system's processes cannot be entered");
 }
 
 hfn_os_error hfn_os_remote_open(hfn_remote *remote)

@@ -149,23 +149,50 @@ static void wait_for_state(uint32_t pid, char state)
     CHECK(!"the state was reached");
 }
 
+typedef struct first_refusal {
+    hfn_remote_verdict verdict;
+    uint32_t conditions; /* that were reported */
+    char why[384];
+} first_refusal;
+
+static void keep_first(void *user, const char *name, hfn_remote_verdict verdict, const char *text)
+{
+    first_refusal *first = user;
+
+    CHECK(name[0] != 0 && text[0] != 0);
+    first->conditions++;
+    if (first->verdict == HFN_REMOTE_READY && verdict != HFN_REMOTE_READY) {
+        first->verdict = verdict;
+        snprintf(first->why, sizeof first->why, "%s", text);
+    }
+}
+
+static hfn_remote_verdict check_process(uint32_t pid)
+{
+    first_refusal first = { 0 };
+
+    hfn_os_remote_check(pid, keep_first, &first);
+    CHECK(first.conditions > 0);
+    return first.verdict;
+}
+
 static void check_refusal(uint32_t pid, hfn_remote_verdict verdict, const char *part)
 {
-    char why[256] = "";
+    first_refusal first = { 0 };
 
-    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), verdict);
-    if (!CHECK(strstr(why, part) != NULL)) {
-        printf("#   %s\n", why);
+    hfn_os_remote_check(pid, keep_first, &first);
+    CHECK_EQ_U64(first.verdict, verdict);
+    if (!CHECK(strstr(first.why, part) != NULL)) {
+        printf("#   %s\n", first.why);
     }
 }
 
 static void processes_that_cannot_be_entered_are_refused_with_the_reason(void)
 {
     uint32_t pid = start_target(run_pause, NULL);
-    char why[256] = "";
     int status;
 
-    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), HFN_REMOTE_READY);
+    CHECK_EQ_U64(check_process(pid), HFN_REMOTE_READY);
     kill((pid_t)pid, SIGSTOP);
     wait_for_state(pid, 'T');
     check_refusal(pid, HFN_REMOTE_SUSPENDED, "kill -CONT");
@@ -176,7 +203,7 @@ static void processes_that_cannot_be_entered_are_refused_with_the_reason(void)
     CHECK(ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0);
     waitpid((pid_t)pid, &status, __WALL);
     CHECK(ptrace(PTRACE_DETACH, pid, NULL, NULL) == 0);
-    CHECK_EQ_U64(hfn_os_remote_check(pid, why, sizeof why), HFN_REMOTE_READY);
+    CHECK_EQ_U64(check_process(pid), HFN_REMOTE_READY);
     kill((pid_t)pid, SIGKILL);
     wait_for_state(pid, 'Z');
     check_refusal(pid, HFN_REMOTE_ENDED, "has ended");
@@ -196,10 +223,8 @@ static void run_filtered(void *user)
 static void a_process_that_filters_its_system_calls_is_refused(void)
 {
     uint32_t pid = start_target(run_filtered, NULL);
-    char why[256];
 
-    for (int i = 0; i < 5000 && hfn_os_remote_check(pid, why, sizeof why) == HFN_REMOTE_READY;
-         i++) {
+    for (int i = 0; i < 5000 && check_process(pid) == HFN_REMOTE_READY; i++) {
         usleep(1000);
     }
     check_refusal(pid, HFN_REMOTE_FILTERED, "seccomp mode 1");
@@ -219,10 +244,8 @@ static void run_locked(void *user)
 static void a_process_that_locks_memory_is_refused(void)
 {
     uint32_t pid = start_target(run_locked, NULL);
-    char why[256];
 
-    for (int i = 0; i < 5000 && hfn_os_remote_check(pid, why, sizeof why) == HFN_REMOTE_READY;
-         i++) {
+    for (int i = 0; i < 5000 && check_process(pid) == HFN_REMOTE_READY; i++) {
         usleep(1000);
     }
     check_refusal(pid, HFN_REMOTE_LOCKED, "locks memory");

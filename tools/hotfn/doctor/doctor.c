@@ -365,7 +365,7 @@ static const check checks[] = {
 
 static const char *const level_names[] = { "ok", "warning", "problem" };
 
-static void print_text(const doctor_finding *f)
+void doctor_print_finding(const doctor_finding *f)
 {
     printf("%-8s %-14s %s\n", level_names[f->level], f->name, f->text);
     if (f->advice[0]) {
@@ -373,15 +373,15 @@ static void print_text(const doctor_finding *f)
     }
 }
 
-static void print_json(const doctor_finding *found, int worst)
+void doctor_print_json(const char *key, bool is_good, const doctor_finding *found, size_t count)
 {
     hotfn_json_writer *out = json_open(stdout);
     hotfn_json_begin_object(out, NULL);
     json_write_text(out, "schema", "hotfn.doctor/1");
     json_write_text(out, "version", hotfn_get_version());
-    json_write_bool(out, "can_count", worst < DOCTOR_PROBLEM);
+    json_write_bool(out, key, is_good);
     hotfn_json_begin_array(out, "checks");
-    for (size_t i = 0; i < CHECK_COUNT; i++) {
+    for (size_t i = 0; i < count; i++) {
         hotfn_json *o = hotfn_json_create_object();
         json_add_text(o, "name", found[i].name);
         json_add_text(o, "state", level_names[found[i].level]);
@@ -395,8 +395,9 @@ static void print_json(const doctor_finding *found, int worst)
 }
 
 static const char usage[] =
-    "usage: hotfn doctor [--json]\n"
-    "Checks whether counting works on this system, and prints what to change if it does not.\n"
+    "usage: hotfn doctor [--json] [PID]\n"
+    "Checks whether counting works on this system, and prints what to change if it does not; with\n"
+    "PID, whether hotfn attach would attach to that process.\n"
     "Exit status 0: it works; 1: it cannot work.\n";
 
 static const char *read_option(void *user, int option, const char *argument)
@@ -411,22 +412,32 @@ int hotfn_command_doctor(int argc, char **argv)
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, CLI_OPTIONS_END };
     doctor_finding found[CHECK_COUNT];
     bool json = false;
-    const cli_options w = { usage, "", table, read_option, &json, 0, 0 };
+    uint32_t pid;
+    const cli_options w = { usage, "", table, read_option, &json, 0, 1 };
     int worst = DOCTOR_OK, status = cli_read_options(&w, argc, argv);
 
     if (status >= 0) {
         return status;
     }
+    if (optind < argc) {
+        if (!cli_parse_u32(argv[optind], 1, INT32_MAX, &pid)) {
+            fprintf(stderr, "hotfn doctor: '%s' is not the number of a process (see ps)\n",
+                    argv[optind]);
+            return TOOL_USAGE;
+        }
+        return doctor_check_process(pid, json);
+    }
     for (size_t i = 0; i < CHECK_COUNT; i++) {
-        found[i] = (doctor_finding){ .name = checks[i].name };
+        found[i] = (doctor_finding){ .level = DOCTOR_OK };
+        snprintf(found[i].name, sizeof found[i].name, "%s", checks[i].name);
         checks[i].run(&found[i]);
         worst = found[i].level > worst ? found[i].level : worst;
         if (!json) {
-            print_text(&found[i]);
+            doctor_print_finding(&found[i]);
         }
     }
     if (json) {
-        print_json(found, worst);
+        doctor_print_json("can_count", worst < DOCTOR_PROBLEM, found, CHECK_COUNT);
     } else {
         printf("%s\n",
                worst < DOCTOR_PROBLEM ? "Counting works here." : "Counting cannot work here.");

@@ -7,8 +7,12 @@
 #define DOCTOR_WARNING 1
 #define DOCTOR_PROBLEM 2
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 typedef struct doctor_finding {
-    const char *name;
+    char name[32];
     int level; /* DOCTOR_* */
     char text[512];
     char advice[256]; /* "" if level is DOCTOR_OK */
@@ -19,6 +23,13 @@ __attribute__((format(printf, 2, 3))) void doctor_add_text(doctor_finding *f, co
                                                            ...);
 /* Set level and advice, unless the finding already has this level or a worse one. */
 void doctor_raise_level(doctor_finding *f, int level, const char *advice);
+
+void doctor_print_finding(const doctor_finding *f);
+/* key: whether all is well */
+void doctor_print_json(const char *key, bool is_good, const doctor_finding *found, size_t count);
+
+/* doctor_process.c: returns the exit status. */
+int doctor_check_process(uint32_t pid, bool json);
 
 /* doctor_try.c */
 void doctor_try_text(doctor_finding *f);
