@@ -27,7 +27,7 @@ def work():
         json.loads(json.dumps({"k": list(range(20)), "i": i}))
     return total + len(sorted(nodes, key=lambda node: -node.get()))
 
-for _ in range(12):
+for _ in range(40):
     work()
 """
 PROFILED = {
