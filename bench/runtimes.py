@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The cost of counting and timing Python functions, beside cProfile and sys.setprofile, in one run."""
+"""The cost of counting and timing Python functions, compared with cProfile and sys.setprofile in one run."""
 import resource
 import subprocess
 

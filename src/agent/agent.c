@@ -93,9 +93,15 @@ static void print_warning(const char *text)
     dprintf(2, "hotfn agent: %s\n", text);
 }
 
+static void print_nothing(const char *text)
+{
+    (void)text;
+}
+
 static const hfn_runtime *choose_runtime(unsigned flags)
 {
-    static const hfn_runtime_process process = { agent_find_symbol, print_warning };
+    const hfn_runtime_process process = { agent_find_symbol,
+                                          flags & AGENT_QUIET ? print_nothing : print_warning };
     return flags & AGENT_PYTHON ? hfn_python_get_runtime(&process) : NULL;
 }
 

@@ -1,19 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions for methods (docs/design/runtimes.md): what its assembly and the
- * library share.  Function n of the pool calls, or jumps to, the address in targets[n]. */
+/* The pool of functions for methods (docs/design/runtimes.md): what the files of its assembly and
+ * the library share.  Function n of the pool calls the address in targets[n].  The functions have
+ * no symbols: they are found by their unwind data and their addresses. */
 #ifndef HFN_ARCH_METHOD_POOL_H
 #define HFN_ARCH_METHOD_POOL_H
 
-/* Framed functions call their targets, so they may be timed; a target must not have arguments on
- * the stack.  Plain functions, which follow them, jump to theirs.  Powers of two. */
-#define HFN_POOL_FRAMED 16384
-#define HFN_POOL_PLAIN 8192
-
-#define HFN_POOL_FRAMED_BYTES 32
-#define HFN_POOL_PLAIN_BYTES 16
+/* A power of two.  A target takes no arguments from the stack. */
+#define HFN_POOL_FUNCTIONS 16384
+#define HFN_POOL_FUNCTION_BYTES 32
 
 /* Symbols of the pool's library. */
-#define HFN_POOL_TARGETS "hotfn_method_targets"
-#define HFN_POOL_FUNCTIONS "hotfn_method_functions"
+#define HFN_POOL_TARGETS_NAME "hotfn_method_targets"
+#define HFN_POOL_FUNCTIONS_NAME "hotfn_method_functions"
+
+#ifdef __ASSEMBLER__
+    .data
+    .balign 64
+    .globl  hotfn_method_targets
+    .type   hotfn_method_targets, %object
+    .size   hotfn_method_targets, 8 * HFN_POOL_FUNCTIONS
+hotfn_method_targets:
+targets:
+    .skip   8 * HFN_POOL_FUNCTIONS
+
+    .section .data.rel.ro, "aw", %progbits
+    .balign 8
+    .globl  hotfn_method_functions
+    .type   hotfn_method_functions, %object
+    .size   hotfn_method_functions, 8 * HFN_POOL_FUNCTIONS
+hotfn_method_functions:
+    .set    n, 0
+    .rept   HFN_POOL_FUNCTIONS
+    .quad   functions + HFN_POOL_FUNCTION_BYTES * n
+    .set    n, n + 1
+    .endr
+
+    .section .note.GNU-stack, "", %progbits
+
+    /* The file's macro `function` follows for each number n. */
+.macro  all_functions
+    .text
+    .p2align 5
+functions:
+    .set    n, 0
+    .rept   HFN_POOL_FUNCTIONS
+    .p2align 5, HFN_POOL_FILL
+    .cfi_startproc
+    function
+    .cfi_endproc
+    .set    n, n + 1
+    .endr
+.endm
+#endif
 
 #endif

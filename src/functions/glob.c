@@ -110,6 +110,17 @@ hotfn_status hfn_glob_check(const char *glob, hotfn_error *err)
                             glob ? glob : "");
 }
 
+bool hfn_glob_match_method(const char *glob, const char *name)
+{
+    const char *place = strchr(name, ' ');
+
+    while (place && place[1] != '(') {
+        place = strchr(place + 1, ' ');
+    }
+    return hfn_glob_matches(glob, name, strlen(name)) ||
+           (place && hfn_glob_matches(glob, name, (size_t)(place - name)));
+}
+
 int32_t hotfn_glob_match(const char *glob, const char *text)
 {
     if (!is_well_formed(glob)) {

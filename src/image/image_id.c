@@ -6,6 +6,7 @@
  * code, so that a record of another build is still detected.
  */
 #include "base/byte_order.h"
+#include "base/hash.h"
 #include "image/inside.h"
 #include "image/pe.h"
 
@@ -56,18 +57,18 @@ static hfn_span build_id(const hotfn_image *image)
     return id;
 }
 
-/* FNV-1a, 64 bit: draft-eastlake-fnv, "The FNV Non-Cryptographic Hash Algorithm". */
 static uint64_t hash_code(const hotfn_image *image)
 {
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = HFN_HASH_BEGIN;
     /* thousands of sections may overlap: the hash covers at most as many bytes as the file has */
     uint64_t remaining = image->bytes.size;
 
     for (uint32_t i = 0; i < image->code_count; i++) {
         hfn_span bytes = hfn_elf_section_bytes(image, &image->sections[image->code[i].section]);
-        for (uint64_t k = 0; k < bytes.size && remaining > 0; k++, remaining--) {
-            hash = (hash ^ bytes.data[k]) * 0x100000001b3u;
-        }
+        uint64_t count = bytes.size < remaining ? bytes.size : remaining;
+
+        hash = hfn_hash_bytes(hash, bytes.data, (size_t)count);
+        remaining -= count;
     }
     return hash;
 }

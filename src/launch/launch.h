@@ -145,11 +145,10 @@ hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
 
 /* runtime.c: a runtime whose methods can be counted. */
 typedef struct hfn_runtime_kind {
-    const char *name;
+    const char *name, *description;
     uint32_t agent_flag;          /* AGENT_*                            */
     const char *const *libraries; /* globs on the files of the modules that it is in, which are
                                    * hooked by the agent even if no function of them is selected */
-    bool has_plain_methods;
 } hfn_runtime_kind;
 
 /* NULL: unknown, or no runtime is asked for. */

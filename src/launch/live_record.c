@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The live record of a launch: its capacities, and the symbolic link at the record's path, through
  * which it can be read at any time. */
+#include "arch/method_pool.h"
 #include "base/status.h"
 #include "launch/launch.h"
-#include "arch/method_pool.h"
 #include "os/process.h"
 
 #include <hotfn/lowlevel/verdicts.h>
@@ -89,7 +89,7 @@ static hotfn_status create_live(hotfn_launch *l, hotfn_error *err)
     bool is_narrow = l->target.machine == HOTFN_MACHINE_X86;
     uint64_t slots = l->target.text_bytes / CODE_BYTES_PER_FUNCTION + SPARE_SLOTS +
                      count_other_slots(l, is_narrow) +
-                     (l->options.runtime ? HFN_POOL_FRAMED + HFN_POOL_PLAIN : 0);
+                     (l->options.runtime ? HFN_POOL_FUNCTIONS : 0);
 
     o.slot_capacity = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS;
     if (is_narrow) {

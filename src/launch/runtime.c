@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions for a runtime's methods, which the target loads beside the agent: it is
+/* The pool of functions for a runtime's methods, which the target loads with the agent: it is
  * hooked like any module, and the record lists it under the runtime's name. */
 #include "arch/method_pool.h"
 #include "base/status.h"
+#include "functions/glob.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"
 #include "scan/choice.h"
 
-#include <hotfn/lowlevel/functions.h>
-#include <hotfn/lowlevel/verdicts.h>
 #include <hotfn/machine.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_BYTES_PER_METHOD = 64 };
+enum { NAME_BYTES_PER_METHOD = 128 };
 
 static const char *const python_libraries[] = { "libpython3*", "python3*", NULL };
 
 static const hfn_runtime_kind kinds[] = {
-    { "python", AGENT_PYTHON, python_libraries, false },
+    { "python", "CPython 3.11", AGENT_PYTHON, python_libraries },
 };
 
 const hfn_runtime_kind *hfn_runtime_find(const char *name)
@@ -49,8 +48,8 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
                  slash ? l->agent : ".") >= (int)sizeof l->methods ||
         hfn_os_get_path_info(l->methods, &info) != 0) {
         return hfn_report_error(err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
-                                "the library for methods was not found beside the agent (it is for "
-                                "Linux on x86-64 and ARM64); install all of libhotfn");
+                                "the library for methods was not found in the folder of the agent "
+                                "(it is for Linux on x86-64 and ARM64); install all of libhotfn");
     }
     l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
     return HOTFN_OK;
@@ -64,46 +63,35 @@ bool hfn_runtime_is_pool(const hotfn_launch *l, const hfn_file_identity *file)
 
 /* ---- In the record. */
 
-typedef struct pool_rows {
-    hfn_function_source functions;
-    uint32_t used; /* functions from here on are not used */
-} pool_rows;
-
 /* A function without a name, until it gets a method. */
 static void get_row(void *user, uint32_t index, hotfn_record_function *out)
 {
-    const pool_rows *rows = user;
+    const hfn_function_source *functions = user;
 
-    rows->functions.get(rows->functions.user, index, out);
+    functions->get(functions->user, index, out);
     out->name = out->names = "";
     out->name_count = 1;
-    if (index >= rows->used) {
-        out->state = HOTFN_STATE_EXCLUDED;
-        out->reason = hotfn_reason_get_name(HOTFN_REASON_EXCLUDED);
-        out->reason_text = hotfn_reason_get_text(HOTFN_REASON_EXCLUDED);
-    }
 }
 
 static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
                                   hfn_scan_choice *choice, uint32_t *module, hotfn_error *err)
 {
-    pool_rows rows = { hfn_scan_choice_source(choice), HFN_POOL_FRAMED };
-    hfn_function_source source = { get_row, &rows };
+    hfn_function_source functions = hfn_scan_choice_source(choice);
+    hfn_function_source source = { get_row, &functions };
     const hotfn_selection *selection = &l->selection;
     hfn_method_rules rules = { selection->include, selection->exclude, selection->include_count,
                                selection->exclude_count };
     hotfn_record_module *m = &choice->module;
     hotfn_status status;
 
-    rows.used += kind->has_plain_methods ? HFN_POOL_PLAIN : 0;
     m->path = kind->name;
     m->flags = HOTFN_MODULE_METHODS;
     m->id_kind = m->id_bytes = 0; /* methods are identified by name */
     m->code_bytes = m->known_bytes = 0;
     status = hfn_live_add_module_from(l->live, m, &source, module, err);
     if (status == HOTFN_OK) {
-        status = hfn_live_reserve_names(l->live, *module,
-                                        (uint64_t)rows.used * NAME_BYTES_PER_METHOD, &rules, err);
+        status = hfn_live_reserve_names(
+            l->live, *module, (uint64_t)HFN_POOL_FUNCTIONS * NAME_BYTES_PER_METHOD, &rules, err);
     }
     return status;
 }
@@ -118,7 +106,7 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
     if (status != HOTFN_OK) {
         return status;
     }
-    if (choice.module.function_count == HFN_POOL_FRAMED + HFN_POOL_PLAIN) {
+    if (choice.module.function_count == HFN_POOL_FUNCTIONS) {
         status = add_to_record(l, kind, &choice, module, err);
     } else {
         status = hfn_report_error(err, HOTFN_E_MISMATCH, l->methods, HOTFN_NO_OFFSET,
@@ -133,14 +121,8 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
 /* A method was counted under this name, so it matches some of the globs. */
 static void mark_globs(hotfn_launch *l, const char *name)
 {
-    char short_name[HFN_OS_PATH_BYTES];
-    const char *place = strstr(name, " (");
-
-    snprintf(short_name, sizeof short_name, "%.*s", place ? (int)(place - name) : 0, name);
     for (uint32_t i = 0; i < l->selection.include_count; i++) {
-        const char *glob = l->selection.include[i];
-
-        if (hotfn_glob_match(glob, name) == 1 || hotfn_glob_match(glob, short_name) == 1) {
+        if (hfn_glob_match_method(l->selection.include[i], name)) {
             l->matched_includes[i] = 1;
         }
     }
@@ -175,9 +157,9 @@ void hfn_runtime_check(hotfn_launch *l)
     }
     if (l->options.runtime && count == 0) {
         hfn_log_message(&l->env, HOTFN_LOG_WARNING,
-                        "no function of the runtime '%s' was called that is selected: it has to be "
-                        "part of the program that was counted",
-                        l->options.runtime);
+                        "no selected function of the runtime '%s' was called: the counted program "
+                        "must contain %s; --follow also counts its children",
+                        l->options.runtime, hfn_runtime_find(l->options.runtime)->description);
     }
     if (lost > 0) {
         hfn_log_message(&l->env, HOTFN_LOG_WARNING,

@@ -95,12 +95,8 @@ hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *modu
 
 /* methods.c: the functions of a module with HOTFN_MODULE_METHODS have no names when it is added.  A
  * function gets the name of a method when the method is called for the first time.  Functions that
- * got none are dropped when the record is read (records/methods.c). */
-
-/* Functions of such a module: a hash table of method names, whose size is a power of two. */
-typedef struct hfn_method_range {
-    uint32_t first, count;
-} hfn_method_range;
+ * got none are dropped when the record is read (records/methods.c).  The functions are a
+ * hash table of names, whose size is a power of two. */
 
 /* Which methods are counted: those that match an include glob, or any if there is none, and match
  * no exclude glob.  A method matches by its whole name, or by the part before " (". */
@@ -117,11 +113,10 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
 const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
 /* Methods for which there was no room. */
 uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);
-/* The function of the range that has this name; it is given to a function without one if there is
+/* The function of the module that has this name; it is given to a function without one if there is
  * none.  UINT32_MAX if there is no room, which the module counts.  Either end, in any process and
  * thread at the same time; async-signal-safe. */
-uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, hfn_method_range range,
-                             const char *name);
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name);
 /* Replace the flags of a module; also its load_base if not 0, and its note if not NULL (cut at 255
  * bytes).  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
 hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,

@@ -2,6 +2,7 @@
 /* Names of methods.  The target learns them while it runs, so it writes them itself, into room that
  * the creator of the record has reserved.  Several processes and threads may do so at the same
  * time: the text is written first, and one exchange of the function's offset publishes it. */
+#include "base/hash.h"
 #include "base/status.h"
 #include "live/live.h"
 
@@ -108,28 +109,17 @@ static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)
     return at;
 }
 
-static uint32_t hash_name(const char *name)
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name)
 {
-    uint32_t hash = 2166136261u; /* FNV-1a */
-
-    for (; *name; name++) {
-        hash = (hash ^ (uint8_t)*name) * 16777619u;
-    }
-    return hash;
-}
-
-uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, hfn_method_range range,
-                             const char *name)
-{
-    uint32_t first, count, text = 0, at = hash_name(name);
+    uint32_t at = (uint32_t)hfn_hash_bytes(HFN_HASH_BEGIN, name, strlen(name));
+    uint32_t first, count, text = 0;
     uint8_t *entry;
 
-    if (!hfn_live_find_module(live, module, &entry, &first, &count) || range.first > count ||
-        range.count > count - range.first) {
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return UINT32_MAX;
     }
-    for (uint32_t tries = 0; tries < range.count; tries++, at++) {
-        uint32_t index = range.first + (at & (range.count - 1));
+    for (uint32_t tries = 0; tries < count; tries++, at++) {
+        uint32_t index = at & (count - 1);
         uint8_t *function = hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
                             (uint64_t)(first + index) * HFN_FUNCTION_BYTES;
         uint32_t *word = get_word(function + HFN_FUNCTION_NAME);

@@ -3,6 +3,7 @@
  * for their names (live/methods.c).  A record that is read has only those that came. */
 #include "records/methods.h"
 
+#include "base/hash.h"
 #include "base/status.h"
 
 /* Below the bits by which exporters distinguish modules; the highest bit separates it from the RVAs
@@ -28,11 +29,8 @@ static bool has_methods(const uint8_t *module)
 
 static uint64_t hash_name(const char *name)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    uint64_t hash = hfn_hash_bytes(HFN_HASH_BEGIN, name, strlen(name));
 
-    for (; *name; name++) {
-        hash = (hash ^ (uint8_t)*name) * UINT64_C(1099511628211);
-    }
     hash ^= hash >> METHOD_RVA_BITS;
     return (hash & ((UINT64_C(1) << METHOD_RVA_BITS) - 1)) | UINT64_C(1) << METHOD_RVA_BITS;
 }

@@ -25,18 +25,13 @@ typedef struct hfn_methods {
     const hotfn_code *functions;
 } hfn_methods;
 
-typedef enum hfn_method_kind {
-    HFN_METHOD_FRAMED, /* takes no arguments from the stack: may be timed */
-    HFN_METHOD_PLAIN
-} hfn_method_kind;
-
 /* Use the pool, which is loaded at base and is that module of the live record. */
 void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
                       hfn_find_symbol_fn *find_symbol, uint64_t base);
-/* The function through which calls of the method at target are counted; NULL if it is not selected
- * or there is no room for it, and the caller then calls target.  A name with another target is
- * another method.  Any thread, also in a signal handler; the caller has paused its counting. */
-hotfn_code hfn_methods_get(const hfn_methods *methods, hfn_method_kind kind, const char *name,
-                           hotfn_code target);
+/* The function through which calls of the method at target are counted.  The target takes no
+ * arguments from the stack.  NULL: the method is not selected, there is no room for it, or its name
+ * is that of another target; the caller then calls target itself.  Any thread, also in a signal
+ * handler; the caller has paused its counting. */
+hotfn_code hfn_methods_get(const hfn_methods *methods, const char *name, hotfn_code target);
 
 #endif

@@ -111,7 +111,7 @@ static evaluate_fn *create_method(const python_code *code)
 
     snprintf(name, sizeof name, "%.500s (%.500s:%d)", get_text(code->qualname),
              get_text(code->filename), (int)code->first_line);
-    method = hfn_methods_get(&python.methods, HFN_METHOD_FRAMED, name, (hotfn_code)python.evaluate);
+    method = hfn_methods_get(&python.methods, name, (hotfn_code)python.evaluate);
     return method ? (evaluate_fn *)method : python.evaluate;
 }
 
@@ -201,6 +201,11 @@ static void *create_interpreter(void)
     void *interpreter = ((void *(*)(void))python.create_interpreter)();
     void *paused = hotfn_counters_pause();
 
+    if (interpreter == python.interpreter) { /* Python was finished, and starts again */
+        python.interpreter = NULL;
+        python.index = -1;
+        python.subscription_name = NULL;
+    }
     if (interpreter && python.methods.live) {
         python.set_evaluator(interpreter, evaluate_frame);
     }
@@ -275,9 +280,18 @@ static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t ba
     hfn_methods_open(&python.methods, live, module, python.process.find_symbol, base);
 }
 
+static void report_failure(void *user, const char *why)
+{
+    char text[400];
+
+    (void)user;
+    snprintf(text, sizeof text, "Python functions are not counted, or not all: %.300s", why);
+    python.process.warn(text);
+}
+
 const hfn_runtime *hfn_python_get_runtime(const hfn_runtime_process *process)
 {
-    static const hfn_runtime runtime = { find_replaced, use_methods, NULL };
+    static const hfn_runtime runtime = { find_replaced, use_methods, report_failure, NULL };
 
     python.process = *process;
     return &runtime;

@@ -17,7 +17,7 @@ static uint64_t mix_facts(uint64_t hash, const char *path)
 
     if (hfn_os_get_path_info(path, &file) == 0) {
         uint64_t facts[] = { file.inode, file.byte_count, file.modified_s, file.modified_ns };
-        hash = hfn_stamp_mix(hash, facts, sizeof facts);
+        hash = hfn_hash_bytes(hash, facts, sizeof facts);
     }
     return hash;
 }
@@ -25,7 +25,7 @@ static uint64_t mix_facts(uint64_t hash, const char *path)
 /* Mix the name, size and times of another input file into the hash. */
 static uint64_t mix_file(uint64_t hash, const char *path)
 {
-    return hfn_stamp_mix(mix_facts(hash, path), path, strlen(path) + 1);
+    return hfn_hash_bytes(mix_facts(hash, path), path, strlen(path) + 1);
 }
 
 /* If the module contains this function, mix the facts of its file into the hash *user. */
@@ -44,16 +44,16 @@ uint64_t hfn_scan_stamp(const char *path, const hfn_os_file_info *file,
 {
     uint64_t facts[] = { HFN_SCAN_VERSION,     file->device,   file->inode,
                          hfn_file_stamp(file), options->flags, env->decompress_fn != NULL };
-    uint64_t hash = hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
+    uint64_t hash = hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
     hfn_os_each_module(mix_if_own, &hash); /* another build of hotfn may have other verdicts */
-    hash = hfn_stamp_mix(hash, hotfn_get_version(), strlen(hotfn_get_version()));
+    hash = hfn_hash_bytes(hash, hotfn_get_version(), strlen(hotfn_get_version()));
     for (uint32_t i = 0; i < options->symbol_dir_count; i++) {
-        hash = hfn_stamp_mix(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
+        hash = hfn_hash_bytes(hash, options->symbol_dirs[i], strlen(options->symbol_dirs[i]) + 1);
     }
     if (options->map_path) {
         hash = mix_file(hash, options->map_path);
     }
-    return hfn_stamp_mix(hash, path, strlen(path));
+    return hfn_hash_bytes(hash, path, strlen(path));
 }
 
 enum { NAME_BYTES = 8192 }; /* longer than any path, so that a shortened one cannot be opened */

@@ -24,7 +24,7 @@ typedef struct hfn_scan_choice {
 
 /*
  * Choose the functions of scan by the module's use and by rules (NULL: all).  Of a module that is
- * used as HFN_MODULE_UNUSED or HFN_MODULE_LOADER no function is listed.
+ * used as HFN_MODULE_UNUSED, HFN_MODULE_LOADER or HFN_MODULE_REPLACED no function is listed.
  *
  * out  receives a choice to be finished; untouched on failure.
  * HOTFN_OK, HOTFN_E_OPTION (a broken glob), HOTFN_E_MISMATCH (the list is of another build),

@@ -4,21 +4,9 @@
 #ifndef HFN_FILE_STAMP_H
 #define HFN_FILE_STAMP_H
 
+#include "base/hash.h"
 #include "os/clock.h"
 #include "os/files.h"
-
-#define HFN_STAMP_BEGIN 0xcbf29ce484222325ull
-
-/* FNV-1a */
-static inline uint64_t hfn_stamp_mix(uint64_t hash, const void *bytes, size_t count)
-{
-    const uint8_t *p = bytes;
-
-    for (size_t i = 0; i < count; i++) {
-        hash = (hash ^ p[i]) * 0x100000001b3ull;
-    }
-    return hash;
-}
 
 /* Size and times; the time of change cannot be set by a program. */
 static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
@@ -26,7 +14,7 @@ static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
     uint64_t facts[] = { file->byte_count, file->modified_s, file->modified_ns, file->changed_s,
                          file->changed_ns };
 
-    return hfn_stamp_mix(HFN_STAMP_BEGIN, facts, sizeof facts);
+    return hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
 }
 
 /* A file may change twice within one tick of the clock of file times (10 ms where HZ is 100): a

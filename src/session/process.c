@@ -5,6 +5,7 @@
  * the thread's counting paused. */
 #include "session/process.h"
 
+#include "base/hash.h"
 #include "base/status.h"
 #include "counters/rows.h"
 #include "counters/thread_row.h"
@@ -22,7 +23,7 @@
 
 static uint64_t hash_path(const char *path)
 {
-    return hfn_stamp_mix(HFN_STAMP_BEGIN, path, strlen(path));
+    return hfn_hash_bytes(HFN_HASH_BEGIN, path, strlen(path));
 }
 
 /* A module is identified by what the dynamic linker reports, because its file may be deleted or
@@ -196,7 +197,7 @@ static void replace_functions(hfn_process *p, hfn_loaded_module *m, uint32_t ent
         action.replacement = replaced[i].replacement;
         action.original = replaced[i].original;
         if (!add_own_hook(p, m, entry_count, replaced[i].entry, &action, &err)) {
-            mark_failed(p, m, err.text);
+            p->runtime->report_failure(p->runtime->user, err.text);
         }
     }
 }

@@ -22,6 +22,8 @@ typedef struct hfn_runtime {
     uint32_t (*find_replaced)(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED]);
     /* The pool of functions for methods is hooked: `module` of the live record, loaded at base. */
     void (*use_methods)(void *user, hfn_live *live, uint32_t module, uint64_t base);
+    /* A function could not be replaced. */
+    void (*report_failure)(void *user, const char *why);
     void *user;
 } hfn_runtime;
 

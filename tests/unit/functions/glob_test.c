@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Globs: what they match, and which ones are refused. */
+#include "functions/glob.h"
+
 #include <hotfn/lowlevel/functions.h>
 
 #include "check.h"
@@ -85,7 +87,31 @@ static void many_stars_on_a_long_name_are_matched_fast(void)
     CHECK_EQ_I64(hotfn_glob_match("*a*a*a*a*a*a*a*a*a*a*a*a*a*a*b", text), 0);
 }
 
+static void a_method_matches_with_and_without_its_place(void)
+{
+    static const struct {
+        const char *glob, *name;
+        bool answer;
+    } rows[] = {
+        { "f", "f (a.py:1)", true },
+        { "f (a.py:1)", "f (a.py:1)", true },
+        { "*a.py*", "f (a.py:1)", true },
+        { "f*", "f", true },
+        { "f", "g (f)", false },
+        { "A.f", "A.f (my files (x)/a.py:1)", true },
+        { "-\\[A b:\\]", "-[A b:]", true },
+        { "f (a.py", "f (a.py:1)", false },
+    };
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!CHECK(hfn_glob_match_method(rows[i].glob, rows[i].name) == rows[i].answer)) {
+            printf("#   glob \"%s\", method \"%s\"\n", rows[i].glob, rows[i].name);
+        }
+    }
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(a_method_matches_with_and_without_its_place),
     CHECK_TEST(stars_and_question_marks_match),
     CHECK_TEST(brackets_match_ranges),
     CHECK_TEST(a_backslash_makes_a_character_literal),

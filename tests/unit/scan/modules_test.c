@@ -59,6 +59,24 @@ static void the_loader_is_scanned_if_later_modules_are_hooked(void)
     }
 }
 
+static void modules_of_a_runtime_are_scanned(void)
+{
+    static const char *const replaced[] = { "libpython3*", "python3*", NULL };
+    static const char *const globs[] = { "libpython*" };
+    hfn_module_rules rules = { .replaced = replaced };
+    hfn_module_facts library = facts_of("/lib/libpython3.11.so.1.0");
+    hfn_module_facts other = facts_of("/opt/libpython3/libm.so.6");
+
+    CHECK_EQ_I64(hfn_modules_choose_use(&rules, &library), HFN_MODULE_REPLACED);
+    CHECK_EQ_I64(hfn_modules_choose_use(&rules, &other), HFN_MODULE_UNUSED);
+    rules.globs = globs;
+    rules.glob_count = 1;
+    CHECK_EQ_I64(hfn_modules_choose_use(&rules, &library), HFN_MODULE_SELECTED);
+    rules.replaced = NULL;
+    rules.glob_count = 0;
+    CHECK_EQ_I64(hfn_modules_choose_use(&rules, &library), HFN_MODULE_UNUSED);
+}
+
 static void allocators_are_hooked_in_modules_that_are_not_selected(void)
 {
     static const char *const globs[] = { "libjemalloc*" };
@@ -152,6 +170,7 @@ static void a_build_is_recognised_by_its_id_and_its_plan(void)
 }
 
 static const check_test tests[] = {
+    CHECK_TEST(modules_of_a_runtime_are_scanned),
     CHECK_TEST(without_globs_only_the_program_is_selected),
     CHECK_TEST(globs_match_paths_and_file_names),
     CHECK_TEST(the_loader_is_scanned_if_later_modules_are_hooked),
