@@ -23,7 +23,7 @@ enum { ROUNDS = 600, MAX_ROUNDS = 100 * ROUNDS, CALLS_A_ROUND = 256 };
 
 /* Memory shared by both processes. */
 typedef struct shared {
-    _Atomic bool stopping, in_handler, may_return;
+    _Atomic bool is_ready, stopping, in_handler, may_return;
     _Atomic uint64_t rounds, wrong_answers;
     uint64_t slots[THREADS][64];
 } shared;
@@ -284,6 +284,7 @@ static pid_t start_faulting(bool uses_other_stack)
     sigaltstack(&other, NULL);
     sigaction(SIGSEGV, &action, NULL);
     memcpy(&function, &at, sizeof function);
+    atomic_store(&s->is_ready, true);
     while (!atomic_load(&s->stopping)) { /* until the function is unhooked */
         sched_yield();
     }
@@ -297,6 +298,10 @@ static void check_return_address_of_handler(bool uses_other_stack)
     make_hooks();
     faulty = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     pid = start_faulting(uses_other_stack);
+    /* The frames of fork() may hold stale words of the test's stack that point into a range. */
+    while (!atomic_load(&s->is_ready)) {
+        sched_yield();
+    }
     if (begin(pid) && stop()) {
         CHECK(!is_thread_in_range());
         CHECK(unpatch_one(2));
