@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget's sections of the live record: a header with the changes of level, and a word per
- * function. */
+/* The sections of the live record for the budget: a header, which the list of level changes follows,
+ * and one word for each function. */
 #include "live/live.h"
 
 _Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,
-               "the sizes in records");
+               "records have these sizes");
 
 hfn_budget_header *hfn_live_get_budget(const hfn_live *live)
 {
