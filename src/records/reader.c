@@ -258,9 +258,9 @@ static void count_threads(hotfn_record *r)
     r->thread_count = used < room ? used : (uint32_t)room;
 }
 
-/* A function has at most one slot, so that available are no more slots than entries in the slot
- * section.  The header may name more: a module that is being added to a live record has its slots
- * before its functions, and a damaged header may name millions. */
+/* A function has at most one slot, so there are at most as many slots as entries in the slot
+ * section.  The header may have a larger number: a module that is being added to a live record has
+ * its slots before its functions, and a damaged header may have any number. */
 static void clamp_slots(hotfn_record *r)
 {
     uint64_t available = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);

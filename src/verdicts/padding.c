@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Padding between functions as space for patches.  It is used only if it is proven dead: the
- * function before it does not continue into it, nothing refers to it, and all bytes are nops or
- * int3, or belong to the rest of the last page of code.  Each gap is used from its start, each
- * byte once.
+ * Allocates the padding between functions for patches.  It is used only if it is proven dead: the
+ * function before it does not fall through into it, nothing refers to it, and all bytes are nops or
+ * int3, or belong to the rest of the last page of code.  The padding after a function is used from
+ * its start, each byte once.
  */
 #include "verdicts/analysis.h"
 
-#define PAD_MAX 255u /* bytes of a gap that can be used: padding_used is a byte */
+#define PAD_MAX 255u /* usable bytes after a function: padding_used is a byte */
 
-/* End of the gap after a function. */
-static uint64_t gap_end(const hfn_analysis *a, uint32_t index)
+/* End of the padding after a function. */
+static uint64_t get_padding_end(const hfn_analysis *a, uint32_t index)
 {
     const hfn_body *body = &a->bodies[index];
 
@@ -65,7 +65,7 @@ bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint
     hfn_body *body = &a->bodies[index];
 
     if (!body->region || body->max_end != body->end || from < body->end + body->padding_used ||
-        to - body->end > PAD_MAX || to > gap_end(a, index) || !is_dead_padding(a, body, to) ||
+        to - body->end > PAD_MAX || to > get_padding_end(a, index) || !is_dead_padding(a, body, to) ||
         !hfn_body_is_closed(a, body)) {
         return false;
     }

@@ -521,7 +521,7 @@ def an_unusable_cache_is_reported_unless_quiet(case):
     environment = {**os.environ, "XDG_CACHE_HOME": str(case.target)}  # a file
     _, _, loud = case.run(case.target, 10, env=environment)
     _, _, quiet = case.run(case.target, 10, options=["-q"], env=environment)
-    check("could not be kept" in loud, loud)
+    check("could not be stored" in loud, loud)
     check(quiet == "", quiet)
 
 
