@@ -36,7 +36,8 @@ typedef struct hfn_pe_headers {
 
 typedef struct hfn_pe {
     uint32_t time_stamp, symbols_offset, symbol_count;
-    hfn_span symbol_entries, symbol_names; /* the COFF symbol table; empty if missing or malformed */
+    hfn_span symbol_entries,
+        symbol_names; /* the COFF symbol table; empty if missing or malformed */
     hfn_pe_range directories[16];
 } hfn_pe;
 

@@ -16,8 +16,8 @@ struct hfn_plan_writer {
     const hfn_patching *patching; /* NULL: unsupported machine */
     buffer ranges, entries, data, sites;
     uint32_t entry_count;
-    uint32_t last_site_end; /* end of the last site's field */
-    uint32_t section;       /* of the last range */
+    uint32_t last_site_end;         /* end of the last site's field */
+    uint32_t section;               /* of the last range */
     int64_t reach_begin, reach_end; /* the RVAs that stubs must be able to reach */
     uint8_t header[PLAN_HEADER_BYTES];
 };

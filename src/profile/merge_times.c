@@ -185,7 +185,7 @@ static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t
 /* The standard error of the merged value.  For a mean it is the root of the sum of squares, divided
  * by the number of records; for a minimum or maximum it is the error of the run that has the value. */
 static uint64_t merge_errors(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
-                         uint32_t count, uint64_t value)
+                             uint32_t count, uint64_t value)
 {
     double squares = 0;
 
@@ -223,10 +223,11 @@ static bool add_merged_entries(const function_groups *s, hotfn_record *out)
         t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
         t.max_ns = hfn_merge_values(m, at + MAX * m->record_count, counts[slot]);
-        t.total_error_ns = merge_errors(m, at + TOTAL * m->record_count,
-                                    at + TOTAL_ERROR * m->record_count, counts[slot], t.total_ns);
+        t.total_error_ns =
+            merge_errors(m, at + TOTAL * m->record_count, at + TOTAL_ERROR * m->record_count,
+                         counts[slot], t.total_ns);
         t.self_error_ns = merge_errors(m, at + SELF * m->record_count,
-                                   at + SELF_ERROR * m->record_count, counts[slot], t.self_ns);
+                                       at + SELF_ERROR * m->record_count, counts[slot], t.self_ns);
         e = make_entry(&t, slot, 0);
         ok = hfn_times_add_entry(&out->times, &e);
     }
@@ -283,7 +284,7 @@ static bool add_histograms(const function_groups *s, hotfn_record *out)
             }
         }
         ok = hfn_packed_append(&out->times.histograms, counts, words) &&
-               hfn_packed_end_row(&out->times.histograms);
+             hfn_packed_end_row(&out->times.histograms);
     }
     hfn_free_memory(&m->env, counts, bytes);
     out->times.header.histogram_capacity = out->times.header.histograms_used = out->slot_count;
@@ -484,8 +485,8 @@ static bool merge_all(const hfn_merge *m, hotfn_record *out)
 
     if (ok) {
         ok = m->mode == HOTFN_MERGE_SUM
-                   ? add_run_entries(&s, out) && add_histograms(&s, out) && add_trees(m, out)
-                   : add_merged_entries(&s, out);
+                 ? add_run_entries(&s, out) && add_histograms(&s, out) && add_trees(m, out)
+                 : add_merged_entries(&s, out);
     }
     free_groups(&s);
     return ok;
@@ -499,7 +500,8 @@ bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
         return true;
     }
     merge_headers(m, &t->header);
-    if (!hfn_times_make_threads(t, out->thread_count) || !merge_states(m, out) || !merge_all(m, out)) {
+    if (!hfn_times_make_threads(t, out->thread_count) || !merge_states(m, out) ||
+        !merge_all(m, out)) {
         return false;
     }
     add_busy_times(m, out);

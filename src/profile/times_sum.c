@@ -167,7 +167,7 @@ static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
     const hfn_times *t = in->times;
     size_t bytes = (size_t)t->node_count * sizeof(edge_key);
     edge_key *items = hfn_allocate_zeroed(&out->env, bytes),
-          *room = hfn_allocate_zeroed(&out->env, bytes);
+             *room = hfn_allocate_zeroed(&out->env, bytes);
     bool ok = items && room;
     uint32_t count = 0;
 

@@ -35,8 +35,8 @@ static bool load_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
     return false;
 }
 
-static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *options, uint64_t stamp,
-                               hotfn_error *err)
+static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *options,
+                                  uint64_t stamp, hotfn_error *err)
 {
     uint8_t *block;
     uint64_t bytes;

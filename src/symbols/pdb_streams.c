@@ -34,7 +34,8 @@ static uint64_t get_error_offset(const hfn_msf_stream *stream, uint64_t offset)
 hotfn_status hfn_pdb_fail(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
-    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, get_error_offset(stream, offset),
+    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path,
+                            get_error_offset(stream, offset),
                             "%s (stream %u, offset %llu): the file is damaged", what,
                             stream->number, (unsigned long long)offset);
 }

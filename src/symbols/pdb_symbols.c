@@ -46,8 +46,8 @@ typedef struct symbol_reader {
     bool want_data;
     uint32_t module; /* the module of the stream that is being read; 0 for the shared stream */
     hfn_pdb_trampolines *trampolines;
-    const uint8_t *
-        live; /* one bit for each 4 bytes of the shared stream: a valid record begins there */
+    const uint8_t
+        *live; /* one bit for each 4 bytes of the shared stream: a valid record begins there */
     uint64_t live_left;    /* bits of `live` whose records have not been read yet */
     uint64_t parent_bytes; /* bytes of records read to find the procedures of separated code */
 } symbol_reader;
@@ -74,7 +74,7 @@ static hotfn_status report_no_memory(const symbol_reader *r)
 
 /* The name at offset of the record's body, as a view into the file or a copy. */
 static hotfn_status get_name(const symbol_reader *r, const record *rec, uint64_t offset,
-                              const char **out)
+                             const char **out)
 {
     const char *name = hfn_span_string(rec->body, offset);
 
@@ -105,7 +105,8 @@ static hotfn_status add_symbol(const symbol_reader *r, const symbol_location *l,
 
 /* Adds a symbol of an image whose code a tool rearranged after linking (OMAP).  The piece with the
  * entry is the function, the other pieces are fragments; removed code is skipped. */
-static hotfn_status add_split_symbol(const symbol_reader *r, const symbol_location *l, uint64_t source)
+static hotfn_status add_split_symbol(const symbol_reader *r, const symbol_location *l,
+                                     uint64_t source)
 {
     uint64_t end = source + (l->bytes ? l->bytes : 1), at = source;
     hotfn_status status = HOTFN_OK;
@@ -143,9 +144,9 @@ static hotfn_status add_symbol_at(const symbol_reader *r, const symbol_location 
 static hotfn_status read_procedure(symbol_reader *r, const record *rec)
 {
     symbol_location l = { .section = hfn_pdb_u16(rec->body, 32),
-                  .offset = hfn_pdb_u32(rec->body, 28),
-                  .bytes = hfn_pdb_u32(rec->body, 12),
-                  .kind = HOTFN_SYMBOL_FUNCTION };
+                          .offset = hfn_pdb_u32(rec->body, 28),
+                          .bytes = hfn_pdb_u32(rec->body, 12),
+                          .kind = HOTFN_SYMBOL_FUNCTION };
     hotfn_status status = get_name(r, rec, 35, &l.name);
 
     if (status != HOTFN_OK) {
@@ -161,9 +162,9 @@ static hotfn_status read_procedure(symbol_reader *r, const record *rec)
 static hotfn_status read_thunk(symbol_reader *r, const record *rec)
 {
     symbol_location l = { .section = hfn_pdb_u16(rec->body, 16),
-                  .offset = hfn_pdb_u32(rec->body, 12),
-                  .bytes = hfn_pdb_u16(rec->body, 18),
-                  .kind = HOTFN_SYMBOL_THUNK };
+                          .offset = hfn_pdb_u32(rec->body, 12),
+                          .bytes = hfn_pdb_u16(rec->body, 18),
+                          .kind = HOTFN_SYMBOL_THUNK };
     hotfn_status status = get_name(r, rec, 21, &l.name);
 
     return status == HOTFN_OK ? add_symbol_at(r, &l) : status;
@@ -185,7 +186,7 @@ static bool is_procedure(uint32_t kind)
 /* The name of the procedure whose record begins at this offset of the stream; NULL if there is no
  * such record. */
 static hotfn_status find_procedure_name(symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
-                                   const char **out)
+                                        const char **out)
 {
     record rec = { .stream = stream, .at = at };
     hfn_span head;
@@ -209,9 +210,9 @@ static hotfn_status find_procedure_name(symbol_reader *r, hfn_msf_stream *stream
 static hotfn_status read_separated(symbol_reader *r, const record *rec)
 {
     symbol_location l = { .section = hfn_pdb_u16(rec->body, 24),
-                  .offset = hfn_pdb_u32(rec->body, 16),
-                  .bytes = hfn_pdb_u32(rec->body, 8),
-                  .kind = HOTFN_SYMBOL_FRAGMENT };
+                          .offset = hfn_pdb_u32(rec->body, 16),
+                          .bytes = hfn_pdb_u32(rec->body, 8),
+                          .kind = HOTFN_SYMBOL_FRAGMENT };
     uint32_t parent = hfn_pdb_u32(rec->body, 0);
     hotfn_status status;
 
@@ -240,15 +241,16 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
                            hfn_pdb_u32(rec->body, 8), &t.target)) {
         return HOTFN_OK; /* removed from the image */
     }
-    return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : report_no_memory(r);
+    return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK
+                                                                       : report_no_memory(r);
 }
 
 /* DATASYM32 */
 static hotfn_status read_data(symbol_reader *r, const record *rec)
 {
     symbol_location l = { .section = hfn_pdb_u16(rec->body, 8),
-                  .offset = hfn_pdb_u32(rec->body, 4),
-                  .kind = HOTFN_SYMBOL_DATA };
+                          .offset = hfn_pdb_u32(rec->body, 4),
+                          .kind = HOTFN_SYMBOL_DATA };
     hotfn_status status = r->want_data ? get_name(r, rec, 10, &l.name) : HOTFN_OK;
 
     if (status != HOTFN_OK || !r->want_data) {
@@ -262,9 +264,9 @@ static hotfn_status read_data(symbol_reader *r, const record *rec)
 static hotfn_status read_public(symbol_reader *r, const record *rec)
 {
     symbol_location l = { .section = hfn_pdb_u16(rec->body, 8),
-                  .offset = hfn_pdb_u32(rec->body, 4),
-                  .kind = HOTFN_SYMBOL_DATA,
-                  .flags = HOTFN_SYMBOL_GLOBAL };
+                          .offset = hfn_pdb_u32(rec->body, 4),
+                          .kind = HOTFN_SYMBOL_DATA,
+                          .flags = HOTFN_SYMBOL_GLOBAL };
     hotfn_status status;
 
     if (hfn_pdb_u32(rec->body, 0) & PUBLIC_FUNCTION) {
@@ -374,8 +376,8 @@ static hotfn_status read_modules(symbol_reader *r)
 }
 
 /* Marks the records that a global symbol index (GSI) refers to; its hash table begins at `at`. */
-static hotfn_status mark_valid_records(symbol_reader *r, uint32_t number, uint64_t at, uint8_t *live,
-                              uint32_t record_bytes)
+static hotfn_status mark_valid_records(symbol_reader *r, uint32_t number, uint64_t at,
+                                       uint8_t *live, uint32_t record_bytes)
 {
     hfn_msf_stream stream;
     uint32_t bytes = 0;

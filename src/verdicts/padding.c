@@ -65,8 +65,8 @@ bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint
     hfn_body *body = &a->bodies[index];
 
     if (!body->region || body->max_end != body->end || from < body->end + body->padding_used ||
-        to - body->end > PAD_MAX || to > get_padding_end(a, index) || !is_dead_padding(a, body, to) ||
-        !hfn_body_is_closed(a, body)) {
+        to - body->end > PAD_MAX || to > get_padding_end(a, index) ||
+        !is_dead_padding(a, body, to) || !hfn_body_is_closed(a, body)) {
         return false;
     }
     body->padding_used = (uint8_t)(to - body->end);

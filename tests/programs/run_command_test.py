@@ -480,7 +480,7 @@ def an_empty_list_is_reported(case):
     empty = case.folder / "empty.txt"
     empty.write_text("")
     _, _, err = case.run(case.target, 100, options=["--list", empty])
-    check("names no function: nothing will be counted" in err, err)
+    check("the list has no functions, so nothing will be counted" in err, err)
 
 
 def comparing_a_sample_with_a_full_run_warns(case):

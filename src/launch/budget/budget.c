@@ -18,11 +18,12 @@
 #include <string.h>
 
 #define MS HFN_BUDGET_MS
-#define STEP_NS (10 * MS)              /* between two steps                             */
-#define SHORT_STEPS_UNTIL_NS (50 * MS) /* steps are short for so much processor time    */
-#define MIN_INTERVAL_NS (2 * MS)       /* of processor time; a shorter step is too noisy */
+#define STEP_NS (10 * MS) /* between two steps                             */
+#define SHORT_STEPS_UNTIL_NS                                                                       \
+    (50 * MS)                    /* steps are short until the target used so much processor time */
+#define MIN_INTERVAL_NS (2 * MS) /* of processor time; a shorter step is too noisy */
 #define STOP_TIMEOUT_NS (100 * MS)
-#define HELD_NS MS /* to the next attempt to resume a thread that is still stopped */
+#define HELD_NS MS /* delay before the next attempt to resume a thread that is still stopped */
 #define MAX_WAIT_NS (30000 * MS)
 #define RESET_WAIT_NS (1000 * MS)     /* a function hooked for longer starts with the min wait */
 #define STEP_TIME_DIVISOR 20          /* steps take at most 1/20 of the time     */
@@ -339,7 +340,7 @@ static void create_unpatch_records(hfn_budget *b)
     hfn_target_pages_write_back(b->pages);
 }
 
-/* Is no thread inside the bytes that repatching would change? */
+/* True if no thread executes the bytes that repatching would change. */
 static bool are_ranges_free(hfn_budget *b)
 {
     hfn_remote_range ranges[HFN_BUDGET_MAX_TRIES];
@@ -567,7 +568,8 @@ static void account_interval(hfn_budget *b, uint64_t passed_ns)
     }
 }
 
-/* Follow the child itself if it has a row, else the first descendant that has a row (--target). */
+/* Select the process whose budget is enforced: the child itself if it has a row, otherwise the first
+ * descendant that has one (--target). */
 static void select_process(hfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);
