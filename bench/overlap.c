@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Measures the cost that a timed hook adds to functions with a known amount of work, as the minimum
- * of the rounds.  During a chain of dependent instructions (chain) the processor can execute the hook
- * in parallel, during independent instructions (wide) it cannot.  Prints: name, number of
+ * of the rounds.  During a chain of dependent instructions (chain) the processor can execute the
+ * hook in parallel, during independent instructions (wide) it cannot.  Prints: name, number of
  * instructions, nanoseconds without a hook (bare_*), nanoseconds with one (timed_*). */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool of functions for methods (docs/design/runtimes.md): constants that its assembly files
- * share with the library.  Function n of the pool calls the address in targets[n], with no arguments
- * on the stack.  The functions have no symbols: they are found by their unwind data and their
- * addresses. */
+ * share with the library.  Function n of the pool calls the address in targets[n], with no
+ * arguments on the stack.  The functions have no symbols: they are found by their unwind data and
+ * their addresses. */
 #ifndef HFN_ARCH_METHOD_POOL_H
 #define HFN_ARCH_METHOD_POOL_H
 

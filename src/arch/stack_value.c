@@ -262,8 +262,9 @@ void hfn_stack_store(hfn_stack_state *s, int32_t place, uint32_t bytes, int32_t 
     }
 }
 
-/* The value that a load at `place` reads from a cell.  If the place is not exact, part of an address
- * is assumed to be a number, because compilers do not load parts of pointers in an object. */
+/* The value that a load at `place` reads from a cell.  If the place is not exact, part of an
+ * address is assumed to be a number, because compilers do not load parts of pointers in an
+ * object. */
 static int32_t load_cell(const hfn_stack_cell *cell, int32_t place, uint32_t bytes,
                          uint32_t word_bytes)
 {
@@ -345,8 +346,8 @@ static bool merge_cell(hfn_stack_cell *known, const hfn_stack_cell *from, bool w
     return changed;
 }
 
-/* A word that holds an address on one path only keeps its cell: loads weaken the value of a cell, so
- * that it covers an unrelated value too. */
+/* A word that holds an address on one path only keeps its cell: loads weaken the value of a cell,
+ * so that it covers an unrelated value too. */
 static bool merge_cells(hfn_stack_state *known, const hfn_stack_state *state, bool widens)
 {
     bool changed = false;

@@ -26,8 +26,8 @@ void hfn_log_message(const hotfn_env *env, int32_t level, const char *format, ..
  * defaults. Missing bytes become 0.  False (HOTFN_E_OPTION) if bytes beyond known_bytes are not 0,
  * or if the size cannot be valid. */
 bool hfn_copy_options(void *known, uint32_t known_bytes, const void *in);
-/* Copy `known` to a caller's struct, as much as fits its size field, which is not changed.  False if
- * out is NULL, or if its size is 0 or above known_bytes. */
+/* Copy `known` to a caller's struct, as much as fits its size field, which is not changed.  False
+ * if out is NULL, or if its size is 0 or above known_bytes. */
 bool hfn_copy_out(void *out, const void *known, uint32_t known_bytes);
 
 #endif

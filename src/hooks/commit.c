@@ -140,7 +140,8 @@ static bool prepare_batches(change *c)
 
 /* ---- Write.  HOT PATH: other threads are stopped, signals are blocked. */
 
-/* Entries are prefetched this many hooks ahead: they are too far apart for the hardware prefetcher. */
+/* Entries are prefetched this many hooks ahead: they are too far apart for the hardware
+ * prefetcher. */
 enum { HOOKS_AHEAD = 16 };
 
 static void prefetch_entry(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The section headers (System V gABI ch. 4, 'Sections').  The table must lie inside the file; a
- * section whose bytes lie outside is kept and reads as empty.  sh_link is followed only one step, so
- * a cycle is harmless.  An image without sections (sstrip, packers) gets one section for each
+ * section whose bytes lie outside is kept and reads as empty.  sh_link is followed only one step,
+ * so a cycle is harmless.  An image without sections (sstrip, packers) gets one section for each
  * segment, so that the later folders need no special case.
  */
 #include "image/inside.h"
@@ -65,7 +65,7 @@ static void warn_of_truncated_sections(const hotfn_image *image)
         remaining -= is_outside;
         if (is_outside) {
             hfn_log_message(&image->env, HOTFN_LOG_WARNING,
-                            "%s: section %u (%.64s) is_outside outside the file: read as empty",
+                            "%s: section %u (%.64s) lies outside the file: read as empty",
                             image->info.path, i, s->name);
         }
     }

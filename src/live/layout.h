@@ -161,9 +161,9 @@ enum { /* a reason; its index is its number */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
-/* Texts of a finished record: the script whose interpreter was counted; the program that exec started
- * in the target's place and that was not counted; the program's own processor time in ns; and, once
- * for each program that uncounted children ran, "ns processes path". */
+/* Texts of a finished record: the script whose interpreter was counted; the program that exec
+ * started in the target's place and that was not counted; the program's own processor time in ns;
+ * and, once for each program that uncounted children ran, "ns processes path". */
 #define HFN_META_SCRIPT "script"
 #define HFN_META_BECAME "became"
 #define HFN_META_CPU "cpu_ns"

@@ -20,8 +20,8 @@ uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_
 /* Make the pages executable and read-only. */
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count);
 
-/* A range of code that may be written between hfn_os_open_text and hfn_os_close_text; the code stays
- * executable meanwhile.  Only the os folder interprets the last three fields. */
+/* A range of code that may be written between hfn_os_open_text and hfn_os_close_text; the code
+ * stays executable meanwhile.  Only the os folder interprets the last three fields. */
 typedef struct hfn_os_writable_text {
     uint64_t begin, end; /* page aligned                                      */
     int64_t handle;      /* open file through which bytes are written, if any */

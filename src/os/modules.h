@@ -31,8 +31,8 @@ typedef struct hfn_os_unwind {
 } hfn_os_unwind;
 bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out);
 
-/* Register a table of RUNTIME_FUNCTIONs, which must stay mapped.  Does nothing on systems other than
- * Windows, where the unwinder is part of the program. */
+/* Register a table of RUNTIME_FUNCTIONs, which must stay mapped.  Does nothing on systems other
+ * than Windows, where the unwinder is part of the program. */
 void hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base);
 /* Let the system call `changed` after each change of the list, in the thread that loads or unloads
  * a module; NULL stops these calls.  False if the system does not support them. */

@@ -16,8 +16,8 @@ uint64_t hfn_os_get_process_cpu_ns(uint32_t pid);
 const char *hfn_os_get_program_path(void);
 /* The original path of that file; false if it is unknown. */
 bool hfn_os_get_program_name(char *out, size_t capacity);
-/* The path that was passed to exec; false if it is unknown.  is_script: the path is that of a script
- * whose interpreter is this program. */
+/* The path that was passed to exec; false if it is unknown.  is_script: the path is that of a
+ * script whose interpreter is this program. */
 bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script);
 /* "" if it is unknown. */
 void hfn_os_get_working_folder(char *out, size_t capacity);

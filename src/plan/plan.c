@@ -151,8 +151,8 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
                plan->data_bytes;
 }
 
-/* All bytes that the hook reads or writes must lie in its range, and the island must not overlap the
- * patch. */
+/* All bytes that the hook reads or writes must lie in its range, and the island must not overlap
+ * the patch. */
 static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
     uint64_t site = (uint64_t)hook->rva + hook->patch_offset;

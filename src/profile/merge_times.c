@@ -157,8 +157,8 @@ static bool add_run_entries(const function_groups *s, hotfn_record *out)
     return true;
 }
 
-/* ---- Mean, minimum and maximum.  The values of one number of a function over all runs are adjacent,
- * so hfn_merge_values can reduce them to one. */
+/* ---- Mean, minimum and maximum.  The values of one number of a function over all runs are
+ * adjacent, so hfn_merge_values can reduce them to one. */
 enum { TOTAL, SELF, TIMED, MAX, TOTAL_ERROR, SELF_ERROR, NUMBERS };
 
 static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t *counts)
@@ -183,7 +183,8 @@ static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t
 }
 
 /* The standard error of the merged value.  For a mean it is the root of the sum of squares, divided
- * by the number of records; for a minimum or maximum it is the error of the run that has the value. */
+ * by the number of records; for a minimum or maximum it is the error of the run that has the
+ * value. */
 static uint64_t merge_errors(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
                              uint32_t count, uint64_t value)
 {
@@ -348,7 +349,8 @@ static uint64_t get_common_slow_ns(const hfn_merge *m)
     return max;
 }
 
-/* A call below the common threshold is dropped, because only some of the runs recorded such calls. */
+/* A call below the common threshold is dropped, because only some of the runs recorded such
+ * calls. */
 static bool is_kept_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
 {
     return common_ns > 0 && (get_slow_ns(r) == common_ns || duration_ns >= common_ns);

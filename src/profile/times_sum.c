@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The passes that sum times: cells by function, nodes of the call tree by edge.  Recursion is counted
- * once: a nested call of the same function adds nothing to the function's total, and a nested call
- * along the same edge adds nothing to the edge's total. */
+/* The passes that sum times: cells by function, nodes of the call tree by edge.  Recursion is
+ * counted once: a nested call of the same function adds nothing to the function's total, and a
+ * nested call along the same edge adds nothing to the edge's total. */
 #include "profile/times_sum.h"
 
 #include "base/sort.h"

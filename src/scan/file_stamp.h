@@ -8,7 +8,8 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-/* A hash of size and times, including the time of the last status change, which no program can set. */
+/* A hash of size and times, including the time of the last status change, which no program can
+ * set. */
 static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
 {
     uint64_t facts[] = { file->byte_count, file->modified_s, file->modified_ns, file->changed_s,
@@ -17,8 +18,8 @@ static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
     return hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
 }
 
-/* File times advance in ticks (10 ms where HZ is 100).  A stamp that is taken within the tick of the
- * last change is not reliable, because it would not reveal another change in that tick. */
+/* File times advance in ticks (10 ms where HZ is 100).  A stamp that is taken within the tick of
+ * the last change is not reliable, because it would not reveal another change in that tick. */
 static inline bool hfn_file_stamp_is_reliable(const hfn_os_file_info *file)
 {
     const uint64_t tick_ns = 20000000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A frame stores the sum of each slot at its beginning.  At its end all rows are summed again; the
- * differences are the calls of the frame.  The most called functions are collected in a heap whose
- * root is the least called of them. */
+ * differences are the calls of the frame.  The functions with the most calls are collected in a
+ * heap, whose root has the fewest calls of them. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts in the calling process: follows the dynamic linker, and hooks each loaded module that has a
- * plan.  A callback supplies the plans, which come from a scan in this process or from a
+/* Counts in the calling process: follows the dynamic linker, and hooks each loaded module that has
+ * a plan.  A callback supplies the plans, which come from a scan in this process or from a
  * launcher. */
 #ifndef HFN_SESSION_PROCESS_H
 #define HFN_SESSION_PROCESS_H
@@ -27,8 +27,8 @@ typedef struct hfn_loaded_module {
     uint64_t base, end, path_hash;
     uint32_t live_module;  /* UINT32_MAX: not recorded */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
-    /* Functions that hotfn hooks for its own use and does not count: the one that the dynamic linker
-     * calls when modules change, and those that a runtime's tracer replaces. */
+    /* Functions that hotfn hooks for its own use and does not count: the function that the
+     * dynamic linker calls when modules change, and those that a runtime's tracer replaces. */
     uint32_t own_functions[HFN_MAX_REPLACED + 1];
     uint32_t own_count;
     hotfn_plan *plan; /* kept for the hooks; NULL if none */

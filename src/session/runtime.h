@@ -20,8 +20,8 @@ typedef struct hfn_replaced {
 typedef struct hfn_runtime {
     /* Store the functions of the module at base that must be replaced; returns their number. */
     uint32_t (*find_replaced)(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED]);
-    /* The pool of functions for methods has been hooked.  It is `module` of the live record and loaded
-     * at base. */
+    /* The pool of functions for methods has been hooked.  It is `module` of the live record and
+     * loaded at base. */
     void (*use_methods)(void *user, hfn_live *live, uint32_t module, uint64_t base);
     /* A function could not be replaced. */
     void (*report_failure)(void *user, const char *why);

@@ -63,8 +63,8 @@ void hfn_msf_close(hfn_msf *msf);
 /* True if the stream exists and is not nil. */
 bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
 bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
-/* The file offset of the stream's size in the directory; for a stream that does not exist, the offset
- * of the number of streams. */
+/* The file offset of the stream's size in the directory; for a stream that does not exist, the
+ * offset of the number of streams. */
 uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number);
 /*
  * Check that the stream's blocks lie inside the file and belong to no other stream that was opened.

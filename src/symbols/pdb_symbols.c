@@ -4,8 +4,8 @@
  * include/cvinfo.h).  Each module has a stream with its procedures and their sizes.  Public symbols
  * and global variables share one stream.  Only the records that a hash table refers to are valid
  * there (GSI, LLVM docs, PDB: "The PDB Global Symbol Stream"), because an incremental link leaves
- * stale records.  Streams are read in order, record by record; a name is a view into the file unless
- * it crosses from one block to another.
+ * stale records.  Streams are read in order, record by record; a name is a view into the file
+ * unless it crosses from one block to another.
  */
 #include "symbols/pdb_symbols.h"
 

@@ -68,8 +68,8 @@ static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)
 /* The first byte at or after rva with a mark, or the region's end. */
 uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva);
 
-/* Record where instructions begin among the 64 bytes that contain `offset`, which is relative to the
- * region's first byte: one bit for each byte.  Relaxed, as above. */
+/* Record where instructions begin among the 64 bytes that contain `offset`, which is relative to
+ * the region's first byte: one bit for each byte.  Relaxed, as above. */
 static inline void hfn_region_add_starts(const hfn_region *region, uint64_t offset, uint64_t bits)
 {
     if (bits) {

@@ -4,11 +4,11 @@
  * functions have in common into a function of its own and replaces them by calls (on AArch64 with
  * -Oz, elsewhere on request).  Such a function uses the stack of its caller, through the stack
  * pointer or the frame pointer, so what it accesses may be its caller's locals, which must not be
- * copied, or its caller's arguments, which the proof of the caller must include.  These functions have
- * no mark.  Every straight-line function that accesses its caller's frame, and contains no instruction
- * that outlined code cannot contain, is therefore treated as outlined: calls to it are followed as if
- * it were inlined, which is correct for any function, and it is not timed if it accesses stack
- * arguments itself.
+ * copied, or its caller's arguments, which the proof of the caller must include.  These functions
+ * have no mark.  Every straight-line function that accesses its caller's frame, and contains no
+ * instruction that outlined code cannot contain, is therefore treated as outlined: calls to it are
+ * followed as if it were inlined, which is correct for any function, and it is not timed if it
+ * accesses stack arguments itself.
  */
 #include "verdicts/prove.h"
 

@@ -11,8 +11,8 @@
  * failure. */
 typedef hotfn_status (*oom_work)(const void *user, const hotfn_env *env, hotfn_error *err);
 
-/* Run the work while request n fails, and all later requests too unless `once` is set.  False if the
- * work violated the rule. */
+/* Run the work while request n fails, and all later requests too unless `once` is set.  False if
+ * the work violated the rule. */
 static inline bool fail_request(oom_work work, const void *user, size_t n, bool once,
                                 size_t *requests, hotfn_status *status)
 {

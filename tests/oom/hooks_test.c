@@ -71,7 +71,7 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *fr
     return _URC_NO_REASON;
 }
 
-/* Unwind the stack: libgcc then reads all registered tables, including one that was freed. */
+/* Unwind the stack: libgcc then reads all registered tables, including any that was freed. */
 static void check_unwinding(void)
 {
     uint32_t frames = 0;

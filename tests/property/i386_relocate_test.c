@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The property of relocate_test.c for 32-bit code: moved code has the same effect as the original.
- * A 64-bit process runs it in a 32-bit code segment, so the decoder need not be built for i386.  All
- * memory that the code accesses is at fixed addresses below 4 GiB.  Arguments: seed, number of
+ * A 64-bit process runs it in a 32-bit code segment, so the decoder need not be built for i386.
+ * All memory that the code accesses is at fixed addresses below 4 GiB.  Arguments: seed, number of
  * sequences.
  */
 #include "arch/arch.h"

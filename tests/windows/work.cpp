@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A program with exceptions, threads, recursion, a jump table and early initialisers.  It is counted
-// by hooks, and by itself (-finstrument-functions with -DINSTRUMENTED).  No function is inlined, so
-// both count each call.
+// A program with exceptions, threads, recursion, a jump table and early initialisers.  It is
+// counted by hooks, and by itself (-finstrument-functions with -DINSTRUMENTED).  No function is
+// inlined, so both count each call.
 #include <windows.h>
 
 #include <csetjmp>

@@ -295,7 +295,7 @@ bool delivery_start(delivery **out, const char *folder, const clickhouse_options
     bool ok = store_open(&d->s, folder, true, why) && clickhouse_open(&d->c, options, why) &&
               delivery_check_folder(d->s, options, d->owner, why) &&
               (assign_shards(d->s, d->shard_count, true) || refuse_for_database(why, d->s));
-    /* An unavailable server (503) may come back; a server that is too old or has other tables is an
+    /* An unavailable server (503) may recover; a server that is too old or has other tables is an
      * error. */
     for (uint32_t i = 0; ok && i < d->shard_count; i++) {
         d->shards[i].ready = clickhouse_prepare(d->c, i, d->owner, &first);

@@ -6,8 +6,8 @@
  *   each row:      rva (minus that of the row before)  calls  [total_ns  self_ns  max_ns]
  *   caller_count   each: caller (0: code that is not timed, else row + 1)  callee  calls
  *
- * The names of a build's functions are sent once, as "HFN1", module_count and modules as above, where
- * each row is: rva  byte_count  name_bytes  name[].  Numbers are unsigned LEB128. */
+ * The names of a build's functions are sent once, as "HFN1", module_count and modules as above,
+ * where each row is: rva byte_count name_bytes name[].  Numbers are unsigned LEB128. */
 #ifndef HOTFN_COLLECTOR_WIRE_H
 #define HOTFN_COLLECTOR_WIRE_H
 

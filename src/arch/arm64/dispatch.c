@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the targets of an indirect jump by reading the straight-line code before it backwards.  These
- * forms of gcc and clang are recognised:
+ * Finds the targets of an indirect jump by reading the straight-line code before it backwards.
+ * These forms of gcc and clang are recognised:
  *     adrp t; add t, t, #; ldrb|ldrh|ldr w, [t, i, ...];
  *                          adr b; add b, b, w, sxtb|sxth|sxtw #2; br b
  *     adrp t; add t, t, #; ldrb|ldrh w, [t, i, ...]; adr b; add b, b, x, lsl #2; br b

@@ -151,8 +151,8 @@ static int32_t get_stored_value(const hfn_arm64_step *p, const memory_access *a,
     return a->vector ? p->s->at[HFN_ARM64_VECTOR + reg] : hfn_arm64_get_operand(p, reg);
 }
 
-/* Any value may be stored to a word of the frame; elsewhere, only values that may be passed to other
- * code. */
+/* Any value may be stored to a word of the frame; elsewhere, only values that may be passed to
+ * other code. */
 static hfn_stack_outcome store_value(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
                                      int32_t place)
 {

@@ -55,8 +55,9 @@ static const uint8_t one_byte[256] = {
     RARE, RARE, PRE,  PRE,  RARE, RARE, T3,   T3,   RARE, RARE, RARE, RARE, ONE,  ONE,  S5,   S5,
 };
 
-/* Opcodes after 0F (Intel SDM vol. 2, table A-3), as bits: the supported mandatory prefixes (1: none,
- * 2: 66, 4: F3, 8: F2), 0x10 if a ModRM follows, 0x20 if an imm8 follows.  0: decoded by Zydis. */
+/* Opcodes after 0F (Intel SDM vol. 2, table A-3), as bits: the supported mandatory prefixes (1:
+ * none, 2: 66, 4: F3, 8: F2), 0x10 if a ModRM follows, 0x20 if an imm8 follows.  0: decoded by
+ * Zydis. */
 static const uint8_t two_byte[256] = {
     0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,
     0x1f, 0x1f, 0x1d, 0,    0x13, 0x13, 0x15, 0,    0,    0,    0,    0,    0,    0,    0x14, 0x13,
@@ -355,8 +356,8 @@ static bool finish_one_byte(partial_decode *r, uint8_t kind, uint64_t rva, uint6
     }
 }
 
-/* Decodes instructions with no prefix except REX and a SIMPLE opcode, which are half of all code.  It
- * has few branches, because mispredicted branches dominate the time of a scan. */
+/* Decodes instructions with no prefix except REX and a SIMPLE opcode, which are half of all code.
+ * It has few branches, because mispredicted branches dominate the time of a scan. */
 static void decode_simple(const uint8_t *bytes, uint32_t at, uint8_t kind, uint64_t rva,
                           uint64_t link_base, hfn_instruction *out)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Translates Zydis' operands into the data that an instruction reads and writes, so that the analysis
- * can follow stack addresses.  Only the listed instructions copy, add or select; all others are
- * assumed to compute an unknown value from everything that they read.
+ * Translates Zydis' operands into the data that an instruction reads and writes, so that the
+ * analysis can follow stack addresses.  Only the listed instructions copy, add or select; all
+ * others are assumed to compute an unknown value from everything that they read.
  */
 #include "arch/x86/decode_data.h"
 
 enum { OTHER_REGISTERS = HFN_X86_VECTORS - 1 };
 
-/* The bit of a register that is not a general one; 0 for flags, the instruction pointer, segments. */
+/* The bit of a register that is not a general one; 0 for flags, the instruction pointer,
+ * segments. */
 static uint64_t get_vector_bit(ZydisRegister reg)
 {
     if (reg >= ZYDIS_REGISTER_XMM0 && reg <= ZYDIS_REGISTER_XMM31) {

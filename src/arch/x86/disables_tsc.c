@@ -6,9 +6,9 @@
  * the C library's functions are intercepted by the agent (src/agent/tsc_disabled.c); this file
  * finds the instruction in the program's own code.
  *
- * Instructions are not decoded.  In compiled code each constant is among the bytes before the system
- * call, after an opcode that moves or pushes it.  A false match only means that the program is not
- * timed.
+ * Instructions are not decoded.  In compiled code each constant is among the bytes before the
+ * system call, after an opcode that moves or pushes it.  A false match only means that the program
+ * is not timed.
  */
 #include "arch/x86/disables_tsc.h"
 
@@ -76,8 +76,8 @@ static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
     return false;
 }
 
-/* True if the first argument's register is set to 0, by a constant or by `xor edi, edi` or `xor ebx,
- * ebx`. */
+/* True if the first argument's register is set to 0, by a constant or by `xor edi, edi` or `xor
+ * ebx, ebx`. */
 static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t both)
 {
     if (has_number(from, to, 0)) {

@@ -9,9 +9,9 @@ hfn_stub_shape hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
-/* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the
- * stub jumps into it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of
- * the body; room: the size of the stub's frame in bytes; argument_bytes: the size of the copied
+/* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the stub
+ * jumps into it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of the
+ * body; room: the size of the stub's frame in bytes; argument_bytes: the size of the copied
  * arguments, which are between the frame and that return address. */
 #define HFN_TAIL_EXIT_BYTES 65
 #define HFN_TAIL_EXIT_END_AT 28

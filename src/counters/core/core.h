@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The image of the core (core.c) that a launcher maps into a process: its bytes, and the offsets that
- * the launcher needs.  Generated from the linked core by embed_core.py. */
+/* The image of the core (core.c) that a launcher maps into a process: its bytes, and the offsets
+ * that the launcher needs.  Generated from the linked core by embed_core.py. */
 #ifndef HFN_COUNTERS_CORE_H
 #define HFN_COUNTERS_CORE_H
 

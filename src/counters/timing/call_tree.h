@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The access of timed calls to the shared pools: places (nodes) of the call tree, histograms, and the
- * rings of slow calls and of events. */
+/* The access of timed calls to the shared pools: places (nodes) of the call tree, histograms, and
+ * the rings of slow calls and of events. */
 #ifndef HFN_COUNTERS_CALL_TREE_H
 #define HFN_COUNTERS_CALL_TREE_H
 
@@ -8,9 +8,9 @@
 
 /* The root of the thread's tree, created if there is none; 0: the pool is full. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
-/* The place of `slot` below `parent`, created if there is none.  If the tree is too deep or the pool
- * is full, the place is one below the root, so that functions have all of their times; 0: there is
- * no room for that either. */
+/* The place of `slot` below `parent`, created if there is none.  If the tree is too deep or the
+ * pool is full, the place is one below the root, so that functions have all of their times; 0:
+ * there is no room for that either. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_find_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
 /* Find the index in the pool of histograms at which a call of this duration is counted.  False: the
  * function has no histogram. */

@@ -5,13 +5,13 @@
 
 #include "counters/timing/engine.h"
 
-/* The entry points that a stub calls before and after the function's body, with its frame.  They are
- * in assembly, one file for each CPU. */
+/* The entry points that a stub calls before and after the function's body, with its frame.  They
+ * are in assembly, one file for each CPU. */
 void hfn_tick_enter_entry(void);
 void hfn_tick_exit_entry(void);
 
-/* The second parameters make a probe depend on the code before it: the function's first argument, or
- * its result.  Their values do not matter. */
+/* The second parameters make a probe depend on the code before it: the function's first argument,
+ * or its result.  Their values do not matter. */
 HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *frame, uintptr_t first_argument);
 HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *frame, uintptr_t result);
 /* Charge the ticks since a hook began to no place. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A child of fork() inherits the pointer to its parent's row, which is in shared memory.  So the
  * system call of fork() is redirected to a stub that zeroes the thread's word in the child; the
- * child's first counted call then begins a new row.  Children of vfork and posix_spawn run while their
- * parent waits, and count in its row. */
+ * child's first counted call then begins a new row.  Children of vfork and posix_spawn run while
+ * their parent waits, and count in its row. */
 #include "arch/stub.h"
 #include "launch/attach/attachment.h"
 #include "os/os.h"

@@ -452,8 +452,8 @@ bool hfn_mirror_write_stubs(hfn_attachment *a)
     return ok;
 }
 
-/* Writing an unchanged byte gives the process its own copy of the page.  That takes most of the time
- * of a change, so it is done before the threads are stopped. */
+/* Writing an unchanged byte gives the process its own copy of the page.  That takes most of the
+ * time of a change, so it is done before the threads are stopped. */
 void hfn_mirrors_touch_code(hfn_attachment *a)
 {
     uint64_t cursor = 0, page = 0;

@@ -21,7 +21,8 @@ typedef struct hfn_removal {
     bool is_empty;       /* and no memory of hotfn is mapped any more */
     bool is_gone;        /* the process has ended, or runs another program */
     hfn_os_error error;  /* of the latest step that failed */
-    /* Private: the entries that are not patches; their byte_count is their position in the journal. */
+    /* Private: the entries that are not patches; their byte_count is their position in the
+     * journal. */
     hfn_journal_entry *marks;
     size_t mark_count, mark_capacity;
 } hfn_removal;

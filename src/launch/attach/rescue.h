@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Saves the counts of a run whose launcher was killed: only the target still maps the live record. */
+/* Saves the counts of a run whose launcher was killed: only the target still maps the live
+ * record. */
 #ifndef HFN_LAUNCH_RESCUE_H
 #define HFN_LAUNCH_RESCUE_H
 

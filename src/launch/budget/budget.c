@@ -18,10 +18,9 @@
 #include <string.h>
 
 #define MS HFN_BUDGET_MS
-#define STEP_NS (10 * MS) /* between two steps                             */
-#define SHORT_STEPS_UNTIL_NS                                                                       \
-    (50 * MS)                    /* steps are short until the target used so much processor time */
-#define MIN_INTERVAL_NS (2 * MS) /* of processor time; a shorter step is too noisy */
+#define STEP_NS (10 * MS)              /* between two steps                             */
+#define SHORT_STEPS_UNTIL_NS (50 * MS) /* of processor time; before that steps are short */
+#define MIN_INTERVAL_NS (2 * MS)       /* of processor time; a shorter step is too noisy */
 #define STOP_TIMEOUT_NS (100 * MS)
 #define HELD_NS MS /* delay before the next attempt to resume a thread that is still stopped */
 #define MAX_WAIT_NS (30000 * MS)
@@ -568,8 +567,8 @@ static void account_interval(hfn_budget *b, uint64_t passed_ns)
     }
 }
 
-/* Select the process whose budget is enforced: the child itself if it has a row, otherwise the first
- * descendant that has one (--target). */
+/* Select the process whose budget is enforced: the child itself if it has a row, otherwise the
+ * first descendant that has one (--target). */
 static void select_process(hfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);

@@ -70,7 +70,8 @@ typedef struct hfn_target_pages {
 } hfn_target_pages;
 
 /* Record the bytes of a plan entry's hook in the target, whose memory must be open.  NULL if they
- * differ from those that the plan installs, or if there is no memory.  The caller owns the record. */
+ * differ from those that the plan installs, or if there is no memory.  The caller owns the
+ * record. */
 hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32_t entry,
                                               hfn_target_pages *pages, const hotfn_env *env);
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Sets the sampling interval of each function.  The requested interval is used if it costs at most a
- * fair share of the allowance for timing; otherwise the interval is chosen so that timing costs this
- * share.  The live record has a word for each slot, which the target reads at each timed call, so the
- * target is not stopped. */
+/* Sets the sampling interval of each function.  The requested interval is used if it costs at most
+ * a fair share of the allowance for timing; otherwise the interval is chosen so that timing costs
+ * this share.  The live record has a word for each slot, which the target reads at each timed call,
+ * so the target is not stopped. */
 #include "launch/budget/budget.h"
 
 #include "counters/timing/timing.h"

@@ -115,8 +115,7 @@ static uint64_t find_jump_target(hfn_target_pages *pages, uint64_t at,
 {
     const hfn_patching *patching = hfn_stub_get_patching();
 
-    return read_bytes(pages, at, out, patching->jump_bytes) ? patching->find_jump_target(out, at)
-                                                            : 0;
+    return read_bytes(pages, at, out, patching->jump_bytes) ? patching->jump_target(out, at) : 0;
 }
 
 /* Record the patch at the function's entry; false if the entry is not patched. */

@@ -2,9 +2,9 @@
 /*
  * Lets a thread that makes system calls on behalf of a launcher continue even if the launcher is
  * killed meanwhile.  The kernel then resumes the thread with the registers of the system call.  So
- * the call is made by `syscall; ret`, and the stack pointer points to the address of the C library's
- * `mov $15, %rax; syscall` (rt_sigreturn), which a signal frame with the thread's original state
- * follows.
+ * the call is made by `syscall; ret`, and the stack pointer points to the address of the C
+ * library's `mov $15, %rax; syscall` (rt_sigreturn), which a signal frame with the thread's
+ * original state follows.
  *
  *     stack pointer -> address of rt_sigreturn's code
  *                      ucontext (Linux, arch/x86/include/uapi/asm/sigcontext.h)
@@ -54,8 +54,9 @@ typedef struct frame {
     uint64_t signals;
 } frame;
 
-/* The kernel restarts an interrupted system call when the thread leaves an event stop, but not after
- * rt_sigreturn, so the frame must repeat it (Linux, include/linux/errno.h: ERESTARTSYS etc.). */
+/* The kernel restarts an interrupted system call when the thread leaves an event stop, but not
+ * after rt_sigreturn, so the frame must repeat it (Linux, include/linux/errno.h: ERESTARTSYS
+ * etc.). */
 static void repeat_interrupted_call(registers *now)
 {
     enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of the program and of the engine, waiting on words, and the TLS slot that holds the pointer
- * to each thread's row. */
+/* Threads of the program and of the engine, waiting on words, and the TLS slot that holds the
+ * pointer to each thread's row. */
 #include "os/threads.h"
 
 #include "os/clock.h"
@@ -70,8 +70,8 @@ void hfn_os_restore_interruptions(const hfn_os_interruptions *before)
     (void)before;
 }
 
-/* x86 processors execute changed code after the next branch (Intel SDM vol. 3, 9.1.3).  Flushing the
- * write buffers of all processors is the weakest call that the system has for this. */
+/* x86 processors execute changed code after the next branch (Intel SDM vol. 3, 9.1.3).  Flushing
+ * the write buffers of all processors is the weakest call that the system has for this. */
 bool hfn_os_sync_core(void)
 {
     FlushProcessWriteBuffers();

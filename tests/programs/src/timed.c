@@ -40,9 +40,7 @@ typedef struct tally {
 
 static __thread uint64_t below; /* ticks of the calls that the current function has made */
 
-#define BEGIN()                                                                                    \
-    uint64_t saved_ = below, begin_ = counter();                                                   \
-    below = 0
+#define BEGIN() uint64_t saved_ = below, begin_ = counter(); below = 0
 #define END(t)                                                                                     \
     do {                                                                                           \
         uint64_t passed_ = counter() - begin_;                                                     \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends a record: encodes it, uploads it by HTTP PUT, sends names if the collector asks for them, and
- * spools the record while the collector is unavailable.  Attempts are repeated after random delays,
- * so that many clients do not reconnect at the same moment. */
+/* Sends a record: encodes it, uploads it by HTTP PUT, sends names if the collector asks for them,
+ * and spools the record while the collector is unavailable.  Attempts are repeated after random
+ * delays, so that many clients do not reconnect at the same moment. */
 #include "push/push_inside.h"
 #include "push/spool.h"
 #include "wire_encode.h"
