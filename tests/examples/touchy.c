@@ -14,7 +14,7 @@
 #define KEPT __attribute__((noinline))
 #define COMPARED_BYTES 16
 
-static volatile uint64_t sink, one = 1; /* volatile: the argument must not be a constant */
+static volatile uint64_t sink, one = 1; /* volatile, so that the argument is no constant */
 
 #define BYSTANDER(n)                                                                               \
     KEPT static void bystander_##n(uint64_t x)                                                     \

@@ -187,8 +187,7 @@ static unsigned long call_each_kind(int cleaned)
 {
     unsigned long sum = 0;
     for (int i = 0; i < 3; i++) {
-        sum = sum * 31 + work_fib(i) + work_choose(i, 7) + work_carry(6 + i) +
-              work_seven(1, 2, 3, 4, 5, 6, i);
+        sum = sum * 31 + work_fib(i) + work_choose(i, 7) + work_carry(6 + i) + work_seven(1, 2, 3, 4, 5, 6, i);
         sum = sum * 31 + work_tail(i, 3, 4) + work_catcher(i + 22 - 2 * (i == 2), &cleaned, i, 7);
         work_empty();
     }
@@ -284,9 +283,8 @@ OFF static void print_counts(const char *path)
     for (auto &s : seen) {
         if (s.function) {
             fprintf(out, "%llx %lld\n",
-                    static_cast<unsigned long long>(
-                        reinterpret_cast<char *>(s.function) -
-                        reinterpret_cast<char *>(GetModuleHandleW(nullptr))),
+                    static_cast<unsigned long long>(reinterpret_cast<char *>(s.function) -
+                                                    reinterpret_cast<char *>(GetModuleHandleW(nullptr))),
                     static_cast<long long>(s.count));
         }
     }

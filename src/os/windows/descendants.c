@@ -73,7 +73,7 @@ void hfn_os_each_descendant(uint32_t pid, hfn_os_descendant_fn visit, void *user
     }
 }
 
-/* Windows has no exec, so the number of programs that the process ran is always 1. */
+/* Windows has no exec: a process runs one program, so out->program is constant. */
 bool hfn_os_get_process_facts(uint32_t pid, hfn_os_process_facts *out)
 {
     FILETIME created, ended, kernel, user;
