@@ -14,7 +14,7 @@
 
 /* Rows of ended processes are reused only if more than this number of rows are in use, so that
  * counts of short-lived processes stay separate. */
-#define HFN_ROWS_KEPT_APART 256u
+#define HFN_ROWS_BEFORE_REUSE 256u
 /* Rows that a new thread checks for an ended owner before it begins a new row. */
 #define HFN_ROWS_TRIED 8u
 /* The tid of a cell while its owner changes. */

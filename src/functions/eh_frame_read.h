@@ -55,7 +55,7 @@ hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions);
 
 /* True if the unwinder must remove stack arguments before it enters a landing pad of the function
  * (DW_CFA_GNU_args_size), or if the instructions are not understood. */
-bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions);
+bool hfn_eh_frame_has_argument_sizes(const hfn_cie *cie, hfn_span fde_instructions);
 /* Stores the size of these arguments at this offset from the FDE's first byte.  False if it is
  * unknown.  Only for a code alignment factor of 1 (x86). */
 bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count);

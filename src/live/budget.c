@@ -29,7 +29,7 @@ uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function)
     return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
 }
 
-uint32_t *hfn_live_means(const hfn_live *live)
+uint32_t *hfn_live_get_means(const hfn_live *live)
 {
     return live->layout.sections[HFN_SECTION_BUDGET_MEANS].type
                ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET_MEANS)

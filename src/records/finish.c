@@ -246,7 +246,7 @@ static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *pa
     parts->bytes[HFN_SECTION_META] = meta;
     parts->byte_counts[HFN_SECTION_META] = meta_bytes;
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
-    hfn_refuse_waiting_functions(states, parts->function_count);
+    hfn_refuse_unloaded_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
     if (status == HOTFN_OK) {

@@ -80,7 +80,7 @@ void hfn_msf_stream_close(hfn_msf_stream *stream); /* a zeroed one is fine */
  * stream. */
 hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out);
 /* True if the span is a view into the file, false if the next call overwrites it. */
-bool hfn_msf_is_kept(const hfn_msf *msf, hfn_span span);
+bool hfn_msf_is_view_of_file(const hfn_msf *msf, hfn_span span);
 /* The file offset of the byte at offset of the stream; HOTFN_NO_OFFSET beyond its end. */
 uint64_t hfn_msf_offset(const hfn_msf_stream *stream, uint64_t offset);
 

@@ -81,7 +81,7 @@ static hotfn_status get_name(const symbol_reader *r, const record *rec, uint64_t
     if (!name) {
         return hfn_pdb_fail(rec->stream, rec->at, r->err, "a symbol's name has no end");
     }
-    *out = hfn_msf_is_kept(&r->pdb->msf, rec->body)
+    *out = hfn_msf_is_view_of_file(&r->pdb->msf, rec->body)
                ? name
                : hfn_arena_copy(&r->table->names, name, strlen(name));
     return *out ? HOTFN_OK : report_no_memory(r);

@@ -60,7 +60,7 @@ static bool is_dead_padding(const hfn_analysis *a, const hfn_body *body, uint64_
     return true;
 }
 
-bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to)
+bool hfn_padding_reserve(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to)
 {
     hfn_body *body = &a->bodies[index];
 
@@ -83,7 +83,7 @@ uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, ui
         if (from < low) {
             from = low;
         }
-        if (from <= high && hfn_padding_take(a, i, from, from + byte_count)) {
+        if (from <= high && hfn_padding_reserve(a, i, from, from + byte_count)) {
             return from;
         }
     }

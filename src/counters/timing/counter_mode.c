@@ -29,7 +29,7 @@ static HFN_ALWAYS_INLINE uint64_t read_clock(void)
     return HFN_LIKELY(hfn_time.clock & 1) ? hfn_cpu_ticks() : read_other_clock();
 }
 
-HFN_KEEPS_REGISTERS void hfn_counter_turn_back(hfn_time_state *t, uint64_t now)
+HFN_KEEPS_REGISTERS void hfn_counter_reset_tick(hfn_time_state *t, uint64_t now)
 {
     hfn_replace_tick(&t->last_tick, hfn_load_tick(&t->last_tick), now);
     __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
@@ -43,7 +43,7 @@ static HFN_ALWAYS_INLINE uint64_t charge_place(hfn_time_state *t, uint32_t node,
     uint64_t last = hfn_load_tick(&t->last_tick), now = read_clock(), ticks = now - last;
 
     if (HFN_UNLIKELY((int64_t)ticks < 0)) {
-        hfn_counter_turn_back(HFN_PASS(t), HFN_PASS(now));
+        hfn_counter_reset_tick(HFN_PASS(t), HFN_PASS(now));
     } else if (hfn_replace_tick(&t->last_tick, last, now)) {
         hfn_add_tick(&t->hook_ticks, cost);
         if (HFN_LIKELY(node != 0)) {

@@ -140,7 +140,7 @@ void hfn_timing_record_stop(uint64_t at)
     }
 }
 
-void hfn_timing_go_on(uint32_t clock)
+void hfn_timing_restart_clock(uint32_t clock)
 {
     __atomic_store_n(&hfn_time.clock, clock, __ATOMIC_SEQ_CST);
 }

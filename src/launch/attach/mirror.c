@@ -521,7 +521,7 @@ bool hfn_mirrors_are_current(hfn_attachment *a)
     return each_run(a, is_unchanged);
 }
 
-bool hfn_mirrors_show_code(hfn_attachment *a)
+bool hfn_mirrors_write_code(hfn_attachment *a)
 {
     return each_run(a, write_run);
 }

@@ -73,7 +73,7 @@ hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channe
     b->remote = (hfn_remote){ .env = filled, .memory = HFN_OS_NO_FILE };
     memset(b->pages, 0, offsetof(hfn_target_pages, bytes));
     b->pages->remote = &b->remote;
-    b->means = hfn_live_means(live);
+    b->means = hfn_live_get_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
     b->mean = b->mean ? b->mean : 1;
     b->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
