@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The calls between the files of the agent. */
 #ifndef HOTFN_AGENT_H
 #define HOTFN_AGENT_H
 
