@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Writes one placement: 1000 small functions in random order with random gaps, and their callers.
+"""Writes a C program with one placement of code: 1000 small functions in random order with random gaps, and callers.
 
-A placement determines the behaviour of the CPU's branch predictor and caches: identical stubs differ by a
-factor of two between placements, so figures are taken over many.
+The placement affects the CPU's branch predictor and caches: the cost of identical stubs differs by a factor of two
+between placements, so figures are averaged over many.
 """
 import random
 

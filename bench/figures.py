@@ -9,14 +9,14 @@ def upper_quartile(values):
     return ordered[min(len(ordered) - 1, (3 * len(ordered)) // 4)]
 
 
-def summary(values):
+def summarise(values):
     return {"min": min(values), "median": statistics.median(values),
             "upper_quartile": upper_quartile(values), "count": len(values)}
 
 
 def spread(values, digits=2):
     """`0.55 0.58 0.61`: min, median, upper quartile."""
-    s = summary(values)
+    s = summarise(values)
     return " ".join(f"{s[key]:.{digits}f}" for key in ("min", "median", "upper_quartile"))
 
 
@@ -38,7 +38,7 @@ class Report:
             print(note)
 
     def add(self, name, unit, values, **about):
-        self.results.append({"name": name, "unit": unit, **about, **summary(values),
+        self.results.append({"name": name, "unit": unit, **about, **summarise(values),
                              "values": [round(value, 6) for value in values]})
 
     def table(self, header, rows):

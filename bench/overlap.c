@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Measures what a timed hook adds to functions of known work, as the minimum of the rounds.  A
- * chain of dependent instructions (chain) leaves the processor time to execute the hook in
- * parallel, independent instructions (wide) do not.  Prints: name, nanoseconds bare, nanoseconds
- * hooked (of the functions timed_*). */
+/* Measures the cost that a timed hook adds to functions with a known amount of work, as the minimum
+ * of the rounds.  During a chain of dependent instructions (chain) the processor can execute the
+ * hook in parallel, during independent instructions (wide) it cannot.  Prints: name, number of
+ * instructions, nanoseconds without a hook (bare_*), nanoseconds with one (timed_*). */
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>

@@ -73,7 +73,7 @@ def run_files(report, options):
 
 
 def run_curve(report, options):
-    """A growing number of hooks in one large file."""
+    """The time to set an increasing number of hooks in one large file."""
     present = files()
     if not present:
         return

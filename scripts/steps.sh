@@ -85,7 +85,8 @@ build_windows() {
     fi
 }
 
-# test_windows HOTFN: run it in one wine prefix; HOTFN reads its records.  Time limits end what hangs.
+# test_windows HOTFN: test the Windows build in a new wine prefix; the native HOTFN reads its records.  Time
+# limits only end programs that hang.
 test_windows() {
     export WINEPREFIX=$steps/wine WINEDEBUG=-all
     step windows-prefix timeout 180 wine wineboot -i

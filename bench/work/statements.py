@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writes SQL statements for the sqlite3 shell: fill, query, change and empty a table with an index, repeated
-`scale` times."""
+"""Writes SQL statements for the sqlite3 shell, which fill, query, change and empty an indexed table `scale` times."""
 
 
 def one_round():

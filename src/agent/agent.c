@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* ---- Settings: HOTFN_RUN=parent pid:live fd:channel fd:target pid:flags, HOTFN_TARGET=glob.  The
- * target pid is 0 in the first program, and is set when this program calls exec. */
+ * target pid is 0 until the target calls exec; then it identifies the process that must join. */
 
 typedef agent_settings settings;
 
@@ -73,8 +73,8 @@ const hotfn_hooks *agent_hooks(void)
     return session ? hotfn_session_get_hooks(session) : NULL;
 }
 
-/* Exec has replaced the target's program: its counts are not those of this program, so the launcher
- * begins a new record. */
+/* The target has called exec.  The launcher begins a new record, because the counts of the previous
+ * program do not belong to this one. */
 static hotfn_status request_record(settings *s, hotfn_error *err)
 {
     char channel[64];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The calls between the files of the agent. */
 #ifndef HOTFN_AGENT_H
 #define HOTFN_AGENT_H
 
@@ -13,21 +14,22 @@ typedef struct agent_settings {
     const char *target_glob;
 } agent_settings;
 
-/* exec/environment.c: the value of a variable; NULL if there is none. */
+/* exec/environment.c: the value of an environment variable; NULL if it is not set. */
 const char *agent_find_setting(char **envp, const char *name);
 /* Copy the agent's entry in LD_PRELOAD; returns its length, 0 if there is none or it is too long.
  * */
 size_t agent_copy_preload(char **envp, char *out, size_t capacity);
-/* Remove what hotfn added. */
+/* Remove the variables and values that hotfn added to the environment. */
 void agent_restore_environment(char **envp);
-/* With --follow, children of the target are targets too. */
+/* --follow: change the environment so that children of the target are targets too. */
 void agent_mark_children(char **envp, unsigned flags);
 
-/* exec/follow.c: the process of this target is followed through exec.  preload: the agent's entry
- * in LD_PRELOAD. */
+/* exec/follow.c: from now on, follow this process if it calls exec.  preload: the agent's entry in
+ * LD_PRELOAD. */
 void agent_follow_exec(const agent_settings *settings, const char *preload, size_t preload_bytes);
-/* Memory for the environment of an exec that is followed; 0 if this exec is not followed, also in a
- * child after vfork.  Both calls are async-signal-safe. */
+/* The size of the memory that agent_exec_environment needs for the environment of the new program;
+ * 0 if this exec is not followed, for example in a child after vfork.  Both are
+ * async-signal-safe. */
 size_t agent_exec_bytes(char *const *envp);
 char *const *agent_exec_environment(void *memory, size_t bytes, char *const *envp);
 

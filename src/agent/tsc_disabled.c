@@ -54,7 +54,7 @@ static uint32_t stop_clock(bool disables, uint64_t *stopped_at)
 static void finish_stop(bool disables, uint32_t clock, uint64_t stopped_at, bool failed)
 {
     if (disables && failed) {
-        hfn_timing_go_on(clock);
+        hfn_timing_restart_clock(clock);
     } else if (disables) {
         hfn_timing_record_stop(stopped_at);
     }

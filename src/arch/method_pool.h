@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions for methods (docs/design/runtimes.md): what the files of its assembly and
- * the library share.  Function n of the pool calls the address in targets[n].  The functions have
- * no symbols: they are found by their unwind data and their addresses. */
+/* The pool of functions for methods (docs/design/runtimes.md): constants that its assembly files
+ * share with the library.  Function n of the pool calls the address in targets[n], with no
+ * arguments on the stack.  The functions have no symbols: they are found by their unwind data and
+ * their addresses. */
 #ifndef HFN_ARCH_METHOD_POOL_H
 #define HFN_ARCH_METHOD_POOL_H
 
-/* A power of two.  A target takes no arguments from the stack. */
+/* The number is a power of two. */
 #define HFN_POOL_FUNCTIONS 16384
 #define HFN_POOL_FUNCTION_BYTES 32
 
@@ -37,7 +38,7 @@ hotfn_method_functions:
 
     .section .note.GNU-stack, "", %progbits
 
-    /* The file's macro `function` follows for each number n. */
+    /* Expand the including file's macro `function` for each n. */
 .macro  all_functions
     .text
     .p2align 5

@@ -16,7 +16,7 @@ static value_kind get_kind(int32_t value)
                                              : MAYBE;
 }
 
-/* The kind without exactness. */
+/* The kind that keeps only the upper bound. */
 static value_kind get_bounded_kind(value_kind kind)
 {
     return kind == EXACT ? AT_MOST : kind == MAYBE_EXACT ? MAYBE : kind;
@@ -62,8 +62,8 @@ int32_t hfn_stack_weaken(int32_t value)
                : value;
 }
 
-/* Values that arrived in the link and the frame register remain recognised where they join
- * unrelated ones, and become ANY where they join all others. */
+/* The initial values of the link and frame registers survive a join with an unrelated value; joined
+ * with any other value they become ANY. */
 static int32_t join_special(int32_t a, int32_t b)
 {
     if (a == HFN_STACK_UNRELATED || b == HFN_STACK_UNRELATED) {
@@ -111,7 +111,7 @@ int32_t hfn_stack_add(int32_t value, int64_t constant)
     if (!hfn_stack_is_related(value) || bound == HFN_STACK_UNBOUNDED) {
         return value;
     }
-    /* A large constant wraps around an address space or is no distance in a stack. */
+    /* A constant this large wraps around the address space or is not an offset in a stack. */
     if (constant >= HFN_STACK_LIMIT || constant <= -HFN_STACK_LIMIT) {
         return HFN_STACK_ANY;
     }
@@ -125,8 +125,7 @@ int32_t hfn_stack_clear_bits(int32_t value)
                : value;
 }
 
-/* The distance between two addresses of the stack is a number that does not depend on where the
- * stack is. */
+/* The difference of two stack addresses is a number that does not depend on the stack's address. */
 int32_t hfn_stack_subtract(int32_t a, int32_t b)
 {
     if (!hfn_stack_is_related(a) && !hfn_stack_is_related(b)) {
@@ -136,14 +135,14 @@ int32_t hfn_stack_subtract(int32_t a, int32_t b)
                                                               : hfn_stack_any_of(a, b);
 }
 
-/* ---- Words of the frame. */
+/* ---- Cells: words of the frame whose values are known. */
 
 static void remove_cell(hfn_stack_state *s, uint32_t index)
 {
     s->cells[index] = s->cells[--s->cell_count];
 }
 
-/* Cells are sorted by nothing; equal states may hold them in different orders. */
+/* Cells are not sorted; equal states may hold them in different orders. */
 static hfn_stack_cell *find_cell(hfn_stack_state *s, int32_t at)
 {
     for (uint32_t i = 0; i < s->cell_count; i++) {
@@ -172,7 +171,7 @@ static void put_cell(hfn_stack_state *s, const hfn_stack_cell *cell)
     }
 }
 
-/* The bytes of the cell in [at, at + bytes), as a mask. */
+/* A mask of the cell's bytes that lie in [at, at + bytes). */
 static uint8_t get_overlap(const hfn_stack_cell *cell, int64_t at, uint32_t bytes,
                            uint32_t word_bytes)
 {
@@ -219,7 +218,7 @@ int32_t hfn_stack_index(hfn_stack_state *s, int32_t a, int32_t b)
     return HFN_STACK_MAYBE(HFN_STACK_UNBOUNDED);
 }
 
-/* Store an address to a word, or elsewhere than to the stack. */
+/* A store that writes an address either to the word at `at` or outside the stack. */
 static void store_maybe(hfn_stack_state *s, int32_t at, int32_t value, uint32_t word_bytes)
 {
     hfn_stack_cell cell = { at, hfn_stack_weaken(value), get_all_bytes(word_bytes) };
@@ -263,8 +262,9 @@ void hfn_stack_store(hfn_stack_state *s, int32_t place, uint32_t bytes, int32_t 
     }
 }
 
-/* What a load returns of a cell.  A part of an address is assumed to be a number if the place is
- * not exact: compilers load no parts of the pointers in an object. */
+/* The value that a load at `place` reads from a cell.  If the place is not exact, part of an
+ * address is assumed to be a number, because compilers do not load parts of pointers in an
+ * object. */
 static int32_t load_cell(const hfn_stack_cell *cell, int32_t place, uint32_t bytes,
                          uint32_t word_bytes)
 {
@@ -316,7 +316,7 @@ bool hfn_stack_holds_caller_frame(const hfn_stack_state *s, int32_t at)
     return false;
 }
 
-/* ---- Paths that meet. */
+/* ---- Merging the states of paths that meet. */
 
 static bool merge_value(int32_t *known, int32_t value, bool widens)
 {
@@ -333,7 +333,7 @@ static bool merge_value(int32_t *known, int32_t value, bool widens)
     return true;
 }
 
-/* A word of which different bytes hold an address can be anything. */
+/* If the two states hold an address in different bytes of the word, its value can be anything. */
 static bool merge_cell(hfn_stack_cell *known, const hfn_stack_cell *from, bool widens)
 {
     uint8_t live = known->live | from->live;
@@ -346,8 +346,8 @@ static bool merge_cell(hfn_stack_cell *known, const hfn_stack_cell *from, bool w
     return changed;
 }
 
-/* A word that holds an address on one path only is unrelated on the other, which a cell's value
- * allows for. */
+/* A word that holds an address on one path only keeps its cell: loads weaken the value of a cell,
+ * so that it covers an unrelated value too. */
 static bool merge_cells(hfn_stack_state *known, const hfn_stack_state *state, bool widens)
 {
     bool changed = false;
@@ -366,7 +366,7 @@ static bool merge_cells(hfn_stack_state *known, const hfn_stack_state *state, bo
     return changed;
 }
 
-/* A limit that grows more often than a loop's bound explains is unknown. */
+/* When widening, a limit that still grows becomes unknown. */
 static bool merge_numbers(hfn_stack_state *known, const hfn_stack_state *state, bool widens)
 {
     bool changed = false;

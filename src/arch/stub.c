@@ -8,7 +8,7 @@
 
 #include "arch/arm64/emit_stub.h"
 
-#define OF_THIS_CPU(name) hfn_arm64_##name
+#define CPU_NAME(name) hfn_arm64_##name
 
 const hfn_patching *hfn_stub_get_patching(void)
 {
@@ -60,7 +60,7 @@ uint8_t hfn_stub_get_return_column(void)
 
 #if defined(__i386__)
 
-#define OF_THIS_CPU(name) hfn_x86_32_##name
+#define CPU_NAME(name) hfn_x86_32_##name
 #define hfn_x86_32_emit_patch hfn_x86_emit_patch
 
 enum { RETURN_COLUMN = 8 };
@@ -77,7 +77,7 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 
 #else
 
-#define OF_THIS_CPU(name) hfn_x86_##name
+#define CPU_NAME(name) hfn_x86_##name
 
 enum { RETURN_COLUMN = 16 };
 
@@ -96,7 +96,7 @@ uint32_t hfn_stub_emit_time_gate(uint8_t *out, uint64_t target)
 
 const hfn_stub_shape *hfn_stub_get_shape(hfn_stub_kind kind, uint32_t flags, hfn_stub_shape *room)
 {
-    *room = OF_THIS_CPU(get_stub_shape)(kind, flags);
+    *room = CPU_NAME(get_stub_shape)(kind, flags);
     return room;
 }
 
@@ -109,21 +109,21 @@ bool hfn_stub_can_reach(int32_t row_displacement, uint64_t slot_displacement)
 uint32_t hfn_stub_get_original_at(uint32_t flags)
 {
     (void)flags;
-    return OF_THIS_CPU(get_replace_shape)(HFN_STUB_REPLACE)->head_bytes;
+    return CPU_NAME(get_replace_shape)(HFN_STUB_REPLACE)->head_bytes;
 }
 
 uint32_t hfn_stub_emit_call_gate(uint8_t *out)
 {
     hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
 
-    return OF_THIS_CPU(emit_call_gate)(out, &vector, false);
+    return CPU_NAME(emit_call_gate)(out, &vector, false);
 }
 
 uint32_t hfn_stub_emit_filter_gate(uint8_t *out)
 {
     hfn_x86_vector_state vector = hfn_x86_get_host_vector_state();
 
-    return OF_THIS_CPU(emit_call_gate)(out, &vector, true);
+    return CPU_NAME(emit_call_gate)(out, &vector, true);
 }
 
 uint8_t hfn_stub_get_return_column(void)
@@ -135,40 +135,40 @@ uint8_t hfn_stub_get_return_column(void)
 
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request)
 {
-    OF_THIS_CPU(emit_stub)(out, request);
+    CPU_NAME(emit_stub)(out, request);
 }
 
 uint64_t hfn_stub_get_argument(const void *saved, uint32_t index)
 {
-    return OF_THIS_CPU(get_argument)(saved, index);
+    return CPU_NAME(get_argument)(saved, index);
 }
 
 void hfn_stub_set_result(void *saved, uint64_t value)
 {
-    OF_THIS_CPU(set_result)(saved, value);
+    CPU_NAME(set_result)(saved, value);
 }
 
 uint32_t hfn_stub_emit_count_gate(uint8_t *out, uint64_t slow_path)
 {
-    return OF_THIS_CPU(emit_count_gate)(out, slow_path);
+    return CPU_NAME(emit_count_gate)(out, slow_path);
 }
 
 uint32_t hfn_stub_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes)
 {
-    return OF_THIS_CPU(write_call_gate_cfi)(out, gate_bytes);
+    return CPU_NAME(write_call_gate_cfi)(out, gate_bytes);
 }
 
 uint32_t hfn_stub_write_step_cfi(uint8_t *out, uint32_t lowered_bytes)
 {
-    return OF_THIS_CPU(write_step_cfi)(out, lowered_bytes);
+    return CPU_NAME(write_step_cfi)(out, lowered_bytes);
 }
 
 uint32_t hfn_stub_write_cie_state(uint8_t *out)
 {
-    return OF_THIS_CPU(write_cie_state)(out);
+    return CPU_NAME(write_cie_state)(out);
 }
 
 uint32_t hfn_stub_emit_patch(uint8_t *out, const uint8_t *original, uint64_t at, uint64_t target)
 {
-    return OF_THIS_CPU(emit_patch)(out, original, at, target);
+    return CPU_NAME(emit_patch)(out, original, at, target);
 }

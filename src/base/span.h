@@ -28,7 +28,7 @@ bool hfn_span_u64(hfn_span s, uint64_t offset, uint64_t *out);
 bool hfn_span_word(hfn_span s, uint64_t offset, uint32_t word_bytes, uint64_t *out);
 /* A view of the NUL-terminated string at offset; NULL if it does not end inside the span. */
 const char *hfn_span_string(hfn_span s, uint64_t offset);
-/* The string table, truncated behind its last NUL.  hfn_span_name then needs no search for the NUL,
+/* The string table, truncated after its last NUL.  hfn_span_name then needs no search for the NUL,
  * so that reading a million names of a malformed table stays linear. */
 hfn_span hfn_span_string_table(hfn_span table);
 const char *hfn_span_name(hfn_span string_table, uint64_t offset); /* a view; NULL outside */

@@ -11,13 +11,13 @@
 
 #include <stddef.h>
 
-/* The private mapping is a page that begins with this prefix, then the row.  The child inherits the
- * page; the row is zeroed in the child. */
-typedef struct private_row {
+/* The private mapping is one page that begins with this prefix, followed by the row.  The child
+ * inherits the page as it is, and the row zeroed. */
+typedef struct row_prefix {
     uint8_t *before; /* the row pointer of the thread before the fork */
     uint64_t row_bytes;
     uint64_t wiped; /* 0: the child's copy of the row is not zeroed and has the parent's counts */
-} private_row;
+} row_prefix;
 
 #define PREFIX_BYTES 4096u
 
@@ -27,9 +27,9 @@ static bool is_private_row(const uint8_t *row)
     return row && row != hfn_rows.discard && !(row >= hfn_rows.rows && row < end);
 }
 
-static private_row *get_prefix(uint8_t *row)
+static row_prefix *get_prefix(uint8_t *row)
 {
-    return (private_row *)(void *)(row - PREFIX_BYTES);
+    return (row_prefix *)(void *)(row - PREFIX_BYTES);
 }
 
 static uint32_t get_slots_used(void)
@@ -60,7 +60,7 @@ static void unmap_private_row(uint8_t *row)
     hfn_rows_unmap(get_prefix(row), PREFIX_BYTES + get_prefix(row)->row_bytes);
 }
 
-/* By words: clang would make a call of memcpy, which may be hooked, of an assignment. */
+/* clang would compile an assignment to a call of memcpy, which may be hooked. */
 static void copy_state(hfn_time_state *to, const hfn_time_state *from)
 {
     volatile uint64_t *words = (volatile uint64_t *)(void *)to;
@@ -71,7 +71,7 @@ static void copy_state(hfn_time_state *to, const hfn_time_state *from)
     }
 }
 
-/* Free tree nodes stay with their row. */
+/* Moves the open calls and their state to another row.  Free tree nodes stay with their row. */
 void hfn_time_move(uint8_t *to, const uint8_t *from)
 {
     hfn_time_state *t = hfn_time_state_of(to);
@@ -96,7 +96,7 @@ void hfn_time_move(uint8_t *to, const uint8_t *from)
 void hotfn_counters_fork_prepare(hotfn_counters *c)
 {
     uint8_t *before = hfn_thread_row, *mapping;
-    private_row *prefix;
+    row_prefix *prefix;
 
     if (!c || !hfn_rows.header) {
         return;
@@ -111,13 +111,13 @@ void hotfn_counters_fork_prepare(hotfn_counters *c)
     if (!mapping) {
         return; /* parent and child share the row and may lose calls made at the same time */
     }
-    prefix = (private_row *)(void *)mapping;
+    prefix = (row_prefix *)(void *)mapping;
     prefix->before = before;
     prefix->row_bytes = hfn_rows.row_bytes;
     prefix->wiped = hfn_rows_wipe_on_fork(mapping + PREFIX_BYTES, hfn_rows.row_bytes);
     if (hfn_time_is_on()) {
         hfn_time_move(mapping + PREFIX_BYTES, before);
-        /* parent and child would both use what is free in a row that is not zeroed */
+        /* in a row that is not zeroed, parent and child would use the same free nodes */
         hfn_time_state_of(mapping + PREFIX_BYTES)->single_nodes = 1;
     }
     hfn_thread_row = mapping + PREFIX_BYTES;

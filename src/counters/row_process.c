@@ -68,8 +68,8 @@ void hfn_rows_identify_process(bool is_new)
     hfn_rows.pid = pid;
 }
 
-/* ---- Other threads' pointers.  A thread that has ended has returned its memory.  If the memory
- * was reused since, it does not hold a row's address. */
+/* ---- Other threads' row pointers.  The memory of a thread that has ended may be unmapped or
+ * reused, so a word is cleared only if it can be read and holds the address of the thread's row. */
 
 void hfn_rows_forget_threads(void)
 {

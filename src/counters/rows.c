@@ -33,8 +33,8 @@ static uint64_t page_round(uint64_t bytes)
     return (bytes + page - 1) & ~(page - 1);
 }
 
-/* Map header, cells and rows together.  Where address space is scarce the number of rows is halved
- * until the mapping succeeds. */
+/* Map header, cells and rows together.  If the address space does not suffice, the number of rows
+ * is halved until the mapping succeeds. */
 static bool map_memory(hotfn_counters *c, uint32_t slot_capacity, uint32_t thread_capacity)
 {
     uint64_t row_bytes = page_round((uint64_t)slot_capacity * sizeof(uint64_t));
@@ -120,7 +120,7 @@ static hotfn_status choose_memory(hotfn_counters *c, const hfn_row_memory *memor
         return hfn_report_error(
             err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
             "this memory cannot hold rows: each row needs slot_capacity words and must "
-            "begin at a page");
+            "begin at a page boundary");
     }
     if (memory) {
         c->memory = *memory;

@@ -109,7 +109,7 @@ static bool has_owner_ended(const hfn_thread_cell *cell, uint32_t tid, const cla
     if (cell->pid == me->pid && cell->process == me->process) {
         return tid == me->tid || (hfn_os_hot_thread_is_gone(me->pid, tid) && !is_word_set(cell));
     }
-    return cells_used > HFN_ROWS_KEPT_APART && me->pid_namespace != 0 &&
+    return cells_used > HFN_ROWS_BEFORE_REUSE && me->pid_namespace != 0 &&
            cell->pid_namespace == me->pid_namespace && hfn_os_hot_process_is_gone(cell->pid);
 }
 

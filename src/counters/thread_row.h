@@ -12,9 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Rows of ended processes are reused only if more rows than these are in use, so that counts of
- * short-lived processes stay separate. */
-#define HFN_ROWS_KEPT_APART 256u
+/* Rows of ended processes are reused only if more than this number of rows are in use, so that
+ * counts of short-lived processes stay separate. */
+#define HFN_ROWS_BEFORE_REUSE 256u
 /* Rows that a new thread checks for an ended owner before it begins a new row. */
 #define HFN_ROWS_TRIED 8u
 /* The tid of a cell while its owner changes. */
@@ -47,10 +47,10 @@ uint8_t *hfn_thread_row_claim(void);
  * for processes whose threads may have no row pointer.  HOT PATH: see thread_row.c. */
 HFN_SYSTEM_V void hfn_thread_row_count_shared(void *slot_bytes);
 
-/* core/core.h: where the core's thread word of the calling thread lies. */
+/* core/core.h: the address of the calling thread's word that holds the row pointer in the core. */
 uint64_t hfn_core_word_address(void);
 
-/* In assembly, one file a CPU. */
+/* In assembly, one file for each CPU. */
 void hfn_thread_row_entry(void);           /* slow_path of counters.h                       */
 int64_t hfn_thread_row_displacement(void); /* of hfn_thread_row from the thread pointer   */
 

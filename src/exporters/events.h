@@ -9,7 +9,7 @@
 
 typedef void (*hfn_event_fn)(void *user, const hotfn_record_event *event);
 
-/* Call `each` with every event: thread after thread, and by time within a thread. */
+/* Call `each` for every event, one thread after the other, in the order of time within a thread. */
 void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* speedscope's own file format (speedscope.app/file-format-schema.json): one "sampled" profile for
  * each thread, whose samples are the stacks of the call tree.  The weight of a stack is its self
- * time in nanoseconds, or by options.by its bytes or its calls. */
+ * time in nanoseconds, its allocated bytes or its calls, as options.by selects. */
 #include "exporters/json_fields.h"
 
 #define MAX_DEPTH 4096u
@@ -14,7 +14,7 @@ typedef struct speedscope {
     uint32_t *first, *end; /* the range of each thread's nodes */
 } speedscope;
 
-/* A speedscope frame is a function here; frames have the record's order. */
+/* Each frame of speedscope is a function; its index is that of the function in the record. */
 static void write_frames(const speedscope *s)
 {
     char shown[8192];

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* How much of the time in hooked functions their threads waited.  A thread was on a processor for
- * at most its processor time, so the rest of its time in hooked functions is waiting. */
+/* Shows how much of the time in hooked functions was spent waiting.  A thread ran for at most its
+ * processor time, so any further time in hooked functions was waiting. */
 #include "exporters/table.h"
 
 #include <stdio.h>
 
-#define NOTED_SHARE 10u /* a tenth: smaller differences are errors of reading */
+#define MIN_SHARE_DIVISOR 10u /* waiting below 1/10 is not shown: it may be a measurement error */
 
 static uint64_t get_waited_ns(const hfn_view *view)
 {
@@ -23,7 +23,7 @@ void hfn_table_waiting(const hfn_view *view, hfn_sink *sink)
 {
     uint64_t waited = get_waited_ns(view);
 
-    if (waited > view->time.busy_ns / NOTED_SHARE) {
+    if (waited > view->time.busy_ns / MIN_SHARE_DIVISOR) {
         hfn_sink_format(sink, ", of which their threads waited at least %.3f s (%.0f %%)",
                         (double)waited / 1e9, 100 * (double)waited / (double)view->time.busy_ns);
     }

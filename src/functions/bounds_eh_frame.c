@@ -188,7 +188,7 @@ static bool read_fde(const reader *r, const hfn_cie *cie, uint64_t at, uint64_t 
     if (hfn_eh_pointer(&own, &lsda_at, cie->lsda_encoding & 0x7f, &raw, &lsda) && data_bytes &&
         cie->lsda_encoding != HFN_ENCODING_OMIT && raw != 0) {
         fde->flags |= HFN_FDE_LSDA;
-        if (hfn_eh_frame_sizes_arguments(cie, instructions)) {
+        if (hfn_eh_frame_has_argument_sizes(cie, instructions)) {
             store_instructions(r, at, instructions.size, fde);
         }
         if ((cie->lsda_encoding & 0x80) || !hfn_image_rva(r->image, lsda, &fde->lsda_rva)) {

@@ -366,7 +366,7 @@ bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint6
     return true;
 }
 
-bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions)
+bool hfn_eh_frame_has_argument_sizes(const hfn_cie *cie, hfn_span fde_instructions)
 {
     hfn_frame frame = cie->initial;
     runner r = { cie, &frame };

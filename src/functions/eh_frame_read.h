@@ -23,7 +23,7 @@ typedef struct hfn_frame {
     int64_t cfa_offset;
     int64_t
         return_at; /* offset of the return address from the CFA; 0: any rule but DW_CFA_offset */
-    bool known;    /* no unknown instruction was met */
+    bool known;    /* no instruction was unknown */
     bool advanced; /* an instruction advanced beyond the first byte */
     bool cfa_set;  /* the CFA is a register plus an offset */
     bool by_expression;   /* the CFA is a DWARF expression */
@@ -53,12 +53,11 @@ bool hfn_eh_read_cie(const hfn_eh_bytes *eh, uint64_t at, uint64_t end, hfn_cie 
 /* The frame that the unwinder assumes at the first byte of an FDE with these instructions. */
 hfn_frame hfn_eh_frame_at_entry(const hfn_cie *cie, hfn_span fde_instructions);
 
-/* True if arguments are on the stack at some of the function's calls, which the unwinder removes
- * before it enters a landing pad (DW_CFA_GNU_args_size), or if the instructions are not
- * understood. */
-bool hfn_eh_frame_sizes_arguments(const hfn_cie *cie, hfn_span fde_instructions);
+/* True if the unwinder must remove stack arguments before it enters a landing pad of the function
+ * (DW_CFA_GNU_args_size), or if the instructions are not understood. */
+bool hfn_eh_frame_has_argument_sizes(const hfn_cie *cie, hfn_span fde_instructions);
 /* Stores the size of these arguments at this offset from the FDE's first byte.  False if it is
- * unknown.  Only for code whose addresses advance by 1 (x86). */
+ * unknown.  Only for a code alignment factor of 1 (x86). */
 bool hfn_eh_frame_arguments_at(hfn_span fde_instructions, uint64_t offset, uint64_t *byte_count);
 
 /* Visits each range [begin, end) of a function of byte_count bytes with its frame; also only for

@@ -12,8 +12,8 @@ hotfn_status hfn_glob_check(const char *glob, hotfn_error *err);
 /* glob has been checked. */
 bool hfn_glob_matches(const char *glob, const char *text, size_t length);
 
-/* Does a method of a runtime match: its whole name, or the part before " (", where the place of its
- * source follows?  glob has been checked.  Async-signal-safe. */
+/* True if glob matches a runtime method's whole name, or the part before " (" and the source
+ * position.  glob has been checked.  Async-signal-safe. */
 bool hfn_glob_match_method(const char *glob, const char *name);
 
 #endif

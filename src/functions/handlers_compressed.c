@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FuncInfo4 (ehdata4_export.h of Microsoft's C++ library): a byte of flags, then the RVAs of the
- * maps that the flags announce; numbers are compressed.  Such data has no magic number, so it is
- * read twice: first to check that every number is plausible, then to visit the unwind actions, the
- * catch blocks and the addresses where execution continues after them.
+ * Reads FuncInfo4, the compressed C++ exception data (ehdata4_export.h of Microsoft's C++ library):
+ * a byte of flags, then the RVAs of the maps that the flags announce.  Such data has no magic
+ * number, so it is read twice: first to check that every number is plausible, then to visit the
+ * unwind actions, the catch blocks and the addresses where execution continues after them.
  */
 #include "functions/handlers_compressed.h"
 
@@ -56,8 +56,8 @@ static uint32_t read_rva(cursor *c)
     return value;
 }
 
-/* The count of low bits set in the first byte is the count of bytes that follow; from 4 on the
- * number is the next 32-bit word. */
+/* The number of trailing one bits in the first byte is the number of bytes that follow; if it is 4
+ * or more, the number is the next 32-bit word. */
 static uint32_t read_number(cursor *c)
 {
     uint8_t first = read_byte(c);
@@ -98,7 +98,7 @@ static void visit_jump(cursor *c, uint64_t rva)
     }
 }
 
-/* Kind 0 has no action, 3 an action; 1 and 2 an action and an object. */
+/* An entry of kind 0 has no action, 3 has an action, 1 and 2 have an action and an object. */
 static bool read_unwind_map(cursor c)
 {
     uint32_t count = read_number(&c);

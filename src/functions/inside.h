@@ -15,7 +15,7 @@ struct hotfn_functions {
     const hotfn_image *image;
     hfn_arena generated_names; /* "prog+0x1234"                       */
     hfn_function *items;       /* by rva                              */
-    const char **names;        /* of all functions in turn, best first */
+    const char **names;        /* of all functions, those of one adjacent, best first */
     size_t capacity, name_capacity;
     uint32_t count, name_count;
     uint32_t map_hits, map_misses; /* rows of a map at the start of an FDE, and inside one */

@@ -4,8 +4,8 @@
  *
  *   PENDING -- commit --> PATCHED or refused -- remove --> RETIRED (its stubs stay mapped)
  *
- *   commit  1 place    write stubs and unwind data; make them executable
- *           2 cover    make the text writable (patch_spans.c)
+ *   commit  1 build    write stubs and unwind data; make them executable
+ *           2 open     make the text writable (patch_spans.c)
  *           3 prepare  refuse hooks that are not writable; copy the pages
  *           4 quiesce  stop all other threads; move their PCs out of the bytes (quiesce.c)
  *           5 write    compare with the plan, then patch: tail exits, entries (an island before its
@@ -32,20 +32,20 @@
 typedef struct change {
     hotfn_hooks *hooks;
     hfn_patch_spans spans;
-    uint32_t done;         /* patched, or restored                         */
-    uint32_t sites;        /* commit: calls redirected to stubs            */
-    uint64_t copied_bytes; /* commit: pages copied for the process    */
-    uint32_t foreign;      /* removal: sites changed by other code         */
-    uint32_t closed;       /* removal: hooks in code that is not writable  */
-    uint32_t closed_sites; /* removal: redirected calls in such code       */
+    uint32_t done;             /* patched, or restored                         */
+    uint32_t sites;            /* commit: calls redirected to stubs            */
+    uint64_t copied_bytes;     /* commit: pages copied for the process    */
+    uint32_t foreign;          /* removal: sites changed by other code         */
+    uint32_t unwritable;       /* removal: hooks in code that is not writable  */
+    uint32_t unwritable_sites; /* removal: redirected calls in such code       */
 } change;
 
-static hfn_batch *batch_in(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
+static hfn_batch *get_batch_in_state(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
 {
     return hooks->batches[index].state == state ? &hooks->batches[index] : NULL;
 }
 
-/* ---- Place. */
+/* ---- Build and open. */
 
 static bool build_stubs(hotfn_hooks *hooks)
 {
@@ -53,12 +53,12 @@ static bool build_stubs(hotfn_hooks *hooks)
     bool ok = true;
 
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
+        if (get_batch_in_state(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
             hfn_near_pages_reuse(hooks, &hooks->batches[i]);
         }
     }
     for (size_t i = 0; ok && i < hooks->batch_count; i++) {
-        if (batch_in(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
+        if (get_batch_in_state(hooks, i, HFN_BATCH_PENDING) && !hooks->batches[i].placed) {
             ok = hfn_near_pages_build(hooks, hooks->batches[i].module, &added);
         }
     }
@@ -67,11 +67,11 @@ static bool build_stubs(hotfn_hooks *hooks)
     return ok;
 }
 
-/* Replacements may run from the first patch on, and call the originals. */
+/* The first patch may already run a replacement, which may call its original. */
 static void store_originals(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        const hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PENDING);
+        const hfn_batch *batch = get_batch_in_state(hooks, i, HFN_BATCH_PENDING);
         hfn_stub_walk walk;
 
         if (!batch || batch->kind != HOTFN_ACTION_REPLACE) {
@@ -89,10 +89,10 @@ static void store_originals(hotfn_hooks *hooks)
     }
 }
 
-static bool cover_batches(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
+static bool open_spans(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        const hfn_batch *batch = batch_in(c->hooks, i, state);
+        const hfn_batch *batch = get_batch_in_state(c->hooks, i, state);
         if (batch && !hfn_patch_spans_cover(&c->spans, c->hooks, batch, mask, wanted)) {
             return false;
         }
@@ -125,7 +125,7 @@ static void refuse_unwritable(change *c, hfn_batch *batch)
 static bool prepare_batches(change *c)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        hfn_batch *batch = batch_in(c->hooks, i, HFN_BATCH_PENDING);
+        hfn_batch *batch = get_batch_in_state(c->hooks, i, HFN_BATCH_PENDING);
         if (!batch) {
             continue;
         }
@@ -140,10 +140,11 @@ static bool prepare_batches(change *c)
 
 /* ---- Write.  HOT PATH: other threads are stopped, signals are blocked. */
 
-/* Entries are too far apart for the hardware prefetcher. */
+/* Entries are prefetched this many hooks ahead: they are too far apart for the hardware
+ * prefetcher. */
 enum { HOOKS_AHEAD = 16 };
 
-static void fetch_ahead(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
+static void prefetch_entry(const hotfn_hooks *hooks, const hfn_batch *batch, uint32_t index)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
 
@@ -160,7 +161,7 @@ static void write_batch(change *c, hfn_batch *batch)
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
     while (hfn_stub_walk_next(&walk)) {
-        fetch_ahead(c->hooks, batch, walk.index);
+        prefetch_entry(c->hooks, batch, walk.index);
         if (batch->hooks[walk.index] & HFN_HOOK_REFUSED) {
             continue;
         }
@@ -183,12 +184,12 @@ static void write_all(void *user)
     change *c = user;
 
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        if (batch_in(c->hooks, i, HFN_BATCH_PENDING)) {
+        if (get_batch_in_state(c->hooks, i, HFN_BATCH_PENDING)) {
             hfn_sites_write_tail_exits(c->hooks, &c->hooks->batches[i], &c->spans);
         }
     }
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        if (batch_in(c->hooks, i, HFN_BATCH_PENDING)) {
+        if (get_batch_in_state(c->hooks, i, HFN_BATCH_PENDING)) {
             write_batch(c, &c->hooks->batches[i]);
         }
     }
@@ -226,7 +227,7 @@ static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
 static void account_batches(hotfn_hooks *hooks, bool busy)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (batch_in(hooks, i, HFN_BATCH_PENDING)) {
+        if (get_batch_in_state(hooks, i, HFN_BATCH_PENDING)) {
             account_batch(hooks, &hooks->batches[i], busy);
         }
     }
@@ -234,7 +235,7 @@ static void account_batches(hotfn_hooks *hooks, bool busy)
 
 /* ---- Statistics. */
 
-static uint64_t table_bytes(const hotfn_hooks *hooks)
+static uint64_t count_table_bytes(const hotfn_hooks *hooks)
 {
     uint64_t bytes = sizeof *hooks + hfn_regions_table_bytes(&hooks->regions) +
                      hooks->module_capacity * sizeof *hooks->modules +
@@ -250,10 +251,10 @@ static uint64_t table_bytes(const hotfn_hooks *hooks)
 
 /* ---- Commit. */
 
-static bool any_pending(hotfn_hooks *hooks)
+static bool has_pending(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        if (batch_in(hooks, i, HFN_BATCH_PENDING)) {
+        if (get_batch_in_state(hooks, i, HFN_BATCH_PENDING)) {
             return true;
         }
     }
@@ -268,7 +269,7 @@ static bool commit_pending(change *c)
     if (ok) {
         store_originals(hooks);
     }
-    ok = ok && cover_batches(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
+    ok = ok && open_spans(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
     ok = ok && prepare_batches(c);
     if (ok) {
         written = hfn_run_quiesced(hooks, false, write_all, c);
@@ -278,7 +279,7 @@ static bool commit_pending(change *c)
     return ok && !hooks->refusals_lost;
 }
 
-static hotfn_status commit_status(const change *c, bool ok, hotfn_error *err)
+static hotfn_status get_commit_status(const change *c, bool ok, hotfn_error *err)
 {
     if (!ok) {
         return hfn_report_no_memory(err, NULL);
@@ -311,7 +312,7 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     hooks->stub_bytes = 0;
     hooks->unwind_bytes = 0;
     hfn_patch_spans_init(&c.spans, &hooks->env);
-    if (any_pending(hooks)) {
+    if (has_pending(hooks)) {
         hfn_hooks_share_counts(hooks);
         ok = commit_pending(&c);
     }
@@ -321,13 +322,13 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
     made.copied_page_bytes = c.copied_bytes;
     made.stub_bytes = hooks->stub_bytes;
     made.unwind_bytes = hooks->unwind_bytes;
-    made.table_bytes = table_bytes(hooks);
+    made.table_bytes = count_table_bytes(hooks);
     made.total_ns = hfn_os_monotonic_ns() - begin_ns;
     if (stats && !hfn_copy_out(stats, &made, sizeof made)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "stats of unknown size");
     }
-    return commit_status(&c, ok, err);
+    return get_commit_status(&c, ok, err);
 }
 
 /* ---- Remove. */
@@ -337,17 +338,17 @@ static void restore_batch(change *c, hfn_batch *batch)
     uint64_t base = hfn_batch_module(c->hooks, batch)->base;
     hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
 
-    c->closed_sites += hfn_sites_restore(c->hooks, batch, &c->spans, &c->foreign);
+    c->unwritable_sites += hfn_sites_restore(c->hooks, batch, &c->spans, &c->foreign);
     while (hfn_stub_walk_next(&walk)) {
-        hfn_os_writable_text *window = hfn_patch_spans_find(&c->spans, base + walk.hook.site_rva);
+        hfn_os_writable_text *text = hfn_patch_spans_find(&c->spans, base + walk.hook.site_rva);
         if (!(batch->hooks[walk.index] & HFN_HOOK_PATCHED)) {
             continue;
         }
-        if (!window) {
-            c->closed++;
+        if (!text) {
+            c->unwritable++;
             continue;
         }
-        if (hfn_patch_restore(&walk.hook, base, walk.entry, window)) {
+        if (hfn_patch_restore(&walk.hook, base, walk.entry, text)) {
             c->done++;
         } else {
             c->foreign++;
@@ -362,7 +363,7 @@ static void restore_all(void *user)
     change *c = user;
 
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        if (batch_in(c->hooks, i, HFN_BATCH_PATCHED)) {
+        if (get_batch_in_state(c->hooks, i, HFN_BATCH_PATCHED)) {
             restore_batch(c, &c->hooks->batches[i]);
         }
     }
@@ -371,7 +372,7 @@ static void restore_all(void *user)
 static void retire_all(hotfn_hooks *hooks)
 {
     for (size_t i = 0; i < hooks->batch_count; i++) {
-        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PATCHED);
+        hfn_batch *batch = get_batch_in_state(hooks, i, HFN_BATCH_PATCHED);
         bool in_place = batch && batch->sites_written > 0;
         for (uint32_t n = 0; batch && n < batch->hook_count; n++) {
             in_place |= (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
@@ -391,7 +392,7 @@ static bool prepare_removal(hotfn_hooks *hooks)
     bool ok = true;
 
     for (size_t i = 0; ok && i < hooks->batch_count; i++) {
-        hfn_batch *batch = batch_in(hooks, i, HFN_BATCH_PATCHED);
+        hfn_batch *batch = get_batch_in_state(hooks, i, HFN_BATCH_PATCHED);
         ok = !batch || batch->sites_written == 0 ||
              hfn_sites_prepare(hooks, batch, HFN_HOOK_REFUSED, 0);
     }
@@ -405,26 +406,26 @@ hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
     }
 
     change c = { .hooks = hooks };
-    bool covered, written;
+    bool opened, written;
 
     hfn_patch_spans_init(&c.spans, &hooks->env);
-    covered = prepare_removal(hooks) &&
-              cover_batches(&c, HFN_BATCH_PATCHED, HFN_HOOK_PATCHED, HFN_HOOK_PATCHED);
-    written = covered && (c.spans.count == 0 || hfn_run_quiesced(hooks, true, restore_all, &c));
+    opened = prepare_removal(hooks) &&
+             open_spans(&c, HFN_BATCH_PATCHED, HFN_HOOK_PATCHED, HFN_HOOK_PATCHED);
+    written = opened && (c.spans.count == 0 || hfn_run_quiesced(hooks, true, restore_all, &c));
     hfn_patch_spans_finish(&c.spans);
     retire_all(hooks);
-    if (!covered) {
+    if (!opened) {
         return hfn_report_no_memory(err, NULL);
     }
     if (!written) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "a thread could not be stopped: no hook was removed, try again");
     }
-    if (c.closed > 0 || c.closed_sites > 0) {
+    if (c.unwritable > 0 || c.unwritable_sites > 0) {
         return hfn_report_error(
             err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-            "%u hooks and %u redirected calls are in code that is no longer writable", c.closed,
-            c.closed_sites);
+            "%u hooks and %u redirected calls are in code that is no longer writable", c.unwritable,
+            c.unwritable_sites);
     }
     if (c.foreign > 0) {
         return hfn_report_error(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,

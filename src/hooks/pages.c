@@ -10,7 +10,7 @@ typedef struct page_run {
     hfn_patch_spans *spans;
     const hfn_os_writable_text *text;
     uint64_t begin, end;
-    uint64_t copied_bytes; /* pages that the previous runs copied */
+    uint64_t copied_bytes; /* size of the pages that the previous runs made private */
 } page_run;
 
 static void populate_run(page_run *run)

@@ -11,10 +11,10 @@
  * stopped in several attempts. */
 bool hfn_run_quiesced(hotfn_hooks *hooks, bool to_remove, hfn_quiesced_fn work, void *user);
 
-/* For a set whose patches were written to a mirror and will be copied: where a thread with this PC
- * must continue. */
+/* For a set whose patches were written to a mirror and will be copied to the target: the address at
+ * which a thread with this PC must continue. */
 uint64_t hfn_hooks_move_pc(const hotfn_hooks *hooks, uint64_t pc);
-/* Visit the islands that are in place, until visit returns false; returns whether none did. */
+/* Visit the islands that are in place until visit returns false; returns false if it did. */
 typedef bool (*hfn_island_fn)(void *user, uint64_t island, uint64_t site);
 bool hfn_hooks_each_island(const hotfn_hooks *hooks, hfn_island_fn visit, void *user);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of generated code, for unwinders.  Any thread reads it at any time, also in a signal
+/* The table of generated code, for unwinders.  Any thread may read it at any time, even in a signal
  * handler, while the owner of the set adds regions. */
 #ifndef HFN_HOOKS_REGIONS_H
 #define HFN_HOOKS_REGIONS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Computes the addresses of stubs.  Stubs are in the order of a batch's hooks, so only the
- * addresses of a batch's first stub and of the stubs of puns are stored. */
+/* Computes the addresses of stubs, and looks up stubs by address.  The stubs of a batch are in the
+ * order of its hooks, so only the address of the first stub and those of outlying stubs (of the
+ * strategy `pun`) are stored. */
 #include "base/status.h"
 #include "hooks/hookset.h"
 #include "hooks/trampoline.h"
@@ -17,7 +18,7 @@ hfn_stub_walk hfn_stub_walk_begin(const hotfn_hooks *hooks, const hfn_batch *bat
     return walk;
 }
 
-static uint64_t outlying_address(const hfn_batch *batch, uint32_t index)
+static uint64_t get_outlying_address(const hfn_batch *batch, uint32_t index)
 {
     for (size_t i = 0; i < batch->outlying_count; i++) {
         if (batch->outlying[i].hook == index) {
@@ -39,7 +40,7 @@ bool hfn_stub_walk_next(hfn_stub_walk *walk)
     walk->shape = hfn_trampoline_shape(batch->kind, &walk->hook, &walk->shape_room);
     walk->byte_count = walk->shape->head_bytes + walk->hook.moved_bytes;
     if (walk->hook.strategy == HOTFN_STRATEGY_PUN) {
-        walk->address = outlying_address(batch, walk->index);
+        walk->address = get_outlying_address(batch, walk->index);
     } else {
         walk->address = walk->next;
         walk->next += walk->byte_count;

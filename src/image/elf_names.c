@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Visits the names of all symbols that an image defines, in .symtab and .dynsym.  The symbols of
- * the symbols folder are those of functions; marks of runtimes are often names of data.
+ * Visits the names of all symbols that an image defines, in .symtab and .dynsym.  src/symbols reads
+ * only functions, but the symbols that identify a language runtime are often data.
  */
 #include "image/elf_numbers.h"
 #include "image/inside.h"

@@ -82,7 +82,7 @@ enum {
     HFN_STT_FILE = 4,
     HFN_STT_GNU_IFUNC = 10,
 };
-enum { HFN_STB_LOCAL = 0, HFN_STB_WEAK = 2 }; /* others are global in one way or another */
+enum { HFN_STB_LOCAL = 0, HFN_STB_WEAK = 2 }; /* all other bindings are kinds of global */
 enum { HFN_STV_INTERNAL = 1, HFN_STV_HIDDEN = 2 };
 
 enum { HFN_NT_GNU_BUILD_ID = 3 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The section headers (System V gABI ch. 4, 'Sections'). The table's place and length are bounded
- * by the file; a section whose byte range is invalid is kept and reads as empty.  sh_link is
- * followed one step only, so that a cycle is harmless. An image without sections (sstrip,
- * packers) gets one section per segment, so that the later folders need no special case.
+ * The section headers (System V gABI ch. 4, 'Sections').  The table must lie inside the file; a
+ * section whose bytes lie outside is kept and reads as empty.  sh_link is followed only one step,
+ * so a cycle is harmless.  An image without sections (sstrip, packers) gets one section for each
+ * segment, so that the later folders need no special case.
  */
 #include "image/inside.h"
 
@@ -56,14 +56,14 @@ static void name_sections(hotfn_image *image, uint32_t names_index, const uint32
 
 static void warn_of_truncated_sections(const hotfn_image *image)
 {
-    uint32_t left = 8; /* further warnings would add nothing */
+    uint32_t remaining = 8; /* further warnings are suppressed */
 
-    for (uint32_t i = 1; i < image->section_count && left > 0; i++) {
+    for (uint32_t i = 1; i < image->section_count && remaining > 0; i++) {
         const hfn_elf_section *s = &image->sections[i];
-        bool lies =
+        bool is_outside =
             s->type != HFN_SHT_NOBITS && s->size && !hfn_span_has(image->bytes, s->offset, s->size);
-        left -= lies;
-        if (lies) {
+        remaining -= is_outside;
+        if (is_outside) {
             hfn_log_message(&image->env, HOTFN_LOG_WARNING,
                             "%s: section %u (%.64s) lies outside the file: read as empty",
                             image->info.path, i, s->name);
@@ -122,7 +122,7 @@ static bool has_loaded_section(const hotfn_image *image)
     return false;
 }
 
-static hfn_elf_section section_of_load(const hfn_segment *load, const char *name)
+static hfn_elf_section convert_segment(const hfn_segment *load, const char *name)
 {
     hfn_elf_section s = { .name = name, .address = load->address, .size = load->memory_bytes };
 
@@ -161,7 +161,7 @@ hotfn_status hfn_elf_synthesise_sections(hotfn_image *image, hotfn_error *err)
         if (!copy) {
             return hfn_image_no_memory(image, err);
         }
-        all[image->section_count + i] = section_of_load(&image->loads[i], copy);
+        all[image->section_count + i] = convert_segment(&image->loads[i], copy);
     }
     image->sections = all;
     image->section_count += image->load_count;

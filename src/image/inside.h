@@ -17,7 +17,7 @@ typedef struct hfn_segment {
     uint64_t tail_bytes; /* behind memory_bytes: hfn_image_tail_bytes */
 } hfn_segment;
 
-/* [rva, end) and what lies there: a section index. */
+/* The range of a section, and the index of the section. */
 typedef struct hfn_range {
     uint64_t rva, end;
     uint32_t section;
@@ -36,7 +36,8 @@ typedef struct hfn_pe_headers {
 
 typedef struct hfn_pe {
     uint32_t time_stamp, symbols_offset, symbol_count;
-    hfn_span symbol_entries, symbol_names; /* the COFF symbol table; empty if none or broken */
+    hfn_span symbol_entries,
+        symbol_names; /* the COFF symbol table; empty if missing or malformed */
     hfn_pe_range directories[16];
 } hfn_pe;
 
@@ -58,7 +59,7 @@ struct hotfn_image {
     uint32_t section_count;
     hfn_range *placed; /* loaded sections by rva, none empty */
     uint32_t placed_count;
-    hfn_range *code; /* the executable ones among them */
+    hfn_range *code; /* the executable sections among `placed` */
     uint32_t code_count;
 };
 

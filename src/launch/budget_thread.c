@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that keeps the budget: it samples the target's counts at intervals, and unhooks
- * functions that cost too much.  It stops the target briefly by ptrace: a thread that waits for the
- * child must ignore such stops, and must not reap the child before this thread has ended. */
+/* The thread that enforces the budget: it samples the target's counts at intervals, and unhooks
+ * functions that cost too much.  For that it stops the target briefly by ptrace.  A thread that
+ * waits for the child must ignore these stops, and must not reap the child before this thread has
+ * ended. */
 #include "base/status.h"
 #include "launch/launch.h"
 
-static void keep_budget(void *user)
+static void enforce_budget(void *user)
 {
     hfn_budget_thread *b = user;
     uint64_t wait_ns = 0;
@@ -25,10 +26,10 @@ void hfn_budget_thread_start(hotfn_launch *l)
     }
     b->pid = l->child.pid;
     if (hfn_budget_create(&b->budget, l->live, l->channel, &l->env, &err) != HOTFN_OK) {
-        hfn_log_message(&l->env, HOTFN_LOG_ERROR, "the budget is not kept: %s", err.text);
-    } else if (!hfn_watcher_start(&b->watcher, keep_budget, b)) {
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR, "the budget is not enforced: %s", err.text);
+    } else if (!hfn_watcher_start(&b->watcher, enforce_budget, b)) {
         hfn_log_message(&l->env, HOTFN_LOG_ERROR,
-                        "the budget is not kept: no thread can be started");
+                        "the budget is not enforced: no thread can be started");
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A run that would count nothing ends before the program starts: if no function or no module
- * matches. A module that is loaded later may match, and so may a program that this one becomes by
- * exec, so the run is refused only if no file of the program names the functions for that. */
+/* Refuses a run that would count nothing before the program starts: no function or no module
+ * matches.  A module that the program loads later, or a program that it starts by exec, may match,
+ * so the run is refused only if no file of the program contains the name of dlopen or exec. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "os/child.h"
@@ -71,7 +71,8 @@ static bool names_function(const char *path, const char *const *names)
 static const char *const exec_names[] = { "execv", "execl", "fexecve", NULL };
 static const char *const load_names[] = { "dlopen", "dlmopen", "execv", "execl", "fexecve", NULL };
 
-/* The C library defines these functions, and its own use of them loads only modules of its own. */
+/* The C library contains the names because it defines these functions; its own calls load only
+ * modules of the C library. */
 static bool is_libc(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -105,7 +106,7 @@ static hotfn_status check_modules(const hotfn_launch *l, hotfn_error *err)
                             l->options.modules[0], l->target.file);
 }
 
-/* The scan is kept in the cache, from which the run takes it. */
+/* The scan stays in the cache, so the run does not repeat it. */
 static hotfn_status check_functions(hotfn_launch *l, hotfn_error *err)
 {
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;

@@ -18,8 +18,8 @@ static bool has_id(const hotfn_list_info *list, const hotfn_image_info *image)
            memcmp(list->id, image->id, sizeof list->id) == 0;
 }
 
-/* Refuse a list of another build of the program.  A text list contains no id; the list of another
- * module is checked when that module is loaded. */
+/* Refuse a list of another build of the program.  A text list has no id to compare, and the list of
+ * another module is checked when that module is loaded. */
 static hotfn_status check_list(const hotfn_launch *l, const hotfn_list_info *list, hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -54,7 +54,7 @@ static hotfn_status open_list(hotfn_launch *l, const char *path, hotfn_error *er
     hotfn_list_get_info(l->list, &info);
     if (info.entry_count == 0) {
         hfn_log_message(&l->env, HOTFN_LOG_WARNING,
-                        "%s: names no function: nothing will be counted", path);
+                        "%s: the list has no functions, so nothing will be counted", path);
     }
     return l->options.target_glob ? HOTFN_OK : check_list(l, &info, err);
 }

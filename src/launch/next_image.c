@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Exec has put another program in the place of the target.  This program is the target from now on:
- * it gets a live record and a plan channel of its own, and everything that was counted before is
- * dropped.  Processes that the earlier program has forked still count into the old record, which is
- * not read. */
+/* The target has called exec, so the new program becomes the target: it gets a new live record and
+ * plan channel, and all earlier counts are dropped.  Processes that the earlier program has forked
+ * still count into the old record, which is not read. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/live.h"
@@ -29,7 +28,7 @@ static void stop_helpers(hotfn_launch *l)
 
 static void start_helpers(hotfn_launch *l)
 {
-    if (hfn_launch_start_ticker(l, NULL) != HOTFN_OK) { /* the run goes on */
+    if (hfn_launch_start_ticker(l, NULL) != HOTFN_OK) { /* continue without a tick clock */
         hfn_live_use_counter(l->live);
     }
     hfn_observation_start(l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Start the child with the agent first in its import list, and the order for the agent: the flags,
- * then the paths of the live record and of the plan channel, each ended by NUL. */
+/* Start the child with the agent first in its import list, and pass the agent its `order`: the
+ * flags, the path of the live record and the path of the plan channel, each followed by a NUL. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"

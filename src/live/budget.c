@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget's sections of the live record: a header with the changes of level, and a word per
- * function. */
+/* The sections of the live record for the budget: a header, which the list of level changes
+ * follows, and one word for each function. */
 #include "live/live.h"
 
 _Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,
-               "the sizes in records");
+               "records have these sizes");
 
 hfn_budget_header *hfn_live_get_budget(const hfn_live *live)
 {
@@ -29,7 +29,7 @@ uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function)
     return hfn_live_section(live, HFN_SECTION_BUDGET_STATES) + function * sizeof(uint32_t);
 }
 
-uint32_t *hfn_live_means(const hfn_live *live)
+uint32_t *hfn_live_get_means(const hfn_live *live)
 {
     return live->layout.sections[HFN_SECTION_BUDGET_MEANS].type
                ? (void *)hfn_live_section(live, HFN_SECTION_BUDGET_MEANS)

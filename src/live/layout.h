@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The layout of .hfr records; docs/man/hotfn.hfr.5 describes the same format for users.  A number
- * keeps its meaning within a major version.  All words are little-endian.
+/* The layout of .hfr records; docs/man/hotfn.hfr.5 describes the same format for users.  Within a
+ * major version the constants below keep their meaning.  All words are little-endian.
  *
  *   header    HFN_HEADER_BYTES; the first half is constant, the second half changes while live
  *   table     HFN_AT_SECTION_COUNT entries of HFN_ENTRY_BYTES
@@ -46,7 +46,7 @@ enum { /* header, first half: constant */
        HFN_AT_STATE = 128, /* HOTFN_RECORD_*                          */
        HFN_AT_EXIT_CODE = 132,
        HFN_AT_PID = 136,
-       HFN_AT_MODULES = 140, /* numbers in use                          */
+       HFN_AT_MODULES = 140, /* numbers of modules, functions, slots in use */
        HFN_AT_FUNCTIONS = 144,
        HFN_AT_SLOTS = 148,
        HFN_AT_STRINGS = 152, /* u64 bytes                               */
@@ -161,9 +161,9 @@ enum { /* a reason; its index is its number */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
-/* Texts of a finished record: the file whose interpreter was counted; the file that the program
- * became by exec without being counted; the program's own processor time in ns; and, once for each
- * program that uncounted children ran, "ns processes path". */
+/* Texts of a finished record: the script whose interpreter was counted; the program that exec
+ * started in the target's place and that was not counted; the program's own processor time in ns;
+ * and, once for each program that uncounted children ran, "ns processes path". */
 #define HFN_META_SCRIPT "script"
 #define HFN_META_BECAME "became"
 #define HFN_META_CPU "cpu_ns"
@@ -205,8 +205,8 @@ uint32_t hfn_section_element_bytes(uint32_t type);
 /* HFN_SECTION_CRITICAL, or 0 if readers that do not know the type ignore it. */
 uint32_t hfn_section_critical(uint32_t type);
 
-/* Read what never changes in an element of HFN_SECTION_MODULES, and its note: everything but flags,
- * load base, functions and texts. */
+/* Read the constant fields of an element of HFN_SECTION_MODULES, and its note: everything except
+ * flags, load base, functions and texts. */
 void hfn_module_read(const uint8_t *element, hotfn_record_module *out);
 
 /* Write the constant half and the table, then their CRC.  header has hfn_header_bytes(layout)

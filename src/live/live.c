@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#define HEAD_BYTES 2048u /* at least header and table of a live record */
+#define HEAD_BYTES 2048u /* enough for the header and section table of a live record */
 
 /* ---- Words that two processes share. */
 
@@ -129,7 +129,7 @@ static void write_header(hfn_live *live, const meta_text *texts, size_t count)
     hfn_write_le64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_write_le32(live->base + HFN_AT_STATE, HOTFN_RECORD_LIVE);
     hfn_write_le32(live->base + HFN_AT_PID, hfn_os_get_process_id());
-    /* reasons that the record gives itself; callers may replace their texts */
+    /* reasons that every record has; callers may replace their texts */
     hfn_live_set_reason(live, HOTFN_REASON_NO_SLOTS, "no-slots", "the record has no slots left");
     hfn_live_set_reason(live, HOTFN_REASON_NOT_LOADED, "not-loaded", "its module was never loaded");
     hfn_live_set_reason(live, HOTFN_REASON_OVERWRITTEN, "overwritten",
@@ -228,8 +228,8 @@ static hotfn_status refuse_layout(uint32_t kind, const uint8_t *head, const char
     }
     return hfn_report_error(
         err, HOTFN_E_MISMATCH, path, HOTFN_NO_OFFSET,
-        "the live record (format version %u.%u) has another layout than this hotfn "
-        "(format version %u.%u) gives it: use the agent of the same hotfn",
+        "the live record (format version %u.%u) does not have the layout of this hotfn "
+        "(format version %u.%u): use the agent of the same hotfn",
         hfn_read_le32(head + HFN_AT_MAJOR), hfn_read_le32(head + HFN_AT_MINOR), HFN_RECORD_MAJOR,
         HFN_RECORD_MINOR);
 }

@@ -182,7 +182,7 @@ bool hfn_live_is_timed(const hfn_live *live, uint32_t function);
 hfn_budget_header *hfn_live_get_budget(const hfn_live *live);                /* NULL: no budget */
 uint8_t *hfn_live_get_budget_state(const hfn_live *live, uint32_t function); /* its u32       */
 /* By slot; NULL if nothing is timed or there is no budget. */
-uint32_t *hfn_live_means(const hfn_live *live);
+uint32_t *hfn_live_get_means(const hfn_live *live);
 /* The number of a row's timed calls that ended, in a sample; false if the row cannot be read.
  * Reads the file, because reading the mapping would allocate pages for its holes. */
 bool hfn_live_read_timed_calls(const hfn_live *live, uint32_t row, uint64_t *calls);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The plan channel: shared memory through which a launcher gives plans to its target, and in which
  * the target requests plans of modules that have no plan yet.  plan_channel.c describes the
- * protocol.  Both ends are of one build; each still checks the data of the other before it uses
- * them. */
+ * protocol.  Launcher and agent come from the same build, but each validates the data of the
+ * other. */
 #ifndef HFN_LIVE_PLAN_CHANNEL_H
 #define HFN_LIVE_PLAN_CHANNEL_H
 
@@ -61,7 +61,7 @@ typedef struct hfn_plan_place {
     uint64_t bytes;  /* 0: no plan                   */
 } hfn_plan_place;
 
-/* A process that a forked child of the target became by exec. */
+/* A forked child of the target that has called exec. */
 typedef struct hfn_started_process {
     _Atomic uint32_t pid;           /* 0: unused, or the exec failed; guards path */
     char path[HFN_PLAN_PATH_BYTES]; /* as it was passed to exec                   */
@@ -82,7 +82,7 @@ typedef struct hfn_plan_channel_memory {
     _Atomic uint32_t doorbell;    /* number of rings; only the launcher sleeps on it     */
     _Atomic uint32_t start_pid;   /* process that installed its hooks last; guards start_us */
     _Atomic uint32_t start_us;    /* processor time that it needed for that              */
-    _Atomic uint32_t start_count; /* of `started`; its entries are used in turn           */
+    _Atomic uint32_t start_count; /* reports in `started`, a ring buffer                  */
     hfn_run_files next;           /* answer to HFN_PLAN_REQUEST_IMAGE                     */
     hfn_plan_request request;
     hfn_start_stats stats;
@@ -98,7 +98,7 @@ _Static_assert(sizeof(hfn_plan_channel_memory) ==
                        (HFN_CHANNEL_STARTS + 1) * 256 + HFN_CHANNEL_PLANS * sizeof(hfn_plan_place),
                "no padding");
 
-/* ---- The launcher's end.  One thread at a time, except for hfn_plan_channel_wake. */
+/* ---- Calls of the launcher: one thread at a time, except for hfn_plan_channel_wake. */
 
 typedef struct hfn_plan_channel hfn_plan_channel;
 
@@ -116,7 +116,7 @@ hotfn_status hfn_plan_channel_add(hfn_plan_channel *channel, uint32_t module, co
 /* Map the plan of a module for the caller; NULL if it has none. */
 const void *hfn_plan_channel_view_plan(const hfn_plan_channel *channel, uint32_t module,
                                        uint64_t *bytes);
-/* Wait until a request arrives, hfn_plan_channel_wake is called, or the time is over.  out->kind is
+/* Wait until a request arrives, hfn_plan_channel_wake is called, or the timeout ends.  out->kind is
  * HFN_PLAN_REQUEST_NONE if there is no request.  A request is returned again until it is answered.
  */
 void hfn_plan_channel_wait(hfn_plan_channel *channel, uint64_t timeout_ns, hfn_plan_request *out);
@@ -130,20 +130,20 @@ hotfn_status hfn_plan_channel_answer(hfn_plan_channel *channel, uint32_t module)
 uint32_t hfn_plan_channel_get_requester(const hfn_plan_channel *channel);
 /* Answer a request of kind IMAGE: the record and the channel that the new program joins. */
 hotfn_status hfn_plan_channel_answer_image(hfn_plan_channel *channel, hfn_run_files files);
-/* No request will be answered any more; processes that wait for an answer go on without it. */
+/* Stop answering requests; processes that wait for an answer continue without it. */
 void hfn_plan_channel_close(hfn_plan_channel *channel);
-/* Take the next process that a child of the target became by exec since the last call: its id, and
- * its path in `path` (HFN_PLAN_PATH_BYTES).  0 if there is none. */
+/* Remove the next report of a child that called exec.  Returns the child's id, and in `path`
+ * (HFN_PLAN_PATH_BYTES) the path of its new program; 0 if there is no report. */
 uint32_t hfn_plan_channel_take_start(hfn_plan_channel *channel, char *path);
-/* The file that the target became by exec without a request of kind IMAGE (HFN_PLAN_PATH_BYTES);
- * false if it did not. */
+/* The path (HFN_PLAN_PATH_BYTES) of the program that the target started by exec and that made no
+ * request of kind IMAGE; false if there is none. */
 bool hfn_plan_channel_get_own_exec(const hfn_plan_channel *channel, char *path);
 /* The target's statistics; HOTFN_E_STATE until it has installed its hooks. */
 hotfn_status hfn_plan_channel_get_stats(const hfn_plan_channel *channel, hfn_start_stats *out);
-/* Processor time in which process pid installed its hooks; 0 if it is not known yet. */
+/* The processor time that process pid needed to install its hooks; 0 if it is not known yet. */
 uint64_t hfn_plan_channel_get_start_ns(const hfn_plan_channel *channel, uint32_t pid);
 
-/* ---- The target's end.  It keeps no file descriptor and maps ranges by path. */
+/* ---- Calls of the target, which keeps no file descriptor and maps ranges by path. */
 
 typedef struct hfn_plan_client {
     hfn_plan_channel_memory *shared;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a live record that both ends read and change: flags of modules, states of functions,
- * slots. */
+/* The parts of a live record that both the launcher and the target read and change: flags of
+ * modules, states of functions, slots. */
 #include "base/status.h"
 #include "live/live.h"
 
@@ -223,8 +223,8 @@ static void read_function(const hfn_live *live, uint32_t module, uint32_t index,
     }
 }
 
-/* Slots ascend with the functions of a module, and some functions have none.  So a slot's function
- * has at least the index of the slot within the module, where the search begins. */
+/* The slots of a module are in the order of its functions, but some functions have no slot.  So the
+ * function's index is at least the slot's index within the module, where the search begins. */
 bool hfn_live_find_slot(const hfn_live *live, uint32_t slot, hotfn_record_function *out)
 {
     for (uint32_t module = hfn_live_get_module_count(live); module-- > 0;) {

@@ -153,7 +153,7 @@ bool hfn_live_time_memory(const hfn_live *live, hfn_time_memory *out)
         .histograms = get_pool(live, HFN_SECTION_HISTOGRAMS),
         .slow = get_pool(live, HFN_SECTION_SLOW_CALLS),
         .events = get_pool(live, HFN_SECTION_EVENTS),
-        .means = hfn_live_means(live),
+        .means = hfn_live_get_means(live),
         .tick = hfn_live_time_header(live)->tick_ticks ? hfn_live_tick(live) : NULL,
     };
     return true;

@@ -12,10 +12,10 @@ uint64_t hfn_os_raw_ns(void);        /* monotonic, and its rate is never adjuste
 uint64_t hfn_os_thread_cpu_ns(void); /* processor time of the calling thread               */
 void hfn_os_sleep(uint32_t ns);      /* less than a second; an interruption may shorten it */
 
-/* Does the processor's counter run at a constant rate, and alike on all processors?  True if the
- * processor guarantees it and the system uses that counter itself. */
+/* True if the processor's counter runs at a constant rate and in step on all processors: if the
+ * processor guarantees it and the system itself uses that counter. */
 bool hfn_os_ticks_are_steady(void);
-/* May this thread read the processor's counter?  Linux: prctl(PR_SET_TSC). */
+/* True if this thread may read the processor's counter (Linux: prctl(PR_SET_TSC)). */
 bool hfn_os_may_read_ticks(void);
 
 #endif

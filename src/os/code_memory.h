@@ -20,7 +20,7 @@ uint32_t hfn_os_find_gaps(uint64_t begin, uint64_t end, hfn_os_gap *out, uint32_
 /* Make the pages executable and read-only. */
 bool hfn_os_make_executable(uint64_t address, uint64_t byte_count);
 
-/* A window of code that may be written between hfn_os_open_text and hfn_os_close_text; the code
+/* A range of code that may be written between hfn_os_open_text and hfn_os_close_text; the code
  * stays executable meanwhile.  Only the os folder interprets the last three fields. */
 typedef struct hfn_os_writable_text {
     uint64_t begin, end; /* page aligned                                      */
@@ -30,11 +30,11 @@ typedef struct hfn_os_writable_text {
 } hfn_os_writable_text;
 
 /* Returns false if a part of the range is not mapped or the system forbids every method. */
-bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end);
-/* A hint: make the window's pages private in one batch, which saves a page fault for each page. */
-void hfn_os_populate_text(const hfn_os_writable_text *window, uint64_t begin, uint64_t end);
-void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uint8_t *bytes,
+bool hfn_os_open_text(hfn_os_writable_text *text, uint64_t begin, uint64_t end);
+/* A hint: make these pages private in one batch, which saves a page fault for each page. */
+void hfn_os_populate_text(const hfn_os_writable_text *text, uint64_t begin, uint64_t end);
+void hfn_os_write_text(hfn_os_writable_text *text, uint64_t address, const uint8_t *bytes,
                        uint32_t byte_count);
-void hfn_os_close_text(hfn_os_writable_text *window);
+void hfn_os_close_text(hfn_os_writable_text *text);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct hfn_os_module {
     bool is_main;
 } hfn_os_module;
 
-/* Are programs of this system PE images?  Else they are ELF images. */
+/* True if programs of this system are PE images, false if they are ELF images. */
 bool hfn_os_loads_pe(void);
 
 /* Calls visit for each loaded module, the program first, until it returns false.  Takes no lock:
@@ -31,15 +31,15 @@ typedef struct hfn_os_unwind {
 } hfn_os_unwind;
 bool hfn_os_find_unwind(uint64_t base, hfn_os_unwind *out);
 
-/* Register a table of RUNTIME_FUNCTIONs, which stays mapped.  Other systems than Windows have
- * unwinders of the program's own and ignore the call. */
+/* Register a table of RUNTIME_FUNCTIONs, which must stay mapped.  Does nothing on systems other
+ * than Windows, where the unwinder is part of the program. */
 void hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base);
 /* Let the system call `changed` after each change of the list, in the thread that loads or unloads
- * a module; NULL ends it.  False if the system makes no such calls. */
+ * a module; NULL stops these calls.  False if the system does not support them. */
 bool hfn_os_watch_modules(void (*changed)(void *user), void *user);
 /* The function that the loader calls before and after each change of its list; 0 if it has none. */
 uint64_t hfn_os_get_module_list_hook(void);
-/* Is the list complete?  False between the two calls. */
+/* False while the loader changes its list: between the two calls of the hook. */
 bool hfn_os_module_list_is_complete(void);
 
 /* Never unload the module that holds this address. */

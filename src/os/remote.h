@@ -20,27 +20,28 @@
 
 typedef struct hfn_remote_thread {
     uint32_t tid;
-    uint32_t state;   /* the system's */
-    int32_t delivery; /* the system's: what the thread receives when it continues */
+    uint32_t state;   /* private to os/<system> */
+    int32_t delivery; /* private to os/<system>: the signal to deliver when the thread continues */
 } hfn_remote_thread;
 
-/* Zero but for env (filled by hfn_env_fill), pid and is_child; memory is HFN_OS_NO_FILE. */
+/* Initially zero except env (filled by hfn_env_fill), pid, is_child, and memory, which is
+ * HFN_OS_NO_FILE. */
 typedef struct hfn_remote {
     hotfn_env env;
     uint32_t pid;
-    bool is_child;      /* of this process, which itself waits for its end  */
+    bool is_child;      /* a child of this process, which reaps it itself   */
     hfn_os_file memory; /* its memory, from open to close                   */
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
     uint64_t stopped_ns;  /* when the first thread was seen stopped; 0: none is   */
-    uint64_t waited_ns;   /* how long the calling thread had by then waited for a
-                          * processor in its life                                 */
-    struct {              /* between begin_calls and end_calls: the system's */
+    uint64_t waited_ns;   /* at stopped_ns: the total time for which the calling
+                           * thread has waited for a processor                     */
+    struct {              /* between begin_calls and end_calls; private to os/<system> */
         uint32_t tid;     /* the thread that makes the calls; 0: none */
         bool is_at_call;  /* it has not reached end_calls' stop yet */
         uint64_t code;    /* address of an instruction that calls the system */
         uint64_t stack;   /* where a `ret` behind it restores the thread; 0: it would be lost */
-        uint64_t signals; /* that the thread had blocked */
+        uint64_t signals; /* the thread's signal mask before begin_calls */
         uint64_t registers[32];
     } caller;
 } hfn_remote;
@@ -49,9 +50,9 @@ typedef struct hfn_remote_range {
     uint64_t begin, end;
 } hfn_remote_range;
 
-/* Is this implemented for this CPU? */
+/* True if the functions below are implemented for this CPU. */
 bool hfn_os_can_change_others(void);
-/* The same for hfn_os_remote_check, _adjust and the calls. */
+/* The same for hfn_os_remote_check, hfn_os_remote_adjust and the calls in a stopped thread. */
 bool hfn_os_can_enter_others(void);
 
 typedef enum hfn_remote_verdict {
@@ -65,15 +66,15 @@ typedef enum hfn_remote_verdict {
     HFN_REMOTE_LOCKED,    /* it locks memory                 */
     HFN_REMOTE_FOREIGN    /* of another machine or word size */
 } hfn_remote_verdict;
-/* Can this process enter process pid?  Report each condition: READY if it holds, and one sentence,
- * which after a refusal has the reason and what to do.  An attach gives the first refusal.  After
- * DENIED, NOT_FOUND, ENDED and FOREIGN the process's memory cannot be read.  Nothing in the process
- * is touched. */
+/* Check whether this process can enter process pid, and report each condition: READY if it holds,
+ * otherwise the verdict, with a sentence that has the reason and the remedy.  An attach fails with
+ * the first of these.  After DENIED, NOT_FOUND, ENDED and FOREIGN the process's memory cannot be
+ * read.  The check changes nothing in the process. */
 typedef void (*hfn_remote_check_fn)(void *user, const char *name, hfn_remote_verdict verdict,
                                     const char *text);
 void hfn_os_remote_check(uint32_t pid, hfn_remote_check_fn report, void *user);
 
-/* Open its memory, whether it runs or not. */
+/* Open its memory, whether its threads are stopped or not. */
 hfn_os_error hfn_os_remote_open(hfn_remote *remote);
 void hfn_os_remote_close(hfn_remote *remote);
 bool hfn_os_remote_read(const hfn_remote *remote, uint64_t address, void *out, uint32_t byte_count);
@@ -83,7 +84,8 @@ bool hfn_os_remote_write(const hfn_remote *remote, uint64_t address, const void 
 /* Stop all of its threads; hfn_os_is_timeout if one did not stop in time.  hfn_os_remote_resume
  * must follow, also after an error. */
 hfn_os_error hfn_os_remote_stop(hfn_remote *remote, uint64_t timeout_ns);
-/* Is a stopped thread inside one of the ranges, or will it return into one?  True in doubt. */
+/* True if a stopped thread executes in one of the ranges or will return into one, or if that cannot
+ * be excluded. */
 bool hfn_os_remote_is_inside(const hfn_remote *remote, const hfn_remote_range *ranges,
                              uint32_t range_count);
 /* Let `adjust` replace the addresses at which the stopped threads will continue, also those in the
@@ -92,15 +94,15 @@ bool hfn_os_remote_adjust(hfn_remote *remote, hfn_adjust_pc_fn adjust, void *use
 
 /*
  * Calls that a stopped thread makes on behalf of the caller.  hfn_os_remote_end_calls must follow
- * hfn_os_remote_begin_calls, also after an error: it lets the thread continue later as if it had
- * made none.  No signal is delivered to the thread meanwhile.  If this process is killed between
- * the two, the target may crash; all else is safe.
+ * hfn_os_remote_begin_calls, also after an error: it restores the thread's state from before the
+ * calls.  No signal is delivered to the thread meanwhile.  If this process is killed between the
+ * two, the target may crash; at any other time it may be killed safely.
  */
 hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote);
 /* Private pages, zeroed and writable, at that address and nowhere else. */
 hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t byte_count);
-/* The same, shared pages: the begin of a file.  The target opens the path, which is written to its
- * memory at `scratch`. */
+/* Map the beginning of a file at that address as shared pages.  The target opens the path, which is
+ * written to its memory at `scratch`. */
 hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
                                     uint64_t address, uint64_t byte_count);
 /* Make pages executable and read-only. */
@@ -131,7 +133,7 @@ bool hfn_os_remote_each_module(uint32_t pid, hfn_remote_module_fn visit, void *u
 
 /* Find a mapping of the shared memory of that name (hfn_os_create_shared). */
 bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out);
-/* The number by which the process knows itself, and what numbers its namespace (0: unknown). */
+/* The process's id in its own pid namespace, and the id of that namespace (0: unknown). */
 bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_namespace);
 /* The words of its command, each followed by a NUL; returns the number of bytes. */
 size_t hfn_os_remote_read_command(uint32_t pid, char *out, size_t capacity);
@@ -145,13 +147,13 @@ bool hfn_os_remote_get_thread_pointer(const hfn_remote *remote, uint32_t index, 
 /* How long a thread has been stopped, without the time that the calling thread waited for a
  * processor: that delay belongs to the machine's load.  0: none is stopped. */
 uint64_t hfn_os_remote_get_stopped_ns(const hfn_remote *remote);
-/* Let all continue.  False: a thread that did not stop in time is still attached; call again
+/* Resume all threads.  False: a thread that did not stop in time is still attached; call again
  * later. */
 bool hfn_os_remote_resume(hfn_remote *remote);
 /* Free what the calls allocated. */
 void hfn_os_remote_finish(hfn_remote *remote);
 
-/* For tests: the step with this number fails (0: none), and how many steps there were since. */
+/* For tests: make the step with this number fail (0: none), and count the steps since that call. */
 void hfn_os_remote_fail_at(uint32_t step);
 uint32_t hfn_os_remote_get_steps(void);
 

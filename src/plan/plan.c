@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opens and validates a plan.  Its bytes may come from a cache or from another process, so every
- * offset, count and order is checked here, in one pass; readers of an open plan check nothing.
- * Whether the moved instructions match the image is not checked here: the checksum and the image id
- * ensure it. */
+ * offset, count and order is checked here, in one pass; readers of an open plan check nothing.  The
+ * checksum and the image id ensure that the moved instructions match the image. */
 #include "plan/plan.h"
 
 #include "base/memory.h"
@@ -152,8 +151,8 @@ static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)
                plan->data_bytes;
 }
 
-/* Everything that the hook reads or writes must lie in its range, and the island must not overlap
- * the site. */
+/* All bytes that the hook reads or writes must lie in its range, and the island must not overlap
+ * the patch. */
 static bool check_place(const hfn_plan_hook *hook, const hfn_plan_range *range)
 {
     uint64_t site = (uint64_t)hook->rva + hook->patch_offset;

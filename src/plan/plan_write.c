@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The writer collects ranges, entries, data and sites in growing arrays and joins them behind the
- * header.  The result is opened by hotfn_plan_open like any other plan. */
+/* The writer collects ranges, entries, data and call sites in growing arrays and concatenates them
+ * after the header.  The result is opened by hotfn_plan_open like any other plan. */
 #include "plan/plan_write.h"
 
 #include "base/memory.h"
@@ -16,9 +16,9 @@ struct hfn_plan_writer {
     const hfn_patching *patching; /* NULL: unsupported machine */
     buffer ranges, entries, data, sites;
     uint32_t entry_count;
-    uint32_t last_site_end; /* end of the last site's field */
-    uint32_t section;       /* of the last range */
-    int64_t reach_begin, reach_end;
+    uint32_t last_site_end;         /* end of the last site's field */
+    uint32_t section;               /* of the last range */
+    int64_t reach_begin, reach_end; /* the RVAs that stubs must be able to reach */
     uint8_t header[PLAN_HEADER_BYTES];
 };
 
@@ -104,15 +104,15 @@ static bool fits_i32(int64_t value)
 
 static bool fits_format(const hfn_plan_new_entry *source, const hfn_moved *moved)
 {
-    uint64_t site = source->rva + source->patch_offset;
-    int64_t island = (int64_t)source->island_rva - (int64_t)(site + 2);
+    uint64_t patch_rva = source->rva + source->patch_offset;
+    int64_t island = (int64_t)source->island_rva - (int64_t)(patch_rva + 2);
 
     for (uint32_t i = 0; i < moved->fixup_count; i++) {
-        if (!fits_i32((int64_t)(moved->fixups[i].target_rva - site))) {
+        if (!fits_i32((int64_t)(moved->fixups[i].target_rva - patch_rva))) {
             return false;
         }
     }
-    return site + source->original_bytes <= UINT32_MAX && source->patch_offset <= UINT8_MAX &&
+    return patch_rva + source->original_bytes <= UINT32_MAX && source->patch_offset <= UINT8_MAX &&
            source->original_bytes <= PLAN_ORIGINAL_MAX &&
            source->patch_bytes <= source->original_bytes && source->flags <= UINT8_MAX &&
            source->tail_exit_count <= UINT8_MAX && moved->instruction_count <= PLAN_STEPS_MAX &&
@@ -128,13 +128,13 @@ static uint8_t *append_bytes(uint8_t *to, const uint8_t *from, size_t byte_count
 }
 
 static void write_fixups(hfn_plan_writer *writer, uint8_t *at, const hfn_moved *moved,
-                         uint64_t site)
+                         uint64_t patch_rva)
 {
     for (uint32_t i = 0; i < moved->fixup_count; i++, at += PLAN_FIXUP_BYTES) {
         int64_t target = (int64_t)moved->fixups[i].target_rva;
         at[0] = moved->fixups[i].at;
         at[1] = moved->fixups[i].end;
-        hfn_write_le32(at + 2, (uint32_t)(moved->fixups[i].target_rva - site));
+        hfn_write_le32(at + 2, (uint32_t)(moved->fixups[i].target_rva - patch_rva));
         if (writer->patching &&
             writer->patching->fixup_kind(at[0], at[1], moved->length) == HFN_FIXUP_NEAR) {
             extend_reach(writer, target, target + 1);
@@ -180,7 +180,7 @@ static bool write_data(hfn_plan_writer *writer, const hfn_plan_new_entry *source
 static void write_entry(uint8_t *entry, const hfn_plan_new_entry *source, uint32_t data_at,
                         uint32_t cfi_bytes)
 {
-    uint64_t site = source->rva + source->patch_offset;
+    uint64_t patch_rva = source->rva + source->patch_offset;
 
     memset(entry, 0, PLAN_ENTRY_BYTES);
     hfn_write_le32(entry + PLAN_ENTRY_RVA_AT, (uint32_t)source->rva);
@@ -200,7 +200,7 @@ static void write_entry(uint8_t *entry, const hfn_plan_new_entry *source, uint32
     hfn_write_le32(entry + PLAN_ENTRY_TAIL_TARGET_AT, source->tail_target_rva);
     entry[PLAN_ENTRY_TAIL_EXITS_AT] = (uint8_t)source->tail_exit_count;
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {
-        entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (site + 2));
+        entry[PLAN_ENTRY_ISLAND_AT] = (uint8_t)(source->island_rva - (patch_rva + 2));
     }
 }
 
@@ -278,7 +278,7 @@ hotfn_status hfn_plan_writer_add(hfn_plan_writer *writer, const hfn_plan_new_ent
     return HOTFN_OK;
 }
 
-/* ---- Sites. */
+/* ---- Call sites: direct calls that are redirected to a stub. */
 
 static bool is_in_range(const hfn_plan_writer *writer, uint32_t field_rva)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The times of a merge.  Each record's are corrected by its own hooks' cost first, so the new
- * record holds nanoseconds and no cost.  A sum keeps trees, histograms and slow calls too; a mean,
- * smallest and largest are of the functions' numbers alone. */
+/* Merges the times of records.  The times of each record are first corrected by the cost of its
+ * hooks, so the new record has nanoseconds and no hook cost.  A sum also merges call trees,
+ * histograms and slow calls; a mean, minimum or maximum has only the numbers of functions. */
 #include "profile/merge.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-static uint32_t slot_of(const hotfn_record *r, uint32_t function)
+static uint32_t get_slot(const hotfn_record *r, uint32_t function)
 {
     return hfn_read_le32(hfn_record_get_element(r, HFN_SECTION_SLOTS, function));
 }
 
-static bool all_timed(const hfn_merge *m)
+static bool are_all_timed(const hfn_merge *m)
 {
     for (uint32_t i = 0; i < m->record_count; i++) {
         if (!m->records[i]->times.present) {
@@ -21,8 +21,9 @@ static bool all_timed(const hfn_merge *m)
     return true;
 }
 
-/* What was sampled is scaled up here: from now on as if all calls had been timed. */
-static hotfn_record_timing timing_of(const hotfn_record *r, uint32_t function)
+/* The times of a sampled function are estimates for all of its calls, so timed_calls becomes the
+ * number of all calls. */
+static hotfn_record_timing get_timing(const hotfn_record *r, uint32_t function)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -37,23 +38,23 @@ static hotfn_record_timing timing_of(const hotfn_record *r, uint32_t function)
 
 /* ---- Functions. */
 
-/* Which functions of a run are one in the new record: a run that mapped an image twice has each of
- * its functions twice. */
-typedef struct sharers {
+/* The functions of each run that become one function of the new record.  A run that mapped an image
+ * twice has each of its functions twice. */
+typedef struct function_groups {
     const hfn_merge *m;
     uint32_t slot_count;
     uint64_t bytes;
-    uint64_t *before; /* [run]: functions of the runs before it          */
-    uint32_t *first;  /* [run][slot]: a function + 1, 0: the run has none */
-    uint32_t *next;   /* [before + function]: likewise                    */
-} sharers;
+    uint64_t *before; /* [run]: number of functions of the runs before it         */
+    uint32_t *first;  /* [run][slot]: first function of the group + 1; 0: none    */
+    uint32_t *next;   /* [before + function]: next function of the group + 1; 0: none */
+} function_groups;
 
-static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out)
+static bool create_groups(function_groups *s, const hfn_merge *m, const hotfn_record *out)
 {
     uint64_t slots = (uint64_t)out->slot_count * m->record_count;
     uint64_t functions = 0;
 
-    *s = (sharers){ .m = m, .slot_count = out->slot_count };
+    *s = (function_groups){ .m = m, .slot_count = out->slot_count };
     for (uint32_t run = 0; run < m->record_count; run++) {
         functions += m->records[run]->function_count;
     }
@@ -72,7 +73,7 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
         s->before[run] = functions;
         functions += m->records[run]->function_count;
         for (uint32_t i = m->records[run]->function_count; i-- > 0;) {
-            uint32_t slot = slot_of(out, m->places[run][i]);
+            uint32_t slot = get_slot(out, m->places[run][i]);
 
             if (slot >= out->slot_count) {
                 continue;
@@ -84,7 +85,7 @@ static bool sharers_find(sharers *s, const hfn_merge *m, const hotfn_record *out
     return true;
 }
 
-static void sharers_finish(sharers *s)
+static void free_groups(function_groups *s)
 {
     hfn_free_memory(&s->m->env, s->before, (size_t)s->bytes);
 }
@@ -108,15 +109,15 @@ static void add_timing(hotfn_record_timing *sum, const hotfn_record_timing *t)
     sum->self_error_ns = root_of_squares(sum->self_error_ns, t->self_error_ns);
 }
 
-/* Of all of a run's functions that have the slot; timed_calls 0: none was timed. */
-static hotfn_record_timing timing_in(const sharers *s, uint32_t run, uint32_t slot)
+/* The sum over the functions of a run that share the slot; timed_calls is 0 if none was timed. */
+static hotfn_record_timing sum_group(const function_groups *s, uint32_t run, uint32_t slot)
 {
     const hotfn_record *r = s->m->records[run];
     const uint32_t *next = s->next + s->before[run];
     hotfn_record_timing sum = HOTFN_RECORD_TIMING_INIT;
 
     for (uint32_t f = s->first[(uint64_t)run * s->slot_count + slot]; f; f = next[f - 1]) {
-        hotfn_record_timing t = timing_of(r, f - 1);
+        hotfn_record_timing t = get_timing(r, f - 1);
 
         if (t.timed_calls > 0 && sum.timed_calls > 0) {
             add_timing(&sum, &t);
@@ -127,7 +128,7 @@ static hotfn_record_timing timing_in(const sharers *s, uint32_t run, uint32_t sl
     return sum;
 }
 
-static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint32_t thread)
+static hfn_time_entry make_entry(const hotfn_record_timing *t, uint32_t slot, uint32_t thread)
 {
     return (hfn_time_entry){ .cell = { .total_ticks = t->total_ns,
                                        .self_ticks = t->self_ns,
@@ -139,13 +140,13 @@ static hfn_time_entry entry_of(const hotfn_record_timing *t, uint32_t slot, uint
                              .thread = thread };
 }
 
-/* By thread, then by slot, as entries stand. */
-static bool add_runs(const sharers *s, hotfn_record *out)
+/* Entries are sorted by thread, then by slot; each run becomes a thread. */
+static bool add_run_entries(const function_groups *s, hotfn_record *out)
 {
     for (uint32_t run = 0; run < s->m->record_count; run++) {
         for (uint32_t slot = 0; slot < out->slot_count; slot++) {
-            hotfn_record_timing t = timing_in(s, run, slot);
-            hfn_time_entry e = entry_of(&t, slot, run);
+            hotfn_record_timing t = sum_group(s, run, slot);
+            hfn_time_entry e = make_entry(&t, slot, run);
 
             e.cell.histogram = slot + 1;
             if (t.timed_calls > 0 && !hfn_times_add_entry(&out->times, &e)) {
@@ -156,16 +157,17 @@ static bool add_runs(const sharers *s, hotfn_record *out)
     return true;
 }
 
-/* Some numbers of each function and run side by side, then one out of each of these rows. */
-enum { TOTAL, SELF, TIMED, MOST, TOTAL_ERROR, SELF_ERROR, NUMBERS };
+/* ---- Mean, minimum and maximum.  The values of one number of a function over all runs are
+ * adjacent, so hfn_merge_values can reduce them to one. */
+enum { TOTAL, SELF, TIMED, MAX, TOTAL_ERROR, SELF_ERROR, NUMBERS };
 
-static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
+static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t *counts)
 {
     uint32_t runs = s->m->record_count;
 
     for (uint32_t run = 0; run < runs; run++) {
         for (uint32_t slot = 0; slot < s->slot_count; slot++) {
-            hotfn_record_timing t = timing_in(s, run, slot);
+            hotfn_record_timing t = sum_group(s, run, slot);
             const uint64_t numbers[NUMBERS] = { t.total_ns, t.self_ns,        t.timed_calls,
                                                 t.max_ns,   t.total_error_ns, t.self_error_ns };
 
@@ -180,10 +182,11 @@ static void take_numbers(const sharers *s, uint64_t *values, uint32_t *counts)
     }
 }
 
-/* The standard error of the merged value: of a mean, the root of the sum of the squares over their
- * number; of the minimum or the maximum, that of the run that has it. */
-static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
-                         uint32_t count, uint64_t value)
+/* The standard error of the merged value.  For a mean it is the root of the sum of squares, divided
+ * by the number of records; for a minimum or maximum it is the error of the run that has the
+ * value. */
+static uint64_t merge_errors(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
+                             uint32_t count, uint64_t value)
 {
     double squares = 0;
 
@@ -197,19 +200,19 @@ static uint64_t error_of(const hfn_merge *m, const uint64_t *values, const uint6
     return (uint64_t)(hfn_times_root(squares) / m->record_count);
 }
 
-static bool add_values(const sharers *s, hotfn_record *out)
+static bool add_merged_entries(const function_groups *s, hotfn_record *out)
 {
     const hfn_merge *m = s->m;
     size_t numbers = (size_t)out->slot_count * NUMBERS * m->record_count;
     size_t bytes = numbers * sizeof(uint64_t) + out->slot_count * sizeof(uint32_t);
     uint64_t *values = hfn_allocate_zeroed(&m->env, bytes);
     uint32_t *counts = values ? (uint32_t *)(values + numbers) : NULL;
-    bool held = counts != NULL;
+    bool ok = counts != NULL;
 
-    if (held) {
-        take_numbers(s, values, counts);
+    if (ok) {
+        collect_numbers(s, values, counts);
     }
-    for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
+    for (uint32_t slot = 0; ok && slot < out->slot_count; slot++) {
         const uint64_t *at = values + (size_t)slot * NUMBERS * m->record_count;
         hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
         hfn_time_entry e;
@@ -220,21 +223,22 @@ static bool add_values(const sharers *s, hotfn_record *out)
         t.total_ns = hfn_merge_values(m, at + TOTAL * m->record_count, counts[slot]);
         t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
-        t.max_ns = hfn_merge_values(m, at + MOST * m->record_count, counts[slot]);
-        t.total_error_ns = error_of(m, at + TOTAL * m->record_count,
-                                    at + TOTAL_ERROR * m->record_count, counts[slot], t.total_ns);
-        t.self_error_ns = error_of(m, at + SELF * m->record_count,
-                                   at + SELF_ERROR * m->record_count, counts[slot], t.self_ns);
-        e = entry_of(&t, slot, 0);
-        held = hfn_times_add_entry(&out->times, &e);
+        t.max_ns = hfn_merge_values(m, at + MAX * m->record_count, counts[slot]);
+        t.total_error_ns =
+            merge_errors(m, at + TOTAL * m->record_count, at + TOTAL_ERROR * m->record_count,
+                         counts[slot], t.total_ns);
+        t.self_error_ns = merge_errors(m, at + SELF * m->record_count,
+                                       at + SELF_ERROR * m->record_count, counts[slot], t.self_ns);
+        e = make_entry(&t, slot, 0);
+        ok = hfn_times_add_entry(&out->times, &e);
     }
     hfn_free_memory(&m->env, values, bytes);
-    return held;
+    return ok;
 }
 
-/* ---- Histograms: buckets of one clock's ticks become buckets of nanoseconds. */
+/* ---- Histograms: the buckets of each record's ticks are converted to buckets of nanoseconds. */
 
-static uint32_t bucket_of(uint64_t ticks)
+static uint32_t find_bucket(uint64_t ticks)
 {
     uint32_t exponent = ticks ? 63u - (uint32_t)__builtin_clzll(ticks) : 0;
 
@@ -248,7 +252,7 @@ static uint32_t bucket_of(uint64_t ticks)
 static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts,
                           uint64_t *from)
 {
-    hotfn_record_timing t = timing_of(r, function);
+    hotfn_record_timing t = get_timing(r, function);
 
     if (t.timed_calls == 0 || hotfn_record_get_histogram(r, function, from) != HOTFN_OK) {
         return;
@@ -257,21 +261,21 @@ static void add_histogram(const hotfn_record *r, uint32_t function, uint64_t *co
         double ns = (hotfn_record_get_bucket_ns(r, i) + hotfn_record_get_bucket_ns(r, i + 1)) / 2;
 
         if (from[i] > 0) {
-            counts[bucket_of(ns < 1e18 ? (uint64_t)ns : UINT64_C(1) << 60)] += from[i];
+            counts[find_bucket(ns < 1e18 ? (uint64_t)ns : UINT64_C(1) << 60)] += from[i];
         }
     }
 }
 
-/* One a slot, each over all runs. */
-static bool add_histograms(const sharers *s, hotfn_record *out)
+/* Adds one histogram for each slot, summed over all runs. */
+static bool add_histograms(const function_groups *s, hotfn_record *out)
 {
     const hfn_merge *m = s->m;
     const size_t words = HOTFN_HISTOGRAM_BUCKETS;
     size_t bytes = 2 * words * sizeof(uint64_t);
     uint64_t *counts = hfn_allocate_zeroed(&m->env, bytes);
-    bool held = counts != NULL;
+    bool ok = counts != NULL;
 
-    for (uint32_t slot = 0; held && slot < out->slot_count; slot++) {
+    for (uint32_t slot = 0; ok && slot < out->slot_count; slot++) {
         memset(counts, 0, words * sizeof *counts);
         for (uint32_t run = 0; run < m->record_count; run++) {
             const uint32_t *next = s->next + s->before[run];
@@ -280,17 +284,17 @@ static bool add_histograms(const sharers *s, hotfn_record *out)
                 add_histogram(m->records[run], f - 1, counts, counts + words);
             }
         }
-        held = hfn_packed_append(&out->times.histograms, counts, words) &&
-               hfn_packed_end_row(&out->times.histograms);
+        ok = hfn_packed_append(&out->times.histograms, counts, words) &&
+             hfn_packed_end_row(&out->times.histograms);
     }
     hfn_free_memory(&m->env, counts, bytes);
     out->times.header.histogram_capacity = out->times.header.histograms_used = out->slot_count;
-    return held;
+    return ok;
 }
 
-/* ---- Trees and slow calls: one behind the other, their indices moved. */
+/* ---- Trees and slow calls are concatenated, with their indices adjusted. */
 
-static uint64_t node_sum(const hfn_merge *m, bool *with_allocs)
+static uint64_t count_nodes(const hfn_merge *m, bool *with_allocs)
 {
     uint64_t nodes = 0;
 
@@ -302,7 +306,7 @@ static uint64_t node_sum(const hfn_merge *m, bool *with_allocs)
     return nodes;
 }
 
-static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base)
+static void copy_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base)
 {
     const hotfn_record *r = m->records[run];
 
@@ -314,7 +318,7 @@ static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
         *to = (hfn_time_node){ .parent = n.parent == HOTFN_NO_NODE ? UINT32_MAX : base + n.parent,
                                .slot = n.function == HOTFN_NO_FUNCTION
                                            ? HOTFN_NO_SLOT
-                                           : slot_of(out, m->places[run][n.function]),
+                                           : get_slot(out, m->places[run][n.function]),
                                .thread = run,
                                .flags = n.flags,
                                .calls = n.calls,
@@ -326,35 +330,36 @@ static void move_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
     }
 }
 
-static uint64_t slow_ns_of(const hotfn_record *r)
+static uint64_t get_slow_ns(const hotfn_record *r)
 {
     return hfn_times_ns(r, r->times.header.slow_ticks);
 }
 
-/* The duration from which all runs have their slow calls; 0 if a run has none. */
-static uint64_t common_slow_ns(const hfn_merge *m)
+/* The highest of the runs' thresholds for slow calls; 0 if a run recorded none. */
+static uint64_t get_common_slow_ns(const hfn_merge *m)
 {
-    uint64_t most = 0;
+    uint64_t max = 0;
 
     for (uint32_t i = 0; i < m->record_count; i++) {
-        if (slow_ns_of(m->records[i]) == 0) {
+        if (get_slow_ns(m->records[i]) == 0) {
             return 0;
         }
-        most = slow_ns_of(m->records[i]) > most ? slow_ns_of(m->records[i]) : most;
+        max = get_slow_ns(m->records[i]) > max ? get_slow_ns(m->records[i]) : max;
     }
-    return most;
+    return max;
 }
 
-/* Only such slow calls are merged: others would seem to be calls of some runs alone. */
+/* A call below the common threshold is dropped, because only some of the runs recorded such
+ * calls. */
 static bool is_kept_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
 {
-    return common_ns > 0 && (slow_ns_of(r) == common_ns || duration_ns >= common_ns);
+    return common_ns > 0 && (get_slow_ns(r) == common_ns || duration_ns >= common_ns);
 }
 
-static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base,
+static void copy_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out, uint32_t base,
                             uint32_t *place)
 {
-    uint64_t common_ns = common_slow_ns(m);
+    uint64_t common_ns = get_common_slow_ns(m);
 
     for (uint32_t i = 0; i < m->records[run]->times.slow_count; i++) {
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
@@ -370,7 +375,7 @@ static void move_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
                              .node = s.node == HOTFN_NO_NODE ? UINT32_MAX : base + s.node,
                              .slot = s.function == HOTFN_NO_FUNCTION
                                          ? HOTFN_NO_SLOT
-                                         : slot_of(out, m->places[run][s.function]),
+                                         : get_slot(out, m->places[run][s.function]),
                              .thread = run };
         ++*place;
     }
@@ -382,7 +387,7 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
     uint32_t base = 0, place = 0;
     bool with_allocs;
 
-    nodes = node_sum(m, &with_allocs);
+    nodes = count_nodes(m, &with_allocs);
     for (uint32_t i = 0; i < m->record_count; i++) {
         hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
 
@@ -396,8 +401,8 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
         return false;
     }
     for (uint32_t i = 0; i < m->record_count; i++) {
-        move_nodes(m, i, out, base);
-        move_slow_calls(m, i, out, base, &place);
+        copy_nodes(m, i, out, base);
+        copy_slow_calls(m, i, out, base, &place);
         base += m->records[i]->times.node_count;
     }
     out->times.header.nodes_used = out->times.header.node_capacity = (uint32_t)nodes;
@@ -406,9 +411,9 @@ static bool add_trees(const hfn_merge *m, hotfn_record *out)
     return true;
 }
 
-/* ---- The header, the runs' busy times, and how each function was timed. */
+/* ---- The header, the runs' busy times, and the timing state of each function. */
 
-static void add_up_header(const hfn_merge *m, hfn_time_header *h)
+static void merge_headers(const hfn_merge *m, hfn_time_header *h)
 {
     uint32_t dropped = HOTFN_TIMING_EVENTS | HOTFN_TIMING_SOME_SAMPLED, any = 0;
 
@@ -430,14 +435,14 @@ static void add_up_header(const hfn_merge *m, hfn_time_header *h)
         h->clock_went_back += from->clock_went_back;
         h->sample_mean = from->sample_mean > h->sample_mean ? from->sample_mean : h->sample_mean;
     }
-    h->slow_ticks = common_slow_ns(m);
+    h->slow_ticks = get_common_slow_ns(m);
     h->flags &= ~dropped;
     h->flags |= HOTFN_TIMING_ERRORS;
     h->flags |=
         any & (HOTFN_TIMING_SAMPLED | HOTFN_TIMING_SOME_SAMPLED) ? HOTFN_TIMING_SOME_SAMPLED : 0;
 }
 
-static void add_up_threads(const hfn_merge *m, hotfn_record *out)
+static void add_busy_times(const hfn_merge *m, hotfn_record *out)
 {
     for (uint32_t i = 0; i < m->record_count; i++) {
         hotfn_record_time_info info = HOTFN_RECORD_TIME_INFO_INIT;
@@ -452,8 +457,9 @@ static void add_up_threads(const hfn_merge *m, hotfn_record *out)
     }
 }
 
-/* A function's estimates are in its numbers already: sampled only says so where a run was. */
-static bool put_states(const hfn_merge *m, hotfn_record *out)
+/* A function has the state `sampled` if it was sampled in any run.  Its numbers are already
+ * estimates for all calls. */
+static bool merge_states(const hfn_merge *m, hotfn_record *out)
 {
     hfn_part *part = &out->parts[HFN_SECTION_TIMING_STATES];
 
@@ -465,7 +471,7 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
     for (uint32_t run = 0; run < m->record_count; run++) {
         for (uint32_t i = 0; i < m->records[run]->function_count; i++) {
             uint8_t *at = part->bytes + (uint64_t)m->places[run][i] * sizeof(uint32_t);
-            uint32_t timing = timing_of(m->records[run], i).timing;
+            uint32_t timing = get_timing(m->records[run], i).timing;
 
             hfn_write_le32(at, timing > hfn_read_le32(at) ? timing : hfn_read_le32(at));
         }
@@ -473,33 +479,34 @@ static bool put_states(const hfn_merge *m, hotfn_record *out)
     return true;
 }
 
-/* What each function took, and where it was called. */
-static bool add_all(const hfn_merge *m, hotfn_record *out)
+/* Merges the times of functions and, for a sum, histograms and call trees. */
+static bool merge_all(const hfn_merge *m, hotfn_record *out)
 {
-    sharers s;
-    bool held = sharers_find(&s, m, out);
+    function_groups s;
+    bool ok = create_groups(&s, m, out);
 
-    if (held) {
-        held = m->mode == HOTFN_MERGE_SUM
-                   ? add_runs(&s, out) && add_histograms(&s, out) && add_trees(m, out)
-                   : add_values(&s, out);
+    if (ok) {
+        ok = m->mode == HOTFN_MERGE_SUM
+                 ? add_run_entries(&s, out) && add_histograms(&s, out) && add_trees(m, out)
+                 : add_merged_entries(&s, out);
     }
-    sharers_finish(&s);
-    return held;
+    free_groups(&s);
+    return ok;
 }
 
 bool hfn_merge_times(const hfn_merge *m, hotfn_record *out)
 {
     hfn_times *t = &out->times;
 
-    if (!all_timed(m)) {
+    if (!are_all_timed(m)) {
         return true;
     }
-    add_up_header(m, &t->header);
-    if (!hfn_times_make_threads(t, out->thread_count) || !put_states(m, out) || !add_all(m, out)) {
+    merge_headers(m, &t->header);
+    if (!hfn_times_make_threads(t, out->thread_count) || !merge_states(m, out) ||
+        !merge_all(m, out)) {
         return false;
     }
-    add_up_threads(m, out);
+    add_busy_times(m, out);
     t->present = true;
     return hfn_times_validate(t, out->slot_count, out->thread_count);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conversions from ticks to what queries return. */
+/* Conversions from ticks to the values that queries return. */
 #ifndef HFN_PROFILE_TIMES_QUERY_H
 #define HFN_PROFILE_TIMES_QUERY_H
 
@@ -13,9 +13,10 @@ double hfn_times_root(double x); /* square root; 0 of a negative number */
 void hfn_times_add_histogram(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t *counts);
 
 /* times_tree.c */
-/* Tick clock: a time of T ns has a variance of T times this. */
+/* Tick clock: a time of T ns has a variance of T times this value. */
 double hfn_times_tick_error_ns(const hfn_time_header *header);
-/* The time of a row in timed functions, from outermost entry to outermost exit. */
+/* The time that the row's threads spent inside timed functions, from outermost entry to outermost
+ * exit. */
 uint64_t hfn_record_busy_ns(const hotfn_record *record, uint32_t row);
 
 #endif

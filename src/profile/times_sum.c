@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The passes that sum times: cells by function, nodes by edge.  Recursion counts once: a call in a
- * call of the same function adds nothing to its total, nor a call in the same edge to the edge's.
- */
+/* The passes that sum times: cells by function, nodes of the call tree by edge.  Recursion is
+ * counted once: a nested call of the same function adds nothing to the function's total, and a
+ * nested call along the same edge adds nothing to the edge's total. */
 #include "profile/times_sum.h"
 
 #include "base/sort.h"
@@ -43,7 +43,8 @@ static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flag
     }
 }
 
-/* As in a counting sort: count the entries of each slot, then put each at its place. */
+/* Like a counting sort: count the entries of each slot, then place each entry in its slot's part of
+ * entry_order. */
 static bool sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
@@ -96,7 +97,8 @@ static bool link_nodes(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-/* From the last node to the first: a node is complete before its parent. */
+/* Children follow their parent in the array, so a backward pass completes each node before it is
+ * added to its parent. */
 static bool sum_memory_below(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
@@ -112,20 +114,20 @@ static bool sum_memory_below(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-static uint32_t caller_slot(const hfn_times *t, uint32_t node)
+static uint32_t get_caller_slot(const hfn_times *t, uint32_t node)
 {
     uint32_t parent = t->nodes[node].parent;
 
     return parent == UINT32_MAX ? HOTFN_NO_SLOT : t->nodes[parent].slot;
 }
 
-typedef struct keyed {
+typedef struct edge_key {
     uint32_t caller, callee, node;
-} keyed;
+} edge_key;
 
 static bool comes_before(const void *left, const void *right)
 {
-    const keyed *a = left, *b = right;
+    const edge_key *a = left, *b = right;
 
     if (a->caller != b->caller) {
         return a->caller < b->caller;
@@ -133,7 +135,7 @@ static bool comes_before(const void *left, const void *right)
     return a->callee != b->callee ? a->callee < b->callee : a->node < b->node;
 }
 
-static bool new_edge(hfn_time_sums *out, const keyed *key)
+static bool add_edge(hfn_time_sums *out, const edge_key *key)
 {
     size_t capacity = out->edge_capacity;
     bool ok = hfn_grow_array(&out->env, (void **)&out->edges, &capacity, out->edge_count + 1u,
@@ -147,12 +149,12 @@ static bool new_edge(hfn_time_sums *out, const keyed *key)
     return ok;
 }
 
-static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
+static bool assign_edges(hfn_time_sums *out, const edge_key *sorted, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         if ((i == 0 || sorted[i].caller != sorted[i - 1].caller ||
              sorted[i].callee != sorted[i - 1].callee) &&
-            !new_edge(out, &sorted[i])) {
+            !add_edge(out, &sorted[i])) {
             return false;
         }
         out->nodes[sorted[i].node].edge = out->edge_count - 1;
@@ -163,26 +165,27 @@ static bool name_edges(hfn_time_sums *out, const keyed *sorted, uint32_t count)
 static bool make_edges(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
-    size_t bytes = (size_t)t->node_count * sizeof(keyed);
-    keyed *items = hfn_allocate_zeroed(&out->env, bytes),
-          *room = hfn_allocate_zeroed(&out->env, bytes);
+    size_t bytes = (size_t)t->node_count * sizeof(edge_key);
+    edge_key *items = hfn_allocate_zeroed(&out->env, bytes),
+             *room = hfn_allocate_zeroed(&out->env, bytes);
     bool ok = items && room;
     uint32_t count = 0;
 
     for (uint32_t i = 0; ok && i < t->node_count; i++) {
         if (out->nodes[i].is_chosen && (t->nodes[i].calls > 0 || t->nodes[i].timed_calls > 0)) {
-            items[count++] = (keyed){ caller_slot(t, i), t->nodes[i].slot, i };
+            items[count++] = (edge_key){ get_caller_slot(t, i), t->nodes[i].slot, i };
         }
     }
     ok = ok &&
-         name_edges(out, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
+         assign_edges(out, hfn_sort_items(items, room, count, sizeof *items, comes_before), count);
     hfn_free_memory(&out->env, items, bytes);
     hfn_free_memory(&out->env, room, bytes);
     return ok;
 }
 
-/* Which nodes have no ancestor of their function, and none of their edge.  The path from the top to
- * a node is at hand, and how often each function and edge is on it. */
+/* Marks the nodes that have no ancestor of the same function, and those that have none of the same
+ * edge.  `path` leads from the root to the current node; `slots` and `edges` count how often each
+ * function and edge occurs on it. */
 static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
 {
     const hfn_times *t = in->times;
@@ -199,11 +202,11 @@ static bool mark_outermost(hfn_time_sums *out, const hfn_sum_input *in)
         hfn_node_sum *sum = &out->nodes[i];
 
         while (depth > 0 && path[depth - 1] != t->nodes[i].parent) {
-            uint32_t left = path[--depth];
+            uint32_t popped = path[--depth];
 
-            slots[t->nodes[left].slot]--;
-            if (out->nodes[left].edge != UINT32_MAX) {
-                edges[out->nodes[left].edge]--;
+            slots[t->nodes[popped].slot]--;
+            if (out->nodes[popped].edge != UINT32_MAX) {
+                edges[out->nodes[popped].edge]--;
             }
         }
         sum->is_outermost_function = slots[t->nodes[i].slot]++ == 0;
@@ -250,7 +253,7 @@ static bool sum_nodes(hfn_time_sums *out, const hfn_sum_input *in)
     return true;
 }
 
-/* ---- All passes, in order.  Each one reads the input and what earlier ones made; false: no
+/* ---- All passes, in order.  Each reads the input and the results of earlier passes; false: no
  * memory. */
 
 typedef bool (*sum_pass)(hfn_time_sums *out, const hfn_sum_input *in);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* Queries for edges, places, single calls, and the times of the whole run. */
+/* Queries for edges, nodes, slow calls and events, and for the times of the whole run. */
 #include "base/search.h"
 #include "base/status.h"
 #include "profile/profile.h"
 
-static uint32_t function_of(const hotfn_record *r, uint32_t slot)
+static uint32_t get_function(const hotfn_record *r, uint32_t slot)
 {
     return slot < r->slot_count ? r->slot_functions[slot] : HOTFN_NO_FUNCTION;
 }
 
-/* Without a tree the nodes are only needed for the memory of functions. */
-static uint32_t node_count(const hotfn_record *r)
+/* A record without a call tree may still have nodes, for the memory of functions; they are
+ * hidden. */
+static uint32_t get_node_count(const hotfn_record *r)
 {
     return r->times.header.flags & HOTFN_TIMING_TREE ? r->times.node_count : 0;
 }
@@ -28,8 +29,8 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
         return HOTFN_E_NOT_FOUND;
     }
     sum = &r->sums->edges[index];
-    e.caller = function_of(r, sum->caller);
-    e.callee = function_of(r, sum->callee);
+    e.caller = get_function(r, sum->caller);
+    e.callee = get_function(r, sum->callee);
     e.flags = sum->flags;
     e.total_alloc = sum->total_alloc;
     e.calls = sum->calls;
@@ -58,12 +59,12 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     hotfn_record_node n = HOTFN_RECORD_NODE_INIT;
     const hfn_time_node *node;
 
-    if (index >= node_count(r)) {
+    if (index >= get_node_count(r)) {
         return HOTFN_E_NOT_FOUND;
     }
     node = &r->times.nodes[index];
     n.parent = node->parent;
-    n.function = function_of(r, node->slot);
+    n.function = get_function(r, node->slot);
     n.thread = hfn_record_row_shown_as(r, node->thread);
     n.flags = node->flags & HOTFN_NODE_MERGED;
     if (r->sums->nodes[index].is_chosen) {
@@ -77,16 +78,16 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
     return hfn_copy_out(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* From the run's start; the clock may have begun a little later than the record. */
-static uint64_t since_start(const hotfn_record *r, uint64_t ticks)
+/* Ticks of the clock as nanoseconds since the run's start; 0 if the clock started later. */
+static uint64_t convert_to_ns_since_start(const hotfn_record *r, uint64_t ticks)
 {
     uint64_t start = r->times.header.start_ticks;
 
     return ticks > start ? hfn_times_ns(r, ticks - start) : 0;
 }
 
-/* The index-th slow call of a shown thread; slow_count: there is none. */
-static uint32_t shown_slow_call(const hotfn_record *r, uint32_t index)
+/* The index-th slow call of the shown threads; slow_count if there is none. */
+static uint32_t find_shown_slow_call(const hotfn_record *r, uint32_t index)
 {
     if (hfn_record_shows_all(r)) {
         return index;
@@ -119,33 +120,33 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
     const hfn_slow_call *call;
 
-    index = shown_slow_call(r, index);
+    index = find_shown_slow_call(r, index);
     if (index >= r->times.slow_count) {
         return HOTFN_E_NOT_FOUND;
     }
     call = &r->times.slow[index];
-    s.function = function_of(r, call->slot);
+    s.function = get_function(r, call->slot);
     s.thread = hfn_record_row_shown_as(r, call->thread);
-    s.node = call->node < node_count(r) ? call->node : HOTFN_NO_NODE;
-    s.start_ns = since_start(r, call->start_ticks);
+    s.node = call->node < get_node_count(r) ? call->node : HOTFN_NO_NODE;
+    s.start_ns = convert_to_ns_since_start(r, call->start_ticks);
     s.duration_ns = hfn_times_ns(r, call->ticks);
     return hfn_copy_out(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
-/* The thread whose events end behind index. */
-static uint32_t thread_of_event(const hfn_times *t, uint64_t index)
+/* The thread that the event at index belongs to. */
+static uint32_t find_thread_of_event(const hfn_times *t, uint64_t index)
 {
     return (uint32_t)hfn_count_up_to(t->event_ends, t->thread_count, sizeof *t->event_ends, 0,
                                      index);
 }
 
-static uint64_t events_of(const hfn_times *t, uint32_t thread)
+static uint64_t count_events(const hfn_times *t, uint32_t thread)
 {
     return t->event_ends[thread] - (thread > 0 ? t->event_ends[thread - 1] : 0);
 }
 
-/* The index-th event of the shown threads; event_count: there is none. */
-static uint64_t shown_event(const hotfn_record *r, uint64_t index)
+/* The index-th event of the shown threads; event_count if there is none. */
+static uint64_t find_shown_event(const hotfn_record *r, uint64_t index)
 {
     const hfn_times *t = &r->times;
 
@@ -156,10 +157,10 @@ static uint64_t shown_event(const hotfn_record *r, uint64_t index)
         if (!hfn_record_row_is_shown(r, thread)) {
             continue;
         }
-        if (index < events_of(t, thread)) {
-            return t->event_ends[thread] - events_of(t, thread) + index;
+        if (index < count_events(t, thread)) {
+            return t->event_ends[thread] - count_events(t, thread) + index;
         }
-        index -= events_of(t, thread);
+        index -= count_events(t, thread);
     }
     return t->event_count;
 }
@@ -172,14 +173,14 @@ hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn
 
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
 
-    index = shown_event(r, index);
+    index = find_shown_event(r, index);
     if (index >= r->times.event_count) {
         return HOTFN_E_NOT_FOUND;
     }
-    e.thread = hfn_record_row_shown_as(r, thread_of_event(&r->times, index));
-    e.function = function_of(r, r->times.events[index].slot);
+    e.thread = hfn_record_row_shown_as(r, find_thread_of_event(&r->times, index));
+    e.function = get_function(r, r->times.events[index].slot);
     e.kind = r->times.events[index].kind;
-    e.time_ns = since_start(r, r->times.events[index].ticks);
+    e.time_ns = convert_to_ns_since_start(r, r->times.events[index].ticks);
     return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -190,12 +191,13 @@ uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
                : 0;
 }
 
-static double cost_ns(const hotfn_record *r, uint32_t cost)
+static double convert_cost_to_ns(const hotfn_record *r, uint32_t cost)
 {
     return (double)cost / 256 * 1e9 / (double)r->times.header.ticks_per_second;
 }
 
-/* The mean interval in which a random moment lies. */
+/* The expected length of the tick interval at a random moment: the sum of the squared intervals
+ * divided by their sum. */
 double hfn_times_tick_error_ns(const hfn_time_header *h)
 {
     double measured = (double)h->tick_sum - (double)h->missing_ticks;
@@ -232,13 +234,13 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     i->sample_mean = h->sample_mean;
     i->ticks_per_second = h->ticks_per_second;
     i->resolution_ns = (double)h->resolution_ticks * 1e9 / (double)h->ticks_per_second;
-    i->cost_inside_ns = cost_ns(r, h->cost_inside_ticks);
-    i->cost_outside_ns = cost_ns(r, h->cost_outside_ticks);
-    i->count_cost_ns = cost_ns(r, h->count_cost_ticks);
+    i->cost_inside_ns = convert_cost_to_ns(r, h->cost_inside_ticks);
+    i->cost_outside_ns = convert_cost_to_ns(r, h->cost_outside_ticks);
+    i->count_cost_ns = convert_cost_to_ns(r, h->count_cost_ticks);
     fill_ticker(h, i);
     i->slow_ns = hfn_times_ns(r, h->slow_ticks);
     i->edge_count = r->sums->edge_count;
-    i->node_count = node_count(r);
+    i->node_count = get_node_count(r);
     i->slow_count = count_shown_slow_calls(r);
     i->nodes_merged = h->nodes_merged;
     i->histograms_lost = h->histograms_used > pool ? h->histograms_used - pool : 0;
@@ -252,7 +254,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
         if (!hfn_record_row_is_shown(r, t)) {
             continue;
         }
-        i->event_count += r->times.event_count > 0 ? events_of(&r->times, t) : 0;
+        i->event_count += r->times.event_count > 0 ? count_events(&r->times, t) : 0;
         i->busy_ns += hfn_record_busy_ns(r, t);
         i->events_lost += r->times.threads[t].events;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The budget of a record (hotfn/lowlevel/budget.h): the cost of the hooks, the changes that were
- * made to keep the budget, and the state of each function. */
+/* Reads the budget of a record (hotfn/lowlevel/budget.h): the cost of the hooks, the changes that
+ * enforced the budget, and the state of each function. */
 #include "base/status.h"
 #include "records/reader.h"
 

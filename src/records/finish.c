@@ -109,7 +109,7 @@ static hotfn_status choose_rows(const hfn_live *live, hfn_packed *out, const hfn
     return status;
 }
 
-/* The times of the same period, packed as sections. */
+/* The times of the finished record, for the same period, packed as sections. */
 static hotfn_status choose_times(const hfn_live *live, hfn_times_sections *out,
                                  const hfn_snapshot *from, const hfn_snapshot *to,
                                  uint32_t thread_count, hotfn_error *err)
@@ -203,8 +203,8 @@ static uint8_t *join_meta(const hfn_live *live, uint64_t *byte_count)
     return meta;
 }
 
-/* The file has all functions and all room of a module of methods: write what a reader sees of it.
- */
+/* A module of runtime methods has functions in reserve.  The reader drops the unused ones, so the
+ * file is loaded and written again. */
 static hotfn_status drop_unused_methods(const hfn_live *live, const char *path, hotfn_error *err)
 {
     hotfn_record *r;
@@ -246,7 +246,7 @@ static hotfn_status write_parts(hfn_live *live, hfn_parts *parts, const char *pa
     parts->bytes[HFN_SECTION_META] = meta;
     parts->byte_counts[HFN_SECTION_META] = meta_bytes;
     memcpy(states, parts->bytes[HFN_SECTION_STATES], bytes);
-    hfn_refuse_waiting_functions(states, parts->function_count);
+    hfn_refuse_unloaded_functions(states, parts->function_count);
     parts->bytes[HFN_SECTION_STATES] = states;
     status = hfn_parts_write(parts, path, sync, &live->env, err);
     if (status == HOTFN_OK) {

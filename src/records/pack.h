@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Packed rows.  A row holds only the slots that are not 0, each as two ULEB128 numbers: the number
- * of zero slots before it, and its count.  A section of a
- * file begins with a u64 for each row, the offset of its end from the first packed byte; the packed
- * bytes follow. */
+ * of zero slots before it, and its count.  A section of packed rows in a file begins with one u64
+ * for each row, the offset of its end from the first packed byte; the packed bytes follow. */
 #ifndef HFN_RECORDS_PACK_H
 #define HFN_RECORDS_PACK_H
 
@@ -49,7 +48,7 @@ uint64_t hfn_unpack_add(hfn_span row, uint64_t *totals, uint64_t slot_count);
 hotfn_status hfn_packed_read(hfn_packed *out, hfn_os_file file, uint64_t rows_offset,
                              uint32_t row_bytes, uint32_t row_count, uint32_t slot_count,
                              const char *path, hotfn_error *err);
-/* out = to - from, row by row; rows that `from` does not have are 0 in it.  False: no memory. */
+/* out = to - from, row by row; a row that `from` lacks counts as 0.  False: no memory. */
 bool hfn_packed_subtract(hfn_packed *out, const hfn_packed *to, const hfn_packed *from,
                          uint32_t slot_count);
 

@@ -79,8 +79,8 @@ static uint64_t read_some(const hfn_source *in, void *out, uint64_t byte_count, 
     return done;
 }
 
-/* The size of the used part of a section, by the counts in the header. */
-static uint64_t used_bytes(const hotfn_record *r, uint32_t type)
+/* The size of the used part of a section, according to the counts in the header. */
+static uint64_t get_used_bytes(const hotfn_record *r, uint32_t type)
 {
     const hfn_section *s = &r->layout.sections[type];
     uint64_t count = 0;
@@ -115,14 +115,14 @@ static hotfn_status get_readable_bytes(hotfn_record *r, const hfn_source *in, ui
                                        uint64_t *out, hotfn_error *err)
 {
     const hfn_section *s = &r->layout.sections[type];
-    uint64_t wanted = used_bytes(r, type), there = count_bytes_inside(in, s);
+    uint64_t wanted = get_used_bytes(r, type), available = count_bytes_inside(in, s);
 
-    *out = wanted < there ? wanted : there;
-    if (wanted <= there) {
+    *out = wanted < available ? wanted : available;
+    if (wanted <= available) {
         return HOTFN_OK;
     }
-    return hfn_record_report_damage(r, s->offset + there, err,
-                                    "%" PRIu64 " bytes of the %s are missing", wanted - there,
+    return hfn_record_report_damage(r, s->offset + available, err,
+                                    "%" PRIu64 " bytes of the %s are missing", wanted - available,
                                     section_names[type]);
 }
 
@@ -163,7 +163,7 @@ static hotfn_status load_counts(hotfn_record *r, hotfn_error *err)
     if (r->module_count > MAX_MODULES || r->function_count > MAX_FUNCTIONS ||
         r->slot_count > MAX_SLOTS || hfn_read_le64(r->header + HFN_AT_STRINGS) > MAX_STRING_BYTES) {
         return hfn_report_error(err, HOTFN_E_FORMAT, r->path, HFN_AT_MODULES,
-                                "the counts in the header are larger than any record has");
+                                "the counts in the header exceed the limits of a record");
     }
     return HOTFN_OK;
 }
@@ -174,22 +174,22 @@ static hotfn_status load_live_rows(hotfn_record *r, const hfn_source *in, hotfn_
 {
     const hfn_section *s = &r->layout.sections[HFN_SECTION_ROWS];
     uint32_t row_bytes = r->layout.row_bytes, count = r->thread_count;
-    uint64_t there = count_bytes_inside(in, s);
+    uint64_t available = count_bytes_inside(in, s);
 
     if (row_bytes == 0 || row_bytes % sizeof(uint64_t) != 0 ||
         r->slot_count > row_bytes / sizeof(uint64_t)) {
         return hfn_report_error(err, HOTFN_E_FORMAT, r->path, HFN_AT_ROW_BYTES,
                                 "the record's rows are too short for its slots");
     }
-    if (count > there / row_bytes) {
+    if (count > available / row_bytes) {
         hotfn_status status =
             hfn_record_report_damage(r, s->offset, err, "rows of %" PRIu64 " threads are missing",
-                                     count - there / row_bytes);
+                                     count - available / row_bytes);
 
         if (status != HOTFN_OK) {
             return status;
         }
-        r->thread_count = count = (uint32_t)(there / row_bytes);
+        r->thread_count = count = (uint32_t)(available / row_bytes);
     }
     return hfn_packed_read(&r->rows, in->file, s->offset, row_bytes, count, r->slot_count, r->path,
                            err);
@@ -258,17 +258,17 @@ static void count_threads(hotfn_record *r)
     r->thread_count = used < room ? used : (uint32_t)room;
 }
 
-/* A function has at most one slot, so that there are no more slots than entries in the slot
- * section.  The header may name more: a module that is being added to a live record has its slots
- * before its functions, and a damaged header may name millions. */
-static void clip_slots(hotfn_record *r)
+/* A function has at most one slot, so there are at most as many slots as entries in the slot
+ * section.  The header may have a larger number: a module that is being added to a live record has
+ * its slots before its functions, and a damaged header may have any number. */
+static void clamp_slots(hotfn_record *r)
 {
-    uint64_t there = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);
+    uint64_t available = r->parts[HFN_SECTION_SLOTS].byte_count / sizeof(uint32_t);
 
-    r->slot_count = r->slot_count < there ? r->slot_count : (uint32_t)there;
+    r->slot_count = r->slot_count < available ? r->slot_count : (uint32_t)available;
 }
 
-/* ---- The whole. */
+/* ---- The whole record. */
 
 /* A record that is not finished is live while its writer holds the lock on the file.  A sealed
  * memfd has no lock: it can be opened only while its writer lives. */
@@ -312,7 +312,7 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     if (status != HOTFN_OK) {
         return status;
     }
-    clip_slots(r);
+    clamp_slots(r);
     count_threads(r);
     hfn_packed_init(&r->rows, &r->env);
     status = sections[HFN_SECTION_PACKED_ROWS].type ? load_packed_rows(r, in, err)
@@ -335,7 +335,7 @@ static hotfn_status load_record(hotfn_record *r, const hfn_source *in, hotfn_err
     return status == HOTFN_OK ? hfn_record_drop_unused_methods(r, err) : status;
 }
 
-/* Is path a link to the memory of a run whose writer has ended? */
+/* True if path is a link to the memory of a process that has ended. */
 static bool is_dangling_link(const char *path, hfn_os_error error)
 {
     hfn_os_file_info link;
@@ -352,8 +352,8 @@ static hotfn_status open_source(hfn_source *out, const char *path, hotfn_error *
     if (error != 0 && is_dangling_link(path, error)) {
         return hfn_report_error(
             err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,
-            "the link leads to a live record that is gone, since hotfn run was killed "
-            "(run with --durable where that may happen)");
+            "the link leads to a live record that no longer exists, because hotfn run was killed "
+            "(with --durable the record survives that)");
     }
     if (error != 0) {
         return hfn_report_error(err, HOTFN_E_IO, path, HOTFN_NO_OFFSET,

@@ -180,7 +180,7 @@ hotfn_status hfn_record_write(hotfn_record *r, const char *to, hotfn_error *err)
         set_time_parts(&parts, r, &times);
         set_budget_parts(&parts, r);
         parts.rows = &rows;
-        hfn_refuse_waiting_functions(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
+        hfn_refuse_unloaded_functions(r->parts[HFN_SECTION_STATES].bytes, r->function_count);
         status = hfn_parts_write(&parts, to, true, &r->env, err);
     } else {
         status = hfn_report_no_memory(err, to);

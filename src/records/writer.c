@@ -35,7 +35,7 @@ static bool write_at(writer *w, const void *bytes, uint64_t byte_count, uint64_t
     return w->error == 0;
 }
 
-void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count)
+void hfn_refuse_unloaded_functions(uint8_t *states, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint8_t *word = states + (uint64_t)i * HFN_STATE_BYTES + HFN_STATE_WORD;

@@ -20,7 +20,7 @@ typedef struct hfn_parts {
 } hfn_parts;
 
 /* Mark the functions whose module was never loaded as refused. */
-void hfn_refuse_waiting_functions(uint8_t *states, uint32_t count);
+void hfn_refuse_unloaded_functions(uint8_t *states, uint32_t count);
 
 /* Write a temporary file next to path, then rename it to path.  sync: flush the file to the disk
  * before the rename.  If path is /dev/null, nothing is written. */

@@ -59,7 +59,7 @@ bool hfn_scan_check(hfn_span block, hfn_scan_header *h)
                       (uint64_t)h->function_count * HFN_SCAN_FUNCTION_BYTES)) {
         return false;
     }
-    /* The names end with two NULs, so a list that begins at any offset inside ends inside. */
+    /* The names end with two NULs, so every list of names that begins inside also ends inside. */
     const uint8_t *names = block.data + h->names_offset;
     if (h->names_bytes < 2 || names[h->names_bytes - 1] != 0 || names[h->names_bytes - 2] != 0) {
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stamp distinguishes two files that had the same device and inode, as a build often has after
- * the file was overwritten, or deleted and created again. */
+/* A stamp distinguishes two files with the same device and inode, which is common if a build
+ * overwrites a file, or deletes it and creates it again. */
 #ifndef HFN_FILE_STAMP_H
 #define HFN_FILE_STAMP_H
 
@@ -8,7 +8,8 @@
 #include "os/clock.h"
 #include "os/files.h"
 
-/* Size and times; the time of change cannot be set by a program. */
+/* A hash of size and times, including the time of the last status change, which no program can
+ * set. */
 static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
 {
     uint64_t facts[] = { file->byte_count, file->modified_s, file->modified_ns, file->changed_s,
@@ -17,8 +18,8 @@ static inline uint64_t hfn_file_stamp(const hfn_os_file_info *file)
     return hfn_hash_bytes(HFN_HASH_BEGIN, facts, sizeof facts);
 }
 
-/* A file may change twice within one tick of the clock of file times (10 ms where HZ is 100): a
- * stamp taken within the tick of the last change does not reveal a second change. */
+/* File times advance in ticks (10 ms where HZ is 100).  A stamp that is taken within the tick of
+ * the last change is not reliable, because it would not reveal another change in that tick. */
 static inline bool hfn_file_stamp_is_reliable(const hfn_os_file_info *file)
 {
     const uint64_t tick_ns = 20000000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of function lists: they manage the memory of a list and choose between the two
- * forms of a file, text and protocol buffers. */
+/* The public calls of function lists.  They manage the memory of a list and select one of the two
+ * file formats, text and protocol buffers. */
 #include "scan/list_file.h"
 
 #include "base/status.h"
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-static hotfn_status no_memory(hotfn_error *err)
+static hotfn_status report_no_memory(hotfn_error *err)
 {
     return hfn_report_no_memory(err, "");
 }
 
-static hotfn_list *new_list(const hotfn_env *env)
+static hotfn_list *create_empty_list(const hotfn_env *env)
 {
     hotfn_env filled = hfn_env_fill(env);
     hotfn_list *list = hfn_allocate_zeroed(&filled, sizeof *list);
@@ -38,11 +38,11 @@ hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const
     }
 
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
-    hotfn_list *list = new_list(env);
+    hotfn_list *list = create_empty_list(env);
     const char *slash;
 
     if (!list) {
-        return no_memory(err);
+        return report_no_memory(err);
     }
     hotfn_image_get_info(image, &info);
     slash = strrchr(info.path, '/');
@@ -54,7 +54,7 @@ hotfn_status hotfn_list_create(hotfn_list **out, const hotfn_image *image, const
     list->info.module = hfn_arena_copy(&list->texts, slash, strlen(slash));
     if (!list->info.module) {
         hotfn_list_destroy(list);
-        return no_memory(err);
+        return report_no_memory(err);
     }
     *out = list;
     return HOTFN_OK;
@@ -68,7 +68,7 @@ hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_
     }
     if (!hfn_grow_array(&list->env, (void **)&list->items, &list->capacity,
                         (size_t)list->info.entry_count + 1, sizeof *list->items)) {
-        return no_memory(err);
+        return report_no_memory(err);
     }
     list->items[list->info.entry_count++] = *item;
     return HOTFN_OK;
@@ -92,7 +92,7 @@ hotfn_status hotfn_list_add(hotfn_list *list, const hotfn_list_entry *entry, hot
     if (e.name && e.name[0]) {
         item.name = hfn_arena_copy(&list->texts, e.name, strlen(e.name));
     }
-    return item.name ? hfn_list_append(list, &item, err) : no_memory(err);
+    return item.name ? hfn_list_append(list, &item, err) : report_no_memory(err);
 }
 
 void hfn_list_put(hfn_list_bytes *out, const void *bytes, size_t count)
@@ -136,7 +136,7 @@ hotfn_status hotfn_list_save(const hotfn_list *list, const char *path, uint32_t 
     } else {
         hfn_list_write_wire(list, &bytes);
     }
-    status = bytes.failed ? no_memory(err) : write_file(&bytes, path, err);
+    status = bytes.failed ? report_no_memory(err) : write_file(&bytes, path, err);
     hfn_free_memory(&list->env, bytes.data, bytes.capacity);
     return status;
 }
@@ -156,11 +156,11 @@ hotfn_status hotfn_list_from_bytes(hotfn_list **out, const void *bytes, uint64_t
     }
 
     hfn_span span = { bytes, byte_count, false };
-    hotfn_list *list = new_list(env);
+    hotfn_list *list = create_empty_list(env);
     hotfn_status status;
 
     if (!list) {
-        return no_memory(err);
+        return report_no_memory(err);
     }
     status = is_wire(span) ? hfn_list_read_wire(list, span, name, err)
                            : hfn_list_read_text(list, span, name, err);

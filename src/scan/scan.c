@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Scan: one file's block, fresh or from the cache, and its functions put into a live record.  Fresh
- * and cached scans are read the same way, so a cached run cannot differ from a first one. */
+/* Opens, saves and reads the scan of a file.  Its data is one block, which is computed or loaded
+ * from the cache; both are read in the same way, so a run with a cached scan gives the same results
+ * as the first one. */
 #include "scan/scan.h"
 
 #include "base/status.h"
@@ -27,15 +28,15 @@ static bool load_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
         return true;
     }
     hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
-                    "%s: a scan in the cache is broken; scanning again", folder);
+                    "%s: a scan in the cache is damaged; scanning again", folder);
     hfn_scan_cache_unload(block, bytes);
     scan->block = (hfn_span){ 0 };
     scan->is_mapped = false;
     return false;
 }
 
-static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *options, uint64_t stamp,
-                               hotfn_error *err)
+static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *options,
+                                  uint64_t stamp, hotfn_error *err)
 {
     uint8_t *block;
     uint64_t bytes;
@@ -52,7 +53,7 @@ static hotfn_status make_fresh(hotfn_scan *scan, const hotfn_scan_options *optio
         hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
         if (error != 0) {
             hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
-                            "%s: the scan of %s could not be kept (%s)", options->cache_folder,
+                            "%s: the scan of %s could not be stored (%s)", options->cache_folder,
                             scan->path, hfn_os_get_error_text(error));
         }
     }
@@ -98,8 +99,8 @@ static hotfn_status create_scan_of_file(hotfn_scan **out, const char *path, cons
     return HOTFN_OK;
 }
 
-/* Hand the scan to the caller if status is HOTFN_OK, else close it. */
-static hotfn_status hand_over_scan(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
+/* Return the scan in *out if status is HOTFN_OK, otherwise close it. */
+static hotfn_status return_or_close_scan(hotfn_scan *scan, hotfn_status status, hotfn_scan **out)
 {
     if (status == HOTFN_OK) {
         *out = scan;
@@ -130,9 +131,9 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     }
     uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
     if (!o.cache_folder || !load_from_cache(scan, o.cache_folder, stamp)) {
-        status = make_fresh(scan, &o, stamp, err);
+        status = compute_block(scan, &o, stamp, err);
     }
-    return hand_over_scan(scan, status, out);
+    return return_or_close_scan(scan, status, out);
 }
 
 void hotfn_scan_close(hotfn_scan *scan)
@@ -224,7 +225,7 @@ hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *sca
     if (status == HOTFN_OK) {
         status = compare_id(scan, err);
     }
-    return hand_over_scan(scan, status, out);
+    return return_or_close_scan(scan, status, out);
 }
 
 hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)

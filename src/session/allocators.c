@@ -13,7 +13,7 @@ _Static_assert((int)HFN_ALLOCATOR_RETURNS == (int)HFN_ALLOC_RETURNS &&
                    (int)HFN_ALLOCATOR_FREES == (int)HFN_ALLOC_FREES &&
                    (int)HFN_ALLOCATOR_MOVES == (int)HFN_ALLOC_MOVES &&
                    (int)HFN_ALLOCATOR_STORES == (int)HFN_ALLOC_STORES,
-               "the counters take the kinds as they are");
+               "kinds are passed to the counters without conversion");
 
 /* The name after `name` in a function's list of names; NULL after the last. */
 static const char *next_name(const char *name)

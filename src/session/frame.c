@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A frame keeps the sum of each slot at its begin.  At its end all rows are summed again; the
- * differences are the calls of the frame.  The largest are kept in a heap whose root is the
- * smallest of them. */
+/* A frame stores the sum of each slot at its beginning.  At its end all rows are summed again; the
+ * differences are the calls of the frame.  The functions with the most calls are collected in a
+ * heap, whose root has the fewest calls of them. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"
@@ -22,17 +22,16 @@ typedef struct ranked_slot {
 struct hotfn_frame {
     hotfn_env env;
     const hfn_live *live; /* of the session */
-    uint64_t *begin;      /* [slot_count]: sums at the begin of the frame                      */
+    uint64_t *begin;      /* [slot_count]: sums at the beginning of the frame                  */
     uint32_t slot_count;  /* slots summed so far                                               */
-    ranked_slot *top;     /* [top_capacity]; a heap while it is filled, then by falling calls  */
+    ranked_slot *top;     /* [top_capacity]; a heap while a frame ends, then sorted by calls   */
     uint32_t top_capacity, top_wanted;
     uint32_t top_count; /* of the frame that ended last */
 };
 
 /* ---- The most called functions. */
 
-/* Of functions with equal calls the lower slot comes first, so that equal frames are in equal
- * order. */
+/* Functions with equal calls are ordered by slot, so that equal frames give the same order. */
 static bool is_less(ranked_slot a, ranked_slot b)
 {
     return a.calls != b.calls ? a.calls < b.calls : a.slot > b.slot;
@@ -63,8 +62,8 @@ static void clear_top(hotfn_frame *f)
     }
 }
 
-/* Sort by falling calls: the root, the smallest, moves to the end again and again.  Entries without
- * calls are dropped. */
+/* Sort by calls, highest first: move the root, which has the fewest calls, to the end repeatedly.
+ * Entries without calls are dropped. */
 static void sort_top(hotfn_frame *f)
 {
     for (uint32_t last = f->top_capacity; last-- > 1;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The counted process from inside: follow the dynamic linker, and hook each loaded module that has
+/* Counts in the calling process: follows the dynamic linker, and hooks each loaded module that has
  * a plan.  A callback supplies the plans, which come from a scan in this process or from a
  * launcher. */
 #ifndef HFN_SESSION_PROCESS_H
@@ -27,8 +27,8 @@ typedef struct hfn_loaded_module {
     uint64_t base, end, path_hash;
     uint32_t live_module;  /* UINT32_MAX: not recorded */
     uint32_t hooks_module; /* UINT32_MAX: no hooks */
-    /* Hooked for hotfn itself and not counted: the function by which the dynamic linker is
-     * followed, and those that a runtime's tracer replaces. */
+    /* Functions that hotfn hooks for its own use and does not count: the function that the
+     * dynamic linker calls when modules change, and those that a runtime's tracer replaces. */
     uint32_t own_functions[HFN_MAX_REPLACED + 1];
     uint32_t own_count;
     hotfn_plan *plan; /* kept for the hooks; NULL if none */
@@ -66,15 +66,15 @@ bool hfn_process_check(hfn_process *p);
 /* Exclude checks while the hooks change. */
 void hfn_process_begin_change(hfn_process *p);
 void hfn_process_end_change(hfn_process *p);
-/* Is the function of the module hooked for hotfn itself? */
+/* True if hotfn hooks this function of the module for its own use. */
 bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index);
 /* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory.
  */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
 /* end_times.c: after the hooks are removed, end the timed calls that are open. */
 void hfn_process_end_times(const hfn_process *p);
-/* False if a thread may still run an entry or exit probe of an earlier session, whose engine must
- * stay then. */
+/* False if a thread may still run an entry or exit probe of an earlier session; then the state of
+ * that session's timing must not be replaced. */
 bool hfn_process_may_time(void);
 /* Restore the bytes and release everything but the live record.  A status other than HOTFN_OK means
  * that some bytes were not restored; *remaining is the number of hooks that are still in place. */

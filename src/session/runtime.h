@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a session in a target does for a tracer of methods behind a dispatcher (src/runtimes). */
+/* The interface between a session in a target and a tracer of runtime methods (src/runtimes). */
 #ifndef HFN_SESSION_RUNTIME_H
 #define HFN_SESSION_RUNTIME_H
 
@@ -18,9 +18,10 @@ typedef struct hfn_replaced {
 
 /* A tracer.  Its calls are made with the hooks locked, from the thread that loads a module. */
 typedef struct hfn_runtime {
-    /* Store the functions to replace of the module at base; returns how many. */
+    /* Store the functions of the module at base that must be replaced; returns their number. */
     uint32_t (*find_replaced)(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED]);
-    /* The pool of functions for methods is hooked: `module` of the live record, loaded at base. */
+    /* The pool of functions for methods has been hooked.  It is `module` of the live record and
+     * loaded at base. */
     void (*use_methods)(void *user, hfn_live *live, uint32_t module, uint64_t base);
     /* A function could not be replaced. */
     void (*report_failure)(void *user, const char *why);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of every session, whatever the source of its plans: start, snapshot, stop, follow
- * fork().  This file must not use the scanner, because the agent links it and a target gets no
+/* The calls that are the same for all sources of plans: start, snapshot, stop, follow fork().  This
+ * file must not use the scanner, because it is part of the agent, which must not contain a
  * decoder. */
 #include "session/session.h"
 #include "base/status.h"
@@ -43,7 +43,7 @@ static void after_fork_child(void)
 {
     if (the_session && the_session->process.counters) {
         begin_process(the_session);
-        /* The parent's threads keep the clock, which both processes map. */
+        /* The parent's threads advance the clock, which both processes map. */
         the_session->ticker.has_spinner = the_session->ticker.has_sleeper = false;
         hotfn_counters_fork_child(the_session->process.counters);
     }
@@ -91,7 +91,7 @@ bool hfn_session_verify(void)
     hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
     bool verified = session && session->running && hfn_process_check(&session->process);
 
-    /* once for each process, although its threads may end it at the same time */
+    /* only once for each process, even if several threads exit at the same time */
     verified = verified && !__atomic_exchange_n(&session->is_verified, true, __ATOMIC_RELAXED);
     if (verified) {
         hfn_live_set_verified(session->live);
@@ -148,7 +148,7 @@ hotfn_session *hfn_session_new(const hotfn_env *env)
     return s;
 }
 
-static hotfn_session_stats stats_of(const hfn_process *process)
+static hotfn_session_stats convert_stats(const hfn_process *process)
 {
     const hfn_start_stats *from = &process->stats;
 
@@ -182,7 +182,7 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
     }
     if (s->running) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                "the session runs already");
+                                "the session is already running");
     }
     if (s->start_clock) {
         s->start_clock(s);
@@ -215,7 +215,7 @@ hotfn_status hotfn_session_get_stats(const hotfn_session *s, hotfn_session_stats
     if (!s) {
         return HOTFN_E_OPTION;
     }
-    stats = s->running ? stats_of(&s->process) : s->stats;
+    stats = s->running ? convert_stats(&s->process) : s->stats;
     return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
@@ -268,16 +268,16 @@ hotfn_status hotfn_session_stop(hotfn_session *s, hotfn_error *err)
     }
     if (!s->running) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                "the session does not run");
+                                "the session is not running");
     }
     hfn_session_verify();
     s->running = false;
-    s->stats = stats_of(&s->process);
-    stop_clock(s); /* before other threads are searched for probes: its code is near them */
+    s->stats = convert_stats(&s->process);
+    stop_clock(s); /* first, because its thread runs code near the probes that are searched for */
     s->stats.remaining_status = hfn_process_finish(&s->process, &s->stats.remaining, &why);
     if (s->stats.remaining_status != HOTFN_OK) {
         hfn_log_message(&s->env, HOTFN_LOG_WARNING,
-                        "%u hooks remain in place and count nowhere: %s", s->stats.remaining,
+                        "%u hooks remain in place but no longer count: %s", s->stats.remaining,
                         why.text);
     }
     return HOTFN_OK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A map gives the beginning of each line but not its end.  A line ends where the next one begins,
- * or at the end of its symbol, because the following code may have been compiled without lines.
+ * Source lines of a linker map, which has the beginning of each line but not its end.  A line ends
+ * where the next one begins, but at the latest at the end of its symbol, because the code after it
+ * may have been compiled without line information.
  */
 #include "symbols/map_lines.h"
 

@@ -7,7 +7,7 @@
 
 #include <hotfn/lowlevel/symbols.h>
 
-/* The place of the line table of one function in the stream of its module. */
+/* The position of one function's line table in the stream of its module. */
 typedef struct hfn_pdb_contribution {
     uint64_t source; /* address before OMAP */
     uint32_t bytes, module;
@@ -20,7 +20,7 @@ typedef struct hfn_pdb_line {
     uint32_t offset, line, file;
 } hfn_pdb_line;
 
-/* The place of a module's list of files in the stream of the module. */
+/* The position of a module's list of files in the stream of the module. */
 typedef struct hfn_pdb_files {
     uint32_t at, bytes;
 } hfn_pdb_files;

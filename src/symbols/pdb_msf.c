@@ -357,7 +357,7 @@ hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
     return HOTFN_OK;
 }
 
-bool hfn_msf_is_kept(const hfn_msf *msf, hfn_span span)
+bool hfn_msf_is_view_of_file(const hfn_msf *msf, hfn_span span)
 {
     return (uintptr_t)span.data >= (uintptr_t)msf->file.data &&
            (uintptr_t)span.data < (uintptr_t)msf->file.data + msf->file.size;

@@ -28,7 +28,7 @@ static inline uint32_t hfn_pdb_u16(hfn_span s, uint64_t offset)
 #define HFN_MSF_NO_STREAM 0xffffu /* the stream number that means "no stream" */
 
 typedef struct hfn_msf {
-    const hotfn_env *env; /* all three kept */
+    const hotfn_env *env; /* env, path and file are kept */
     const char *path;
     hfn_span file;
     uint32_t block_shift; /* a block has 1 << block_shift bytes */
@@ -60,11 +60,11 @@ hotfn_status hfn_msf_open(hfn_msf *msf, hfn_span file, const char *path, const h
                           hotfn_error *err);
 void hfn_msf_close(hfn_msf *msf);
 
-/* The stream exists and is not nil. */
+/* True if the stream exists and is not nil. */
 bool hfn_msf_has(const hfn_msf *msf, uint32_t number);
 bool hfn_msf_was_opened(const hfn_msf *msf, uint32_t number);
-/* The file offset of the stream's size in the directory; if the stream does not exist, of the count
- * of streams. */
+/* The file offset of the stream's size in the directory; for a stream that does not exist, the
+ * offset of the number of streams. */
 uint64_t hfn_msf_entry_offset(const hfn_msf *msf, uint32_t number);
 /*
  * Check that the stream's blocks lie inside the file and belong to no other stream that was opened.
@@ -80,7 +80,7 @@ void hfn_msf_stream_close(hfn_msf_stream *stream); /* a zeroed one is fine */
  * stream. */
 hotfn_status hfn_msf_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size, hfn_span *out);
 /* True if the span is a view into the file, false if the next call overwrites it. */
-bool hfn_msf_is_kept(const hfn_msf *msf, hfn_span span);
+bool hfn_msf_is_view_of_file(const hfn_msf *msf, hfn_span span);
 /* The file offset of the byte at offset of the stream; HOTFN_NO_OFFSET beyond its end. */
 uint64_t hfn_msf_offset(const hfn_msf_stream *stream, uint64_t offset);
 

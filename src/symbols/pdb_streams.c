@@ -21,9 +21,9 @@ enum {
 #define FEATURE_MINIMAL 0x494e494du /* "MINI": /DEBUG:FASTLINK */
 #define DBI_SIGNATURE 0xffffffffu   /* "the new DBI header" */
 
-/* The file offset to report for an error at offset: of the stream's last byte if the stream is
- * shorter, of its directory entry if it is empty. */
-static uint64_t error_place(const hfn_msf_stream *stream, uint64_t offset)
+/* The file offset to report for an error at this offset of the stream.  It is that of the stream's
+ * last byte if the stream is shorter, and of its directory entry if it is empty. */
+static uint64_t get_error_offset(const hfn_msf_stream *stream, uint64_t offset)
 {
     if (stream->size == 0) {
         return hfn_msf_entry_offset(stream->msf, stream->number);
@@ -34,7 +34,8 @@ static uint64_t error_place(const hfn_msf_stream *stream, uint64_t offset)
 hotfn_status hfn_pdb_fail(const hfn_msf_stream *stream, uint64_t offset, hotfn_error *err,
                           const char *what)
 {
-    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path, error_place(stream, offset),
+    return hfn_report_error(err, HOTFN_E_FORMAT, stream->msf->path,
+                            get_error_offset(stream, offset),
                             "%s (stream %u, offset %llu): the file is damaged", what,
                             stream->number, (unsigned long long)offset);
 }
@@ -49,21 +50,21 @@ hotfn_status hfn_pdb_view(hfn_msf_stream *stream, uint64_t offset, uint64_t size
                                 "not enough memory for its %s", what);
     }
     if (status != HOTFN_OK) {
-        return hfn_report_error(err, status, stream->msf->path, error_place(stream, offset),
+        return hfn_report_error(err, status, stream->msf->path, get_error_offset(stream, offset),
                                 "its %s goes beyond the end of stream %u: the file is damaged",
                                 what, stream->number);
     }
     return HOTFN_OK;
 }
 
-/* Reads fields one after the other.  A field outside reads as 0; the caller checks `at <= size` at
- * the end. */
+/* Reads consecutive fields.  A field beyond the end reads as 0; the caller finally checks that `at`
+ * is at most the size. */
 typedef struct reader {
     hfn_span bytes;
     uint64_t at;
 } reader;
 
-static uint32_t next_word(reader *r)
+static uint32_t read_word(reader *r)
 {
     uint32_t value = 0;
 
@@ -77,26 +78,26 @@ static uint32_t next_word(reader *r)
 static void find_named_streams(hfn_pdb *pdb, hfn_span info)
 {
     reader r = { info, INFO_HEADER_BYTES };
-    uint64_t text_bytes = next_word(&r);
+    uint64_t text_bytes = read_word(&r);
     hfn_span texts = hfn_span_string_table(hfn_span_sub(info, r.at, text_bytes));
     uint32_t size;
 
     r.at += text_bytes;
-    size = next_word(&r);
-    next_word(&r);                         /* capacity */
+    size = read_word(&r);
+    read_word(&r);                         /* capacity */
     for (int bits = 0; bits < 2; bits++) { /* bit vectors of the used and the deleted buckets */
-        uint64_t words = next_word(&r);
+        uint64_t words = read_word(&r);
         r.at += 4 * words;
     }
     for (; size > 0 && r.at < info.size; size--) {
-        const char *name = hfn_span_name(texts, next_word(&r));
-        uint32_t number = next_word(&r);
+        const char *name = hfn_span_name(texts, read_word(&r));
+        uint32_t number = read_word(&r);
         if (name && strcmp(name, "/names") == 0 && r.at <= info.size) {
             pdb->names_stream = number;
         }
     }
     while (r.at < info.size) {
-        if (next_word(&r) == FEATURE_MINIMAL) {
+        if (read_word(&r) == FEATURE_MINIMAL) {
             pdb->is_fastlink = true;
         }
     }
@@ -131,7 +132,7 @@ static hotfn_status read_info(hfn_pdb *pdb, hotfn_error *err)
 }
 
 /* IMAGE_FILE_MACHINE_* of "PE Format". */
-static uint32_t machine_of(uint32_t number)
+static uint32_t convert_machine(uint32_t number)
 {
     switch (number) {
     case 0x14c: return HOTFN_MACHINE_X86;
@@ -206,7 +207,7 @@ static hotfn_status read_modules(hfn_pdb *pdb, hfn_msf_stream *dbi, uint32_t byt
     return status;
 }
 
-/* Reads the substreams behind the header that are needed. */
+/* Reads the list of modules and the list of debug streams, which follow the header. */
 static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span header,
                                     hfn_arena *names, hotfn_error *err)
 {
@@ -226,8 +227,8 @@ static hotfn_status read_substreams(hfn_pdb *pdb, hfn_msf_stream *dbi, hfn_span 
         hfn_span_u32(header, sizes_at[i], &bytes);
         at += bytes;
     }
-    /* The list of debug streams by index: 3 and 4 OMAP, 5 section headers, 10 original ones before
-     * OMAP. */
+    /* Indices in the list of debug streams: 3 and 4 are OMAP, 5 the section headers, 10 the section
+     * headers from before OMAP. */
     status = hfn_pdb_view(dbi, at, debug_bytes, &numbers, err, "list of debug streams");
     if (status != HOTFN_OK) {
         return status;
@@ -265,7 +266,7 @@ static hotfn_status read_dbi(hfn_pdb *pdb, hfn_arena *names, hotfn_error *err)
         pdb->global_stream = read_stream_number(header, 12);
         pdb->public_stream = read_stream_number(header, 16);
         pdb->record_stream = read_stream_number(header, 20);
-        pdb->machine = machine_of(read_stream_number(header, 58));
+        pdb->machine = convert_machine(read_stream_number(header, 58));
         status = read_substreams(pdb, &dbi, header, names, err);
     }
     hfn_msf_stream_close(&dbi);
@@ -295,7 +296,7 @@ hotfn_status hfn_pdb_open(hfn_pdb *pdb, hfn_span file, const char *path, hfn_are
     if (status == HOTFN_OK && !has_bytes(&pdb->msf, DBI_STREAM)) {
         status = hfn_report_error(
             err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
-            "it holds types only (a compiler's PDB, /Zi): use the PDB that the linker wrote");
+            "it has only types (a compiler's PDB, /Zi): use the PDB that the linker wrote");
     }
     if (status == HOTFN_OK) {
         status = read_dbi(pdb, names, err);

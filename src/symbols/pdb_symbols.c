@@ -2,10 +2,10 @@
 /*
  * CodeView symbol records (LLVM docs, PDB: "CodeView Symbol Records"; structs in microsoft-pdb,
  * include/cvinfo.h).  Each module has a stream with its procedures and their sizes.  Public symbols
- * and global variables share one stream, in which only the records count that a hash table refers
- * to (GSI, LLVM docs, PDB: "The PDB Global Symbol Stream"), because an incremental link leaves
- * stale records there.  Streams are read in order, record by record; a name stays in the file
- * unless it crosses a gap between blocks.
+ * and global variables share one stream.  Only the records that a hash table refers to are valid
+ * there (GSI, LLVM docs, PDB: "The PDB Global Symbol Stream"), because an incremental link leaves
+ * stale records.  Streams are read in order, record by record; a name is a view into the file
+ * unless it crosses from one block to another.
  */
 #include "symbols/pdb_symbols.h"
 
@@ -46,13 +46,13 @@ typedef struct symbol_reader {
     bool want_data;
     uint32_t module; /* the module of the stream that is being read; 0 for the shared stream */
     hfn_pdb_trampolines *trampolines;
-    const uint8_t *
-        live; /* one bit for each 4 bytes of the shared stream: a record that counts begins there */
-    uint64_t live_left;    /* bits of live that no record has been found for yet */
+    const uint8_t
+        *live; /* one bit for each 4 bytes of the shared stream: a valid record begins there */
+    uint64_t live_left;    /* bits of `live` whose records have not been read yet */
     uint64_t parent_bytes; /* bytes of records read to find the procedures of separated code */
 } symbol_reader;
 
-/* A record: its kind, and the bytes behind the kind; at is its offset in the stream. */
+/* A record: its kind, and the bytes after the kind; `at` is its offset in the stream. */
 typedef struct record {
     hfn_msf_stream *stream;
     uint32_t at, kind;
@@ -60,34 +60,34 @@ typedef struct record {
 } record;
 
 /* The address, size and name of a symbol of any kind. */
-typedef struct located {
+typedef struct symbol_location {
     uint32_t section, offset;
     uint64_t bytes;
     const char *name;
     uint8_t kind, flags;
-} located;
+} symbol_location;
 
-static hotfn_status no_memory(const symbol_reader *r)
+static hotfn_status report_no_memory(const symbol_reader *r)
 {
     return hfn_report_no_memory(r->err, r->pdb->msf.path);
 }
 
 /* The name at offset of the record's body, as a view into the file or a copy. */
-static hotfn_status take_name(const symbol_reader *r, const record *rec, uint64_t offset,
-                              const char **out)
+static hotfn_status get_name(const symbol_reader *r, const record *rec, uint64_t offset,
+                             const char **out)
 {
     const char *name = hfn_span_string(rec->body, offset);
 
     if (!name) {
         return hfn_pdb_fail(rec->stream, rec->at, r->err, "a symbol's name has no end");
     }
-    *out = hfn_msf_is_kept(&r->pdb->msf, rec->body)
+    *out = hfn_msf_is_view_of_file(&r->pdb->msf, rec->body)
                ? name
                : hfn_arena_copy(&r->table->names, name, strlen(name));
-    return *out ? HOTFN_OK : no_memory(r);
+    return *out ? HOTFN_OK : report_no_memory(r);
 }
 
-static hotfn_status add_symbol(const symbol_reader *r, const located *l, uint64_t rva,
+static hotfn_status add_symbol(const symbol_reader *r, const symbol_location *l, uint64_t rva,
                                uint64_t bytes, uint8_t kind)
 {
     hfn_symbol symbol = { .rva = rva, .byte_count = bytes, .name = l->name };
@@ -100,12 +100,13 @@ static hotfn_status add_symbol(const symbol_reader *r, const located *l, uint64_
         return hfn_report_error(r->err, HOTFN_E_LIMIT, r->pdb->msf.path, HOTFN_NO_OFFSET,
                                 "more than 4,294,967,294 symbols");
     }
-    return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : no_memory(r);
+    return hfn_symbol_table_add(r->table, &symbol) ? HOTFN_OK : report_no_memory(r);
 }
 
-/* Adds the symbol at its address in the image.  If a tool split the code after linking, the piece
- * with the entry is the function and the others are fragments; removed code is skipped. */
-static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_t source)
+/* Adds a symbol of an image whose code a tool rearranged after linking (OMAP).  The piece with the
+ * entry is the function, the other pieces are fragments; removed code is skipped. */
+static hotfn_status add_split_symbol(const symbol_reader *r, const symbol_location *l,
+                                     uint64_t source)
 {
     uint64_t end = source + (l->bytes ? l->bytes : 1), at = source;
     hotfn_status status = HOTFN_OK;
@@ -125,28 +126,28 @@ static hotfn_status add_pieces(const symbol_reader *r, const located *l, uint64_
     return status;
 }
 
-static hotfn_status add_located(const symbol_reader *r, const located *l)
+static hotfn_status add_symbol_at(const symbol_reader *r, const symbol_location *l)
 {
     const hfn_pdb_addresses *a = &r->pdb->addresses;
     uint64_t source;
 
     if (!hfn_pdb_source_rva(a, l->section, l->offset, &source)) {
-        return HOTFN_OK; /* an absolute symbol: a number, not a place */
+        return HOTFN_OK; /* an absolute symbol: a number, not an address */
     }
     if (a->from_source.size == 0) {
         return add_symbol(r, l, source, l->bytes, l->kind);
     }
-    return add_pieces(r, l, source);
+    return add_split_symbol(r, l, source);
 }
 
 /* PROCSYM32 */
 static hotfn_status read_procedure(symbol_reader *r, const record *rec)
 {
-    located l = { .section = hfn_pdb_u16(rec->body, 32),
-                  .offset = hfn_pdb_u32(rec->body, 28),
-                  .bytes = hfn_pdb_u32(rec->body, 12),
-                  .kind = HOTFN_SYMBOL_FUNCTION };
-    hotfn_status status = take_name(r, rec, 35, &l.name);
+    symbol_location l = { .section = hfn_pdb_u16(rec->body, 32),
+                          .offset = hfn_pdb_u32(rec->body, 28),
+                          .bytes = hfn_pdb_u32(rec->body, 12),
+                          .kind = HOTFN_SYMBOL_FUNCTION };
+    hotfn_status status = get_name(r, rec, 35, &l.name);
 
     if (status != HOTFN_OK) {
         return status;
@@ -154,19 +155,19 @@ static hotfn_status read_procedure(symbol_reader *r, const record *rec)
     if (rec->kind == S_GPROC32 || rec->kind == S_GPROC32_ID) {
         l.flags = HOTFN_SYMBOL_GLOBAL;
     }
-    return add_located(r, &l);
+    return add_symbol_at(r, &l);
 }
 
 /* THUNKSYM32 */
 static hotfn_status read_thunk(symbol_reader *r, const record *rec)
 {
-    located l = { .section = hfn_pdb_u16(rec->body, 16),
-                  .offset = hfn_pdb_u32(rec->body, 12),
-                  .bytes = hfn_pdb_u16(rec->body, 18),
-                  .kind = HOTFN_SYMBOL_THUNK };
-    hotfn_status status = take_name(r, rec, 21, &l.name);
+    symbol_location l = { .section = hfn_pdb_u16(rec->body, 16),
+                          .offset = hfn_pdb_u32(rec->body, 12),
+                          .bytes = hfn_pdb_u16(rec->body, 18),
+                          .kind = HOTFN_SYMBOL_THUNK };
+    hotfn_status status = get_name(r, rec, 21, &l.name);
 
-    return status == HOTFN_OK ? add_located(r, &l) : status;
+    return status == HOTFN_OK ? add_symbol_at(r, &l) : status;
 }
 
 static bool is_procedure(uint32_t kind)
@@ -182,9 +183,10 @@ static bool is_procedure(uint32_t kind)
     }
 }
 
-/* The name of the procedure whose record begins at that offset of the stream; NULL if none does. */
-static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
-                                   const char **out)
+/* The name of the procedure whose record begins at this offset of the stream; NULL if there is no
+ * such record. */
+static hotfn_status find_procedure_name(symbol_reader *r, hfn_msf_stream *stream, uint32_t at,
+                                        const char **out)
 {
     record rec = { .stream = stream, .at = at };
     hfn_span head;
@@ -201,25 +203,25 @@ static hotfn_status procedure_name(symbol_reader *r, hfn_msf_stream *stream, uin
     if (hfn_msf_view(stream, (uint64_t)at + 4, hfn_pdb_u16(head, 0) - 2u, &rec.body) != HOTFN_OK) {
         return HOTFN_OK;
     }
-    return take_name(r, &rec, 35, out);
+    return get_name(r, &rec, 35, out);
 }
 
 /* SEPCODESYM: a part of a procedure that was placed away from it. */
 static hotfn_status read_separated(symbol_reader *r, const record *rec)
 {
-    located l = { .section = hfn_pdb_u16(rec->body, 24),
-                  .offset = hfn_pdb_u32(rec->body, 16),
-                  .bytes = hfn_pdb_u32(rec->body, 8),
-                  .kind = HOTFN_SYMBOL_FRAGMENT };
+    symbol_location l = { .section = hfn_pdb_u16(rec->body, 24),
+                          .offset = hfn_pdb_u32(rec->body, 16),
+                          .bytes = hfn_pdb_u32(rec->body, 8),
+                          .kind = HOTFN_SYMBOL_FRAGMENT };
     uint32_t parent = hfn_pdb_u32(rec->body, 0);
     hotfn_status status;
 
     if (rec->body.size < 28) {
         return hfn_pdb_fail(rec->stream, rec->at, r->err, "a record is too short");
     }
-    status = procedure_name(r, rec->stream, parent, &l.name);
+    status = find_procedure_name(r, rec->stream, parent, &l.name);
     if (status != HOTFN_OK || l.name) {
-        return status == HOTFN_OK ? add_located(r, &l) : status;
+        return status == HOTFN_OK ? add_symbol_at(r, &l) : status;
     }
     return hfn_pdb_fail(rec->stream, rec->at, r->err, "separated code refers to no procedure");
 }
@@ -239,31 +241,32 @@ static hotfn_status read_trampoline(symbol_reader *r, const record *rec)
                            hfn_pdb_u32(rec->body, 8), &t.target)) {
         return HOTFN_OK; /* removed from the image */
     }
-    return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK : no_memory(r);
+    return hfn_pdb_trampolines_add(r->trampolines, &r->table->env, &t) ? HOTFN_OK
+                                                                       : report_no_memory(r);
 }
 
 /* DATASYM32 */
 static hotfn_status read_data(symbol_reader *r, const record *rec)
 {
-    located l = { .section = hfn_pdb_u16(rec->body, 8),
-                  .offset = hfn_pdb_u32(rec->body, 4),
-                  .kind = HOTFN_SYMBOL_DATA };
-    hotfn_status status = r->want_data ? take_name(r, rec, 10, &l.name) : HOTFN_OK;
+    symbol_location l = { .section = hfn_pdb_u16(rec->body, 8),
+                          .offset = hfn_pdb_u32(rec->body, 4),
+                          .kind = HOTFN_SYMBOL_DATA };
+    hotfn_status status = r->want_data ? get_name(r, rec, 10, &l.name) : HOTFN_OK;
 
     if (status != HOTFN_OK || !r->want_data) {
         return status;
     }
     l.flags = rec->kind == S_GDATA32 ? HOTFN_SYMBOL_GLOBAL : 0;
-    return add_located(r, &l);
+    return add_symbol_at(r, &l);
 }
 
 /* PUBSYM32.  A symbol in code that is not marked as a function becomes a label. */
 static hotfn_status read_public(symbol_reader *r, const record *rec)
 {
-    located l = { .section = hfn_pdb_u16(rec->body, 8),
-                  .offset = hfn_pdb_u32(rec->body, 4),
-                  .kind = HOTFN_SYMBOL_DATA,
-                  .flags = HOTFN_SYMBOL_GLOBAL };
+    symbol_location l = { .section = hfn_pdb_u16(rec->body, 8),
+                          .offset = hfn_pdb_u32(rec->body, 4),
+                          .kind = HOTFN_SYMBOL_DATA,
+                          .flags = HOTFN_SYMBOL_GLOBAL };
     hotfn_status status;
 
     if (hfn_pdb_u32(rec->body, 0) & PUBLIC_FUNCTION) {
@@ -273,8 +276,8 @@ static hotfn_status read_public(symbol_reader *r, const record *rec)
     } else if (!r->want_data) {
         return HOTFN_OK;
     }
-    status = take_name(r, rec, 10, &l.name);
-    return status == HOTFN_OK ? add_located(r, &l) : status;
+    status = get_name(r, rec, 10, &l.name);
+    return status == HOTFN_OK ? add_symbol_at(r, &l) : status;
 }
 
 typedef hotfn_status (*record_fn)(symbol_reader *r, const record *rec);
@@ -366,15 +369,15 @@ static hotfn_status read_modules(symbol_reader *r)
                 module->name, module->stream);
         }
         r->module = hfn_symbol_table_module(r->table, module->name);
-        status = r->module ? read_module(r, module, read_module_record) : no_memory(r);
+        status = r->module ? read_module(r, module, read_module_record) : report_no_memory(r);
     }
     r->module = 0;
     return status;
 }
 
-/* Marks the records that a global symbol index (GSI) refers to; its hash table begins at at. */
-static hotfn_status mark_live(symbol_reader *r, uint32_t number, uint64_t at, uint8_t *live,
-                              uint32_t record_bytes)
+/* Marks the records that a global symbol index (GSI) refers to; its hash table begins at `at`. */
+static hotfn_status mark_valid_records(symbol_reader *r, uint32_t number, uint64_t at,
+                                       uint8_t *live, uint32_t record_bytes)
 {
     hfn_msf_stream stream;
     uint32_t bytes = 0;
@@ -423,9 +426,9 @@ static hotfn_status read_shared_record(symbol_reader *r, const record *rec)
     }
 }
 
-/* Reads the public symbols, and variables if they are wanted: the records that the indexes refer
- * to. */
-static hotfn_status read_common(symbol_reader *r)
+/* Reads the records that the indexes refer to: the public symbols, and variables if want_data is
+ * set. */
+static hotfn_status read_shared_stream(symbol_reader *r)
 {
     const hfn_pdb *pdb = r->pdb;
     hfn_msf_stream stream;
@@ -444,13 +447,13 @@ static hotfn_status read_common(symbol_reader *r)
     live = hfn_allocate_zeroed(&r->table->env, live_bytes);
     r->live = live;
     if (!live) {
-        status = no_memory(r);
+        status = report_no_memory(r);
     }
     if (status == HOTFN_OK && pdb->public_stream != HFN_MSF_NO_STREAM) {
-        status = mark_live(r, pdb->public_stream, PUBLICS_HEADER_BYTES, live, stream.size);
+        status = mark_valid_records(r, pdb->public_stream, PUBLICS_HEADER_BYTES, live, stream.size);
     }
     if (status == HOTFN_OK && r->want_data && pdb->global_stream != HFN_MSF_NO_STREAM) {
-        status = mark_live(r, pdb->global_stream, 0, live, stream.size);
+        status = mark_valid_records(r, pdb->global_stream, 0, live, stream.size);
     }
     if (status == HOTFN_OK) {
         status = each_record(r, &stream, 0, stream.size, read_shared_record);
@@ -473,11 +476,11 @@ hotfn_status hfn_pdb_read_symbols(hfn_pdb *pdb, hfn_symbol_table *table, bool wa
     r.trampolines = &trampolines;
     status = read_modules(&r);
     if (status == HOTFN_OK) {
-        status = read_common(&r);
+        status = read_shared_stream(&r);
     }
     if (status == HOTFN_OK &&
         !hfn_pdb_trampolines_follow(&trampolines, table, (size_t)pdb->msf.file.size)) {
-        status = no_memory(&r);
+        status = report_no_memory(&r);
     }
     hfn_pdb_trampolines_finish(&trampolines, &table->env);
     return status;

@@ -320,7 +320,7 @@ void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts);
 bool hfn_body_is_closed(const hfn_analysis *a, const hfn_body *body);
 /* Reserve the bytes [from, to) after a function's end; false unless they are unused dead padding.
  * */
-bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to);
+bool hfn_padding_reserve(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to);
 /* Reserve byte_count bytes of padding that begin in [low, high]; UINT64_MAX if there are none. */
 uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, uint32_t byte_count);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The executable sections of an image, and for each byte marks of how it is reached.  The marks
- * are the main result of decoding; any thread may add some at any time. */
+/* The executable sections of an image, with marks for each byte that describe how it is reached.
+ * The marks are the main result of decoding; any thread may add marks at any time. */
 #ifndef HFN_VERDICTS_CODE_H
 #define HFN_VERDICTS_CODE_H
 
@@ -8,14 +8,14 @@
 
 #include <hotfn/lowlevel/image.h>
 
-#define HFN_MARK_CALLED 1u    /* a direct call                                            */
+#define HFN_MARK_CALLED 1u    /* target of a direct call                                  */
 #define HFN_MARK_TAKEN 2u     /* its address is in a pointer, an instruction or an export */
-#define HFN_MARK_JUMPED 4u    /* a jump, or an entry of a jump table                      */
+#define HFN_MARK_JUMPED 4u    /* target of a jump or of an entry of a jump table          */
 #define HFN_MARK_FROM_PART 8u /* one of the jumps is in code that may be a fragment       */
 
 /* One executable section.  They are sorted and do not overlap. */
 typedef struct hfn_region {
-    uint64_t rva, end, tail_end; /* [end, tail_end): the rest of the last page, no code */
+    uint64_t rva, end, tail_end; /* [end, tail_end): the rest of the last page, without code */
     const uint8_t *bytes;        /* [tail_end - rva]                   */
     uint8_t *marks;              /* four bits for each byte, low nibble first */
     uint64_t *starts;            /* a bit for each byte at which an instruction was decoded */
@@ -32,7 +32,7 @@ typedef struct hfn_code {
  * whatever its headers claim. */
 bool hfn_code_init(hfn_code *code, const hotfn_image *image, const hotfn_env *env);
 void hfn_code_finish(hfn_code *code, const hotfn_env *env);
-/* Allocate the field of this name, unless it is; false if there is no memory. */
+/* Allocate region->walked if it is NULL; false if there is no memory. */
 bool hfn_code_allocate_walked(hfn_code *code, const hfn_region *region, const hotfn_env *env);
 
 /* The region that contains rva, or NULL. */
@@ -65,11 +65,11 @@ static inline uint32_t hfn_region_marks(const hfn_region *region, uint64_t rva)
            15u;
 }
 
-/* The first byte at or behind rva with a mark, or the region's end. */
+/* The first byte at or after rva with a mark, or the region's end. */
 uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva);
 
-/* Record that instructions begin at the set bits, of the 64 bytes that contain `offset`, counted
- * from the region's first byte.  Relaxed, as above. */
+/* Record where instructions begin among the 64 bytes that contain `offset`, which is relative to
+ * the region's first byte: one bit for each byte.  Relaxed, as above. */
 static inline void hfn_region_add_starts(const hfn_region *region, uint64_t offset, uint64_t bits)
 {
     if (bits) {

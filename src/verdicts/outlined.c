@@ -4,11 +4,11 @@
  * functions have in common into a function of its own and replaces them by calls (on AArch64 with
  * -Oz, elsewhere on request).  Such a function uses the stack of its caller, through the stack
  * pointer or the frame pointer, so what it accesses may be its caller's locals, which must not be
- * copied, or its caller's arguments, which the proof of the caller must include.  Nothing marks
- * these functions.  Every straight line that accesses its caller's frame, and has no instruction
- * that outlined code never has, is therefore treated as outlined: its calls are followed as if
- * inlined, which is correct for any function, and it is not timed if it accesses stack arguments
- * itself.
+ * copied, or its caller's arguments, which the proof of the caller must include.  These functions
+ * have no mark.  Every straight-line function that accesses its caller's frame, and contains no
+ * instruction that outlined code cannot contain, is therefore treated as outlined: calls to it are
+ * followed as if it were inlined, which is correct for any function, and it is not timed if it
+ * accesses stack arguments itself.
  */
 #include "verdicts/prove.h"
 
@@ -22,7 +22,7 @@ static bool read_next(const hfn_analysis *a, const hfn_body *body, uint64_t rva,
                                               body->end - rva, rva, a->info.link_base, in);
 }
 
-static bool does_continue(const hfn_instruction *in)
+static bool falls_through(const hfn_instruction *in)
 {
     return in->flow == HFN_FLOW_NEXT || in->flow == HFN_FLOW_CALL ||
            in->flow == HFN_FLOW_CALL_INDIRECT;
@@ -32,22 +32,22 @@ static uint8_t classify_function(const hfn_analysis *a, const hfn_body *body)
 {
     hfn_stack_state state;
     hfn_instruction in = { .flow = HFN_FLOW_NEXT };
-    bool touches = false;
+    bool touches_caller = false;
 
     a->arch->begin_stack(&state);
     state.at[a->arch->frame_register] =
         -2 * (int32_t)a->arch->pointer_bytes; /* as after a prologue */
-    for (uint64_t at = body->rva; body->region && does_continue(&in); at += in.length) {
+    for (uint64_t at = body->rva; body->region && falls_through(&in); at += in.length) {
         const uint8_t *bytes = body->region->bytes + (at - body->region->rva);
         if (!read_next(a, body, at, &in) || in.flow == HFN_FLOW_JUMP_IF ||
             (in.flow != HFN_FLOW_RETURN && a->arch->is_never_shared(bytes, in.length))) {
             return NOT_OUTLINED;
         }
-        hfn_stack_outcome answer = a->arch->step_stack(bytes, body->end - at, at, &state);
-        touches |= answer == HFN_STACK_TOUCHES_CALLER || answer == HFN_STACK_TOUCHES_RETURN ||
-                   state.argument_bytes > 0;
+        hfn_stack_outcome outcome = a->arch->step_stack(bytes, body->end - at, at, &state);
+        touches_caller |= outcome == HFN_STACK_TOUCHES_CALLER ||
+                          outcome == HFN_STACK_TOUCHES_RETURN || state.argument_bytes > 0;
     }
-    return touches ? IS_OUTLINED : NOT_OUTLINED;
+    return touches_caller ? IS_OUTLINED : NOT_OUTLINED;
 }
 
 bool hfn_is_outlined(const hfn_analysis *a, uint32_t function)
@@ -75,8 +75,8 @@ static const hfn_body *find_outlined(const hfn_analysis *a, uint64_t rva)
 /* Follow a tail jump from the end of the line to a function, which returns to the caller of the
  * line. The stack pointer must be that of the line's start; registers that the line set become
  * unknown. */
-static uint32_t end_by_jump(const hfn_prover *p, hfn_stack_state *state,
-                            const hfn_stack_state *before)
+static uint32_t finish_tail_jump(const hfn_prover *p, hfn_stack_state *state,
+                                 const hfn_stack_state *before)
 {
     uint8_t stack = p->analysis->arch->stack_register;
 
@@ -115,12 +115,12 @@ static uint32_t follow_line(hfn_prover *p, uint64_t target, hfn_stack_state *sta
         if (reason == HOTFN_REASON_NONE && in.flow == HFN_FLOW_CALL) {
             reason = follow_line(p, in.target, state, lines_left - 1);
         }
-        if (reason != HOTFN_REASON_NONE || does_continue(&in)) {
+        if (reason != HOTFN_REASON_NONE || falls_through(&in)) {
             continue;
         }
         return in.flow == HFN_FLOW_JUMP && find_outlined(a, in.target)
                    ? follow_line(p, in.target, state, lines_left - 1)
-                   : end_by_jump(p, state, &before);
+                   : finish_tail_jump(p, state, &before);
     }
     return reason;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Padding between functions as space for patches.  It is used only if it is proven dead: the
- * function before it does not continue into it, nothing refers to it, and all bytes are nops or
- * int3, or belong to the rest of the last page of code.  Each gap is used from its start, each
- * byte once.
+ * Allocates the padding between functions for patches.  It is used only if it is proven dead: the
+ * function before it does not fall through into it, nothing refers to it, and all bytes are nops or
+ * int3, or belong to the rest of the last page of code.  The padding after a function is used from
+ * its start, each byte once.
  */
 #include "verdicts/analysis.h"
 
-#define PAD_MAX 255u /* bytes of a gap that can be used: padding_used is a byte */
+#define PAD_MAX 255u /* usable bytes after a function: padding_used is a byte */
 
-/* End of the gap after a function. */
-static uint64_t gap_end(const hfn_analysis *a, uint32_t index)
+/* End of the padding after a function. */
+static uint64_t get_padding_end(const hfn_analysis *a, uint32_t index)
 {
     const hfn_body *body = &a->bodies[index];
 
@@ -60,13 +60,13 @@ static bool is_dead_padding(const hfn_analysis *a, const hfn_body *body, uint64_
     return true;
 }
 
-bool hfn_padding_take(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to)
+bool hfn_padding_reserve(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to)
 {
     hfn_body *body = &a->bodies[index];
 
     if (!body->region || body->max_end != body->end || from < body->end + body->padding_used ||
-        to - body->end > PAD_MAX || to > gap_end(a, index) || !is_dead_padding(a, body, to) ||
-        !hfn_body_is_closed(a, body)) {
+        to - body->end > PAD_MAX || to > get_padding_end(a, index) ||
+        !is_dead_padding(a, body, to) || !hfn_body_is_closed(a, body)) {
         return false;
     }
     body->padding_used = (uint8_t)(to - body->end);
@@ -83,7 +83,7 @@ uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, ui
         if (from < low) {
             from = low;
         }
-        if (from <= high && hfn_padding_take(a, i, from, from + byte_count)) {
+        if (from <= high && hfn_padding_reserve(a, i, from, from + byte_count)) {
             return from;
         }
     }

@@ -167,7 +167,7 @@ static bool can_move(candidate *c, uint32_t patch_bytes)
 static bool reserve_padding(candidate *c, uint32_t patch_bytes)
 {
     if (patch_bytes <= c->body ||
-        hfn_padding_take(c->analysis, c->index, c->function->end, c->site + patch_bytes)) {
+        hfn_padding_reserve(c->analysis, c->index, c->function->end, c->site + patch_bytes)) {
         return true;
     }
     record_reason(c, HOTFN_REASON_TOO_SHORT, c->out->pub.patch_offset + c->body);

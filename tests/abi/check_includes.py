@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: MIT
 """Check the includes between folders (described in src/README.md and src/meson.build).
 
-A folder of src/ may include headers of itself, of the folders that USES lists for it, and of the folders
-that these use in turn; the same holds for public headers, which belong to folders.  Headers of other
-projects, and conditions on the system or the CPU, are allowed in certain places only.  Tools and
-examples may include the public headers only.
+A folder of src/ may include its own headers and those of the folders that USES lists for it, directly or
+indirectly; each public header belongs to a folder too.  Headers of other projects, and conditions on the
+system or the CPU, are allowed only in certain places.  Tools and examples may include only public headers.
 """
 import posixpath
 import re
@@ -79,9 +78,9 @@ def folder_of(path):
 
 def inside_target(path, header):
     """The path of the file that a quoted include in src/ refers to."""
-    beside = posixpath.normpath(posixpath.join(str(path.parent), header))
-    if (tree.ROOT / beside).is_file():
-        return beside
+    sibling = posixpath.normpath(posixpath.join(str(path.parent), header))
+    if (tree.ROOT / sibling).is_file():
+        return sibling
     return posixpath.normpath(posixpath.join("src", header))
 
 
@@ -121,8 +120,8 @@ def customer_problem(path, kind, header):
     """The problem of an include outside of src/, or None."""
     if kind == "<":
         return None
-    beside = posixpath.normpath(posixpath.join(str(path.parent), header))
-    if (tree.ROOT / beside).is_file() and beside.startswith(str(path.parent)):
+    sibling = posixpath.normpath(posixpath.join(str(path.parent), header))
+    if (tree.ROOT / sibling).is_file() and sibling.startswith(str(path.parent)):
         return None
     if path.parts[0] == "tools" and (tree.ROOT.joinpath(*path.parts[:2]) / header).is_file():
         return None

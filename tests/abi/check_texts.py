@@ -20,7 +20,7 @@ HOST = re.compile(r"\b(?:https?|ftp|git|ssh)://(?:[^/\s@\"'<>]*@)?([A-Za-z0-9.-]
 # Not in the middle of a longer path and not after a variable.
 PATH_START = r"(?<![\w./$}~-])"
 HOME = re.compile(PATH_START + r"/(?:(?:home|Users)/(?!(?:user|me|you|\.\.\.)\b)[a-z]\w*|root)/")
-# Folders that exist on many machines: a checkout directly below one of them is no private path.
+# Folders that exist on many machines: the path of a checkout directly below one of them is not private.
 COMMON = {"/", "/app", "/build", "/builds", "/home", "/mnt", "/opt", "/root", "/src", "/srv", "/tmp",
           "/usr", "/usr/src", "/var"}
 

@@ -21,14 +21,14 @@ TYPE = re.compile(r"^(?:typedef\s+(?:struct|union|enum)\s+\w+\s*)?\}\s*(hfn_\w+)
 C_LIBRARY = re.compile(r"src/agent/libc/|src/agent/(?:tsc_disabled|locked_memory|exec/interpose)\.c")
 
 
-def patterns_of(name):
+def read_patterns(name):
     lines = (HERE / name).read_text(encoding="utf-8").splitlines()
     return [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
 
 
 @functools.lru_cache
 def exempt_patterns():
-    return patterns_of("exempt.list")
+    return read_patterns("exempt.list")
 
 
 def is_exempt(path):
@@ -37,7 +37,7 @@ def is_exempt(path):
 
 @functools.lru_cache
 def words():
-    """[(compiled expression, replacement)].  A word ends at any character but a letter: \\b treats _ as a letter."""
+    """[(compiled expression, replacement)].  A word ends at any character that is not a letter; \\b would treat _ as one."""
     found = []
     for line in (HERE / "words.list").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):

@@ -6,8 +6,9 @@
                                  hotfn_get_struct_bytes returns the size of every struct
     layout.py write CC           replace layout.list; a line that changes breaks the ABI
 
-layout.list holds `struct bytes` and `struct.field offset bytes`, for 64-bit hosts (LP64 and LLP64
-are the same: no public struct has a long).  The only compatible change is a new field at the end.
+layout.list has lines `struct bytes` and `struct.field offset bytes`, for 64-bit hosts (LP64 and LLP64
+give the same layout, because no public struct has a long).  The only compatible change is a new field
+at the end.
 """
 import ctypes
 import pathlib
@@ -61,7 +62,7 @@ def make_program():
 
 
 def compiled_layout(compiler):
-    """The layout that the compiler gives the public structs, as lines of layout.list."""
+    """The compiler's layout of the public structs, as lines of layout.list."""
     with tempfile.TemporaryDirectory() as folder:
         source, binary = pathlib.Path(folder, "layout.c"), pathlib.Path(folder, "layout")
         source.write_text(make_program(), encoding="utf-8")

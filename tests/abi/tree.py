@@ -34,7 +34,7 @@ TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*
 
 
 def without_comments(text, keep_strings=True):
-    """C text with comments (and strings, if asked) blanked; line numbers stay the same."""
+    """C text with comments blanked, and strings unless keep_strings is set; line numbers stay the same."""
     def blank(match):
         token = match.group()
         if token[0] in "\"'":

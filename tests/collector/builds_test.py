@@ -42,7 +42,7 @@ def build_stripped(place):
 
 
 def check_names(place, c, stripped):
-    """The record of a stripped program has no names; the collector has those of the build."""
+    """The record of a stripped program has no names, so the collector shows those of the registered build."""
     hotfn("run", "-q", "-o", place / "r.hfr", "--", stripped, 21)
     err = hotfn("push", "--to", f"http://127.0.0.1:{c.port}", "--app", "game", "--app-version", "1.2", place / "r.hfr",
                 env=environment(place, 0, c.token("write", "game")))

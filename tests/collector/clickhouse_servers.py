@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Servers of ClickHouse (Debian's package) on loopback ports, with folders of their own, as the shards of one cluster."""
+"""ClickHouse servers (Debian's package) on loopback ports, each with its own folder, as the shards of one cluster."""
 import shutil
 import socket
 import subprocess

@@ -249,7 +249,7 @@ def check_login(p):
 
 
 def find_axe(place):
-    """The script of axe-core: HOTFN_AXE names it, or is "npm" to install it; None if it is not there."""
+    """The script of axe-core: HOTFN_AXE is its path, or "npm" to install it; None if there is none."""
     wanted = os.environ.get("HOTFN_AXE", "")
     if wanted != "npm":
         return pathlib.Path(wanted) if wanted else None
@@ -261,10 +261,10 @@ def find_axe(place):
 
 
 def check_axe(p, place):
-    """No serious fault of accessibility in any view, light and dark."""
+    """No view has a serious accessibility violation, light or dark."""
     path = find_axe(place)
     if path is None:
-        print("note: accessibility was not checked, since there is no axe-core")
+        print("note: accessibility was not checked, because axe-core is not available")
         return
     script = path.read_text()
     p.b.call("Page.setBypassCSP", enabled=True)

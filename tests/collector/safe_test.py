@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""hotfn-collector under attack and on a bad day: slow clients, idle connections, a full disk, a folder that cannot be
-written, a database of a newer version, SIGTERM while records arrive.  It answers clearly, loses nothing and lives."""
+"""hotfn-collector under attack and with faults: slow clients, idle connections, a full disk, a folder that cannot be
+written, a database of a newer version, SIGTERM while records arrive.  It reports each problem clearly, loses no
+acknowledged record and keeps running."""
 import os
 import pathlib
 import resource
@@ -105,7 +106,7 @@ def wrong_options_are_refused(place):
 
 
 def own_disk(options):
-    """A command that starts the collector in a mount namespace, its data folder on a tmpfs of its own."""
+    """A command that starts the collector in a mount namespace, with its data folder on a separate tmpfs."""
     script = f'mkdir -p "$2" && mount -t tmpfs -o {options} none "$2" && exec "$0" "$@"'
     command = ("unshare", "-rm", "sh", "-c", script, COLLECTOR)
     if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
@@ -114,7 +115,7 @@ def own_disk(options):
 
 
 class OnOwnDisk(Collector):
-    """The folder is visible in the process's namespace only."""
+    """A collector whose data folder is only visible in its own mount namespace."""
 
     def __enter__(self):
         return self

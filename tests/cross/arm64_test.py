@@ -24,7 +24,7 @@ BUILDS = {
 CPUS = {"cortex-a57": ["-cpu", "cortex-a57"], "max": ["-cpu", "max"]}  # max signs and checks return addresses
 
 
-RUNS = [("plain", "cortex-a57"), ("protected", "max")]
+RUNS = [("plain", "cortex-a57"), ("protected", "max")]  # (build, CPU)
 
 
 def run(command, **more):
@@ -290,7 +290,7 @@ def check_lists_and_kits_travel(bench, build, cpu):
     report = bench.counted(program, CPUS[cpu], "--list", listed)[1]
     counted = {f["name"] for f in report["functions"] if f["calls"]}
     if counted != {name}:
-        return f"listed: {name}, counted: {counted}"
+        return f"{name} is in the list, but these were counted: {counted}"
     refused = subprocess.run([bench.native, "kit", program, "-o", kit], capture_output=True, text=True, check=False)
     if refused.returncode != 1 or "another CPU" not in refused.stderr or os.path.exists(kit):
         return f"a native kit: {refused.returncode} {refused.stderr}"

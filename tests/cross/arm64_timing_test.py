@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`hotfn run --mode time` of AArch64 programs under qemu-user: their output is the same as without hooks, with
-signed and unsigned return addresses; exceptions, longjmp and the end of a thread close the calls that they leave;
+signed and unsigned return addresses; a call that an exception, longjmp or the end of a thread leaves is ended too;
 times agree with those that the program itself measured.  Arguments: the AArch64 build (scripts/cross), a native hotfn."""
 import contextlib
 import os
@@ -84,7 +84,7 @@ def check_what_is_not_proven_is_counted(bench, build, cpu):
     for name, reason in (("variable", "stack-arguments"), ("whence", "return-address"),
                          ("doubles", "stack-arguments")):  # without branches: it might be an outlined function
         if functions[name]["timing"] != "count-only" or functions[name]["timing_reason"] != reason:
-            return f"{name} is counted only, for {reason}: {functions[name]}"
+            return f"{name} must only be counted, for the reason {reason}: {functions[name]}"
     return None
 
 
@@ -96,7 +96,7 @@ def check_functions_that_compare_frame_addresses_are_not_moved(bench, build, cpu
 
 
 def check_functions_with_stack_arguments_are_timed(bench, build, cpu):
-    """If the code shows where they are, stack arguments are copied for the call and for its tail calls."""
+    """If the code proves where stack arguments are, they are copied for the call and for its tail calls."""
     program = bench.build("timed_shapes.c", "-O2", *BUILDS[build])
     for options in ((), ("--sample", "3")):
         _, functions, _ = bench.timed(program, CPUS[cpu], *options)
@@ -168,7 +168,7 @@ def check_jumps_lead_to_known_functions(bench, build, cpu):
     return None
 
 
-def near(got, wanted, calls):
+def is_near(got, wanted, calls):
     return abs(got - wanted) <= WITHIN * wanted + SLACK_NS_A_CALL * calls
 
 
@@ -177,9 +177,9 @@ def times_that_differ(out, functions, report):
     for line in out.splitlines():
         name, calls, total, own = line.split()
         f, around = functions[name], int(calls) + CALLEES.get(name, 0)
-        if not near(f["total_ns"], int(total) * to_ns, around):
+        if not is_near(f["total_ns"], int(total) * to_ns, around):
             yield name, f"{line}: total {f['total_ns']}, wanted {int(total) * to_ns}"
-        elif not near(f["self_ns"], int(own) * to_ns, around):
+        elif not is_near(f["self_ns"], int(own) * to_ns, around):
             yield name, f"{line}: self {f['self_ns']}, wanted {int(own) * to_ns}"
 
 
@@ -203,7 +203,8 @@ def values(cell):
 
 
 def check_allocations_are_those_the_program_counted(bench, build, cpu):
-    """alloc.cc prints what each function allocates and frees; count_blocks.c counts between it and the C library."""
+    """alloc.cc prints what each function allocates and frees; count_blocks.c interposes the C library's functions and
+    counts the same."""
     program, counter, counts = bench.build("alloc.cc", "-O2", *BUILDS[build]), bench.path("counter.so"), bench.path("c")
     run(["aarch64-linux-gnu-gcc", "-O2", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", counter,
          os.path.join(PROGRAMS, "count_blocks.c"), "-ldl"])
@@ -222,7 +223,7 @@ def check_allocations_are_those_the_program_counted(bench, build, cpu):
         counted = list(struct.unpack("<4Q", file.read(32)))
     # Without the blocks that glibc frees when a thread ends: it frees its cache of freed blocks a second time.
     total = [sum(column) for column in zip(*(values(f["self_alloc"]) for f in report["functions"] if f["name"] != "free"))]
-    return None if total == counted and counted[1] > 1000 else f"{total}, counted between: {counted}"
+    return None if total == counted and counted[1] > 1000 else f"{total}, count_blocks.c counted {counted}"
 
 
 def traced(bench, build):
@@ -262,7 +263,7 @@ delete
 continue
 """
 BACKTRACE = "echo \\n@step\\n\nbt"
-# In the program and in stubs, which lie below it: the handler runs and returns to this instruction.
+# At instructions of the program and of stubs, which are at lower addresses, run the handler and return.
 SIGNAL = """if (long)$pc < (long)&main + 4096
     set $at = (long)$pc
     queue-signal SIGUSR1
@@ -298,7 +299,8 @@ def walk_by_gdb(bench, begin, steps, look, command):
 
 
 def walk_both(bench, build, emulator, look, runs, frames_in):
-    """Each run is (mode, begin, steps, minimum number of backtraces): every backtrace is also found without hooks."""
+    """Each run is (mode, begin, steps, minimum number of backtraces).  Every backtrace of a run must also occur
+    without hooks."""
     if not shutil.which("gdb-multiarch"):
         raise Skipped("no gdb-multiarch")
     inner = [*emulator, "-g", "gdb.socket", traced(bench, build), "quiet"]

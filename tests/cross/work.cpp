@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Exceptions, threads, recursion, jump tables, tail calls, variadic and floating-point arguments:
-// counted by hooks, and by the compiler's own instrumentation of the same source.  No function is
-// inlined, so that both count each call.
+// A program with exceptions, threads, recursion, jump tables, tail calls, variadic and
+// floating-point arguments.  It is counted by hooks and by the compiler's own instrumentation of
+// the same source.  No function is inlined, so both count each call.
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>

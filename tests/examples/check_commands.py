@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Check that README.md and docs/pipeline.md name only commands, options and files that exist."""
+"""Check that README.md and the pages below name only commands, options and files that exist."""
 import os
 import pathlib
 import re

@@ -26,7 +26,7 @@ def checks_of(done):
     return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
 
 
-def limited():
+def limit_address_space():
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 
 
@@ -42,7 +42,7 @@ def main():
     problems = [check for check in found.values() if check["state"] == "problem"]
     expect(data.returncode == (1 if problems else 0), "the exit status is 1 if there is a problem", data)
     expect(report["can_count"] == (not problems), "can_count agrees with the exit status", data)
-    tight = checks_of(doctor("--json", preexec_fn=limited))
+    tight = checks_of(doctor("--json", preexec_fn=limit_address_space))
     expect(tight["memory"]["state"] == "warning" and "ulimit -v" in tight["memory"]["advice"],
            "a limit of the address space is a warning", data)
     preloaded = doctor("--json", env={**os.environ, "LD_PRELOAD": "libm.so.6"})

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define KEPT __attribute__((noinline))
-#define LOOKED_AT 16
+#define COMPARED_BYTES 16
 
-static volatile uint64_t sink, one = 1; /* an argument that cannot be copied */
+static volatile uint64_t sink, one = 1; /* volatile, so that the argument is no constant */
 
 #define BYSTANDER(n)                                                                               \
     KEPT static void bystander_##n(uint64_t x)                                                     \
@@ -55,7 +55,7 @@ static int was_changed(void (*function)(uint64_t))
         fclose(own);
     }
     for (size_t at = 0; at + 64 <= bytes; at++) {
-        if (memcmp(file + at, code, LOOKED_AT) == 0) {
+        if (memcmp(file + at, code, COMPARED_BYTES) == 0) {
             return 0;
         }
     }

@@ -29,7 +29,7 @@ MODES = {
 
 
 class Language:
-    """build: commands that make ./work or what `run` names, in a folder with a copy of the source."""
+    """build: commands, run in a folder with a copy of the source, that create ./work or the program in `run`."""
 
     def __init__(self, needs, source, build, run=("./work",), exact=False):
         self.needs, self.source, self.build, self.run, self.exact = needs, source, build, run, exact

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rule of this folder: whichever allocation fails, a call completes its work or returns
- * HOTFN_E_NO_MEMORY, and frees what it allocated. */
+/* The rule that the tests of this folder check: whichever allocation fails, a call completes its
+ * work or returns HOTFN_E_NO_MEMORY, and it leaks no memory. */
 #ifndef HFN_TESTS_EACH_FAILURE_H
 #define HFN_TESTS_EACH_FAILURE_H
 
@@ -11,8 +11,8 @@
  * failure. */
 typedef hotfn_status (*oom_work)(const void *user, const hotfn_env *env, hotfn_error *err);
 
-/* Run the work while request n fails (once: only this request; else also all later requests).
- * False if the work violated the rule. */
+/* Run the work while request n fails, and all later requests too unless `once` is set.  False if
+ * the work violated the rule. */
 static inline bool fail_request(oom_work work, const void *user, size_t n, bool once,
                                 size_t *requests, hotfn_status *status)
 {
@@ -33,8 +33,8 @@ static inline bool fail_request(oom_work work, const void *user, size_t n, bool 
     return false;
 }
 
-/* Let each request fail in turn, until the work makes fewer requests than the number of the failing
- * one.  That last run must succeed. */
+/* Let each request fail in turn, until the work ends before it reaches the failing request.  That
+ * last run must succeed. */
 static inline void fail_each_request(oom_work work, const void *user, size_t requests_min)
 {
     for (int once = 0; once < 2; once++) {

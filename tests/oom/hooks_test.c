@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hooks are installed and removed while the n-th allocation fails: the functions still return
- * correct results, their code is restored where removing succeeded, and no unwind table that was
- * freed stays registered. */
+ * correct results, their code is restored if the removal succeeded, and no freed unwind table stays
+ * registered. */
 #include "each_failure.h"
 #include "hooks/row.h"
 #include "hooks/targets.h"
@@ -64,24 +64,24 @@ static void check_answers(const fixture *f)
     }
 }
 
-static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *frames)
+static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *frames)
 {
     (void)context;
     ++*(uint32_t *)frames;
     return _URC_NO_REASON;
 }
 
-/* libgcc reads all registered tables at the next unwinding. */
+/* Unwind the stack: libgcc then reads all registered tables, including any that was freed. */
 static void check_unwinding(void)
 {
     uint32_t frames = 0;
 
-    _Unwind_Backtrace(look_at_frame, &frames);
+    _Unwind_Backtrace(count_frame, &frames);
     CHECK(frames > 0);
 }
 
-/* The pun alone; then all functions, with slots in another order than the functions (two
- * batches); then all again with the same stubs. */
+/* Round 1 hooks only the pun; round 2 hooks all functions, with slots in a different order than the
+ * functions (two batches); round 3 hooks them again with the same stubs. */
 enum { ROUNDS = 3 };
 static const uint32_t slots_of[ROUNDS][FUNCTIONS] = { { UINT32_MAX, 1, UINT32_MAX },
                                                       { 300, 1, 0 },

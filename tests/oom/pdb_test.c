@@ -6,7 +6,7 @@
 
 #include <hotfn/lowlevel/symbols.h>
 
-/* Symbols whose names cross blocks, lines out of order, trampolines, with or without OMAP. */
+/* A PDB with names that cross blocks, unsorted lines, trampolines, and OMAP if requested. */
 static pdb_builder *build(bool with_omap)
 {
     static const uint32_t mixed[] = { 8, 13, 0, 10, 4, 11 };

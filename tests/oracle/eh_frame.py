@@ -105,8 +105,8 @@ def read_cie(cursor, end):
 
 
 def first_cfa(cursor, end, before):
-    """(register, offset) of the CFA after a call frame program's instructions up to its first
-    advance of the location; register None if an expression gives it.  DWARF 5, 6.4.2."""
+    """(register, offset) of the CFA at the first location: after the call frame instructions before
+    the first advance.  register is None if the CFA is an expression.  DWARF 5, 6.4.2."""
     register, offset = before
     while cursor.position < end:
         code = cursor.fixed("<B")

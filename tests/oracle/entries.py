@@ -77,7 +77,7 @@ def relocation_targets(path):
             yield int(fields[0], 16) + int(fields[-1], 16), False
 
 
-class Found:
+class Candidates:
     """The candidates of one image with their evidence."""
 
     def __init__(self, path):
@@ -127,8 +127,8 @@ class Found:
             self.candidates[target].marks.add(TAKEN)
 
     def words_in_data(self):
-        """Candidates that are words in the data of a program with a fixed address, or at relocations
-        without an addend field (i386)."""
+        """The candidates whose addresses are words in the data of a program with a fixed address, or at
+        relocations without an addend field (i386)."""
         found = set()
         narrow = self.is_narrow()
         if "EXEC" not in self.header():
@@ -156,8 +156,8 @@ class Found:
         return found & self.candidates.keys()
 
     def in_jump_table(self, words, index):
-        """Is the word next to a pointer into the middle of code, and so an entry of a jump table?  Equal
-        words between them are skipped, since many cases share one target."""
+        """True if the word is next to a pointer into the middle of a function, so both are entries of a jump
+        table.  Equal words between them are skipped, because many cases share one target."""
         before, after = index, index
         while before > 0 and words[before] == words[index]:
             before -= 1
@@ -207,7 +207,7 @@ class Found:
         return self.starts[index] if index >= 0 else None
 
     def exclusion_reason(self, address):
-        """None for a function entry, else the reason why it does not count."""
+        """None for a function entry, otherwise the reason why the address is excluded."""
         entry = self.candidates.get(address)
         if entry is None:
             return NO_CANDIDATE
@@ -268,7 +268,7 @@ def code_references(path, absolute, offset_table=None):
         match = REFERENCE.match(line)
         if match:
             source, mnemonic, direct, relative = match.groups()
-            if direct or mnemonic == "lea":      # not call *x(%rip): that reads memory there
+            if direct or mnemonic == "lea":      # call *x(%rip) reads the target from memory
                 yield int(source, 16), mnemonic, int(direct or relative, 16)
             continue
         match = OFFSET.match(line) if offset_table else None
@@ -285,4 +285,4 @@ def code_references(path, absolute, offset_table=None):
 
 
 def find(path):
-    return Found(path)
+    return Candidates(path)

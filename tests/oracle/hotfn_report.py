@@ -16,8 +16,8 @@ def run(hotfn, command, folder, environment, options=(), stdin=None, cwd=None,
         ask=(), before=()):
     """(exit status, report) of one counted run.  `before` precedes hotfn on the command line, `ask` are options of
     `hotfn report`.  Forked children are excluded, as in callgrind's counts and in the programs' totals.  stdout and
-    stderr go to files in folder.  Scans are not cached, because a warning of hotfn about the cache on stderr would
-    change the behaviour of CPython, which queries its position in that file."""
+    stderr go to files in folder.  Scans are not cached: a warning about the cache on stderr would change how CPython
+    behaves, because it queries the position in that file."""
     record = folder / "run.hfr"
     with open(stdin or os.devnull, "rb") as source, open(folder / "stdout", "wb") as output, \
             open(folder / "stderr", "wb") as problems:

@@ -480,7 +480,7 @@ def an_empty_list_is_reported(case):
     empty = case.folder / "empty.txt"
     empty.write_text("")
     _, _, err = case.run(case.target, 100, options=["--list", empty])
-    check("names no function: nothing will be counted" in err, err)
+    check("the list has no functions, so nothing will be counted" in err, err)
 
 
 def comparing_a_sample_with_a_full_run_warns(case):
@@ -521,7 +521,7 @@ def an_unusable_cache_is_reported_unless_quiet(case):
     environment = {**os.environ, "XDG_CACHE_HOME": str(case.target)}  # a file
     _, _, loud = case.run(case.target, 10, env=environment)
     _, _, quiet = case.run(case.target, 10, options=["-q"], env=environment)
-    check("could not be kept" in loud, loud)
+    check("could not be stored" in loud, loud)
     check(quiet == "", quiet)
 
 

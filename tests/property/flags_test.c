@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Property: dead flags have no effect.  If flags_live returns false, a random sequence that starts
- * with other flags leaves the same registers, memory and stack.  Arguments: seed, number of
- * sequences.
+ * Property: dead flags have no effect.  If flags_live returns false and a random sequence is run
+ * again with different flags, the final registers, memory and stack are the same.  Arguments: seed,
+ * number of sequences.
  */
 #include "arch/arch.h"
 #include "cpu.h"

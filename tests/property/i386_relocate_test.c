@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The property of relocate_test.c for 32-bit code: moved code has the effect of the original.  A
- * 64-bit process runs the code in a 32-bit code segment, so that the decoder is not built again for
- * i386.  All memory of such code is below 4 GiB at fixed addresses.  Arguments: seed, number of
+ * The property of relocate_test.c for 32-bit code: moved code has the same effect as the original.
+ * A 64-bit process runs it in a 32-bit code segment, so the decoder need not be built for i386.
+ * All memory that the code accesses is at fixed addresses below 4 GiB.  Arguments: seed, number of
  * sequences.
  */
 #include "arch/arch.h"
@@ -47,20 +47,20 @@ typedef struct cpu_state {
 } cpu_state;
 
 void cpu_enter(void);
-extern const uint8_t law_switch[], cpu_leave[], law_switch_end[];
+extern const uint8_t mode_switch[], cpu_leave[], mode_switch_end[];
 
 __asm__(".text\n"
         "cpu_enter:\n"
         "  push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; pushfq\n"
         "  mov %rsp, 0x10000028\n"
         "  mov $0x2b, %eax; mov %eax, %ds; mov %eax, %es\n"
-        "  lea law_back(%rip), %rax; mov %rax, 0x10000030\n"
+        "  lea return_to_host(%rip), %rax; mov %rax, 0x10000030\n"
         "  ljmpl *0x10000038\n"
-        "law_back:\n"
+        "return_to_host:\n"
         "  popfq; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
         "  ret\n"
         ".code32\n"
-        "law_switch:\n"
+        "mode_switch:\n"
         "  mov $0x10000800, %esp; pushl 0x10000020; popfl\n"
         "  mov 0x10000000, %eax; mov 0x10000004, %ecx; mov 0x10000008, %edx; mov 0x1000000c, %ebx\n"
         "  mov 0x10000010, %esp; mov 0x10000014, %ebp; mov 0x10000018, %esi; mov 0x1000001c, %edi\n"
@@ -69,12 +69,12 @@ __asm__(".text\n"
         "  mov %eax, 0x10000000; mov %ecx, 0x10000004; mov %edx, 0x10000008; mov %ebx, 0x1000000c\n"
         "  mov %esp, 0x10000010; mov %ebp, 0x10000014; mov %esi, 0x10000018; mov %edi, 0x1000001c\n"
         "  mov $0x10000800, %esp; pushfl; popl 0x10000020\n"
-        "  ljmp $0x33, $(0x10001000 + law_wide - law_switch)\n"
+        "  ljmp $0x33, $(0x10001000 + wide_code - mode_switch)\n"
         ".code64\n"
-        "law_wide:\n"
+        "wide_code:\n"
         "  mov 0x10000028, %rsp\n"
         "  jmp *0x10000030\n"
-        "law_switch_end:\n");
+        "mode_switch_end:\n");
 
 static uint8_t *at_address(uint32_t address)
 {
@@ -93,7 +93,7 @@ static bool make_stage(void)
         !map_at(FAR, PAGE)) {
         return false;
     }
-    memcpy(at_address(SWITCH), law_switch, (size_t)(law_switch_end - law_switch));
+    memcpy(at_address(SWITCH), mode_switch, (size_t)(mode_switch_end - mode_switch));
     return true;
 }
 
@@ -115,7 +115,7 @@ static void put_value(sequence *s, uint32_t value, uint32_t byte_count)
     s->size += byte_count;
 }
 
-/* Not ebx (data) and esp (stack). */
+/* Any register except ebx, which points to data, and esp. */
 static uint32_t any_register(random_source *r)
 {
     static const uint8_t allowed[] = { 0, 1, 2, 5, 6, 7 };
@@ -288,7 +288,7 @@ static int check_one(uint64_t seed, uint64_t round)
     start_randomly(&r, &before);
     memset(at_address(CODE), 0x90, sizeof s.bytes + TAIL + 5);
     memcpy(at_address(CODE), s.bytes, s.size);
-    put_jump(CODE + s.size + TAIL, SWITCH + (uint32_t)(cpu_leave - law_switch));
+    put_jump(CODE + s.size + TAIL, SWITCH + (uint32_t)(cpu_leave - mode_switch));
     patch_bytes += random_below(&r, 6);
     hfn_move_result result = hfn_arch_x86.move(at_address(CODE), PAGE, CODE, patch_bytes,
                                                HFN_NO_REGISTER, &moved, &offset);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Property of i386 stubs.  Counting adds 1 to a 64-bit counter and changes no register, flag,
- * vector or byte of the stack, except a scratch register and then flags.  The slow path and the
+ * vector or byte of the stack, except that a stub with a scratch register changes it and may change
+ * flags.  The slow path and the
  * call gate may run code that clobbers every register that a function may change.  A timed function
  * finds its registers, flags and arguments, may write and pop its arguments, and returns its
  * registers and flags; its caller's copy of the arguments stays unchanged.  Built separately with
@@ -167,7 +168,7 @@ static void check(bool holds, const char *what, uint32_t flags, uint32_t slot)
         return;
     }
     failures++;
-    printf("# not so: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
+    printf("# violated: %s (flags %x, slot %x)\n", what, (unsigned)flags, (unsigned)slot);
 }
 
 /* Write the stub, followed by a jump to cpu_leave. */
@@ -200,7 +201,7 @@ static cpu_state start_randomly(random_source *r)
     return start;
 }
 
-/* scratch: a register that may change, and flags with it; 8: none. */
+/* scratch: the number of a register that may change, 8 for none; flags: they must not change. */
 static bool is_state_kept(const cpu_state *a, const cpu_state *b, uint32_t scratch, bool flags)
 {
     for (uint32_t i = 0; i < 8; i++) {
@@ -266,7 +267,7 @@ static void run_call(random_source *r)
     check(is_state_kept(&start, &current_state, 8, true), "a call stub keeps the state", 0, 0);
 }
 
-/* What the filter saw, and what it decides. */
+/* The argument that the filter received, the result that it sets, and its decision. */
 static uint32_t seen_argument, result;
 static int32_t decision;
 

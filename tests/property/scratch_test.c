@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Property: the values of dead registers have no effect.  A random sequence that starts with
- * another value in a dead register leaves the same registers (including that one), flags, memory
- * and stack.  Arguments: seed, number of sequences.
+ * Property: the values of dead registers have no effect.  If a random sequence is run again with a
+ * different value in a dead register, the final registers (including that one), flags, memory and
+ * stack are the same.  Arguments: seed, number of sequences.
  */
 #include "arch/x86/scratch.h"
 #include "cpu.h"
@@ -36,7 +36,7 @@ static void make_round(const stage *s, random_source *r, sequence *seq, cpu_stat
     start_randomly(s, seq, r, start, before);
 }
 
-/* Does the register's initial value make a difference? */
+/* True if the register's initial value changes the outcome. */
 static bool makes_difference(const stage *s, random_source *r, cpu_state start,
                              const outcome *before, const outcome *first, uint32_t number)
 {

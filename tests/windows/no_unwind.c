@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Linked into an agent in place of the call that registers the unwind tables of stubs: a program
- * that unwinds through timed calls must then fail. */
+/* Replaces the registration of the stubs' unwind tables in a special agent.  Under it a program
+ * that unwinds through timed calls must fail, which proves that the tables are needed. */
 #include "os/modules.h"
 
 void __wrap_hfn_os_add_unwind_table(const void *functions, uint32_t count, uint64_t base);

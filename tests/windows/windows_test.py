@@ -22,7 +22,7 @@ BUILD, NATIVE = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).r
 del sys.argv[1:3]
 TOOL = BUILD / "tools/hotfn/hotfn.exe"
 SAMPLES = pathlib.Path(os.environ.get("HOTFN_SAMPLES", "/nonexistent")) / "pdb"
-LIMIT_S = 300  # only ends what hangs
+LIMIT_S = 300  # only ends programs that hang
 MODES = {"count": ["--mode", "count"], "time": ["--mode", "time"], "cpu": ["--mode", "time", "--clock", "cpu"],
          "sample": ["--mode", "time", "--sample", "3"]}
 
@@ -41,7 +41,7 @@ def count(folder, *command, record="hotfn.hfr", mode="count", tool=TOOL):
 
 
 def read_record(folder, record="hotfn.hfr"):
-    """By the native tool: a record of Windows is read on Linux."""
+    """The record's report, made by the native tool: Linux reads records of Windows."""
     shown = execute(folder, NATIVE, "report", "--json", record)
     assert shown.returncode == 0, shown.stderr
     return json.loads(shown.stdout)
@@ -73,7 +73,7 @@ def check_times(folder, record, mode):
     if mode == "sample":
         assert sum(f["timed_calls"] for f in timed) > 3000
     else:
-        # the system leaves a thread's latest handlers of exceptions without a return
+        # the system does not return from the last exception handlers of a thread
         wrong = [f for f in timed if not 0 <= f["calls"] - f["timed_calls"] <= (8 if mode == "cpu" else 0)]
         assert not wrong, wrong
         assert sum(f["timed_calls"] for f in timed) > 10000
@@ -113,8 +113,8 @@ def parameters_may_be_kept_in_the_home_space(folder):
 
 
 def nothing_is_kept_below_the_stack_pointer(folder):
-    """The program executes stubs of every kind by single steps and poisons the stack at each; the agent's code has no
-    access to what lies below, either."""
+    """The program single-steps through stubs of every kind and overwrites the memory below the stack pointer at each
+    step; no instruction of the agent accesses that memory either."""
     build_work(folder, "work.exe")
     bare = run_windows(folder, "work.exe", "poison")
     first, second = bare.stdout.splitlines()
@@ -178,7 +178,7 @@ def microsofts_exception_tests_pass(folder):
 
 
 def unwind_tables_are_needed(folder):
-    """The same with an agent that registers none must fail."""
+    """With an agent that registers no unwind tables the program must fail."""
     copy_samples(folder, "seh_x64_xcpt4")
     shutil.copy(TOOL, folder)
     shutil.copy(BUILD / "tests/windows/hotfn-agent.dll", folder)

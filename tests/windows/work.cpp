@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Exceptions, threads, recursion, a jump table, early initialisers: counted by hooks, and by the
-// program itself (-finstrument-functions with -DINSTRUMENTED).  No function is inlined, so that
-// both count each call.
+// A program with exceptions, threads, recursion, a jump table and early initialisers.  It is
+// counted by hooks, and by itself (-finstrument-functions with -DINSTRUMENTED).  No function is
+// inlined, so both count each call.
 #include <windows.h>
 
 #include <csetjmp>
@@ -112,7 +112,7 @@ static LONG CALLBACK handle_fault(EXCEPTION_POINTERS *info)
 
 extern "C" IMAGE_DOS_HEADER __ImageBase;
 
-// The number of return addresses in this program; those of timed calls' stubs come in between.
+// The number of return addresses in this program; the stack also has those of timed stubs.
 OFF static int count_own_frames()
 {
     void *frames[62];
@@ -138,7 +138,7 @@ OWN long work_seven(long a, long b, long c, long d, long e, long f, long g)
     return a + 2 * b + 3 * c + 5 * d + 7 * e + 11 * f + 13 * g;
 }
 
-// It may read any argument of its caller, so it cannot run behind a frame of a stub.
+// It may read any argument of its caller, so it cannot run below a stub's frame.
 OWN long work_variable(int count, ...)
 {
     va_list list;
@@ -182,7 +182,7 @@ __asm__("    .text\n"
         "    jnz     work_variable\n"
         "    ret\n");
 
-// Calls of stubs of every kind, few enough to be executed one instruction at a time.
+// Calls stubs of every kind, and few enough calls that they can be single-stepped.
 static unsigned long call_each_kind(int cleaned)
 {
     unsigned long sum = 0;
@@ -196,7 +196,7 @@ static unsigned long call_each_kind(int cleaned)
 
 static volatile bool is_stepping;
 
-// Between any two instructions, the kernel may overwrite what lies below the stack pointer.
+// The kernel may overwrite memory below the stack pointer between any two instructions; do so here.
 static LONG CALLBACK poison_stack(EXCEPTION_POINTERS *info)
 {
     if (info->ExceptionRecord->ExceptionCode != EXCEPTION_SINGLE_STEP) {
@@ -220,14 +220,14 @@ static DWORD WINAPI step_through(void *)
     __asm__ volatile("movq $7, -8(%%rsp); nop; movq -8(%%rsp), %0" : "=r"(below) : : "memory");
     sum = call_each_kind(0);
     is_stepping = false;
-    is_poisoned = below != 7; // what is kept there is lost
+    is_poisoned = below != 7; // the value below the stack pointer was overwritten
     return sum;
 }
 
 static int run_poisoned()
 {
     AddVectoredExceptionHandler(1, poison_stack);
-    for (int i = 0; i < 2; i++) { // the second thread takes over what the first one has left
+    for (int i = 0; i < 2; i++) { // the second thread reuses the row of the first one
         DWORD sum;
         HANDLE thread = CreateThread(nullptr, 0, step_through, nullptr, 0, nullptr);
         WaitForSingleObject(thread, INFINITE);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that delivers batches, and the deletion of days and builds. */
+/* The thread that delivers batches of runs to ClickHouse, and the deletion of days and builds
+ * there. */
 #include "delivery.h"
 
 #include "delivery_batch.h"
@@ -55,7 +56,7 @@ static bool run_on_all(clickhouse *c, const char *format, int64_t number, refusa
     return ok;
 }
 
-/* The days of a server before a day, oldest first, as text. */
+/* List the days before `before` for which a server has data, oldest first, one number a line. */
 static bool list_days(clickhouse *c, uint32_t shard, int64_t before, byte_buffer *out, refusal *why)
 {
     char sql[384];
@@ -158,8 +159,9 @@ bool delivery_check_folder(store *s, const clickhouse_options *options, char own
     return !options || find_owner(s, owner) || refuse_for_database(why, s);
 }
 
-/* Runs without a shard were stored before --clickhouse was given, or by an import; runs that wait
- * are shared out again if there are other servers now. */
+/* Assign a shard to the runs without one, which were stored before --clickhouse was given or by an
+ * import.  If all is set, reassign all undelivered runs, because the number of servers may have
+ * changed. */
 static bool assign_shards(store *s, uint32_t shard_count, bool all)
 {
     sqlite3_stmt *q =
@@ -196,7 +198,7 @@ static void delete_by_age(delivery *d)
     log_event(count < 0 ? "error" : "info", "retention", count < 0 ? why.text : text);
 }
 
-/* Deliver one batch to a shard; *more if others may wait. */
+/* Deliver one batch to a shard; *more is set if further batches may be waiting. */
 static bool deliver_batch(delivery *d, uint32_t shard, bool *more, refusal *why)
 {
     delivery_batch b;
@@ -244,7 +246,8 @@ static void deliver_to_shard(delivery *d, uint32_t shard)
     }
 }
 
-/* False if the delivery is to stop.  Runs that are stored meanwhile make one batch. */
+/* Wait before the next delivery, so that runs stored meanwhile form one batch.  False if the
+ * delivery must stop. */
 static bool pause_delivery(delivery *d)
 {
     struct timespec end;
@@ -292,7 +295,8 @@ bool delivery_start(delivery **out, const char *folder, const clickhouse_options
     bool ok = store_open(&d->s, folder, true, why) && clickhouse_open(&d->c, options, why) &&
               delivery_check_folder(d->s, options, d->owner, why) &&
               (assign_shards(d->s, d->shard_count, true) || refuse_for_database(why, d->s));
-    /* A server that is away may return; a server that is too old or has other tables will not. */
+    /* An unavailable server (503) may recover; a server that is too old or has other tables is an
+     * error. */
     for (uint32_t i = 0; ok && i < d->shard_count; i++) {
         d->shards[i].ready = clickhouse_prepare(d->c, i, d->owner, &first);
         if (!d->shards[i].ready && first.status != 503) {

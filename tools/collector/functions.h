@@ -23,8 +23,8 @@ const char *get_function_file(const function_list *f, uint32_t number);
 /* Whether each word of a search is in the name or in the file, ignoring the case of ASCII. */
 bool function_matches(const function_list *f, uint32_t number, const char *words);
 
-/* Pair the functions of two builds by file and name; several with one name are paired in order.
- * out[number of b] is the number in a, or UINT32_MAX.  False without memory. */
+/* Pair the functions of two builds by file and name; functions with the same name are paired in
+ * order.  out[number in b] is the number in a, or UINT32_MAX.  False if there is no memory. */
 bool pair_functions(const function_list *a, const function_list *b, uint32_t *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Store one run: recognise repetitions, number its functions, pack its rows. */
+/* Stores runs: rejects or ignores a run that is stored already, numbers its functions, packs its
+ * rows. */
 #include "ingest.h"
 
 #include "build_map.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 #define MAX_AHEAD_NS INT64_C(86400000000000)      /* a clock may be a day ahead */
-#define MIN_START_NS INT64_C(1420070400000000000) /* 2015: no record is older */
+#define MIN_START_NS INT64_C(1420070400000000000) /* 2015-01-01; hotfn is younger */
 
 int64_t ingest_find_app(store *s, const char *name)
 {
@@ -46,8 +47,8 @@ static int64_t find_or_create_client(store *s, int64_t app, const submission *su
 
 /* ---- Builds. */
 
-/* A version whose symbols were registered belongs to one image: another image with that version
- * is a mix-up, and its counts would be shown under wrong names. */
+/* A version with registered symbols belongs to one image.  The counts of another image with that
+ * version would be shown under wrong names, so it is refused. */
 static bool check_version(store *s, int64_t app, submission *sub)
 {
     sqlite3_stmt *q = store_get_statement(
@@ -115,9 +116,9 @@ static int compare_rows(const void *left, const void *right)
     return (a->function > b->function) - (a->function < b->function);
 }
 
-/* Add up the rows of one function, which two modules with one image id may have.  Returns the
- * number of rows, or UINT32_MAX if a sum does not fit. */
-static uint32_t join_rows(packed_row *rows, uint32_t count)
+/* Merge rows of the same function, which occur if two modules have the same image id.  Returns the
+ * number of rows, or UINT32_MAX if a sum overflows. */
+static uint32_t merge_rows(packed_row *rows, uint32_t count)
 {
     uint32_t used = 0;
 
@@ -139,7 +140,8 @@ static uint32_t join_rows(packed_row *rows, uint32_t count)
     return used;
 }
 
-/* Fill numbers (by row of the run) and rows.  False if the database failed. */
+/* Fill numbers[] and rows[], whose indices are those of the run's rows.  False if the database
+ * failed. */
 static bool number_rows(store *s, build_map *map, submission *sub, uint32_t *numbers,
                         packed_row *rows)
 {
@@ -225,7 +227,7 @@ static bool store_rows(store *s, submission *sub, int64_t app, int64_t build, bu
     bool ok = numbers && rows && number_rows(s, map, sub, numbers, rows);
 
     if (ok) {
-        uint32_t count = join_rows(rows, run->row_count);
+        uint32_t count = merge_rows(rows, run->row_count);
         if (count == UINT32_MAX) {
             refuse_request(&sub->result, 422, "the counts of a function do not fit into 64 bits");
         } else {
@@ -260,7 +262,7 @@ static bool check_time(submission *sub)
     return true;
 }
 
-/* A run arrives whole or in increments: both together would count calls twice. */
+/* A run is sent either whole or in increments; both would count its calls twice. */
 static bool check_form(store *s, submission *sub)
 {
     sqlite3_stmt *q = store_get_statement(
@@ -280,7 +282,8 @@ static bool check_form(store *s, submission *sub)
                                "its whole record cannot be added to them");
 }
 
-/* True if the submission is not stored yet.  Else result is 200 or 409, or the database failed. */
+/* True if the submission is not stored yet.  Otherwise its result is 200 (the same content is
+ * stored), 409 (other content), or a failure of the database. */
 static bool check_unseen(store *s, submission *sub)
 {
     sqlite3_stmt *q =
@@ -353,7 +356,7 @@ static bool store_submission(store *s, submission *sub, const wire_module *progr
            (!sub->run.modules || mark_seen(s, sub));
 }
 
-/* Store the kit of a build that is known, instead of an older one. */
+/* Store the kit of a known build, and replace an older kit. */
 static bool store_kit(store *s, submission *sub)
 {
     sqlite3_stmt *q = store_get_statement(
@@ -416,8 +419,8 @@ static bool ingest_separately(store *s, submission *sub)
     return store_run(store_get_statement(s, "RELEASE one")) && ok;
 }
 
-/* The functions of a build are numbered by one writer at a time.  If another one stored or deleted
- * something since, what this one remembers may be wrong. */
+/* The functions of a build are numbered by one writer at a time.  If another writer has stored or
+ * deleted something since, the cached build maps of this writer may be stale. */
 static bool forget_changed_builds(store *s)
 {
     char own[33], last[33];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* One run as it travels to the collector, either as a record file (.hfr) or in the compact format:
+/* One run as it is sent to the collector, either as a record file (.hfr) or in the compact format:
  *
  *   "HFC1"  flags  uuid[16]  start_ns  end_ns  state  hooked  unhooked  module_count
  *   each module:   flags  id_kind  id_bytes  id[]  file_bytes  file[]  row_count  rows
  *   each row:      rva (minus that of the row before)  calls  [total_ns  self_ns  max_ns]
  *   caller_count   each: caller (0: code that is not timed, else row + 1)  callee  calls
  *
- * The names of a build's functions travel once, as "HFN1", module_count and modules in the same
- * way; there a row is: rva  byte_count  name_bytes  name[].  Numbers are unsigned LEB128. */
+ * The names of a build's functions are sent once, as "HFN1", module_count and modules as above,
+ * where each row is: rva byte_count name_bytes name[].  Numbers are unsigned LEB128. */
 #ifndef HOTFN_COLLECTOR_WIRE_H
 #define HOTFN_COLLECTOR_WIRE_H
 
@@ -51,8 +51,8 @@ typedef struct wire_run {
     uint32_t module_count, row_count, name_count, caller_count;
 } wire_run;
 
-/* Decode the compact format; names are views into bytes.  Returns NULL, or one sentence about
- * what is wrong.  Any result must be freed. */
+/* Decode the compact format; names are views into bytes.  Returns NULL on success, otherwise one
+ * sentence that describes the error.  wire_free must follow in both cases. */
 const char *wire_decode_run(wire_run *out, const uint8_t *bytes, size_t byte_count);
 const char *wire_decode_names(wire_run *out, const uint8_t *bytes, size_t byte_count);
 void wire_free(wire_run *run);

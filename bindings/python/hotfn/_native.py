@@ -286,7 +286,7 @@ def check_sizes(library: ctypes.CDLL) -> None:
 
 
 def _load_demangler() -> None:
-    """Load the C++ library, so that libhotfn finds its demangler; without it names stay mangled.
+    """Load the C++ library, whose demangler libhotfn uses; without it names stay mangled.
 
     libhotfn refers to __cxa_demangle by a weak symbol, which is bound when libhotfn is loaded.
     """
@@ -307,7 +307,7 @@ def _open(path: str) -> ctypes.CDLL:
 
 
 def load() -> ctypes.CDLL:
-    """Load the first candidate that fits; ImportError reports all paths and reasons."""
+    """Load the first suitable candidate; raise ImportError with all paths and reasons if there is none."""
     _load_demangler()
     tried = []
     for path in candidates():

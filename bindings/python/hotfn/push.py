@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Send records to a hotfn-collector.  Only the standard library is used.
 
-What is sent: counts and times of functions, image ids, file names of modules without their folders, when the run
-began and ended, the labels, and the id of the client.  The format is described in tools/collector/wire.h."""
+Sent are counts and times of functions, image ids, file names of modules without their folders, the times at which the
+run began and ended, the labels, and the id of the client.  tools/collector/wire.h describes the format."""
 import dataclasses
 import json
 import os
@@ -68,7 +68,7 @@ def _module_head(raw: s.RecordModule, rows: int) -> bytes:
 
 
 def _counted(record: "records.Record", raw: s.RecordModule, called: bool) -> List[Tuple[int, List[int]]]:
-    """(rva, indices of the counted functions there) of a module, in ascending order."""
+    """(rva, indices of the counted functions at that rva) of a module, by rva; `called`: only called functions."""
     found: Dict[int, List[int]] = {}
     for index in range(raw.first_function, raw.first_function + raw.function_count):
         function = record.functions[index]

@@ -111,7 +111,7 @@ class Thread:
 class Child:
     """A program that children ran without being counted."""
     path: str
-    processes: int           # how many ran it
+    processes: int           # number of processes that ran it
     cpu_ns: int              # their CPU time
 
 
@@ -135,11 +135,11 @@ class RecordInfo:
     thread_count: int
     threads_lost: int
     overwritten_count: int            # functions whose hooks other code overwrote: not counted
-    unverified_count: int             # processes that run, or whose hooks were not checked at their end
+    unverified_count: int             # processes that still run, or whose hooks were not checked at their end
     checked_ns: Optional[int]         # when the hooks were last compared with memory
     repaired: Optional[str]  # what a repair could not save, or "nothing"; None: not repaired
     script: Optional[str] = None      # the file whose #! interpreter was counted
-    became: Optional[str] = None      # what the program became by exec without being counted
+    became: Optional[str] = None      # the program that exec started in its place and that was not counted
     cpu_ns: Optional[int] = None      # CPU time of the program's own process
     children: Tuple[Child, ...] = ()  # programs of children that were not counted, most CPU time first
 
@@ -399,9 +399,9 @@ class Record:
 
     def columns(self) -> Dict[str, Any]:
         """{column: numpy array} of all functions, in the order of `functions`: name, module, calls,
-        rva, size, state, symbol (the linker's name), and of a timed run timing, timed_calls, total_ns,
-        self_ns, their errors, max_ns and percentiles.  What is not known, or too short to be known,
-        is NaN.  Needs numpy."""
+        rva, size, state, symbol (the linker's name); for a timed run also timing, timed_calls, total_ns,
+        self_ns, their errors, max_ns and percentiles.  A value that is unknown, or too short to be
+        measured, is NaN.  Needs numpy."""
         return _columns.read_columns(self._open_handle, [module.file for module in self.modules],
                                      self._raw_info().function_count, self.time is not None)
 
@@ -479,7 +479,7 @@ def register_exporter(name: str, function: Callable[[Record, Callable[[bytes], N
                       extension: Optional[str] = None, about: str = "", needs: str = "flat") -> None:
     """Add a format: function(record, write) calls write(data) for each part of the output.
 
-    needs: "flat", "times", "tree" or "events"; records that do not hold it are refused.  If the
+    needs: "flat", "times", "tree" or "events"; records without this data are refused.  If the
     function raises an exception, the export fails with its text, and Record.export writes no file.
     """
     def export(_user: Any, handle: int, _options: Any, write: Any, write_user: Any, error: Any) -> int:
@@ -518,7 +518,7 @@ def find_format(path: PathLike) -> str:
 
 def key_number(key: str) -> int:
     if key not in KEYS:
-        raise ValueError(f"{key!r} is no sort key; choose one of {', '.join(KEYS)}")
+        raise ValueError(f"{key!r} is not a sort key; choose one of {', '.join(KEYS)}")
     return KEYS.index(key)
 
 

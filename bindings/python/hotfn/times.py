@@ -36,11 +36,11 @@ class Times:
     timed_calls: int
     total_ns: Optional[int]  # a recursive call is part of its outermost call; None: less than its error
     self_ns: Optional[int]   # without the time of timed callees; None: less than its error
-    total_error_ns: Optional[int]  # by ticks and in a sample one standard error, by the counter what was
-                                   # subtracted for hooks; None: unknown, total_ns is an upper bound
+    total_error_ns: Optional[int]  # with a tick clock or sampling: one standard error; otherwise the cost that
+                                   # was subtracted for hooks; None: unknown, total_ns is an upper bound
     self_error_ns: Optional[int]
     max_ns: Optional[int]
-    p50_ns: Optional[int]    # None: no histogram, or below what the clock resolves
+    p50_ns: Optional[int]    # None: no histogram, or below the clock's resolution
     p90_ns: Optional[int]
     p99_ns: Optional[int]
     self_memory: Optional[Memory] = None   # by the function itself; None without --with alloc
@@ -90,11 +90,11 @@ class TimeInfo:
     busy_ns: int             # time of all threads in timed functions
     nodes_merged: int        # calls for which the call tree had no room
     abandoned_exits: int     # calls that were left without a return, for example by longjmp
-    clock_stopped_ns: int    # when the program disabled the time stamp counter, after which calls
-                             # were only counted, in ns since the run began; 0: never
-    ticker: Optional[str]    # the thread that keeps a tick clock: "spins" on a processor that would be
-                             # idle; it sleeps because of "one-processor" or a "quota"; None: the
-                             # counter is read at both ends of each call
+    clock_stopped_ns: int    # ns since the run began at which the program disabled the time stamp
+                             # counter; later calls were only counted; 0: never
+    ticker: Optional[str]    # the thread that advances the tick clock: it "spins" on an idle processor,
+                             # or sleeps because of "one-processor" or a "quota"; None: no tick clock,
+                             # the counter is read at the entry and exit of each call
     ticker_cpu_ns: int       # processor time of the ticker, which is not the program's
     tick_error_ns: float     # a time of T ns has a standard error of sqrt(T * tick_error_ns)
     coarse_share: float      # share of the run in which ticks were at least 16 us apart

@@ -34,7 +34,7 @@ class Verdict(Named):
 
 @dataclasses.dataclass(frozen=True)
 class Scan:
-    """The result of hotfn.scan(), a copy that needs no closing."""
+    """The result of hotfn.scan(): a copy, which need not be closed."""
     path: str
     machine: str
     id: bytes

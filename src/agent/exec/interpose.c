@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Compare the patches with memory before the process exits or calls exec, in the agent only; a new
- * program in the place of the target is followed, a child is reported to the launcher.  The
- * record reports a process that ends in another way: by a signal, quick_exit or a system call. */
+/* The agent's replacements for exit, exec and posix_spawn.  Before the process exits or calls exec,
+ * its patches are compared with memory.  A program that exec starts is followed; a spawned child is
+ * reported to the launcher.  A process that ends by a signal, quick_exit or a system call is not
+ * checked, which the record reports. */
 #include "agent/agent.h"
 #include "os/os.h"
 #include "session/joined.h"
@@ -29,7 +30,7 @@ static execveat_fn next_execveat;
 static spawn_fn next_spawn, next_spawnp;
 static void (*next_exit)(int status) __attribute__((noreturn));
 
-/* Runs before any of the calls, which may be made in a signal handler. */
+/* A constructor calls dlsym, because a signal handler that calls exec must not. */
 __attribute__((constructor(101))) static void find_next(void)
 {
     void *found = dlsym(RTLD_NEXT, "execve");
@@ -62,17 +63,17 @@ EXPORT void _exit(int status)
 
 EXPORT void _Exit(int status) __attribute__((alias("_exit")));
 
-/* What is done before an exec, and undone if it fails. */
+/* What must be undone if exec fails. */
 typedef struct exec_report {
     bool was_verified;
-    uint32_t number;
+    uint32_t number; /* of the report to the launcher */
 } exec_report;
 
-static exec_report begin_exec(size_t followed, const char *file)
+static exec_report begin_exec(bool is_followed, const char *file)
 {
     bool was_verified = hfn_session_begin_exec();
     uint32_t pid = hfn_os_get_process_id();
-    return (exec_report){ was_verified, hfn_session_report_exec(pid, file, followed > 0) };
+    return (exec_report){ was_verified, hfn_session_report_exec(pid, file, is_followed) };
 }
 
 static void undo_exec(exec_report report)
@@ -81,7 +82,8 @@ static void undo_exec(exec_report report)
     hfn_session_report_exec_failed(report.number);
 }
 
-/* The memory must stay while exec runs, so it is on the caller's stack. */
+/* Replace envp by a copy with hotfn's settings if the new program is followed.  This is a macro
+ * because the copy must be on the stack of the function that calls exec. */
 #define FOLLOW(envp, bytes)                                                                        \
     size_t bytes = agent_exec_bytes(envp);                                                         \
     if (bytes > 0) {                                                                               \
@@ -91,10 +93,10 @@ static void undo_exec(exec_report report)
 static int call_exec(exec_fn exec, const char *file, char *const argv[], char *const envp[])
 {
     FOLLOW(envp, bytes)
-    exec_report report = begin_exec(bytes, file);
-    int answer = exec(file, argv, envp);
+    exec_report report = begin_exec(bytes > 0, file);
+    int result = exec(file, argv, envp);
     undo_exec(report);
-    return answer;
+    return result;
 }
 
 static const char *first_word(char *const argv[])
@@ -105,19 +107,19 @@ static const char *first_word(char *const argv[])
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
     FOLLOW(envp, bytes)
-    exec_report report = begin_exec(bytes, first_word(argv));
-    int answer = next_fexecve(fd, argv, envp);
+    exec_report report = begin_exec(bytes > 0, first_word(argv));
+    int result = next_fexecve(fd, argv, envp);
     undo_exec(report);
-    return answer;
+    return result;
 }
 
 EXPORT int execveat(int folder, const char *file, char *const argv[], char *const envp[], int flags)
 {
     FOLLOW(envp, bytes)
-    exec_report report = begin_exec(bytes, *file ? file : first_word(argv));
-    int answer = next_execveat(folder, file, argv, envp, flags);
+    exec_report report = begin_exec(bytes > 0, *file ? file : first_word(argv));
+    int result = next_execveat(folder, file, argv, envp, flags);
     undo_exec(report);
-    return answer;
+    return result;
 }
 
 static int spawn_reported(spawn_fn spawn, pid_t *pid, const char *file,
@@ -126,14 +128,14 @@ static int spawn_reported(spawn_fn spawn, pid_t *pid, const char *file,
                           char *const envp[])
 {
     pid_t started = 0;
-    int answer = spawn(&started, file, actions, attributes, argv, envp);
-    if (answer == 0) {
+    int result = spawn(&started, file, actions, attributes, argv, envp);
+    if (result == 0) {
         hfn_session_report_exec((uint32_t)started, file, false);
         if (pid) {
             *pid = started;
         }
     }
-    return answer;
+    return result;
 }
 
 EXPORT int posix_spawn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

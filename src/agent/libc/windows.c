@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of a C library that the agent needs on Windows, and that text.c and format.c lack.  The
- * agent's memory is its own (session/own_memory.c): no allocation may reach the program's heap. */
+/* The C library functions that the agent needs on Windows and that text.c and format.c do not
+ * define.  realloc and free do nothing: the agent allocates from its own memory
+ * (session/own_memory.c), never from the program's heap. */
 #include "agent/libc/format.h"
 
 #include <stdint.h>
@@ -16,12 +17,13 @@ int __mingw_vsnprintf(char *to, size_t room, const char *format, va_list args)
 
 static int *get_errno(void)
 {
-    static int own; /* no thread relies on it */
+    static int own; /* shared by all threads: no code reads it */
 
     return &own;
 }
 
-/* Under the name of the import, since no library is imported for it. */
+/* The headers of mingw-w64 call _errno through this import pointer.  It is defined here because the
+ * agent imports no C library. */
 extern int *(*const __imp__errno)(void);
 int *(*const __imp__errno)(void) = get_errno;
 

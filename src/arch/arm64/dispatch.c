@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the targets of an indirect jump by reading backwards the straight line that ends with it.
- * These forms of gcc and clang are known:
+ * Finds the targets of an indirect jump by reading the straight-line code before it backwards.
+ * These forms of gcc and clang are recognised:
  *     adrp t; add t, t, #; ldrb|ldrh|ldr w, [t, i, ...];
  *                          adr b; add b, b, w, sxtb|sxth|sxtw #2; br b
  *     adrp t; add t, t, #; ldrb|ldrh w, [t, i, ...]; adr b; add b, b, x, lsl #2; br b
  *     adrp t; add t, t, #; ldrsw x, [t, i, lsl #2]; add t, t, x; br t
- * The number of entries comes from a `cmp i, #n; b.hi` earlier in the line; it is 0 if the line has
- * none.
+ * The number of entries comes from an earlier `cmp i, #n; b.hi`; it is 0 if there is none.
  */
 #include "arch/arm64/dispatch.h"
 
@@ -107,7 +106,7 @@ static bool find_address(const hfn_straight_line *line, uint32_t at, uint32_t re
 /* The backward search for the bound of an index register. */
 typedef struct bound_search {
     uint32_t reg;
-    uint32_t condition; /* of a b.cond whose cmp is still searched; 16: none */
+    uint32_t condition; /* of a b.cond whose cmp was not found yet; 16: none */
     uint64_t count;     /* the result                                        */
 } bound_search;
 
@@ -209,7 +208,7 @@ static void describe_pointer(const hfn_straight_line *line, uint32_t at, hfn_dis
     if ((word & 0xFFC00000) == 0xF9400000 && find_address(line, at, get_rn(word), &base, out)) {
         out->table_rva = base + 8 * (uint64_t)hfn_arm64_get_bits(word, 21, 10);
     }
-    out->proof_from = proof_from; /* the result does not rely on it */
+    out->proof_from = proof_from; /* the result does not depend on these instructions */
 }
 
 static void describe_write(const hfn_straight_line *line, uint32_t at, hfn_dispatch *out)

@@ -19,11 +19,11 @@ hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uin
 bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 
-/* May the code read its caller's x16 or x17, or must it preserve them? */
+/* True if the code may read its caller's x16 or x17, or must preserve them. */
 bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size);
 
-/* The bytes by which the instruction grows the stack (negative: shrinks it); false if it changes
- * sp by an unknown number. */
+/* Store the number of bytes by which the instruction grows the stack (negative: shrinks it); false
+ * if it changes sp by an unknown amount. */
 bool hfn_arm64_get_stack_growth(uint32_t word, int32_t *growth_bytes);
 
 #endif

@@ -15,7 +15,7 @@ typedef struct memory_access {
     int64_t offset;     /* of the access from the base            */
     int64_t write_back; /* added to the base                      */
     bool loads, stores, vector;
-    bool plain;       /* accesses one or two registers            */
+    bool plain;       /* loads or stores one or two registers     */
     bool by_register; /* with an index register                   */
     bool writes_base_by_register;
 } memory_access;
@@ -121,7 +121,7 @@ static bool is_single(uint32_t word)
 
 /* ---- The return address. */
 
-/* Does [at, at + bytes) overlap the saved return address? */
+/* True if [at, at + bytes) overlaps the saved return address. */
 static bool overlaps_saved_return(const hfn_arm64_step *p, uint32_t place, int64_t at,
                                   uint32_t bytes)
 {
@@ -151,7 +151,8 @@ static int32_t get_stored_value(const hfn_arm64_step *p, const memory_access *a,
     return a->vector ? p->s->at[HFN_ARM64_VECTOR + reg] : hfn_arm64_get_operand(p, reg);
 }
 
-/* A word of the frame may keep any value, except an address that callees must not see. */
+/* Any value may be stored to a word of the frame; elsewhere, only values that may be passed to
+ * other code. */
 static hfn_stack_outcome store_value(hfn_arm64_step *p, const memory_access *a, uint32_t reg,
                                      int32_t place)
 {
@@ -220,15 +221,15 @@ static hfn_stack_outcome load_register(hfn_arm64_step *p, const memory_access *a
 static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_access *a, int32_t base)
 {
     hfn_stack_outcome outcome = HFN_STACK_OK;
-    bool knows = hfn_stack_is_exact(base) && !a->by_register;
+    bool is_known = hfn_stack_is_exact(base) && !a->by_register;
 
     for (uint32_t i = 0; i < a->count && outcome == HFN_STACK_OK; i++) {
         uint32_t reg = a->registers[i];
-        int64_t at = knows ? base + a->offset + (int64_t)i * a->bytes : 0;
+        int64_t at = is_known ? base + a->offset + (int64_t)i * a->bytes : 0;
 
-        if (knows && a->stores) {
+        if (is_known && a->stores) {
             outcome = store_register(p, a, reg, at);
-        } else if (knows) {
+        } else if (is_known) {
             outcome = load_register(p, a, reg, at);
         } else if (a->stores) {
             outcome = store_value(p, a, reg, base);
@@ -307,7 +308,7 @@ static hfn_stack_outcome step_access(hfn_arm64_step *p, const memory_access *a)
                                                             : hfn_stack_add(base, a->write_back));
 }
 
-/* Do the registers of an exclusive, ordered, atomic or structure access hold related values? */
+/* True if a register of an exclusive, ordered, atomic or structure access holds a related value. */
 static bool holds_related(const hfn_arm64_step *p, bool structure)
 {
     uint32_t rd = hfn_arm64_get_rd(p->word);
@@ -322,8 +323,8 @@ static bool holds_related(const hfn_arm64_step *p, bool structure)
             hfn_arm64_is_related(p, hfn_arm64_get_bits(p->word, 14, 10)));
 }
 
-/* Exclusive, ordered, atomic and structure accesses, of at most 64 bytes at the base.  They compute
- * all that they write, to registers and to memory. */
+/* Exclusive, ordered, atomic and structure accesses, of at most 64 bytes at the base.  Every value
+ * that they write, to registers or memory, is treated as computed. */
 static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
 {
     uint32_t word = p->word, written = hfn_arm64_get_written_registers(word);

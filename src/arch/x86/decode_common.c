@@ -3,8 +3,8 @@
  * Decodes the common instructions of compiled code from two tables: length, flow and PC-relative
  * field, nothing else.  A scan of all code spends its time here; Zydis, which is ten times slower,
  * decodes the rare instructions (VEX, EVEX, x87, lock, rep, far, system).
- * tests/unit/arch/decode_common_test.c compares every opcode, ModRM byte and prefix that is known
- * here with Zydis.
+ * tests/unit/arch/decode_common_test.c compares every opcode, ModRM byte and prefix of the tables
+ * with Zydis.
  */
 #include "arch/x86/decode_common.h"
 
@@ -13,8 +13,8 @@
 #include <string.h>
 
 // clang-format off
-/* What follows a one-byte opcode (Intel SDM vol. 2, table A-2).  Kinds with SIMPLE encode it in
- * bits. */
+/* The operands that follow a one-byte opcode (Intel SDM vol. 2, table A-2).  A kind with the bit
+ * SIMPLE encodes them in its other bits. */
 #define SIMPLE 0x80u
 #define HAS_MODRM 0x10u
 #define IMMEDIATE_BYTES 0x0Fu /* 4 becomes 2 with prefix 66 */
@@ -55,8 +55,9 @@ static const uint8_t one_byte[256] = {
     RARE, RARE, PRE,  PRE,  RARE, RARE, T3,   T3,   RARE, RARE, RARE, RARE, ONE,  ONE,  S5,   S5,
 };
 
-/* Opcodes after 0F (Intel SDM vol. 2, table A-3): the mandatory prefixes that are known (1 none,
- * 2 66, 4 F3, 8 F2), 0x10 if a ModRM follows, 0x20 if an imm8 follows.  0 is decoded by Zydis. */
+/* Opcodes after 0F (Intel SDM vol. 2, table A-3), as bits: the supported mandatory prefixes (1:
+ * none, 2: 66, 4: F3, 8: F2), 0x10 if a ModRM follows, 0x20 if an imm8 follows.  0: decoded by
+ * Zydis. */
 static const uint8_t two_byte[256] = {
     0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    1,    0,    0,    0,    0,
     0x1f, 0x1f, 0x1d, 0,    0x13, 0x13, 0x15, 0,    0,    0,    0,    0,    0,    0,    0x14, 0x13,
@@ -355,8 +356,8 @@ static bool finish_one_byte(partial_decode *r, uint8_t kind, uint64_t rva, uint6
     }
 }
 
-/* Half of all code: no prefix but REX, and a SIMPLE opcode.  Few branches, because mispredicted
- * ones dominate the time of a scan. */
+/* Decodes instructions with no prefix except REX and a SIMPLE opcode, which are half of all code.
+ * It has few branches, because mispredicted branches dominate the time of a scan. */
 static void decode_simple(const uint8_t *bytes, uint32_t at, uint8_t kind, uint64_t rva,
                           uint64_t link_base, hfn_instruction *out)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Translates Zydis' operands into the data that an instruction reads and writes, for following
- * addresses of the stack.  Only the listed instructions copy, add or select; all others compute
- * something unknown from all that they read.
+ * Translates Zydis' operands into the data that an instruction reads and writes, so that the
+ * analysis can follow stack addresses.  Only the listed instructions copy, add or select; all
+ * others are assumed to compute an unknown value from everything that they read.
  */
 #include "arch/x86/decode_data.h"
 
 enum { OTHER_REGISTERS = HFN_X86_VECTORS - 1 };
 
-/* The bit of a register that is no general one; 0 for flags, the instruction pointer, segments. */
+/* The bit of a register that is not a general one; 0 for flags, the instruction pointer,
+ * segments. */
 static uint64_t get_vector_bit(ZydisRegister reg)
 {
     if (reg >= ZYDIS_REGISTER_XMM0 && reg <= ZYDIS_REGISTER_XMM31) {
@@ -54,7 +55,7 @@ static void add_register(const ZydisDecodedOperand *operand, hfn_x86_data *out)
 
     if (operand->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN &&
         hfn_x86_get_register_number(operand->reg.value) == HFN_X86_RSP) {
-        return; /* of push and pop */
+        return; /* the implicit stack pointer of push and pop */
     }
     if (is_general(operand)) {
         uint32_t bit = 1u << hfn_x86_get_register_number(operand->reg.value);
@@ -96,7 +97,7 @@ static bool are_same_registers(const ZydisDecodedOperand *a, const ZydisDecodedO
            a->reg.value == b->reg.value;
 }
 
-/* Does it set its target to a constant, whatever it reads? */
+/* True if the instruction sets its target to a value that does not depend on its operands. */
 static bool ignores_operands(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *operands)
 {
     switch (in->mnemonic) {
@@ -168,7 +169,8 @@ static bool copies_words(const ZydisDecodedInstruction *in)
     }
 }
 
-/* Instructions in 64-bit code that move parts of addresses do not copy. */
+/* False if an operand is smaller than a word: an instruction that moves part of an address is not a
+ * copy. */
 static bool has_whole_operands(hfn_x86_mode mode, const ZydisDecodedInstruction *in,
                                const ZydisDecodedOperand *operands)
 {

@@ -6,9 +6,9 @@
  * the C library's functions are intercepted by the agent (src/agent/tsc_disabled.c); this file
  * finds the instruction in the program's own code.
  *
- * Nothing is decoded.  In compiled code each constant is among the bytes before the system call,
- * after an opcode that moves or pushes it.  Other bytes that look the same only cost the program
- * its times.
+ * Instructions are not decoded.  In compiled code each constant is among the bytes before the
+ * system call, after an opcode that moves or pushes it.  A false match only means that the program
+ * is not timed.
  */
 #include "arch/x86/disables_tsc.h"
 
@@ -29,8 +29,8 @@ enum {
     SECCOMP_32 = 354,
 };
 
-/* Is the word at `at` the immediate of `mov register, word`, `push word`, or `mov` with opcode
- * C7? */
+/* True if the word at `at` is the immediate of `mov register, word`, `push word`, or `mov` with
+ * opcode C7. */
 static bool is_immediate(const uint8_t *from, const uint8_t *at)
 {
     enum { MOV_LONGEST = 7 }; /* C7, ModRM, SIB, displacement */
@@ -61,8 +61,8 @@ static bool has_word(const uint8_t *from, const uint8_t *to, uint32_t value)
     return false;
 }
 
-/* Is value an immediate word, or the byte of `push byte` (below 128) or `mov` to an 8-bit
- * register? */
+/* True if value occurs as an immediate word, or as the byte of `push byte` (below 128) or of `mov`
+ * to an 8-bit register. */
 static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
 {
     if (has_word(from, to, value)) {
@@ -76,8 +76,8 @@ static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
     return false;
 }
 
-/* Is the first argument's register set to 0, by a constant or by `xor edi, edi` or `xor ebx,
- * ebx`? */
+/* True if the first argument's register is set to 0, by a constant or by `xor edi, edi` or `xor
+ * ebx, ebx`. */
 static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t both)
 {
     if (has_number(from, to, 0)) {

@@ -9,10 +9,10 @@ hfn_stub_shape hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
-/* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the
- * stub enters it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of
- * the body; room: bytes by which the stub lowers the stack for its frame; argument_bytes: between
- * the frame and that return address. */
+/* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the stub
+ * jumps into it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of the
+ * body; room: the size of the stub's frame in bytes; argument_bytes: the size of the copied
+ * arguments, which are between the frame and that return address. */
 #define HFN_TAIL_EXIT_BYTES 65
 #define HFN_TAIL_EXIT_END_AT 28
 void hfn_x86_emit_tail_exit(uint8_t *out, const hfn_stub_request *request, uint64_t behind_body,
@@ -55,8 +55,8 @@ uint32_t hfn_x86_32_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_x86_32_write_cie_state(uint8_t *out);
 uint32_t hfn_x86_32_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
-/* emit_replace.c: REPLACE and FILTER.  If the call must not run, a filter gate returns this far
- * behind its usual return address. */
+/* emit_replace.c: REPLACE and FILTER.  If the function must not be called, a filter gate returns
+ * this many bytes after its usual return address. */
 #define HFN_X86_FILTER_SKIP_BYTES 18
 #define HFN_X86_32_FILTER_SKIP_BYTES 10
 const hfn_stub_shape *hfn_x86_get_replace_shape(hfn_stub_kind kind);
@@ -65,7 +65,7 @@ void hfn_x86_emit_filter(uint8_t *out, const hfn_stub_request *request);
 const hfn_stub_shape *hfn_x86_32_get_replace_shape(hfn_stub_kind kind);
 void hfn_x86_32_emit_replace(uint8_t *out, const hfn_stub_request *request);
 void hfn_x86_32_emit_filter(uint8_t *out, const hfn_stub_request *request);
-/* What a filter reads and writes; `saved` is what its gate passed to it. */
+/* Read an argument and set the result in a filter; `saved` is the pointer that its gate passed. */
 uint64_t hfn_x86_get_argument(const void *saved, uint32_t index);
 void hfn_x86_set_result(void *saved, uint64_t value);
 uint64_t hfn_x86_32_get_argument(const void *saved, uint32_t index);

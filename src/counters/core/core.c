@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: the core, the only code of hotfn in a process that it has attached to, apart from the
- * stubs.  It is the slow path of thread_row.c, linked without a C library, without relocations and
- * without thread-local variables.  The launcher maps it and fills hfn_rows (launch/attach). */
+/* HOT PATH: the core.  Apart from the stubs, it is the only code of hotfn in a process to which
+ * hotfn was attached.  It is the slow path of thread_row.c, linked without a C library, without
+ * relocations and without thread-local variables.  The launcher maps it and fills hfn_rows
+ * (launch/attach). */
 #include "counters/thread_row.h"
 #include "counters/timing/engine.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The image of the core, as a launcher maps it: bytes, and the offsets that the launcher needs.
- * Made from the linked core by embed_core.py. */
+/* The image of the core (core.c) that a launcher maps into a process: its bytes, and the offsets
+ * that the launcher needs.  Generated from the linked core by embed_core.py. */
 #ifndef HFN_COUNTERS_CORE_H
 #define HFN_COUNTERS_CORE_H
 
@@ -9,7 +9,7 @@
 typedef struct hfn_core_image {
     const uint8_t *bytes;
     uint32_t byte_count;      /* all of it; the rest of the last page is 0         */
-    uint32_t data_at;         /* pages before are executable, from here on writable */
+    uint32_t data_at;         /* pages before it are executable, the others writable */
     uint32_t slow_path_at;    /* hfn_thread_row_entry                              */
     uint32_t rows_at;         /* hfn_rows                                          */
     uint32_t count_shared_at; /* hfn_thread_row_count_shared                       */

@@ -4,8 +4,8 @@
 
     embed_core.py CORE OUTPUT
 
-The core must work at any address as it is: relocations, thread-local variables and references to
-other files are errors.
+The core must work at any address without changes, so relocations, thread-local variables and
+references to other files are errors.
 """
 import pathlib
 import struct
@@ -15,7 +15,7 @@ PAGE = 4096
 LOAD, TLS, DYNAMIC_RELOCATIONS = 1, 7, (4, 9)  # PT_LOAD, PT_TLS; SHT_RELA, SHT_REL
 
 data = pathlib.Path(sys.argv[1]).read_bytes()
-assert data[:5] == b"\x7fELF\x02", "the core is no 64-bit ELF file"
+assert data[:5] == b"\x7fELF\x02", "the core is not a 64-bit ELF file"
 (program_at, section_at) = struct.unpack_from("<QQ", data, 32)
 (program_bytes, program_count, section_bytes, section_count) = struct.unpack_from("<HHHH", data, 54)
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* What a timed call needs of the shared pools: places of the call tree, histograms, the rings of
- * slow calls and of events. */
+/* The access of timed calls to the shared pools: places (nodes) of the call tree, histograms, and
+ * the rings of slow calls and of events. */
 #ifndef HFN_COUNTERS_CALL_TREE_H
 #define HFN_COUNTERS_CALL_TREE_H
 
 #include "counters/timing/engine.h"
 
-/* The root of the thread's tree, made if there is none; 0: there is no room. */
+/* The root of the thread's tree, created if there is none; 0: the pool is full. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_root(hfn_time_state *t);
-/* The place of `slot` below `parent`, made if there is none.  Deeper than the tree, or where it is
- * full, calls are kept below its root, so that functions have all of their times; 0: not even
- * there. */
+/* The place of `slot` below `parent`, created if there is none.  If the tree is too deep or the
+ * pool is full, the place is one below the root, so that functions have all of their times; 0:
+ * there is no room for that either. */
 HFN_KEEPS_REGISTERS uint32_t hfn_tree_find_child(hfn_time_state *t, uint32_t parent, uint32_t slot);
-/* Where a call that took so many ticks is counted in the pool of histograms.  False: the function
- * has no histogram. */
+/* Find the index in the pool of histograms at which a call of this duration is counted.  False: the
+ * function has no histogram. */
 HFN_KEEPS_REGISTERS bool hfn_tree_find_bucket(hfn_time_cell *cell, uint64_t ticks, uint64_t *index);
 HFN_KEEPS_REGISTERS void hfn_tree_keep_slow(const hfn_time_state *t, uint32_t slot, uint32_t node,
                                             uint64_t start, uint64_t ticks);
 
-/* Where the row has the index of the node that was found last for such a pair.  The node is
- * compared with both before it is used. */
+/* The entry of the row's cache of nodes for this pair.  It has the index of the node that was found
+ * last for a pair with the same hash, so the node is compared with both before it is used. */
 static inline uint32_t *hfn_tree_hint(hfn_time_state *t, uint32_t parent, uint32_t slot)
 {
     uint32_t *hints = (uint32_t *)(void *)((uint8_t *)t + hfn_time.hints_at);
@@ -39,7 +39,7 @@ static HFN_ALWAYS_INLINE uint32_t hfn_tree_child(hfn_time_state *t, uint32_t par
     return hfn_tree_find_child(HFN_PASS(t), HFN_PASS(parent), HFN_PASS(slot));
 }
 
-/* The thread's latest event was an entry (kind 1) or an exit (2). */
+/* Append the thread's latest entry (kind 1) or exit (kind 2) to its ring of events. */
 static HFN_ALWAYS_INLINE void hfn_time_put_event(hfn_time_state *t, uint32_t slot, uint32_t kind)
 {
     hfn_time_event *e;

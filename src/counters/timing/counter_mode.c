@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HOT PATH: the two ends of a call that is timed by the processor's counter.  General registers
- * only, no libc, no lock.
+ * HOT PATH: the entry and exit probes of a call that is timed by the processor's counter.  General
+ * registers only, no libc, no lock.
  *
- * Each end reads the counter once, and charges the time since the thread's latest event to the
- * current place.  The cost of the hooks is part of that time, so a constant is subtracted, which is
- * measured at the start (hook_cost.c): `exit_cost` at the end of a call, `enter_cost` of its caller
- * when it begins.  A place may therefore have less than no time; the reader gives the rest to its
- * caller (records/tree_times.c).
+ * Each probe reads the counter once, and charges the time since the thread's latest event to the
+ * current place.  That time includes the cost of the hooks, so a constant that is measured at the
+ * start (hook_cost.c) is subtracted: the entry probe subtracts `enter_cost` from the caller's time,
+ * the exit probe `exit_cost` from the function's.  A place may therefore have a negative time; the
+ * reader moves the deficit to its caller (records/tree_times.c).
  */
 #include "counters/timing/counter_mode.h"
 
@@ -29,20 +29,21 @@ static HFN_ALWAYS_INLINE uint64_t read_clock(void)
     return HFN_LIKELY(hfn_time.clock & 1) ? hfn_cpu_ticks() : read_other_clock();
 }
 
-HFN_KEEPS_REGISTERS void hfn_counter_turn_back(hfn_time_state *t, uint64_t now)
+HFN_KEEPS_REGISTERS void hfn_counter_reset_tick(hfn_time_state *t, uint64_t now)
 {
     hfn_replace_tick(&t->last_tick, hfn_load_tick(&t->last_tick), now);
     __atomic_fetch_add(&hfn_time.header->clock_went_back, 1, __ATOMIC_RELAXED);
 }
 
-/* Charge the time since the latest event to the place, without the cost of a hook.  If a handler
- * interrupts here, it charges that time, and none remains.  Returns the thread's own time. */
+/* Charge the time since the latest event, minus the cost of a hook, to the place.  If a signal
+ * handler with timed calls interrupts this, the handler has charged that time, and nothing is
+ * charged here.  Returns the thread's own time. */
 static HFN_ALWAYS_INLINE uint64_t charge_place(hfn_time_state *t, uint32_t node, uint32_t cost)
 {
     uint64_t last = hfn_load_tick(&t->last_tick), now = read_clock(), ticks = now - last;
 
     if (HFN_UNLIKELY((int64_t)ticks < 0)) {
-        hfn_counter_turn_back(HFN_PASS(t), HFN_PASS(now));
+        hfn_counter_reset_tick(HFN_PASS(t), HFN_PASS(now));
     } else if (hfn_replace_tick(&t->last_tick, last, now)) {
         hfn_add_tick(&t->hook_ticks, cost);
         if (HFN_LIKELY(node != 0)) {
@@ -93,7 +94,7 @@ HFN_KEEPS_REGISTERS void hfn_counter_exit(hfn_time_frame *f)
         t->started = f->depth;
         t->node = f->caller;
     } else {
-        /* the calls further in are over, or wait on another stack */
+        /* the inner calls have ended without an exit, or are suspended on another stack */
         charge_place(t, hfn_place_in_tree(HFN_PASS(t), HFN_PASS(node)), hfn_time.exit_cost);
         hfn_open_calls_remove(HFN_PASS(t), HFN_PASS(f));
         t->node = hfn_place_in_tree(HFN_PASS(t), f->caller);

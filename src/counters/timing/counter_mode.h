@@ -12,6 +12,6 @@ void hfn_counter_exit_entry(void);
 HFN_KEEPS_REGISTERS void hfn_counter_enter(hfn_time_frame *frame);
 HFN_KEEPS_REGISTERS void hfn_counter_exit(hfn_time_frame *frame);
 /* The counter is behind the thread's latest event, for instance on another processor. */
-HFN_KEEPS_REGISTERS void hfn_counter_turn_back(hfn_time_state *t, uint64_t now);
+HFN_KEEPS_REGISTERS void hfn_counter_reset_tick(hfn_time_state *t, uint64_t now);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a counted and a timed call cost, measured once, when timing starts. */
+/* The costs of a counted and of a timed call, which are measured once, when timing starts. */
 #ifndef HFN_COUNTERS_HOOK_COST_H
 #define HFN_COUNTERS_HOOK_COST_H
 
 #include "counters/timing/timing.h"
 
-/* Measure both on a row of its own, and write the costs to the header.  Timed calls only if the
- * engine needs the figure: to subtract it, or for a budget. */
+/* Measure the costs on a separate row and write them to the header.  The cost of a timed call is
+ * measured only if it is needed: to subtract it from times, or for a budget. */
 void hfn_hook_cost_measure(const hfn_timing_calls *calls, uint64_t row_bytes);
 
 #endif

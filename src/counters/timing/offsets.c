@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Offsets and constants for arch/x86/timed_ends.S.  gen_offsets.py compiles this file to assembly
+/* Offsets and constants for arch/x86/timed_probes.S.  gen_offsets.py compiles this file to assembly
  * and makes timing_offsets.h of its strings that begin with "->". */
 #include "counters/timing/engine.h"
 

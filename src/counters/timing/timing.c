@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starting and stopping to time: where the engine's memory is, and which probes stubs call. */
+/* Starts and stops timing: sets up the engine's memory, and selects the probes that stubs call. */
 #include "counters/timing/timing.h"
 
 #include "base/compiler.h"
@@ -38,7 +38,7 @@ hfn_timing_calls hfn_timing_get_calls(void)
                            : make_calls(hfn_counter_enter_entry, hfn_counter_exit_entry, 0);
 }
 
-/* No call begins in the discard row. */
+/* Mark the discard row as closed, so that no timed call begins in it. */
 static void close_discard_row(uint32_t thread_at)
 {
     if (hfn_rows.discard_bytes < thread_at + sizeof(hfn_time_state)) {
@@ -49,7 +49,7 @@ static void close_discard_row(uint32_t thread_at)
 }
 
 /* All processes of a record subtract the costs that the first one measured. */
-static void find_costs(const hfn_time_memory *m)
+static void load_costs(const hfn_time_memory *m)
 {
     hfn_time_header *h = m->header;
 
@@ -91,7 +91,7 @@ void hfn_timing_start(const hfn_time_memory *m)
     }
     hfn_time.header = h;
     close_discard_row(m->thread_at);
-    find_costs(m);
+    load_costs(m);
 }
 
 uint64_t hfn_timing_stop(void)
@@ -106,7 +106,7 @@ uint64_t hfn_timing_stop(void)
     return now;
 }
 
-/* The session has waited for the threads that were in a probe (session/process.c). */
+/* Precondition: no thread is in a probe; session/process.c has waited for that. */
 void hfn_timing_end_rows(uint64_t now)
 {
     const hfn_cell_header *cells = hfn_rows.header;
@@ -129,7 +129,7 @@ uint32_t hfn_timing_stop_clock(uint64_t *at)
     return __atomic_exchange_n(&hfn_time.clock, HFN_CLOCK_STOPPED, __ATOMIC_SEQ_CST);
 }
 
-/* Relaxed: one word, of the first process that disables the clock. */
+/* Store the time of the first process that disables the clock.  Relaxed: it is a single word. */
 void hfn_timing_record_stop(uint64_t at)
 {
     uint64_t none = 0;
@@ -140,7 +140,7 @@ void hfn_timing_record_stop(uint64_t at)
     }
 }
 
-void hfn_timing_go_on(uint32_t clock)
+void hfn_timing_restart_clock(uint32_t clock)
 {
     __atomic_store_n(&hfn_time.clock, clock, __ATOMIC_SEQ_CST);
 }

@@ -15,11 +15,12 @@ uint64_t hfn_timing_stop(void);
  * ended then. */
 void hfn_timing_end_rows(uint64_t now);
 /* The thread is about to lose the right to read the clock, by which the processor or the kernel
- * would kill it: from now on calls are counted only.  Returns the clock, for hfn_timing_go_on if it
- * kept the right; else pass *at, its last value, to hfn_timing_record_stop. */
+ * would kill it: from now on calls are counted only.  Returns the clock, for
+ * hfn_timing_restart_clock if it kept the right; else pass *at, its last value, to
+ * hfn_timing_record_stop. */
 uint32_t hfn_timing_stop_clock(uint64_t *at);
 void hfn_timing_record_stop(uint64_t at);
-void hfn_timing_go_on(uint32_t clock);
+void hfn_timing_restart_clock(uint32_t clock);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {
     void (*enter)(void), (*exit)(void), (*personality)(void);

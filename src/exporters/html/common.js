@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the page of a record and the page of the collector have in common: formatting, a table with
-// elements for its visible rows only, the theme.  Texts are only ever assigned to textContent.
+// Code that the page of a record and the page of the collector share: formatting, a table with
+// elements for its visible rows only, the theme.  Untrusted texts are only assigned to textContent.
 "use strict";
 const $ = id => document.getElementById(id);
 const ROW = 26;
@@ -88,7 +88,7 @@ function nextComponent(name, at) {
   }
   return 0;
 }
-// Lambdas and closures have no names: they belong to their scope.
+// The positions of the named components of a qualified name; lambdas and closures have no names of their own.
 function namedComponents(name) {
   const found = [];
   let at = 0;
@@ -166,7 +166,7 @@ class Table {
     this.count = count;
     this.get = get;
     this.classOf = classOf || (() => "");
-    // Browsers limit an element to some 16 million pixels: in a longer list, rows scroll faster than the bar.
+    // Browsers limit the height of an element to about 16 million pixels, so a longer list is scaled to fit.
     this.height = Math.min(count * ROW, 8000000);
     this.space.style.height = this.height + "px";
     this.draw();

@@ -96,7 +96,7 @@ void hfn_mirrors_touch_code(hfn_attachment *a);
  * them. */
 bool hfn_mirrors_are_current(hfn_attachment *a);
 bool hfn_mirrors_adjust_threads(hfn_attachment *a);
-bool hfn_mirrors_show_code(hfn_attachment *a);
+bool hfn_mirrors_write_code(hfn_attachment *a);
 
 /* fork_sites.c: let the child of fork() begin with no row. */
 /* Wait until a module has one: a program that has just started maps its C library only now. */

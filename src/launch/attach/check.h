@@ -11,7 +11,7 @@
 typedef struct hfn_attach_check {
     hotfn_attach_check_fn report; /* NULL: nothing is reported */
     void *user;
-    bool is_attached;    /* a hotfn is inside already: system calls and memory were no obstacle */
+    bool is_attached;    /* hotfn is attached already, so FILTERED and LOCKED are not refusals */
     hotfn_error *err;    /* receives the first refusal */
     hotfn_status status; /* of the first refusal; HOTFN_OK: there was none */
     bool is_unreadable;  /* the process's memory cannot be read */

@@ -389,7 +389,7 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
     }
     if (status == HOTFN_OK) {
         a->journal.header->state = HFN_JOURNAL_ATTACHED;
-        a->is_inside = hfn_mirrors_show_code(a);
+        a->is_inside = hfn_mirrors_write_code(a);
         status =
             a->is_inside ? HOTFN_OK : report_failed_step(a, "its code could not be written", err);
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The child of fork() inherits its parent's row, in memory that both share.  So the system call of
- * fork() is led through a stub that zeroes the thread's word in the child, whose first counted call
- * then begins a row of its own.  Children of vfork and posix_spawn run while their parent waits,
- * and count in its row. */
+/* A child of fork() inherits the pointer to its parent's row, which is in shared memory.  So the
+ * system call of fork() is redirected to a stub that zeroes the thread's word in the child; the
+ * child's first counted call then begins a new row.  Children of vfork and posix_spawn run while
+ * their parent waits, and count in its row. */
 #include "arch/stub.h"
 #include "launch/attach/attachment.h"
 #include "os/os.h"
 
 #include <string.h>
 
-static uint8_t *local_bytes(const hfn_mirror *m, uint64_t address)
+static uint8_t *get_local_bytes(const hfn_mirror *m, uint64_t address)
 {
     return (uint8_t *)(uintptr_t)(address + m->distance);
 }
@@ -44,7 +44,7 @@ static bool each_site(hfn_attachment *a, site_fn visit)
     return true;
 }
 
-/* ---- Finding them in modules that have no mirror yet. */
+/* ---- Finding fork sites in modules that have no mirror yet. */
 
 static bool has_site(hfn_attachment *a, const hfn_remote_module *module)
 {
@@ -71,7 +71,7 @@ static bool has_site(hfn_attachment *a, const hfn_remote_module *module)
 
 enum { START_TRIES = 25, START_NS = 20000000 };
 
-static bool note_site(void *user, const hfn_remote_module *module)
+static bool find_any_site(void *user, const hfn_remote_module *module)
 {
     hfn_attachment *a = user;
 
@@ -85,7 +85,7 @@ bool hfn_fork_sites_wait(hfn_attachment *a)
         if (i > 0) {
             hfn_os_sleep(START_NS);
         }
-        hfn_os_remote_each_module(a->remote.pid, note_site, a);
+        hfn_os_remote_each_module(a->remote.pid, find_any_site, a);
     }
     return a->has_fork_site;
 }
@@ -119,11 +119,11 @@ bool hfn_fork_sites_find(hfn_attachment *a)
 
 static bool patch_site(hfn_attachment *a, hfn_mirror *m, uint64_t address)
 {
-    uint8_t *site = local_bytes(m, address);
+    uint8_t *site = get_local_bytes(m, address);
     uint64_t stub;
 
     if (!hfn_is_fork_site(site)) {
-        return true; /* a hook is there: it begins at the site, so the site was not fork's */
+        return true; /* a hook begins here, so the bytes were not fork's system call */
     }
     stub = a->space.map_near(a, m->base + m->distance, m->end + m->distance, HFN_FORK_STUB_BYTES,
                              a->hooks->options.near_range_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Mirrors of the target's modules: local copies of their code, which a hook set patches, and the
- * copying of what it changed into the target. */
+/* Mirrors of the target's modules: local copies of their code.  A hook set patches the mirrors, and
+ * the changed bytes are then copied into the target. */
 #include "launch/attach/attachment.h"
 
 #include "hooks/quiesce.h"
@@ -20,14 +20,14 @@ enum {
 #define LOWEST_ADDRESS UINT64_C(0x10000)
 #define HIGHEST_ADDRESS UINT64_C(0x7fff00000000)
 
-static uint8_t *local_bytes(const hfn_mirror *m, uint64_t address)
+static uint8_t *get_local_bytes(const hfn_mirror *m, uint64_t address)
 {
     return (uint8_t *)(uintptr_t)(address + m->distance);
 }
 
 /* ---- Creating. */
 
-static uint64_t zone_bytes(const hfn_mirror *m)
+static uint64_t get_zone_bytes(const hfn_mirror *m)
 {
     return m->zone.end - m->zone.begin;
 }
@@ -44,7 +44,7 @@ static bool copy_code(hfn_attachment *a, hfn_mirror *m)
             !hfn_os_remote_read(&a->remote, m->code[i].begin, m->shown[i], (uint32_t)bytes)) {
             return false;
         }
-        memcpy(local_bytes(m, m->code[i].begin), m->shown[i], bytes);
+        memcpy(get_local_bytes(m, m->code[i].begin), m->shown[i], bytes);
     }
     return true;
 }
@@ -57,7 +57,7 @@ static void free_mirror(hfn_mirror *m)
         }
     }
     if (m->distance != 0) {
-        hfn_os_unmap(m->zone.begin + m->distance, zone_bytes(m));
+        hfn_os_unmap(m->zone.begin + m->distance, get_zone_bytes(m));
     }
     hotfn_plan_destroy(m->plan);
     if (m->plan_bytes) {
@@ -84,7 +84,7 @@ bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t
     memcpy(m->code, module->code, sizeof m->code);
     m->zone.begin = module->base > reach + LOWEST_ADDRESS ? module->base - reach : LOWEST_ADDRESS;
     m->zone.end = module->end + reach;
-    local = hfn_os_map_pages(zone_bytes(m));
+    local = hfn_os_map_pages(get_zone_bytes(m));
     m->distance = local ? (uint64_t)(uintptr_t)local - m->zone.begin : 0;
     if (!local || !copy_code(a, m)) {
         free_mirror(m);
@@ -123,7 +123,7 @@ hfn_mirror *hfn_mirror_of(const hfn_attachment *a, uint64_t address)
 }
 
 /* The mirror in which an address of this process lies. */
-static hfn_mirror *mirror_at(const hfn_attachment *a, uint64_t local)
+static hfn_mirror *find_local_mirror(const hfn_attachment *a, uint64_t local)
 {
     for (size_t i = 0; i < a->mirror_count; i++) {
         hfn_mirror *m = &a->mirrors[i];
@@ -146,8 +146,8 @@ static bool is_planned(const hfn_attachment *a, uint64_t begin, uint64_t end)
     return false;
 }
 
-/* Choose pages for stubs, which are mapped in the target later; false also if they are chosen
- * already. */
+/* Reserve pages for stubs, which are mapped in the target later; false if they are already reserved
+ * or there is no memory. */
 static bool plan_stubs(hfn_attachment *a, uint32_t mirror, uint64_t address, uint64_t bytes)
 {
     const hfn_mirror *m = &a->mirrors[mirror];
@@ -198,7 +198,7 @@ typedef struct place_search {
     uint64_t bytes;
 } place_search;
 
-/* The highest place that ends at or below `limit`; 0: none. */
+/* The highest address of a range of s->bytes that ends at or below `limit`; 0: none. */
 static uint64_t find_below(const place_search *s, uint64_t limit)
 {
     for (uint32_t i = s->count; i > 0; i--) {
@@ -211,7 +211,7 @@ static uint64_t find_below(const place_search *s, uint64_t limit)
     return 0;
 }
 
-/* The place at the high end of the lowest gap that begins at or above `limit`. */
+/* The last s->bytes of the lowest gap above `limit` that is large enough; 0: none. */
 static uint64_t find_above(const place_search *s, uint64_t limit)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -229,7 +229,7 @@ static uint64_t space_map_near(void *user, uint64_t near_begin, uint64_t near_en
 {
     hfn_attachment *a = user;
     hfn_os_gap *gaps = (hfn_os_gap *)(void *)a->buffer;
-    const hfn_mirror *m = mirror_at(a, near_begin);
+    const hfn_mirror *m = find_local_mirror(a, near_begin);
     uint64_t bytes = (byte_count + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1), lowest, at;
     place_search search = { gaps, 0, bytes };
     uint32_t index;
@@ -274,7 +274,7 @@ uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count)
 static bool space_map_at(void *user, uint64_t address, uint64_t byte_count)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = mirror_at(a, address);
+    const hfn_mirror *m = find_local_mirror(a, address);
 
     return m && plan_stubs(a, (uint32_t)(m - a->mirrors), address - m->distance, byte_count);
 }
@@ -283,7 +283,7 @@ static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os
                                 uint32_t capacity)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = mirror_at(a, begin + (end - begin) / 2);
+    const hfn_mirror *m = find_local_mirror(a, begin + (end - begin) / 2);
     uint32_t count;
 
     if (!m) {
@@ -301,11 +301,11 @@ static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os
     return count;
 }
 
-/* Always the end of some pages, or all of them. */
+/* The range is always the end of reserved pages, or all of them. */
 static void space_unmap(void *user, uint64_t address, uint64_t byte_count)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = mirror_at(a, address);
+    const hfn_mirror *m = find_local_mirror(a, address);
 
     if (!m) {
         return;
@@ -329,7 +329,8 @@ static bool space_make_executable(void *user, uint64_t address, uint64_t byte_co
     return true; /* hfn_mirror_write_stubs does it */
 }
 
-/* Nothing executes a mirror.  hfn_mirror_adjust_threads moves the target's threads later. */
+/* No thread executes a mirror, so none is stopped.  hfn_mirrors_adjust_threads moves the target's
+ * threads later. */
 static bool space_run_stopped(void *user, hfn_adjust_pc_fn adjust, hfn_quiesced_fn work,
                               void *work_user)
 {
@@ -353,20 +354,20 @@ void hfn_mirrors_reset(hfn_attachment *a)
 {
     for (size_t i = 0; i < a->stub_count; i++) {
         const hfn_stub_pages *s = &a->stubs[i];
-        hfn_os_replace_pages(local_bytes(&a->mirrors[s->mirror], s->begin), s->end - s->begin);
+        hfn_os_replace_pages(get_local_bytes(&a->mirrors[s->mirror], s->begin), s->end - s->begin);
     }
     a->stub_count = 0;
     for (size_t i = 0; i < a->mirror_count; i++) {
         hfn_mirror *m = &a->mirrors[i];
         m->hooks_module = UINT32_MAX;
         for (uint32_t c = 0; c < m->code_count; c++) {
-            memcpy(local_bytes(m, m->code[c].begin), m->shown[c],
+            memcpy(get_local_bytes(m, m->code[c].begin), m->shown[c],
                    m->code[c].end - m->code[c].begin);
         }
     }
 }
 
-/* ---- The journal of what differs. */
+/* ---- The journal of changed bytes. */
 
 static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t *shown,
                           const uint8_t *wanted, uint64_t bytes)
@@ -398,7 +399,7 @@ static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t 
 static bool journal_island(void *user, uint64_t island, uint64_t site)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = mirror_at(a, island);
+    const hfn_mirror *m = find_local_mirror(a, island);
     hfn_journal_entry entry = { HFN_JOURNAL_ISLAND, 0, island, site };
 
     entry.address -= m ? m->distance : 0;
@@ -412,7 +413,7 @@ bool hfn_mirrors_write_journal(hfn_attachment *a)
         hfn_mirror *m = &a->mirrors[i];
         for (uint32_t c = 0; c < m->code_count; c++) {
             if (!journal_range(&a->journal, m->code[c].begin, m->shown[c],
-                               local_bytes(m, m->code[c].begin),
+                               get_local_bytes(m, m->code[c].begin),
                                m->code[c].end - m->code[c].begin)) {
                 return false;
             }
@@ -433,7 +434,7 @@ uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a)
     return bytes & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
-/* ---- Into the target. */
+/* ---- Copying to the target. */
 
 bool hfn_mirror_write_stubs(hfn_attachment *a)
 {
@@ -443,7 +444,7 @@ bool hfn_mirror_write_stubs(hfn_attachment *a)
         hfn_stub_pages *s = &a->stubs[i];
         if (!s->is_written) {
             s->is_written = hfn_os_remote_write(&a->remote, s->begin,
-                                                local_bytes(&a->mirrors[s->mirror], s->begin),
+                                                get_local_bytes(&a->mirrors[s->mirror], s->begin),
                                                 (uint32_t)(s->end - s->begin));
         }
         ok = ok && s->is_written;
@@ -451,8 +452,8 @@ bool hfn_mirror_write_stubs(hfn_attachment *a)
     return ok;
 }
 
-/* Storing a byte that is there already gives the process its own copy of the page: what takes most
- * of the time of a change is done before its threads stand. */
+/* Writing an unchanged byte gives the process its own copy of the page.  That takes most of the
+ * time of a change, so it is done before the threads are stopped. */
 void hfn_mirrors_touch_code(hfn_attachment *a)
 {
     uint64_t cursor = 0, page = 0;
@@ -469,7 +470,7 @@ void hfn_mirrors_touch_code(hfn_attachment *a)
     }
 }
 
-/* The code as it was copied; NULL if the run is not in one range of a mirror. */
+/* The original code of a run; NULL if the run does not lie in one code range of a mirror. */
 static const uint8_t *find_shown(const hfn_mirror *m, const hfn_journal_run *run)
 {
     for (uint32_t c = 0; m && c < m->code_count; c++) {
@@ -491,7 +492,7 @@ static bool each_run(hfn_attachment *a, run_fn visit)
     while (hfn_journal_next_run(&a->journal, &cursor, HFN_ATTACH_BUFFER_BYTES, &run)) {
         const hfn_mirror *m = hfn_mirror_of(a, run.begin);
         const uint8_t *shown = find_shown(m, &run);
-        if (!shown || !visit(a, &run, shown, local_bytes(m, run.begin))) {
+        if (!shown || !visit(a, &run, shown, get_local_bytes(m, run.begin))) {
             return false;
         }
     }
@@ -520,7 +521,7 @@ bool hfn_mirrors_are_current(hfn_attachment *a)
     return each_run(a, is_unchanged);
 }
 
-bool hfn_mirrors_show_code(hfn_attachment *a)
+bool hfn_mirrors_write_code(hfn_attachment *a)
 {
     return each_run(a, write_run);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The counts of a launcher that was killed, which only its target still maps. */
+/* Saves the counts of a run whose launcher was killed: only the target still maps the live
+ * record. */
 #ifndef HFN_LAUNCH_RESCUE_H
 #define HFN_LAUNCH_RESCUE_H
 

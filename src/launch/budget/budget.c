@@ -19,10 +19,10 @@
 
 #define MS HFN_BUDGET_MS
 #define STEP_NS (10 * MS)              /* between two steps                             */
-#define SHORT_STEPS_UNTIL_NS (50 * MS) /* steps are short for so much processor time    */
+#define SHORT_STEPS_UNTIL_NS (50 * MS) /* of processor time; before that steps are short */
 #define MIN_INTERVAL_NS (2 * MS)       /* of processor time; a shorter step is too noisy */
 #define STOP_TIMEOUT_NS (100 * MS)
-#define HELD_NS MS /* to the next attempt to resume a thread that is still stopped */
+#define HELD_NS MS /* delay before the next attempt to resume a thread that is still stopped */
 #define MAX_WAIT_NS (30000 * MS)
 #define RESET_WAIT_NS (1000 * MS)     /* a function hooked for longer starts with the min wait */
 #define STEP_TIME_DIVISOR 20          /* steps take at most 1/20 of the time     */
@@ -73,7 +73,7 @@ hotfn_status hfn_budget_create(hfn_budget **out, hfn_live *live, hfn_plan_channe
     b->remote = (hfn_remote){ .env = filled, .memory = HFN_OS_NO_FILE };
     memset(b->pages, 0, offsetof(hfn_target_pages, bytes));
     b->pages->remote = &b->remote;
-    b->means = hfn_live_means(live);
+    b->means = hfn_live_get_means(live);
     b->mean = b->means ? hfn_live_time_header(live)->sample_mean : 1;
     b->mean = b->mean ? b->mean : 1;
     b->start_ns = hfn_read_le64(live->base + HFN_AT_START_NS);
@@ -339,7 +339,7 @@ static void create_unpatch_records(hfn_budget *b)
     hfn_target_pages_write_back(b->pages);
 }
 
-/* Is no thread inside the bytes that repatching would change? */
+/* True if no thread executes the bytes that repatching would change. */
 static bool are_ranges_free(hfn_budget *b)
 {
     hfn_remote_range ranges[HFN_BUDGET_MAX_TRIES];
@@ -567,7 +567,8 @@ static void account_interval(hfn_budget *b, uint64_t passed_ns)
     }
 }
 
-/* Follow the child itself if it has a row, else the first descendant that has a row (--target). */
+/* Select the process whose budget is enforced: the child itself if it has a row, otherwise the
+ * first descendant that has one (--target). */
 static void select_process(hfn_budget *b, uint32_t child)
 {
     const hfn_thread_cell *cells = hfn_live_cells(b->live);

@@ -57,7 +57,7 @@ typedef struct hfn_unpatch_record {
 
 /* A cache of the target's code pages: each page is read once and written once per step.
  * hfn_target_pages_write_back empties it, since other processes may change the code in between.
- * Everything in front of `bytes` must be zeroed, except for `remote`. */
+ * Initially `pages` must be zeroed. */
 enum { HFN_TARGET_PAGE_BYTES = 4096, HFN_TARGET_PAGES = 256 };
 typedef struct hfn_target_page {
     uint64_t address;    /* 0: empty */
@@ -69,9 +69,9 @@ typedef struct hfn_target_pages {
     uint8_t bytes[HFN_TARGET_PAGES][HFN_TARGET_PAGE_BYTES];
 } hfn_target_pages;
 
-/* Record the hook of a plan entry as it is in the target now; the target's memory is open.  NULL if
- * its bytes differ from those that the plan installs, or if there is no memory.  The caller owns
- * the record. */
+/* Record the bytes of a plan entry's hook in the target, whose memory must be open.  NULL if they
+ * differ from those that the plan installs, or if there is no memory.  The caller owns the
+ * record. */
 hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32_t entry,
                                               hfn_target_pages *pages, const hotfn_env *env);
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);
@@ -127,7 +127,7 @@ struct hfn_budget {
     uint64_t measured_ns;      /* when count_ns was measured last */
     double counted_calls;      /* total so far */
     double total_counting_ns;  /* total cost of counting them */
-    uint64_t timed_calls;      /* up to the last step */
+    uint64_t timed_calls;      /* total of timed calls at the last step */
     uint64_t start_ns;         /* when the record began */
     uint64_t startup_ns;       /* duration of the target's start */
     double excess_ns;          /* cost of counting above the budget since the last stop */

@@ -24,7 +24,7 @@ static double measure_hook_ns(bool is_sampled, uint32_t tries)
     const uint32_t kinds[2] = { BARE, is_sampled ? SKIPPED : COUNTED };
     double best[2] = { 1e9, 1e9 };
 
-    memset(slots, 0x7f, sizeof slots); /* a count of calls to skip that is never used up */
+    memset(slots, 0x7f, sizeof slots); /* so many calls to skip that the count never reaches 0 */
     for (uint32_t i = 0; i < 2 * tries; i++) {
         uint64_t begin = hfn_os_raw_ns();
         double each;

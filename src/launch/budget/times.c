@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How many of a function's calls are timed: as many as was asked, if that takes no more than a fair
- * share of what is left for timing; else so many that it takes just that.  A word for each slot
- * says it, in the live record; the target reads it with each call that it times, and is not stopped
- * for it. */
+/* Sets the sampling interval of each function.  The requested interval is used if it costs at most
+ * a fair share of the allowance for timing; otherwise the interval is chosen so that timing costs
+ * this share.  The live record has a word for each slot, which the target reads at each timed call,
+ * so the target is not stopped. */
 #include "launch/budget/budget.h"
 
 #include "counters/timing/timing.h"
@@ -10,12 +10,12 @@
 #include "os/os.h"
 
 #define TICK_UNITS 256.0      /* hfn_time_header's costs */
-#define COUNTED_MEAN 1000000u /* one call in so many is as good as none */
+#define COUNTED_MEAN 1000000u /* at this interval, calls are practically only counted */
 #define ROUNDS 16
-#define BEGUN_CALLS 1024u                   /* until then the interval is HFN_SAMPLE_BEGIN */
-#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* a function without calls for so long begins anew */
+#define BEGUN_CALLS 1024u                   /* before that the interval is HFN_SAMPLE_BEGIN */
+#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* after this time without calls a function restarts */
 
-/* ---- What it takes: the number of timed calls times the cost that was measured at the start. */
+/* ---- The cost of timing: the number of timed calls times the cost measured at the start. */
 
 static uint64_t count_since(uint64_t *last, uint64_t now)
 {
@@ -25,7 +25,7 @@ static uint64_t count_since(uint64_t *last, uint64_t now)
     return passed;
 }
 
-static void learn_cost(hfn_budget *b)
+static void load_cost(hfn_budget *b)
 {
     const hfn_time_header *h = hfn_live_time_header(b->live);
     double ticks = (h->cost_inside_ticks + h->cost_outside_ticks) / TICK_UNITS;
@@ -48,68 +48,68 @@ double hfn_budget_timing(hfn_budget *b, uint32_t pid)
             calls += row_calls;
         }
     }
-    learn_cost(b);
+    load_cost(b);
     return b->timed_ns * (double)count_since(&b->timed_calls, calls);
 }
 
-/* ---- How many. */
+/* ---- Choosing the interval. */
 
 static bool is_timed(const hfn_function_budget *f)
 {
     return f->closest == HOTFN_BUDGET_TIMED && f->level < HOTFN_BUDGET_UNHOOKED;
 }
 
-/* What its calls would have taken, timed as closely as was asked. */
-static double asked_cost(const hfn_budget *b, const hfn_function_budget *f)
+/* The cost of timing the function's calls since the last step at the requested interval. */
+static double compute_requested_cost(const hfn_budget *b, const hfn_function_budget *f)
 {
     return (double)f->calls * b->timed_ns / b->mean;
 }
 
-/* The limit for each function at which all timed functions together use the allowance: a function
- * gets no more than it can use, and those that can use more get equal parts.  It grows from round
- * to round. */
-static double fair_share(const hfn_budget *b, double allowed)
+/* The max-min fair limit for the cost of each function: functions whose requested cost is below the
+ * limit get that cost, all others get equal parts of the remaining allowance.  The limit grows from
+ * round to round. */
+static double compute_fair_share(const hfn_budget *b, double allowed)
 {
     double share = 0;
 
     for (int round = 0; round < ROUNDS; round++) {
-        double left = allowed;
-        uint32_t dear = 0;
+        double remaining = allowed;
+        uint32_t limited_count = 0;
 
         for (uint32_t i = 0; i < b->called_count; i++) {
             const hfn_function_budget *f = &b->functions[b->called[i]];
             if (!is_timed(f) || f->calls == 0) {
                 continue;
             }
-            if (asked_cost(b, f) > share) {
-                dear++;
+            if (compute_requested_cost(b, f) > share) {
+                limited_count++;
             } else {
-                left -= asked_cost(b, f);
+                remaining -= compute_requested_cost(b, f);
             }
         }
-        if (dear == 0 || left / dear <= share) {
+        if (limited_count == 0 || remaining / limited_count <= share) {
             break;
         }
-        share = left / dear;
+        share = remaining / limited_count;
     }
     return share;
 }
 
-/* One call in so many at least is passed over; 1: as the target would do it. */
-static uint32_t mean_for(const hfn_budget *b, const hfn_function_budget *f, double share)
+/* The lower bound of the function's mean sampling interval; 1: the target chooses the interval. */
+static uint32_t choose_mean(const hfn_budget *b, const hfn_function_budget *f, double share)
 {
     double mean;
 
-    if (asked_cost(b, f) <= share) {
+    if (compute_requested_cost(b, f) <= share) {
         return 1;
     }
     mean = (double)f->calls * b->timed_ns / share;
     return mean < COUNTED_MEAN ? (uint32_t)mean + 1 : COUNTED_MEAN;
 }
 
-/* ---- Saying so. */
+/* ---- Writing the interval to the live record. */
 
-/* It holds from the function's next block of calls on. */
+/* It takes effect at the function's next block of calls. */
 static void set_interval(hfn_budget *b, uint32_t slot, uint32_t mean)
 {
     b->functions[slot].mean = mean;
@@ -130,7 +130,7 @@ static void change_mean(hfn_budget *b, uint32_t slot, uint32_t mean, double run_
                      : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
                                             : HOTFN_BUDGET_SAMPLED;
 
-    if (f->mean == 0) { /* what it would have taken is why */
+    if (f->mean == 0) { /* so that the recorded change has the cost of the requested interval */
         f->mean = 1;
     }
     if (level != f->level) {
@@ -141,7 +141,8 @@ static void change_mean(hfn_budget *b, uint32_t slot, uint32_t mean, double run_
     set_interval(b, slot, mean);
 }
 
-/* Is this to be done now?  More calls are timed only after a while. */
+/* True if the interval must change now.  It is lengthened at once if hooks are over budget, and
+ * shortened only after a delay. */
 static bool is_due(const hfn_budget *b, const hfn_function_budget *f, uint32_t mean, bool is_over)
 {
     if (f->mean == 0) {
@@ -157,14 +158,14 @@ void hfn_budget_time(hfn_budget *b, double allowed, bool is_over, double run_ns)
 {
     double share;
 
-    share = fair_share(b, allowed);
+    share = compute_fair_share(b, allowed);
     for (uint32_t i = 0; i < b->called_count; i++) {
         uint32_t slot = b->called[i], mean;
         hfn_function_budget *f = &b->functions[slot];
         if (!is_timed(f)) {
             continue;
         }
-        mean = mean_for(b, f, share);
+        mean = choose_mean(b, f, share);
         if (f->calls > 0) {
             f->seen_ns = b->header->cpu_ns;
         }

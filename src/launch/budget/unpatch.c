@@ -14,7 +14,7 @@
 
 enum { SHORT_JUMP = 0xeb };
 
-/* ---- Sites by entry. */
+/* ---- An index of call sites by the entry of the plan that they call. */
 
 static bool index_sites(hfn_patched_module *m, const hotfn_env *env)
 {
@@ -61,9 +61,9 @@ void hfn_patched_module_finish(hfn_patched_module *m, const hotfn_env *env)
     *m = (hfn_patched_module){ 0 };
 }
 
-/* ---- The page cache: many sites share a page. */
+/* ---- A cache of the target's pages, because many call sites share a page. */
 
-static uint8_t *page_bytes(hfn_target_pages *pages, const hfn_target_page *page)
+static uint8_t *get_page_bytes(hfn_target_pages *pages, const hfn_target_page *page)
 {
     return pages->bytes[page - pages->pages];
 }
@@ -72,7 +72,7 @@ static void write_back(hfn_target_pages *pages, hfn_target_page *page)
 {
     if (page->begin < page->end) {
         hfn_os_remote_write(pages->remote, page->address + page->begin,
-                            page_bytes(pages, page) + page->begin, page->end - page->begin);
+                            get_page_bytes(pages, page) + page->begin, page->end - page->begin);
     }
     page->begin = page->end = 0;
 }
@@ -87,7 +87,8 @@ static hfn_target_page *load_page(hfn_target_pages *pages, uint64_t address)
     }
     write_back(pages, page);
     page->address = 0;
-    if (!hfn_os_remote_read(pages->remote, base, page_bytes(pages, page), HFN_TARGET_PAGE_BYTES)) {
+    if (!hfn_os_remote_read(pages->remote, base, get_page_bytes(pages, page),
+                            HFN_TARGET_PAGE_BYTES)) {
         return NULL;
     }
     page->address = base;
@@ -101,7 +102,7 @@ static bool read_bytes(hfn_target_pages *pages, uint64_t address, uint8_t *out, 
         if (!page) {
             return false;
         }
-        out[i] = page_bytes(pages, page)[(address + i) % HFN_TARGET_PAGE_BYTES];
+        out[i] = get_page_bytes(pages, page)[(address + i) % HFN_TARGET_PAGE_BYTES];
     }
     return true;
 }
@@ -109,7 +110,8 @@ static bool read_bytes(hfn_target_pages *pages, uint64_t address, uint8_t *out, 
 /* ---- Recording a hook. */
 
 /* The target of the jump or call at `at`; 0 if another instruction is there. */
-static uint64_t jump_target(hfn_target_pages *pages, uint64_t at, uint8_t out[HFN_STUB_PATCH_MAX])
+static uint64_t find_jump_target(hfn_target_pages *pages, uint64_t at,
+                                 uint8_t out[HFN_STUB_PATCH_MAX])
 {
     const hfn_patching *patching = hfn_stub_get_patching();
 
@@ -135,9 +137,9 @@ static bool read_entry(hfn_unpatch_record *unpatch, const hfn_plan_hook *hook, u
             return false;
         }
         memcpy(w->hooked, bytes, 2);
-        unpatch->stub = jump_target(pages, base + hook->island_rva, bytes);
+        unpatch->stub = find_jump_target(pages, base + hook->island_rva, bytes);
     } else {
-        unpatch->stub = jump_target(pages, site, bytes);
+        unpatch->stub = find_jump_target(pages, site, bytes);
         memcpy(w->hooked, bytes, hfn_stub_get_patching()->jump_bytes);
     }
     unpatch->write_count = 1;
@@ -205,7 +207,8 @@ static bool matches_target(hfn_target_pages *pages, uint64_t address, const uint
 {
     for (uint32_t i = 0; i < count; i++) {
         const hfn_target_page *page = load_page(pages, address + i);
-        if (!page || page_bytes(pages, page)[(address + i) % HFN_TARGET_PAGE_BYTES] != bytes[i]) {
+        if (!page ||
+            get_page_bytes(pages, page)[(address + i) % HFN_TARGET_PAGE_BYTES] != bytes[i]) {
             return false;
         }
     }
@@ -222,7 +225,7 @@ static void write_bytes(hfn_target_pages *pages, uint64_t address, const uint8_t
         if (!page) {
             return;
         }
-        page_bytes(pages, page)[at] = bytes[i];
+        get_page_bytes(pages, page)[at] = bytes[i];
         page->begin = page->begin < page->end && page->begin < at ? page->begin : at;
         page->end = page->end > at + 1 ? page->end : at + 1;
     }

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-/* Returns the protection bits of [begin, end) for mprotect, besides read, write and execute. */
+/* Returns the bits that mprotect of [begin, end) needs in addition to read, write and execute. */
 int hfn_linux_guard_of(uint64_t begin, uint64_t end);
 
 #endif

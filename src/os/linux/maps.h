@@ -21,8 +21,9 @@ typedef bool (*hfn_map_fn)(void *user, const hfn_map *map);
 bool hfn_linux_each_map(hfn_map_fn visit, void *user);
 /* The same for another process. */
 bool hfn_linux_each_map_of(uint32_t pid, hfn_map_fn visit, void *user);
-/* The same, but the visit begins at the mapping around `from`, without is_stack, is_heap and
- * is_vdso, if the kernel supports queries by address.  That is much faster in a large process. */
+/* Like hfn_linux_each_map.  If the kernel supports queries by address, which are much faster in a
+ * large process, the first visited mapping contains `from`, and is_stack, is_heap and
+ * is_vdso are not set. */
 bool hfn_linux_each_map_from(uint64_t from, hfn_map_fn visit, void *user);
 
 #endif

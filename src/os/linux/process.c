@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* This process and the existence of others.  Calls that threads of the program may make
- * preserve errno. */
+/* Queries about this process and about others.  Those that run in the program's threads preserve
+ * errno. */
 #include "os/process.h"
 
 #include "os/linux/raw.h"

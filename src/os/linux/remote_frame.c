@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way back of a thread that makes system calls for another process.  If that process is killed
- * meanwhile, the kernel lets the thread run on with the registers of the call.  So the call is made
- * by `syscall; ret`, and the stack pointer leads to a signal frame with everything that the thread
- * had before, behind the address of the C library's `mov $15, %rax; syscall` (rt_sigreturn).
+ * Lets a thread that makes system calls on behalf of a launcher continue even if the launcher is
+ * killed meanwhile.  The kernel then resumes the thread with the registers of the system call.  So
+ * the call is made by `syscall; ret`, and the stack pointer points to the address of the C
+ * library's `mov $15, %rax; syscall` (rt_sigreturn), which a signal frame with the thread's
+ * original state follows.
  *
  *     stack pointer -> address of rt_sigreturn's code
  *                      ucontext (Linux, arch/x86/include/uapi/asm/sigcontext.h)
@@ -28,13 +29,14 @@
 #endif
 
 enum {
-    STATE_BYTES = 16384, /* more than any processor has */
+    STATE_BYTES = 16384, /* larger than the state of any processor */
     RED_ZONE = 128,
     ALIGNMENT = 64, /* of the state */
     CALL_BYTES = 2,
-    FEATURES_AT = 464, /* in the state: the features that it has; a frame has them 8 bytes later */
+    FEATURES_AT =
+        464, /* offset of the feature bits in the state; in a frame they are 8 bytes later */
     FRAME_FLAGS = 7,   /* UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS */
-    NO_STACK_MODE = 64 /* invalid: the alternative signal stack stays as it is */
+    NO_STACK_MODE = 64 /* invalid, so the kernel does not change the alternative signal stack */
 };
 
 #define STATE_BEGIN_MARK 0x46505853u /* FP_XSTATE_MAGIC1, and 2 */
@@ -52,8 +54,9 @@ typedef struct frame {
     uint64_t signals;
 } frame;
 
-/* The kernel restarts an interrupted call when the thread leaves an event stop.  It would not do so
- * behind rt_sigreturn (Linux, include/linux/errno.h: ERESTARTSYS and its relatives). */
+/* The kernel restarts an interrupted system call when the thread leaves an event stop, but not
+ * after rt_sigreturn, so the frame must repeat it (Linux, include/linux/errno.h: ERESTARTSYS
+ * etc.). */
 static void repeat_interrupted_call(registers *now)
 {
     enum {

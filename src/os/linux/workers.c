@@ -29,7 +29,7 @@ void hfn_os_wake_waiters(_Atomic uint32_t *word)
 
 /* ---- Workers. */
 
-/* Both are hints: a thread that may not set them goes on as it is. */
+/* This and hfn_os_wake_on_time are hints: without the permission they have no effect. */
 void hfn_os_run_when_idle(void)
 {
     struct sched_param none = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No code can be made or changed. */
+/* This system cannot create or change code: every function fails. */
 #include "os/code_memory.h"
 
 uint64_t hfn_os_map_near(uint64_t near_begin, uint64_t near_end, uint64_t byte_count,
@@ -28,31 +28,31 @@ bool hfn_os_make_executable(uint64_t address, uint64_t byte_count)
     return false;
 }
 
-bool hfn_os_open_text(hfn_os_writable_text *window, uint64_t begin, uint64_t end)
+bool hfn_os_open_text(hfn_os_writable_text *text, uint64_t begin, uint64_t end)
 {
-    (void)window;
+    (void)text;
     (void)begin;
     (void)end;
     return false;
 }
 
-void hfn_os_populate_text(const hfn_os_writable_text *window, uint64_t begin, uint64_t end)
+void hfn_os_populate_text(const hfn_os_writable_text *text, uint64_t begin, uint64_t end)
 {
-    (void)window;
+    (void)text;
     (void)begin;
     (void)end;
 }
 
-void hfn_os_write_text(hfn_os_writable_text *window, uint64_t address, const uint8_t *bytes,
+void hfn_os_write_text(hfn_os_writable_text *text, uint64_t address, const uint8_t *bytes,
                        uint32_t byte_count)
 {
-    (void)window;
+    (void)text;
     (void)address;
     (void)bytes;
     (void)byte_count;
 }
 
-void hfn_os_close_text(hfn_os_writable_text *window)
+void hfn_os_close_text(hfn_os_writable_text *text)
 {
-    (void)window;
+    (void)text;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No process has children. */
+/* This system cannot list processes: every function finds none. */
 #include "os/descendants.h"
 
 void hfn_os_each_descendant(uint32_t pid, hfn_os_descendant_fn visit, void *user)

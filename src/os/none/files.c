@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No file can be opened. */
+/* This system cannot open files: every function fails. */
 #include "os/files.h"
 #include "os/none/unavailable.h"
 

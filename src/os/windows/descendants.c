@@ -13,8 +13,8 @@ static uint64_t join_time(FILETIME time)
     return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
 }
 
-/* A process id that is used again may name a child of the earlier process, so a child must be
- * younger. */
+/* The parent's id may have been reused: a process that is older than its parent is a child of an
+ * earlier process with that id. */
 static uint64_t get_start(uint32_t pid)
 {
     hfn_os_process_facts facts;
@@ -73,7 +73,7 @@ void hfn_os_each_descendant(uint32_t pid, hfn_os_descendant_fn visit, void *user
     }
 }
 
-/* A process runs one program all its life. */
+/* Windows has no exec: a process runs one program, so out->program is constant. */
 bool hfn_os_get_process_facts(uint32_t pid, hfn_os_process_facts *out)
 {
     FILETIME created, ended, kernel, user;

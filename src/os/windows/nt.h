@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of this folder share: the system's headers, the calls of ntdll that they declare
- * in other headers or not at all, and UTF-16. */
+/* Declarations that the files of this folder share: the system's headers, calls of ntdll that these
+ * headers lack, and conversions from and to UTF-16. */
 #ifndef HFN_OS_WINDOWS_NT_H
 #define HFN_OS_WINDOWS_NT_H
 
@@ -48,7 +48,7 @@ enum { HFN_UTF16_PATH = 4096 };
 /* text.c: convert a string with its NUL; false if it does not fit or is malformed. */
 bool hfn_to_utf16(const char *text, wchar_t *out, size_t capacity);
 bool hfn_from_utf16(const wchar_t *text, char *out, size_t capacity);
-/* The path in the form that may be longer than MAX_PATH. */
+/* Convert a path to the form (\\?\) that may be longer than MAX_PATH. */
 bool hfn_to_utf16_path(const char *path, wchar_t *out, size_t capacity);
 
 static inline bool hfn_is_section(hfn_os_file file)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The order for an agent, in a section that is named after the process. */
+/* Passes an agent its parameters (the order) in a section whose name contains the process id. */
 #include "os/windows/order.h"
 
 #include "os/windows/nt.h"

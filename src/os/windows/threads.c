@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of the program and of the engine, waiting, and the slot of each thread's row. */
+/* Threads of the program and of the engine, waiting on words, and the TLS slot that holds the
+ * pointer to each thread's row. */
 #include "os/threads.h"
 
 #include "os/clock.h"
@@ -58,7 +59,7 @@ bool hfn_os_is_single_threaded(void)
     return false;
 }
 
-/* Nothing but an exception of the thread itself interrupts it. */
+/* Windows has no signals: only an exception of the thread itself interrupts it. */
 void hfn_os_block_interruptions(hfn_os_interruptions *before)
 {
     before->state = 0;
@@ -69,8 +70,8 @@ void hfn_os_restore_interruptions(const hfn_os_interruptions *before)
     (void)before;
 }
 
-/* x86 processors see changed code at the next branch (Intel SDM vol. 3, 9.1.3), and the system has
- * no weaker call than a flush of all processors. */
+/* x86 processors execute changed code after the next branch (Intel SDM vol. 3, 9.1.3).  Flushing
+ * the write buffers of all processors is the weakest call that the system has for this. */
 bool hfn_os_sync_core(void)
 {
     FlushProcessWriteBuffers();

@@ -43,7 +43,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// What the optimiser cannot see through; std::hint::black_box is younger than Debian 12's rustc.
+/// Hides a value from the optimiser; Debian 12's rustc does not have std::hint::black_box.
 fn opaque<T>(value: T) -> T {
     let seen = unsafe { std::ptr::read_volatile(&value) };
     std::mem::forget(value);

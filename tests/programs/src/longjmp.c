@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* setjmp and longjmp across many frames, nested, and coroutines with their own stacks
- * (ucontext). */
+/* Nested setjmp and longjmp across many frames, and a coroutine with its own stack (ucontext). */
 #include <setjmp.h>
 #include <stdlib.h>
 #include <ucontext.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that measures its own functions: each waits until a deadline of the processor's
- * counter and records the ticks that passed, whatever else the machine did. Output lines: name
- * calls total self. */
+/* A program that measures its own functions.  Each waits for a number of ticks of the processor's
+ * counter and records the ticks that really passed, so load on the machine does not matter.  Output
+ * lines: name calls total self. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -15,8 +15,8 @@
 #define OWN __attribute__((noinline, noclone))
 #endif
 
-/* The processor's counter. One wait is some ten thousand ticks of a TSC, fewer of a slower
- * counter. */
+/* The processor's counter.  A wait takes some ten thousand ticks of a TSC, and fewer of a slower
+ * counter (WAIT_SHIFT). */
 static inline uint64_t counter(void)
 {
 #if defined(__aarch64__)
@@ -38,7 +38,7 @@ typedef struct tally {
     uint64_t calls, total, self;
 } tally;
 
-static __thread uint64_t below; /* ticks in calls that the current function made */
+static __thread uint64_t below; /* ticks of the calls that the current function has made */
 
 #define BEGIN() uint64_t saved_ = below, begin_ = counter(); below = 0
 #define END(t)                                                                                     \

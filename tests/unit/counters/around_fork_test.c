@@ -185,7 +185,7 @@ static void threads_that_fork_lose_no_call(void)
 
 static void rows_of_ended_processes_are_reused(void)
 {
-    hotfn_counters *c = the_counters = shared_counters(HFN_ROWS_KEPT_APART + 40);
+    hotfn_counters *c = the_counters = shared_counters(HFN_ROWS_BEFORE_REUSE + 40);
 
     for (int i = 0; i < 1000; i++) {
         pid_t child = fork();

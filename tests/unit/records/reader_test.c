@@ -352,7 +352,7 @@ static void only_a_link_to_a_missing_file_is_reported_as_a_lost_run(void)
     unlink(path);
     CHECK_EQ_I64(symlink("/none/at/all", path), 0);
     CHECK_EQ_I64(hotfn_record_open(&record, path, NULL, &err), HOTFN_E_IO);
-    CHECK(strstr(err.text, "a live record that is gone") != NULL);
+    CHECK(strstr(err.text, "a live record that no longer exists") != NULL);
     unlink(path);
 }
 

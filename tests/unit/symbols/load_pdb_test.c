@@ -197,7 +197,7 @@ static void other_formats_are_named_and_refused(void)
     check_refused("", 0, HOTFN_E_FORMAT, "not a PDB");
     put_info(b);
     lay_out(b);
-    check_refused((const char *)b->file, b->file_bytes, HOTFN_E_UNSUPPORTED, "types only");
+    check_refused((const char *)b->file, b->file_bytes, HOTFN_E_UNSUPPORTED, "only types");
     pdb_free(b);
 }
 

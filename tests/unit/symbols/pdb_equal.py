@@ -15,7 +15,7 @@ import tempfile
 import pdb_oracle as oracle
 
 # Files that must be refused, and a part of the message.
-NOT_PDBS = {"dr_dwarf64.pdb": "holds types only", "rz_fuzzed.pdb": "offset 52: the block map"}
+NOT_PDBS = {"dr_dwarf64.pdb": "has only types", "rz_fuzzed.pdb": "offset 52: the block map"}
 
 
 def read_symbols(hotfn, pdb, *options):

@@ -167,7 +167,7 @@ static void without_omap_both_addresses_are_equal(void)
     CHECK(!hfn_pdb_to_source(&a, 9, &source));
 }
 
-/* ---- Comparison with a search byte by byte. */
+/* ---- Comparison with a byte-by-byte search. */
 
 enum { MAX_SOURCE = 40, REMOVED = -1 };
 
@@ -176,7 +176,7 @@ typedef struct entry {
 } entry;
 
 /* The image address of a source byte, by the last entry that begins at or before it. */
-static int64_t image_of(const entry *omap, uint32_t count, uint64_t source)
+static int64_t find_image_address(const entry *omap, uint32_t count, uint64_t source)
 {
     int64_t image = REMOVED;
 
@@ -188,19 +188,20 @@ static int64_t image_of(const entry *omap, uint32_t count, uint64_t source)
     return image;
 }
 
-static hfn_pdb_piece piece_of(const entry *omap, uint32_t count, uint64_t source, uint64_t end)
+static hfn_pdb_piece find_piece(const entry *omap, uint32_t count, uint64_t source, uint64_t end)
 {
     hfn_pdb_piece piece = { source, 0, 0 };
 
-    while (piece.source < end && image_of(omap, count, piece.source) == REMOVED) {
+    while (piece.source < end && find_image_address(omap, count, piece.source) == REMOVED) {
         piece.source++;
     }
     if (piece.source == end) {
         return piece;
     }
-    piece.image = (uint64_t)image_of(omap, count, piece.source);
-    while (piece.source + piece.bytes < end && image_of(omap, count, piece.source + piece.bytes) ==
-                                                   (int64_t)(piece.image + piece.bytes)) {
+    piece.image = (uint64_t)find_image_address(omap, count, piece.source);
+    while (piece.source + piece.bytes < end &&
+           find_image_address(omap, count, piece.source + piece.bytes) ==
+               (int64_t)(piece.image + piece.bytes)) {
         piece.bytes++;
     }
     return piece;
@@ -225,7 +226,7 @@ static uint32_t random_omap(entry *omap, random_source *r)
     return count;
 }
 
-static void lookups_agree_with_a_search_byte_by_byte(void)
+static void lookups_agree_with_a_byte_by_byte_search(void)
 {
     random_source r = random_seed(1);
     uint64_t wrong = 0, pieces = 0;
@@ -236,12 +237,12 @@ static void lookups_agree_with_a_search_byte_by_byte(void)
         hfn_span bytes = { (const uint8_t *)omap, count * sizeof(entry), false };
         hfn_pdb_addresses a = { .from_source = bytes, .to_source = bytes };
         uint64_t source = 1 + random_u64(&r) % MAX_SOURCE, end = source + random_u64(&r) % 40;
-        hfn_pdb_piece expected = piece_of(omap, count, source, end), got = { 0, 0, 0 };
+        hfn_pdb_piece expected = find_piece(omap, count, source, end), got = { 0, 0, 0 };
         bool any = hfn_pdb_piece_at(&a, source, end, &got);
         pieces += any;
         wrong += any != (expected.bytes > 0) || (any && memcmp(&got, &expected, sizeof got) != 0);
         uint64_t back = 0;
-        int64_t found = image_of(omap, count, source);
+        int64_t found = find_image_address(omap, count, source);
         wrong += hfn_pdb_to_source(&a, source, &back) != (found != REMOVED) ||
                  (found != REMOVED && back != (uint64_t)found);
     }
@@ -274,7 +275,7 @@ static const check_test tests[] = {
     CHECK_TEST(procedures_that_overlap_too_much_are_refused),
     CHECK_TEST(addresses_refer_to_the_original_sections),
     CHECK_TEST(without_omap_both_addresses_are_equal),
-    CHECK_TEST(lookups_agree_with_a_search_byte_by_byte),
+    CHECK_TEST(lookups_agree_with_a_byte_by_byte_search),
     CHECK_TEST(sections_are_numbered_from_one),
 };
 CHECK_MAIN(tests)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The bitmap of the data addresses that code refers to. */
+/* Tests of the bitmap of data addresses that code refers to. */
 #include "verdicts/references.h"
 
 #include "scene.h"

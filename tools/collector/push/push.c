@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Send a record: encode it, put it, send names if the collector asks for them; spool it while the
- * collector is away.  Attempts are repeated after random times, so that many testers who lost the
- * collector do not return to it at one moment. */
+/* Sends a record: encodes it, uploads it by HTTP PUT, sends names if the collector asks for them,
+ * and spools the record while the collector is unavailable.  Attempts are repeated after random
+ * delays, so that many clients do not reconnect at the same moment. */
 #include "push/push_inside.h"
 #include "push/spool.h"
 #include "wire_encode.h"
@@ -48,7 +48,7 @@ static void format_uuid(char out[UUID_BYTES], const uint8_t uuid[16])
     }
 }
 
-/* The module of the program itself; names the app if the user did not. */
+/* The module of the program itself; its file name is the default name of the app. */
 static void find_program(const hotfn_record *record, hotfn_record_module *out)
 {
     for (uint32_t i = 0;; i++) {
@@ -117,8 +117,8 @@ static hotfn_status encode_run(pushing *p, pushed_run *run, const char *path, co
 
 /* ---- Sending. */
 
-/* The sentence of a refusal: {"error":"..."}.  Other answers come from something else, for
- * instance a proxy. */
+/* Copy the sentence of a refusal: {"error":"..."}.  It is empty if the answer is not that of a
+ * collector, for instance if a proxy answered. */
 static void copy_sentence(char *out, size_t out_bytes, const char *body)
 {
     const char *at = strstr(body, "\"error\"");
@@ -139,7 +139,7 @@ static void wait_before(uint32_t attempt, long retry_after)
     if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
         random = (uint32_t)clock();
     }
-    wait = wait / 2 + random % wait; /* half to one and a half times */
+    wait = wait / 2 + random % wait; /* 50 % to 150 % of the wait */
     if (retry_after > 0 && (uint32_t)retry_after * 1000 > wait) {
         wait = (uint32_t)retry_after * 1000 + random % 500;
     }
@@ -304,7 +304,7 @@ static bool send_spooled(void *user, const char *name)
 
     if (load_spooled(p, name, &file, &run)) {
         hotfn_status status = push_send_run(p, &run, &away, &state);
-        /* A refused record stays refused: it is removed, and reported. */
+        /* A refused record would be refused again, so it is removed and reported. */
         if (!away && (status == HOTFN_OK || status == HOTFN_E_MISMATCH)) {
             spool_remove(p->folder, name);
             p->result->spooled_sent += status == HOTFN_OK;
@@ -326,7 +326,7 @@ void push_send_spool(pushing *p)
     spool_for_each(p->folder, send_spooled, p);
 }
 
-/* ---- */
+/* ---- Entry points. */
 
 hotfn_status push_find_state(pushing *p)
 {
@@ -349,7 +349,8 @@ hotfn_status push_check_options(const hotfn_push_options *o, hotfn_error *err)
             strlen(equal + 1) > 256 || i >= 16) {
             return push_fail(
                 err, HOTFN_E_OPTION,
-                "'%.80s' is not a label: at most 16 of KEY=VALUE, 64 and 256 bytes long",
+                "'%.80s' is not a label: give at most 16 of the form KEY=VALUE, with keys of at most "
+                "64 and values of at most 256 bytes",
                 o->labels[i]);
         }
     }

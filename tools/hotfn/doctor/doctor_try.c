@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Memory: code that is written and run. */
+/* ---- Memory that is written and then executed. */
 
 /* Map the first bytes of this program's file like text, private and executable; NULL on failure. */
 static void *map_text_copy(size_t bytes)
@@ -163,7 +163,7 @@ static bool execute_program(const unsigned char *bytes, size_t byte_count)
 void doctor_try_exec32(doctor_finding *f)
 {
     if (HOTFN_OWN_MACHINE != HOTFN_MACHINE_X86_64) {
-        doctor_add_text(f, "this build counts programs of its own word size only");
+        doctor_add_text(f, "this build only counts programs of its own word size");
         return;
     }
     bool executed = execute_program(exit_program_i386, sizeof exit_program_i386);
@@ -173,12 +173,13 @@ void doctor_try_exec32(doctor_finding *f)
     }
 }
 
-/* ---- The proof: `hotfn run` of `hotfn --version`, which calls hotfn_get_version. */
+/* ---- The proof that counting works: `hotfn run` of `hotfn --version`, which calls
+ * hotfn_get_version. */
 
 static const char proof_function[] = "hotfn_get_version";
 
-/* The calls of the proof function.  A stripped program does not have its name, so the calls of all
- * functions that are named module+offset are added. */
+/* The calls of the proof function.  In a stripped program its name is unknown, so the calls of all
+ * functions named module+offset are counted instead. */
 static uint64_t count_proof_calls(const char *path)
 {
     hotfn_record *record;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn list FILE`: lists the functions of a file, which symbols and unwind data define. */
+/* `hotfn list FILE`: lists the functions of a file, which are found by symbols and unwind data. */
 #include "cli/column_widths.h"
 #include "cli/commands.h"
 #include "cli/file_options.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BEFORE_NAMES 31 /* columns of a line in front of the name */
+#define BEFORE_NAMES 31 /* number of columns before the name */
 
 enum { MIN_SIZE = 256, MAX_SIZE, REFUSED };
 
@@ -38,7 +38,7 @@ static const char usage[] =
     "      --json            as JSON (schema hotfn.list/1)\n"
     "Each line: distance from the lowest load address, size in bytes, kind, name.\n";
 
-static const char *kind_name(uint32_t kind)
+static const char *get_kind_name(uint32_t kind)
 {
     static const char *const names[] = {
         "unknown", "plain", "fragment", "plt", "resolver", "glue"
@@ -104,7 +104,7 @@ static bool print_json(FILE *file, const listing *l, const hotfn_functions *func
         json_add_text(o, "name", f.name);
         json_add_text(o, "display", listing_display(l, f.name, text, sizeof text));
         add_names(o, functions, i);
-        json_add_text(o, "kind", kind_name(f.kind));
+        json_add_text(o, "kind", get_kind_name(f.kind));
         add_flags(o, f.flags);
         hotfn_json_write(out, NULL, o);
     }
@@ -126,7 +126,7 @@ static void print_lines(FILE *out, const listing *l, const hotfn_functions *func
         hotfn_functions_get(functions, i, &f);
         /* The name starts after BEFORE_NAMES columns. */
         fprintf(out, "%#12" PRIx64 " %8" PRIu64 " %-8s %s\n", f.rva, f.byte_count,
-                kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
+                get_kind_name(f.kind), listing_display(l, f.name, text, sizeof text));
     }
 }
 

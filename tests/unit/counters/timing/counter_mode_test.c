@@ -22,7 +22,7 @@ static hfn_time_frame *frame_at(uint32_t stack, uint32_t bytes_down)
 }
 
 #if defined(__x86_64__) && !defined(_WIN32)
-/* Like a stub: arch/x86/timed_ends.S precedes the C functions. */
+/* Like a stub: arch/x86/timed_probes.S precedes the C functions. */
 static void call_at(hfn_time_frame *f, void (*entry)(void), void (*in_c)(hfn_time_frame *f))
 {
     if ((uintptr_t)f - (uintptr_t)stacks >= sizeof stacks) {
@@ -241,7 +241,7 @@ static void a_stopped_clock_is_not_read(void)
     CHECK_EQ_U64(timed_ticks_of(1) + t->depth, 0);
     hfn_timing_record_stop(at), hfn_timing_record_stop(at + 1); /* the first one is kept */
     CHECK(at >= last && hfn_time.header->clock_stopped_ticks == at);
-    hfn_timing_go_on(clock);
+    hfn_timing_restart_clock(clock);
     enter(later, 2);
     leave(later);
     CHECK(t->last_tick > last);

@@ -39,7 +39,7 @@ static void begin(scene *s, uint32_t asked)
                               .share = 0.05,
                               .count_ns = 1,
                               .timed_ns = 50,
-                              .means = hfn_live_means(s->live),
+                              .means = hfn_live_get_means(s->live),
                               .mean = asked,
                               .functions = s->functions,
                               .function_count = COUNT,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: the two ends of a timed call, for the calls that most are: the thread has a row, the
- * callee has a place in the tree at which the hints point, and the call that ends is the innermost
- * one of the log.  By a tick clock, no tick has come since the latest event, and the call has no
- * start.  By the counter, the clock is rdtsc, and no histograms, slow calls or events are kept.
- * tick_mode.c and counter_mode.c see to all other calls and have the same stores in the same
- * order.  The stub's frame lies above the return address.  All registers are kept, and behind the
- * body the flags. */
+/* HOT PATH: the entry and exit probes of timed calls for the most frequent case: the thread has a
+ * row, the node cache has the callee's place in the tree, and the call that ends is the innermost
+ * one of the open-call stack.  With the tick clock, no tick has passed since the latest event, and
+ * the call has no start.  With the counter, the clock is rdtsc, and no histograms, slow calls or
+ * events are recorded.  tick_mode.c and counter_mode.c handle all other calls, with the same stores
+ * in the same order.  The stub's frame is above the probe's return address.  All registers are
+ * preserved; the exit probe also preserves the flags. */
 #include "arch/x86/asm.h"
 #include <timing_offsets.h> /* counters/timing/offsets.c */
 
@@ -274,7 +274,7 @@
     pushq   %rcx                        /* aligns the stack */
     .cfi_adjust_cfa_offset 8
     movq    %rdx, %rsi
-    call    hfn_counter_turn_back
+    call    hfn_counter_reset_tick
     popq    %rcx
     .cfi_adjust_cfa_offset -8
     popq    %rsi
@@ -353,7 +353,7 @@
     pushq   %rcx                        /* aligns the stack */
     .cfi_adjust_cfa_offset 8
     movq    %rdx, %rsi
-    call    hfn_counter_turn_back
+    call    hfn_counter_reset_tick
     popq    %rcx
     .cfi_adjust_cfa_offset -8
     popq    %rsi
