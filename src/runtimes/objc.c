@@ -237,14 +237,14 @@ static hotfn_code choose_function(const objc_class *class, const objc_selector *
     return known ? known : find_function(class, selector, imp);
 }
 
-static hotfn_code lookup(const objc_object *receiver, const objc_selector *selector)
+static hotfn_code look_up(const objc_object *receiver, const objc_selector *selector)
 {
     hotfn_code imp = ((lookup_fn *)objc.lookup)(receiver, selector);
 
     return receiver && objc.methods.live ? choose_function(receiver->class, selector, imp) : imp;
 }
 
-static hotfn_code lookup_super(const objc_super *super, const objc_selector *selector)
+static hotfn_code look_up_super(const objc_super *super, const objc_selector *selector)
 {
     hotfn_code imp = ((lookup_super_fn *)objc.lookup_super)(super, selector);
 
@@ -296,8 +296,8 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
     if (objc.lookup || (!plain && !find_symbol(base, "objc_msgSend")) || !check_version(base)) {
         return 0;
     }
-    out[0] = (hfn_replaced){ plain, (hotfn_code)lookup, &objc.lookup };
-    out[1] = (hfn_replaced){ super, (hotfn_code)lookup_super, &objc.lookup_super };
+    out[0] = (hfn_replaced){ plain, (hotfn_code)look_up, &objc.lookup };
+    out[1] = (hfn_replaced){ super, (hotfn_code)look_up_super, &objc.lookup_super };
     return 2;
 }
 
