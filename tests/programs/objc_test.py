@@ -108,7 +108,7 @@ class Generated:
             self.names.append(self.name(f"C{number}", head))
             self.new = (kind, number, method)
             self.pending = getattr(self, "pending", []) + [self.new]
-        # A method that overrides one of the parent's and calls it, and one that runs in +initialize.
+        # A method that overrides one of the parent's and calls it, and a method for +initialize.
         shared = len(self.names)
         up = "[super shared];" if parent is not None else ""
         declared.append("- (void)shared;")
