@@ -70,7 +70,7 @@ typedef struct hotfn_launch_options {
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
     uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
     uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
-    const char *runtime;      /* also count the methods of this runtime: "python" [none]  */
+    const char *runtime;      /* also count the methods of this runtime: "python", "objc" [none] */
 } hotfn_launch_options;
 #define HOTFN_LAUNCH_OPTIONS_INIT                                                                  \
     {                                                                                              \
