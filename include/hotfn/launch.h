@@ -70,7 +70,7 @@ typedef struct hotfn_launch_options {
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
     uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
     uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
-    const char *runtime;      /* also count the methods of this runtime: "python" [none]  */
+    const char *runtime;      /* also count the methods of this runtime: "python", "objc" [none] */
 } hotfn_launch_options;
 #define HOTFN_LAUNCH_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -240,6 +240,23 @@ HOTFN_API hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_
  */
 HOTFN_API uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *launch,
                                                uint32_t capacity);
+
+/* 1 if calls of the process are counted by the launch: it is the launch's own process, or was
+ * forked from it while it was counted and has not executed another program since.  0 if not, or if
+ * it is not known.  One thread at a time per launch.  Since 0.1. */
+HOTFN_API int32_t hotfn_launch_counts_process(const hotfn_launch *launch, uint32_t pid);
+
+/*
+ * Find a process and the processes that it started, with theirs.
+ *
+ * pids      receives at most capacity numbers; pid itself comes first.
+ * programs  receives a number for each, which changes when the process executes another program,
+ *           and which a process shares with the children that it forks; 0 if it cannot be read.
+ *
+ * Returns how many were stored; 0: there is no such process.  Any thread.  Since 0.1.
+ */
+HOTFN_API uint32_t hotfn_launch_find_family(uint32_t *pids, uint64_t *programs, uint32_t capacity,
+                                            uint32_t pid);
 
 /* Free the launch.  A program that still runs continues, but is no longer counted.  A record that
  * is not finished is lost unless it is durable.  NULL is fine.  One thread at a time per launch. 

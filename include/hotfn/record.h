@@ -241,6 +241,11 @@ HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, cha
 #define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks has 0 calls in it        */
 #define HOTFN_MERGE_MIN 2u  /* one row; over the runs that have the function                 */
 #define HOTFN_MERGE_MAX 3u
+#define HOTFN_MERGE_MEDIAN 4u /* one row; a function that a run lacks has 0 calls in it; of an
+                               * even number of runs, the mean of the two middle values         */
+#define HOTFN_MERGE_P95 5u    /* the same, but the smallest value that at least 95 of 100 runs do
+                               * not exceed                                                     */
+#define HOTFN_MERGE_MEAN_CALLED 6u /* one row; the mean over the runs that called the function  */
 
 /*
  * Write several records as one.  Functions with the same image id and RVA are one function; where

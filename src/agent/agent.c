@@ -12,6 +12,7 @@
 #include "agent/libc/find_symbol.h"
 #include "live/run_flags.h"
 #include "os/os.h"
+#include "runtimes/objc.h"
 #include "runtimes/python.h"
 #include "session/joined.h"
 #include <fcntl.h>
@@ -98,10 +99,19 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
+static bool may_frame(uint64_t address)
+{
+    return session && hfn_session_may_frame(session, address);
+}
+
 static const hfn_runtime *choose_runtime(unsigned flags)
 {
     const hfn_runtime_process process = { agent_find_symbol,
-                                          flags & AGENT_QUIET ? print_nothing : print_warning };
+                                          flags & AGENT_QUIET ? print_nothing : print_warning,
+                                          may_frame };
+    if (flags & AGENT_OBJC) {
+        return hfn_objc_get_runtime(&process);
+    }
     return flags & AGENT_PYTHON ? hfn_python_get_runtime(&process) : NULL;
 }
 

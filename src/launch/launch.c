@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "launch/attach/attachment.h"
 #include "live/live.h"
+#include "os/descendants.h"
 #include "os/os.h"
 
 #include <inttypes.h>
@@ -299,6 +300,41 @@ uint32_t hotfn_launch_find_remaining(uint32_t *pids, const hotfn_launch *l, uint
         }
     }
     return count;
+}
+
+int32_t hotfn_launch_counts_process(const hotfn_launch *l, uint32_t pid)
+{
+    return l && l->live && hfn_os_process_maps_file(pid, hfn_live_get_fd(l->live));
+}
+
+typedef struct family {
+    uint32_t *pids;
+    uint64_t *programs;
+    uint32_t count, capacity;
+} family;
+
+static void add_to_family(void *user, uint32_t pid)
+{
+    family *f = user;
+    hfn_os_process_facts facts;
+
+    if (f->count < f->capacity && hfn_os_get_process_facts(pid, &facts)) {
+        f->pids[f->count] = pid;
+        f->programs[f->count++] = facts.program;
+    }
+}
+
+uint32_t hotfn_launch_find_family(uint32_t *pids, uint64_t *programs, uint32_t capacity,
+                                  uint32_t pid)
+{
+    family f = { pids, programs, 0, capacity };
+
+    if (!pids || !programs) {
+        return 0;
+    }
+    add_to_family(&f, pid);
+    hfn_os_each_descendant(pid, add_to_family, &f);
+    return f.count;
 }
 
 /* ---- The finished record. */

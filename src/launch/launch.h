@@ -146,6 +146,7 @@ hotfn_status hfn_agent_choose(hotfn_launch *launch, hotfn_error *err);
 /* runtime.c: a runtime whose methods can be counted. */
 typedef struct hfn_runtime_kind {
     const char *name, *description;
+    const char *pool;             /* file name of its pool of functions */
     uint32_t agent_flag;          /* AGENT_*                            */
     const char *const *libraries; /* globs on the files of the modules that it is in, which are
                                    * hooked by the agent even if no function of them is selected */

@@ -59,7 +59,7 @@ static hotfn_status check_combinations(const hotfn_launch_options *o,
     }
     if (o->runtime && !hfn_runtime_find(o->runtime)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "'%s' is not a runtime whose methods can be counted: python",
+                                "'%s' is not a runtime whose methods can be counted: objc, python",
                                 o->runtime);
     }
     if (o->flags & HOTFN_LAUNCH_DURABLE && !o->record_path) {

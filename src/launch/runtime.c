@@ -16,8 +16,12 @@ enum { NAME_BYTES_PER_METHOD = 128 };
 
 static const char *const python_libraries[] = { "libpython3*", "python3*", NULL };
 
+static const char *const objc_libraries[] = { "libobjc.so*", NULL };
+
 static const hfn_runtime_kind kinds[] = {
-    { "python", "CPython 3.11", AGENT_PYTHON, python_libraries },
+    { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries },
+    { "objc", "GCC's runtime of Objective-C (libobjc.so.4)", "hotfn-messages.so", AGENT_OBJC,
+      objc_libraries },
 };
 
 const hfn_runtime_kind *hfn_runtime_find(const char *name)
@@ -43,13 +47,15 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
                                 "methods of a runtime are not counted in 32-bit programs");
     }
-    if (snprintf(l->methods, sizeof l->methods, "%.*s/hotfn-methods.so",
-                 slash ? (int)(slash - l->agent) : 1,
-                 slash ? l->agent : ".") >= (int)sizeof l->methods ||
+    if (snprintf(l->methods, sizeof l->methods, "%.*s/%s", slash ? (int)(slash - l->agent) : 1,
+                 slash ? l->agent : ".",
+                 hfn_runtime_find(l->options.runtime)->pool) >= (int)sizeof l->methods ||
         hfn_os_get_path_info(l->methods, &info) != 0) {
-        return hfn_report_error(err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
-                                "the library for methods was not found in the folder of the agent "
-                                "(it is for Linux on x86-64 and ARM64); install all of libhotfn");
+        return hfn_report_error(
+            err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
+            "the library for methods was not found in the folder of the agent "
+            "(python: Linux on x86-64 and ARM64, objc: Linux on x86-64); install all "
+            "of libhotfn");
     }
     l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
     return HOTFN_OK;

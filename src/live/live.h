@@ -113,10 +113,18 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
 const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
 /* Methods for which there was no room. */
 uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);
+/* Among which functions of the module a method may be: message_pool.S has two kinds. */
+typedef enum hfn_method_places {
+    HFN_METHODS_ALL,
+    HFN_METHODS_EVEN,
+    HFN_METHODS_ODD,
+} hfn_method_places;
+
 /* The function of the module that has this name; it is given to a function without one if there is
  * none.  UINT32_MAX if there is no room, which the module counts.  Either end, in any process and
  * thread at the same time; async-signal-safe. */
-uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name);
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
+                             hfn_method_places places);
 /* Replace the flags of a module; also its load_base if not 0, and its note if not NULL (cut at 255
  * bytes).  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
 hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,

@@ -109,16 +109,20 @@ static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)
     return at;
 }
 
-uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name)
+uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
+                             hfn_method_places places)
 {
     uint32_t at = (uint32_t)hfn_hash_bytes(HFN_HASH_BEGIN, name, strlen(name));
-    uint32_t first, count, text = 0;
+    uint32_t first, count, text = 0, step = places == HFN_METHODS_ALL ? 1 : 2;
     uint8_t *entry;
 
     if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return UINT32_MAX;
     }
-    for (uint32_t tries = 0; tries < count; tries++, at++) {
+    if (step == 2) {
+        at = (at & ~1u) | (places == HFN_METHODS_ODD);
+    }
+    for (uint32_t tries = 0; tries < count / step; tries++, at += step) {
         uint32_t index = at & (count - 1);
         uint8_t *function = hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
                             (uint64_t)(first + index) * HFN_FUNCTION_BYTES;

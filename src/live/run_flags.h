@@ -10,5 +10,6 @@
 #define AGENT_NEXT 16u    /* exec replaced the target, which had the id before the flags */
 #define AGENT_QUIET 8u    /* print nothing if a child cannot be counted            */
 #define AGENT_PYTHON 32u  /* count Python functions (src/runtimes/python.c)        */
+#define AGENT_OBJC 64u    /* count Objective-C messages (src/runtimes/objc.c)      */
 
 #endif

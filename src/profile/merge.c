@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Merge records.  Functions with the same image id and RVA are one function, so that runs of one
  * build on several machines are merged; where an image has no id, its path identifies it.  A sum
- * has a row for each run; a mean, a minimum and a maximum have one row. */
+ * has a row for each run; all other modes have one row. */
 #include "profile/merge.h"
 
 #include "base/names.h"
@@ -11,6 +11,7 @@
 #include "records/finish.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define MAX_RECORDS 4096u
 /* Reserved address space: unused bytes are holes in the file.  A 32-bit process has less of it. */
@@ -31,19 +32,65 @@ typedef struct merger {
     uint32_t *final; /* [number]: index in the new record */
 } merger;
 
+/* The value at a rank, from 0, of all runs; the runs without a value come first and have 0. */
+static uint64_t value_at_rank(const hfn_merge *m, const uint64_t *sorted, uint32_t count,
+                              uint32_t rank)
+{
+    uint32_t zeros = m->record_count - count;
+
+    return rank < zeros ? 0 : sorted[rank - zeros];
+}
+
+static int compare_values(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* The ranks whose values have the middle, or the 95th percentile, between them. */
+static void find_ranks(const hfn_merge *m, uint32_t *low, uint32_t *high)
+{
+    if (m->mode == HOTFN_MERGE_MEDIAN) {
+        *low = (m->record_count - 1) / 2;
+        *high = m->record_count / 2;
+    } else {
+        *low = *high = (m->record_count * 95 + 99) / 100 - 1;
+    }
+}
+
+void hfn_merge_find_ranked(const hfn_merge *m, const uint64_t *values, uint32_t count,
+                           uint64_t *first, uint64_t *second)
+{
+    uint32_t low, high;
+
+    memcpy(m->sorted, values, count * sizeof *values);
+    qsort(m->sorted, count, sizeof *values, compare_values);
+    find_ranks(m, &low, &high);
+    *first = value_at_rank(m, m->sorted, count, low);
+    *second = value_at_rank(m, m->sorted, count, high);
+}
+
 uint64_t hfn_merge_values(const hfn_merge *m, const uint64_t *values, uint32_t count)
 {
-    uint64_t sum = 0, smallest = UINT64_MAX, largest = 0;
+    uint64_t sum = 0, smallest = UINT64_MAX, largest = 0, first, second;
+    uint32_t called = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         sum = sum > UINT64_MAX - values[i] ? UINT64_MAX : sum + values[i];
         smallest = values[i] < smallest ? values[i] : smallest;
         largest = values[i] > largest ? values[i] : largest;
+        called += values[i] > 0;
     }
     switch (m->mode) {
     case HOTFN_MERGE_MEAN: return (sum + m->record_count / 2) / m->record_count;
+    case HOTFN_MERGE_MEAN_CALLED: return called ? (sum + called / 2) / called : 0;
     case HOTFN_MERGE_MIN: return count ? smallest : 0;
     case HOTFN_MERGE_MAX: return largest;
+    case HOTFN_MERGE_MEDIAN:
+    case HOTFN_MERGE_P95:
+        hfn_merge_find_ranked(m, values, count, &first, &second);
+        return first + (second - first + 1) / 2;
     default: return sum;
     }
 }
@@ -470,6 +517,7 @@ static void free_merger(merger *g)
     }
     hfn_free_memory(&env, g->m.places, g->m.record_count * sizeof *g->m.places);
     hfn_free_memory(&env, g->m.records, g->m.record_count * sizeof *g->m.records);
+    hfn_free_memory(&env, g->m.sorted, g->m.record_count * sizeof *g->m.sorted);
     hfn_free_memory(&env, g->module_record, g->module_capacity * 4);
     hfn_free_memory(&env, g->module_index, g->index_capacity * 4);
     hfn_free_memory(&env, g->list, g->list_capacity * sizeof *g->list);
@@ -488,17 +536,17 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
     merger g = { .m = { .env = hfn_env_fill(env), .mode = mode, .record_count = count } };
     hotfn_status status = HOTFN_OK;
 
-    if (count == 0 || count > MAX_RECORDS || mode > HOTFN_MERGE_MAX) {
-        return hfn_report_error(
-            err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
-            "a merge needs 1 to %u records and one of the modes sum, mean, min and max",
-            MAX_RECORDS);
+    if (count == 0 || count > MAX_RECORDS || mode > HOTFN_MERGE_MEAN_CALLED) {
+        return hfn_report_error(err, HOTFN_E_OPTION, to, HOTFN_NO_OFFSET,
+                                "a merge needs 1 to %u records and one of the modes HOTFN_MERGE_*",
+                                MAX_RECORDS);
     }
     g.m.records = hfn_allocate_zeroed(&g.m.env, count * sizeof *g.m.records);
     g.m.places = hfn_allocate_zeroed(&g.m.env, count * sizeof *g.m.places);
+    g.m.sorted = hfn_allocate_zeroed(&g.m.env, count * sizeof *g.m.sorted);
     g.modules = hfn_names_create(&g.m.env);
     g.functions = hfn_names_create(&g.m.env);
-    if (!g.m.records || !g.m.places || !g.modules || !g.functions) {
+    if (!g.m.records || !g.m.places || !g.m.sorted || !g.modules || !g.functions) {
         status = hfn_report_no_memory(err, to);
     }
     for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {

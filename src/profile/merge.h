@@ -11,11 +11,17 @@ typedef struct hfn_merge {
     hotfn_record **records;
     uint32_t record_count, mode;
     uint32_t **places; /* [record][function]: its index in the new record */
+    uint64_t *sorted;  /* [record], for hfn_merge_find_ranked             */
     uint32_t function_count;
 } hfn_merge;
 
-/* Merge count values by the mode; records without a value count as 0 in a sum and a mean. */
+/* Merge count values by the mode; records without a value count as 0, except in a minimum and a
+ * mean over the runs that called the function. */
 uint64_t hfn_merge_values(const hfn_merge *merge, const uint64_t *values, uint32_t count);
+/* The two values whose mean is the median, or twice the 95th percentile, by the mode.  Records
+ * without a value have 0. */
+void hfn_merge_find_ranked(const hfn_merge *merge, const uint64_t *values, uint32_t count,
+                           uint64_t *first, uint64_t *second);
 /* The number of rows of the new record: one for each run if counts are summed, otherwise 1. */
 uint32_t hfn_merge_rows(const hfn_merge *merge);
 

@@ -182,22 +182,50 @@ static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t
     }
 }
 
-/* The standard error of the merged value.  For a mean it is the root of the sum of squares, divided
- * by the number of records; for a minimum or maximum it is the error of the run that has the
- * value. */
-static uint64_t merge_errors(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
-                             uint32_t count, uint64_t value)
+/* The root of the sum of the squares; unknown if one error is. */
+static uint64_t combine_errors(const uint64_t *errors, uint32_t count, uint32_t divisor)
 {
     double squares = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if ((m->mode != HOTFN_MERGE_MEAN && values[i] == value) ||
-            errors[i] == HOTFN_ERROR_UNKNOWN) {
-            return errors[i];
+        if (errors[i] == HOTFN_ERROR_UNKNOWN) {
+            return HOTFN_ERROR_UNKNOWN;
         }
         squares += (double)errors[i] * (double)errors[i];
     }
-    return (uint64_t)(hfn_times_root(squares) / m->record_count);
+    return (uint64_t)(hfn_times_root(squares) / divisor);
+}
+
+/* The error of the run that has the value; 0 if none has it, because it is the 0 of a run without
+ * the function. */
+static uint64_t find_error(const uint64_t *values, const uint64_t *errors, uint32_t count,
+                           uint64_t value)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i] == value) {
+            return errors[i];
+        }
+    }
+    return 0;
+}
+
+/* The standard error of the merged value: that of the mean of independent values, or that of the
+ * run which has the value. */
+static uint64_t merge_errors(const hfn_merge *m, const uint64_t *values, const uint64_t *errors,
+                             uint32_t count, uint64_t value)
+{
+    uint64_t middle[2], of_middle[2];
+
+    switch (m->mode) {
+    case HOTFN_MERGE_MEAN: return combine_errors(errors, count, m->record_count);
+    case HOTFN_MERGE_MEAN_CALLED: return combine_errors(errors, count, count);
+    case HOTFN_MERGE_MEDIAN:
+        hfn_merge_find_ranked(m, values, count, &middle[0], &middle[1]);
+        of_middle[0] = find_error(values, errors, count, middle[0]);
+        of_middle[1] = find_error(values, errors, count, middle[1]);
+        return middle[0] == middle[1] ? of_middle[0] : combine_errors(of_middle, 2, 2);
+    default: return find_error(values, errors, count, value);
+    }
 }
 
 static bool add_merged_entries(const function_groups *s, hotfn_record *out)

@@ -4,6 +4,7 @@
 #include "arch/method_pool.h"
 #include "functions/glob.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
@@ -50,9 +51,32 @@ static bool take_place(hotfn_code *place, hotfn_code target)
 
 hotfn_code hfn_methods_get(const hfn_methods *m, const char *name, hotfn_code target)
 {
-    uint32_t index = m->live && is_selected(m, name) ? hfn_live_get_method(m->live, m->module, name)
-                                                     : UINT32_MAX;
+    uint32_t index = m->live && is_selected(m, name)
+                         ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_ALL)
+                         : UINT32_MAX;
 
     return index != UINT32_MAX && take_place(&m->targets[index], target) ? m->functions[index]
                                                                          : NULL;
+}
+
+hotfn_code hfn_methods_get_numbered(const hfn_methods *m, const char *name, hotfn_code target,
+                                    bool may_frame)
+{
+    enum { MAX_NUMBER = 99, NUMBER_BYTES = 8 };
+    hfn_method_places places = may_frame ? HFN_METHODS_EVEN : HFN_METHODS_ODD;
+    char text[1024 + NUMBER_BYTES];
+    int length = snprintf(text, sizeof text - NUMBER_BYTES, "%s", name);
+
+    if (!m->live || length >= (int)sizeof text - NUMBER_BYTES || !is_selected(m, name)) {
+        return NULL;
+    }
+    for (int number = 2; number <= MAX_NUMBER; number++) {
+        uint32_t index = hfn_live_get_method(m->live, m->module, text, places);
+
+        if (index == UINT32_MAX || take_place(&m->targets[index], target)) {
+            return index == UINT32_MAX ? NULL : m->functions[index];
+        }
+        snprintf(text + length, NUMBER_BYTES, " (%d)", number);
+    }
+    return NULL;
 }

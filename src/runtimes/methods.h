@@ -16,6 +16,8 @@ typedef void *hfn_find_symbol_fn(uint64_t base, const char *name);
 typedef struct hfn_runtime_process {
     hfn_find_symbol_fn *find_symbol;
     void (*warn)(const char *text); /* shown to the user */
+    /* May the function at the address run in a frame of the pool (hfn_session_may_frame)? */
+    bool (*may_frame)(uint64_t address);
 } hfn_runtime_process;
 
 typedef struct hfn_methods {
@@ -33,5 +35,10 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
  * is that of another target; the caller then calls target itself.  Any thread, also in a signal
  * handler; the caller has paused its counting. */
 hotfn_code hfn_methods_get(const hfn_methods *methods, const char *name, hotfn_code target);
+/* The same with a pool of message_pool.S, for a target that may have any arguments.  may_frame: it
+ * accesses nothing of its caller's stack, so that it may be called from a frame, and timed.  If the
+ * name is that of another target, the method gets the name with a number: "-[A b] (2)". */
+hotfn_code hfn_methods_get_numbered(const hfn_methods *methods, const char *name, hotfn_code target,
+                                    bool may_frame);
 
 #endif

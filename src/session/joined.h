@@ -46,4 +46,9 @@ typedef struct hfn_join_options {
 hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *options,
                               const hotfn_env *env, hotfn_error *err);
 
+/* framed.c: true if the function at the address was proven to access nothing of its caller's
+ * stack, and may therefore be called from another frame.  False also in a session without times.
+ * Any thread, also in a signal handler. */
+bool hfn_session_may_frame(hotfn_session *session, uint64_t address);
+
 #endif

@@ -99,6 +99,75 @@ int main(int, char **argv)
 }
 """
 
+FAMILY = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
+#define WORK(name) extern "C" __attribute__((noinline)) long name(long x) { __asm__ volatile(""); return x + 1; }
+WORK(main_work) WORK(worker_work) WORK(leaf_work) WORK(forked_work)
+static void repeat(long (*work)(long), int calls)
+{
+    for (int i = 0; i < calls; i++) {
+        work(i);
+    }
+}
+int main(int argc, char **argv)
+{
+    int to[2], from[2];
+    char byte, line[16];
+    if (argc > 1) { /* a child after its exec */
+        usleep(100000 * atoi(argv[1]));
+        repeat(leaf_work, 500);
+        return 0;
+    }
+    if (pipe(to) || pipe(from)) {
+        return 1;
+    }
+    for (int i = 0; i < 2; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(to[1]);
+            while (read(to[0], &byte, 1) == 1) {
+                repeat(worker_work, 1000);
+                if (write(from[1], "x", 1) != 1) {
+                    _exit(1);
+                }
+                usleep(20000); /* the other worker takes the next byte */
+            }
+            _exit(0);
+        }
+        printf("%d\n", pid);
+    }
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        pid_t pid = 0;
+        int status = 0;
+        repeat(main_work, 10);
+        if (line[0] == 'w') {
+            for (int i = 0; i < 2; i++) {
+                if (write(to[1], "x", 1) != 1 || read(from[0], &byte, 1) != 1) {
+                    return 1;
+                }
+            }
+        } else if ((pid = fork()) == 0) {
+            if (line[0] == 's') {
+                execl(argv[0], argv[0], "8", (char *)0);
+                _exit(1);
+            }
+            repeat(forked_work, 100);
+            _exit(0);
+        } else if (waitpid(pid, &status, 0) != pid || status != 0) {
+            return 1;
+        }
+        printf("%d\n", pid);
+        fflush(stdout);
+    }
+}
+"""
+
 NODE = """
 const { Worker, isMainThread, parentPort } = require('worker_threads');
 function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
@@ -434,6 +503,45 @@ def a_process_is_found_by_its_name(folder):
     assert done.returncode == 1 and "no process is named" in done.stderr, done
 
 
+def children_are_counted_each_in_its_record(folder):
+    source, program, record = folder / "family.cpp", folder / "family", folder / "family.hfr"
+    source.write_text(FAMILY)
+    subprocess.run([CXX, "-O2", "-o", program, source], check=True)
+    with Program([program]) as target:
+        workers = [int(target.process.stdout.readline()) for _ in range(2)]
+        target.expect("ready")
+        with subprocess.Popen([HOTFN, "attach", "--children", "-o", record, str(target.pid)], stderr=subprocess.PIPE,
+                              text=True) as hotfn:
+            for pid in (target.pid, *workers):
+                end = time.monotonic() + 30
+                while not is_attached(pid):
+                    assert hotfn.poll() is None and time.monotonic() < end, pid
+                    time.sleep(0.01)
+
+            def order(line):
+                target.process.stdin.write(line + "\n")
+                target.process.stdin.flush()
+                return int(target.process.stdout.readline())
+            order("work")
+            order("fork")
+            leaves = [order("spawn"), order("spawn")]
+            order("work")
+            hotfn.send_signal(signal.SIGINT)
+            errors = hotfn.stderr.read()
+        assert hotfn.returncode == 0 and "not counted" not in errors, errors
+        for pid in (target.pid, *workers):
+            check_text(pid)
+            assert not own_mappings(pid), own_mappings(pid)
+        order("work")
+    calls = calls_in(record)
+    assert (calls["main_work"], calls["forked_work"], calls["worker_work"]) == (50, 100, 0), (calls, errors)
+    worked = [calls_in(f"{record}.{pid}")["worker_work"] for pid in workers]
+    assert sum(worked) == 4000 and all(worked), (worked, errors)
+    for pid in leaves:
+        assert calls_in(f"{record}.{pid}")["leaf_work"] == 500, (pid, errors)
+    assert len(list(folder.glob("family.hfr*"))) == 5
+
+
 def refusals_are_one_sentence(folder):
     done = attach(2 ** 22 + 1, check=False)
     assert done.returncode == 1 and re.search("there is no process", done.stderr), done
@@ -461,6 +569,7 @@ CASES = [
     a_launcher_that_runs_ends_when_its_process_is_detached,
     a_launcher_may_be_killed_at_any_moment,
     a_process_is_found_by_its_name,
+    children_are_counted_each_in_its_record,
     refusals_are_one_sentence,
 ]
 

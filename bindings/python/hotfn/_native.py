@@ -207,6 +207,8 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_launch_finish": (STATUS, [OBJECT, ERR]),
     "hotfn_launch_open_record": (STATUS, [OUT, OBJECT, ERR]),
     "hotfn_launch_find_remaining": (c_uint32, [U32S, OBJECT, c_uint32]),
+    "hotfn_launch_counts_process": (c_int32, [OBJECT, c_uint32]),
+    "hotfn_launch_find_family": (c_uint32, [U32S, U64S, c_uint32, c_uint32]),
     "hotfn_launch_destroy": (None, [OBJECT]),
     "hotfn_launch_find_agent": (STATUS, [POINTER(ctypes.c_char), c_uint64, c_uint32, ERR]),
     "hotfn_launch_choose_ticker": (c_uint32, []),

@@ -298,7 +298,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     quiet_agent     the agent writes nothing to the program's stderr
     max_threads, max_places  room for so many threads at one time, for so many places in call trees;
                     0: by the memory there is
-    runtime         "python": also count the functions of the Python program that runs in it
+    runtime         "python": also count the functions of the Python program that runs in it;
+                    "objc": the methods of an Objective-C program
     wait            wait for the end of the program; otherwise call Run.wait() or use `with`
 
     The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.

@@ -40,9 +40,14 @@ static size_t get_entry_bytes(const char *entry)
 /* Does the entry name the pool of methods, which the launcher puts behind the agent? */
 static bool is_pool(const char *entry, size_t length)
 {
-    static const char name[] = "/hotfn-methods.so";
-    return length >= sizeof name - 1 &&
-           memcmp(entry + length - (sizeof name - 1), name, sizeof name - 1) == 0;
+    static const char *const names[] = { "/hotfn-methods.so", "/hotfn-messages.so" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t bytes = strlen(names[i]);
+        if (length >= bytes && memcmp(entry + length - bytes, names[i], bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The agent's entry and its length, with the pool of methods if that follows.  A wrapper may have

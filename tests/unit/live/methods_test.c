@@ -67,13 +67,13 @@ static void a_name_has_one_method(void)
 {
     uint32_t module;
     hfn_live *live = make_live(NULL, 1024, &module);
-    uint32_t get = hfn_live_get_method(live, module, "get (a.py:1)");
-    uint32_t set = hfn_live_get_method(live, module, "set (a.py:2)");
+    uint32_t get = hfn_live_get_method(live, module, "get (a.py:1)", HFN_METHODS_ALL);
+    uint32_t set = hfn_live_get_method(live, module, "set (a.py:2)", HFN_METHODS_ALL);
 
     CHECK(get < METHODS && set < METHODS && get != set);
-    CHECK_EQ_U64(hfn_live_get_method(live, module, "get (a.py:1)"), get);
+    CHECK_EQ_U64(hfn_live_get_method(live, module, "get (a.py:1)", HFN_METHODS_ALL), get);
     CHECK_STR(hfn_live_get_function_name(live, module, set), "set (a.py:2)");
-    CHECK_EQ_U64(hfn_live_get_method(live, 99, "x"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_get_method(live, 99, "x", HFN_METHODS_ALL), UINT32_MAX);
     CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 0);
     CHECK_MEM(hfn_live_get_method_rules(live, module), "+get*\0+set*\0-*secret*\0", 23);
     hfn_live_close(live);
@@ -88,14 +88,14 @@ static void what_has_no_room_is_counted(void)
 
     for (uint32_t i = 0; i < METHODS; i++) {
         snprintf(name, sizeof name, "m%u", (unsigned)i);
-        CHECK(hfn_live_get_method(live, module, name) < METHODS);
+        CHECK(hfn_live_get_method(live, module, name, HFN_METHODS_ALL) < METHODS);
     }
-    CHECK_EQ_U64(hfn_live_get_method(live, module, "more"), UINT32_MAX);
+    CHECK_EQ_U64(hfn_live_get_method(live, module, "more", HFN_METHODS_ALL), UINT32_MAX);
     CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 1);
     hfn_live_close(live);
     live = make_live(NULL, 8, &module);
-    CHECK(hfn_live_get_method(live, module, "short") < METHODS);
-    CHECK_EQ_U64(hfn_live_get_method(live, module, "second"), UINT32_MAX);
+    CHECK(hfn_live_get_method(live, module, "short", HFN_METHODS_ALL) < METHODS);
+    CHECK_EQ_U64(hfn_live_get_method(live, module, "second", HFN_METHODS_ALL), UINT32_MAX);
     CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 1);
     hfn_live_close(live);
 }
@@ -111,7 +111,7 @@ static void processes_share_methods(void)
         if (fork() == 0) {
             for (uint32_t i = 0; i < 1000; i++) {
                 snprintf(name, sizeof name, "m%u", (unsigned)(i % 10));
-                hfn_live_get_method(live, module, name);
+                hfn_live_get_method(live, module, name, HFN_METHODS_ALL);
             }
             _exit(0);
         }
@@ -136,7 +136,7 @@ static void only_methods_are_read(void)
     char path[64];
     hotfn_record *record;
 
-    get = hfn_live_get_method(live, module, "get (a.py:1)");
+    get = hfn_live_get_method(live, module, "get (a.py:1)", HFN_METHODS_ALL);
     sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 5);
     sample_count(live, 0, 70, 70, SLOTS_BEFORE + METHODS, 8);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), hfn_live_get_fd(live));
@@ -160,9 +160,9 @@ static void only_methods_are_read(void)
     live = make_live(NULL, 1024, &module);
     for (uint32_t i = 0; i < METHODS - 1; i++) { /* whatever place "get" would have, it is taken */
         snprintf(path, sizeof path, "other%u", (unsigned)i);
-        hfn_live_get_method(live, module, path);
+        hfn_live_get_method(live, module, path, HFN_METHODS_ALL);
     }
-    get = hfn_live_get_method(live, module, "get (a.py:1)");
+    get = hfn_live_get_method(live, module, "get (a.py:1)", HFN_METHODS_ALL);
     sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 6);
     hfn_live_finish(live, sample_path("two.hfr"), HOTFN_RECORD_FINISHED, 0, NULL, NULL, NULL);
     hfn_live_close(live);
@@ -186,7 +186,7 @@ static void a_broken_record_is_repaired(void)
     sample_path(""); /* one folder for both processes */
     if (fork() == 0) {
         hfn_live *live = make_live(sample_path("broken.hfr"), 1024, &module);
-        get = hfn_live_get_method(live, module, "get (a.py:1)");
+        get = hfn_live_get_method(live, module, "get (a.py:1)", HFN_METHODS_ALL);
         sample_count(live, 0, 70, 70, SLOTS_BEFORE + get, 5);
         _exit(0);
     }

@@ -77,13 +77,16 @@ static void a_sum_has_a_row_a_run_and_is_as_long_as_all(void)
 
 static void a_mean_is_rounded_and_as_long_as_one(void)
 {
-    static const uint32_t modes[] = { HOTFN_MERGE_MEAN, HOTFN_MERGE_MIN, HOTFN_MERGE_MAX };
-    static const uint64_t calls[] = { 12, 10, 13 };
+    static const uint32_t modes[] = {
+        HOTFN_MERGE_MEAN,   HOTFN_MERGE_MIN, HOTFN_MERGE_MAX,
+        HOTFN_MERGE_MEDIAN, HOTFN_MERGE_P95, HOTFN_MERGE_MEAN_CALLED
+    };
+    static const uint64_t calls[] = { 12, 10, 13, 12, 13, 12 };
 
     name_files();
     write_run(first, 10, 5000, 5100);
     write_run(second, 13, 2000, 2300);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         hotfn_record *r = merge(modes[i]);
 
         CHECK_EQ_U64(sample_get(r, 1).calls, calls[i]);
@@ -91,6 +94,44 @@ static void a_mean_is_rounded_and_as_long_as_one(void)
         CHECK_EQ_U64(info_of(r).thread_count, 1);
         hotfn_record_close(r);
     }
+}
+
+/* Five runs, of which one did not call the function, and 21, of which the last two called it
+ * most. */
+static void ranks_are_over_all_runs(void)
+{
+    static const struct {
+        uint32_t runs, mode;
+        uint64_t calls;
+    } rows[] = { { 5, HOTFN_MERGE_MEDIAN, 20 },      { 5, HOTFN_MERGE_P95, 40 },
+                 { 5, HOTFN_MERGE_MEAN_CALLED, 25 }, { 4, HOTFN_MERGE_MEDIAN, 15 },
+                 { 21, HOTFN_MERGE_P95, 1000 },      { 21, HOTFN_MERGE_MEDIAN, 50 },
+                 { 21, HOTFN_MERGE_MAX, 2000 } };
+    static const uint64_t calls[21] = { 40, 0,  10, 20, 30, 50, 50, 50, 50,   50,  50,
+                                        50, 50, 50, 50, 50, 50, 50, 50, 1000, 2000 };
+    static char names[21][16];
+    const char *paths[21];
+
+    name_files();
+    for (uint32_t i = 0; i < 21; i++) {
+        snprintf(names[i], sizeof names[i], "rank%u.hfr", i);
+        paths[i] = names[i];
+        write_run(names[i], calls[i], 1000, 2000);
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        hotfn_record *r;
+
+        CHECK_EQ_I64(hotfn_record_merge(paths, rows[i].runs, merged, rows[i].mode, NULL, NULL),
+                     HOTFN_OK);
+        r = open_at(merged);
+        CHECK_EQ_U64(sample_get(r, 1).calls, rows[i].calls);
+        hotfn_record_close(r);
+    }
+    for (uint32_t i = 0; i < 21; i++) {
+        remove(names[i]);
+    }
+    CHECK_EQ_I64(hotfn_record_merge(paths, 2, merged, HOTFN_MERGE_MEAN_CALLED + 1, NULL, NULL),
+                 HOTFN_E_OPTION);
 }
 
 /* One module, one function; without an image id, modules differ by path and
@@ -320,6 +361,15 @@ static void times_become_what_the_mode_says(void)
         { HOTFN_MERGE_MAX,
           { TIMES(2000, 900, 20, 500, 40, 30), TIMES(500, 401, 5, 100, 6, 8),
             TIMES(72, 71, 7, 9, 2, 4) } },
+        { HOTFN_MERGE_MEDIAN,
+          { TIMES(1500, 750, 15, 400, 25, 25), TIMES(250, 201, 3, 50, 3, 4),
+            TIMES(36, 36, 4, 5, 1, 2) } },
+        { HOTFN_MERGE_P95,
+          { TIMES(2000, 900, 20, 500, 40, 30), TIMES(500, 401, 5, 100, 6, 8),
+            TIMES(72, 71, 7, 9, 2, 4) } },
+        { HOTFN_MERGE_MEAN_CALLED,
+          { TIMES(1500, 750, 15, 400, 25, 25), TIMES(500, 401, 5, 100, 6, 8),
+            TIMES(72, 71, 7, 9, 2, 4) } },
     };
 
     name_files();
@@ -540,6 +590,7 @@ static void slow_calls_are_those_that_each_run_would_keep(void)
 static const check_test tests[] = {
     CHECK_TEST(a_sum_has_a_row_a_run_and_is_as_long_as_all),
     CHECK_TEST(a_mean_is_rounded_and_as_long_as_one),
+    CHECK_TEST(ranks_are_over_all_runs),
     CHECK_TEST(one_path_for_two_machines_is_two_modules),
     CHECK_TEST(what_one_run_refused_and_another_counted_is_counted),
     CHECK_TEST(trees_and_slow_calls_stay_with_their_run),

@@ -6,9 +6,11 @@
 #include <limits.h>
 #include <stdio.h>
 
-static const char usage[] = "usage: hotfn merge [--mode MODE] -o FILE RECORD ...\n"
-                            "  -o, --output FILE  the new record\n"
-                            "      --mode MODE    sum, mean, min or max of each function [sum]\n";
+static const char usage[] =
+    "usage: hotfn merge [--mode MODE] -o FILE RECORD ...\n"
+    "  -o, --output FILE  the new record\n"
+    "      --mode MODE    sum, mean, mean-called, median, p95, min or max of each function\n"
+    "                     [sum]\n";
 
 typedef struct choices {
     const char *output;
@@ -17,14 +19,17 @@ typedef struct choices {
 
 static const char *read_option(void *user, int option, const char *argument)
 {
-    static const char *const modes[] = { "sum", "mean", "min", "max" };
+    static const char *const modes[] = {
+        "sum", "mean", "min", "max", "median", "p95", "mean-called"
+    };
+    const uint32_t count = sizeof modes / sizeof modes[0];
     choices *c = user;
     if (option == 'o') {
         c->output = argument;
         return NULL;
     }
-    c->mode = cli_find_name(argument, modes, 4);
-    return c->mode < 4 ? NULL : "sum, mean, min or max";
+    c->mode = cli_find_name(argument, modes, count);
+    return c->mode < count ? NULL : "sum, mean, mean-called, median, p95, min or max";
 }
 
 /* Count the timed and the sampled records.  Call this before the merge, whose output may replace

@@ -3,6 +3,7 @@
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/commands.h"
+#include "report_runs.h"
 #include "scan/source_lines.h"
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@ typedef struct report_options {
     const char *format, *output, *color;
     hotfn_export_options export;
     uint32_t process, thread;
-    bool limit_given, main_process, full_names;
+    bool limit_given, main_process, full_names, runs;
 } report_options;
 
 enum {
@@ -31,7 +32,8 @@ enum {
     NO_LINES,
     SYMBOL_DIR,
     WIDTH,
-    FULL_NAMES
+    FULL_NAMES,
+    RUNS
 };
 
 static const struct option table[] = {
@@ -53,6 +55,7 @@ static const struct option table[] = {
     { "width", required_argument, NULL, WIDTH },
     { "full-names", no_argument, NULL, FULL_NAMES },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    { "runs", no_argument, NULL, RUNS },
     CLI_OPTIONS_END,
 };
 
@@ -67,6 +70,8 @@ static const char usage[] =
     "      --thread TID   only calls of this thread (hotfn info lists threads)\n"
     "      --by ORDER     calls, self, total, max or alloc [self if the run was timed, else calls]\n"
     "      --edges        also list callers with their callees (table, json)\n"
+    "      --runs         of a merged record: mean, median, p95 and maximum over its runs, and\n"
+    "                     how many runs called the function (with --by, -f, -n)\n"
     "      --no-lines     do not search for source lines\n"
     "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
     "      --width N      fit the table to N columns [the terminal's]\n"
@@ -97,7 +102,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case JSON: o->format = "json"; return NULL;
     case CSV: o->format = "csv"; return NULL;
     case 'F': o->format = argument; return NULL;
-    case 'f': o->export.match = argument; return NULL;
+    case 'f': o->export.match = argument; return cli_check_glob(argument);
     case 'o': o->output = argument; return NULL;
     case REFUSED: o->export.flags |= HOTFN_EXPORT_REFUSED; return NULL;
     case MANGLED: o->export.flags |= HOTFN_EXPORT_MANGLED; return NULL;
@@ -110,6 +115,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case NO_LINES: o->export.flags |= HOTFN_EXPORT_NO_LINES; return NULL;
     case WIDTH: return cli_parse_width(argument, &o->export.width);
     case FULL_NAMES: o->full_names = true; return NULL;
+    case RUNS: o->runs = true; return NULL;
     case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
     default: o->export.flags |= HOTFN_EXPORT_EDGES; return NULL;
     }
@@ -134,6 +140,23 @@ static void choose_widths(report_options *o)
         o->export.width = fit_columns();
     }
     o->export.name_width = o->full_names ? 0 : FIT_NAME_WIDTH;
+}
+
+static int show_runs(const report_options *o, hotfn_record *record, const char *path)
+{
+    static const char *const formats[] = { "table", "csv", "json" };
+    const runs_options runs = { .format = (int)cli_find_name(o->format, formats, 3),
+                                .by = o->export.by,
+                                .limit = o->export.limit,
+                                .match = o->export.match,
+                                .name_width = o->export.name_width };
+    if (runs.format > RUNS_JSON || o->output || o->process || o->thread || o->main_process ||
+        o->export.flags & (HOTFN_EXPORT_REFUSED | HOTFN_EXPORT_EDGES)) {
+        return cli_report_misuse(
+            "hotfn report", usage,
+            "--runs goes with --json, --csv, --by, -f, -n and --full-names only");
+    }
+    return report_runs(record, path, &runs);
 }
 
 int hotfn_command_report(int argc, char **argv)
@@ -162,7 +185,8 @@ int hotfn_command_report(int argc, char **argv)
     if (!o.limit_given && strcmp(o.format, "table") == 0) {
         o.export.limit = 30;
     }
-    status = hotfn_tool_export("report", record, o.format, &o.export, o.output);
+    status = o.runs ? show_runs(&o, record, path)
+                    : hotfn_tool_export("report", record, o.format, &o.export, o.output);
     hotfn_record_close(record);
     return status;
 }

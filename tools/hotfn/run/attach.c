@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `hotfn attach`: count the calls of a process that runs already, until it ends, the time is over
  * or the user interrupts; then write the record.  The process runs on. */
+#include "attach.h"
+
 #include "cli/cli_options.h"
 #include "cli/commands.h"
-#include "run.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@ enum {
     LIST,
     SYMBOL_DIR,
     NAME,
+    CHILDREN,
     WAIT_NS = 50000000
 };
 
@@ -34,6 +36,7 @@ static const struct option table[] = {
     { "list", required_argument, NULL, LIST },
     { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     { "name", required_argument, NULL, NAME },
+    { "children", no_argument, NULL, CHILDREN },
     { "quiet", no_argument, NULL, 'q' },
     { "verbose", no_argument, NULL, 'v' },
     CLI_OPTIONS_END,
@@ -43,6 +46,8 @@ static const char usage[] =
     "usage: hotfn attach [options] PID\n"
     "       hotfn attach [options] --name GLOB\n"
     "      --name GLOB      the process of this program, if there is only one\n"
+    "      --children       also the processes that it has started and will start, each with a\n"
+    "                       record of its own (FILE.PID)\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
     "      --for TIME       detach after TIME (10s); without it, Ctrl-C detaches\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -58,9 +63,15 @@ static const char usage[] =
 typedef struct attach_options {
     run_options run;
     const char *name; /* glob; NULL: the process is named by its number */
+    bool children;
 } attach_options;
 
 static volatile sig_atomic_t is_interrupted;
+
+bool attach_is_interrupted(void)
+{
+    return is_interrupted;
+}
 
 static void note_signal(int number)
 {
@@ -75,6 +86,7 @@ static const char *read_option(void *user, int option, const char *argument)
     hotfn_launch_options *launch = &o->launch;
 
     switch (option) {
+    case CHILDREN: attach->children = true; return NULL;
     case NAME: attach->name = argument; return NULL;
     case 'o': launch->record_path = argument; return NULL;
     case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
@@ -159,7 +171,7 @@ static bool wait_for_end(hotfn_launch *launch)
     return status == HOTFN_OK;
 }
 
-static bool finish_record(const run_options *o, hotfn_launch *launch)
+bool attach_finish_record(const run_options *o, hotfn_launch *launch)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_launch_info info = HOTFN_LAUNCH_INFO_INIT;
@@ -177,6 +189,14 @@ static bool finish_record(const run_options *o, hotfn_launch *launch)
         }
     }
     return is_written;
+}
+
+static bool run_one(const run_options *o, hotfn_launch *launch)
+{
+    bool is_good = wait_for_end(launch) && attach_finish_record(o, launch);
+
+    hotfn_launch_destroy(launch);
+    return is_good;
 }
 
 int hotfn_command_attach(int argc, char **argv)
@@ -202,9 +222,8 @@ int hotfn_command_attach(int argc, char **argv)
         run_free_options(&options.run);
         return hotfn_tool_fail("attach", &err);
     }
-    is_good = wait_for_end(launch);
-    is_good = is_good && finish_record(&options.run, launch);
-    hotfn_launch_destroy(launch);
+    is_good = options.children ? attach_run_family(&options.run, launch, &env)
+                               : run_one(&options.run, launch);
     run_free_options(&options.run);
     return is_good ? TOOL_OK : TOOL_FAILED;
 }

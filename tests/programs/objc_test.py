@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""Messages of Objective-C programs (`hotfn run --runtime objc`): generated programs count the calls of their own methods,
+and hotfn's counts equal theirs; GNUstep's tools print the same with hooks as without.
+
+HOTFN names the program.  HOTFN_SEEDS is the number of generated programs [4]."""
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+import cases
+from cases import Skipped
+
+HOTFN = os.environ["HOTFN"]
+SEEDS = int(os.environ.get("HOTFN_SEEDS", "4"))
+MODES = ([], ["--mode", "time"], ["--mode", "time", "--clock", "cpu"], ["--mode", "time", "--module", "*"])
+HEAD = r"""
+#import <objc/objc.h>
+#import <objc/runtime.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+typedef struct { double x, y; } Pair;
+typedef struct { long a[6]; } Big;
+static long counts[COUNT];
+static __thread unsigned long sum;
+static void note(int method, unsigned long value) { __sync_fetch_and_add(&counts[method], 1); sum = sum * 31 + value; }
+@interface Root { Class isa; }
++ (id)make;
+@end
+@implementation Root
++ (id)make { __sync_fetch_and_add(&counts[0], 1); return class_createInstance(self, 0); }
+@end
+"""
+# Declaration, body, and send of each kind of method; {n} is its number.
+KINDS = [
+    ("- (int)m{n}:(int)a", "note({n}, a); return a * 3 + 1;", "sum += [o m{n}:7];"),
+    ("- (double)m{n}:(double)a with:(float)b and:(int)c", "note({n}, (unsigned long)(a * b) + c); return a + b * c;",
+     "sum += (unsigned long)[o m{n}:1.5 with:2.25f and:4];"),
+    ("- (Pair)m{n}:(Pair)p", "note({n}, (unsigned long)p.y); p.x += p.y; return p;",
+     "sum += (unsigned long)[o m{n}:(Pair){{ 2.5, 8 }}].x;"),
+    ("- (Big)m{n}:(Big)b by:(long)f", "note({n}, b.a[5]); for (int i = 0; i < 6; i++) b.a[i] *= f; return b;",
+     "sum += [o m{n}:(Big){{ {{ 1, 2, 3, 4, 5, 6 }} }} by:3].a[5];"),
+    ("- (long)m{n}:(long)a b:(long)b c:(long)c d:(long)d e:(long)e f:(long)f",
+     "note({n}, a ^ f); return a - b + c - d + e * f;", "sum += [o m{n}:1 b:2 c:3 d:4 e:5 f:6];"),
+    ("- (double)m{n}:(int)n, ...",
+     "va_list v; double s = 0; va_start(v, n); while (n--) s += va_arg(v, double); va_end(v);"
+     " note({n}, (unsigned long)s); return s;", "sum += (unsigned long)[o m{n}:4, 1.0, 2.0, 3.5, 4.5];"),
+    ("+ (int)m{n}", "note({n}, 5); return 9;", "sum += [[o classOf] m{n}];"),
+    ("- (int)m{n}", "note({n}, 6); @throw self; return 1;", "@try {{ [o m{n}]; }} @catch (id e) {{ sum += e == o; }}"),
+    ("- (long double)m{n}:(long double)a", "note({n}, (unsigned long)a); return a / 2;",
+     "sum += (unsigned long)[o m{n}:100.0L];"),
+    ("- (_Complex double)m{n}:(_Complex double)a", "note({n}, (unsigned long)__real__ a); return a * a;",
+     "sum += (unsigned long)__real__ [o m{n}:3.0 + 1.0i];"),
+]
+
+
+class Generated:
+    """A program of random classes; methods send to methods with smaller numbers."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.names, self.methods = ["+[Root make]"], []
+        self.classes, text = [], []
+        for number in range(self.random.randint(3, 8)):
+            text.append(self.write_class(number))
+        self.text = HEAD.replace("COUNT", str(len(self.names))) + "".join(text) + self.write_main()
+
+    def send(self, target):
+        kind, owner, number = target
+        users = [c for c in self.classes if owner in self.ancestors(c)]
+        chosen = self.random.choice(users)
+        body = KINDS[kind][2].format(n=number)
+        body = body.replace("[o classOf]", f"C{chosen}")
+        return f"{{ id o = [C{chosen} make]; (void)o; {self.typed(body, chosen)} free(o); }}\n"
+
+    @staticmethod
+    def typed(body, chosen):
+        return body.replace("[o ", f"[(C{chosen} *)o ")
+
+    def ancestors(self, number):
+        found = [number]
+        while self.parents[found[-1]] is not None:
+            found.append(self.parents[found[-1]])
+        return found
+
+    parents = None
+
+    def write_class(self, number):
+        self.parents = self.parents or {}
+        parent = self.random.choice([None, *self.classes]) if self.classes else None
+        self.parents[number] = parent
+        above = "Root" if parent is None else f"C{parent}"
+        declared, bodies = [], []
+        for _ in range(self.random.randint(2, 6)):
+            kind = self.random.randrange(len(KINDS))
+            method = len(self.names)
+            head, body, _ = KINDS[kind]
+            head = head.format(n=method)
+            sends = "".join(self.send(self.random.choice(self.methods))
+                            for _ in range(self.random.randint(0, 2)) if self.methods)
+            declared.append(head + ";")
+            bodies.append(f"{head} {{ {sends} {body.format(n=method)} }}")
+            self.names.append(self.name(f"C{number}", head))
+            self.new = (kind, number, method)
+            self.pending = getattr(self, "pending", []) + [self.new]
+        # A method that overrides one of the parent's and calls it, and a method for +initialize.
+        shared = len(self.names)
+        up = "[super shared];" if parent is not None else ""
+        declared.append("- (void)shared;")
+        bodies.append(f"- (void)shared {{ {up} note({shared}, 1); }}")
+        self.names.append(f"-[C{number} shared]")
+        begun = len(self.names)
+        declared.append("+ (void)begun;")
+        bodies.append(f"+ (void)begun {{ __sync_fetch_and_add(&counts[{begun}], 1); }}")
+        self.names.append(f"+[C{number} begun]")
+        bodies.append(f"+ (void)initialize {{ if (self == objc_getClass(\"C{number}\")) [self begun]; }}")
+        self.classes.append(number)
+        self.methods += self.pending
+        self.pending = []
+        return (f"@interface C{number} : {above}\n" + "\n".join(declared) + f"\n@end\n@implementation C{number}\n" +
+                "\n".join(bodies) + "\n@end\n")
+
+    @staticmethod
+    def name(owner, head):
+        selector = "".join(re.findall(r"\w*:", head.replace(", ...", ""))) or head.split(")")[1]
+        return f"{head[0]}[{owner} {selector}]"
+
+    def write_main(self):
+        work = "".join(self.send(m) * self.random.randint(1, 3) for m in self.methods)
+        work += "".join(f"{{ id o = [C{c} make]; [(C{c} *)o shared]; [(C{c} *)nil shared]; free(o); }}\n"
+                        for c in self.classes)
+        names = ", ".join(f'"{name}"' for name in self.names)
+        return f"""
+static void *work(void *rounds)
+{{
+    for (long i = 0; i < (long)rounds; i++) {{ {work} }}
+    return (void *)sum;
+}}
+int main(void)
+{{
+    static const char *const names[] = {{ {names} }};
+    pthread_t threads[3];
+    void *result;
+    for (long i = 0; i < 3; i++) pthread_create(&threads[i], NULL, work, (void *)(30 + i));
+    for (int i = 0; i < 3; i++) {{ pthread_join(threads[i], &result); printf("sum %lx\\n", (unsigned long)result); }}
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) printf("%s\\t%ld\\n", names[i], (long)counts[i]);
+}}
+"""
+
+
+# ---- Running.
+
+def build(folder, text, *options):
+    source, program = folder / "program.m", folder / "program"
+    source.write_text(text)
+    done = subprocess.run(["gcc", "-std=gnu11", "-O2", "-w", "-fobjc-exceptions", "-pthread", "-o", program, source, *options, "-lobjc"],
+                          capture_output=True, text=True)
+    if "cannot execute" in done.stderr or "not installed" in done.stderr:
+        raise Skipped("gcc has no Objective-C (package gobjc)")
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def hook(folder, *words, options=(), status=0, **others):
+    record = folder / "objc.hfr"
+    done = subprocess.run([HOTFN, "run", "--runtime", "objc", *options, "-o", record, "--", *words],
+                          capture_output=True, encoding="latin-1", timeout=300, **others)
+    assert done.returncode == status, done
+    shown = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], capture_output=True, text=True, check=True)
+    return done, {f["name"]: f for f in json.loads(shown.stdout)["functions"] if f["calls"] is not None}
+
+
+def run_bare(*words, **others):
+    return subprocess.run(words, capture_output=True, text=True, check=True, **others).stdout
+
+
+def counts_equal_those_of_generated_programs(folder):
+    for seed in range(SEEDS):
+        program = build(folder, Generated(seed).text)
+        expected = {name: int(calls) for name, calls in re.findall(r"(.*)\t(\d+)", run_bare(program))}
+        assert sum(expected.values()) > 1000, expected
+        for mode in MODES:
+            done, functions = hook(folder, program, options=mode)
+            assert done.stdout == run_bare(program) and "not counted" not in done.stderr, (seed, mode, done)
+            found = {name: functions.get(name, {"calls": 0})["calls"] for name in expected}
+            wrong = {name: (calls, found[name]) for name, calls in expected.items() if calls != found[name]}
+            assert not wrong, (seed, mode, wrong)
+            if mode and seed == 0:
+                assert any(f.get("total_ns") for name, f in functions.items() if name in expected), mode
+
+
+def methods_are_selected_by_name(folder):
+    program = build(folder, Generated(1).text)
+    _, functions = hook(folder, program, options=["-f", "-?C0 *"])
+    called = [name for name, f in functions.items() if f["calls"]]
+    assert called and all(name.startswith("-[C0 ") for name in called), called
+
+
+SWIZZLED = HEAD.replace("COUNT", "4") + r"""
+#include <sys/wait.h>
+#include <unistd.h>
+@interface A : Root
+- (int)one;
+- (int)two;
+@end
+@implementation A
+- (int)one { return 1; }
+- (int)two { return 2; }
+@end
+int main(void)
+{
+    A *a = [A make];
+    int sum = 0;
+    for (int i = 0; i < 10; i++) sum += [a one];
+    method_exchangeImplementations(class_getInstanceMethod([a class_], @selector(one)),
+                                   class_getInstanceMethod([a class_], @selector(two)));
+    for (int i = 0; i < 5; i++) sum += [a one];
+    if (fork() == 0) {
+        for (int i = 0; i < 100; i++) sum += [a two];
+        _exit(sum == 120 ? 0 : 1);
+    }
+    int status;
+    wait(&status);
+    printf("%d %d\n", sum, status);
+    return 0;
+}
+"""
+
+
+def exchanged_methods_and_forked_children_are_counted(folder):
+    text = SWIZZLED.replace("[a class_]", 'objc_getClass("A")')
+    done, functions = hook(folder, build(folder, text))
+    assert done.stdout == "20 0\n", done
+    calls = {name: f["calls"] for name, f in functions.items() if name.startswith("-[A ")}
+    assert sum(calls.values()) == 115 and calls["-[A one]"] == 10, calls
+
+
+TOOLS = {
+    "plparse": ["/usr/bin/plparse", "list.plist"],
+    "pldes": ["/usr/bin/pldes", "list.plist"],
+    "plser": ["/usr/bin/plser", "list.plist"],
+    "sfparse": ["/usr/bin/sfparse", "texts.strings"],
+    "cvtenc": ["/usr/bin/cvtenc", "-Unicode", "texts.strings"],
+    "plutil": ["/usr/bin/plutil", "-lint", "list.plist"],
+    "xmlparse": ["/usr/bin/xmlparse", "--help"],
+    "defaults": ["/usr/bin/defaults", "domains"],
+}
+
+
+def tools_of_gnustep_print_the_same(folder):
+    plist = "{ " + " ".join(f'"key{i}" = ( 1, "two {i}", <{i:04x}> );' for i in range(200)) + " }"
+    (folder / "list.plist").write_text(plist)
+    (folder / "texts.strings").write_text("".join(f'"text {i}" = "value {i}";\n' for i in range(100)))
+    env = {**os.environ, "HOME": str(folder)}
+    ran = 0
+    for name, words in TOOLS.items():
+        if not os.path.exists(words[0]):
+            continue
+        for mode in MODES[:2]:
+            bare = subprocess.run(words, cwd=folder, env=env, capture_output=True, encoding="latin-1", timeout=60)
+            done, functions = hook(folder, *words, options=mode, cwd=folder, env=env, status=bare.returncode)
+            assert done.stdout == bare.stdout, (name, bare.stdout, done.stdout)
+            sends = sum(f["calls"] for called, f in functions.items() if re.match(r"[-+]\[", called))
+            assert sends > 100, (name, sends)
+            ran += 1
+    if not ran:
+        raise Skipped("no GNUstep tools (package gnustep-base-runtime)")
+    print("#", ran, "runs")
+
+
+def a_program_without_the_runtime_runs_and_is_reported(folder):
+    done, _ = hook(folder, "/bin/true")
+    assert "Objective-C" in done.stderr, done
+
+
+def a_runtime_with_another_dispatcher_is_reported(folder):
+    library, program = folder / "libobjc.so", folder / "other"
+    (folder / "objc.c").write_text("void *objc_msgSend(void *self, void *name) { (void)name; return self; }\n")
+    (folder / "main.c").write_text("void *objc_msgSend(void *, void *);\n"
+                                   "int main(void) { int x; return objc_msgSend(&x, 0) != &x; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, folder / "objc.c"], check=True)
+    subprocess.run(["gcc", "-o", program, folder / "main.c", library], check=True)
+    done, _ = hook(folder, program)
+    assert "objc_msgSend" in done.stderr, done
+
+
+CASES = [
+    counts_equal_those_of_generated_programs,
+    methods_are_selected_by_name,
+    exchanged_methods_and_forked_children_are_counted,
+    tools_of_gnustep_print_the_same,
+    a_program_without_the_runtime_runs_and_is_reported,
+    a_runtime_with_another_dispatcher_is_reported,
+]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=["gcc"]))

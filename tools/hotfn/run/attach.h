@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of `hotfn attach`. */
+#ifndef HOTFN_TOOL_ATTACH_H
+#define HOTFN_TOOL_ATTACH_H
+
+#include "run.h"
+
+/* False until the user asks for the end of the attach. */
+bool attach_is_interrupted(void);
+
+/* Write the record of a launch that has ended, and print its summary. */
+bool attach_finish_record(const run_options *options, hotfn_launch *launch);
+
+/* attach_children.c: the same for a process with all processes that it has started and will start.
+ * The first launch is that of the process; this call destroys it.  Returns false if a record could
+ * not be written, or a process could not be detached from. */
+bool attach_run_family(const run_options *options, hotfn_launch *first, const hotfn_env *env);
+
+#endif
