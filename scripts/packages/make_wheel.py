@@ -19,7 +19,7 @@ TREE, SOURCE, VERSION, OUTPUT = (pathlib.Path(sys.argv[1]), pathlib.Path(sys.arg
                                  pathlib.Path(sys.argv[4]))
 ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux.so.2",
            "ld-linux-aarch64.so.1", "libgcc_s.so.1"}
-PROGRAM = '''# SPDX-License-Identifier: MIT
+PROGRAM = '''# Written by make_wheel.py.
 """Runs the hotfn program of this package."""
 import os
 import sys
@@ -62,7 +62,7 @@ def glibc_needed(programs):
 def main():
     files, programs = collect()
     major, minor = glibc_needed(programs)
-    files["hotfn/_built_for.py"] = ("# SPDX-License-Identifier: MIT\n# Written by make_wheel.py.\n"
+    files["hotfn/_built_for.py"] = ("# Written by make_wheel.py.\n"
                                     f"GLIBC = ({major}, {minor})\n").encode()
     files["hotfn/_program.py"] = PROGRAM.encode()
     machine = sysconfig.get_platform().split("-", 1)[1].replace("-", "_")
