@@ -308,8 +308,28 @@ def _open(path: str) -> ctypes.CDLL:
     return library
 
 
+def _find_libc_problem() -> str:
+    """Why the library of a wheel cannot run with this system's libc; "" if it can, and outside a wheel."""
+    try:
+        from ._built_for import GLIBC  # type: ignore[import-not-found]  # only wheels have it
+    except ImportError:
+        return ""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (OSError, ValueError):
+        name, version = "", ""
+    if name == "glibc" and tuple(int(part) for part in version.split(".")[:2]) >= GLIBC:
+        return ""
+    found = f"glibc {version}" if name == "glibc" else "another C library"
+    return (f"this wheel of hotfn needs glibc {GLIBC[0]}.{GLIBC[1]} or newer, but this system has {found}; "
+            "build libhotfn from its source on this system and set HOTFN_LIBRARY to its file")
+
+
 def load() -> ctypes.CDLL:
     """Load the first suitable candidate; raise ImportError with all paths and reasons if there is none."""
+    problem_text = "" if os.environ.get("HOTFN_LIBRARY") else _find_libc_problem()
+    if problem_text:
+        raise ImportError(problem_text)
     _load_demangler()
     tried = []
     for path in candidates():
