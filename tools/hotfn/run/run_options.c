@@ -100,7 +100,7 @@ static const char usage[] =
     "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
-    "      --runtime NAME   also count the functions of a runtime's programs: python\n"
+    "      --runtime NAME   also count the functions of a runtime's programs: python, objc\n"
     "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
     "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
