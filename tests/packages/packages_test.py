@@ -56,6 +56,34 @@ def check_development(folder, work):
         assert "version 0." in output("env", f"LD_LIBRARY_PATH={path}", program), name
 
 
+CMAKE = """
+cmake_minimum_required(VERSION 3.18)
+project(consumer C)
+find_package(hotfn 0.1 REQUIRED)
+find_package(hotfn 9.9 QUIET)
+if(hotfn_FOUND)
+  message(FATAL_ERROR "9.9 was found")
+endif()
+add_executable(with_shared consumer.c)
+target_link_libraries(with_shared hotfn::hotfn)
+add_executable(with_static consumer.c)
+target_link_libraries(with_static hotfn::static)
+"""
+
+
+def check_cmake(folder, work):
+    if not shutil.which("cmake"):
+        print("skipped: cmake is not installed")
+        return
+    (work / "CMakeLists.txt").write_text(CMAKE)
+    shutil.rmtree(work / "cmake", ignore_errors=True)
+    output("cmake", "-S", work, "-B", work / "cmake", f"-DCMAKE_PREFIX_PATH={folder}")
+    output("cmake", "--build", work / "cmake")
+    for name in ("with_shared", "with_static"):
+        assert "version 0." in output(work / "cmake" / name), name
+    assert "libhotfn" not in output("ldd", work / "cmake/with_static")
+
+
 def check_tarball(work):
     archive, = FOLDER.glob("hotfn-*.tar.gz")
     for place in ("first", "second/place"):
@@ -67,6 +95,7 @@ def check_tarball(work):
         assert "calls" in output(hotfn, "report", cwd=folder)
         check_notices(next(folder.rglob("THIRD-PARTY.md")).read_text(), archive)
         check_development(folder, work)
+        check_cmake(next(folder.glob("*/")), work)
         shutil.rmtree(folder)
 
 
