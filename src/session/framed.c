@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether a function may be called from a frame that hotfn puts between it and its caller.  Its
  * plan has the proof, which was made for timing (docs/design/timing-proof.md). */
-#include "base/search.h"
 #include "os/threads.h"
 #include "plan/plan.h"
 #include "session/joined.h"
@@ -14,7 +13,7 @@ static bool find_hook(hfn_plan_hook *out, const hotfn_plan *plan, uint32_t rva)
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        uint32_t at = hfn_read_le32(plan->entries + (uint64_t)middle * PLAN_ENTRY_BYTES);
+        uint32_t at = hfn_plan_rva_at(plan, middle);
 
         if (at < rva) {
             low = middle + 1;

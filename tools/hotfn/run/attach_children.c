@@ -26,8 +26,9 @@ typedef struct member {
     uint32_t pid;
     uint64_t program; /* of hotfn_launch_find_family                       */
     member_state state;
-    uint32_t searches, tries; /* searches that found it after the first one */
-    hotfn_launch *launch;     /* ATTACHED */
+    uint32_t tries;
+    uint32_t first_search, last_search; /* the numbers of the searches that found it */
+    hotfn_launch *launch;               /* ATTACHED */
     bool has_record;
 } member;
 
@@ -36,6 +37,7 @@ typedef struct attached_family {
     const hotfn_env *env;
     member *members;
     size_t count, capacity;
+    uint32_t search; /* the number of the latest search, from 1 */
     bool is_good;
 } attached_family;
 
@@ -62,7 +64,7 @@ static member *add_member(attached_family *f, uint32_t pid, uint64_t program)
         f->members = members;
         f->capacity = capacity;
     }
-    f->members[f->count] = (member){ .pid = pid, .program = program };
+    f->members[f->count] = (member){ .pid = pid, .program = program, .first_search = f->search };
     return &f->members[f->count++];
 }
 
@@ -74,20 +76,22 @@ static void search_below(attached_family *f, uint32_t pid)
 
     for (uint32_t i = 0; i < count; i++) {
         member *m = find_member(f, pids[i], programs[i]);
+        if (!m && programs[i]) {
+            m = add_member(f, pids[i], programs[i]);
+        }
         if (m) {
-            m->searches++;
-        } else if (programs[i]) {
-            add_member(f, pids[i], programs[i]);
+            m->last_search = f->search;
         }
     }
 }
 
 /* A process whose parent has ended is no descendant any more, so the search begins at each process
- * that is attached to. */
+ * that is attached to and was not found below another one. */
 static void search_family(attached_family *f)
 {
+    f->search++;
     for (size_t i = 0, count = f->count; i < count; i++) {
-        if (f->members[i].state == ATTACHED) {
+        if (f->members[i].state == ATTACHED && f->members[i].last_search != f->search) {
             search_below(f, f->members[i].pid);
         }
     }
@@ -146,7 +150,7 @@ static void attach_to_new(attached_family *f)
 {
     for (size_t i = 0; i < f->count; i++) {
         member *m = &f->members[i];
-        if (m->state != SEEN || m->searches == 0) {
+        if (m->state != SEEN || m->first_search == f->search || m->last_search != f->search) {
             continue;
         }
         if (is_forked(f, m)) {
