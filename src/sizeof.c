@@ -18,6 +18,7 @@ typedef struct struct_size {
 /* In the order of the headers. */
 static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_error),
+    STRUCT_SIZE(hotfn_progress),
     STRUCT_SIZE(hotfn_env),
     STRUCT_SIZE(hotfn_image_info),
     STRUCT_SIZE(hotfn_section),

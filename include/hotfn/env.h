@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Services that a program may provide to the library: memory, a log, a demangler, a decompressor,
- * source lines.  Calls that create an object take an env; NULL, or a member that is 0, means the
- * default.  The callbacks of an env are called by the threads that use the object. */
+ * source lines, and a display of progress.  Calls that create an object take an env; NULL, or a
+ * member that is 0, means the default.  The callbacks of an env are called by the threads that use
+ * the object. */
 #ifndef HOTFN_ENV_H
 #define HOTFN_ENV_H
 
@@ -57,6 +58,19 @@ typedef int32_t (*hotfn_inlined_fn)(void *user, const char *path, const uint8_t 
                                     size_t function_bytes, char *file, size_t file_bytes,
                                     uint32_t *line);
 
+/* How far a long work has come.  The texts are borrowed, for the time of the call. */
+typedef struct hotfn_progress {
+    uint32_t size;        /* sizeof(hotfn_progress)                    */
+    uint32_t reserved;    /* 0                                         */
+    const char *action;   /* what is done with the file: "judging"     */
+    const char *file;     /* view; its path                            */
+    uint64_t done, total; /* functions, bytes, records or other pieces */
+} hotfn_progress;
+
+/* Called about 100 times while a file is read, scanned, merged or exported, by the thread that does
+ * it.  The last call of each such work has done == total, also if the work failed. */
+typedef void (*hotfn_progress_fn)(void *user, const hotfn_progress *progress);
+
 /* Kept (copied) by the object that is created with it; the callbacks must outlive the object. */
 typedef struct hotfn_env {
     uint32_t size;               /* sizeof(hotfn_env)                    */
@@ -73,10 +87,12 @@ typedef struct hotfn_env {
     void *line_user;
     hotfn_inlined_fn inlined_fn; /* [none: inlined calls are not known]               */
     void *inlined_user;
+    hotfn_progress_fn progress_fn; /* [progress is not reported] */
+    void *progress_user;
 } hotfn_env;
 #define HOTFN_ENV_INIT                                                                             \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                         \
+        (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                   \
     }
 
 /*

@@ -98,10 +98,12 @@ typedef struct hotfn_launch_info {
                                 choose another one; NULL if there is none                 */
     uint64_t attach_stop_ns; /* attached: how long the threads stood then; 0: started     */
     uint64_t detach_stop_ns; /* and when it was detached from; 0: not yet                 */
+    uint64_t preparation_ns; /* part of run_ns in which the program waited for its scan and its
+                                hooks                                                     */
 } hotfn_launch_info;
 #define HOTFN_LAUNCH_INFO_INIT                                                                     \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_launch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                    \
+        (uint32_t)sizeof(hotfn_launch_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
     }
 
 /*

@@ -57,11 +57,13 @@ typedef struct hotfn_record_info {
     uint64_t cpu_ns;            /* processor time of the program's process; 0: unknown       */
     uint32_t child_count;       /* programs that children ran without being counted          */
     uint32_t reserved;          /* 0 */
+    uint64_t preparation_ns;    /* part of the run in which the program waited for its scan and its
+                                   hooks; 0: unknown                                     */
 } hotfn_record_info;
 #define HOTFN_RECORD_INFO_INIT                                                                     \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0 }, 0, 0,   \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                        \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                                     \
     }
 
 /* A program that children of the counted program ran, and whose calls were not counted. */
@@ -241,9 +243,11 @@ HOTFN_API hotfn_status hotfn_record_repair(const char *from, const char *to, cha
 #define HOTFN_MERGE_MEAN 1u /* one row; a function that a run lacks has 0 calls in it        */
 #define HOTFN_MERGE_MIN 2u  /* one row; over the runs that have the function                 */
 #define HOTFN_MERGE_MAX 3u
-#define HOTFN_MERGE_MEDIAN 4u /* one row; a function that a run lacks has 0 calls in it; of an
+#define HOTFN_MERGE_MEDIAN                                                                         \
+    4u /* one row; a function that a run lacks has 0 calls in it; of an
                                * even number of runs, the mean of the two middle values         */
-#define HOTFN_MERGE_P95 5u    /* the same, but the smallest value that at least 95 of 100 runs do
+#define HOTFN_MERGE_P95                                                                            \
+    5u /* the same, but the smallest value that at least 95 of 100 runs do
                                * not exceed                                                     */
 #define HOTFN_MERGE_MEAN_CALLED 6u /* one row; the mean over the runs that called the function  */
 

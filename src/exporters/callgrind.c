@@ -211,6 +211,7 @@ static bool write_callgrind(const hfn_view *view, hfn_sink *sink)
         put_header(g);
         put_file(g);
         for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
+            hfn_view_reach(view, i, view->limit);
             put_function_block(g, view->order[i]);
         }
         put_outside(g);

@@ -97,6 +97,7 @@ static bool write_csv(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, view->time.flags ? TIME_COLUMNS : "");
     hfn_sink_text(sink, hfn_budget_marks(view) ? ",calls_at_least\r\n" : "\r\n");
     for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
+        hfn_view_reach(view, i, view->limit);
         put_row(view, sink, i, shown, sizeof shown);
     }
     return true;

@@ -59,6 +59,7 @@ void hfn_events_each(const hfn_view *view, hfn_event_fn each, void *user)
     hotfn_record_event e = HOTFN_RECORD_EVENT_INIT;
     pairing p = { .each = each, .user = user };
     for (uint64_t i = 0; i < view->time.event_count; i++) {
+        hfn_view_reach(view, i, view->time.event_count);
         hotfn_record_get_event(view->record, i, &e);
         if (e.function == HOTFN_NO_FUNCTION) {
             continue;

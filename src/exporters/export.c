@@ -110,6 +110,7 @@ static hotfn_status write_matching(hfn_view *view, const hfn_format *format, hfn
 static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_write_fn write,
                                void *user, hotfn_error *err)
 {
+    hfn_progress progress = { 0 };
     size_t order_bytes = (view->info.function_count + 1u) * sizeof(uint32_t);
     uint32_t *order = hfn_allocate_zeroed(&view->env, order_bytes);
     uint8_t *matches = hfn_allocate_zeroed(&view->env, view->info.function_count);
@@ -121,7 +122,9 @@ static hotfn_status write_view(hfn_view *view, const hfn_format *format, hotfn_w
     }
     if (s == HOTFN_OK) {
         *sink = (hfn_sink){ .write = write, .user = user };
+        view->progress = &progress;
         s = write_matching(view, format, sink, order, err);
+        hfn_progress_end(&progress);
     }
     hfn_free_memory(&view->env, sink, sizeof *sink);
     hfn_free_memory(&view->env, matches, view->info.function_count);

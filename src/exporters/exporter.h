@@ -6,6 +6,7 @@
 
 #include "base/compiler.h"
 #include "base/memory.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 
 #include <hotfn/export.h>
@@ -40,7 +41,11 @@ typedef struct hfn_view {
     uint32_t limit;              /* maximum number of functions to list */
     uint64_t total_calls;        /* over all counted functions             */
     hotfn_record_time_info time; /* flags 0: the run was not timed   */
+    hfn_progress *progress;
 } hfn_view;
+
+/* Called by the longest loops of an exporter, at `done` (from 0) of `total` passes. */
+void hfn_view_reach(const hfn_view *view, uint64_t done, uint64_t total);
 
 /* Return the readable form of a name: out or the name itself; "file+0x12" if a repair lost it. */
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *function, char *out,
@@ -81,6 +86,8 @@ const char *hfn_view_cost_note(const hfn_view *view, char out[200]);
 const char *hfn_timing_name(uint32_t timing); /* "full" ...     */
 const char *hfn_clock_name(uint32_t clock);   /* "tsc" ...      */
 const char *hfn_state_name(uint32_t state);   /* "hooked" ...   */
+
+#define HFN_LONG_PREPARATION_NS 100000000 /* shorter ones are not mentioned */
 
 typedef struct hfn_exporter {
     const char *name;

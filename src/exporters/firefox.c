@@ -176,6 +176,7 @@ static void write_strings(const firefox *x)
     hotfn_json_begin_array(x->out, "stringArray");
     for (uint32_t i = 0; i < x->view->info.function_count && !x->sink->failed; i++) {
         hotfn_record_function f;
+        hfn_view_reach(x->view, i, x->view->info.function_count);
         hfn_view_function(x->view, i, &f);
         hotfn_json_write(
             x->out, NULL,

@@ -28,6 +28,7 @@ static bool write_folded(const hfn_view *view, hfn_sink *sink)
         return false;
     }
     for (uint32_t i = 0; i < view->time.node_count && !sink->failed; i++) {
+        hfn_view_reach(view, i, view->time.node_count);
         hfn_view_node(view, i, &n);
         if (hfn_view_weight(view, &n) == 0) {
             continue;

@@ -38,6 +38,7 @@ static void write_column(page *p, const char *key, uint32_t count, create_fn cre
 {
     hotfn_json_begin_array(p->out, key);
     for (uint32_t i = 0; i < count && !p->sink->failed; i++) {
+        hfn_view_reach(p->view, i, count);
         hotfn_json_write(p->out, NULL, create(p, i));
     }
     hotfn_json_end(p->out);
@@ -275,6 +276,7 @@ static void write_nodes(page *p)
     for (int field = 0; field < fields; field++) {
         hotfn_json_begin_array(p->out, keys[field]);
         for (uint32_t i = 0; i < p->view->time.node_count && !p->sink->failed; i++) {
+            hfn_view_reach(p->view, i, p->view->time.node_count);
             if (p->indices[i] != UINT32_MAX) {
                 hfn_view_node(p->view, i, &n);
                 hotfn_json_write(p->out, NULL, create_node_field(p, &n, i, field));
@@ -398,6 +400,17 @@ static void write_time_note(page *p)
     }
 }
 
+static void write_preparation(page *p)
+{
+    char text[80];
+
+    if (p->view->info.preparation_ns >= HFN_LONG_PREPARATION_NS) {
+        snprintf(text, sizeof text, "the program waited %.3f s for its scan and its hooks",
+                 (double)p->view->info.preparation_ns / 1e9);
+        write_sentence(p, text);
+    }
+}
+
 static void write_notes(page *p)
 {
     const hotfn_record_time_info *t = &p->view->time;
@@ -422,6 +435,7 @@ static void write_notes(page *p)
         write_counted(p, p->view->info.unverified_count,
                       "processes ended without a check of their hooks");
     }
+    write_preparation(p);
     write_counted(p, t->nodes_merged, "calls have no node of their own in the tree");
     write_counted(p, p->omitted, "nodes of the tree with hardly any time are omitted");
     write_counted(p, t->histograms_lost, "functions have no percentiles");
@@ -442,7 +456,8 @@ static void write_run(page *p)
                      hotfn_json_create_text(hotfn_record_get_state_name(info->state)));
     hotfn_json_write(p->out, "timed", hotfn_json_create_bool(p->view->time.flags != 0));
     write_number(p, "calls", p->view->total_calls);
-    write_number(p, "wall_ns", end > begin ? end - begin : 0);
+    uint64_t own = info->window_end_ns ? 0 : info->preparation_ns;
+    write_number(p, "wall_ns", end > begin + own ? end - begin - own : 0);
     write_number(p, "busy_ns", p->view->time.busy_ns);
     write_number(p, "slow_ns", p->view->time.slow_ns);
     write_number(p, "ticks_per_second", p->view->time.ticks_per_second);

@@ -60,6 +60,7 @@ static hotfn_json *create_record(const hfn_view *view)
     hotfn_json_add(o, "exit_code", hotfn_json_create_signed(info->exit_code));
     hfn_add_number(o, "start_ns", info->start_ns);
     hfn_add_number(o, "end_ns", info->end_ns);
+    hfn_add_optional(o, "preparation_ns", info->preparation_ns > 0, info->preparation_ns);
     hfn_add_number(o, "window_start_ns", info->window_start_ns);
     hfn_add_number(o, "window_end_ns", info->window_end_ns);
     hfn_add_number(o, "threads", info->thread_count);
@@ -314,6 +315,7 @@ static void write_report(report *r)
     }
     hotfn_json_begin_array(r->out, "functions");
     for (uint32_t i = 0; i < view->limit && !r->sink->failed; i++) {
+        hfn_view_reach(view, i, view->limit);
         hotfn_json_write(r->out, NULL, create_function(r, view->order[i]));
     }
     hotfn_json_end(r->out);

@@ -97,6 +97,7 @@ static void put_stacks(pprof *p)
 {
     hotfn_record_node n;
     for (uint32_t i = 0; i < p->view->time.node_count && !p->sink->failed; i++) {
+        hfn_view_reach(p->view, i, p->view->time.node_count);
         hfn_view_node(p->view, i, &n);
         if (n.calls == 0 && n.self_ns == 0) {
             continue;
@@ -147,6 +148,7 @@ static void put_functions(pprof *p)
 {
     for (uint32_t i = 0; i < p->view->info.function_count && !p->sink->failed; i++) {
         hotfn_record_function f;
+        hfn_view_reach(p->view, i, p->view->info.function_count);
         hfn_view_function(p->view, i, &f);
         hfn_message_number(&p->whole, 1, i + 1ull);
         hfn_message_number(&p->whole, 2, f.module + 1ull);

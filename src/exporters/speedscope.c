@@ -24,6 +24,7 @@ static void write_frames(const speedscope *s)
         hotfn_json *o = hotfn_json_create_object();
         hotfn_record_function f;
         hotfn_record_module m;
+        hfn_view_reach(s->view, i, s->view->info.function_count);
         hfn_view_function(s->view, i, &f);
         hfn_view_module(s->view, f.module, &m);
         hfn_add_text(o, "name", hfn_view_display(s->view, &f, shown, sizeof shown));

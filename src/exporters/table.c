@@ -117,6 +117,18 @@ static void put_overwritten(const hfn_view *view, hfn_sink *sink)
     hfn_sink_text(sink, total > named ? ", ..." : "");
 }
 
+/* A user asks how long the program ran; our own work before that is given where it is felt. */
+static void put_duration(hfn_sink *sink, const hotfn_record_info *info)
+{
+    uint64_t length = info->end_ns - info->start_ns;
+    uint64_t own = info->preparation_ns < length ? info->preparation_ns : length;
+
+    hfn_sink_format(sink, ", %.3f s", (double)(length - own) / 1e9);
+    if (own >= HFN_LONG_PREPARATION_NS) {
+        hfn_sink_format(sink, " after %.3f s of preparation", (double)own / 1e9);
+    }
+}
+
 static void put_heading(const hfn_view *view, hfn_sink *sink)
 {
     char calls[32];
@@ -135,7 +147,7 @@ static void put_heading(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink, ", window of %.3f s",
                         (double)(info->window_end_ns - info->window_start_ns) / 1e9);
     } else if (info->end_ns > info->start_ns) {
-        hfn_sink_format(sink, ", %.3f s", (double)(info->end_ns - info->start_ns) / 1e9);
+        put_duration(sink, info);
     }
     hfn_sink_format(sink, ", %s call%s counted", hfn_table_grouped(view->total_calls, calls),
                     hfn_table_s(view->total_calls));

@@ -58,6 +58,16 @@ void hfn_sink_format(hfn_sink *sink, const char *format, ...)
     }
 }
 
+/* ---- Progress. */
+
+void hfn_view_reach(const hfn_view *view, uint64_t done, uint64_t total)
+{
+    if (done == 0) {
+        *view->progress = hfn_progress_begin(&view->env, "exporting", view->info.path, total);
+    }
+    hfn_progress_reach(view->progress, done);
+}
+
 /* ---- Names. */
 
 const char *hfn_view_display(const hfn_view *view, const hotfn_record_function *f, char *out,

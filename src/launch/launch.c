@@ -183,9 +183,20 @@ static void end_replacements(hotfn_launch *l)
     hfn_os_unlock_mutex(&l->lock);
 }
 
+/* The program waits for its plans, and installs its hooks, before it runs. */
+static uint64_t get_preparation_ns(const hotfn_launch *l)
+{
+    hfn_start_stats stats;
+    bool has_stats = !l->attachment && hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK;
+
+    return atomic_load(&l->waited_ns) + (has_stats ? stats.total_ns : 0);
+}
+
 /* Facts of the run that are not counts, as texts of the record. */
 static void store_run_facts(hotfn_launch *l)
 {
+    char number[24];
+
     hfn_plan_service_stop(l);
     hfn_children_finish(&l->children, l->live, l->channel);
     char became[HFN_PLAN_PATH_BYTES];
@@ -199,6 +210,8 @@ static void store_run_facts(hotfn_launch *l)
     if (l->script[0]) {
         hfn_live_add_run_text(l->live, HFN_META_SCRIPT, l->script);
     }
+    snprintf(number, sizeof number, "%" PRIu64, get_preparation_ns(l));
+    hfn_live_add_run_text(l->live, HFN_META_PREPARATION, number);
 }
 
 hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error *err)
@@ -247,6 +260,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         .exit_code = l->child.exit_code,
         .run_ns = (l->end_ns ? l->end_ns : hfn_os_monotonic_ns()) - l->begin_ns,
         .record_path = record_file(l),
+        .preparation_ns = get_preparation_ns(l),
     };
     if (l->attachment) {
         hfn_attachment_get_info(l, &info);

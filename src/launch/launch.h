@@ -110,6 +110,7 @@ struct hotfn_launch {
     bool has_ended;            /* the child: its record is not replaced any more                  */
     char script[1024];         /* the file whose interpreter is counted; "": none */
     uint64_t begin_ns, end_ns; /* of the program's run, by the monotonic clock */
+    _Atomic uint64_t waited_ns; /* the program, for answers of the plan service  */
 };
 
 /* launch.c: the steps that a launch and an attachment share.  NULL: no memory. */

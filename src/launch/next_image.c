@@ -71,6 +71,8 @@ static hotfn_status replace_record(hotfn_launch *l, const hfn_plan_request *requ
     hotfn_status status = begin_record(l, before, err);
     if (status == HOTFN_OK) {
         forget_modules(l);
+        l->begin_ns = hfn_os_monotonic_ns();
+        atomic_store(&l->waited_ns, 0);
         hfn_live_set_pid(l->live, l->child.pid);
         hfn_children_free(&l->children);
         hfn_children_begin(&l->children, l->child.pid, false, &l->env);

@@ -5,6 +5,7 @@
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/live.h"
+#include "os/clock.h"
 #include "scan/choice.h"
 #include "scan/scan.h"
 
@@ -169,6 +170,33 @@ static uint32_t scan_module(hotfn_launch *l, const hfn_plan_request *request,
 
 /* ---- The thread. */
 
+/* Until the program has its hooks no thread reads the clock, and a scan needs the processors.
+ * Returns whether the clock stands still now. */
+static bool stop_ticker(hotfn_launch *l)
+{
+    hfn_start_stats stats;
+    bool is_unread = !l->attachment && hfn_live_tick(l->live) &&
+                     hfn_plan_channel_get_stats(l->channel, &stats) != HOTFN_OK;
+
+    if (is_unread) {
+        hfn_ticker_stop(&l->ticker);
+    }
+    return is_unread;
+}
+
+static uint32_t scan_in_quiet(hotfn_launch *l, const hfn_plan_request *request,
+                              const hfn_module_facts *facts, hfn_module_use use)
+{
+    bool is_stopped = stop_ticker(l);
+    uint32_t module = scan_module(l, request, facts, use);
+
+    if (is_stopped && hfn_launch_start_ticker(l, NULL) != HOTFN_OK) {
+        hfn_log_message(&l->env, HOTFN_LOG_ERROR,
+                        "no thread can be started for the tick clock: times are 0");
+    }
+    return module;
+}
+
 uint32_t hfn_plan_service_resolve(hotfn_launch *l, const hfn_plan_request *request)
 {
     hfn_module_rules rules = get_module_rules(l);
@@ -182,7 +210,7 @@ uint32_t hfn_plan_service_resolve(hotfn_launch *l, const hfn_plan_request *reque
                              ? HFN_MODULE_SELECTED
                              : hfn_modules_choose_use(&rules, &facts);
     return use != HFN_MODULE_UNUSED
-               ? scan_module(l, request, &facts, use)
+               ? scan_in_quiet(l, request, &facts, use)
                : add_without_functions(l, request, HOTFN_MODULE_LEFT_OUT, NULL);
 }
 
@@ -196,6 +224,18 @@ static void note_start(hotfn_launch *l, const hfn_plan_request *request)
     }
 }
 
+static void answer_request(hotfn_launch *l, const hfn_plan_request *request)
+{
+    bool is_programs = hfn_plan_channel_get_requester(l->channel) == l->child.pid;
+    uint64_t begin_ns = hfn_os_monotonic_ns();
+
+    note_start(l, request);
+    hfn_plan_channel_answer(l->channel, hfn_plan_service_resolve(l, request));
+    if (is_programs) {
+        atomic_fetch_add(&l->waited_ns, hfn_os_monotonic_ns() - begin_ns);
+    }
+}
+
 static void serve_requests(void *user)
 {
     hotfn_launch *l = user;
@@ -206,8 +246,7 @@ static void serve_requests(void *user)
         if (request.kind == HFN_PLAN_REQUEST_IMAGE) {
             hfn_launch_follow_exec(l, &request);
         } else if (request.kind != HFN_PLAN_REQUEST_NONE) {
-            note_start(l, &request);
-            hfn_plan_channel_answer(l->channel, hfn_plan_service_resolve(l, &request));
+            answer_request(l, &request);
         }
         if (l->children.pid) {
             hfn_children_sample(&l->children, l->live, l->channel);

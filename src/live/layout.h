@@ -167,6 +167,7 @@ enum { /* a reason; its index is its number */
 #define HFN_META_SCRIPT "script"
 #define HFN_META_BECAME "became"
 #define HFN_META_CPU "cpu_ns"
+#define HFN_META_PREPARATION "preparation_ns"
 #define HFN_META_CHILD "child"
 
 /* A histogram in live memory: a u64 per bucket. */

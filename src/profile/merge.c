@@ -5,6 +5,7 @@
 #include "profile/merge.h"
 
 #include "base/names.h"
+#include "base/progress.h"
 #include "base/sort.h"
 #include "base/status.h"
 #include "os/process.h"
@@ -478,9 +479,13 @@ static hotfn_status write_merged(merger *g, const char *to, hotfn_error *err)
     char *counts = hfn_allocate_zeroed(&g->m.env, name_bytes);
     hotfn_status status = counts ? HOTFN_OK : HOTFN_E_NO_MEMORY;
 
+    hfn_progress progress =
+        hfn_progress_begin(&g->m.env, "merging records into", to, g->m.record_count);
     for (uint32_t i = 0; status == HOTFN_OK && i < g->m.record_count; i++) {
+        hfn_progress_reach(&progress, i);
         status = add_record(g, i) ? HOTFN_OK : HOTFN_E_NO_MEMORY;
     }
+    hfn_progress_end(&progress);
     if (status == HOTFN_OK) {
         status = order_functions(g) ? make_live(g, &live, err) : HOTFN_E_NO_MEMORY;
     }
@@ -549,9 +554,12 @@ hotfn_status hotfn_record_merge(const char *const *paths, uint32_t count, const 
     if (!g.m.records || !g.m.places || !g.m.sorted || !g.modules || !g.functions) {
         status = hfn_report_no_memory(err, to);
     }
+    hfn_progress progress = hfn_progress_begin(&g.m.env, "reading records for", to, count);
     for (uint32_t i = 0; status == HOTFN_OK && i < count; i++) {
+        hfn_progress_reach(&progress, i);
         status = hotfn_record_open(&g.m.records[i], paths[i], env, err);
     }
+    hfn_progress_end(&progress);
     if (status == HOTFN_OK) {
         status = write_merged(&g, to, err);
     }

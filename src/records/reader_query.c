@@ -144,6 +144,7 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.became = get_run_text(r, HFN_META_BECAME);
     info.cpu_ns = strtoull(get_run_text(r, HFN_META_CPU), NULL, 10);
     info.child_count = count_children(r);
+    info.preparation_ns = strtoull(get_run_text(r, HFN_META_PREPARATION), NULL, 10);
     return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "symbols/coff_symtab.h"
 
+#include "base/progress.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -111,11 +112,14 @@ hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *im
     entry e;
 
     r.symtab = hfn_pe_symtab_of(image);
-    for (uint64_t at = 0; read_entry(r.symtab.entries, at, &e);
+    bool has_memory = true;
+    hfn_progress progress = hfn_progress_begin(&table->env, "reading symbols of",
+                                               hfn_image_path(image), r.symtab.entries.size);
+    for (uint64_t at = 0; has_memory && read_entry(r.symtab.entries, at, &e);
          at += ENTRY_BYTES * (1 + (uint64_t)e.aux_count)) {
-        if (!add_entry(&r, at, &e)) {
-            return hfn_report_no_memory(err, hfn_image_path(image));
-        }
+        hfn_progress_reach(&progress, at);
+        has_memory = add_entry(&r, at, &e);
     }
-    return HOTFN_OK;
+    hfn_progress_end(&progress);
+    return has_memory ? HOTFN_OK : hfn_report_no_memory(err, hfn_image_path(image));
 }

@@ -8,6 +8,7 @@
  */
 #include "symbols/elf_symtab.h"
 
+#include "base/progress.h"
 #include "base/status.h"
 #include "image/elf_numbers.h"
 
@@ -219,10 +220,17 @@ static hotfn_status read_table(symtab *t, const hotfn_image *holder, hotfn_error
                                 "a symbol table with entries of %llu bytes, which is too few",
                                 (unsigned long long)t->entry_bytes);
     }
-    for (; read_entry(t, index, &e); index++) {
-        if (!add_entry(t, index, &e)) {
-            return hfn_report_no_memory(err, hfn_image_path(holder));
-        }
+    bool has_memory = true;
+    hfn_progress progress =
+        hfn_progress_begin(&t->reader->table->env, "reading symbols of", hfn_image_path(holder),
+                           t->entries.size / t->entry_bytes);
+    for (; has_memory && read_entry(t, index, &e); index++) {
+        hfn_progress_reach(&progress, index);
+        has_memory = add_entry(t, index, &e);
+    }
+    hfn_progress_end(&progress);
+    if (!has_memory) {
+        return hfn_report_no_memory(err, hfn_image_path(holder));
     }
     if (t->outside) {
         hfn_log_message(&t->reader->table->env, HOTFN_LOG_DEBUG,

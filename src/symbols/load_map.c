@@ -63,7 +63,7 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
     hfn_map_lines lines;
     hfn_text line;
 
-    if (hfn_map_lines_begin(&lines, bytes, "", NULL) != HOTFN_OK) {
+    if (hfn_map_lines_begin(&lines, bytes, "", NULL, NULL) != HOTFN_OK) {
         return NULL;
     }
     lines.allow_truncated = true;
@@ -133,7 +133,8 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
     hotfn_status status;
     hfn_map_reader reader;
 
-    status = hfn_map_lines_begin(&map->lines, bytes, symbols->info.path, map->err);
+    status =
+        hfn_map_lines_begin(&map->lines, bytes, symbols->info.path, &symbols->table.env, map->err);
     if (status != HOTFN_OK) {
         return status;
     }
@@ -145,6 +146,7 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
     }
     map->lines.allow_truncated = map->forced;
     status = reader(map);
+    hfn_progress_end(&map->lines.progress);
     if (status == HOTFN_OK) {
         status = hfn_map_finish(map);
     }

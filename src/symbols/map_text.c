@@ -17,7 +17,7 @@ hotfn_status hfn_map_fail(const hfn_map_lines *lines, const char *what)
 }
 
 hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const char *path,
-                                 hotfn_error *err)
+                                 const hotfn_env *env, hotfn_error *err)
 {
     const char *text = (const char *)bytes.data;
 
@@ -34,6 +34,7 @@ hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const cha
     }
     *lines = (hfn_map_lines){ .begin = text, .at = text, .line = text, .path = path, .err = err };
     lines->end = text + bytes.size;
+    lines->progress = hfn_progress_begin(env, "reading symbols of", path, bytes.size);
     if (bytes.size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
         lines->at += 3;
     }
@@ -58,6 +59,7 @@ bool hfn_map_next_line(hfn_map_lines *l, hfn_text *out)
     }
     l->line = l->at;
     l->number++;
+    hfn_progress_reach(&l->progress, (uint64_t)(l->at - l->begin));
     end = memchr(l->at, '\n', left < MAX_LINE_BYTES ? left : MAX_LINE_BYTES);
     if (!end && left >= MAX_LINE_BYTES) {
         l->status = hfn_map_fail(l, "is longer than 1 MiB: no linker writes that");

@@ -4,6 +4,7 @@
 #ifndef HFN_SYMBOLS_MAP_TEXT_H
 #define HFN_SYMBOLS_MAP_TEXT_H
 
+#include "base/progress.h"
 #include "base/span.h"
 
 #include <hotfn/status.h>
@@ -22,12 +23,13 @@ typedef struct hfn_map_lines {
     hotfn_status status;          /* HOTFN_OK, or the error that ended the reading */
     const char *path;
     hotfn_error *err;
+    hfn_progress progress;
 } hfn_map_lines;
 
 /* HOTFN_E_FORMAT for an empty file and for UTF-16 text, which no linker writes.  A UTF-8 byte order
- * mark is skipped. */
+ * mark is skipped.  Progress is reported to env (NULL: it is not), and its end by the caller. */
 hotfn_status hfn_map_lines_begin(hfn_map_lines *lines, hfn_span bytes, const char *path,
-                                 hotfn_error *err);
+                                 const hotfn_env *env, hotfn_error *err);
 /* Reads the next line without its end (\n or \r\n) and without trailing blanks. False at the end of
  * the file, or on an error, which is in status: the line is too long or truncated. */
 bool hfn_map_next_line(hfn_map_lines *lines, hfn_text *line);

@@ -9,6 +9,7 @@
  */
 #include "symbols/pdb_symbols.h"
 
+#include "base/progress.h"
 #include "symbols/pdb_trampolines.h"
 
 #include <string.h>
@@ -357,21 +358,26 @@ static hotfn_status read_module(symbol_reader *r, const hfn_pdb_module *module, 
 static hotfn_status read_modules(symbol_reader *r)
 {
     hotfn_status status = HOTFN_OK;
+    hfn_progress progress = hfn_progress_begin(&r->table->env, "reading symbols of",
+                                               r->pdb->msf.path, r->pdb->module_count);
 
     for (uint32_t i = 0; status == HOTFN_OK && i < r->pdb->module_count; i++) {
         const hfn_pdb_module *module = &r->pdb->modules[i];
+        hfn_progress_reach(&progress, i);
         if (module->stream != HFN_MSF_NO_STREAM &&
             hfn_msf_was_opened(&r->pdb->msf, module->stream)) {
-            return hfn_report_error(
+            status = hfn_report_error(
                 r->err, HOTFN_E_FORMAT, r->pdb->msf.path,
                 hfn_msf_entry_offset(&r->pdb->msf, module->stream),
                 "module %u (%s) has stream %u, which belongs to another module: file damaged", i,
                 module->name, module->stream);
+            break;
         }
         r->module = hfn_symbol_table_module(r->table, module->name);
         status = r->module ? read_module(r, module, read_module_record) : report_no_memory(r);
     }
     r->module = 0;
+    hfn_progress_end(&progress);
     return status;
 }
 

@@ -567,7 +567,9 @@ void hfn_flow_scan(hfn_analysis *a)
         cut = cut_region(&s, &a->code.regions[i]);
     }
     if (cut) {
-        hfn_workers_run(a->threads, (uint32_t)s.item_count, scan_item, &s);
+        hfn_workers_run(a->threads, (uint32_t)s.item_count, scan_item, &s,
+                        hfn_progress_begin(&a->env, "reading code of", hfn_image_path(a->image),
+                                           s.item_count * ITEM_BYTES));
     }
     join_items(&s);
     if (s.items) {

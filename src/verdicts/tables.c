@@ -519,7 +519,9 @@ void hfn_tables_scan(hfn_analysis *a)
 {
     table_scan s = { .analysis = a };
 
-    hfn_workers_run(a->threads, (uint32_t)a->dispatcher_count, scan_dispatcher, &s);
+    hfn_workers_run(a->threads, (uint32_t)a->dispatcher_count, scan_dispatcher, &s,
+                    hfn_progress_begin(&a->env, "reading jump tables of", hfn_image_path(a->image),
+                                       a->dispatcher_count));
     if (s.count > 0) {
         qsort(s.tables, s.count, sizeof *s.tables, compare_tables);
     }

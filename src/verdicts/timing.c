@@ -424,7 +424,9 @@ void hfn_timing_prove_all(hfn_analysis *a, hfn_verdict *items)
     }
     find_tsc_disable(a);
     find_slots(a);
-    hfn_workers_run(a->threads, (a->count + BATCH - 1) / BATCH, prove_batch, &t);
+    hfn_workers_run(
+        a->threads, (a->count + BATCH - 1) / BATCH, prove_batch, &t,
+        hfn_progress_begin(&a->env, "judging timing of", hfn_image_path(a->image), a->count));
     while (refuse_unproven(&t)) {
         ;
     }

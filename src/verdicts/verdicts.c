@@ -52,7 +52,9 @@ static void decide_all(hfn_analysis *a, hfn_verdict *items)
 {
     first_pass pass = { .analysis = a, .items = items };
 
-    hfn_workers_run(a->threads, (a->count + BATCH - 1) / BATCH, decide_item, &pass);
+    hfn_workers_run(
+        a->threads, (a->count + BATCH - 1) / BATCH, decide_item, &pass,
+        hfn_progress_begin(&a->env, "judging functions of", hfn_image_path(a->image), a->count));
     for (uint32_t i = 0; i < a->count; i++) {
         if (items[i].pub.verdict == 0) {
             hfn_strategy_choose_any(a, i, &items[i]);

@@ -63,6 +63,14 @@ class Error(Sized):
 
 
 # hotfn/env.h
+class Progress(Sized):
+    _fields_ = [("size", c_uint32), ("reserved", c_uint32), ("action", c_char_p), ("file", c_char_p),
+                ("done", c_uint64), ("total", c_uint64)]
+
+
+ProgressFn = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(Progress))
+
+
 class Env(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32),
                 ("realloc_fn", ReallocFn), ("realloc_user", c_void_p),
@@ -70,7 +78,8 @@ class Env(Sized):
                 ("demangle_fn", DemangleFn), ("demangle_user", c_void_p),
                 ("decompress_fn", DecompressFn), ("decompress_user", c_void_p),
                 ("line_fn", LineFn), ("line_user", c_void_p),
-                ("inlined_fn", InlinedFn), ("inlined_user", c_void_p)]
+                ("inlined_fn", InlinedFn), ("inlined_user", c_void_p),
+                ("progress_fn", ProgressFn), ("progress_user", c_void_p)]
 
 
 # hotfn/lowlevel/image.h
@@ -289,7 +298,7 @@ class RecordInfo(Sized):
                 ("repaired", c_char_p), ("checked_ns", c_uint64),
                 ("unverified_count", c_uint32), ("overwritten_count", c_uint32),
                 ("script", c_char_p), ("became", c_char_p), ("cpu_ns", c_uint64),
-                ("child_count", c_uint32), ("reserved", c_uint32)]
+                ("child_count", c_uint32), ("reserved", c_uint32), ("preparation_ns", c_uint64)]
 
 
 class RecordChild(Sized):
@@ -403,7 +412,8 @@ class LaunchInfo(Sized):
                 ("exit_code", c_int32), ("is_joined", c_uint32), ("hooked_count", c_uint32),
                 ("refused_count", c_uint32), ("reserved", c_uint32), ("hook_ns", c_uint64),
                 ("run_ns", c_uint64), ("record_path", c_char_p),
-                ("attach_stop_ns", c_uint64), ("detach_stop_ns", c_uint64)]
+                ("attach_stop_ns", c_uint64), ("detach_stop_ns", c_uint64),
+                ("preparation_ns", c_uint64)]
 
 
 def c_name(struct: Type[ctypes.Structure]) -> str:

@@ -41,6 +41,7 @@ class LaunchInfo:
     run_ns: int              # from the start of the program to its end, or until now
     attach_stop_ns: int = 0  # attached: how long the threads stood then
     detach_stop_ns: int = 0  # and when it was detached from
+    preparation_ns: int = 0  # part of run_ns in which the program waited for its scan and its hooks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +125,8 @@ class Run:
                                          exit_code=None if state == "running" else raw.exit_code,
                                          joined=bool(raw.is_joined), hooked=raw.hooked_count,
                                          refused=raw.refused_count, hook_ns=raw.hook_ns, run_ns=raw.run_ns,
-                                         attach_stop_ns=raw.attach_stop_ns, detach_stop_ns=raw.detach_stop_ns)
+                                         attach_stop_ns=raw.attach_stop_ns, detach_stop_ns=raw.detach_stop_ns,
+                                         preparation_ns=raw.preparation_ns)
         return self._last_info
 
     @property

@@ -141,6 +141,7 @@ class RecordInfo:
     script: Optional[str] = None      # the file whose #! interpreter was counted
     became: Optional[str] = None      # the program that exec started in its place and that was not counted
     cpu_ns: Optional[int] = None      # CPU time of the program's own process
+    preparation_ns: Optional[int] = None  # part of the run in which the program waited for its scan and hooks
     children: Tuple[Child, ...] = ()  # programs of children that were not counted, most CPU time first
 
 
@@ -248,6 +249,7 @@ class Record:
             unverified_count=raw.unverified_count, checked_ns=raw.checked_ns or None,
             repaired=decode(raw.repaired) or None, script=decode(raw.script) or None,
             became=decode(raw.became) or None, cpu_ns=raw.cpu_ns or None,
+            preparation_ns=raw.preparation_ns or None,
             children=tuple(self._read_child(index) for index in range(raw.child_count)))
 
     def _read_child(self, index: int) -> Child:

@@ -57,6 +57,45 @@ static uint32_t lines(const char *s)
     return count;
 }
 
+typedef struct passes {
+    hotfn_progress last;
+    uint32_t ended;
+} passes;
+
+static void note_progress(void *user, const hotfn_progress *p)
+{
+    passes *seen = user;
+
+    CHECK_STR(p->action, "exporting");
+    CHECK_STR(p->file, sample_path("hostile.hfr"));
+    CHECK(p->done <= p->total && (p->done == 0 || p->done > seen->last.done));
+    seen->last = *p;
+    seen->ended += p->done == p->total;
+}
+
+static void progress_is_reported_and_ends(void)
+{
+    static const char *const formats[] = { "json", "csv", "html", "callgrind", "pprof" };
+
+    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
+        hotfn_record *record = hostile_record();
+        hotfn_env env = HOTFN_ENV_INIT;
+        text t = { 0 }, plain = { 0 };
+        passes seen = { 0 };
+
+        env.progress_fn = note_progress;
+        env.progress_user = &seen;
+        CHECK_EQ_I64(hotfn_export(record, formats[i], NULL, collect, &t, &env, NULL), HOTFN_OK);
+        CHECK_EQ_I64(hotfn_export(record, formats[i], NULL, collect, &plain, NULL, NULL), HOTFN_OK);
+        CHECK(seen.last.total > 1 && seen.last.done == seen.last.total);
+        CHECK_EQ_U64(seen.ended, 1);
+        CHECK(t.count == plain.count);
+        free(t.bytes);
+        free(plain.bytes);
+        hotfn_record_close(record);
+    }
+}
+
 static void formats_are_listed(void)
 {
     hotfn_exporter_info info = HOTFN_EXPORTER_INFO_INIT;
@@ -279,6 +318,7 @@ static const check_test tests[] = {
     CHECK_TEST(long_names_are_shortened_to_the_terminal),
     CHECK_TEST(names_in_a_pipe_are_shortened_to_their_own_limit),
     CHECK_TEST(no_line_is_longer_than_the_terminal),
+    CHECK_TEST(progress_is_reported_and_ends),
     CHECK_TEST(glob_matches_any_name),
     CHECK_TEST(a_glob_without_a_match_is_an_error_and_nothing_is_written),
     CHECK_TEST(display_names_come_from_the_callers_demangler),

@@ -142,7 +142,8 @@ static void the_first_occurrence_of_a_word_is_found(void)
 
 static hotfn_status begin(hfn_map_lines *lines, const char *text, size_t size)
 {
-    return hfn_map_lines_begin(lines, (hfn_span){ (const uint8_t *)text, size, false }, "m", NULL);
+    return hfn_map_lines_begin(lines, (hfn_span){ (const uint8_t *)text, size, false }, "m", NULL,
+                               NULL);
 }
 
 static void empty_binary_and_utf16_files_are_refused(void)

@@ -2,6 +2,7 @@
 /* The hotfn_env of all commands: a demangler, a reader of source lines, and an xz decompressor if
  * liblzma was present at build time and can be loaded. */
 #include "commands.h"
+#include "progress.h"
 #include "scan/source_lines.h"
 
 #if defined(HOTFN_HAVE_LZMA)
@@ -95,5 +96,6 @@ hotfn_env hotfn_tool_env(void)
 #endif
     env.line_fn = hotfn_tool_source_line;
     env.inlined_fn = hotfn_tool_source_frame;
+    progress_set_env(&env);
     return env;
 }

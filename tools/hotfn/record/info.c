@@ -85,6 +85,10 @@ static void print_run(const hotfn_record_info *info)
     }
     print_time("start", info->start_ns);
     print_time("end", info->end_ns);
+    if (info->preparation_ns) {
+        printf("%-10s %.3f s, in which the program waited for its scan and its hooks\n", "prepared",
+               (double)info->preparation_ns / 1e9);
+    }
     if (info->window_end_ns) {
         printf("%-10s %.3f s\n", "window",
                (double)(info->window_end_ns - info->window_start_ns) / 1e9);
@@ -313,6 +317,7 @@ static void write_run(hotfn_json_writer *out, const hotfn_record_info *info)
     hotfn_json_write(out, "exit_code", hotfn_json_create_signed(info->exit_code));
     json_write_number(out, "start_ns", info->start_ns);
     json_write_number(out, "end_ns", info->end_ns);
+    json_write_number(out, "preparation_ns", info->preparation_ns);
     if (info->repaired[0]) {
         json_write_text(out, "repaired", info->repaired);
     }

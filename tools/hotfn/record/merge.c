@@ -68,9 +68,10 @@ int hotfn_command_merge(int argc, char **argv)
     if (!c.output) {
         return cli_report_misuse(argv[0], usage, "-o is missing");
     }
+    hotfn_env env = hotfn_tool_env();
     uint32_t count = (uint32_t)(argc - optind);
     uint32_t sampled = 0, timed = count_timed(argv + optind, count, &sampled);
-    if (hotfn_record_merge((const char *const *)argv + optind, count, c.output, c.mode, NULL,
+    if (hotfn_record_merge((const char *const *)argv + optind, count, c.output, c.mode, &env,
                            &err) != HOTFN_OK) {
         return hotfn_tool_fail("merge", &err);
     }

@@ -84,8 +84,9 @@ static void print_totals(const hotfn_launch *launch, const hotfn_launch_info *in
         fprintf(stderr, "; %u module%s failed (hotfn info %s)", t.failed_modules,
                 cli_plural(t.failed_modules), info->record_path);
     }
-    fprintf(stderr, "; hooked in %.3f s, ran %.3f s; record %s\n", (double)info->hook_ns / 1e9,
-            (double)info->run_ns / 1e9, info->record_path);
+    uint64_t own_ns = info->preparation_ns < info->run_ns ? info->preparation_ns : info->run_ns;
+    fprintf(stderr, "; prepared in %.3f s, ran %.3f s; record %s\n", (double)own_ns / 1e9,
+            (double)(info->run_ns - own_ns) / 1e9, info->record_path);
 }
 
 static void warn_of_remaining_processes(const hotfn_launch *launch)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* A loop without a progress_fn asks once; its `next` is never reached again. */
+#include "base/progress.h"
+
+enum { REPORTS = 100 };
+
+static void call_back(const hfn_progress *p)
+{
+    p->env->progress_fn(p->env->progress_user, &p->now);
+}
+
+hfn_progress hfn_progress_begin(const hotfn_env *env, const char *action, const char *file,
+                                uint64_t total)
+{
+    hfn_progress p = { 0 };
+
+    if (env && env->progress_fn && total > 0) {
+        p.env = env;
+        p.now = (hotfn_progress){ sizeof p.now, 0, action, file, 0, total };
+    }
+    return p;
+}
+
+void hfn_progress_report(hfn_progress *p, uint64_t done)
+{
+    p->next = p->env ? done + p->now.total / REPORTS + 1 : UINT64_MAX;
+    if (p->env && done < p->now.total) { /* the report of the end is hfn_progress_end's */
+        p->now.done = done;
+        call_back(p);
+    }
+}
+
+void hfn_progress_end(hfn_progress *p)
+{
+    if (p->env) {
+        p->now.done = p->now.total;
+        call_back(p);
+    }
+}

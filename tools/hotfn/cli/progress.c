@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* The status line: how far a work of the library has come.  It appears on a terminal once the work
+ * has taken a second, and is erased when the work ends. */
+#include "progress.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 80, FILE_BYTES = 32 };
+#define DELAY_NS 1000000000
+#define INTERVAL_NS 100000000
+
+static struct {
+    pthread_mutex_t lock; /* launches report from threads of their own */
+    int64_t begin_ns, reported_ns, shown_ns;
+    int width; /* of the line that is on the terminal; 0: none */
+} line = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int64_t read_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Replace the line by a text; "" erases it. */
+static void put_line(const char *text)
+{
+    int bytes = (int)strlen(text), before = line.width;
+
+    if (bytes + before > 0) {
+        fprintf(stderr, "\r%s%*s%s", text, before > bytes ? before - bytes : 0, "",
+                bytes ? "" : "\r");
+        fflush(stderr);
+        line.width = bytes;
+    }
+}
+
+/* 1234567 becomes "1,234,567". */
+static const char *group_digits(uint64_t number, char out[32])
+{
+    char digits[24];
+    int count = snprintf(digits, sizeof digits, "%" PRIu64, number), used = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (i > 0 && (count - i) % 3 == 0) {
+            out[used++] = ',';
+        }
+        out[used++] = digits[i];
+    }
+    out[used] = 0;
+    return out;
+}
+
+/* Of a long name the end is shown, where the version is. */
+static void show_line(const hotfn_progress *p)
+{
+    char text[LINE_BYTES], done[32], total[32];
+    const char *slash = strrchr(p->file, '/'), *file = slash ? slash + 1 : p->file;
+    size_t bytes = strlen(file);
+    bool is_cut = bytes > FILE_BYTES;
+
+    snprintf(text, sizeof text, "hotfn: %s %s%s: %s of %s (%d %%)", p->action, is_cut ? "..." : "",
+             is_cut ? file + bytes - FILE_BYTES : file, group_digits(p->done, done),
+             group_digits(p->total, total), (int)(100.0 * (double)p->done / (double)p->total));
+    put_line(text);
+}
+
+static void report_progress(void *user, const hotfn_progress *p)
+{
+    int64_t now = read_clock();
+
+    (void)user;
+    pthread_mutex_lock(&line.lock);
+    if (now - line.reported_ns > DELAY_NS) {
+        line.begin_ns = now; /* the reports before were of earlier work */
+    }
+    line.reported_ns = now;
+    if (p->done == p->total) {
+        put_line("");
+    } else if (now - line.begin_ns > DELAY_NS && now - line.shown_ns > INTERVAL_NS) {
+        show_line(p);
+        line.shown_ns = now;
+    }
+    pthread_mutex_unlock(&line.lock);
+}
+
+void progress_set_env(hotfn_env *env)
+{
+    if (isatty(STDERR_FILENO)) {
+        env->progress_fn = report_progress;
+    }
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The status line of long work. */
+#ifndef HOTFN_TOOL_PROGRESS_H
+#define HOTFN_TOOL_PROGRESS_H
+
+#include <hotfn/env.h>
+#include <stdbool.h>
+
+/* Make the library report its progress on stderr, if that is a terminal. */
+void progress_set_env(hotfn_env *env);
+
+#endif
