@@ -4,7 +4,7 @@
 #include "progress.h"
 
 #include <inttypes.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -15,10 +15,10 @@ enum { LINE_BYTES = 80, FILE_BYTES = 32 };
 #define INTERVAL_NS 100000000
 
 static struct {
-    pthread_mutex_t lock; /* launches report from threads of their own */
+    atomic_flag is_used; /* by a thread: launches report from threads of their own */
     int64_t begin_ns, reported_ns, shown_ns;
     int width; /* of the line that is on the terminal; 0: none */
-} line = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} line = { .is_used = ATOMIC_FLAG_INIT };
 
 static int64_t read_clock(void)
 {
@@ -76,7 +76,9 @@ static void report_progress(void *user, const hotfn_progress *p)
     int64_t now = read_clock();
 
     (void)user;
-    pthread_mutex_lock(&line.lock);
+    while (atomic_flag_test_and_set(&line.is_used)) { /* another thread writes its line */
+        ;
+    }
     if (now - line.reported_ns > DELAY_NS) {
         line.begin_ns = now; /* the reports before were of earlier work */
     }
@@ -87,7 +89,7 @@ static void report_progress(void *user, const hotfn_progress *p)
         show_line(p);
         line.shown_ns = now;
     }
-    pthread_mutex_unlock(&line.lock);
+    atomic_flag_clear(&line.is_used);
 }
 
 void progress_set_env(hotfn_env *env)
