@@ -5,9 +5,9 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 80, FILE_BYTES = 32 };
@@ -19,14 +19,6 @@ static struct {
     int64_t begin_ns, reported_ns, shown_ns;
     int width; /* of the line that is on the terminal; 0: none */
 } line = { .is_used = ATOMIC_FLAG_INIT };
-
-static int64_t read_clock(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Replace the line by a text; "" erases it. */
 static void put_line(const char *text)
@@ -73,7 +65,7 @@ static void show_line(const hotfn_progress *p)
 
 static void report_progress(void *user, const hotfn_progress *p)
 {
-    int64_t now = read_clock();
+    int64_t now = progress_read_clock();
 
     (void)user;
     while (atomic_flag_test_and_set(&line.is_used)) { /* another thread writes its line */

@@ -4,9 +4,12 @@
 #define HOTFN_TOOL_PROGRESS_H
 
 #include <hotfn/env.h>
-#include <stdbool.h>
+#include <stdint.h>
 
 /* Make the library report its progress on stderr, if that is a terminal. */
 void progress_set_env(hotfn_env *env);
+
+/* terminal.c: nanoseconds since some moment. */
+int64_t progress_read_clock(void);
 
 #endif

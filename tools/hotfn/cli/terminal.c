@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal's width, and output that is held back until it is fitted to it. */
+/* The terminal's width, the clock of its status line, and output that is held back until it is
+ * fitted to it. */
 #include "column_widths.h"
+#include "progress.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 uint32_t fit_columns(void)
 {
     struct winsize size;
     return isatty(1) && ioctl(1, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+int64_t progress_read_clock(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The console's width, and the end of `hotfn run` after its child. */
+/* The console's width, the clock of its status line, and the end of `hotfn run` after its child. */
 #include "cli/column_widths.h"
+#include "cli/progress.h"
 #include "run/run.h"
 
 #include <windows.h>
@@ -12,6 +13,11 @@ uint32_t fit_columns(void)
     return GetConsoleScreenBufferInfo(GetStdHandle(STD_OUTPUT_HANDLE), &info)
                ? (uint32_t)(info.srWindow.Right - info.srWindow.Left + 1)
                : 0;
+}
+
+int64_t progress_read_clock(void)
+{
+    return (int64_t)GetTickCount64() * 1000000;
 }
 
 /* The C library cannot write to memory, so a console breaks long lines itself. */
