@@ -58,6 +58,12 @@ typedef int32_t (*hotfn_inlined_fn)(void *user, const char *path, const uint8_t 
                                     size_t function_bytes, char *file, size_t file_bytes,
                                     uint32_t *line);
 
+/* Find the separate debug file of the ELF image at path, whose build-id is id, at a place that the
+ * usual folders do not include, for instance a server: write its path into file (file_bytes, NUL
+ * included) and return 1; 0 if there is none. */
+typedef int32_t (*hotfn_debug_file_fn)(void *user, const char *path, const uint8_t *id,
+                                       uint32_t id_bytes, char *file, size_t file_bytes);
+
 /* How far a long work has come.  The texts are borrowed, for the time of the call. */
 typedef struct hotfn_progress {
     uint32_t size;        /* sizeof(hotfn_progress)                    */
@@ -89,10 +95,12 @@ typedef struct hotfn_env {
     void *inlined_user;
     hotfn_progress_fn progress_fn; /* [progress is not reported] */
     void *progress_user;
+    hotfn_debug_file_fn debug_file_fn; /* [only the usual folders are searched] */
+    void *debug_file_user;
 } hotfn_env;
 #define HOTFN_ENV_INIT                                                                             \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                   \
+        (uint32_t)sizeof(hotfn_env), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0             \
     }
 
 /*

@@ -29,7 +29,7 @@ static bool read_header(hfn_span block, hfn_scan_header *h)
     hfn_span_u32(block, 120, &h->hookable_count);
     hfn_span_u32(block, 124, &h->refused_count);
     hfn_span_u32(block, 128, &h->fragment_count);
-    hfn_span_u32(block, 132, &h->lacks_names);
+    hfn_span_u32(block, 132, &h->missing);
     hfn_span_u64(block, 136, &h->code_bytes);
     hfn_span_u64(block, 144, &h->known_bytes);
     return h->magic == HFN_SCAN_MAGIC && h->version == HFN_SCAN_VERSION && h->id_bytes <= 32;

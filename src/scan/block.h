@@ -9,9 +9,13 @@
 #include <hotfn/lowlevel/scan.h>
 
 #define HFN_SCAN_MAGIC 0x314e4143534e4648ull /* "HFNSCAN1" */
-#define HFN_SCAN_VERSION 11u
+#define HFN_SCAN_VERSION 12u
 #define HFN_SCAN_HEADER_BYTES 152u
 #define HFN_SCAN_FUNCTION_BYTES 40u
+
+/* What the names would come from. */
+#define HFN_SCAN_LACKS_UNPACKED 1u   /* compressed symbols could not be decompressed this time */
+#define HFN_SCAN_LACKS_DEBUG_FILE 2u /* no separate debug file or PDB was found                */
 
 typedef struct hfn_scan_header {
     uint64_t magic;
@@ -22,7 +26,7 @@ typedef struct hfn_scan_header {
     uint64_t code_bytes, known_bytes; /* hotfn_functions_get_coverage */
     uint64_t stamp;                   /* hash of the library version, file size and time */
     uint32_t hookable_count, refused_count, fragment_count;
-    uint32_t lacks_names; /* compressed symbols could not be decompressed this time */
+    uint32_t missing; /* HFN_SCAN_LACKS_* */
 } hfn_scan_header;
 
 typedef struct hfn_scan_function {

@@ -163,7 +163,7 @@ static void put_header(const hfn_scan_header *h, uint8_t *block)
     hfn_write_le32(block + 120, h->hookable_count);
     hfn_write_le32(block + 124, h->refused_count);
     hfn_write_le32(block + 128, h->fragment_count);
-    hfn_write_le32(block + 132, h->lacks_names);
+    hfn_write_le32(block + 132, h->missing);
     hfn_write_le64(block + 136, h->code_bytes);
     hfn_write_le64(block + 144, h->known_bytes);
 }
@@ -179,7 +179,8 @@ static hotfn_status write_block(uint8_t **out, uint64_t *bytes, const pipeline *
     memcpy(h.id, p->image_info.id, sizeof h.id);
     h.function_count = hotfn_functions_get_count(p->functions);
     hotfn_functions_get_coverage(p->functions, &h.code_bytes, &h.known_bytes);
-    h.lacks_names = hfn_symbols_unpack_failed(p->symbols);
+    h.missing = hfn_symbols_unpack_failed(p->symbols) ? HFN_SCAN_LACKS_UNPACKED : 0;
+    h.missing |= hfn_symbols_lack_debug_file(p->symbols) ? HFN_SCAN_LACKS_DEBUG_FILE : 0;
     h.plan_offset = (HFN_SCAN_HEADER_BYTES + 63u) & ~63u;
     h.plan_bytes = p->plan_info.byte_count;
     h.functions_offset = (h.plan_offset + h.plan_bytes + 63u) & ~63ull;

@@ -9,14 +9,33 @@
 #include "plan/plan.h"
 #include "scan/cache.h"
 #include "scan/file_stamp.h"
+#include "symbols/symbols.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool load_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp)
+/* A debug file may have been installed since the scan was stored. */
+static bool is_outdated(const hotfn_scan *scan, const hotfn_scan_options *o)
+{
+    hotfn_symbols_options options = HOTFN_SYMBOLS_OPTIONS_INIT;
+
+    options.symbol_dirs = o->symbol_dirs;
+    options.symbol_dir_count = o->symbol_dir_count;
+    return (scan->header.missing & HFN_SCAN_LACKS_DEBUG_FILE) &&
+           hfn_symbols_find_debug_file(scan->path, &options, &scan->env);
+}
+
+static void unload_block(hotfn_scan *scan)
+{
+    hfn_scan_cache_unload(scan->block.data, scan->block.size);
+    scan->block = (hfn_span){ 0 };
+    scan->is_mapped = false;
+}
+
+static bool load_from_cache(hotfn_scan *scan, const hotfn_scan_options *o, uint64_t stamp)
 {
     uint64_t bytes;
-    const uint8_t *block = hfn_scan_cache_load(folder, stamp, &bytes);
+    const uint8_t *block = hfn_scan_cache_load(o->cache_folder, stamp, &bytes);
     if (!block) {
         return false;
     }
@@ -25,13 +44,14 @@ static bool load_from_cache(hotfn_scan *scan, const char *folder, uint64_t stamp
     if (hfn_scan_check(scan->block, &scan->header) && scan->header.stamp == stamp &&
         hfn_plan_is_whole(block + scan->header.plan_offset, scan->header.plan_bytes)) {
         /* The block is unchanged; the code that opens the plan validates its content. */
-        return true;
+        if (!is_outdated(scan, o)) {
+            return true;
+        }
+    } else {
+        hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
+                        "%s: a scan in the cache is damaged; scanning again", o->cache_folder);
     }
-    hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
-                    "%s: a scan in the cache is damaged; scanning again", folder);
-    hfn_scan_cache_unload(block, bytes);
-    scan->block = (hfn_span){ 0 };
-    scan->is_mapped = false;
+    unload_block(scan);
     return false;
 }
 
@@ -49,7 +69,8 @@ static hotfn_status compute_block(hotfn_scan *scan, const hotfn_scan_options *op
         return hfn_report_error(err, HOTFN_E_FORMAT, scan->path, HOTFN_NO_OFFSET,
                                 "the scan is inconsistent");
     }
-    if (options->cache_folder && scan->stamp_is_reliable && !scan->header.lacks_names) {
+    if (options->cache_folder && scan->stamp_is_reliable &&
+        !(scan->header.missing & HFN_SCAN_LACKS_UNPACKED)) {
         hfn_os_error error = hfn_scan_cache_store(options->cache_folder, stamp, block, bytes);
         if (error != 0) {
             hfn_log_message(&scan->env, HOTFN_LOG_WARNING,
@@ -130,7 +151,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
         return status;
     }
     uint64_t stamp = hfn_scan_stamp(path, &file, &o, &scan->env);
-    if (!o.cache_folder || !load_from_cache(scan, o.cache_folder, stamp)) {
+    if (!o.cache_folder || !load_from_cache(scan, &o, stamp)) {
         status = compute_block(scan, &o, stamp, err);
     }
     return return_or_close_scan(scan, status, out);

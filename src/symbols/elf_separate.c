@@ -3,7 +3,8 @@
  * Searches for the separate debug file of an image in the same order as gdb ('Debugging Information
  * in Separate Files' in its manual): by build-id in <dir>/.build-id/xx/yyyy.debug, then by the name
  * and CRC of .gnu_debuglink beside the image, in .debug/ beside it, and in <dir>/<folder of the
- * image>. <dir> is each folder that the caller gave, then /usr/lib/debug.
+ * image>. <dir> is each folder that the caller gave, then /usr/lib/debug.  At last the debug_file_fn
+ * of the env is asked.
  */
 #include "symbols/elf_separate.h"
 
@@ -194,6 +195,18 @@ static hotfn_image *search_links(const search *s, const hfn_symbol_dirs *dirs)
     return found ? found : find_by_link(s, SYSTEM_DIR, s->folder);
 }
 
+static hotfn_image *ask_caller(const search *s)
+{
+    const hotfn_env *env = s->env;
+    char path[PATH_MAX];
+
+    return env->debug_file_fn && s->info.id_kind == HOTFN_ID_BUILD_ID &&
+                   env->debug_file_fn(env->debug_file_user, s->info.path, s->info.id,
+                                      s->info.id_bytes, path, sizeof path) == 1
+               ? check_build(s, try_open(s, path), path, false)
+               : NULL;
+}
+
 hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *dirs,
                                const hotfn_env *env)
 {
@@ -209,5 +222,8 @@ hotfn_image *hfn_separate_open(const hotfn_image *image, const hfn_symbol_dirs *
     if (!found) {
         found = find_by_build_id(&s, SYSTEM_DIR);
     }
-    return found ? found : search_links(&s, dirs);
+    if (!found) {
+        found = search_links(&s, dirs);
+    }
+    return found ? found : ask_caller(&s);
 }

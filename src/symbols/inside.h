@@ -28,7 +28,8 @@ struct hotfn_symbols {
     hotfn_image *debugdata; /* the same                */
     void *debugdata_bytes;
     size_t debugdata_size;
-    bool unpack_failed; /* .gnu_debugdata could not be unpacked */
+    bool unpack_failed;    /* .gnu_debugdata could not be unpacked    */
+    bool lacks_debug_file; /* a debug file or a PDB was searched without result */
     hfn_line_source lines;
     hfn_line_text *line_text; /* made when it is needed */
 };

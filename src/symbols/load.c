@@ -6,6 +6,8 @@
 #include "symbols/elf_symtab.h"
 #include "symbols/inside.h"
 #include "symbols/load_pe.h"
+#include "symbols/pdb_find.h"
+#include "symbols/symbols.h"
 
 #define MAX_DEBUGDATA_BYTES ((size_t)512 << 20) /* .gnu_debugdata, decompressed */
 
@@ -75,6 +77,7 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
     if (status == HOTFN_OK && !symbols->table.function_count &&
         !(options->flags & HOTFN_SYMBOLS_NO_SEPARATE)) {
         symbols->separate = hfn_separate_open(reader->image, &dirs, &symbols->table.env);
+        symbols->lacks_debug_file = symbols->separate == NULL;
     }
     if (symbols->separate) {
         status =
@@ -118,4 +121,44 @@ hotfn_status hotfn_symbols_load(hotfn_symbols **out, const hotfn_image *image,
     status = read_sources(symbols, &reader, &taken, err);
     hfn_symbols_describe(symbols, image);
     return hfn_symbols_finish_load(out, symbols, status, err);
+}
+
+/* ---- Debug files that appear later. */
+
+bool hfn_symbols_lack_debug_file(const hotfn_symbols *symbols)
+{
+    return symbols->lacks_debug_file;
+}
+
+static bool finds_pdb(const hotfn_image *image, const hotfn_symbols_options *options,
+                      const hotfn_env *env)
+{
+    hotfn_symbols *found = NULL;
+    bool is_found = hfn_pdb_find(&found, image, options, env, NULL) == HOTFN_OK && found;
+
+    hotfn_symbols_destroy(found);
+    return is_found;
+}
+
+bool hfn_symbols_find_debug_file(const char *path, const hotfn_symbols_options *options,
+                                 const hotfn_env *env)
+{
+    hfn_symbol_dirs dirs = { options->symbol_dirs, options->symbol_dir_count };
+    hotfn_env quiet = *env; /* what is wrong with a file is logged when it is read */
+    hotfn_image *image, *found;
+    bool is_found;
+
+    quiet.log_fn = NULL;
+    if (hotfn_image_open(&image, path, &quiet, NULL) != HOTFN_OK) {
+        return false;
+    }
+    if (hfn_image_is_pe(image)) {
+        is_found = finds_pdb(image, options, &quiet);
+    } else {
+        found = hfn_separate_open(image, &dirs, &quiet);
+        is_found = found != NULL;
+        hotfn_image_close(found);
+    }
+    hotfn_image_close(image);
+    return is_found;
 }

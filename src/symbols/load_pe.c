@@ -35,6 +35,7 @@ hotfn_status hfn_symbols_load_pe(hotfn_symbols **out, const hotfn_image *image,
     }
     if (!has_pdb) {
         hfn_symbols_describe(symbols, image);
+        symbols->lacks_debug_file = !(options->flags & HOTFN_SYMBOLS_NO_SEPARATE);
     }
     return hfn_symbols_finish_load(out, symbols, status, err);
 }

@@ -18,5 +18,10 @@ const hfn_symbol *hfn_symbols_table(const hotfn_symbols *symbols);
 
 /* True if the image has packed symbols that could not be unpacked. */
 bool hfn_symbols_unpack_failed(const hotfn_symbols *symbols);
+/* True if a separate debug file, or a PDB, was searched without result. */
+bool hfn_symbols_lack_debug_file(const hotfn_symbols *symbols);
+/* Search again for that of the image at path: true if there is one now. */
+bool hfn_symbols_find_debug_file(const char *path, const hotfn_symbols_options *options,
+                                 const hotfn_env *env);
 
 #endif

@@ -68,6 +68,7 @@ class Progress(Sized):
                 ("done", c_uint64), ("total", c_uint64)]
 
 
+DebugFileFn = ctypes.CFUNCTYPE(c_int32, c_void_p, c_char_p, c_void_p, c_uint32, c_void_p, c_size_t)
 ProgressFn = ctypes.CFUNCTYPE(None, c_void_p, ctypes.POINTER(Progress))
 
 
@@ -79,7 +80,8 @@ class Env(Sized):
                 ("decompress_fn", DecompressFn), ("decompress_user", c_void_p),
                 ("line_fn", LineFn), ("line_user", c_void_p),
                 ("inlined_fn", InlinedFn), ("inlined_user", c_void_p),
-                ("progress_fn", ProgressFn), ("progress_user", c_void_p)]
+                ("progress_fn", ProgressFn), ("progress_user", c_void_p),
+                ("debug_file_fn", DebugFileFn), ("debug_file_user", c_void_p)]
 
 
 # hotfn/lowlevel/image.h

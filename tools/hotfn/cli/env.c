@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The hotfn_env of all commands: a demangler, a reader of source lines, and an xz decompressor if
- * liblzma was present at build time and can be loaded. */
+/* The hotfn_env of all commands: a demangler, a reader of source lines, and progress on a
+ * terminal, and, where these libraries were present at build time and can be loaded, an xz
+ * decompressor (liblzma) and debug files from servers (libdebuginfod). */
 #include "commands.h"
 #include "progress.h"
+#include "scan/debuginfod.h"
 #include "scan/source_lines.h"
 
 #if defined(HOTFN_HAVE_LZMA)
@@ -97,5 +99,8 @@ hotfn_env hotfn_tool_env(void)
     env.line_fn = hotfn_tool_source_line;
     env.inlined_fn = hotfn_tool_source_frame;
     progress_set_env(&env);
+#if defined(HOTFN_HAVE_DEBUGINFOD)
+    debuginfod_set_env(&env);
+#endif
     return env;
 }

@@ -63,11 +63,13 @@ static void show_line(const hotfn_progress *p)
     put_line(text);
 }
 
-static void report_progress(void *user, const hotfn_progress *p)
+void progress_report(const hotfn_progress *p)
 {
     int64_t now = progress_read_clock();
 
-    (void)user;
+    if (!isatty(STDERR_FILENO)) {
+        return;
+    }
     while (atomic_flag_test_and_set(&line.is_used)) { /* another thread writes its line */
         ;
     }
@@ -84,9 +86,15 @@ static void report_progress(void *user, const hotfn_progress *p)
     atomic_flag_clear(&line.is_used);
 }
 
+static void report_for_env(void *user, const hotfn_progress *p)
+{
+    (void)user;
+    progress_report(p);
+}
+
 void progress_set_env(hotfn_env *env)
 {
     if (isatty(STDERR_FILENO)) {
-        env->progress_fn = report_progress;
+        env->progress_fn = report_for_env;
     }
 }

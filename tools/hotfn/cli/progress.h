@@ -9,6 +9,9 @@
 /* Make the library report its progress on stderr, if that is a terminal. */
 void progress_set_env(hotfn_env *env);
 
+/* Show how far a work is, if stderr is a terminal and the work takes long. */
+void progress_report(const hotfn_progress *progress);
+
 /* terminal.c: nanoseconds since some moment. */
 int64_t progress_read_clock(void);
 

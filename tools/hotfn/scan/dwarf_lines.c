@@ -3,12 +3,15 @@
  * Reads DWARF with libdw.  The unit of an address is found in an index of the ranges of all units,
  * because not all compilers write .debug_aranges, and those have gaps.  A second index, built when
  * a unit is first used, has the calls that were inlined into its functions.  Separate debug files
- * are found by build-id on this system; no debuginfod server is queried.
+ * are found by build-id on this system, or on the servers of $DEBUGINFOD_URLS.
  */
 #include "dwarf_lines.h"
+
+#include "debuginfod.h"
 #include "libdw.h"
 
 #include <dwarf.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,11 +222,33 @@ static void index_units(dwarf_lines *lines)
     sort_ranges(&lines->units);
 }
 
-/* Like dwfl_standard_find_debuginfo, but without debuginfod servers. */
+static int download_debug_file(Dwfl_Module *module, const char *path, char **found)
+{
+#if defined(HOTFN_HAVE_DEBUGINFOD)
+    const unsigned char *id;
+    GElf_Addr address;
+    int bytes = dw->dwfl_module_build_id(module, &id, &address);
+    char file[4096];
+
+    if (bytes > 0 && debuginfod_is_wanted() &&
+        debuginfod_find(path, id, (uint32_t)bytes, file, sizeof file)) {
+        *found = strdup(file);
+        return *found ? open(file, O_RDONLY | O_CLOEXEC) : -1;
+    }
+#else
+    (void)module, (void)path, (void)found;
+#endif
+    return -1;
+}
+
+/* Like dwfl_standard_find_debuginfo, which would ask servers without a time limit. */
 static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
                            const char *file, const char *link, GElf_Word crc, char **found)
 {
-    return dw->dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+    int debug_file =
+        dw->dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+
+    return debug_file >= 0 ? debug_file : download_debug_file(module, file, found);
 }
 
 dwarf_lines *dwarf_lines_open(const char *path, const char *folders)

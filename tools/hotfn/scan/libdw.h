@@ -27,6 +27,7 @@
     CALL(dwfl_build_id_find_debuginfo) \
     CALL(dwfl_build_id_find_elf) \
     CALL(dwfl_end) \
+    CALL(dwfl_module_build_id) \
     CALL(dwfl_module_getdwarf) \
     CALL(dwfl_module_nextcu) \
     CALL(dwfl_offline_section_address) \
