@@ -3,8 +3,8 @@
  * Searches for the separate debug file of an image in the same order as gdb ('Debugging Information
  * in Separate Files' in its manual): by build-id in <dir>/.build-id/xx/yyyy.debug, then by the name
  * and CRC of .gnu_debuglink beside the image, in .debug/ beside it, and in <dir>/<folder of the
- * image>. <dir> is each folder that the caller gave, then /usr/lib/debug.  At last the debug_file_fn
- * of the env is asked.
+ * image>. <dir> is each folder that the caller gave, then /usr/lib/debug.  At last the env's
+ * debug_file_fn is asked.
  */
 #include "symbols/elf_separate.h"
 
