@@ -137,6 +137,49 @@ static void query_names_and_callers(const hotfn_record *record, uint32_t count)
     }
 }
 
+static void query_threads(const hotfn_record *record, const hotfn_record_info *run)
+{
+    for (uint32_t thread = 0; thread < run->thread_count; thread++) {
+        hotfn_record_thread_timing out[8];
+        uint32_t count = 0;
+
+        if (hotfn_record_get_thread_timings(record, thread, out, sizeof out[0], 8, &count) !=
+                HOTFN_OK ||
+            count > run->function_count) {
+            abort();
+        }
+        for (uint32_t i = 0; i < count && i < 8; i++) {
+            if (out[i].function >= run->function_count || out[i].calls == 0) {
+                abort();
+            }
+        }
+    }
+}
+
+/* Every name is written once, in pieces. */
+static void query_all_names(const hotfn_record *record, uint32_t kind, uint32_t count)
+{
+    const size_t text_bytes = 4 << 20;
+    char *text = malloc(text_bytes);
+
+    for (uint32_t first = 0; text && first < count;) {
+        uint32_t written = count - first;
+        const char *at = text;
+
+        if (hotfn_record_get_names(record, kind, first, &written, text, text_bytes) != HOTFN_OK) {
+            abort();
+        }
+        for (uint32_t i = 0; i < written; i++) {
+            at += strlen(at) + 1;
+        }
+        if (written == 0 || at > text + text_bytes) {
+            abort();
+        }
+        first += written;
+    }
+    free(text);
+}
+
 static void query_look_ups(const hotfn_record *record, uint32_t count)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -174,6 +217,11 @@ static void query_everything(hotfn_record *record)
     query_look_ups(record, info.function_count);
     query_times(record, &info);
     query_budget(record, &info);
+    query_threads(record, &info);
+    for (uint32_t kind = 0; kind <= HOTFN_NAMES_READABLE; kind++) {
+        /* many functions may share one long name */
+        query_all_names(record, kind, info.function_count < 64 ? info.function_count : 64);
+    }
     for (uint32_t i = 0; i < info.thread_count; i++) {
         hotfn_record_thread t = HOTFN_RECORD_THREAD_INIT;
 

@@ -48,6 +48,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_record_node),
     STRUCT_SIZE(hotfn_record_slow_call),
     STRUCT_SIZE(hotfn_record_event),
+    STRUCT_SIZE(hotfn_record_thread_timing),
     STRUCT_SIZE(hotfn_record_function),
     STRUCT_SIZE(hotfn_record_module),
     STRUCT_SIZE(hotfn_record_info),

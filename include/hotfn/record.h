@@ -165,6 +165,36 @@ HOTFN_API hotfn_status hotfn_record_get_child(const hotfn_record *record, uint32
 HOTFN_API hotfn_status hotfn_record_get_display_name(const hotfn_record *record, uint32_t index,
                                                      char *out, size_t out_bytes);
 
+#define HOTFN_NAMES_LINKER 0u   /* the linker's; "" for a function without a name        */
+#define HOTFN_NAMES_READABLE 1u /* those that hotfn_record_get_display_name writes        */
+
+/*
+ * Write the names of functions from index first on, one directly after the other, each with its
+ * NUL; stop before a name that does not fit.  A readable name above 65535 bytes is replaced by the
+ * linker's.
+ *
+ * kind   HOTFN_NAMES_*.
+ * count  the number of names that are wanted; receives the number of names that were written.
+ * text   borrowed; text_bytes, at least 65536 for readable names.
+ *
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (fewer functions), HOTFN_E_LIMIT (the first name does not fit),
+ * HOTFN_E_OPTION.  Together with other readers, if the demangler allows it.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_record_get_names(const hotfn_record *record, uint32_t kind,
+                                              uint32_t first, uint32_t *count, char *text,
+                                              size_t text_bytes);
+
+#define HOTFN_ARRAY_FUNCTIONS 0u /* hotfn_record_function; hotfn/lowlevel/timing.h has the others */
+
+/* Fill an array with the elements first to first + count - 1 of a kind (HOTFN_ARRAY_*), as the call
+ * for a single element does: for bindings, where a call costs more than what it looks up.  out
+ * (borrowed) has count structs of struct_bytes bytes; their size fields need not be set.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND (fewer elements), HOTFN_E_OPTION (also: no such kind, or struct_bytes is above
+ * the size that the library knows).  Together with other readers.  Since 0.1. */
+HOTFN_API hotfn_status hotfn_record_get_array(const hotfn_record *record, uint32_t kind,
+                                              uint32_t first, uint32_t count, void *out,
+                                              uint32_t struct_bytes);
+
 /*
  * Find a function by one of its names: the linker's, with or without its version, or the readable
  * one, with or without its parameters.  A function with exactly the linker's name is preferred.

@@ -17,4 +17,7 @@ hotfn_status hfn_profile_sum_times(hotfn_record *record);
 bool hfn_callers_make(hotfn_record *record, hfn_time_sums *sums);
 void hfn_callers_free(hotfn_record *record);
 
+/* arrays.c: whether array elements of struct_bytes bytes can hold a struct of known_bytes. */
+bool hfn_profile_is_element_size(uint32_t struct_bytes, uint32_t known_bytes);
+
 #endif

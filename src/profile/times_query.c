@@ -215,10 +215,8 @@ static void fill_sampled(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_r
     }
 }
 
-static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing *t)
+static void fill_times(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
 {
-    const hfn_slot_sum *sum = &r->sums->slots[slot];
-
     t->timed_calls = sum->timed_calls;
     t->open_calls = sum->open_calls;
     t->self_alloc = sum->self_alloc;
@@ -239,6 +237,16 @@ static void fill_times(const hotfn_record *r, uint32_t slot, hotfn_record_timing
     }
 }
 
+void hfn_times_fill_timing(const hotfn_record *r, uint32_t function, const hfn_slot_sum *sum,
+                           hotfn_record_timing *t)
+{
+    uint32_t word = timing_word(r, function);
+
+    t->timing = HFN_STATE_OF(word) <= HOTFN_TIMING_SAMPLE ? HFN_STATE_OF(word) : 0;
+    fill_reason(r, HFN_REASON_OF(word), t);
+    fill_times(r, sum, t);
+}
+
 hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
                                      hotfn_record_timing *out)
 {
@@ -247,7 +255,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
     }
 
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
-    uint32_t slot, word;
+    uint32_t slot;
 
     if (function >= r->function_count) {
         return HOTFN_E_NOT_FOUND;
@@ -264,10 +272,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
         t.reason = "not-counted";
         t.reason_text = "it is not hooked";
     } else {
-        word = timing_word(r, function);
-        t.timing = HFN_STATE_OF(word) <= HOTFN_TIMING_SAMPLE ? HFN_STATE_OF(word) : 0;
-        fill_reason(r, HFN_REASON_OF(word), &t);
-        fill_times(r, slot, &t);
+        hfn_times_fill_timing(r, function, &r->sums->slots[slot], &t);
     }
     return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
 }

@@ -9,6 +9,10 @@
 /* times_query.c */
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
 double hfn_times_root(double x); /* square root; 0 of a negative number */
+/* How a function was timed, and its times from a sum of its cells: of all chosen threads, or of
+ * one. */
+void hfn_times_fill_timing(const hotfn_record *record, uint32_t function, const hfn_slot_sum *sum,
+                           hotfn_record_timing *timing);
 /* A function's histogram over the chosen threads, added to counts. */
 void hfn_times_add_histogram(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t *counts);
 

@@ -21,7 +21,7 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 
 /* ---- Cells. */
 
-static void add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags)
+void hfn_time_sums_add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags)
 {
     sum->timed_calls = add_saturated(sum->timed_calls, cell->timed_calls);
     sum->open_calls = add_saturated(sum->open_calls, cell->open);
@@ -69,7 +69,7 @@ static bool sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
             continue;
         }
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
-        add_cell(sum, &t->entries[i].cell, t->header.flags);
+        hfn_time_sums_add_cell(sum, &t->entries[i].cell, t->header.flags);
     }
     return true;
 }

@@ -59,6 +59,8 @@ typedef struct hfn_sum_input {
     uint32_t slot_count;
 } hfn_sum_input;
 
+/* Add a cell of a thread to the sum of its function.  flags: of the header. */
+void hfn_time_sums_add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags);
 /* False: no memory; out is empty then. */
 bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn_env *env);
 void hfn_time_sums_finish(hfn_time_sums *sums);

@@ -44,6 +44,67 @@ hotfn_status hotfn_record_get_display_name(const hotfn_record *r, uint32_t index
     return name == out || strlen(name) < out_bytes ? HOTFN_OK : HOTFN_E_LIMIT;
 }
 
+/* A demangler does not report how much room it needs, so each name has the same room. */
+enum { MAX_READABLE_BYTES = 65536 };
+
+/* Write the name of a function with its NUL; returns its bytes, or 0 if it does not fit. */
+static size_t append_name(const hotfn_record *r, uint32_t kind, uint32_t index, char *out,
+                          size_t out_bytes)
+{
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    char nameless[1000 + 20]; /* file name, "+0x" and 16 digits */
+    const char *name;
+    size_t bytes;
+
+    hotfn_record_get_function(r, index, &f);
+    name = f.name;
+    if (kind == HOTFN_NAMES_READABLE && !f.name[0]) {
+        name = hfn_record_display_name(r, &r->env, &f, nameless, sizeof nameless);
+    } else if (kind == HOTFN_NAMES_READABLE && r->env.demangle_fn) {
+        if (out_bytes < MAX_READABLE_BYTES) {
+            return 0;
+        }
+        name = hfn_record_display_name(r, &r->env, &f, out, MAX_READABLE_BYTES);
+    }
+    bytes = strlen(name) + 1;
+    if (bytes > out_bytes) {
+        return 0;
+    }
+    if (name != out) {
+        memcpy(out, name, bytes);
+    }
+    return bytes;
+}
+
+hotfn_status hotfn_record_get_names(const hotfn_record *r, uint32_t kind, uint32_t first,
+                                    uint32_t *count, char *text, size_t text_bytes)
+{
+    if (!r || !count || !text || kind > HOTFN_NAMES_READABLE) {
+        return HOTFN_E_OPTION;
+    }
+
+    uint32_t wanted = *count, written = 0;
+    size_t used = 0;
+
+    if (first > r->function_count || wanted > r->function_count - first) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    while (written < wanted) {
+        size_t bytes = append_name(r, kind, first + written, text + used, text_bytes - used);
+
+        if (bytes == 0) {
+            break;
+        }
+        used += bytes;
+        written++;
+    }
+    if (written == 0 && wanted > 0) {
+        return HOTFN_E_LIMIT;
+    }
+    *count = written;
+    return HOTFN_OK;
+}
+
 /* ---- By name. */
 
 /* The functions that were found for a name. */

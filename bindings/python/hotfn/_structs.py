@@ -269,6 +269,13 @@ class RecordEvent(Sized):
     _fields_ = [("size", c_uint32), ("thread", c_uint32), ("function", c_uint32),
                 ("kind", c_uint32), ("time_ns", c_uint64)]
 
+
+class RecordThreadTiming(Sized):
+    _fields_ = [("size", c_uint32), ("function", c_uint32), ("timing", c_uint32), ("reserved", c_uint32),
+                ("calls", c_uint64), ("timed_calls", c_uint64), ("total_ns", c_uint64), ("self_ns", c_uint64),
+                ("total_error_ns", c_uint64), ("self_error_ns", c_uint64), ("max_ns", c_uint64)]
+
+
 # hotfn/record.h
 class RecordFunction(Sized):
     # names is a c_void_p because several strings follow each other there.

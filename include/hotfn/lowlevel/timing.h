@@ -154,6 +154,24 @@ typedef struct hotfn_record_event {
     uint32_t kind; /* 1 entry, 2 exit */
     uint64_t time_ns;
 } hotfn_record_event;
+
+/* The calls of a function by the threads of one row, and their times, as hotfn_record_timing has
+ * them for all threads. */
+typedef struct hotfn_record_thread_timing {
+    uint32_t size; /* sizeof(hotfn_record_thread_timing) */
+    uint32_t function;
+    uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY, _FULL, _SAMPLE */
+    uint32_t reserved;
+    uint64_t calls;
+    uint64_t timed_calls;
+    uint64_t total_ns, self_ns;
+    uint64_t total_error_ns, self_error_ns;
+    uint64_t max_ns;
+} hotfn_record_thread_timing;
+#define HOTFN_RECORD_THREAD_TIMING_INIT                                                            \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_record_thread_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
+    }
 #define HOTFN_RECORD_TIMING_INIT                                                                   \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 },       \
@@ -201,6 +219,17 @@ HOTFN_API hotfn_status hotfn_record_get_slow_call(const hotfn_record *record, ui
                                                   hotfn_record_slow_call *out);
 HOTFN_API hotfn_status hotfn_record_get_event(const hotfn_record *record, uint64_t index,
                                               hotfn_record_event *out);
+/* Kinds of hotfn_record_get_array. */
+#define HOTFN_ARRAY_TIMINGS 1u /* hotfn_record_timing, one for each function */
+#define HOTFN_ARRAY_EDGES 2u   /* hotfn_record_edge                          */
+#define HOTFN_ARRAY_NODES 3u   /* hotfn_record_node                          */
+/* The functions that the thread at an index called, by their index.  out receives the first
+ * `capacity` of them, each of struct_bytes bytes; count receives their number.  HOTFN_OK,
+ * HOTFN_E_NOT_FOUND past the last thread, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION. */
+HOTFN_API hotfn_status hotfn_record_get_thread_timings(const hotfn_record *record, uint32_t thread,
+                                                       hotfn_record_thread_timing *out,
+                                                       uint32_t struct_bytes, uint32_t capacity,
+                                                       uint32_t *count);
 /* How many timed calls of a function took how long (sampled: how many they represent): counts has
  * HOTFN_HISTOGRAM_BUCKETS words, set to 0 first.  A bucket begins at
  * hotfn_record_get_bucket_ns(record, bucket) and ends where the next begins. HOTFN_OK (all 0: not

@@ -167,11 +167,79 @@ static void display_name_reports_a_buffer_that_is_too_small(void)
     hotfn_record_close(record);
 }
 
+/* All names of the sample, read in pieces of text_bytes bytes. */
+static void check_names(const hotfn_record *record, uint32_t kind, const char *const *expected,
+                        size_t text_bytes)
+{
+    char *text = malloc(text_bytes);
+    uint32_t pieces = 0;
+
+    for (uint32_t first = 0; first < 7 && pieces < 8; pieces++) {
+        uint32_t count = 7 - first;
+        const char *at = text;
+
+        if (!CHECK_EQ_I64(hotfn_record_get_names(record, kind, first, &count, text, text_bytes),
+                          HOTFN_OK)) {
+            break;
+        }
+        for (uint32_t i = 0; i < count; i++, at += strlen(at) + 1) {
+            CHECK_STR(at, expected[first + i]);
+        }
+        CHECK(at <= text + text_bytes);
+        first += count;
+    }
+    CHECK(pieces == 1 || text_bytes < 65536 * 2);
+    free(text);
+}
+
+static void all_names_are_written_in_one_call_or_in_pieces(void)
+{
+    hotfn_record *record = open_sample_with_namesakes();
+    static char readable[7][64];
+    const char *linker[7], *display[7];
+
+    for (uint32_t i = 0; i < 7; i++) {
+        linker[i] = sample_get(record, i).name;
+        display[i] = readable[i];
+        CHECK_EQ_I64(hotfn_record_get_display_name(record, i, readable[i], sizeof readable[i]),
+                     HOTFN_OK);
+    }
+    check_names(record, HOTFN_NAMES_LINKER, linker, 1 << 20);
+    check_names(record, HOTFN_NAMES_LINKER, linker, 32);
+    check_names(record, HOTFN_NAMES_READABLE, display, 1 << 20);
+    check_names(record, HOTFN_NAMES_READABLE, display, 65536 + 8);
+    hotfn_record_close(record);
+}
+
+static void names_that_do_not_exist_or_fit_are_refused(void)
+{
+    hotfn_record *record = open_sample_with_namesakes();
+    uint32_t count = 7;
+    char text[4];
+
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, sizeof text), HOTFN_E_LIMIT);
+    CHECK_EQ_U64(count, 7);
+    count = 8;
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, sizeof text),
+                 HOTFN_E_NOT_FOUND);
+    count = UINT32_MAX;
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, sizeof text),
+                 HOTFN_E_NOT_FOUND);
+    count = 0;
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, 0), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 2, 0, &count, text, sizeof text), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, NULL, 4), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, NULL, text, 4), HOTFN_E_OPTION);
+    hotfn_record_close(record);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(find_function_accepts_each_spelling_of_a_name),
     CHECK_TEST(find_function_refuses_unknown_and_ambiguous_names),
     CHECK_TEST(find_function_at_finds_the_function_that_contains_the_rva),
     CHECK_TEST(display_name_is_demangled_or_module_and_rva),
     CHECK_TEST(display_name_reports_a_buffer_that_is_too_small),
+    CHECK_TEST(all_names_are_written_in_one_call_or_in_pieces),
+    CHECK_TEST(names_that_do_not_exist_or_fit_are_refused),
 };
 CHECK_MAIN(tests)
