@@ -164,15 +164,16 @@ static void query_all_names(const hotfn_record *record, uint32_t kind, uint32_t 
 
     for (uint32_t first = 0; text && first < count;) {
         uint32_t written = count - first;
+        uint64_t bytes = text_bytes;
         const char *at = text;
 
-        if (hotfn_record_get_names(record, kind, first, &written, text, text_bytes) != HOTFN_OK) {
+        if (hotfn_record_get_names(record, kind, first, &written, text, &bytes) != HOTFN_OK) {
             abort();
         }
         for (uint32_t i = 0; i < written; i++) {
             at += strlen(at) + 1;
         }
-        if (written == 0 || at > text + text_bytes) {
+        if (written == 0 || at != text + bytes) {
             abort();
         }
         first += written;

@@ -168,21 +168,15 @@ HOTFN_API hotfn_status hotfn_record_get_display_name(const hotfn_record *record,
 #define HOTFN_NAMES_LINKER 0u   /* the linker's; "" for a function without a name        */
 #define HOTFN_NAMES_READABLE 1u /* those that hotfn_record_get_display_name writes        */
 
-/*
- * Write the names of functions from index first on, one directly after the other, each with its
- * NUL; stop before a name that does not fit.  A readable name above 65535 bytes is replaced by the
- * linker's.
- *
- * kind   HOTFN_NAMES_*.
- * count  the number of names that are wanted; receives the number of names that were written.
- * text   borrowed; text_bytes, at least 65536 for readable names.
- *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (fewer functions), HOTFN_E_LIMIT (the first name does not fit),
- * HOTFN_E_OPTION.  Together with other readers, if the demangler allows it.  Since 0.1.
- */
+/* Write the names (HOTFN_NAMES_*) of *count functions from index first on into text (borrowed), one
+ * directly after the other, each with its NUL; stop before a name that does not fit.  count and
+ * text_bytes receive the numbers of names and bytes that were written.  Readable names need 65536
+ * bytes of room; a longer one is replaced by the linker's.  HOTFN_OK, HOTFN_E_NOT_FOUND (fewer
+ * functions), HOTFN_E_LIMIT (the first name does not fit), HOTFN_E_OPTION.  Together with other
+ * readers, if the demangler allows it.  Since 0.1. */
 HOTFN_API hotfn_status hotfn_record_get_names(const hotfn_record *record, uint32_t kind,
                                               uint32_t first, uint32_t *count, char *text,
-                                              size_t text_bytes);
+                                              uint64_t *text_bytes);
 
 #define HOTFN_ARRAY_FUNCTIONS 0u /* hotfn_record_function; hotfn/lowlevel/timing.h has the others */
 

@@ -77,20 +77,21 @@ static size_t append_name(const hotfn_record *r, uint32_t kind, uint32_t index, 
 }
 
 hotfn_status hotfn_record_get_names(const hotfn_record *r, uint32_t kind, uint32_t first,
-                                    uint32_t *count, char *text, size_t text_bytes)
+                                    uint32_t *count, char *text, uint64_t *text_bytes)
 {
-    if (!r || !count || !text || kind > HOTFN_NAMES_READABLE) {
+    if (!r || !count || !text || !text_bytes || kind > HOTFN_NAMES_READABLE) {
         return HOTFN_E_OPTION;
     }
 
     uint32_t wanted = *count, written = 0;
-    size_t used = 0;
+    uint64_t used = 0;
 
     if (first > r->function_count || wanted > r->function_count - first) {
         return HOTFN_E_NOT_FOUND;
     }
     while (written < wanted) {
-        size_t bytes = append_name(r, kind, first + written, text + used, text_bytes - used);
+        size_t bytes =
+            append_name(r, kind, first + written, text + used, (size_t)(*text_bytes - used));
 
         if (bytes == 0) {
             break;
@@ -102,6 +103,7 @@ hotfn_status hotfn_record_get_names(const hotfn_record *r, uint32_t kind, uint32
         return HOTFN_E_LIMIT;
     }
     *count = written;
+    *text_bytes = used;
     return HOTFN_OK;
 }
 

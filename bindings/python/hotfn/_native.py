@@ -157,7 +157,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_record_choose_process": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_choose_thread": (STATUS, [OBJECT, c_uint32]),
     "hotfn_record_get_display_name": (STATUS, [OBJECT, c_uint32, POINTER(ctypes.c_char), ctypes.c_size_t]),
-    "hotfn_record_get_names": (STATUS, [OBJECT, c_uint32, c_uint32, U32S, POINTER(ctypes.c_char), ctypes.c_size_t]),
+    "hotfn_record_get_names": (STATUS, [OBJECT, c_uint32, c_uint32, U32S, POINTER(ctypes.c_char), U64S]),
     "hotfn_record_get_array": (STATUS, [OBJECT, c_uint32, c_uint32, c_uint32, c_void_p, c_uint32]),
     "hotfn_record_find_function": (STATUS, [OBJECT, c_char_p, U32S, ERR]),
     "hotfn_record_find_function_at": (STATUS, [OBJECT, c_uint32, c_uint64, U32S]),

@@ -169,23 +169,24 @@ static void display_name_reports_a_buffer_that_is_too_small(void)
 
 /* All names of the sample, read in pieces of text_bytes bytes. */
 static void check_names(const hotfn_record *record, uint32_t kind, const char *const *expected,
-                        size_t text_bytes)
+                        uint64_t text_bytes)
 {
     char *text = malloc(text_bytes);
     uint32_t pieces = 0;
 
     for (uint32_t first = 0; first < 7 && pieces < 8; pieces++) {
         uint32_t count = 7 - first;
+        uint64_t bytes = text_bytes;
         const char *at = text;
 
-        if (!CHECK_EQ_I64(hotfn_record_get_names(record, kind, first, &count, text, text_bytes),
+        if (!CHECK_EQ_I64(hotfn_record_get_names(record, kind, first, &count, text, &bytes),
                           HOTFN_OK)) {
             break;
         }
         for (uint32_t i = 0; i < count; i++, at += strlen(at) + 1) {
             CHECK_STR(at, expected[first + i]);
         }
-        CHECK(at <= text + text_bytes);
+        CHECK_EQ_U64((uint64_t)(at - text), bytes);
         first += count;
     }
     CHECK(pieces == 1 || text_bytes < 65536 * 2);
@@ -215,21 +216,22 @@ static void names_that_do_not_exist_or_fit_are_refused(void)
 {
     hotfn_record *record = open_sample_with_namesakes();
     uint32_t count = 7;
+    uint64_t bytes = 4, nothing = 0;
     char text[4];
 
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, sizeof text), HOTFN_E_LIMIT);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, &bytes), HOTFN_E_LIMIT);
     CHECK_EQ_U64(count, 7);
     count = 8;
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, sizeof text),
-                 HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, &bytes), HOTFN_E_NOT_FOUND);
     count = UINT32_MAX;
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, sizeof text),
-                 HOTFN_E_NOT_FOUND);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, &bytes), HOTFN_E_NOT_FOUND);
     count = 0;
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, 0), HOTFN_OK);
-    CHECK_EQ_I64(hotfn_record_get_names(record, 2, 0, &count, text, sizeof text), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, NULL, 4), HOTFN_E_OPTION);
-    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, NULL, text, 4), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 7, &count, text, &nothing), HOTFN_OK);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 2, 0, &count, text, &bytes), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, NULL, &bytes), HOTFN_E_OPTION);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, &count, text, NULL), HOTFN_E_OPTION);
+    CHECK_EQ_U64(bytes, 4);
+    CHECK_EQ_I64(hotfn_record_get_names(record, 0, 0, NULL, text, &bytes), HOTFN_E_OPTION);
     hotfn_record_close(record);
 }
 
