@@ -3,7 +3,8 @@
 """Measure the cost of counting and timing, interleaved with other tools in one run; prints ratios and times.
 
     scripts/bench                    everything (an hour)
-    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes
+    scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes,
+                                     python
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -15,6 +16,7 @@ import calls
 import collector
 import figures
 import programs
+import python_columns
 import runtimes
 import start
 import symbols
@@ -23,7 +25,7 @@ import tools
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
          "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
-         "runtimes": runtimes.run}
+         "runtimes": runtimes.run, "python": python_columns.run}
 
 
 def parse():

@@ -69,54 +69,77 @@ static uint64_t get_bucket_begin(uint32_t bucket)
     return (uint64_t)(bucket - shift * 32) << shift;
 }
 
-void hfn_times_add_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
+/* The histograms of a sum, one for each call; *at and *before are 0 at first.  Threads may share a
+ * histogram.  False: no more. */
+static bool next_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint32_t *at,
+                           uint32_t *before, hfn_span *row)
 {
     const hfn_times *t = &r->times;
-    uint32_t before = 0;
 
-    for (uint32_t i = 0; i < sum->entry_count; i++) {
-        const hfn_time_entry *e = &t->entries[r->sums->entry_order[sum->first_entry + i]];
+    while (*at < sum->entry_count) {
+        uint32_t number =
+            t->entries[r->sums->entry_order[sum->first_entry + (*at)++]].cell.histogram;
 
-        if (e->cell.histogram == 0 || e->cell.histogram == before) {
-            continue; /* threads may share one */
+        if (number != 0 && number != *before) {
+            *before = number;
+            *row = hfn_packed_row(&t->histograms, number - 1);
+            return true;
         }
-        before = e->cell.histogram;
-        hfn_unpack_add(hfn_packed_row(&t->histograms, before - 1), counts, HOTFN_HISTOGRAM_BUCKETS);
     }
+    return false;
 }
 
-static uint64_t sum_counts(const uint64_t *counts)
+uint64_t hfn_times_add_histogram(const hotfn_record *r, const hfn_slot_sum *sum, uint64_t *counts)
 {
+    uint32_t at = 0, before = 0;
     uint64_t total = 0;
+    hfn_span row;
 
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        total = add_saturated(total, counts[i]);
+    while (next_histogram(r, sum, &at, &before, &row)) {
+        total = add_saturated(total, hfn_unpack_add(row, counts, HOTFN_HISTOGRAM_BUCKETS));
     }
     return total;
 }
 
-/* The call of that rank, in the middle of its bucket. */
-static uint64_t find_quantile(const uint64_t *counts, uint64_t total, double part)
+/* The number of buckets up to the last one with a call. */
+static uint32_t count_used_buckets(const hotfn_record *r, const hfn_slot_sum *sum)
 {
-    uint64_t rank = (uint64_t)(part * (double)total) + 1, seen = 0;
+    uint32_t at = 0, before = 0, used = 0;
+    uint64_t bucket, count;
+    hfn_span row;
 
-    if (rank > total) {
-        rank = total;
-    }
+    while (next_histogram(r, sum, &at, &before, &row)) {
+        hfn_unpacker u = { row, 0, 0 };
 
-    for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
-        seen = add_saturated(seen, counts[i]);
-        if (seen >= rank && counts[i] > 0) {
-            return get_bucket_begin(i) + (get_bucket_begin(i + 1) - get_bucket_begin(i)) / 2;
+        while (hfn_unpack_next(&u, HOTFN_HISTOGRAM_BUCKETS, &bucket, &count)) {
+            used = bucket >= used ? (uint32_t)bucket + 1 : used;
         }
     }
-    return 0;
+    return used;
+}
+
+/* The rank of the call that a part of all calls do not exceed. */
+static uint64_t find_rank(uint64_t total, double part)
+{
+    uint64_t rank = (uint64_t)(part * (double)total) + 1;
+
+    return rank > total ? total : rank;
 }
 
 /* Ticks of the clock from which on a call has a length; 0: every call has one. */
 static uint64_t shortest_call(const hotfn_record *r)
 {
     return r->times.header.tick_ticks;
+}
+
+/* A call in the middle of its bucket. */
+static uint64_t bucket_ns(const hotfn_record *r, uint32_t bucket, bool *is_below)
+{
+    uint64_t ticks =
+        get_bucket_begin(bucket) + (get_bucket_begin(bucket + 1) - get_bucket_begin(bucket)) / 2;
+
+    *is_below = ticks < shortest_call(r);
+    return hfn_times_ns(r, *is_below ? shortest_call(r) : ticks);
 }
 
 static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_record_timing *t)
@@ -128,19 +151,21 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
     } wanted[] = { { 0.50, HOTFN_BELOW_P50, &t->p50_ns },
                    { 0.90, HOTFN_BELOW_P90, &t->p90_ns },
                    { 0.99, HOTFN_BELOW_P99, &t->p99_ns } };
-    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS] = { 0 }, total;
+    uint64_t counts[HOTFN_HISTOGRAM_BUCKETS], total, seen = 0;
+    uint32_t used = count_used_buckets(r, sum), bucket = 0;
 
-    hfn_times_add_histogram(r, sum, counts);
-    total = sum_counts(counts);
+    memset(counts, 0, used * sizeof *counts);
+    total = hfn_times_add_histogram(r, sum, counts);
     for (size_t i = 0; total > 0 && i < sizeof wanted / sizeof wanted[0]; i++) {
-        uint64_t ticks = find_quantile(counts, total, wanted[i].part);
-        if (ticks < shortest_call(r)) {
-            t->below |= wanted[i].below;
-            *wanted[i].ns = hfn_times_ns(r, shortest_call(r));
-        } else {
-            uint64_t ns = hfn_times_ns(r, ticks);
-            *wanted[i].ns = ns < t->max_ns ? ns : t->max_ns;
+        uint64_t rank = find_rank(total, wanted[i].part), ns;
+        bool is_below;
+
+        while (bucket < used && seen < rank) {
+            seen = add_saturated(seen, counts[bucket++]);
         }
+        ns = bucket_ns(r, bucket - 1, &is_below);
+        t->below |= is_below ? wanted[i].below : 0;
+        *wanted[i].ns = is_below || ns < t->max_ns ? ns : t->max_ns;
     }
 }
 

@@ -13,8 +13,10 @@ double hfn_times_root(double x); /* square root; 0 of a negative number */
  * one. */
 void hfn_times_fill_timing(const hotfn_record *record, uint32_t function, const hfn_slot_sum *sum,
                            hotfn_record_timing *timing);
-/* A function's histogram over the chosen threads, added to counts. */
-void hfn_times_add_histogram(const hotfn_record *record, const hfn_slot_sum *sum, uint64_t *counts);
+/* Add the histogram of a function over the chosen threads to counts; returns the sum of what was
+ * added. */
+uint64_t hfn_times_add_histogram(const hotfn_record *record, const hfn_slot_sum *sum,
+                                 uint64_t *counts);
 
 /* times_tree.c */
 /* Tick clock: a time of T ns has a variance of T times this value. */

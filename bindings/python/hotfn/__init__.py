@@ -23,6 +23,7 @@ from ._errors import (
     StateError,
     UnsupportedError,
 )
+from . import plot
 from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
@@ -46,6 +47,7 @@ from .records import (
 )
 from .session import Frame, Session, Stats
 from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
+from .tree import TreeNode
 from .verdicts import Scan, Verdict, scan
 
 __version__: str = _lib.hotfn_get_version().decode()
@@ -90,6 +92,7 @@ __all__ = [
     "Thread",
     "TimeInfo",
     "Times",
+    "TreeNode",
     "UnsupportedError",
     "Verdict",
     "attach",
@@ -97,6 +100,7 @@ __all__ = [
     "demangle",
     "detach",
     "formats",
+    "plot",
     "push",
     "register_exporter",
     "repair",

@@ -1,111 +1,266 @@
 # SPDX-License-Identifier: MIT
-"""Records as columns for numpy and pandas: one pass over the functions, no object for each of them."""
+"""Records as columns for numpy and pandas: arrays that the library fills in one call, no object for each
+element."""
 from __future__ import annotations
 
 import ctypes
-import html
-from ctypes import c_void_p
-from typing import Any, Dict, List, Tuple
+from ctypes import c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from . import _structs as s
-from ._errors import check, decode
+from ._errors import check
 from ._native import lib
 
-TIMINGS = ("count-only", "full", "sampled")             # HOTFN_TIMING_*
+FUNCTIONS, TIMINGS, EDGES, NODES = range(4)             # HOTFN_ARRAY_*
+LINKER, READABLE = range(2)                             # HOTFN_NAMES_*
+TIMING_NAMES = ("count-only", "full", "sampled")        # HOTFN_TIMING_*
 STATES = ("", "hooked", "refused", "fragment", "excluded", "waiting")  # HOTFN_STATE_*
 BELOW = {"p50_ns": 1, "p90_ns": 2, "p99_ns": 4}         # bits of hotfn_record_timing.below
-NAME_BYTES = 4096
+NAMES_BYTES = 1 << 20
+PIECE = 4096             # elements that are read in one call
+NO_INDEX = 0xFFFFFFFF                                   # HOTFN_NO_FUNCTION, HOTFN_NO_NODE
 UNKNOWN = 0xFFFFFFFFFFFFFFFF                            # HOTFN_ERROR_UNKNOWN
-LIMIT = -10                                             # HOTFN_E_LIMIT
-TIMES = ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns", "p50_ns", "p90_ns", "p99_ns")
+FIELDS = ("module", "state", "rva", "byte_count", "calls", "counted")
+TIMES = ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns")
 
 
-def _make_view(block: Any, struct: Any) -> Any:
-    """The numbers of an array of structs as a structured numpy array that shares its memory."""
-    import numpy  # type: ignore[import]
-    kinds = {ctypes.c_uint32: "u4", ctypes.c_uint64: "u8"}
-    fields = [(field[0], kinds[field[1]]) for field in struct._fields_ if field[1] in kinds]
-    return numpy.frombuffer(block, dtype=numpy.dtype({
-        "names": [name for name, _ in fields], "formats": [kind for _, kind in fields],
-        "offsets": [getattr(struct, name).offset for name, _ in fields], "itemsize": ctypes.sizeof(struct)}))
-
-
-def _read_names(handle: c_void_p, block: Any) -> Tuple[Any, Any]:
-    """The readable names and the linker's."""
-    import numpy
-    text = ctypes.create_string_buffer(NAME_BYTES)
-    names, symbols = (numpy.empty(len(block), dtype=object) for _ in range(2))
-    for index, raw in enumerate(block):
-        symbols[index] = decode(raw.name)
-        check_name(lib.hotfn_record_get_display_name(handle, index, text, NAME_BYTES))
-        names[index] = decode(text.value)
-    return names, symbols
-
-
-def check_name(status: int) -> None:
-    """Raise an exception unless the name was written, if only in part."""
-    if status != LIMIT:
-        check(status)
-
-
-def _fill(block: Any, read: Any, handle: c_void_p) -> Any:
-    for index, raw in enumerate(block):
-        check(read(handle, index, raw))
+def read_block(handle: c_void_p, kind: int, struct: Any, count: int) -> Any:
+    """The elements of a kind as a ctypes array."""
+    block = (struct * count)()
+    check(lib.hotfn_record_get_array(handle, kind, 0, count, ctypes.cast(block, c_void_p), ctypes.sizeof(struct)))
     return block
 
 
-def _read_times(handle: c_void_p, count: int) -> Dict[str, Any]:
+def view_block(block: Any) -> Any:
+    """The numbers of an array of structs as a structured numpy array that shares its memory."""
+    import numpy  # type: ignore[import]
+    struct = block._type_
+    kinds = {c_uint32: "u4", c_uint64: "u8"}
+    fields = [(field[0], kinds[field[1]]) for field in struct._fields_ if field[1] in kinds]
+    return numpy.frombuffer(block, dtype=numpy.dtype({
+        "names": [name for name, _ in fields], "formats": [kind for _, kind in fields],
+        "offsets": [getattr(struct, name).offset for name, _ in fields], "itemsize": ctypes.sizeof(struct)}),
+        count=len(block))
+
+
+def read_pieces(handle: c_void_p, kind: int, struct: Any, count: int) -> Iterator[Tuple[slice, Any]]:
+    """(place, numbers) of all elements of a kind, in pieces that stay in the processor's cache; numbers is a
+    structured numpy array whose memory the next piece reuses."""
+    block = (struct * min(count, PIECE))()
+    piece = view_block(block)
+    for first in range(0, count, PIECE):
+        length = min(PIECE, count - first)
+        check(lib.hotfn_record_get_array(handle, kind, first, length, ctypes.addressof(block), ctypes.sizeof(struct)))
+        yield slice(first, first + length), piece[:length]
+
+
+def read_fields(handle: c_void_p, kind: int, struct: Any, count: int, names: Sequence[str]) -> Dict[str, Any]:
+    """{field: numpy array} of all elements of a kind."""
     import numpy
-    block = _fill((s.RecordTiming * count)(*(s.RecordTiming() for _ in range(count))),
-                  lib.hotfn_record_get_timing, handle)
-    raw = _make_view(block, s.RecordTiming)
-    columns: Dict[str, Any] = {"timing": numpy.array(TIMINGS, dtype=object)[raw["timing"]],
-                               "timed_calls": raw["timed_calls"].copy()}
-    for name in TIMES:
-        values = raw[name].astype(float)
-        unknown = (raw[name] == UNKNOWN) | (raw["timed_calls"] == 0)
-        if name in BELOW:
-            unknown |= (raw["p99_ns"] == 0) | (raw["below"] & BELOW[name] != 0)
-        elif not name.endswith("error_ns"):
-            unknown |= raw[name] == 0
-        values[unknown] = numpy.nan
-        columns[name] = values
+    kinds = view_block((struct * 0)()).dtype
+    columns = {name: numpy.empty(count, dtype=kinds[name]) for name in names}
+    for place, piece in read_pieces(handle, kind, struct, count):
+        for name in names:
+            columns[name][place] = piece[name]
     return columns
 
 
-def read_columns(handle: c_void_p, files: List[str], count: int, is_timed: bool) -> Dict[str, Any]:
-    """{column: numpy array} of all functions."""
+def read_names(handle: c_void_p, kind: int, count: int) -> bytes:
+    """The names of all functions, each followed by NUL."""
+    text, pieces, first = ctypes.create_string_buffer(NAMES_BYTES), [], 0
+    while first < count:
+        written, used = c_uint32(count - first), c_uint64(len(text))
+        status = lib.hotfn_record_get_names(handle, kind, first, ctypes.byref(written), text, ctypes.byref(used))
+        if status == -10:  # HOTFN_E_LIMIT: a linker's name that is longer than the buffer
+            text = ctypes.create_string_buffer(2 * len(text))
+            continue
+        check(status)
+        pieces.append(ctypes.string_at(text, used.value))
+        first += written.value
+    return b"".join(pieces)
+
+
+def split_names(names: bytes) -> List[str]:
+    """The inverse of joining names, each followed by NUL."""
+    return names.decode("utf-8", "surrogateescape").split("\0")[:-1]
+
+
+def make_objects(values: Sequence[Any]) -> Any:
+    """A numpy array of Python objects."""
     import numpy
-    block = _fill((s.RecordFunction * count)(*(s.RecordFunction() for _ in range(count))),
-                  lib.hotfn_record_get_function, handle)
-    raw = _make_view(block, s.RecordFunction)
-    names, symbols = _read_names(handle, block)
-    calls = raw["calls"].astype(float)
-    calls[raw["counted"] == 0] = numpy.nan
+    array = numpy.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def read_display_names(handle: c_void_p, count: int) -> Any:
+    """The readable names of all functions, as a numpy array."""
+    return make_objects(split_names(read_names(handle, READABLE, count)))
+
+
+def choose_texts(texts: Sequence[str], indices: Any) -> Any:
+    """texts[index] for each index; equal texts are one object."""
+    return make_objects(texts).take(indices)
+
+
+def make_known(values: Any, unknown: Any) -> Any:
+    """Numbers as floats; NaN where `unknown` is true."""
+    import numpy
+    known = values.astype(float)
+    known[unknown] = numpy.nan
+    return known
+
+
+def make_time_columns(count: int, names: Sequence[str]) -> Dict[str, Any]:
+    import numpy
+    columns: Dict[str, Any] = {"timing": numpy.empty(count, dtype="u4"), "timed_calls": numpy.empty(count, dtype="u8")}
+    columns.update({name: numpy.empty(count) for name in names})
+    return columns
+
+
+def fill_times(columns: Dict[str, Any], place: slice, raw: Any) -> None:
+    """Store RecordTiming or RecordThreadTiming; a time that is not known is NaN."""
+    import numpy
+    untimed = raw["timed_calls"] == 0
+    for name in columns:
+        columns[name][place] = raw[name]
+        if name in TIMES:
+            none = UNKNOWN if name.endswith("error_ns") else 0
+            numpy.copyto(columns[name][place], numpy.nan, where=untimed | (raw[name] == none))
+        elif name in BELOW:
+            unknown = untimed | (raw["p99_ns"] == 0) | (raw["below"] & BELOW[name] != 0)
+            numpy.copyto(columns[name][place], numpy.nan, where=unknown)
+
+
+def read_times(handle: c_void_p, count: int) -> Dict[str, Any]:
+    columns = make_time_columns(count, (*TIMES, *BELOW))
+    for place, raw in read_pieces(handle, TIMINGS, s.RecordTiming, count):
+        fill_times(columns, place, raw)
+    columns["timing"] = choose_texts(TIMING_NAMES, columns["timing"])
+    return columns
+
+
+def read_functions(handle: c_void_p, files: List[str], count: int, is_timed: bool) -> Dict[str, Any]:
+    """{column: numpy array} of all functions."""
+    raw = read_fields(handle, FUNCTIONS, s.RecordFunction, count, FIELDS)
+    linker, readable = read_names(handle, LINKER, count), read_names(handle, READABLE, count)
+    symbols = make_objects(split_names(linker))
     columns = {
-        "name": names,
-        "module": numpy.array([*files, ""], dtype=object)[raw["module"]],
-        "calls": calls,
-        "rva": raw["rva"].copy(),
-        "size": raw["byte_count"].copy(),
-        "state": numpy.array(STATES, dtype=object)[raw["state"]],
+        "name": symbols if readable == linker else make_objects(split_names(readable)),
+        "module": choose_texts([*files, ""], raw["module"]),
+        "calls": make_known(raw["calls"], raw["counted"] == 0),
+        "rva": raw["rva"],
+        "size": raw["byte_count"],
+        "state": choose_texts(STATES, raw["state"]),
         "symbol": symbols,
     }
     if is_timed:
-        columns.update(_read_times(handle, count))
+        columns.update(read_times(handle, count))
     return columns
 
 
+def _read_thread(handle: c_void_p, thread: int) -> Any:
+    """What one thread called, as a structured numpy array."""
+    count = c_uint32()
+    check(lib.hotfn_record_get_thread_timings(handle, thread, None, ctypes.sizeof(s.RecordThreadTiming), 0,
+                                              ctypes.byref(count)))
+    block = (s.RecordThreadTiming * count.value)()
+    check(lib.hotfn_record_get_thread_timings(handle, thread, block, ctypes.sizeof(s.RecordThreadTiming),
+                                              len(block), ctypes.byref(count)))
+    return view_block(block)
+
+
+def read_functions_by_thread(handle: c_void_p, threads: Sequence[Any], functions: Dict[str, Any],
+                             is_timed: bool) -> Dict[str, Any]:
+    """{column: numpy array} with an element for each function and thread that called it."""
+    import numpy
+    parts = [_read_thread(handle, index) for index in range(len(threads))]
+    lengths = [len(part) for part in parts]
+    raw = numpy.concatenate(parts) if parts else view_block((s.RecordThreadTiming * 0)())
+    thread = numpy.repeat(numpy.arange(len(threads)), lengths)
+    columns = {
+        "name": functions["name"].take(raw["function"]),
+        "module": functions["module"].take(raw["function"]),
+        "thread": thread,
+        "thread_name": choose_texts([owner.name for owner in threads] or [""], thread),
+        "tid": numpy.repeat(numpy.array([owner.tid for owner in threads], dtype="u4"), lengths),
+        "calls": raw["calls"].copy(),
+        "thread_cpu_ns": numpy.repeat(numpy.array([owner.cpu_ns for owner in threads], dtype=float), lengths),
+        "function": raw["function"].copy(),
+    }
+    if is_timed:
+        times = make_time_columns(len(raw), TIMES)
+        fill_times(times, slice(None), raw)
+        columns.update({**times, "timing": choose_texts(TIMING_NAMES, times["timing"])})
+    return columns
+
+
+def read_threads(threads: Sequence[Any]) -> Dict[str, Any]:
+    """{column: numpy array} of the threads."""
+    import numpy
+    columns: Dict[str, Any] = {"name": make_objects([thread.name for thread in threads])}
+    for name in ("tid", "pid", "thread_count", "start_ns", "calls", "busy_ns"):
+        columns[name] = numpy.array([getattr(thread, name) for thread in threads], dtype="u8")
+    columns["cpu_ns"] = numpy.array([thread.cpu_ns for thread in threads], dtype=float)
+    return columns
+
+
+def _choose_names(names: Any, indices: Any) -> Any:
+    """Names of functions; None for HOTFN_NO_FUNCTION."""
+    return make_objects([*names, None]).take(indices.clip(max=len(names)))
+
+
+def read_edges(handle: c_void_p, functions: Dict[str, Any], count: int) -> Dict[str, Any]:
+    """{column: numpy array} of the edges, with names."""
+    raw = read_fields(handle, EDGES, s.RecordEdge, count, ("caller", "callee", "calls", "total_ns"))
+    return {
+        "caller": _choose_names(functions["name"], raw["caller"]),
+        "callee": _choose_names(functions["name"], raw["callee"]),
+        "calls": raw["calls"], "total_ns": raw["total_ns"],
+        "caller_module": _choose_names(functions["module"], raw["caller"]),
+        "callee_module": _choose_names(functions["module"], raw["callee"]),
+    }
+
+
+def _find_depths(parents: Any) -> Any:
+    """The depth of each node, 0 for a root; a parent has a lower index than its callees."""
+    import numpy
+    depths = numpy.zeros(len(parents), dtype="u4")
+    at = numpy.flatnonzero(parents >= 0)
+    ancestors = parents[at]
+    while len(at):
+        depths[at] += 1
+        below = parents[ancestors] >= 0
+        at, ancestors = at[below], parents[ancestors[below]]
+    return depths
+
+
+def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any], count: int) -> Dict[str, Any]:
+    """{column: numpy array} of the nodes of the chosen threads; parent is the index of an element, -1 for
+    a root."""
+    import numpy
+    raw = read_fields(handle, NODES, s.RecordNode, count,
+                      ("parent", "function", "thread", "calls", "total_ns", "self_ns"))
+    chosen = raw["thread"] < len(threads)     # a node and its callees belong to one thread
+    places = numpy.cumsum(chosen) - 1
+    raw = {name: values[chosen] for name, values in raw.items()}
+    parents = numpy.where(raw["parent"] == NO_INDEX, -1,
+                          places.take(raw["parent"], mode="clip") if len(places) else 0).astype("i8")
+    return {
+        "parent": parents,
+        "depth": _find_depths(parents),
+        "name": _choose_names(functions["name"], raw["function"]),
+        "module": _choose_names(functions["module"], raw["function"]),
+        "thread": raw["thread"],
+        "thread_name": choose_texts([thread.name for thread in threads] or [""], raw["thread"]),
+        "calls": raw["calls"], "total_ns": raw["total_ns"], "self_ns": raw["self_ns"],
+    }
+
+
 def make_frame(columns: Dict[str, Any]) -> Any:
-    """A pandas DataFrame.  Needs pandas."""
-    import pandas  # type: ignore[import]
-    return pandas.DataFrame(columns)
-
-
-def make_table(title: str, rows: List[Tuple[str, str, Any]], omitted: int) -> str:
-    """HTML for notebooks: calls, module and function."""
-    lines = [f"<tr><td style='text-align:right'>{calls:,}</td><td>{html.escape(module)}</td>"
-             f"<td><code>{html.escape(name)}</code></td></tr>" for name, module, calls in rows]
-    rest = f"<p>and {omitted:,} more functions that were called</p>" if omitted else ""
-    return (f"<p>{html.escape(title)}</p><table><tr><th>calls</th><th>module</th><th>function</th></tr>"
-            + "".join(lines) + f"</table>{rest}")
+    """A pandas DataFrame; the one sentence that helps if pandas is missing."""
+    try:
+        import pandas  # type: ignore[import]
+    except ImportError:
+        raise ImportError("data frames need pandas (Debian: python3-pandas; otherwise: pip install pandas)") from None
+    return pandas.DataFrame(columns, copy=False)

@@ -6,11 +6,10 @@ from __future__ import annotations
 import builtins
 import ctypes
 import dataclasses
-import html
 import os
 import weakref
 from ctypes import c_uint32, c_uint64, c_void_p
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import _structs as s
 from . import budgets as _budgets
@@ -20,13 +19,13 @@ from ._errors import NotFoundError, UnsupportedError, check, decode
 from ._functions import Named, read_fields
 from ._native import lib
 from ._text import PathLike, demangle, encode, env, path_bytes
+from .frames import Frames
 
 STATES = {1: "hooked", 2: "refused", 3: "fragment", 4: "excluded", 5: "waiting"}
 EXPORTER_ABI = 1                                                    # HOTFN_EXPORTER_ABI
 NEEDS = {"flat": 1, "times": 2, "tree": 4, "events": 8}             # HOTFN_NEEDS_*
 KEYS = ("default", "calls", "self", "total", "max", "alloc", "name")  # HOTFN_BY_*
 UNSUPPORTED, NOT_FOUND = -5, -6                                     # HOTFN_E_*
-NOTEBOOK_ROWS = 20
 NO_FUNCTION = 0xFFFFFFFF                                            # HOTFN_NO_FUNCTION
 
 
@@ -196,7 +195,7 @@ class _OpenRecord:
         return convert_function(raw, self.read_module(raw.module), index=index, _opened=self)
 
 
-class Record:
+class Record(Frames):
     """A record (.hfr): live, finished, killed or broken.  Close it, or use it in `with`."""
 
     def __init__(self, handle: int, owned: bool = True) -> None:
@@ -272,12 +271,12 @@ class Record:
                                   busy_ns=raw.busy_ns, cpu_ns=raw.cpu_ns or None))
         return tuple(threads)
 
-    def _raw_functions(self) -> Iterator[s.RecordFunction]:
-        """Yield each function in one reused struct; its strings are views."""
-        raw = s.RecordFunction()
-        for index in range(self._raw_info().function_count):
-            check(lib.hotfn_record_get_function(self._open_handle, index, raw))
-            yield raw
+    def _count_functions(self) -> int:
+        return int(self._raw_info().function_count)
+
+    def _raw_functions(self) -> Any:
+        """The functions as a ctypes array; its strings are views."""
+        return _columns.read_block(self._open_handle, _columns.FUNCTIONS, s.RecordFunction, self._count_functions())
 
     @property
     def functions(self) -> Tuple[Function, ...]:
@@ -364,31 +363,52 @@ class Record:
         call), alloc (bytes that the function itself allocated) or name; by default self time, or
         calls in a run that was not timed.  Functions that were not called come last.
         UnsupportedError if the run did not record the key."""
-        by, count = key_number(key), self._raw_info().function_count
+        functions = self.functions
+        return [functions[index] for index in self._sort_indices(key)]
+
+    def _sort_indices(self, key: str) -> List[int]:
+        by, count = key_number(key), self._count_functions()
         order = (c_uint32 * max(count, 1))()
         status = lib.hotfn_record_sort(self._open_handle, by, order, count)
         if status == UNSUPPORTED:
             raise UnsupportedError(status, f"the run did not record the key {key!r} (hotfn run --mode time"
                                    + (" --with alloc)" if key == "alloc" else ")"))
         check(status)
-        functions = self.functions
-        return [functions[index] for index in order[:count]]
+        return order[:count]
 
     def hot(self, n: int = 20, by: str = "default") -> List[Function]:
         """The first n functions in the order of sort(by) that were called; n = 0: all of them."""
-        called = [function for function in self.sort(by) if function.calls]
-        return called[:n] if n else called
+        called: List[Function] = []
+        for index in self._sort_indices(by):
+            function = self._opened.read_function(index)
+            if not function.calls or (n and len(called) == n):
+                break
+            called.append(function)
+        return called
+
+    def _count_called(self) -> int:
+        """The number of functions that were called; they come first in every order."""
+        order = self._sort_indices("calls")
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            if self._opened.read_function(order[middle]).calls:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
     @property
     def total_calls(self) -> int:
-        return sum(function.calls or 0 for function in self.functions)
+        return sum(raw.calls for raw in self._raw_functions())
 
     @property
     def counters(self) -> Any:
         """A ctypes array of Counter, in the order of `functions`; created on first use."""
         if self._counters is None:
-            counters = (Counter * self._raw_info().function_count)()
-            for counter, raw in zip(counters, self._raw_functions()):
+            functions = self._raw_functions()
+            counters = (Counter * len(functions))()
+            for counter, raw in zip(counters, functions):
                 for name in ("rva", "byte_count", "calls", "module", "state", "counted"):
                     setattr(counter, name, getattr(raw, name))
             self._counters = counters
@@ -398,35 +418,6 @@ class Record:
         """`counters` as a structured numpy array that shares its memory.  Needs numpy."""
         import numpy  # type: ignore[import]
         return numpy.asarray(self.counters)
-
-    def columns(self) -> Dict[str, Any]:
-        """{column: numpy array} of all functions, in the order of `functions`: name, module, calls,
-        rva, size, state, symbol (the linker's name); for a timed run also timing, timed_calls, total_ns,
-        self_ns, their errors, max_ns and percentiles.  A value that is unknown, or too short to be
-        measured, is NaN.  Needs numpy."""
-        return _columns.read_columns(self._open_handle, [module.file for module in self.modules],
-                                     self._raw_info().function_count, self.time is not None)
-
-    def to_pandas(self) -> Any:
-        """`columns` as a pandas DataFrame, by index of Record.functions.  Needs pandas."""
-        return _columns.make_frame(self.columns())
-
-    def edges_to_pandas(self) -> Any:
-        """`edges` as a pandas DataFrame: caller, callee (names), calls, total_ns.  Needs pandas."""
-        names = [function.display for function in self.functions]
-        return _columns.make_frame({
-            "caller": [None if edge.caller is None else names[edge.caller] for edge in self.edges],
-            "callee": [names[edge.callee] for edge in self.edges],
-            "calls": [edge.calls for edge in self.edges],
-            "total_ns": [edge.total_ns for edge in self.edges]})
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the functions with most calls."""
-        if self.closed:
-            return html.escape(repr(self))
-        hot = self.hot(0, "calls")
-        rows = [(function.display, function.module, function.calls) for function in hot[:NOTEBOOK_ROWS]]
-        return _columns.make_table(self.info.path, rows, len(hot) - len(rows))
 
     def to_dicts(self) -> List[Dict[str, Any]]:
         """All functions as dicts, for pandas or json."""
