@@ -83,6 +83,23 @@ def launch_py(script, program):
     launch(sys.executable, script, program)
 
 
+def data_py(script, program, picture):
+    """main fills 20,000 items five times; the tree and the flame graph are made of the same record."""
+    try:
+        import matplotlib  # noqa: F401
+        import pandas  # noqa: F401
+    except ImportError as missing:
+        print(f"skipped: {missing}")
+        sys.exit(77)
+    output = run(sys.executable, script, picture, program)
+    expect(re.search(r"^\s*next_random\s+100000\.0 ", output, re.MULTILINE), output)
+    expect(re.search(r"^\s*fill\s+5$", output, re.MULTILINE), output)
+    expect(re.search(r"^ *100\.00% .* 1  main$", output, re.MULTILINE), output)
+    expect(re.search(r"^ .* 100,000      next_random$", output, re.MULTILINE), output)
+    with open(picture, "rb") as flame:
+        expect(flame.read(4) == b"\x89PNG", "the flame graph is not a PNG")
+
+
 def scan_file(program):
     """The program scans itself: its own functions are listed and can be hooked."""
     output = run(program, program)
@@ -97,5 +114,6 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
+     "data_py": data_py,
      "frames": frames, "launch": launch, "launch_py": launch_py,
      "scan_file": scan_file, "time_self": time_self}[sys.argv[1]](*sys.argv[2:])
