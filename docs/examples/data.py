@@ -17,5 +17,5 @@ print(hot[["name", "calls", "total_ns", "self_ns"]].head(5).to_string(index=Fals
 edges = record.edges_to_pandas()
 print(edges[edges.caller == "main"][["callee", "calls"]].to_string(index=False))
 
-print(record.tree())
+print(record.tree().to_text(min_share=0))
 record.plot.flame().figure.savefig(sys.argv[1], bbox_inches="tight")
