@@ -13,6 +13,7 @@
  *   threads.h      threads of the program, stopping them, waiting, workers
  *   modules.h      loaded modules
  *   clock.h        clocks
+ *   datagrams.h    datagrams between processes; not included here
  *   descendants.h  the processes that a process started; not included here
  *   remote.h       changing another process; not included here
  *   hot_path.h     calls for code inside the program's threads; not included here
