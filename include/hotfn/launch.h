@@ -71,11 +71,14 @@ typedef struct hotfn_launch_options {
     uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
     uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
     const char *runtime;      /* also count the methods of this runtime: "python", "objc" [none] */
+    const char *send_to;      /* send entries and exits as they happen to this address,
+                                 "udp:HOST:PORT" or "unix:PATH"; implies HOTFN_LAUNCH_TIME and
+                                 HOTFN_LAUNCH_EVENTS [none]                                 */
 } hotfn_launch_options;
 #define HOTFN_LAUNCH_OPTIONS_INIT                                                                  \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_launch_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, 0                                                                    \
+            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
     }
 
 /* States. */
@@ -120,10 +123,11 @@ typedef struct hotfn_launch_info {
  *
  * HOTFN_OK.  HOTFN_E_NOT_FOUND: there is no such program.  HOTFN_E_DENIED: it may not be executed
  * or read.  HOTFN_E_UNSUPPORTED: the agent cannot enter it (static, setuid, another CPU or C
- * library). HOTFN_E_IO: the agent, the list, the kit or the map cannot be read, or the record
- * cannot be written. HOTFN_E_MISMATCH: the list, the kit or the map belongs to another build.
- * HOTFN_E_STATE: another launch passes signals on.  HOTFN_E_OPTION, HOTFN_E_FORMAT, HOTFN_E_LIMIT,
- * HOTFN_E_NO_MEMORY. Any thread.  Since 0.1.
+ * library), or events cannot be sent on this system.  HOTFN_E_IO: the agent, the list, the kit or
+ * the map cannot be read, the record cannot be written, or the host of send_to is not known.
+ * HOTFN_E_MISMATCH: the list, the kit or the map belongs to another build.  HOTFN_E_STATE: another
+ * launch passes signals on.  HOTFN_E_OPTION, HOTFN_E_FORMAT, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY.  Any
+ * thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *options,
                                           const hotfn_env *env, hotfn_error *err);

@@ -5,6 +5,7 @@
 
 #include <hotfn/lowlevel/budget.h>
 #include <hotfn/lowlevel/counters.h>
+#include <hotfn/lowlevel/events.h>
 #include <hotfn/lowlevel/functions.h>
 #include <hotfn/lowlevel/hooks.h>
 #include <hotfn/lowlevel/image.h>

@@ -66,6 +66,9 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
     hotfn_status status = hfn_launch_set_options(l, options, err);
 
     if (status == HOTFN_OK) {
+        status = hfn_send_thread_open(l, err);
+    }
+    if (status == HOTFN_OK) {
         status = hfn_target_find(&l->target, &l->options, &l->env, err);
     }
     if (status == HOTFN_OK) {
@@ -97,6 +100,7 @@ void hfn_launch_free(hotfn_launch *l)
     hfn_attachment_destroy(l);
     hfn_launch_unlink_record(l);
     hfn_ticker_stop(&l->ticker);
+    hfn_event_sender_destroy(l->events.sender);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);
     hfn_children_free(&l->children);
@@ -157,6 +161,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
         hfn_log_message(&l->env, HOTFN_LOG_ERROR, "no thread can be started: nothing is counted");
     }
     hfn_observation_start(l);
+    hfn_send_thread_start(l);
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
     *out = l;
@@ -227,6 +232,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     }
     l->end_ns = hfn_os_monotonic_ns();
     end_replacements(l);
+    hfn_send_thread_stop(l, false);
     hfn_budget_thread_stop(l);
     store_run_facts(l);
     hfn_thread_watch_stop(l);
@@ -449,6 +455,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
         hotfn_launch_detach(l, NULL);
     } else if (l->state == HOTFN_LAUNCH_RUNNING) {
         end_replacements(l);
+        hfn_send_thread_stop(l, false);
         hfn_budget_thread_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);

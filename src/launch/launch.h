@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "counters/timing/ticker.h"
+#include "events/sender.h"
 #include "launch/budget/budget.h"
 #include "launch/children.h"
 #include "live/live.h"
@@ -61,6 +62,12 @@ typedef struct hfn_budget_thread {
     hfn_watcher watcher;
 } hfn_budget_thread;
 
+/* send_thread.c: a thread that sends events while the child runs. */
+typedef struct hfn_send_thread {
+    hfn_event_sender *sender; /* NULL: no events are sent */
+    hfn_watcher watcher;
+} hfn_send_thread;
+
 /* service.c: a thread that scans the modules that the target loads. */
 typedef struct hfn_plan_service {
     hfn_os_thread thread;
@@ -101,6 +108,7 @@ struct hotfn_launch {
     hfn_observation observation;
     hfn_thread_watch threads;
     hfn_budget_thread budget;
+    hfn_send_thread events;
     hfn_ticker ticker;
     bool is_clock_free;                /* if it cannot tick, the counter is read */
     struct hfn_attachment *attachment; /* NULL: the program is a child of this process */
@@ -199,6 +207,13 @@ void hfn_observation_stop(hotfn_launch *launch);
 void hfn_thread_watch_start(hotfn_launch *launch);
 /* Called when the child has ended, before it is reaped. */
 void hfn_thread_watch_stop(hotfn_launch *launch);
+
+/* send_thread.c: open the sender, if the options ask for one. */
+hotfn_status hfn_send_thread_open(hotfn_launch *launch, hotfn_error *err);
+/* Start to send the events of the live record; a failure is logged. */
+void hfn_send_thread_start(hotfn_launch *launch);
+/* Called when the child has ended, or has executed another program: send the rest. */
+void hfn_send_thread_stop(hotfn_launch *launch, bool is_replaced);
 
 /* budget_thread.c: start the thread; a failure is logged. */
 void hfn_budget_thread_start(hotfn_launch *launch);

@@ -17,6 +17,7 @@ typedef struct run {
 
 static void stop_helpers(hotfn_launch *l)
 {
+    hfn_send_thread_stop(l, true);
     hfn_budget_thread_stop(l);
     hfn_thread_watch_stop(l);
     hfn_watcher_stop(&l->observation.watcher);
@@ -32,6 +33,7 @@ static void start_helpers(hotfn_launch *l)
         hfn_live_use_counter(l->live);
     }
     hfn_observation_start(l);
+    hfn_send_thread_start(l);
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
 }

@@ -162,6 +162,7 @@ static bool copy_options(hotfn_launch *l)
            copy_text(&l->texts, &o->list_path) && copy_text(&l->texts, &o->map_path) &&
            copy_text(&l->texts, &o->kit_path) && copy_text(&l->texts, &o->cache_folder) &&
            copy_text(&l->texts, &o->agent_path) && copy_text(&l->texts, &o->runtime) &&
+           copy_text(&l->texts, &o->send_to) &&
            copy_list(&l->texts, &o->modules, o->module_count) &&
            copy_list(&l->texts, &o->symbol_dirs, o->symbol_dir_count) &&
            copy_list(&l->texts, &l->selection.include, l->selection.include_count) &&
@@ -182,6 +183,10 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
     l->selection.size = sizeof l->selection;
     if (!o->command || !o->command[0]) {
         return refuse_option(err, "a launch needs a program: options->command is missing");
+    }
+    if (o->send_to) { /* calls that are only counted have no events */
+        o->mode = HOTFN_LAUNCH_TIME;
+        o->flags |= HOTFN_LAUNCH_EVENTS;
     }
     status = check_all_globs(o, &l->selection, err);
     if (status == HOTFN_OK) {

@@ -27,7 +27,7 @@ static bool has_methods(const uint8_t *module)
            get_word(module + HFN_MODULE_NAMES_END) != 0;
 }
 
-static uint64_t hash_name(const char *name)
+uint64_t hfn_method_get_rva(const char *name)
 {
     uint64_t hash = hfn_hash_bytes(HFN_HASH_BEGIN, name, strlen(name));
 
@@ -53,7 +53,7 @@ static bool is_kept(const hotfn_record *r, bool is_method, uint32_t function)
     if (name[0] == 0) {
         return false;
     }
-    hfn_write_le64(at + HFN_FUNCTION_RVA, hash_name(name));
+    hfn_write_le64(at + HFN_FUNCTION_RVA, hfn_method_get_rva(name));
     hfn_write_le64(at + HFN_FUNCTION_SIZE, 0);
     return true;
 }

@@ -10,4 +10,7 @@
  * been checked.  HOTFN_OK, HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_record_drop_unused_methods(hotfn_record *record, hotfn_error *err);
 
+/* The RVA of a method with this name in a finished record. */
+uint64_t hfn_method_get_rva(const char *name);
+
 #endif

@@ -26,9 +26,10 @@ USES = {
     "records": ["live", "functions"],
     "profile": ["records"],
     "exporters": ["profile"],
+    "events": ["records"],
     "scan": ["plan", "os"],
     "session": ["scan", "hooks", "counters", "profile"],
-    "launch": ["scan", "hooks", "live", "os", "records", "counters"],
+    "launch": ["scan", "hooks", "live", "os", "records", "counters", "events"],
     "runtimes": ["session", "live", "counters"],
     "agent": ["session", "runtimes"],
 }

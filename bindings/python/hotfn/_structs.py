@@ -402,6 +402,36 @@ class FrameInfo(Sized):
                 ("reserved", c_uint32), ("calls", c_uint64)]
 
 
+# hotfn/events.h
+class EventsHeader(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("stream", c_uint64), ("sequence", c_uint64),
+                ("skipped_count", c_uint64)]
+
+
+class EventsItem(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("function", c_uint32), ("module", c_uint32),
+                ("thread", c_uint32), ("depth", c_uint32), ("flags", c_uint32), ("pid", c_uint32),
+                ("time_ns", c_uint64), ("rva", c_uint64), ("byte_count", c_uint64), ("id_kind", c_uint32),
+                ("id_bytes", c_uint32), ("id", POINTER(c_uint8)), ("text", c_char_p), ("text_bytes", c_uint32),
+                ("reserved", c_uint32)]
+
+
+class ListenerEvent(Sized):
+    _fields_ = [("size", c_uint32), ("kind", c_uint32), ("stream", c_uint32), ("pid", c_uint32),
+                ("thread", c_uint32), ("depth", c_uint32), ("time_ns", c_uint64), ("duration_ns", c_uint64),
+                ("count", c_uint64), ("name", c_char_p), ("function", c_uint32), ("reserved", c_uint32)]
+
+
+class ListenerStats(Sized):
+    _fields_ = [("size", c_uint32), ("stream_count", c_uint32), ("running_count", c_uint32),
+                ("reserved", c_uint32), ("event_count", c_uint64), ("call_count", c_uint64),
+                ("datagram_count", c_uint64), ("lost_count", c_uint64), ("skipped_count", c_uint64),
+                ("malformed_count", c_uint64)]
+
+
+ListenerFn = CFUNCTYPE(None, c_void_p, POINTER(ListenerEvent))
+
+
 # hotfn/launch.h
 class LaunchOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("command", POINTER(c_char_p)),
@@ -413,7 +443,8 @@ class LaunchOptions(Sized):
                 ("sample_interval", c_uint32), ("slow_ns", c_uint64), ("after_ns", c_uint64),
                 ("for_ns", c_uint64), ("budget_ppm", c_uint32), ("clock", c_uint32),
                 ("cache_folder", c_char_p), ("agent_path", c_char_p),
-                ("max_threads", c_uint32), ("max_places", c_uint32), ("runtime", c_char_p)]
+                ("max_threads", c_uint32), ("max_places", c_uint32), ("runtime", c_char_p),
+                ("send_to", c_char_p)]
 
 
 class LaunchInfo(Sized):

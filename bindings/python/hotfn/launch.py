@@ -265,7 +265,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         force_map: bool = False, kit: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (),
         durable: bool = False, perf_map: bool = False, cache: bool = True,
         cache_folder: Optional[PathLike] = None, agent: Optional[PathLike] = None, quiet_agent: bool = False,
-        max_threads: int = 0, max_places: int = 0, runtime: Optional[str] = None, wait: bool = True) -> Run:
+        max_threads: int = 0, max_places: int = 0, runtime: Optional[str] = None, send_to: Optional[str] = None,
+        wait: bool = True) -> Run:
     """Run a program and count the calls of its functions, as `hotfn run` does.
 
         for function in hotfn.run(["sqlite3", "a.db", ".dump"], record="dump.hfr").hot(10):
@@ -302,6 +303,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
                     0: by the memory there is
     runtime         "python": also count the functions of the Python program that runs in it;
                     "objc": the methods of an Objective-C program
+    send_to         send entries and exits as they happen to a `hotfn listen`: "udp:HOST:PORT" or
+                    "unix:PATH"; implies mode "time" and events
     wait            wait for the end of the program; otherwise call Run.wait() or use `with`
 
     The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.
@@ -323,7 +326,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         "for_ns": _make_ns("duration", duration), "budget_ppm": _make_ppm(budget),
         "cache_folder": path_or_none(cache_folder), "agent_path": path_or_none(agent),
         "max_threads": max_threads, "max_places": max_places,
-        "runtime": encode(runtime) if runtime else None}
+        "runtime": encode(runtime) if runtime else None,
+        "send_to": encode(send_to) if send_to else None}
     started = _start(fields, record)
     if wait:
         try:

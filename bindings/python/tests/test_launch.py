@@ -2,8 +2,10 @@
 """hotfn.run() launches a program, waits for its end and opens its record."""
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 import warnings
 
@@ -55,6 +57,29 @@ def test_run_counts_a_program(program, tmp_path):
     with hotfn.open(tmp_path / "run.hfr") as record:
         assert record.info.state == "finished" and record.info.exit_code == 3
         assert record.find("fib").calls == FIB_15_CALLS
+
+
+def test_events_are_sent(program, tmp_path):
+    received = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "events"))
+        listener.settimeout(60)
+
+        def receive():
+            while not received or received[-1][6] & 1 == 0:  # HOTFN_EVENTS_END
+                received.append(listener.recv(1 << 16))
+
+        thread = threading.Thread(target=receive)
+        thread.start()
+        assert hotfn.run([program, "walk"], send_to=f"unix:{tmp_path / 'events'}", cache=False).exit_code == 3
+        thread.join()
+    assert all(datagram[:6] == b"HFNE\1\0" for datagram in received)
+    assert any(b"hop" in datagram for datagram in received)
+
+
+def test_wrong_address_of_events_is_refused(program):
+    with pytest.raises(hotfn.OptionError, match="udp:HOST:PORT"):
+        hotfn.run([program], send_to="9000")
 
 
 def test_functions_and_exclude_select(program):

@@ -18,7 +18,8 @@ from hotfn import _structs as s
 NUMBERS = {"hotfn_status": ctypes.c_int32, "int32_t": ctypes.c_int32, "uint32_t": ctypes.c_uint32,
            "uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double}
 CALLBACKS = {"hotfn_refused_fn": s.RefusedFn, "hotfn_stub_fn": s.StubFn, "hotfn_write_fn": s.WriteFn,
-             "hotfn_hook_filter_fn": s.FilterFn, "hotfn_attach_check_fn": s.AttachCheckFn, "hotfn_code": ctypes.c_void_p}
+             "hotfn_hook_filter_fn": s.FilterFn, "hotfn_attach_check_fn": s.AttachCheckFn, "hotfn_listener_fn": s.ListenerFn,
+             "hotfn_code": ctypes.c_void_p}
 POINTERS = {"char": (ctypes.c_char_p, ctypes.POINTER(ctypes.c_char)), "void": (ctypes.c_void_p,),
             "uint8_t": (ctypes.POINTER(ctypes.c_uint8), ctypes.c_void_p),
             "uint32_t": (ctypes.POINTER(ctypes.c_uint32),),

@@ -21,6 +21,7 @@ static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *er
                           : o->kit_path                 ? "a kit serves only a launch"
                           : o->budget_ppm               ? "no budget is kept"
                           : o->runtime                  ? "a runtime's functions need a launch"
+                          : o->send_to                  ? "its calls have no events to send"
                           : o->after_ns                 ? "counting begins at once (no after_ns)"
                           : (o->flags & ~flags)         ? "a flag of the launch does not apply"
                                                         : NULL;
