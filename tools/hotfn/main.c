@@ -29,6 +29,7 @@ static const command commands[] = {
     { "push", hotfn_command_push, "send records to a hotfn-collector" },
 #endif
     { "top", hotfn_command_top, "watch what a program calls now" },
+    { "listen", hotfn_command_listen, "show what a program calls, as it happens, on any machine" },
     { "info", hotfn_command_info, "show what a record holds" },
     { "repair", hotfn_command_repair, "make a clean record out of a damaged one" },
     { "scan", hotfn_command_scan, "show which functions of a file can be hooked, how, and why not" },

@@ -6,7 +6,9 @@
 
 #include <hotfn/export.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CONTINUATION_INDENT 4
 
@@ -22,6 +24,14 @@ static uint32_t count_characters(const char *text, size_t bytes)
         count += begins_character(text[i]);
     }
     return count;
+}
+
+/* NO_COLOR disables colours unless it is empty, and so does a dumb terminal. */
+bool fit_wants_color(void)
+{
+    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+    return isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
 void fit_cut(FILE *out, const char *text, uint32_t columns)

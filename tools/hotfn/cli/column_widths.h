@@ -3,6 +3,7 @@
 #ifndef HOTFN_TOOL_FIT_H
 #define HOTFN_TOOL_FIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -10,6 +11,9 @@
 
 /* The width of stdout in columns; 0 if stdout is not a terminal. */
 uint32_t fit_columns(void);
+
+/* True if stdout is a terminal that shows colours, and NO_COLOR is not set (no-color.org). */
+bool fit_wants_color(void);
 
 /* Write at most `columns` columns of text, cut in the middle.  Control characters become "?". */
 void fit_cut(FILE *out, const char *text, uint32_t columns);

@@ -24,6 +24,7 @@ int hotfn_command_diff(int argc, char **argv);
 int hotfn_command_merge(int argc, char **argv);
 int hotfn_command_push(int argc, char **argv);
 int hotfn_command_top(int argc, char **argv);
+int hotfn_command_listen(int argc, char **argv);
 int hotfn_command_info(int argc, char **argv);
 int hotfn_command_repair(int argc, char **argv);
 int hotfn_command_scan(int argc, char **argv);

@@ -121,15 +121,12 @@ static const char *read_option(void *user, int option, const char *argument)
     }
 }
 
-/* NO_COLOR disables colours unless it is empty (no-color.org), and so does a dumb terminal. */
 static bool wants_color(const report_options *o)
 {
-    const char *no = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
     if (strcmp(o->color, "auto") != 0) {
         return strcmp(o->color, "always") == 0;
     }
-    return !o->output && isatty(1) && !(no && no[0]) && terminal && strcmp(terminal, "dumb") != 0;
+    return !o->output && fit_wants_color();
 }
 
 static void choose_widths(report_options *o)

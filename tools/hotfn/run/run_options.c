@@ -36,6 +36,7 @@ enum {
     CLOCK,
     WITH,
     RUNTIME,
+    SEND,
     PUSH,
     PUSH_EVERY,
     APP,
@@ -75,6 +76,7 @@ static const struct option table[] = {
     { "max-places", required_argument, NULL, MAX_PLACES },
     { "with", required_argument, NULL, WITH },
     { "runtime", required_argument, NULL, RUNTIME },
+    { "send", required_argument, NULL, SEND },
 #ifdef HOTFN_HAVE_PUSH
     { "push", required_argument, NULL, PUSH },
     { "push-every", required_argument, NULL, PUSH_EVERY },
@@ -96,6 +98,8 @@ static const char usage[] =
     "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
     "      --sample N       with --mode time: time one call in N, at random; count all\n"
     "      --events         with --mode time: keep the latest entries and exits\n"
+    "      --send ADDRESS   send entries and exits as they happen to hotfn listen: udp:HOST:PORT,\n"
+    "                       unix:PATH; implies --mode time and --events\n"
     "      --with alloc     with --mode time: memory that each function allocates and frees\n"
     "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
@@ -244,6 +248,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case WITH:
         launch->flags |= HOTFN_LAUNCH_ALLOC;
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
+    case SEND: launch->send_to = argument; return NULL;
     case RUNTIME: launch->runtime = argument; return NULL;
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
     case MAX_THREADS:
@@ -280,7 +285,7 @@ static int check_combinations(const hotfn_launch_options *o)
                               : o->max_places                  ? "--max-places"
                                                                : NULL;
 
-    if (o->mode == HOTFN_LAUNCH_COUNT && needs_times) {
+    if (o->mode == HOTFN_LAUNCH_COUNT && needs_times && !o->send_to) {
         fprintf(stderr, "hotfn run: %s needs --mode time\n", needs_times);
         return RUN_FAILED;
     }

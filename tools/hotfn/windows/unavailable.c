@@ -16,6 +16,12 @@ int hotfn_command_top(int argc, char **argv)
     return refuse_command("top", "hotfn report shows the counts of a running program, too");
 }
 
+int hotfn_command_listen(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    return refuse_command("listen", "listen on Linux");
+}
+
 int hotfn_command_kit(int argc, char **argv)
 {
     (void)argc, (void)argv;

@@ -1,0 +1,286 @@
+# SPDX-License-Identifier: MIT
+"""`hotfn run --send` and `hotfn listen`: the listener sees each call of a program, by UDP and by a Unix socket; it
+may be absent, stopped, killed and started again, and strangers may send it anything: the program runs on."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import cases
+
+HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
+SOURCE = pathlib.Path(__file__).resolve().parent / "src/events_sent.c"
+CALLS_PER_ROUND = {"outer": 1, "inner": 3}
+
+
+def build(folder):
+    program = folder / "events_sent"
+    subprocess.run([COMPILER, "-O1", "-fno-optimize-sibling-calls", "-pthread", "-o", program, SOURCE], check=True)
+    return program
+
+
+class Listener:
+    """A running `hotfn listen`, with the address that it printed."""
+
+    def __init__(self, address, *options):
+        self.out = tempfile.TemporaryFile("w+")  # a pipe that is not read would make it slow
+        self.process = subprocess.Popen([HOTFN, "listen", *map(str, options), address], text=True,
+                                        stdout=self.out, stderr=subprocess.PIPE)
+        line = self.process.stderr.readline()
+        assert line.startswith("hotfn listen: listening on "), line
+        self.address = line.split()[-1]
+
+    def finish(self, status=0):
+        """Its whole output, when it has ended."""
+        _, errors = self.process.communicate(timeout=60)
+        out = self.text()
+        assert self.process.returncode == status, (self.process.returncode, out[-1000:], errors)
+        return out, errors
+
+    def text(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.finish()
+
+    def events(self):
+        return [json.loads(line) for line in self.finish()[0].splitlines()]
+
+
+def send(address, folder, *words, status=7, options=()):
+    done = subprocess.run([HOTFN, "run", "-q", "--no-cache", "--send", address, *options, "-o", folder / "r.hfr", "--",
+                           *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "done\n", ""), done
+    return folder / "r.hfr"
+
+
+def count_calls(events, kind="entry"):
+    counts = {}
+    for event in events:
+        if event["event"] == kind:
+            counts[event["function"]] = counts.get(event["function"], 0) + 1
+    return counts
+
+
+def check_nesting(events):
+    """The depth of each call follows from the entries and exits of its thread, and times never go back."""
+    open_calls, last = {}, {}
+    for event in events:
+        if event["event"] not in ("entry", "exit"):
+            continue
+        calls, thread = open_calls.setdefault(event["thread"], []), event["thread"]
+        assert event["time_ns"] >= last.get(thread, 0), event
+        last[thread] = event["time_ns"]
+        if event["event"] == "entry":
+            assert event["depth"] == len(calls), (event, calls)
+            calls.append((event["function"], event["time_ns"]))
+        else:
+            name, begin = calls.pop()
+            assert (name, len(calls)) == (event["function"], event["depth"]), event
+            assert event["duration_ns"] == event["time_ns"] - begin, event
+    assert not any(open_calls.values()), open_calls
+
+
+def check_all_calls(address, folder):
+    program, record = build(folder), folder / "listened.hfr"
+    listener = Listener(address, "--json", "--slow", "15ms", "-o", record)
+    own = send(listener.address, folder, program, 500, 100)
+    events = listener.events()
+    summary = events[-1]
+    assert (summary["lost_datagrams"], summary["skipped_events"], summary["malformed_datagrams"]) == (0, 0, 0), summary
+    check_nesting(events)
+    for kind in ("entry", "exit"):
+        counts = count_calls(events, kind)
+        assert {name: counts[name] for name in CALLS_PER_ROUND} == {"outer": 1000, "inner": 3000}, counts
+    slow = [event for event in events if event["event"] == "exit" and event["slow"]]
+    assert {event["function"] for event in slow} >= {"slow_one", "main"}, slow
+    assert not {"inner", "outer"} & {event["function"] for event in slow if event["duration_ns"] < 15e6}, slow
+    check_record(record, own, summary)
+
+
+def check_record(listened, own, summary):
+    """The listener's record has the calls of the launcher's, for all functions that are timed."""
+    reports = [json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", path], capture_output=True, text=True,
+                                         check=True).stdout) for path in (listened, own)]
+    by_name = [{f["name"]: f for f in report["functions"] if f["calls"]} for report in reports]
+    timed = {name for name, f in by_name[1].items() if f["timed_calls"]}
+    assert set(by_name[0]) == timed >= set(CALLS_PER_ROUND), (set(by_name[0]), timed)
+    for name in timed:
+        left, right = by_name[0][name], by_name[1][name]
+        assert (left["calls"], left["rva"], left["module"]) == (right["calls"], right["rva"], right["module"]), name
+    assert sum(f["calls"] for f in by_name[0].values()) == summary["calls"]
+    shown = subprocess.run([HOTFN, "export", "-F", "chrome", listened], capture_output=True, text=True, check=True)
+    assert shown.stdout.count('"ph":"B"') == summary["calls"]
+
+
+def all_calls_arrive_by_udp(folder):
+    check_all_calls("udp:127.0.0.1:0", folder)
+
+
+def all_calls_arrive_by_a_unix_socket(folder):
+    check_all_calls(f"unix:{folder}/events", folder)
+    assert not (folder / "events").exists(), "the socket's file was not removed"
+
+
+def the_tree_shows_filtered_and_slow_calls(folder):
+    program = build(folder)
+    listener = Listener("udp:127.0.0.1:0", "-f", "slow_*", "-f", "outer", "--slow", "15ms")
+    send(listener.address, folder, program, 2, 0)
+    out, errors = listener.finish()
+    assert "\033" not in out, "colours in a pipe"
+    calls = [line for line in out.splitlines() if " ms " in line]
+    assert re.fullmatch(r" *[\d.]+ ms +\d+ +(} )?slow_one  [\d.]+ ms slow", calls[-1]), calls
+    assert sum(" outer  " in line for line in calls) == 4, calls  # their entry and exit are one line
+    assert {line.split()[-1] for line in calls if "slow_one" not in line} <= {"ns", "us", "ms"}, calls
+    assert re.search(r"^-- stream 1: .*events_sent 2 0 \(process \d+\)$", out, re.M), out
+    assert out.endswith("-- stream 1 has ended\n"), out
+    assert re.search(r"\d+ events, \d+ calls; 0 datagrams lost, 0 events not sent, 0 datagrams malformed", errors), errors
+
+
+def an_absent_listener_is_no_obstacle(folder):
+    program = build(folder)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    for address in (f"udp:127.0.0.1:{port}", f"unix:{folder}/nothing"):
+        send(address, folder, program, 10, 0)
+
+
+def a_listener_that_stands_still_blocks_neither_program_nor_launcher(folder):
+    program = build(folder)
+    listener = Listener(f"unix:{folder}/events", "--json")
+    listener.process.send_signal(signal.SIGSTOP)
+    begin = time.monotonic()
+    record = send(listener.address, folder, program, 100000, 0)
+    assert time.monotonic() - begin < 60
+    listener.process.send_signal(signal.SIGCONT)
+    out, _ = listener.stop()
+    report = json.loads(subprocess.run([HOTFN, "report", "--json", record], capture_output=True, check=True).stdout)
+    counts = {f["name"]: f["calls"] for f in report["functions"]}
+    assert counts["inner"] == 600000, counts
+    assert len(out.splitlines()) < 600000, "the queue of a socket cannot have held them all"
+
+
+def a_listener_may_be_killed_and_started_again(folder):
+    program, address = build(folder), f"unix:{folder}/events"
+    first = Listener(address, "--json")
+    running = subprocess.Popen([HOTFN, "run", "-q", "--send", address, "-o", folder / "r.hfr", "--", program, "2000",
+                                "1000"], stdout=subprocess.PIPE)
+    try:
+        while first.text().count("\n") < 100:
+            time.sleep(0.02)
+        first.process.kill()
+        first.process.communicate()
+        time.sleep(0.3)
+        events = Listener(address, "--json").events()
+        assert running.wait(60) == 7
+    finally:
+        running.kill()
+        running.communicate()
+    seen = [json.loads(line) for line in first.text().splitlines() if line.endswith("}")]
+    assert count_calls(seen)["inner"] > 0 and seen[0]["event"] == "stream", seen[:3]
+    assert events[0]["event"] == "stream" and events[-2]["event"] == "ended", (events[0], events[-2:])
+    counts = count_calls(events)
+    assert 0 < counts["outer"] < 4000 and abs(counts["inner"] - 3 * counts["outer"]) <= 6, counts
+    assert not [name for name in counts if name.startswith("function ")], counts
+    assert events[-1]["lost_datagrams"] == 0, events[-1]
+    # the entry of main was sent to the first listener only, and the depth is known nevertheless
+    assert {e["depth"] for e in events if e.get("function") == "outer" and e["thread"] == e["pid"]} == {2}, events[:5]
+    main = [e for e in events if e["event"] == "exit" and e["function"] == "main"]
+    assert len(main) == 1 and main[0]["duration_ns"] is None, main
+
+
+def strange_datagrams_are_counted_and_dropped(folder):
+    program = build(folder)
+    listener = Listener("udp:127.0.0.1:0", "--json")
+    port = int(listener.address.rpartition(":")[2])
+    header = b"HFNE" + struct.pack("<HHQQQ", 1, 0, 77, 0, 0)
+    strange = [b"", b"x", b"HFNE", header[:-1], header + b"\xff", header + struct.pack("<IQ", 1, 5),
+               b"HFNF" + header[4:], header + os.urandom(1000), os.urandom(32000),
+               header + struct.pack("<IIQIHH", 4, 0, 0, 0, 1024, 0) + b"x" * 1023]
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for data in strange:
+            stranger.sendto(data, ("127.0.0.1", port))
+    send(listener.address, folder, program, 100, 100)
+    events = listener.events()
+    # an empty datagram is not seen at all
+    assert events[-1]["malformed_datagrams"] == len(strange) - 1, events[-1]
+    assert count_calls(events)["inner"] == 600 and events[-1]["streams"] == 1, events[-1]
+
+
+def a_program_that_executes_another_one_has_a_second_stream(folder):
+    program = build(folder)
+    listener = Listener(f"unix:{folder}/events", "--json", "-o", folder / "l.hfr")
+    send(listener.address, folder, program, "execute")
+    events = listener.events()
+    kinds = [e["event"] for e in events if e["event"] not in ("entry", "exit")]
+    assert kinds == ["stream", "executed", "stream", "ended", "summary"], kinds
+    counts = [count_calls(e for e in events if e.get("stream") == number) for number in (1, 2)]
+    assert counts[0]["outer"] == 1 and counts[1]["outer"] == 2, counts
+    assert len(list(folder.glob("l.hfr*"))) == 2, list(folder.iterdir())
+
+
+def several_programs_at_one_time_are_several_streams(folder):
+    program = build(folder)
+    listener = Listener("udp:127.0.0.1:0", "--json", "--keep", "--for", "20s")
+    running = [subprocess.Popen([HOTFN, "run", "-q", "--send", listener.address, "-o", folder / f"{i}.hfr", "--",
+                                 program, "200", "500"], stdout=subprocess.DEVNULL) for i in range(3)]
+    assert [process.wait(60) for process in running] == [7, 7, 7]
+    assert listener.process.poll() is None, "--keep was ignored"
+    out, _ = listener.stop()
+    events = [json.loads(line) for line in out.splitlines()]
+    for stream in (1, 2, 3):
+        own = [e for e in events if e.get("stream") == stream]
+        assert count_calls(own)["inner"] == 1200, stream
+        check_nesting(own)
+    assert events[-1]["streams"] == 3, events[-1]
+
+
+def wrong_arguments_are_refused_in_one_sentence(folder):
+    def refused(*words, status):
+        done = subprocess.run([HOTFN, *map(str, words)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == status, done
+        return done.stderr
+    for address in ("9000", "udp:x", "udp:127.0.0.1:70000", "unix:", "tcp:a:1"):
+        assert f"'{address}' is not an address" in refused("listen", address, status=2)
+        assert f"'{address}' is not an address" in refused("run", "--send", address, "--", "/bin/true", status=2)
+    assert "above 0" in refused("run", "--send", "udp:0", "--", "/bin/true", status=2)
+    assert "no address is named" in refused("listen", status=2)
+    assert "'['" in refused("listen", "-f", "[", "udp:0", status=2)
+    assert "'no-such-host.invalid' is not known" in refused(
+        "run", "--send", "udp:no-such-host.invalid:9", "--", "/bin/true", status=125)
+    assert "tick clock" in refused("run", "--send", "udp:9", "--clock", "tick", "--", "/bin/true", status=2)
+    (folder / "file").write_text("")
+    assert f"{folder}/file: another process listens there" in refused("listen", f"unix:{folder}/file", status=1)
+    listener = Listener("udp:127.0.0.1:0", "--for", "200ms")
+    assert "cannot be listened on" in refused("listen", listener.address, status=1)
+    out, errors = listener.finish()
+    assert out == "" and "0 events" in errors, (out, errors)
+    done = subprocess.run([HOTFN, "attach", "--send", "udp:9", "1"], capture_output=True, text=True)
+    assert done.returncode == 2 and "send" in done.stderr, done
+
+
+CASES = [
+    all_calls_arrive_by_udp,
+    all_calls_arrive_by_a_unix_socket,
+    the_tree_shows_filtered_and_slow_calls,
+    an_absent_listener_is_no_obstacle,
+    a_listener_that_stands_still_blocks_neither_program_nor_launcher,
+    a_listener_may_be_killed_and_started_again,
+    strange_datagrams_are_counted_and_dropped,
+    a_program_that_executes_another_one_has_a_second_stream,
+    several_programs_at_one_time_are_several_streams,
+    wrong_arguments_are_refused_in_one_sentence,
+]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, needs=[COMPILER]))

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of `hotfn listen`: the command, and two ways to show events. */
+#ifndef HOTFN_TOOL_LISTEN_H
+#define HOTFN_TOOL_LISTEN_H
+
+#include <hotfn.h>
+#include <hotfn/lowlevel.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* What is shown, and how. */
+typedef struct listen_view {
+    FILE *out;
+    bool color;
+    const char **globs; /* functions that are shown; owned by the command */
+    uint32_t glob_count;
+    uint64_t slow_ns; /* calls that take at least this long are highlighted; 0: none */
+} listen_view;
+
+/* True if events of this function are shown. */
+bool listen_shows_function(const listen_view *view, const char *name);
+bool listen_is_slow(const listen_view *view, const hotfn_listener_event *event);
+
+/* listen_tree.c: the events as a tree.  An entry is held back until the next event: a call that
+ * calls nothing shown is one line. */
+#define LISTEN_NAME_BYTES 4096
+typedef struct listen_tree {
+    const listen_view *view;
+    bool has_held;
+    hotfn_listener_event held; /* its name is in held_name */
+    char held_name[LISTEN_NAME_BYTES];
+} listen_tree;
+void listen_show_event(listen_tree *tree, const hotfn_listener_event *event);
+/* Print the entry that was held back. */
+void listen_print_held(listen_tree *tree);
+
+/* listen_json.c: one line of JSON for each event. */
+void listen_print_json(const listen_view *view, const hotfn_listener_event *event);
+void listen_print_json_summary(const listen_view *view, const hotfn_listener_stats *stats);
+
+#endif
