@@ -4,7 +4,7 @@
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes,
-                                     python
+                                     python, send
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -18,6 +18,7 @@ import figures
 import programs
 import python_columns
 import runtimes
+import send
 import start
 import symbols
 import timing
@@ -25,7 +26,7 @@ import tools
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
          "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
-         "runtimes": runtimes.run, "python": python_columns.run}
+         "runtimes": runtimes.run, "python": python_columns.run, "send": send.run}
 
 
 def parse():
