@@ -78,7 +78,9 @@ int main()
     hotfn_frame *window = nullptr;
     check(hotfn_session_create(&session, &options, nullptr, &err), err);
     check(hotfn_session_start(session, &err), err);
-    check(hotfn_frame_create(&window, session, 2, nullptr, &err), err); // the two most called
+    hotfn_frame_options wanted = HOTFN_FRAME_OPTIONS_INIT;
+    wanted.top_count = 2; // the two most called
+    check(hotfn_frame_create(&window, session, &wanted, nullptr, &err), err);
     for (uint64_t number = 50; number <= 200; number += 75) {
         hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
         game::frame(number);

@@ -85,6 +85,13 @@ uint64_t hfn_snapshot_get_time_ns(const hfn_snapshot *s)
     return s ? s->time_ns : 0;
 }
 
+bool hfn_snapshot_subtract_times(hfn_times *times, const hfn_snapshot *from, const hfn_snapshot *to,
+                                 uint32_t slot_count)
+{
+    return hfn_times_copy(times, &to->times) && hfn_times_subtract(times, &from->times) &&
+           hfn_times_validate(times, slot_count, to->rows.row_count);
+}
+
 /* The counts of the finished record: all of them, or those between the snapshots. */
 static hotfn_status choose_rows(const hfn_live *live, hfn_packed *out, const hfn_snapshot *from,
                                 const hfn_snapshot *to, hotfn_error *err)

@@ -4,6 +4,7 @@
 #define HFN_RECORDS_FINISH_H
 
 #include "live/live.h"
+#include "records/times.h"
 
 /* A copy of all counts and times at one moment. */
 typedef struct hfn_snapshot hfn_snapshot;
@@ -15,6 +16,11 @@ hotfn_status hfn_live_snapshot(hfn_snapshot **out, const hfn_live *live, hotfn_e
 void hfn_snapshot_destroy(hfn_snapshot *snapshot);
 /* When it was taken: nanoseconds since 1970. */
 uint64_t hfn_snapshot_get_time_ns(const hfn_snapshot *snapshot);
+
+/* The times between two snapshots, as the finished record of that period has them; `times` is
+ * initialised, and the caller finishes it.  False: no memory. */
+bool hfn_snapshot_subtract_times(hfn_times *times, const hfn_snapshot *from, const hfn_snapshot *to,
+                                 uint32_t slot_count);
 
 /*
  * Write the finished record to path: a new file is written, which then replaces path.  Functions

@@ -1,40 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 /* A frame stores the sum of each slot at its beginning.  At its end all rows are summed again; the
- * differences are the calls of the frame.  The functions with the most calls are collected in a
- * heap, whose root has the fewest calls of them. */
+ * differences are the calls of the frame.  The first functions by the chosen key are collected in a
+ * heap, whose root comes last of them.  Times and spikes need more: frame_period.h. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"
 #include "live/live.h"
+#include "os/clock.h"
+#include "os/process.h"
+#include "session/frame_period.h"
 #include "session/session.h"
-
-#include <hotfn/frame.h>
 
 #include <string.h>
 
-enum { DEFAULT_TOP = 20, SLOTS_AT_ONCE = 256 }; /* slots whose sums fit in the L1 cache */
+enum {
+    DEFAULT_TOP = 20,
+    SLOTS_AT_ONCE = 256, /* their sums fit in the L1 cache */
+    KEPT_DURATIONS = 64,
+    MIN_DURATIONS = 16, /* for a median that can define a spike */
+};
 
 typedef struct ranked_slot {
+    uint64_t key; /* by options.by */
     uint64_t calls;
     uint32_t slot;
 } ranked_slot;
 
 struct hotfn_frame {
     hotfn_env env;
-    const hfn_live *live; /* of the session */
-    uint64_t *begin;      /* [slot_count]: sums at the beginning of the frame                  */
-    uint32_t slot_count;  /* slots summed so far                                               */
-    ranked_slot *top;     /* [top_capacity]; a heap while a frame ends, then sorted by calls   */
+    hotfn_frame_options options;
+    hfn_live *live;      /* of the session */
+    uint64_t *begin;     /* [slot_count]: sums at the beginning of the frame                */
+    uint32_t slot_count; /* slots summed so far                                             */
+    ranked_slot *top;    /* [top_capacity]; a heap while a frame ends, then sorted by key   */
     uint32_t top_capacity, top_wanted;
     uint32_t top_count; /* of the frame that ended last */
+    uint64_t number;    /* of the frame that runs       */
+    bool keeps_period;  /* for times or spikes          */
+    hfn_frame_period period;
+    uint64_t begin_ns, begin_cpu_ns;
+    uint64_t durations[KEPT_DURATIONS]; /* of frame n at n % KEPT_DURATIONS */
 };
 
-/* ---- The most called functions. */
+/* ---- The first functions by the key. */
 
-/* Functions with equal calls are ordered by slot, so that equal frames give the same order. */
+/* Functions with equal keys are ordered by slot, so that equal frames give the same order. */
 static bool is_less(ranked_slot a, ranked_slot b)
 {
-    return a.calls != b.calls ? a.calls < b.calls : a.slot > b.slot;
+    return a.key != b.key ? a.key < b.key : a.slot > b.slot;
 }
 
 static void replace_root(ranked_slot *heap, uint32_t count, ranked_slot item)
@@ -58,12 +71,12 @@ static void replace_root(ranked_slot *heap, uint32_t count, ranked_slot item)
 static void clear_top(hotfn_frame *f)
 {
     for (uint32_t i = 0; i < f->top_capacity; i++) {
-        f->top[i] = (ranked_slot){ 0, UINT32_MAX };
+        f->top[i] = (ranked_slot){ 0, 0, UINT32_MAX };
     }
 }
 
-/* Sort by calls, highest first: move the root, which has the fewest calls, to the end repeatedly.
- * Entries without calls are dropped. */
+/* Sort by key, highest first: move the root, which has the lowest key, to the end repeatedly.
+ * Entries without a key are dropped. */
 static void sort_top(hotfn_frame *f)
 {
     for (uint32_t last = f->top_capacity; last-- > 1;) {
@@ -73,12 +86,12 @@ static void sort_top(hotfn_frame *f)
         f->top[last] = min;
     }
     f->top_count = f->top_capacity;
-    while (f->top_count > 0 && f->top[f->top_count - 1].calls == 0) {
+    while (f->top_count > 0 && f->top[f->top_count - 1].key == 0) {
         f->top_count--;
     }
 }
 
-/* ---- Frames. */
+/* ---- Calls. */
 
 /* Make room for more slots. */
 static bool resize_frame(hotfn_frame *f, uint32_t slots)
@@ -104,7 +117,18 @@ static bool resize_frame(hotfn_frame *f, uint32_t slots)
     return true;
 }
 
-static void end_frame(hotfn_frame *f, hotfn_frame_info *info)
+static uint64_t get_key(const hotfn_frame *f, uint32_t slot, uint64_t calls)
+{
+    const uint64_t *ticks = f->options.by == HOTFN_BY_SELF    ? f->period.self
+                            : f->options.by == HOTFN_BY_TOTAL ? f->period.total
+                                                              : NULL;
+
+    return f->options.by == HOTFN_BY_CALLS        ? calls
+           : ticks && slot < f->period.slot_count ? ticks[slot]
+                                                  : 0;
+}
+
+static void count_calls(hotfn_frame *f, hotfn_frame_info *info)
 {
     const hfn_row_memory memory = hfn_live_get_rows(f->live);
     uint64_t sums[SLOTS_AT_ONCE];
@@ -116,8 +140,9 @@ static void end_frame(hotfn_frame *f, hotfn_frame_info *info)
 
         hfn_rows_sum(&memory, first, count, sums);
         for (uint32_t i = 0; i < count; i++) {
-            ranked_slot item = { sums[i] - f->begin[first + i], first + i };
+            ranked_slot item = { .calls = sums[i] - f->begin[first + i], .slot = first + i };
 
+            item.key = get_key(f, item.slot, item.calls);
             f->begin[first + i] = sums[i];
             info->calls += item.calls;
             info->called_count += item.calls > 0;
@@ -130,6 +155,71 @@ static void end_frame(hotfn_frame *f, hotfn_frame_info *info)
     info->top_count = f->top_count;
 }
 
+/* ---- Durations. */
+
+static uint64_t find_median(const hotfn_frame *f)
+{
+    uint64_t sorted[KEPT_DURATIONS];
+    uint32_t count = f->number < KEPT_DURATIONS ? (uint32_t)f->number : KEPT_DURATIONS;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = i;
+        for (; at > 0 && sorted[at - 1] > f->durations[i]; at--) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = f->durations[i];
+    }
+    return count ? sorted[count / 2] : 0;
+}
+
+static bool is_spike(const hotfn_frame *f, const hotfn_frame_info *info)
+{
+    const hotfn_frame_options *o = &f->options;
+
+    return (o->spike_ns && info->duration_ns > o->spike_ns) ||
+           (o->spike_percent && f->number >= MIN_DURATIONS &&
+            (double)info->duration_ns > (double)info->median_ns * o->spike_percent / 100);
+}
+
+static void measure_duration(hotfn_frame *f, hotfn_frame_info *info)
+{
+    uint64_t now_ns = hfn_os_monotonic_ns();
+    uint64_t cpu_ns = hfn_os_get_process_cpu_ns(hfn_os_get_process_id());
+
+    info->number = f->number;
+    info->duration_ns = now_ns - f->begin_ns;
+    info->median_ns = find_median(f);
+    info->cpu_ns = cpu_ns - f->begin_cpu_ns;
+    info->is_spike = is_spike(f, info);
+    f->durations[f->number % KEPT_DURATIONS] = info->duration_ns;
+    f->begin_ns = now_ns;
+    f->begin_cpu_ns = cpu_ns;
+    f->number++;
+}
+
+/* ---- Frames. */
+
+/* Everything that can fail comes first. */
+static hotfn_status end_frame(hotfn_frame *f, hotfn_frame_info *info, hotfn_error *err)
+{
+    uint32_t slots = hfn_live_slots_used(f->live);
+
+    if (slots > f->slot_count && !resize_frame(f, slots)) {
+        return hfn_report_no_memory(err, NULL);
+    }
+    if (f->keeps_period) {
+        hotfn_status status = hfn_frame_period_next(&f->period, f->slot_count, err);
+        if (status != HOTFN_OK) {
+            return status;
+        }
+    }
+    measure_duration(f, info);
+    if (f->slot_count > 0) {
+        count_calls(f, info);
+    }
+    return HOTFN_OK;
+}
+
 hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error *err)
 {
     if (!f) {
@@ -138,15 +228,11 @@ hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error
 
     hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
     void *paused = hotfn_counters_pause();
-    uint32_t slots = hfn_live_slots_used(f->live);
-    bool has_room = slots <= f->slot_count || resize_frame(f, slots);
+    hotfn_status status = end_frame(f, &info, err);
 
-    if (has_room && f->slot_count > 0) {
-        end_frame(f, &info);
-    }
     hotfn_counters_resume(paused);
-    if (!has_room) {
-        return hfn_report_no_memory(err, NULL);
+    if (status != HOTFN_OK) {
+        return status;
     }
     if (out && !hfn_copy_out(out, &info, sizeof info)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
@@ -155,31 +241,76 @@ hotfn_status hotfn_frame_next(hotfn_frame *f, hotfn_frame_info *out, hotfn_error
     return HOTFN_OK;
 }
 
-hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session, uint32_t top_count,
-                                const hotfn_env *env, hotfn_error *err)
+static hotfn_status check_options(const hotfn_frame_options *o, const hfn_live *live,
+                                  hotfn_error *err)
 {
-    if (!out || !session) {
-        return hfn_report_null(err, __func__);
-    }
+    const hfn_time_header *times = hfn_live_time_header(live);
+    bool has_times = (o->flags & HOTFN_FRAME_TIMES) != 0;
 
-    hotfn_env filled = hfn_env_fill(env);
-    hotfn_frame *f = hfn_allocate_zeroed(&filled, sizeof *f);
+    if (o->flags & ~HOTFN_FRAME_TIMES ||
+        (o->by != HOTFN_BY_CALLS && o->by != HOTFN_BY_SELF && o->by != HOTFN_BY_TOTAL)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "an unknown flag or sort key in hotfn_frame_options");
+    }
+    if (o->by != HOTFN_BY_CALLS && !has_times) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "frames are sorted by time only with HOTFN_FRAME_TIMES");
+    }
+    if (has_times && (!times || times->flags & HOTFN_TIMING_SAMPLED)) {
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "HOTFN_FRAME_TIMES needs a session with HOTFN_SESSION_TIME that "
+                                "times every call");
+    }
+    return HOTFN_OK;
+}
+
+static hotfn_status create_frame(hotfn_frame **out, const hotfn_session *session,
+                                 const hotfn_frame_options *options, const hotfn_env *env,
+                                 hotfn_error *err)
+{
+    hotfn_frame *f = hfn_allocate_zeroed(env, sizeof *f);
+    bool is_timed = (options->flags & HOTFN_FRAME_TIMES) != 0;
     hotfn_status status;
 
     if (!f) {
         return hfn_report_no_memory(err, NULL);
     }
-    *f = (hotfn_frame){ .env = filled,
-                        .live = session->live,
-                        .top_wanted = top_count ? top_count : DEFAULT_TOP };
+    f->env = *env;
+    f->options = *options;
+    f->live = session->live;
+    f->top_wanted = options->top_count ? options->top_count : DEFAULT_TOP;
+    f->keeps_period = is_timed || options->spike_ns || options->spike_percent;
+    hfn_frame_period_init(&f->period, f->live, is_timed, &f->env);
     status = hotfn_frame_next(f, NULL, err); /* exclude the calls so far */
     if (status != HOTFN_OK) {
         hotfn_frame_destroy(f);
         return status;
     }
     f->top_count = 0;
+    f->number = 0;
     *out = f;
     return HOTFN_OK;
+}
+
+hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session,
+                                const hotfn_frame_options *options, const hotfn_env *env,
+                                hotfn_error *err)
+{
+    if (!out || !session) {
+        return hfn_report_null(err, __func__);
+    }
+
+    hotfn_frame_options taken;
+    hotfn_env filled = hfn_env_fill(env);
+
+    if (!hfn_copy_options(&taken, sizeof taken, options)) {
+        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                "hotfn_frame_options of another version");
+    }
+    taken.by = taken.by == HOTFN_BY_DEFAULT ? HOTFN_BY_CALLS : taken.by;
+    hotfn_status status = check_options(&taken, session->live, err);
+
+    return status == HOTFN_OK ? create_frame(out, session, &taken, &filled, err) : status;
 }
 
 hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,
@@ -202,6 +333,60 @@ hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,
     return module ? hfn_live_get_module(f->live, found.module, module) : HOTFN_OK;
 }
 
+static hotfn_status check_times(const hotfn_frame *f, uint32_t index)
+{
+    return !f                                        ? HOTFN_E_OPTION
+           : !(f->options.flags & HOTFN_FRAME_TIMES) ? HOTFN_E_UNSUPPORTED
+           : index >= f->top_count                   ? HOTFN_E_NOT_FOUND
+                                                     : HOTFN_OK;
+}
+
+hotfn_status hotfn_frame_get_times(const hotfn_frame *f, uint32_t index, hotfn_frame_times *out)
+{
+    hotfn_frame_times times = HOTFN_FRAME_TIMES_INIT;
+    hotfn_status status = check_times(f, index);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    hfn_frame_period_sum(&f->period, f->top[index].slot, &times);
+    return hfn_copy_out(out, &times, sizeof times) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_frame_get_thread_times(const hotfn_frame *f, uint32_t index, uint32_t position,
+                                          hotfn_frame_times *out)
+{
+    hotfn_frame_times times = HOTFN_FRAME_TIMES_INIT;
+    hotfn_status status = check_times(f, index);
+
+    if (status != HOTFN_OK) {
+        return status;
+    }
+    if (!hfn_frame_period_get_thread(&f->period, f->top[index].slot, position, &times)) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    return hfn_copy_out(out, &times, sizeof times) ? HOTFN_OK : HOTFN_E_OPTION;
+}
+
+hotfn_status hotfn_frame_save(const hotfn_frame *f, const char *path, hotfn_error *err)
+{
+    if (!f || !path) {
+        return hfn_report_null(err, __func__);
+    }
+    if (f->number == 0 || !f->keeps_period) {
+        return hfn_report_error(err, HOTFN_E_STATE, path, HOTFN_NO_OFFSET, "%s",
+                                f->keeps_period ? "no frame has ended yet"
+                                                : "the begin of the frame was not kept: set "
+                                                  "HOTFN_FRAME_TIMES, spike_ns or spike_percent");
+    }
+
+    void *paused = hotfn_counters_pause();
+    hotfn_status status =
+        hfn_live_finish(f->live, path, HOTFN_RECORD_FINISHED, 0, f->period.from, f->period.to, err);
+    hotfn_counters_resume(paused);
+    return status;
+}
+
 void hotfn_frame_destroy(hotfn_frame *f)
 {
     hotfn_env env;
@@ -210,6 +395,7 @@ void hotfn_frame_destroy(hotfn_frame *f)
         return;
     }
     env = f->env;
+    hfn_frame_period_finish(&f->period);
     hfn_free_memory(&env, f->top, f->top_capacity * sizeof *f->top);
     hfn_free_memory(&env, f->begin, f->slot_count * sizeof *f->begin);
     hfn_free_memory(&env, f, sizeof *f);

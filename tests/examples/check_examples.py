@@ -3,13 +3,15 @@
 """Run one example and check its output: check_examples.py NAME PROGRAM [ARGUMENT...]."""
 import csv
 import io
+import os
 import re
 import subprocess
 import sys
+import tempfile
 
 
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+def run(*command, folder=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=folder)
     if done.returncode != 0:
         sys.exit(f"{command[0]}: status {done.returncode}\n{done.stderr}")
     return done.stdout
@@ -56,6 +58,17 @@ def frames(program):
     expect(rows == [["frame", "50"], ["100", move], ["50", collide],
                     ["frame", "125"], ["125", collide], ["100", move],
                     ["frame", "200"], ["200", collide], ["100", move]], output)
+
+
+def engine(program, plugin):
+    """Frame 90 calls rebuild_navigation, which takes many times as long as a frame.  Any other frame may be slow too
+    on a machine with other work."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = run(os.path.abspath(program), os.path.abspath(plugin), folder=folder)
+        spikes = {int(number): text for number, text in
+                  re.findall(r"^frame (\d+) took [0-9.]+ ms, .*\n((?:  .*\n)+)", output, re.MULTILINE)}
+        expect(90 in spikes and re.match(r" *[0-9.]+ ms in 1 calls of engine::rebuild_navigation", spikes[90]), output)
+        expect(sorted(os.listdir(folder)) == sorted(f"spike-{number}.hfr" for number in spikes), output)
 
 
 def count_self_py(program):
@@ -114,6 +127,5 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
-     "data_py": data_py,
-     "frames": frames, "launch": launch, "launch_py": launch_py,
+     "data_py": data_py, "engine": engine, "frames": frames, "launch": launch, "launch_py": launch_py,
      "scan_file": scan_file, "time_self": time_self}[sys.argv[1]](*sys.argv[2:])

@@ -196,9 +196,12 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_session_get_hooks": (c_void_p, [OBJECT]),
 
     # hotfn/frame.h
-    "hotfn_frame_create": (STATUS, [OUT, OBJECT, c_uint32, ENV, ERR]),
+    "hotfn_frame_create": (STATUS, [OUT, OBJECT, _ref(s.FrameOptions), ENV, ERR]),
     "hotfn_frame_next": (STATUS, [OBJECT, _ref(s.FrameInfo), ERR]),
     "hotfn_frame_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction), _ref(s.RecordModule)]),
+    "hotfn_frame_get_times": (STATUS, [OBJECT, c_uint32, _ref(s.FrameTimes)]),
+    "hotfn_frame_get_thread_times": (STATUS, [OBJECT, c_uint32, c_uint32, _ref(s.FrameTimes)]),
+    "hotfn_frame_save": (STATUS, [OBJECT, c_char_p, ERR]),
     "hotfn_frame_destroy": (None, [OBJECT]),
     # hotfn/launch.h
     "hotfn_events_open": (STATUS, [_ref(s.EventsHeader), c_void_p, c_uint64]),

@@ -397,9 +397,21 @@ class SessionStats(Sized):
 
 
 # hotfn/frame.h
+class FrameOptions(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("top_count", c_uint32), ("by", c_uint32),
+                ("spike_ns", c_uint64), ("spike_percent", c_uint32), ("reserved", c_uint32)]
+
+
 class FrameInfo(Sized):
     _fields_ = [("size", c_uint32), ("top_count", c_uint32), ("called_count", c_uint32),
-                ("reserved", c_uint32), ("calls", c_uint64)]
+                ("is_spike", c_uint32), ("calls", c_uint64), ("number", c_uint64),
+                ("duration_ns", c_uint64), ("median_ns", c_uint64), ("cpu_ns", c_uint64)]
+
+
+class FrameTimes(Sized):
+    _fields_ = [("size", c_uint32), ("thread_count", c_uint32), ("timed_calls", c_uint64),
+                ("total_ns", c_uint64), ("self_ns", c_uint64), ("tid", c_uint32),
+                ("name", c_char * 16), ("reserved", c_uint32)]
 
 
 # hotfn/events.h

@@ -8,7 +8,7 @@ import dataclasses
 import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, Iterable, List, Optional
+from typing import Any, Iterable, List, Optional, Tuple
 
 from . import _structs as s
 from ._errors import check, decode
@@ -21,6 +21,8 @@ NO_FOLLOW_DLOPEN = 1
 SINGLE_THREADED = 2
 FLAT = 4
 TICKER = 8
+FRAME_TIMES = 1                                    # HOTFN_FRAME_TIMES
+FRAME_KEYS = {"calls": 1, "self": 2, "total": 3}   # HOTFN_BY_*
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,44 +37,93 @@ class Stats:
     total_ns: int
 
 
-class Frame:
-    """The most called functions between two points of time, for example during one frame of a game.
+@dataclasses.dataclass(frozen=True)
+class FrameTimes:
+    """The times of a function in a frame, of all threads or of one."""
+    total_ns: int            # with the functions that it called
+    self_ns: int             # without those that are timed
+    timed_calls: int         # that ended in the frame, or are open at its end
+    tid: Optional[int]       # of the thread; None: of all threads
+    thread: str              # the thread's name
 
-        frame = session.frame(10)
+
+class Frame:
+    """The hot functions between two points of time, for example during one frame of a game.
+
+        frame = session.frame(10, spike_factor=3)
         while running:
             work()
             for function in frame.next():
                 print(function.calls, function.display)
+            if frame.is_spike:
+                frame.save(f"spike{frame.number}.hfr")
 
-    It is much cheaper than a snapshot.  Session.frame() creates it; it is valid while the session
-    is open.
+    Without times and spikes it is much cheaper than a snapshot.  Session.frame() creates it; it is
+    valid while the session is open.
     """
 
-    def __init__(self, session: "Session", top: int) -> None:
+    def __init__(self, session: "Session", top: int, times: bool, by: str, spike_ms: Optional[float],
+                 spike_factor: Optional[float]) -> None:
         if not 0 <= top < 2**32:
             raise ValueError(f"top: {top} is not a number of functions")
+        if by not in FRAME_KEYS:
+            raise ValueError(f"by: {by!r} is none of {', '.join(FRAME_KEYS)}")
+        options = s.FrameOptions(top_count=top, by=FRAME_KEYS[by], flags=FRAME_TIMES if times else 0,
+                                 spike_ns=round((spike_ms or 0) * 1e6),
+                                 spike_percent=round((spike_factor or 0) * 100))
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, top, env(), error), error)
+        check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, options, env(), error), error)
         self._session = session
         self._handle = out
         self._finalizer = weakref.finalize(self, lib.hotfn_frame_destroy, c_void_p(out.value))
         self.calls = 0
         self.called_count = 0
+        self.number = -1
+        self.duration_ns = self.median_ns = self.cpu_ns = 0
+        self.is_spike = False
 
     def next(self) -> List[Function]:
-        """End the frame and begin the next one.  Returns the most called functions of the ended
-        frame with their calls in it; afterwards `calls` is the sum over all functions, and
-        `called_count` the number of functions that were called."""
+        """End the frame and begin the next one.  Returns the hot functions of the ended frame with
+        their calls in it.  Afterwards these attributes describe that frame: `calls` of all
+        functions, `called_count` (functions that were called), `number` (from 0), `duration_ns`,
+        `median_ns` (of the frames before it; 0: none), `cpu_ns` (processor time of all threads),
+        `is_spike`."""
         self._session._open_handle  # raises ValueError if the session is closed
         info, error = s.FrameInfo(), s.Error()
         check(lib.hotfn_frame_next(self._handle, info, error), error)
         self.calls, self.called_count = int(info.calls), int(info.called_count)
+        self.number, self.is_spike = int(info.number), bool(info.is_spike)
+        self.duration_ns, self.median_ns, self.cpu_ns = info.duration_ns, info.median_ns, info.cpu_ns
         return [self._read_function(position) for position in range(info.top_count)]
 
     def _read_function(self, position: int) -> Function:
         function, module = s.RecordFunction(), s.RecordModule()
         check(lib.hotfn_frame_get_function(self._handle, position, function, module))
         return convert_function(function, convert_module(module, function.module))
+
+
+    def times(self, position: int) -> Tuple[FrameTimes, List[FrameTimes]]:
+        """The times in the ended frame of the function that next() returned at position: of all threads, and of
+        each thread in which it was timed.  Needs frame(times=True)."""
+        raw = s.FrameTimes()
+        check(lib.hotfn_frame_get_times(self._handle, position, raw))
+        whole, threads = convert_frame_times(raw), []
+        for index in range(raw.thread_count):
+            one = s.FrameTimes()
+            check(lib.hotfn_frame_get_thread_times(self._handle, position, index, one))
+            threads.append(convert_frame_times(one))
+        return whole, threads
+
+    def save(self, path: PathLike) -> None:
+        """Write the frame that ended last to path as a record of its own, with its times, call tree and slow calls
+        if the session times calls.  Needs frame(times=True, spike_ms=...) or spike_factor."""
+        error = s.Error()
+        check(lib.hotfn_frame_save(self._handle, path_bytes(path), error), error)
+
+
+def convert_frame_times(raw: s.FrameTimes) -> FrameTimes:
+    return FrameTimes(total_ns=raw.total_ns, self_ns=raw.self_ns, timed_calls=raw.timed_calls,
+                      tid=raw.tid or None, thread=decode(raw.name))
 
 
 class Session:
@@ -170,9 +221,16 @@ class Session:
         assert out.value
         return Record(out.value)
 
-    def frame(self, top: int = 20) -> "Frame":
-        """Begin a frame; its next() returns the `top` most called functions of each frame."""
-        return Frame(self, top)
+    def frame(self, top: int = 20, *, times: bool = False, by: str = "calls",
+              spike_ms: Optional[float] = None, spike_factor: Optional[float] = None) -> "Frame":
+        """Begin a frame; its next() returns the `top` first functions of each frame.
+
+        times         also measure the functions' times in each frame (mode="time")
+        by            "calls", or with times "self" or "total"
+        spike_ms      a frame that takes longer is a spike
+        spike_factor  so is a frame that takes longer than so many times the median of the frames before it
+        """
+        return Frame(self, top, times, by, spike_ms, spike_factor)
 
     def save(self, path: PathLike) -> None:
         """Write the counts so far to path as a finished record; the session continues."""

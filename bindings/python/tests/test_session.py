@@ -93,6 +93,32 @@ def test_frame_has_the_calls_since_the_previous_one(target):
         frame.next()
 
 
+def test_frame_times_and_spikes(target, tmp_path):
+    with hotfn.Session(modules="libhotfn-target.so", mode="time") as session:
+        frame = session.frame(times=True, by="self", spike_factor=20)
+        for number in range(17):
+            target.walk(10)
+            functions = frame.next()
+            assert frame.number == number and frame.duration_ns > 0 and frame.cpu_ns > 0
+        timed = [function.name for function in functions]
+        assert "walk" in timed and frame.median_ns > 0
+        time.sleep(25 * frame.median_ns / 1e9 + 0.01)
+        target.walk(1000)
+        functions = frame.next()
+        assert frame.is_spike and frame.duration_ns > 20 * frame.median_ns
+        place = [function.name for function in functions].index("walk")
+        whole, (own,) = frame.times(place)
+        assert own.tid == threading.get_native_id() and whole.tid is None
+        assert whole.total_ns == own.total_ns >= own.self_ns and own.timed_calls == 1
+        frame.save(tmp_path / "spike.hfr")
+        with pytest.raises(ValueError):
+            session.frame(by="name")
+        with pytest.raises(hotfn.HotfnError, match="not kept"):
+            session.frame().save(tmp_path / "other.hfr")
+    with hotfn.open(tmp_path / "spike.hfr") as spike:
+        assert calls_of(spike.functions)["walk"] == 1
+
+
 def test_functions_and_exclude_select(target):
     with hotfn.Session(modules="libhotfn-target.so", functions=["h*", "f*"], exclude="fi*") as session:
         target.fib(3)

@@ -13,9 +13,11 @@ enum { MANY = 700 };
 static hotfn_frame *make_frame(hfn_live *live, uint32_t top_count, const hotfn_env *env)
 {
     hotfn_session session = { .live = live };
+    hotfn_frame_options options = HOTFN_FRAME_OPTIONS_INIT;
     hotfn_frame *frame = NULL;
 
-    CHECK_EQ_I64(hotfn_frame_create(&frame, &session, top_count, env, NULL), HOTFN_OK);
+    options.top_count = top_count;
+    CHECK_EQ_I64(hotfn_frame_create(&frame, &session, &options, env, NULL), HOTFN_OK);
     return frame;
 }
 
