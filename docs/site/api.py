@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The pages of the C API: one for each public header, and an index of all calls, types and constants."""
+import html
+import re
+
+import headers
+
+NAME = re.compile(r"\b(?:hotfn_\w+|HOTFN_\w+)\b")
+PARAMETER = re.compile(r"^(\w[\w, ]*?)  +(\S.*)$")
+STABLE = "stable; included by &lt;hotfn.h&gt;"
+UNSTABLE = "lower layer, may still change; included by &lt;hotfn/lowlevel.h&gt;"
+OPTIONAL = "optional library hotfn-push"
+KINDS = (("call", "Calls"), ("type", "Types"), ("constant", "Constants"))
+
+
+def page_of(path):
+    """hotfn/lowlevel/hooks.h -> api/lowlevel-hooks.html"""
+    return "api/" + path[len("hotfn/"):-len(".h")].replace("/", "-") + ".html"
+
+
+def read_all(include):
+    """The headers with declarations, stable ones first."""
+    paths = sorted((include / "hotfn").rglob("*.h"), key=lambda path: ("lowlevel" in path.parts, str(path)))
+    found = [headers.read_header(str(path.relative_to(include)), path.read_text(encoding="utf-8")) for path in paths]
+    return [header for header in found if any(group.items for group in header.groups)]
+
+
+def find_targets(found):
+    """{name: page#name} of everything that is declared."""
+    return {item.name: f"{page_of(header.path)}#{item.name}"
+            for header in found for group in header.groups for item in group.items}
+
+
+def link_names(text, targets, own=()):
+    """HTML of a text, whose names are links to their declarations."""
+    def link(match):
+        name = match.group()
+        if name in own or name not in targets:
+            return name
+        return f'<a href="{targets[name][len("api/"):]}">{name}</a>'
+    return NAME.sub(link, html.escape(text, quote=False))
+
+
+def render_comment(comment, targets, own):
+    """Paragraphs, and the list of parameters: lines of a name, two spaces and a description."""
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", comment):
+        rows, text = [], []
+        for line in paragraph.split("\n"):
+            parameter = PARAMETER.match(line)
+            if parameter and not text and not line.startswith(" "):
+                rows.append([parameter[1], parameter[2]])
+            elif rows and line.startswith("  ") and not text:
+                rows[-1][1] += " " + line.strip()
+            else:
+                text.append(line.strip())
+        if rows:
+            cells = "".join(f"<dt><code>{html.escape(name)}</code></dt><dd>{link_names(about, targets, own)}</dd>"
+                            for name, about in rows)
+            parts.append(f"<dl>{cells}</dl>")
+        if text:
+            parts.append(f"<p>{link_names(' '.join(text), targets, own)}</p>")
+    return "".join(parts)
+
+
+def shorten(item):
+    """The code of a declaration; the values of an initializer are of no interest."""
+    if item.kind == "constant" and item.name.endswith("_INIT"):
+        return f"#define {item.name} {{ ... }}"
+    return item.code
+
+
+def render_group(group, targets):
+    if not group.items:
+        first, _, rest = group.comment.replace("\n", " ").partition(".")
+        return f"<h2>{html.escape(first)}</h2>" + (f"<p>{link_names(rest.strip(), targets)}</p>" if rest.strip() else "")
+    names = [item.name for item in group.items]
+    code = "\n".join(shorten(item) for item in group.items)
+    anchors = "".join(f'<a id="{name}"></a>' for name in names)
+    calls = [item.name for item in group.items if item.kind == "call"]
+    title = ", ".join(calls) or next((item.name for item in group.items if item.kind == "type"), "")
+    return (f'<section class="entry">{anchors}' + (f"<h3>{title}</h3>" if title else "")
+            + f'<div class="about">{render_comment(group.comment, targets, names) if group.comment else ""}</div>'
+            + f"<pre><code>{link_names(code, targets, names)}</code></pre></section>")
+
+
+def render_header(header, targets):
+    kind = OPTIONAL if header.path == "hotfn/push.h" else UNSTABLE if "/lowlevel/" in header.path else STABLE
+    return (f"<h1>&lt;{header.path}&gt;</h1><p class='kind'>{kind}</p>" + render_comment(header.about, targets, ())
+            + "".join(render_group(group, targets) for group in header.groups))
+
+
+def first_sentence(comment):
+    return re.split(r"(?<=[.:;])\s", comment.replace("\n", " "), maxsplit=1)[0]
+
+
+def render_index(found, targets):
+    parts = ["<h1>C API</h1>", "<ul>"]
+    for header in found:
+        parts.append(f'<li><a href="{page_of(header.path)[len("api/"):]}"><code>&lt;{header.path}&gt;</code></a> '
+                     f"{html.escape(first_sentence(header.about))}</li>")
+    parts.append("</ul>")
+    for kind, title in KINDS:
+        rows = sorted((item.name, first_sentence(group.comment)) for header in found for group in header.groups
+                      for item in group.items if item.kind == kind)
+        parts.append(f"<h2>{title}</h2><table>")
+        parts += [f'<tr><td><a href="{targets[name][len("api/"):]}"><code>{name}</code></a></td>'
+                  f"<td>{html.escape(about)}</td></tr>" for name, about in rows]
+        parts.append("</table>")
+    return "".join(parts)
+
+
+def make_pages(include):
+    """({path: (title, HTML)}, targets)"""
+    found = read_all(include)
+    targets = find_targets(found)
+    pages = {page_of(header.path): (f"<{header.path}>", render_header(header, targets)) for header in found}
+    pages["api/index.html"] = ("C API", render_index(found, targets))
+    return pages, targets
