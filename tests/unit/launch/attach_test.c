@@ -373,6 +373,10 @@ static void a_second_hotfn_and_bad_options_are_refused(void)
 
     options.mode = HOTFN_LAUNCH_TIME;
     CHECK_EQ_U64(hotfn_launch_attach(&launch, pid, &options, NULL, &err), HOTFN_E_OPTION);
+    options.mode = HOTFN_LAUNCH_COUNT;
+    options.send_to = "udp:9";
+    CHECK_EQ_U64(hotfn_launch_attach(&launch, pid, &options, NULL, &err), HOTFN_E_OPTION);
+    CHECK(strstr(err.text, "no events to send"));
     CHECK_EQ_U64(hotfn_launch_attach(&launch, 0x7fffffff, NULL, NULL, &err), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(hotfn_launch_detach(NULL, &err), HOTFN_E_OPTION);
     CHECK_EQ_U64(attach(&launch, pid, NULL, false, &err), HOTFN_OK);
