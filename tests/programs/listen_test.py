@@ -128,6 +128,12 @@ def check_record(listened, own, summary):
     assert shown.stdout.count('"ph":"B"') == summary["calls"]
 
 
+def count_record(path):
+    report = json.loads(subprocess.run([HOTFN, "report", "--json", "-n", "0", path], capture_output=True, text=True,
+                                       check=True).stdout)
+    return {f["name"]: f["calls"] for f in report["functions"]}
+
+
 def all_calls_arrive_by_udp(folder):
     check_all_calls("udp:127.0.0.1:0", folder)
 
@@ -235,8 +241,7 @@ def a_listener_that_stands_still_blocks_neither_program_nor_launcher(folder):
     assert time.monotonic() - begin < 60
     listener.process.send_signal(signal.SIGCONT)
     out, _ = listener.stop()
-    report = json.loads(subprocess.run([HOTFN, "report", "--json", record], capture_output=True, check=True).stdout)
-    counts = {f["name"]: f["calls"] for f in report["functions"]}
+    counts = count_record(record)
     assert counts["inner"] == 600000, counts
     assert len(out.splitlines()) < 600000, "the queue of a socket cannot have held them all"
 
@@ -298,12 +303,14 @@ def a_program_that_executes_another_one_has_a_second_stream(folder):
     assert kinds == ["stream", "executed", "stream", "ended", "summary"], kinds
     counts = [count_calls(e for e in events if e.get("stream") == number) for number in (1, 2)]
     assert counts[0]["outer"] == 1 and counts[1]["outer"] == 2, counts
-    assert len(list(folder.glob("l.hfr*"))) == 2, list(folder.iterdir())
+    # the record is that of the last program, as the launcher's is
+    assert [path.name for path in folder.glob("l.hfr*")] == ["l.hfr"]
+    assert count_record(folder / "l.hfr")["outer"] == count_record(folder / "r.hfr")["outer"] == 2
 
 
 def several_programs_at_one_time_are_several_streams(folder):
     program = build(folder)
-    listener = Listener("udp:127.0.0.1:0", "--json", "--keep", "--for", "20s")
+    listener = Listener("udp:127.0.0.1:0", "--json", "--keep", "--for", "20s", "-o", folder / "l.hfr")
     running = [subprocess.Popen([HOTFN, "run", "-q", "--send", listener.address, "-o", folder / f"{i}.hfr", "--",
                                  program, "200", "500"], stdout=subprocess.DEVNULL) for i in range(3)]
     assert [process.wait(60) for process in running] == [7, 7, 7]
@@ -315,6 +322,8 @@ def several_programs_at_one_time_are_several_streams(folder):
         assert count_calls(own)["inner"] == 1200, stream
         check_nesting(own)
     assert events[-1]["streams"] == 3, events[-1]
+    pids = {str(e["pid"]) for e in events if e["event"] == "stream" and e["stream"] > 1}
+    assert {path.name for path in folder.glob("l.hfr*")} == {"l.hfr", *(f"l.hfr.{pid}" for pid in pids)}
 
 
 def wrong_arguments_are_refused_in_one_sentence(folder):

@@ -17,6 +17,11 @@
 
 enum { SLOW = 256, JSON, FOR, KEEP };
 
+typedef struct known_stream {
+    uint32_t pid;
+    bool was_replaced; /* its program executed another one: a stream of that follows */
+} known_stream;
+
 typedef struct listen_command {
     listen_view view;
     listen_tree tree;
@@ -25,8 +30,8 @@ typedef struct listen_command {
     const char *record_path;
     hotfn_listener *listener;
     bool expects_another;  /* a program has executed another one, which has sent nothing yet */
-    uint32_t *pids;        /* of the streams, by number - 1; for the names of records */
-    uint32_t pid_capacity; /* owned */
+    known_stream *streams; /* by number - 1; owned */
+    uint32_t stream_capacity;
 } listen_command;
 
 static volatile sig_atomic_t must_stop;
@@ -37,7 +42,7 @@ static const char usage[] =
     "      --slow TIME      highlight calls that take at least TIME (5ms, 20us)\n"
     "      --json           print one line of JSON for each event\n"
     "  -o, --output FILE    also write a record of what was received, for hotfn report; further\n"
-    "                       streams get FILE.PID\n"
+    "                       programs get FILE.PID\n"
     "      --for TIME       end after TIME (10s)\n"
     "      --keep           go on when all programs have ended\n"
     "Start it first, then: hotfn run --send udp:HOST:PORT -- PROGRAM\n"
@@ -96,19 +101,20 @@ bool listen_is_slow(const listen_view *v, const hotfn_listener_event *e)
     return v->slow_ns && e->duration_ns != HOTFN_NO_DURATION && e->duration_ns >= v->slow_ns;
 }
 
-static void remember_pid(listen_command *c, const hotfn_listener_event *e)
+/* What is known of a stream; NULL: not enough memory. */
+static known_stream *find_stream(listen_command *c, uint32_t stream)
 {
-    if (e->stream > c->pid_capacity) {
-        uint32_t capacity = e->stream + 16;
-        uint32_t *more = realloc(c->pids, capacity * sizeof *more);
+    if (stream > c->stream_capacity) {
+        uint32_t capacity = stream + 16;
+        known_stream *more = realloc(c->streams, capacity * sizeof *more);
         if (!more) {
-            return;
+            return NULL;
         }
-        memset(more + c->pid_capacity, 0, (capacity - c->pid_capacity) * sizeof *more);
-        c->pids = more;
-        c->pid_capacity = capacity;
+        memset(more + c->stream_capacity, 0, (capacity - c->stream_capacity) * sizeof *more);
+        c->streams = more;
+        c->stream_capacity = capacity;
     }
-    c->pids[e->stream - 1] = e->pid;
+    return &c->streams[stream - 1];
 }
 
 static void report_event(void *user, const hotfn_listener_event *e)
@@ -116,8 +122,10 @@ static void report_event(void *user, const hotfn_listener_event *e)
     listen_command *c = user;
 
     c->expects_another = e->kind == HOTFN_EVENTS_EXECUTED;
-    if (e->kind == HOTFN_EVENTS_RUN) {
-        remember_pid(c, e);
+    known_stream *known = find_stream(c, e->stream);
+    if (known) {
+        known->pid = e->pid;
+        known->was_replaced |= e->kind == HOTFN_EVENTS_EXECUTED;
     }
     if (c->json) {
         listen_print_json(&c->view, e);
@@ -180,17 +188,11 @@ static bool receive_events(listen_command *c)
 
 /* ---- The end. */
 
-static bool save_stream(const listen_command *c, uint32_t stream)
+static bool save_stream(const listen_command *c, uint32_t stream, const char *path)
 {
-    uint32_t pid = stream <= c->pid_capacity ? c->pids[stream - 1] : 0;
     hotfn_error err = HOTFN_ERROR_INIT;
-    char path[MAX_PATH];
-
-    snprintf(path, sizeof path, "%s", c->record_path);
-    if (stream > 1) {
-        snprintf(path, sizeof path, "%s.%" PRIu32, c->record_path, pid ? pid : stream);
-    }
     hotfn_status status = hotfn_listener_save(c->listener, stream, path, &err);
+
     if (status == HOTFN_OK) {
         fprintf(stderr, "hotfn listen: record %s\n", path);
     } else {
@@ -199,18 +201,25 @@ static bool save_stream(const listen_command *c, uint32_t stream)
     return status == HOTFN_OK;
 }
 
-static bool save_records(const listen_command *c)
+/* As with hotfn run, a program that executed another one before its end has no record. */
+static bool save_records(listen_command *c)
 {
-    uint32_t count = get_stats(c).stream_count;
+    uint32_t count = c->record_path ? get_stats(c).stream_count : 0, saved = 0;
+    char path[MAX_PATH];
     bool ok = true;
 
-    if (!c->record_path) {
-        return true;
-    }
     for (uint32_t stream = 1; stream <= count; stream++) {
-        ok &= save_stream(c, stream);
+        const known_stream *known = find_stream(c, stream);
+        uint32_t number = known && known->pid ? known->pid : stream;
+
+        if (known && known->was_replaced) {
+            continue;
+        }
+        snprintf(path, sizeof path, saved > 0 ? "%s.%" PRIu32 : "%s", c->record_path, number);
+        ok &= save_stream(c, stream, path);
+        saved++;
     }
-    if (count == 0) {
+    if (c->record_path && saved == 0) {
         fprintf(stderr, "hotfn listen: nothing was received: %s is not written\n", c->record_path);
     }
     return ok;
@@ -269,6 +278,6 @@ int hotfn_command_listen(int argc, char **argv)
         status = listen_to(&c, argv[optind]);
     }
     free(c.view.globs);
-    free(c.pids);
+    free(c.streams);
     return status;
 }
