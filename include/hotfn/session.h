@@ -20,6 +20,9 @@ typedef struct hotfn_session hotfn_session;
  * reading the counter at both ends of each call.  If none can be started, the counter is read; the
  * record says which. */
 #define HOTFN_SESSION_TICKER 8u
+/* hotfn_session_create does not wait until the files of the loaded modules are read and scanned: a
+ * thread of libhotfn does that, and hotfn_session_start waits for it. */
+#define HOTFN_SESSION_BACKGROUND 16u
 
 /* mode */
 #define HOTFN_SESSION_COUNT 0u
@@ -52,8 +55,8 @@ typedef struct hotfn_session_options {
 /* What the latest start and stop did. */
 typedef struct hotfn_session_stats {
     uint32_t size;            /* sizeof(hotfn_session_stats)                                     */
-    uint32_t hooked;          /* functions hooked since the start, including the function of the
-                                 dynamic linker that reports loaded modules                  */
+    uint32_t hooked;          /* functions hooked since the start, without those that hotfn hooks
+                                 for itself (the dynamic linker's report of loaded modules) */
     uint32_t refused;         /* functions that could not be hooked; the record has the reasons  */
     uint32_t remaining;       /* hooks that the stop could not remove; they no longer count */
     int32_t remaining_status; /* why bytes remain changed: HOTFN_E_STATE (a thread could not
@@ -73,9 +76,10 @@ typedef struct hotfn_session_stats {
     }
 
 /*
- * Create a session: scan the selected modules of this process and create the record.  Nothing is
- * hooked yet.  A process has one session at a time.  libhotfn itself is never hooked, so a module
- * that contains libhotfn.a cannot be selected.
+ * Create a session: create the record, and read and scan the selected modules that are loaded, and
+ * the dynamic linker, which reports later ones.  Nothing is hooked yet.  A process has one session
+ * at a time.  libhotfn itself is never hooked, so a module that contains libhotfn.a cannot be
+ * selected.
  *
  * With HOTFN_SESSION_TIME a timed call returns through a frame of hotfn.  Exceptions pass it with
  * the help of libgcc_s, which is loaded; libhotfn then stays in the process for good.  A function
@@ -96,7 +100,8 @@ HOTFN_API hotfn_status hotfn_session_create(hotfn_session **out,
                                             const hotfn_session_options *options,
                                             const hotfn_env *env, hotfn_error *err);
 /*
- * Hook.  Functions that cannot be hooked are in the record with their reasons.  A session that was
+ * Hook.  No file is read, except of modules that were loaded since the session was created.
+ * Functions that cannot be hooked are in the record with their reasons.  A session that was
  * stopped may be started again and adds to the same counts.
  *
  * HOTFN_OK, HOTFN_E_STATE (the session runs, other counters exist, or a thread still executes the

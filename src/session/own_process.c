@@ -108,7 +108,8 @@ static bool keep_scan(hotfn_session *s, hfn_scanned *scanned, const hfn_module_f
                       const hotfn_scan_info *info)
 {
     scanned->number = (uint32_t)s->known.count;
-    if (!hfn_known_modules_add(&s->known, facts, info, hfn_scan_stamp_is_reliable(scanned->scan),
+    if (!hfn_known_modules_add(&s->known, facts, info,
+                               !scanned->scan || hfn_scan_stamp_is_reliable(scanned->scan),
                                scanned->number)) {
         return false;
     }
@@ -167,6 +168,16 @@ static uint32_t get_scan_flags(const hotfn_session *s)
     return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT : 0;
 }
 
+/* A file that cannot be scanned is read once. */
+static void remember_failure(hotfn_session *s, const hfn_module_facts *facts)
+{
+    hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
+
+    if (scanned) {
+        keep_scan(s, scanned, facts, NULL);
+    }
+}
+
 static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -181,6 +192,7 @@ static hfn_scanned *scan_module(hotfn_session *s, const hfn_module_facts *facts)
     hfn_scanned *scanned = scan_file(s, facts, use, &options, &err);
     if (!scanned) {
         hfn_log_message(&s->env, HOTFN_LOG_WARNING, "%s: %s", facts->path, err.text);
+        remember_failure(s, facts);
     }
     return scanned;
 }
@@ -194,7 +206,7 @@ static void find_by_scan(void *user, const hfn_plan_request *request, bool is_ma
     if (!scanned) {
         scanned = scan_module(s, &facts);
     }
-    if (scanned) {
+    if (scanned && scanned->scan) {
         hotfn_scan_info info = HOTFN_SCAN_INFO_INIT;
         hotfn_scan_get_info(scanned->scan, &info);
         *live_module = scanned->live_module;
@@ -275,6 +287,47 @@ static void set_timing_options(hfn_live_options *live, const hotfn_session_optio
         live->thread_capacity = NARROW_THREADS;
         live->node_capacity = NARROW_NODES;
         live->histogram_capacity = NARROW_HISTOGRAMS;
+    }
+}
+
+/* ---- Reading in advance. */
+
+/* The scan is kept for the start, which asks for the same modules. */
+static bool read_module(void *user, const hfn_os_module *m)
+{
+    hfn_plan_request request;
+    uint32_t live_module;
+    const void *plan;
+    uint64_t plan_bytes;
+
+    if (!hfn_process_is_own_module(m) && hfn_process_describe_module(m, &request)) {
+        find_by_scan(user, &request, m->is_main, &live_module, &plan, &plan_bytes);
+    }
+    return true;
+}
+
+static void read_modules(void *user)
+{
+    void *paused = hotfn_counters_pause();
+
+    hfn_os_each_module(read_module, user);
+    hotfn_counters_resume(paused);
+}
+
+static void finish_reading(hotfn_session *s)
+{
+    if (s->is_reading) {
+        hfn_os_join_thread(&s->reader);
+        s->is_reading = false;
+    }
+}
+
+static void begin_reading(hotfn_session *s, bool in_background)
+{
+    s->finish_reading = finish_reading;
+    s->is_reading = in_background && hfn_os_start_thread(&s->reader, read_modules, s);
+    if (!s->is_reading) {
+        read_modules(s);
     }
 }
 
@@ -379,7 +432,8 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     hotfn_session_options o;
     hotfn_selection pick;
     if (!hfn_copy_options(&o, sizeof o, options) ||
-        o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT | HOTFN_SESSION_TICKER) ||
+        o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT | HOTFN_SESSION_TICKER |
+                    HOTFN_SESSION_BACKGROUND) ||
         o.mode > HOTFN_SESSION_TIME || !hfn_copy_options(&pick, sizeof pick, o.selection) ||
         pick.flags) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
@@ -417,6 +471,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
         hotfn_session_destroy(s);
         return status;
     }
+    begin_reading(s, (o.flags & HOTFN_SESSION_BACKGROUND) != 0);
     *out = s;
     return HOTFN_OK;
 }

@@ -41,8 +41,7 @@ static hfn_loaded_module *find_loaded(hfn_process *p, const hfn_os_module *m)
     return NULL;
 }
 
-/* The module that contains hotfn is never hooked. */
-static bool is_own_module(const hfn_os_module *m)
+bool hfn_process_is_own_module(const hfn_os_module *m)
 {
     uint64_t here = (uint64_t)(uintptr_t)&hfn_process_init;
     return here >= m->base && here < m->end;
@@ -76,14 +75,14 @@ static void name_program(hfn_plan_request *out, const hfn_os_file_info *file)
     }
 }
 
-static bool describe_module(const hfn_os_module *m, hfn_plan_request *out)
+bool hfn_process_describe_module(const hfn_os_module *m, hfn_plan_request *out)
 {
     hfn_os_file_info file;
     char real[4096];
     *out = (hfn_plan_request){ 0 };
     if (m->path[0] == 0 || !hfn_os_resolve_path(m->path, real, sizeof real) ||
         strlen(real) >= sizeof out->path || hfn_os_get_path_info(real, &file) != 0) {
-        return false; /* the vdso, or a file that is gone */
+        return false;
     }
     out->kind = HFN_PLAN_REQUEST_MODULE;
     out->load_base = m->base;
@@ -308,7 +307,7 @@ static bool update_module(void *user, const hfn_os_module *os)
 {
     hfn_process *p = user;
     hfn_plan_request request;
-    if (is_own_module(os)) {
+    if (hfn_process_is_own_module(os)) {
         return true;
     }
     hfn_loaded_module *known = find_loaded(p, os);
@@ -316,7 +315,7 @@ static bool update_module(void *user, const hfn_os_module *os)
         known->seen = true;
         return true;
     }
-    return !describe_module(os, &request) || add_module(p, os, &request);
+    return !hfn_process_describe_module(os, &request) || add_module(p, os, &request);
 }
 
 static void forget_unseen(hfn_process *p)
@@ -376,9 +375,21 @@ static void mark_hooked(hfn_process *p, const hfn_loaded_module *m)
     }
 }
 
+/* The hooks that hotfn itself needs in modules that are new. */
+static uint32_t count_own_hooks(const hfn_process *p)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < p->loaded_count; i++) {
+        count += p->loaded[i].is_new ? p->loaded[i].own_count : 0;
+    }
+    return count;
+}
+
 static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
 {
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
+    uint32_t own = count_own_hooks(p);
     hotfn_status s = hotfn_hooks_commit(p->hooks, &stats, err);
     for (size_t i = 0; i < p->loaded_count; i++) {
         hfn_loaded_module *m = &p->loaded[i];
@@ -390,7 +401,7 @@ static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
         m->is_new = false;
     }
     hotfn_hooks_each_refused(p->hooks, mark_refused, p);
-    p->stats.hooked += stats.hooked;
+    p->stats.hooked += stats.hooked > own ? stats.hooked - own : 0;
     p->stats.refused += stats.refused;
     p->stats.stub_bytes += stats.stub_bytes;
     p->stats.unwind_bytes += stats.unwind_bytes;

@@ -55,6 +55,12 @@ typedef struct hfn_process {
 } hfn_process;
 
 /* Counters over the live record's memory, and an empty hook set with hook_flags (HOTFN_HOOKS_*). */
+/* Is it the module that contains hotfn, which is never hooked? */
+bool hfn_process_is_own_module(const hfn_os_module *module);
+/* Fill in the request for the module's plan; false if it has no file: the vdso, or a file that is
+ * gone. */
+bool hfn_process_describe_module(const hfn_os_module *module, hfn_plan_request *out);
+
 hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
 /* Hook the modules that were loaded since the last update, and forget those that were unloaded. */

@@ -184,6 +184,9 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "the session is already running");
     }
+    if (s->finish_reading) {
+        s->finish_reading(s);
+    }
     if (s->start_clock) {
         s->start_clock(s);
     }
@@ -295,6 +298,9 @@ void hotfn_session_destroy(hotfn_session *s)
     }
     if (s->running) {
         hotfn_session_stop(s, NULL);
+    }
+    if (s->finish_reading) {
+        s->finish_reading(s);
     }
     hfn_session_release(s);
     if (s->release) {

@@ -14,8 +14,8 @@
 
 typedef struct hfn_scanned {
     struct hfn_scanned *next;
-    hotfn_scan *scan;
-    uint32_t number; /* in the session's known modules */
+    hotfn_scan *scan; /* NULL: the file cannot be scanned */
+    uint32_t number;  /* in the session's known modules */
     uint32_t live_module;
 } hfn_scanned;
 
@@ -36,8 +36,9 @@ struct hotfn_session {
     hfn_live *live;
     hfn_process process;
     hfn_plan_source source;
-    void (*release)(hotfn_session *session);     /* frees the fields of its kind; may be NULL */
-    void (*start_clock)(hotfn_session *session); /* NULL: nothing to start or to stop         */
+    void (*finish_reading)(hotfn_session *session); /* waits; NULL: nothing is read in advance */
+    void (*release)(hotfn_session *session);        /* frees the fields of its kind; may be NULL */
+    void (*start_clock)(hotfn_session *session);    /* NULL: nothing to start or to stop         */
     void (*stop_clock)(hotfn_session *session);
     hfn_arena texts;
     /* A session that scans its own process: */
@@ -47,6 +48,8 @@ struct hotfn_session {
     const hotfn_list *list;   /* kept; NULL: all */
     const char *cache_folder; /* NULL: none */
     bool is_timed;
+    hfn_os_thread reader;
+    bool is_reading;
     hfn_scanned *scans;
     hfn_known_modules known; /* the modules in `scans` */
     hfn_ticker ticker;

@@ -21,6 +21,7 @@ NO_FOLLOW_DLOPEN = 1
 SINGLE_THREADED = 2
 FLAT = 4
 TICKER = 8
+BACKGROUND = 16
 FRAME_TIMES = 1                                    # HOTFN_FRAME_TIMES
 FRAME_KEYS = {"calls": 1, "self": 2, "total": 3}   # HOTFN_BY_*
 
@@ -142,6 +143,7 @@ class Session:
     map             linker map with the names of the main program
     durable         file that keeps the record while the session runs, also if the process dies
     cache_folder    folder where scans are kept for the next start
+    background      read and scan the modules in a thread; start() waits for it
     mode            "count"; or "time" to measure how long calls take (record.times, .edges, .nodes)
     flat            with "time": keep times per function only, without callers and call tree
     ticker          with "time": keep a tick clock in threads of libhotfn, which costs less than reading
@@ -158,14 +160,15 @@ class Session:
                  min_size: int = 0, max_size: int = 0, durable: Optional[PathLike] = None, map: Optional[PathLike] = None,
                  follow_dlopen: bool = True, single_threaded: bool = False,
                  cache_folder: Optional[PathLike] = None, mode: str = "count", flat: bool = False,
-                 ticker: bool = False,
+                 ticker: bool = False, background: bool = False,
                  sample: Optional[int] = None, slower_than_ns: Optional[int] = None) -> None:
         times = make_times(mode, flat, sample, slower_than_ns)
         names = glob_list(modules)
         selection = make_selection(functions, exclude, min_size, max_size)
         flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
                  | (SINGLE_THREADED if single_threaded else 0) | (FLAT if flat else 0)
-                 | (TICKER if ticker else 0))
+                 | (TICKER if ticker else 0)
+                 | (BACKGROUND if background else 0))
         options = s.SessionOptions(mode=times.mode, sample_mean=times.interval, slow_ns=times.slow_ns,
                                    flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),
