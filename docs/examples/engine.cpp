@@ -4,9 +4,11 @@
 // made it slow, and saves the frame as a record with its call tree.
 //
 //     c++ -O2 -shared -fPIC engine_weather.cpp -o weather.so
-//     c++ -O2 -pthread engine.cpp $(pkg-config --cflags --libs hotfn) -o engine && ./engine
+//     c++ -O2 -pthread engine.cpp $(pkg-config --cflags hotfn) -ldl -o engine && ./engine
 //     hotfn report spike-90.hfr
-#include <hotfn.h>
+//
+// The engine is not linked with libhotfn: where that is absent, the same program runs unwatched.
+#include <hotfn/optional.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -228,6 +230,10 @@ class frame_watch
   public:
     frame_watch()
     {
+        if (!hotfn_optional_is_present()) {
+            std::fprintf(stderr, "engine: frames are not watched: libhotfn is not installed\n");
+            return;
+        }
         static const char *const functions[] = { "engine::*", "weather*" };
         static const char *const modules[] = { "engine*", "weather.so" };
         hotfn_selection selection = HOTFN_SELECTION_INIT;
@@ -259,6 +265,9 @@ class frame_watch
     void end_frame()
     {
         hotfn_frame_info info = HOTFN_FRAME_INFO_INIT;
+        if (!frame) {
+            return;
+        }
         check(hotfn_frame_next(frame, &info, &err), err);
         if (info.is_spike) {
             report(info);

@@ -55,7 +55,7 @@ SYSTEM_OR_CPU = re.compile(
     r"__x86_64__|__x86_64|__amd64__|__i386__|__i386|__aarch64__|__arm__|__riscv|"
     r"_M_X64|_M_IX86|_M_ARM64|_M_ARM|__SSE\w*__|__AVX\w*__)\b")
 CPU_NAME = re.compile(r"(x86|amd64|i386|arm64|aarch64)")
-MAY_TEST_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/status\.h$")
+MAY_TEST_SYSTEM = re.compile(r"src/arch/|src/os/|src/base/compiler\.h$|include/hotfn/(status|optional)\.h$")
 
 
 def closure(folder):

@@ -68,6 +68,11 @@ def engine(program, plugin):
         spikes = {int(number): text for number, text in
                   re.findall(r"^frame (\d+) took [0-9.]+ ms, .*\n((?:  .*\n)+)", output, re.MULTILINE)}
         expect(90 in spikes and re.match(r" *[0-9.]+ ms in 1 calls of engine::rebuild_navigation", spikes[90]), output)
+        done = subprocess.run([os.path.abspath(program), os.path.abspath(plugin)], capture_output=True, text=True,
+                              env={**os.environ, "HOTFN_LIBRARY": "/nonexistent/libhotfn.so"}, timeout=300)
+        expect(done.returncode == 0 and done.stdout == "" and "libhotfn is not installed" in done.stderr, str(done))
+        needed = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+        expect("hotfn" not in needed, needed)
         expect(sorted(os.listdir(folder)) == sorted(f"spike-{number}.hfr" for number in spikes), output)
 
 
