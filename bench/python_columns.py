@@ -43,9 +43,9 @@ def write_source(path, name):
             calls = [f"group_{i}" for i in groups] if group == "all" else [
                 name(i) for i in range(group * GROUP, (group + 1) * GROUP)]
             label = "main" if group == "all" else f"group_{group}"
-            out.write(f".globl {label}\n.type {label},@function\n{label}:\n subq $8,%rsp\n")
+            out.write(f".globl {label}\n.type {label},@function\n{label}:\n pushq %rbx\n movl $1,%ebx\n")
             out.writelines(f" call {called}\n" for called in calls)
-            out.write(f" xorl %eax,%eax\n addq $8,%rsp\n ret\n.size {label},.-{label}\n")
+            out.write(f" xorl %eax,%eax\n popq %rbx\n ret\n.size {label},.-{label}\n")
         out.write('.section .note.GNU-stack,"",@progbits\n')
 
 
