@@ -7,9 +7,9 @@ import headers
 
 NAME = re.compile(r"\b(?:hotfn_\w+|HOTFN_\w+)\b")
 PARAMETER = re.compile(r"^(\w[\w, ]*?)  +(\S.*)$")
-STABLE = "stable; included by &lt;hotfn.h&gt;"
-UNSTABLE = "lower layer, may still change; included by &lt;hotfn/lowlevel.h&gt;"
-OPTIONAL = "optional library hotfn-push"
+ALL = (("hotfn.h", "stable; included by <hotfn.h>"),
+       ("hotfn/lowlevel.h", "lower layer, may still change; included by <hotfn/lowlevel.h>"))
+REDEFINED = re.compile(r"^#define (hotfn_\w+) hotfn_\w+$", re.MULTILINE)
 KINDS = (("call", "Calls"), ("type", "Types"), ("constant", "Constants"))
 
 
@@ -18,11 +18,31 @@ def page_of(path):
     return "api/" + path[len("hotfn/"):-len(".h")].replace("/", "-") + ".html"
 
 
+def read_header(path, include):
+    """A header; of a header with functions, only its first comment and the calls that it has."""
+    name, text = str(path.relative_to(include)), path.read_text(encoding="utf-8")
+    if "static inline" not in text:
+        try:
+            return headers.read_header(name, text)
+        except ValueError as problem:
+            raise SystemExit(f"site: include/{name}: {problem}; docs/site/headers.py reads calls, types and constants"
+                             ) from None
+    about = next(comment for comment in map(headers.clean_comment, headers.COMMENT.findall(text))
+                 if not comment.startswith("SPDX"))
+    return headers.Header(name, f"{about}\n\nIts calls: {', '.join(REDEFINED.findall(text))}.", [])
+
+
 def read_all(include):
-    """The headers with declarations, stable ones first."""
+    """The headers with calls, types or constants, stable ones first."""
     paths = sorted((include / "hotfn").rglob("*.h"), key=lambda path: ("lowlevel" in path.parts, str(path)))
-    found = [headers.read_header(str(path.relative_to(include)), path.read_text(encoding="utf-8")) for path in paths]
-    return [header for header in found if any(group.items for group in header.groups)]
+    found = [read_header(path, include) for path in paths]
+    return [header for header in found if any(group.items for group in header.groups) or "Its calls:" in header.about]
+
+
+def find_kinds(include):
+    """{path of a header: how a program gets it}"""
+    return {name: about for path, about in ALL
+            for name in re.findall(r"^#include <(hotfn/.*)>$", (include / path).read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 def find_targets(found):
@@ -84,9 +104,8 @@ def render_group(group, targets):
             + f"<pre><code>{link_names(code, targets, names)}</code></pre></section>")
 
 
-def render_header(header, targets):
-    kind = OPTIONAL if header.path == "hotfn/push.h" else UNSTABLE if "/lowlevel/" in header.path else STABLE
-    return (f"<h1>&lt;{header.path}&gt;</h1><p class='kind'>{kind}</p>" + render_comment(header.about, targets, ())
+def render_header(header, kind, targets):
+    return (f"<h1>&lt;{header.path}&gt;</h1><p class='kind'>{html.escape(kind)}</p>" + render_comment(header.about, targets, ())
             + "".join(render_group(group, targets) for group in header.groups))
 
 
@@ -112,8 +131,9 @@ def render_index(found, targets):
 
 def make_pages(include):
     """({path: (title, HTML)}, targets)"""
-    found = read_all(include)
+    found, kinds = read_all(include), find_kinds(include)
     targets = find_targets(found)
-    pages = {page_of(header.path): (f"<{header.path}>", render_header(header, targets)) for header in found}
+    pages = {page_of(header.path): (f"<{header.path}>", render_header(
+        header, kinds.get(header.path, "included by its own name"), targets)) for header in found}
     pages["api/index.html"] = ("C API", render_index(found, targets))
     return pages, targets

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Make the documentation as static HTML: build.py FOLDER.
 
-Markdown pages (python3-markdown), man pages (mandoc), the C API (from the comments of the headers) and the examples.
+Markdown pages (python3-markdown), man pages (mandoc), the C API (from the comments of the headers), the Python package
+(from its docstrings) and the examples.
 """
 import html
 import pathlib
@@ -13,13 +14,14 @@ import subprocess
 import sys
 
 import api
+import python_api
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MARK = "made-by-hotfn-site"
 GUIDES = ("docs/python.md", "docs/replace.md", "docs/pipeline.md", "docs/expected.md", "docs/compare.md",
           "docs/glossary.md", "src/README.md")
 FOLDERS = (("docs/design", "Design decisions"), ("docs/lab", "Laboratory notes"), ("docs/examples", "Examples"))
-TOP = (("index.html", "hotfn"), ("docs/index.html", "Guides"), ("man/index.html", "Commands"), ("api/index.html", "C API"),
+TOP = (("index.html", "hotfn"), ("docs/index.html", "Guides"), ("man/index.html", "Commands"), ("api/index.html", "C API"), ("api/python.html", "Python"),
        ("docs/examples/index.html", "Examples"), ("docs/design/index.html", "Design"), ("docs/lab/index.html", "Lab"),
        ("CHANGELOG.html", "Changes"))
 CODE = re.compile(r"<code>([^<]+)</code>")
@@ -193,6 +195,9 @@ def main():
     prepare(folder)
     assets = copy_assets(folder)
     pages, targets = api.make_pages(ROOT / "include")
+    title, text, names = python_api.make_page(ROOT / "bindings/python/hotfn")
+    pages[python_api.PAGE] = (title, text)
+    targets.update(names)
     pages.update({**make_markdown_pages(), **make_man_pages(), **make_examples()})
     add_indexes(pages)
     for page, (title, text) in pages.items():

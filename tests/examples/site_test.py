@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """The documentation site: every internal link resolves, each page can be reached, and each public call has an entry."""
+import ast
 import html.parser
 import os
 import pathlib
@@ -120,6 +121,18 @@ def check_calls(folder):
     assert entries["hotfn_record_get_thread"] == entries["hotfn_record_get_module"]   # one comment describes both
 
 
+def check_python(folder):
+    """Each public name of the package has an entry, and each method of a record."""
+    init = (ROOT / "bindings/python/hotfn/__init__.py").read_text(encoding="utf-8")
+    names = ast.literal_eval(re.search(r"^__all__ = (\[.*?\])$", init, re.MULTILINE | re.DOTALL)[1])
+    page = read_site(folder)["api/python.html"]
+    missing = [name for name in (*names, "open") if len(page.entries.get(name, "").strip()) < MIN_ABOUT]
+    assert len(names) > 30 and not missing, f"no entry with a description: {missing}"
+    assert {"Record.to_pandas", "Record.hot", "Session.save", "TreeNode.walk", "plot.flame"} <= page.ids
+    examples = (folder / "docs/examples/index.html").read_text(encoding="utf-8")
+    assert '<a href="../../api/python.html#run"><code>hotfn.run</code></a>' in examples
+
+
 def check_sources(folder):
     """Each Markdown page, man page and example has its page, and names in code are links."""
     pages = read_site(folder)
@@ -167,7 +180,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place) / "site"
         subprocess.run([*BUILD, folder], check=True)
-        for check in (check_links, check_calls, check_sources, check_folders):
+        for check in (check_links, check_calls, check_python, check_sources, check_folders):
             check(folder)
     return 0
 

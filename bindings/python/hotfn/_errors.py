@@ -30,7 +30,7 @@ class HotfnError(Exception):
 
 
 class NoMemoryError(HotfnError, MemoryError):
-    """HOTFN_E_NO_MEMORY"""
+    """HOTFN_E_NO_MEMORY: there was not enough memory."""
 
 
 class OptionError(HotfnError, ValueError):
