@@ -94,7 +94,10 @@ def read_item(code):
 
 
 def read_header(path, text):
-    """The groups of a header; path is what a program includes."""
+    """The groups of a header; path is what a program includes.  Of a header with inline code (optional.h) only its
+    first comment is shown: it repeats the calls of other headers."""
+    if "\nstatic inline " in text:
+        text = text[:text.index("#ifndef")]
     blocks = split_blocks(CPLUSPLUS.sub("", text))
     comments = [block for kind, block in blocks if kind == "comment"]
     about = next(block for block in comments if not block.startswith("SPDX"))

@@ -398,6 +398,16 @@ static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, ho
     return HOTFN_OK;
 }
 
+/* Is the module the shared library itself?  A glob like "*" also selects it, and means the others.
+ */
+static bool is_shared_library(const hfn_os_module *m)
+{
+    const char *slash = strrchr(m->path, '/'), *file = slash ? slash + 1 : m->path;
+
+    return !m->is_main && (strncmp(file, "libhotfn.so", strlen("libhotfn.so")) == 0 ||
+                           strcmp(file, "hotfn.dll") == 0);
+}
+
 /* Check whether a selected module contains hotfn, which cannot hook itself. */
 static bool find_own_code(void *user, const hfn_os_module *m)
 {
@@ -405,7 +415,7 @@ static bool find_own_code(void *user, const hfn_os_module *m)
     uint64_t here = (uint64_t)(uintptr_t)&hotfn_session_create;
     hfn_module_rules rules = module_rules(s);
     hfn_module_facts facts = { .path = m->path, .is_main = m->is_main };
-    if (here >= m->base && here < m->end &&
+    if (here >= m->base && here < m->end && !is_shared_library(m) &&
         hfn_modules_choose_use(&rules, &facts) == HFN_MODULE_SELECTED) {
         s->holds_own_code = true;
     }
@@ -452,7 +462,7 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     if (status == HOTFN_OK) {
         status = check_options(s, err);
     }
-    if (status == HOTFN_OK && s->module_count == 0) {
+    if (status == HOTFN_OK) {
         status = refuse_own_code(s, err);
     }
     if (status == HOTFN_OK) {

@@ -33,6 +33,24 @@ static void sessions_reject_unknown_flags(void)
     CHECK_EQ_I64(hfn_session_join(&session, &join, NULL, NULL), HOTFN_E_OPTION);
 }
 
+/* This program is linked with libhotfn.a. */
+static void a_selected_module_with_a_static_hotfn_is_refused(void)
+{
+    static const char *const globs[] = { "session_options_test*", "*" };
+    hotfn_session_options o = HOTFN_SESSION_OPTIONS_INIT;
+    hotfn_session *session = NULL;
+
+    for (uint32_t i = 0; i <= HFN_COUNT_OF(globs); i++) {
+        hotfn_error err = HOTFN_ERROR_INIT;
+
+        o.modules = i < HFN_COUNT_OF(globs) ? &globs[i] : NULL; /* NULL: the program */
+        o.module_count = o.modules ? 1 : 0;
+        CHECK_EQ_I64(hotfn_session_create(&session, &o, NULL, &err), HOTFN_E_UNSUPPORTED);
+        CHECK(strstr(err.text, "linked statically") != NULL);
+    }
+    CHECK(!session);
+}
+
 static void scans_reject_unknown_flags(void)
 {
     hotfn_scan_options o = HOTFN_SCAN_OPTIONS_INIT;
@@ -71,6 +89,7 @@ static void exports_reject_unknown_flags(void)
 
 static const check_test tests[] = {
     CHECK_TEST(sessions_reject_unknown_flags),
+    CHECK_TEST(a_selected_module_with_a_static_hotfn_is_refused),
     CHECK_TEST(scans_reject_unknown_flags),
     CHECK_TEST(exports_reject_unknown_flags),
 };
