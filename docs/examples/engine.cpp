@@ -64,7 +64,7 @@ __attribute__((noinline)) void draw(uint64_t object)
 
 __attribute__((noinline)) void rebuild_navigation()
 {
-    compute(1, 60000000);
+    compute(1, 200000000);
 }
 
 /* Threads that take jobs from a queue; wait() returns when all of them are done. */
