@@ -44,10 +44,14 @@ struct hotfn_frame {
 
 /* ---- The first functions by the key. */
 
-/* Functions with equal keys are ordered by slot, so that equal frames give the same order. */
+/* Functions with equal keys are ordered by calls, then by slot, so that equal frames give the same
+ * order. */
 static bool is_less(ranked_slot a, ranked_slot b)
 {
-    return a.key != b.key ? a.key < b.key : a.slot > b.slot;
+    if (a.key != b.key) {
+        return a.key < b.key;
+    }
+    return a.calls != b.calls ? a.calls < b.calls : a.slot > b.slot;
 }
 
 static void replace_root(ranked_slot *heap, uint32_t count, ranked_slot item)
@@ -76,7 +80,7 @@ static void clear_top(hotfn_frame *f)
 }
 
 /* Sort by key, highest first: move the root, which has the lowest key, to the end repeatedly.
- * Entries without a key are dropped. */
+ * Entries of no function are dropped. */
 static void sort_top(hotfn_frame *f)
 {
     for (uint32_t last = f->top_capacity; last-- > 1;) {
@@ -86,7 +90,7 @@ static void sort_top(hotfn_frame *f)
         f->top[last] = min;
     }
     f->top_count = f->top_capacity;
-    while (f->top_count > 0 && f->top[f->top_count - 1].key == 0) {
+    while (f->top_count > 0 && f->top[f->top_count - 1].slot == UINT32_MAX) {
         f->top_count--;
     }
 }
@@ -146,7 +150,7 @@ static void count_calls(hotfn_frame *f, hotfn_frame_info *info)
             f->begin[first + i] = sums[i];
             info->calls += item.calls;
             info->called_count += item.calls > 0;
-            if (is_less(f->top[0], item)) {
+            if ((item.calls > 0 || item.key > 0) && is_less(f->top[0], item)) {
                 replace_root(f->top, f->top_capacity, item);
             }
         }

@@ -66,7 +66,7 @@ def engine(program, plugin):
     with tempfile.TemporaryDirectory() as folder:
         output = run(os.path.abspath(program), os.path.abspath(plugin), folder=folder)
         spikes = {int(number): text for number, text in
-                  re.findall(r"^frame (\d+) took [0-9.]+ ms, .*\n((?:  .*\n)+)", output, re.MULTILINE)}
+                  re.findall(r"^frame (\d+) took [0-9.]+ ms, .*\n((?:  .*\n)*)", output, re.MULTILINE)}
         expect(90 in spikes and re.match(r" *[0-9.]+ ms in 1 calls of engine::rebuild_navigation", spikes[90]), output)
         done = subprocess.run([os.path.abspath(program), os.path.abspath(plugin)], capture_output=True, text=True,
                               env={**os.environ, "HOTFN_LIBRARY": "/nonexistent/libhotfn.so"}, timeout=300)

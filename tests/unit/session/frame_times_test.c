@@ -162,6 +162,9 @@ static void a_frame_has_the_times_of_each_thread(void)
     check_thread_times(frame, find_function(frame, "work_hard"));
     CHECK(get_times(frame, "burn").self_ns >= 39000000);
     CHECK(get_times(frame, "work_hard").self_ns < get_times(frame, "burn").self_ns);
+    rest(); /* hardly any time of its own is certain: it is listed all the same */
+    info = next_frame(frame);
+    CHECK(info.calls == 1 && info.top_count == 1 && find_function(frame, "rest") == 0);
     info = next_frame(frame);
     CHECK(info.calls == 0 && info.top_count == 0 && info.cpu_ns < 40000000);
     hotfn_frame_destroy(frame);
