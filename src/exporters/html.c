@@ -1,325 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* The page of a record: html/page.js shows the JSON written here.  The data is in columns, because
- * a record may have tens of thousands of functions; a function is its index in the record.  Every
- * "<" in a string is written as \u003c, so that no name can end the script element. */
+/* The page of a record: the scripts in html/ show the JSON written here.  Every "<" in a string is
+ * written as \u003c, so that no name can end a script element.  The first part is all that the page
+ * needs to show its table; the others are read when they are needed. */
 #include "exporters/budget.h"
 #include "exporters/html/page.h"
-#include "exporters/json_fields.h"
+#include "exporters/html_pack.h"
+#include "exporters/html_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* In a larger tree, nodes with less than 1/MIN_SHARE of the time and of the bytes are omitted. */
-#define MAX_NODES 200000u
-#define MIN_SHARE 50000u
+#define FIRST_FUNCTIONS 2000u /* in the first part */
 
-/* Time and bytes of a node together with all nodes below it. */
-typedef struct node_sum {
-    uint64_t ns, bytes;
-} node_sum;
-
-typedef struct page {
-    const hfn_view *view;
-    hfn_sink *sink;
-    hotfn_json_writer *out;
-    uint32_t *indices; /* by node: its index in the page, UINT32_MAX if it is omitted */
-    node_sum *sums, all;
-    uint32_t omitted;
-    uint64_t *buckets;
-    char shown[8192];
-} page;
-
-/* ---- Columns. */
-
-typedef hotfn_json *(*create_fn)(page *p, uint32_t index);
-
-static void write_column(page *p, const char *key, uint32_t count, create_fn create)
-{
-    hotfn_json_begin_array(p->out, key);
-    for (uint32_t i = 0; i < count && !p->sink->failed; i++) {
-        hfn_view_reach(p->view, i, count);
-        hotfn_json_write(p->out, NULL, create(p, i));
-    }
-    hotfn_json_end(p->out);
-}
-
-static void write_number(page *p, const char *key, uint64_t value)
+static void write_number(hfn_page *p, const char *key, uint64_t value)
 {
     hotfn_json_write(p->out, key, hotfn_json_create_number(value));
 }
 
-static hotfn_json *create_optional(bool present, uint64_t value)
-{
-    return present ? hotfn_json_create_number(value) : hotfn_json_create_text(NULL);
-}
-
-/* The page uses -1 for "none". */
-static hotfn_json *create_index(uint32_t index, uint32_t none)
-{
-    return hotfn_json_create_signed(index == none ? -1 : (int64_t)index);
-}
-
-/* ---- Functions. */
-
-static hotfn_json *create_name(page *p, uint32_t i)
-{
-    hotfn_record_function f;
-    hfn_view_function(p->view, i, &f);
-    return hotfn_json_create_text(hfn_view_display(p->view, &f, p->shown, sizeof p->shown));
-}
-
-static hotfn_json *create_function_module(page *p, uint32_t i)
-{
-    hotfn_record_function f;
-    hfn_view_function(p->view, i, &f);
-    return hotfn_json_create_number(f.module);
-}
-
-static hotfn_json *create_rva(page *p, uint32_t i)
-{
-    hotfn_record_function f;
-    hfn_view_function(p->view, i, &f);
-    return hotfn_json_create_number(f.rva);
-}
-
-static hotfn_json *create_calls(page *p, uint32_t i)
-{
-    hotfn_record_function f;
-    hfn_view_function(p->view, i, &f);
-    return create_optional(f.counted, f.calls);
-}
-
-/* The reason why a function was not counted, not timed, or counted in part; "" if there is none. */
-static hotfn_json *create_reason(page *p, uint32_t i)
-{
-    hotfn_record_function f;
-    hotfn_record_timing t;
-    const char *reason = "";
-    hfn_view_function(p->view, i, &f);
-    hfn_view_timing(p->view, i, &t);
-    if (!f.counted) {
-        reason = f.reason[0] ? f.reason : hfn_state_name(f.state);
-    } else if (hfn_view_at_least(p->view, i)) {
-        reason = "unhooked for a while to keep the budget: the count is a lower bound";
-    } else if (p->view->time.flags && t.timing == HOTFN_TIMING_COUNT_ONLY) {
-        reason = t.reason_text[0] ? t.reason_text : t.reason;
-    }
-    return hotfn_json_create_text(reason);
-}
-
-#define TIME_COLUMN(name, field)                                                                   \
-    static hotfn_json *create_##name(page *p, uint32_t i)                                          \
-    {                                                                                              \
-        hotfn_record_timing t;                                                                     \
-        hfn_view_timing(p->view, i, &t);                                                           \
-        return create_optional(t.timed_calls > 0, t.field);                                        \
-    }
-TIME_COLUMN(total, total_ns)
-TIME_COLUMN(self, self_ns)
-TIME_COLUMN(max, max_ns)
-TIME_COLUMN(total_error, total_error_ns)
-TIME_COLUMN(self_error, self_error_ns)
-TIME_COLUMN(p50, p50_ns)
-TIME_COLUMN(p90, p90_ns)
-TIME_COLUMN(p99, p99_ns)
-TIME_COLUMN(open, open_calls)
-
-static hotfn_json *create_timing(page *p, uint32_t i)
-{
-    hotfn_record_timing t;
-    hfn_view_timing(p->view, i, &t);
-    return hotfn_json_create_number(t.timing);
-}
-
-static void write_functions(page *p)
-{
-    static const struct {
-        const char *key;
-        create_fn create;
-    } columns[] = {
-        { "name", create_name },
-        { "module", create_function_module },
-        { "rva", create_rva },
-        { "calls", create_calls },
-        { "why", create_reason },
-        { "timing", create_timing },
-        { "total", create_total },
-        { "self", create_self },
-        { "total_error", create_total_error },
-        { "self_error", create_self_error },
-        { "max", create_max },
-        { "p50", create_p50 },
-        { "p90", create_p90 },
-        { "p99", create_p99 },
-        { "open", create_open },
-    };
-    size_t count = p->view->time.flags ? HFN_COUNT_OF(columns) : 6;
-    hotfn_json_begin_object(p->out, "functions");
-    for (size_t i = 0; i < count; i++) {
-        write_column(p, columns[i].key, p->view->info.function_count, columns[i].create);
-    }
-    hotfn_json_end(p->out);
-}
-
-/* Write for each timed function the list bucket, count, bucket, count ... without empty buckets. */
-static void write_histograms(page *p)
-{
-    hotfn_json_begin_object(p->out, "histograms");
-    for (uint32_t i = 0; p->view->time.flags && i < p->view->info.function_count; i++) {
-        hotfn_record_timing t;
-        char key[16];
-        hfn_view_timing(p->view, i, &t);
-        if (t.timed_calls == 0) {
-            continue;
-        }
-        hotfn_record_get_histogram(p->view->record, i, p->buckets);
-        hotfn_json *list = hotfn_json_create_array();
-        for (uint32_t k = 0; k < HOTFN_HISTOGRAM_BUCKETS; k++) {
-            if (p->buckets[k] > 0) {
-                hfn_add_number(list, NULL, k);
-                hfn_add_number(list, NULL, p->buckets[k]);
-            }
-        }
-        snprintf(key, sizeof key, "%" PRIu32, i);
-        hotfn_json_write(p->out, key, list);
-    }
-    hotfn_json_end(p->out);
-}
-
-static hotfn_json *create_alloc(page *p, uint32_t i)
-{
-    hotfn_json *list = hotfn_json_create_array();
-    hotfn_record_timing t;
-    hfn_view_timing(p->view, i, &t);
-    hfn_add_number(list, NULL, t.total_alloc.allocated_bytes);
-    hfn_add_number(list, NULL, t.total_alloc.allocated_blocks);
-    hfn_add_number(list, NULL, t.total_alloc.freed_bytes);
-    hfn_add_number(list, NULL, t.total_alloc.freed_blocks);
-    hfn_add_number(list, NULL, t.self_alloc.allocated_bytes);
-    hfn_add_number(list, NULL, t.self_alloc.allocated_blocks);
-    return list;
-}
-
-/* ---- Tree and edges. */
-
-/* The total of a call that was still open at the end (main, when exit() was called) is not known;
- * the self time and the totals of its callees are its lower bound. */
-static void sum_nodes(page *p)
-{
-    hotfn_record_node n;
-    for (uint32_t i = p->view->time.node_count; i-- > 0;) {
-        hfn_view_node(p->view, i, &n);
-        node_sum *sum = &p->sums[i];
-        sum->ns = n.total_ns > sum->ns + n.self_ns ? n.total_ns : sum->ns + n.self_ns;
-        sum->bytes += n.self_alloc.allocated_bytes;
-        p->all.ns += n.parent == HOTFN_NO_NODE ? sum->ns : 0;
-        p->all.bytes += n.self_alloc.allocated_bytes;
-        if (n.parent != HOTFN_NO_NODE) {
-            p->sums[n.parent].ns += sum->ns;
-            p->sums[n.parent].bytes += sum->bytes;
-        }
-    }
-}
-
-static void choose_nodes(page *p)
-{
-    bool all = p->view->time.node_count <= MAX_NODES;
-    uint32_t index = 0;
-    hotfn_record_node n;
-    for (uint32_t i = 0; i < p->view->time.node_count; i++) {
-        hfn_view_node(p->view, i, &n);
-        bool kept = (all || p->sums[i].ns > p->all.ns / MIN_SHARE ||
-                     p->sums[i].bytes > p->all.bytes / MIN_SHARE) &&
-                    n.function != HOTFN_NO_FUNCTION &&
-                    (n.parent == HOTFN_NO_NODE || p->indices[n.parent] != UINT32_MAX);
-        p->indices[i] = kept ? index++ : UINT32_MAX;
-        p->omitted += !kept;
-    }
-}
-
-enum {
-    NODE_PARENT,
-    NODE_FUNCTION,
-    NODE_THREAD,
-    NODE_CALLS,
-    NODE_TOTAL,
-    NODE_SELF,
-    NODE_BYTES,
-    NODE_BELOW
-};
-
-static hotfn_json *create_node_field(page *p, const hotfn_record_node *n, uint32_t i, int field)
-{
-    switch (field) {
-    case NODE_PARENT:
-        return create_index(n->parent == HOTFN_NO_NODE ? UINT32_MAX : p->indices[n->parent],
-                            UINT32_MAX);
-    case NODE_FUNCTION: return hotfn_json_create_number(n->function);
-    case NODE_THREAD: return hotfn_json_create_number(n->thread);
-    case NODE_CALLS: return hotfn_json_create_number(n->calls);
-    case NODE_TOTAL: return hotfn_json_create_number(p->sums[i].ns);
-    case NODE_BYTES: return hotfn_json_create_number(n->self_alloc.allocated_bytes);
-    case NODE_BELOW: return hotfn_json_create_number(p->sums[i].bytes);
-    default: return hotfn_json_create_number(n->self_ns);
-    }
-}
-
-/* The nodes that choose_nodes kept, a column for each field. */
-static void write_nodes(page *p)
-{
-    static const char *const keys[] = { "parent", "function", "thread", "calls",
-                                        "total",  "self",     "bytes",  "below" };
-    int fields = p->view->time.flags & HOTFN_TIMING_ALLOC ? NODE_BELOW + 1 : NODE_BYTES;
-    hotfn_record_node n;
-    hotfn_json_begin_object(p->out, "nodes");
-    for (int field = 0; field < fields; field++) {
-        hotfn_json_begin_array(p->out, keys[field]);
-        for (uint32_t i = 0; i < p->view->time.node_count && !p->sink->failed; i++) {
-            hfn_view_reach(p->view, i, p->view->time.node_count);
-            if (p->indices[i] != UINT32_MAX) {
-                hfn_view_node(p->view, i, &n);
-                hotfn_json_write(p->out, NULL, create_node_field(p, &n, i, field));
-            }
-        }
-        hotfn_json_end(p->out);
-    }
-    hotfn_json_end(p->out);
-}
-
-#define EDGE_COLUMN(name, expression)                                                              \
-    static hotfn_json *create_edge_##name(page *p, uint32_t i)                                     \
-    {                                                                                              \
-        hotfn_record_edge e;                                                                       \
-        hfn_view_edge(p->view, i, &e);                                                             \
-        return expression;                                                                         \
-    }
-EDGE_COLUMN(caller, create_index(e.caller, HOTFN_NO_FUNCTION))
-EDGE_COLUMN(callee, create_index(e.callee, HOTFN_NO_FUNCTION))
-EDGE_COLUMN(calls, hotfn_json_create_number(e.calls))
-EDGE_COLUMN(total, hotfn_json_create_number(e.total_ns))
-
-static void write_edges(page *p)
-{
-    uint32_t count = p->view->time.edge_count;
-    hotfn_json_begin_object(p->out, "edges");
-    write_column(p, "caller", count, create_edge_caller);
-    write_column(p, "callee", count, create_edge_callee);
-    write_column(p, "calls", count, create_edge_calls);
-    write_column(p, "total", count, create_edge_total);
-    hotfn_json_end(p->out);
-}
-
 /* ---- The run. */
 
-static hotfn_json *create_module(page *p, uint32_t i)
+static hotfn_json *create_module(hfn_page *p, uint32_t i)
 {
     hotfn_record_module m;
     hfn_view_module(p->view, i, &m);
     return hotfn_json_create_text(m.file);
 }
 
-static hotfn_json *create_thread(page *p, uint32_t i)
+static hotfn_json *create_thread(hfn_page *p, uint32_t i)
 {
     hotfn_json *o = hotfn_json_create_object();
     hotfn_record_thread t;
@@ -334,34 +42,34 @@ static hotfn_json *create_thread(page *p, uint32_t i)
     return o;
 }
 
-static hotfn_json *create_slow_call(page *p, uint32_t i)
+static hotfn_json *create_slow_call(hfn_page *p, uint32_t i)
 {
     hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
     hotfn_json *list = hotfn_json_create_array();
     hotfn_record_get_slow_call(p->view->record, i, &s);
     uint32_t node = s.node == HOTFN_NO_NODE ? UINT32_MAX : p->indices[s.node];
-    hotfn_json_add(list, NULL, create_index(s.function, HOTFN_NO_FUNCTION));
+    hotfn_json_add(list, NULL, hfn_page_create_rank(p, s.function));
     hfn_add_number(list, NULL, s.thread);
     hfn_add_number(list, NULL, s.start_ns);
     hfn_add_number(list, NULL, s.duration_ns);
-    hotfn_json_add(list, NULL, create_index(node, UINT32_MAX));
+    hotfn_json_add(list, NULL, hfn_page_create_index(node, UINT32_MAX));
     return list;
 }
 
 /* The functions whose counts are lower bounds, and what was done to keep the budget. */
-static void write_budget(page *p)
+static void write_budget(hfn_page *p)
 {
     hotfn_json_begin_array(p->out, "at_least");
     for (uint32_t i = 0; i < p->view->info.function_count; i++) {
         if (hfn_view_at_least(p->view, i)) {
-            hotfn_json_write(p->out, NULL, hotfn_json_create_number(i));
+            hotfn_json_write(p->out, NULL, hfn_page_create_rank(p, i));
         }
     }
     hotfn_json_end(p->out);
     hfn_budget_write(p->view, p->out, true);
 }
 
-static void write_sentence(page *p, const char *sentence)
+static void write_sentence(hfn_page *p, const char *sentence)
 {
     if (sentence[0]) {
         hotfn_json_write(p->out, NULL, hotfn_json_create_text(sentence));
@@ -369,7 +77,7 @@ static void write_sentence(page *p, const char *sentence)
 }
 
 /* Write a note that begins with count; nothing if count is 0. */
-static void write_counted(page *p, uint64_t count, const char *text)
+static void write_counted(hfn_page *p, uint64_t count, const char *text)
 {
     char sentence[200];
     if (count > 0) {
@@ -378,7 +86,7 @@ static void write_counted(page *p, uint64_t count, const char *text)
     }
 }
 
-static void write_time_note(page *p)
+static void write_time_note(hfn_page *p)
 {
     const hotfn_record_time_info *t = &p->view->time;
     char sentence[200];
@@ -400,7 +108,7 @@ static void write_time_note(page *p)
     }
 }
 
-static void write_preparation(page *p)
+static void write_preparation(hfn_page *p)
 {
     char text[80];
 
@@ -411,7 +119,7 @@ static void write_preparation(page *p)
     }
 }
 
-static void write_notes(page *p)
+static void write_notes(hfn_page *p)
 {
     const hotfn_record_time_info *t = &p->view->time;
     const char *lost = p->view->info.repaired;
@@ -445,7 +153,7 @@ static void write_notes(page *p)
     hotfn_json_end(p->out);
 }
 
-static void write_run(page *p)
+static void write_run(hfn_page *p)
 {
     const hotfn_record_info *info = &p->view->info;
     const char *command = info->command[0] ? info->command : "(unknown command)";
@@ -462,52 +170,93 @@ static void write_run(page *p)
     write_number(p, "slow_ns", p->view->time.slow_ns);
     write_number(p, "ticks_per_second", p->view->time.ticks_per_second);
     write_notes(p);
-    write_column(p, "modules", info->module_count, create_module);
-    write_column(p, "threads", info->thread_count, create_thread);
-    write_column(p, "slow", p->view->time.slow_count, create_slow_call);
+    hfn_page_write_column(p, "modules", 0, info->module_count, create_module);
+    hfn_page_write_column(p, "threads", 0, info->thread_count, create_thread);
+    hfn_page_write_column(p, "slow", 0, p->view->time.slow_count, create_slow_call);
+    write_number(p, "function_count", info->function_count);
+    write_number(p, "called_count", p->called_count);
+    write_number(p, "node_count", p->view->time.node_count - p->omitted);
 }
 
-static void write_data(page *p)
+/* ---- The parts of the page. */
+
+static uint32_t count_first(const hfn_page *p)
 {
-    hotfn_json_begin_object(p->out, NULL);
+    uint32_t count = p->view->info.function_count;
+    return count < FIRST_FUNCTIONS ? count : FIRST_FUNCTIONS;
+}
+
+static void write_first(hfn_page *p)
+{
     write_run(p);
-    write_functions(p);
-    write_histograms(p);
-    if (p->view->time.flags & HOTFN_TIMING_ALLOC) {
-        write_column(p, "allocs", p->view->info.function_count, create_alloc);
-    }
+    hfn_page_write_functions(p, 0, count_first(p));
     write_budget(p);
-    write_nodes(p);
-    write_edges(p);
-    hotfn_json_end(p->out);
+}
+
+static void write_rest(hfn_page *p)
+{
+    hfn_page_write_functions(p, count_first(p), p->view->info.function_count);
+}
+
+static void write_links(hfn_page *p)
+{
+    hfn_page_write_edges(p);
+    hfn_page_write_histograms(p);
+}
+
+/* Write a script element with the object whose members write_members writes. */
+static bool write_part(hfn_page *p, const char *id, void (*write_members)(hfn_page *p))
+{
+    hfn_page_part part = { .env = &p->view->env };
+    hotfn_json_writer_create(&p->out, HOTFN_JSON_PAGE, hfn_page_part_append, &part);
+    bool ok = p->out != NULL;
+    if (ok) {
+        hotfn_json_begin_object(p->out, NULL);
+        write_members(p);
+        hotfn_json_end(p->out);
+        ok = hotfn_json_writer_destroy(p->out) == HOTFN_OK;
+    }
+    p->out = NULL;
+    if (ok) {
+        hfn_sink_format(p->sink, "<script type=\"application/json\" id=\"%s\">", id);
+        ok = hfn_page_part_write(&part, p->sink);
+        hfn_sink_text(p->sink, "</script>\n");
+    }
+    hfn_page_part_finish(&part);
+    return ok;
+}
+
+static bool write_parts(hfn_page *p)
+{
+    hfn_page_choose_nodes(p);
+    hfn_sink_bytes(p->sink, hfn_html_head, hfn_html_head_bytes);
+    bool ok = hfn_page_sort(p) && write_part(p, "data", write_first) &&
+              write_part(p, "rest", write_rest) && write_part(p, "links", write_links) &&
+              write_part(p, "nodes", hfn_page_write_nodes);
+    hfn_sink_bytes(p->sink, hfn_html_tail, hfn_html_tail_bytes);
+    return ok;
 }
 
 static bool write_html(const hfn_view *view, hfn_sink *sink)
 {
+    size_t order_bytes = view->info.function_count * sizeof(uint32_t);
     size_t index_bytes = view->time.node_count * sizeof(uint32_t);
-    size_t sum_bytes = view->time.node_count * sizeof(node_sum);
+    size_t sum_bytes = view->time.node_count * sizeof(hfn_page_sum);
     size_t bucket_bytes = HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t);
-    page *p = hfn_allocate_zeroed(&view->env, sizeof *p);
+    hfn_page *p = hfn_allocate_zeroed(&view->env, sizeof *p);
     if (!p) {
         return false;
     }
     p->view = view;
     p->sink = sink;
+    p->order = hfn_allocate_zeroed(&view->env, order_bytes);
+    p->ranks = hfn_allocate_zeroed(&view->env, order_bytes);
     p->indices = hfn_allocate_zeroed(&view->env, index_bytes);
     p->sums = hfn_allocate_zeroed(&view->env, sum_bytes);
     p->buckets = hfn_allocate_zeroed(&view->env, bucket_bytes);
-    p->out = hfn_json_open(sink, HOTFN_JSON_PAGE);
-    bool ok = p->indices && p->sums && p->buckets && p->out;
-    if (ok) {
-        sum_nodes(p);
-        choose_nodes(p);
-        hfn_sink_bytes(sink, hfn_html_head, hfn_html_head_bytes);
-        write_data(p);
-        hfn_sink_bytes(sink, hfn_html_tail, hfn_html_tail_bytes);
-    }
-    if (p->out) {
-        ok = hfn_json_close(p->out) && ok;
-    }
+    bool ok = p->order && p->ranks && p->indices && p->sums && p->buckets && write_parts(p);
+    hfn_free_memory(&view->env, p->order, order_bytes);
+    hfn_free_memory(&view->env, p->ranks, order_bytes);
     hfn_free_memory(&view->env, p->indices, index_bytes);
     hfn_free_memory(&view->env, p->sums, sum_bytes);
     hfn_free_memory(&view->env, p->buckets, bucket_bytes);

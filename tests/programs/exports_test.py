@@ -95,8 +95,9 @@ def check_calls_open_at_the_end(folder):
     done = subprocess.run([HOTFN, "run", "-q", "--mode", "time", "-o", record, "--", program], timeout=120)
     assert done.returncode == 5, done
     run(HOTFN, "export", "-o", page, record)
-    data = json.loads(page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0])
-    nodes, names = data["nodes"], data["functions"]["name"]
+    data, nodes = (json.loads(page.read_text().split(f'<script type="application/json" id="{part}">')[1].split("</script>")[0])
+                   for part in ("data", "nodes"))
+    nodes, names = nodes["nodes"], data["functions"]["name"]
     path = {names[f]: i for i, f in enumerate(nodes["function"]) if names[f] in ("main", "outer", "work")}
     assert nodes["parent"][path["work"]] == path["outer"], (nodes, path)
     assert nodes["parent"][path["outer"]] == path["main"], (nodes, path)

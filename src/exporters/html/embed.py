@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Write the page as two C arrays: the text before the data of a report, and the text after it.
 
-    embed.py page.html style.css common.js page.js OUTPUT
+    embed.py page.html style.css SCRIPT ... OUTPUT
 """
 import pathlib
 import sys
@@ -16,12 +16,12 @@ def array(name, text):
             f"const size_t {name}_bytes = sizeof {name} - 1;\n")
 
 
-page, style, *scripts = (pathlib.Path(p).read_text(encoding="utf-8") for p in sys.argv[1:5])
+page, style, *scripts = (pathlib.Path(p).read_text(encoding="utf-8") for p in sys.argv[1:-1])
 script = "".join(scripts)
 assert "</script" not in script and "</style" not in style
 page = page.replace("@STYLE@", style.rstrip()).replace("@SCRIPT@", script.rstrip())
 head, tail = page.split("@DATA@")
 assert all(ord(c) < 128 for c in page), "ASCII only: a C char may be signed"
-pathlib.Path(sys.argv[5]).write_text(
+pathlib.Path(sys.argv[-1]).write_text(
     "/* Made by src/exporters/html/embed.py. */\n#include \"exporters/html/page.h\"\n\n"
     + array("hfn_html_head", head) + array("hfn_html_tail", tail), encoding="ascii")

@@ -16,6 +16,9 @@ static void fill_function(hotfn_record_function *f, char *name, size_t bytes, ui
     if (i % 7 == 0) {
         snprintf(name, bytes, "</script><img src=x onerror=alert(%u)>", i);
     }
+    if (i % 11 == 0) {
+        snprintf(name, bytes, "caf\xc3\xa9\x7f%u::\xe2\x82\xac\xe2\x82\xac", i);
+    }
     *f = sample_function(name, 0x1000 + (uint64_t)i * 16, HOTFN_STATE_HOOKED);
 }
 

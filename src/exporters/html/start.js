@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The tabs, and the start of the page.
+
+// ---- The page.
+
+const tabs = [["functions", "Functions"]];
+if (timed && data.node_count) tabs.push(["flame", "Flame graph"], ["tree", "Call tree"]);
+tabs.push(["threads", `Threads (${data.threads.length})`]);
+if (data.slow.length) tabs.push(["slow", `Slow calls (${data.slow.length})`]);
+if (budget) tabs.push(["budget", `Budget (${budget.changes.length})`]);
+const started = {};
+function showTab(id) {
+  for (const [name] of tabs) {
+    $(name).hidden = name !== id;
+    $("tab-" + name).setAttribute("aria-selected", name === id);
+  }
+  if (!started[id]) {
+    started[id] = true;
+    ({ flame: startFlame, tree: startTree, threads: startThreads, slow: startSlow, budget: startBudget, functions() {} })[id]();
+  }
+  if (id === "flame") drawFlame();
+}
+for (const [id, title] of tabs) {
+  const tab = make("button", "", title);
+  tab.id = "tab-" + id;
+  tab.type = "button";
+  tab.setAttribute("role", "tab");
+  tab.onclick = () => showTab(id);
+  $("tabs").append(tab);
+}
+
+onTheme = () => { if (started.flame) drawFlame(); };
+setTheme();
+
+document.title = data.command + " \u2013 hotfn";
+$("command").textContent = data.command;
+$("command").title = data.command;
+const facts = [[data.state, ""], [data.wall_ns ? time(data.wall_ns) : "", " long"], [group(allCalls), allCalls === 1 ? " call" : " calls"], [timed ? time(busy) : "", " in timed functions"]].filter(f => f[0]);
+facts.forEach(([bold, rest], i) => $("facts").append(i ? ", " : "", make("b", "", bold), rest));
+$("notes").textContent = data.notes.join("  \u00b7  ");
+let typing;
+$("search").oninput = () => { clearTimeout(typing); typing = setTimeout(listFunctions, FUNCTIONS > 5000 ? 120 : 0); };
+$("called").onchange = listFunctions;
+document.addEventListener("keydown", e => {
+  if (e.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { e.preventDefault(); showTab("functions"); $("search").focus(); }
+});
+showTab("functions");
+listFunctions();
