@@ -230,8 +230,9 @@ static bool write_parts(hfn_page *p)
 {
     hfn_page_choose_nodes(p);
     hfn_sink_bytes(p->sink, hfn_html_head, hfn_html_head_bytes);
-    bool ok = hfn_page_sort(p) && write_part(p, "data", write_first) &&
-              write_part(p, "rest", write_rest) && write_part(p, "links", write_links) &&
+    bool ok = hfn_page_sort(p) && write_part(p, "data", write_first);
+    hfn_sink_bytes(p->sink, hfn_html_script, hfn_html_script_bytes);
+    ok = ok && write_part(p, "rest", write_rest) && write_part(p, "links", write_links) &&
               write_part(p, "nodes", hfn_page_write_nodes);
     hfn_sink_bytes(p->sink, hfn_html_tail, hfn_html_tail_bytes);
     return ok;

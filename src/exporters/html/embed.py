@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Write the page as two C arrays: the text before the data of a report, and the text after it.
+"""Write the page as three C arrays: the text before the first part of the data of a report, the text
+between it and the other parts, and the text after them.
 
     embed.py page.html style.css SCRIPT ... OUTPUT
 """
@@ -20,8 +21,9 @@ page, style, *scripts = (pathlib.Path(p).read_text(encoding="utf-8") for p in sy
 script = "".join(scripts)
 assert "</script" not in script and "</style" not in style
 page = page.replace("@STYLE@", style.rstrip()).replace("@SCRIPT@", script.rstrip())
-head, tail = page.split("@DATA@")
+head, rest = page.split("@DATA@\n")
+script, tail = rest.split("@PARTS@\n")
 assert all(ord(c) < 128 for c in page), "ASCII only: a C char may be signed"
 pathlib.Path(sys.argv[-1]).write_text(
     "/* Made by src/exporters/html/embed.py. */\n#include \"exporters/html/page.h\"\n\n"
-    + array("hfn_html_head", head) + array("hfn_html_tail", tail), encoding="ascii")
+    + array("hfn_html_head", head) + array("hfn_html_script", script) + array("hfn_html_tail", tail), encoding="ascii")

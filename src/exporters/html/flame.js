@@ -1,38 +1,107 @@
 // SPDX-License-Identifier: MIT
-// The flame graph.
+// The flame graph.  The root is at the top (an icicle graph); below it are callees, or callers.
 
-// ---- Flame graph: the outermost function is at the top (an icicle graph).
+const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time", way: "callees", of: -1, folded: false };
 
-const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time" };
-function hue(f) {
-  let h = 2166136261;
+// ---- Colours: a hue for each of the modules with most of the weight, one for all others.
+
+const HUES = [28, 205, 130, 345, 52, 180, 92];
+let legend = []; // { module, own }, heaviest first
+const hueOf = new Map();
+function chooseHues() {
+  const N = readNodes(), own = ownWeights(flame.by), sums = new Map();
+  for (let i = 0; i < own.length; i++) {
+    nameOf(N.function[i]); // reads the functions
+    const module = F.module[N.function[i]];
+    sums.set(module, (sums.get(module) || 0) + own[i]);
+  }
+  legend = [...sums].map(([module, sum]) => ({ module, sum })).sort((a, b) => b.sum - a.sum);
+  hueOf.clear();
+  legend.slice(0, HUES.length).forEach((entry, i) => hueOf.set(entry.module, HUES[i]));
+}
+// Names of one scope have one shade of their module's colour.
+function shade(f) {
   const name = nameOf(f).split(/[(<]/)[0].replace(/::[^:]*$/, "");
+  let h = 2166136261;
   for (let i = 0; i < name.length; i++) h = Math.imul(h ^ name.charCodeAt(i), 16777619);
   h = Math.imul(h ^ h >>> 15, 0x2c1b3c6d);
-  return 8 + ((h ^ h >>> 13) >>> 0) % 46; // from red over orange to yellow
+  return ((h ^ h >>> 13) >>> 0) % 15 - 7;
 }
-function drawFlame() {
-  const canvas = $("flamecanvas"), width = $("flamebox").clientWidth, ratio = window.devicePixelRatio || 1;
-  if (!flame.top || !width) return;
-  const dark = document.documentElement.dataset.theme === "dark", boxes = [], word = $("flamesearch").value.toLowerCase();
-  let deepest = 0, matched = 0;
-  const path = [];
-  for (let n = flame.top.up; n && n.up; n = n.up) path.unshift(n);
+function colour(f, pale, dark) {
+  const hue = hueOf.get(F.module[f]), some = shade(f);
+  return `hsl(${(hue || 0) + some} ${hue === undefined ? 8 : pale ? 22 : dark ? 50 : 80}% ${(dark ? 36 : 70) + some / 2}%)`;
+}
+const overColour = dark => dark ? "#39414b" : "#d9dee5", hitColour = dark => dark ? "#a855f7" : "#c084fc";
+function drawLegend(dark, word) {
+  const entries = legend.slice(0, HUES.length).map(({ module }) => [`hsl(${hueOf.get(module)} ${dark ? 50 : 80}% ${dark ? 36 : 70}%)`, data.modules[module]]);
+  if (legend.length > HUES.length) entries.push([`hsl(0 8% ${dark ? 36 : 70}%)`, "other modules"]);
+  entries.push([overColour(dark), "above the box that is zoomed in"]);
+  if (word) entries.push([hitColour(dark), "matches"]);
+  $("flamelegend").replaceChildren(...entries.map(([background, name]) => {
+    const entry = make("span"), swatch = make("i");
+    swatch.style.background = background;
+    entry.append(swatch, name);
+    return entry;
+  }));
+}
+
+// ---- Drawing.
+
+const matchOf = word => { // by function: does its name match?
+  const known = new Map();
+  return f => {
+    if (!known.has(f)) known.set(f, f >= 0 && nameOf(f).toLowerCase().includes(word));
+    return known.get(f);
+  };
+};
+// The weight below node, itself included, that is in boxes that match or have a matching box above them.
+function sumMatches(node, matches) {
+  let sum = 0;
+  const todo = [node];
+  while (todo.length) {
+    const at = todo.pop();
+    if (matches(at.f)) sum += at.total;
+    else if (at.total * 5000 > flame.root.total) for (const kid of kidsOf(at)) todo.push(kid);
+  }
+  return sum;
+}
+function placeBoxes(width) {
+  const boxes = [], path = [];
+  for (let n = flame.top.up; n; n = n.up) path.unshift(n);
   path.forEach((node, depth) => boxes.push({ node, x: 0, w: width, depth, over: true }));
   const todo = [[flame.top, 0, width, path.length]];
   while (todo.length) {
     const [node, x, w, depth] = todo.pop();
-    if (node.f >= 0) boxes.push({ node, x, w, depth });
+    boxes.push({ node, x, w, depth });
     let at = x;
     const whole = node.total || 1;
-    for (const kid of node.sorted) {
+    for (const kid of kidsOf(node)) {
       const kidWidth = w * kid.total / whole;
       if (kidWidth < .4) break;
-      todo.push([kid, at, Math.min(kidWidth, x + w - at), node.f >= 0 ? depth + 1 : depth]);
+      todo.push([kid, at, Math.min(kidWidth, x + w - at), depth + 1]);
       at += kidWidth;
     }
   }
-  for (const b of boxes) deepest = Math.max(deepest, b.depth);
+  return boxes;
+}
+const labelOf = node => node.f >= 0 ? nameOf(node.f) : `all (${measures[flame.by].word(node.total)})`;
+function drawBox(g, b, dark, hit, word, letter) {
+  const root = b.node.f < 0;
+  g.fillStyle = b.over || root ? overColour(dark) : hit ? hitColour(dark) : colour(b.node.f, word, dark);
+  g.fillRect(b.x, b.depth * flame.row + 1, Math.max(.6, b.w - 1), flame.row - 1);
+  const letters = Math.floor((b.w - 8) / letter);
+  if (letters > 2) {
+    const name = fold(labelOf(b.node), letters);
+    g.fillStyle = dark ? "#f4f5f7" : "#23180d";
+    g.fillText(name.length > letters ? name.slice(0, letters - 1) + "\u2026" : name, b.x + 4, b.depth * flame.row + flame.row / 2 + 1);
+  }
+}
+function drawFlame() {
+  const canvas = $("flamecanvas"), width = $("flamebox").clientWidth, ratio = window.devicePixelRatio || 1;
+  if (!flame.top || !width) return;
+  const dark = document.documentElement.dataset.theme === "dark", word = $("flamesearch").value.toLowerCase();
+  const boxes = placeBoxes(width), matches = matchOf(word);
+  const deepest = boxes.reduce((most, b) => Math.max(most, b.depth), 0);
   const height = Math.max((deepest + 1) * flame.row + 8, 60);
   canvas.width = width * ratio;
   canvas.height = Math.min(height, 30000 / ratio) * ratio;
@@ -42,55 +111,69 @@ function drawFlame() {
   g.font = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
   g.textBaseline = "middle";
   const letter = g.measureText("m").width;
-  for (const b of boxes) {
-    const hit = word && nameOf(b.node.f).toLowerCase().includes(word);
-    matched += hit;
-    g.fillStyle = b.over ? (dark ? "#39414b" : "#d9dee5") : hit ? (dark ? "#a855f7" : "#c084fc")
-      : `hsl(${hue(b.node.f)} ${word ? 25 : dark ? 58 : 88}% ${dark ? 36 : 70}%)`;
-    g.fillRect(b.x, b.depth * flame.row + 1, Math.max(.6, b.w - 1), flame.row - 1);
-    const letters = Math.floor((b.w - 8) / letter);
-    if (letters > 2) {
-      const name = fold(nameOf(b.node.f), letters);
-      g.fillStyle = dark ? "#f4f5f7" : "#23180d";
-      g.fillText(name.length > letters ? name.slice(0, letters - 1) + "\u2026" : name, b.x + 4, b.depth * flame.row + flame.row / 2 + 1);
-    }
-  }
+  for (const b of boxes) drawBox(g, b, dark, word && matches(b.node.f), word, letter);
   flame.boxes = boxes;
-  $("flamefound").textContent = word ? `${matched} boxes match` : "click a box to zoom in, hover to read it";
+  $("flamefound").textContent = word
+    ? `${percent(sumMatches(flame.top, matches), flame.top.total) || "0.0%"} of ${flame.top.f < 0 ? "all" : "this box"} matches`
+    : "click a box to zoom in, hover to read it";
+  drawLegend(dark, word);
 }
+
+// ---- The pointer.
+
 function boxAt(e) {
   const r = $("flamecanvas").getBoundingClientRect(), x = e.clientX - r.left, depth = Math.floor((e.clientY - r.top) / flame.row);
   return flame.boxes.find(b => b.depth === depth && x >= b.x && x < b.x + b.w);
 }
-function showTip(e, node) {
-  const tip = $("tip"), root = flame.root.total, word = measures[flame.by].word;
-  tip.replaceChildren(make("b", "", nameOf(node.f)), make("div", "", `total ${word(node.total)} (${percent(node.total, root)}), self ${word(node.self)} (${percent(node.self, root)})`), make("div", "dim", `${group(node.calls)} calls on this path`));
+function placeTip(e, ...lines) {
+  const tip = $("tip");
+  tip.replaceChildren(...lines);
   tip.hidden = false;
-  tip.style.left = Math.min(e.clientX + 14, window.innerWidth - tip.offsetWidth - 8) + "px";
+  tip.style.left = Math.max(4, Math.min(e.clientX + 14, window.innerWidth - tip.offsetWidth - 8)) + "px";
   tip.style.top = Math.min(e.clientY + 16, window.innerHeight - tip.offsetHeight - 8) + "px";
 }
-function setFlame(thread, by) {
-  Object.assign(flame, { thread, by });
-  flame.root = flame.top = treeOf(thread, by);
+function showTip(e, node) {
+  const root = flame.root.total, word = measures[flame.by].word, lines = [make("b", "", labelOf(node))];
+  if (node.f < 0) lines.push(make("div", "", flame.of < 0 ? "everything that was timed" : "all calls of " + nameOf(flame.of)));
+  else if (flame.way === "callees") lines.push(make("div", "", `total ${word(node.total)} (${percent(node.total, root)}), self ${word(node.self)} (${percent(node.self, root)})`));
+  else lines.push(make("div", "", `${word(node.total)} (${percent(node.total, root)}) in calls from here`));
+  if (node.f >= 0) lines.push(make("div", "dim", `${group(node.calls)} calls on this path`));
+  placeTip(e, ...lines);
+}
+
+// ---- The choices.
+
+function setFlame(changes) {
+  Object.assign(flame, changes);
+  const { thread, by, folded, way, of } = flame;
+  flame.root = flame.top = way === "callers" ? callersTree(thread, by, folded, of) : treeOf(thread, by, folded);
+  chooseHues();
+  $("flamethread").value = thread;
+  $("flameby").value = by;
+  $("flameway").value = way;
+  $("flamefold").checked = folded;
+  $("flameof").hidden = way !== "callers" || of < 0;
+  $("flameof").textContent = of < 0 ? "" : `of ${fold(nameOf(of), 40)} \u00d7`;
   drawFlame();
 }
 function startFlame() {
-  fillThreads($("flamethread"), thread => setFlame(thread, flame.by));
-  if (readNodes().bytes) {
-    for (const [value, title] of [["time", "by time"], ["bytes", "by bytes allocated"]]) {
-      const option = make("option", "", title);
-      option.value = value;
-      $("flameby").append(option);
-    }
-    $("flameby").hidden = false;
-    $("flameby").onchange = () => setFlame(flame.thread, $("flameby").value);
+  fillThreads($("flamethread"), thread => setFlame({ thread }));
+  for (const [value, title] of [["time", "by time"], ["bytes", "by bytes allocated"]]) {
+    const option = make("option", "", title);
+    option.value = value;
+    $("flameby").append(option);
   }
+  $("flameby").hidden = !readNodes().bytes;
+  $("flameby").onchange = () => setFlame({ by: $("flameby").value });
+  $("flameway").onchange = () => setFlame({ way: $("flameway").value, of: -1 });
+  $("flameof").onclick = () => setFlame({ of: -1 });
+  $("flamefold").onchange = () => setFlame({ folded: $("flamefold").checked });
   $("flamecanvas").onmousemove = e => { const b = boxAt(e); if (b) showTip(e, b.node); else $("tip").hidden = true; };
   $("flamecanvas").onmouseleave = () => { $("tip").hidden = true; };
   $("flamecanvas").onclick = e => { const b = boxAt(e); if (b) { flame.top = b.node; drawFlame(); } };
-  $("flamecanvas").ondblclick = e => { const b = boxAt(e); if (b) { $("tip").hidden = true; pick(b.node.f, true); } };
+  $("flamecanvas").ondblclick = e => { const b = boxAt(e); if (b && b.node.f >= 0) { $("tip").hidden = true; pick(b.node.f, true); } };
   $("flamereset").onclick = () => { flame.top = flame.root; drawFlame(); };
   $("flamesearch").oninput = drawFlame;
   new ResizeObserver(drawFlame).observe($("flamebox"));
-  setFlame(-1, "time");
+  setFlame({});
 }

@@ -171,6 +171,9 @@ function pick(f, scroll) {
       fact(list, "freed with callees", bytes(allocOf(f, 2)) + " in " + group(allocOf(f, 3)));
     }
   }
+  const callers = make("button", "", "callers in the flame graph");
+  callers.type = "button";
+  callers.onclick = () => { showTab("flame"); setFlame({ way: "callers", of: f }); };
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
   if (F.why[f]) parts.push(make("p", "dim", F.why[f]));
   if (unreturned(f)) parts.push(make("p", "dim", unreturned(f)));
@@ -179,6 +182,7 @@ function pick(f, scroll) {
   if (bars) parts.push(make("h3", "", "how long calls took (log scales)"), bars);
   const edges = timed && readEdges();
   if (timed) parts.push(...neighbours("called by (calls, total)", edges.callee, edges.caller, f), ...neighbours("calls (calls, total)", edges.caller, edges.callee, f));
+  if (data.node_count && edges.callee.includes(f)) parts.push(callers);
   $("detail").replaceChildren(...parts);
   showTab("functions");
   const at = shown.indexOf(f);

@@ -46,3 +46,6 @@ document.addEventListener("keydown", e => {
 });
 showTab("functions");
 listFunctions();
+// The other parts follow in the page; until they are there, nothing can be asked for.
+document.body.inert = true;
+document.addEventListener("DOMContentLoaded", () => { document.body.inert = false; });

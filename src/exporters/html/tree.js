@@ -1,39 +1,90 @@
 // SPDX-License-Identifier: MIT
 // Call trees, and the view of a tree as a nested list.
 
-// ---- The call tree of one thread, or of all threads merged.  A node's weight is its time or its bytes.
+// ---- Trees.  The weight of a node is its time or its bytes; its callees are made when they are first needed.
 
 const measures = { time: { self: "self", whole: "total", word: time }, bytes: { self: "bytes", whole: "below", word: bytes } };
+const weights = {};
+// By node: the weight of the node alone, so that a node and all nodes below it have their total together.
+function ownWeights(by) {
+  if (!weights[by]) {
+    const N = readNodes(), own = Array.from(N[measures[by].whole]), whole = N[measures[by].whole];
+    for (let i = 0; i < own.length; i++) if (N.parent[i] >= 0) own[N.parent[i]] -= whole[i];
+    weights[by] = own.map(w => Math.max(0, w));
+  }
+  return weights[by];
+}
+const makeNode = (f, up) => ({ f, total: 0, self: 0, calls: 0, bytes: 0, up, depth: up ? up.depth + 1 : 0, kids: null });
+const heaviestFirst = (a, b) => b.total - a.total;
+function isOnPath(node, f) {
+  while (node && node.f !== f) node = node.up;
+  return node;
+}
+// The tree of one thread (-1: of all threads).  With folded, a call below a call of the same function joins it.
 const trees = new Map();
-function treeOf(thread, by = "time") {
-  const known = by + thread;
+function treeOf(thread, by, folded) {
+  const known = [thread, by, folded].join();
   if (trees.has(known)) return trees.get(known);
-  const root = { f: -1, total: 0, self: 0, calls: 0, bytes: 0, kids: new Map(), depth: 0, up: null }, N = readNodes(), self = N[measures[by].self], whole = N[measures[by].whole];
-  const place = new Array(N.parent.length);
+  const root = makeNode(-1, null), N = readNodes(), own = ownWeights(by), self = N[measures[by].self];
+  const place = [], all = [root], kids = new Map([[root, new Map()]]);
   for (let i = 0; i < N.parent.length; i++) {
     if (thread >= 0 && N.thread[i] !== thread) continue;
-    const up = N.parent[i] < 0 ? root : place[N.parent[i]];
+    const up = N.parent[i] < 0 ? root : place[N.parent[i]], f = N.function[i];
     if (!up) continue;
-    let node = up.kids.get(N.function[i]);
+    let node = folded && isOnPath(up, f) || kids.get(up).get(f);
     if (!node) {
-      node = { f: N.function[i], total: 0, self: 0, calls: 0, bytes: 0, kids: new Map(), depth: up.depth + 1, up };
-      up.kids.set(node.f, node);
+      node = makeNode(f, up);
+      kids.get(up).set(f, node);
+      kids.set(node, new Map());
+      all.push(node);
     }
+    node.total += own[i];
     node.self += self[i];
-    node.total += whole[i];
     node.calls += N.calls[i];
     if (N.bytes) node.bytes += N.bytes[i];
     place[i] = node;
   }
-  const finish = [root];
-  while (finish.length) {
-    const node = finish.pop();
-    node.sorted = [...node.kids.values()].sort((a, b) => b.total - a.total);
-    finish.push(...node.sorted);
+  for (let i = all.length; i-- > 0;) {
+    const node = all[i];
+    if (node.up) node.up.total += node.total;
+    node.kids = [...kids.get(node).values()].sort(heaviestFirst);
   }
-  root.total = root.sorted.reduce((sum, k) => sum + k.total, 0);
   trees.set(known, root);
   return root;
+}
+// The tree from functions to their callers.  Its root has all functions, by the weight that they have alone; or
+// only function f, by its total.  from: [the innermost caller of the path so far, its weight, its calls].
+function callersTree(thread, by, folded, f) {
+  const root = makeNode(-1, null), N = readNodes(), own = ownWeights(by), whole = N[measures[by].whole], from = [];
+  const inside = new Uint8Array(N.parent.length);
+  for (let i = 0; i < N.parent.length; i++) {
+    const up = N.parent[i];
+    inside[i] = up >= 0 && (inside[up] || N.function[up] === f) ? 1 : 0;
+    if ((thread < 0 || N.thread[i] === thread) && (f < 0 || (N.function[i] === f && !inside[i])))
+      from.push([i, f < 0 ? own[i] : whole[i], N.calls[i]]);
+  }
+  root.folded = folded;
+  addCallers(root, from);
+  root.total = root.kids.reduce((sum, kid) => sum + kid.total, 0);
+  return root;
+}
+function addCallers(node, from) {
+  const N = readNodes(), kids = new Map();
+  for (const [i, weight, calls] of from) {
+    let kid = kids.get(N.function[i]);
+    if (!kid) kids.set(N.function[i], kid = Object.assign(makeNode(N.function[i], node), { from: [], folded: node.folded }));
+    kid.total += weight;
+    kid.calls += calls;
+    let up = N.parent[i];
+    while (node.folded && up >= 0 && isOnPath(kid, N.function[up])) up = N.parent[up];
+    if (up >= 0) kid.from.push([up, weight, calls]);
+    else kid.self += weight; // here the path ends
+  }
+  node.kids = [...kids.values()].filter(kid => kid.total > 0).sort(heaviestFirst);
+}
+function kidsOf(node) {
+  if (!node.kids) addCallers(node, node.from);
+  return node.kids;
 }
 function fillThreads(select, onChange) {
   const all = make("option", "", "all threads");
@@ -52,23 +103,23 @@ function fillThreads(select, onChange) {
 let treeRoot = null, treeRows = [], treeList = null;
 function listTree() {
   treeRows = [];
-  const todo = [...treeRoot.sorted].reverse();
+  const todo = [...treeRoot.kids].reverse();
   while (todo.length) {
     const node = todo.pop();
     treeRows.push(node);
-    if (node.open) for (let i = node.sorted.length; i-- > 0;) todo.push(node.sorted[i]);
+    if (node.open) for (let i = node.kids.length; i-- > 0;) todo.push(node.kids[i]);
   }
   treeList.set(treeRows.length, i => treeRows[i], () => "link");
 }
 function toggle(node) {
-  if (!node.sorted.length) return;
+  if (!node.kids.length) return;
   node.open = !node.open;
   // A node with a single callee is opened together with that callee.
-  for (let n = node; node.open && n.sorted.length === 1 && n.sorted[0].sorted.length; n = n.sorted[0]) n.sorted[0].open = true;
+  for (let n = node; node.open && n.kids.length === 1 && n.kids[0].kids.length; n = n.kids[0]) n.kids[0].open = true;
   listTree();
 }
 function setTree(thread) {
-  treeRoot = treeOf(thread);
+  treeRoot = treeOf(thread, "time", false);
   listTree();
 }
 function startTree() {
@@ -81,17 +132,17 @@ function startTree() {
     ...(readNodes().bytes ? [{ title: "allocated", width: "90px", number: true, about: "allocated by the function itself, on this path", fill: text(n => bytes(n.bytes)) }] : []),
     { title: "function", width: "minmax(200px, 1fr)", style: "name", fill(cell, n) {
       cell.style.paddingLeft = Math.min(n.depth - 1, 60) * 16 + "px";
-      cell.append(make("span", "twist", n.sorted.length ? n.open ? "\u25be" : "\u25b8" : ""), make("span", "", nameOf(n.f)));
+      cell.append(make("span", "twist", n.kids.length ? n.open ? "\u25be" : "\u25b8" : ""), make("span", "", nameOf(n.f)));
       cell.title = nameOf(n.f);
     } },
   ], () => {}, (node, e) => { if (e.detail > 1) pick(node.f, true); else toggle(node); });
   $("treeall").onclick = () => {
-    for (let n = treeRoot; n.sorted.length; n = n.sorted[0]) n.open = true;
+    for (let n = treeRoot; n.kids.length; n = n.kids[0]) n.open = true;
     listTree();
   };
   $("treenone").onclick = () => {
     const todo = [treeRoot];
-    while (todo.length) { const n = todo.pop(); n.open = false; todo.push(...n.sorted); }
+    while (todo.length) { const n = todo.pop(); n.open = false; todo.push(...n.kids); }
     listTree();
   };
   setTree(-1);

@@ -87,27 +87,102 @@ def check_detail(b):
     assert "142.3" in b.run("document.getElementById('detail').innerText")
 
 
+def box_of(b, name, depth=None):
+    """Where the box of a function is on the screen."""
+    return b.run("(() => { const r = document.getElementById('flamecanvas').getBoundingClientRect(); "
+                 f"const box = flame.boxes.find(b => labelOf(b.node).startsWith({name!r}) && "
+                 f"({'true' if depth is None else f'b.depth === {depth}'}));"
+                 "return box && {x: r.left + box.x + box.w / 2, y: r.top + box.depth * 20 + 10}; })()")
+
+
+def point(b, at, click=False):
+    b.call("Input.dispatchMouseEvent", type="mouseMoved", **at)
+    for kind in ("mousePressed", "mouseReleased") if click else ():
+        b.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **at)
+    return b.run("document.getElementById('tip').innerText")
+
+
+def stacks(b):
+    """Each path of the flame graph, with its width in percent."""
+    return b.run("""(() => { const found = {}, todo = [[flame.root, ""]]; while (todo.length) { const [n, path] = todo.pop();
+        for (const kid of kidsOf(n)) { const at = (path && path + ";") + nameOf(kid.f);
+            found[at] = (found[at] || 0) + Math.round(1000 * kid.total / flame.root.total) / 10; todo.push([kid, at]); } }
+        return found; })()""")
+
+
+def mark(b, text):
+    b.run(f"(() => {{ const s = document.getElementById('flamesearch'); s.value = {text!r};"
+          "s.dispatchEvent(new Event('input')); })()")
+    return b.run("document.getElementById('flamefound').textContent")
+
+
 def check_flame(b):
     click(b, "#tab-flame")
     drawn = "document.getElementById('flamecanvas').toDataURL()"
     whole = b.run(drawn)
     assert len(whole) > 3000, len(whole)
-    box = b.run("(() => { const r = document.getElementById('flamecanvas').getBoundingClientRect();"
-                "return [r.left, r.top, r.width]; })()")
-    right = {"x": box[0] + box[2] - 20, "y": box[1] + 10}
-    b.call("Input.dispatchMouseEvent", type="mouseMoved", **right)
-    assert b.run("document.getElementById('tip').innerText").startswith("alpha")
-    for kind in ("mousePressed", "mouseReleased"):
-        b.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **right)
+    tip = point(b, box_of(b, "all", 0))
+    assert tip.startswith("all (") and "everything" in tip, tip
+    right = box_of(b, "alpha", 1)
+    assert point(b, right, click=True).startswith("alpha")
     assert b.run(drawn) != whole
-    click(b, "#flamereset")
+    point(b, box_of(b, "all", 0), click=True)    # the root zooms out
     assert b.run(drawn) == whole
+    click(b, "#flamereset")
     choose(b, "flameby", "bytes")
     assert b.run(drawn) != whole
-    b.call("Input.dispatchMouseEvent", type="mouseMoved", **right)
-    assert " kB (" in b.run("document.getElementById('tip').innerText")
+    assert " kB (" in point(b, right)
     choose(b, "flameby", "time")
     assert b.run(drawn) == whole
+    check_matches(b)
+    check_recursion(b)
+    check_callers(b)
+    assert b.run(drawn) == whole
+
+
+def check_matches(b):
+    legend = b.run("document.getElementById('flamelegend').innerText")
+    assert "libgamma.so" in legend and "game" in legend and "matches" not in legend, legend
+    shares = stacks(b)
+    gammas = sum(share for path, share in shares.items() if path.endswith("gamma"))
+    found = mark(b, "gamma")
+    assert abs(float(found.split("%")[0]) - gammas) < 0.3, (found, gammas)
+    assert "matches" in b.run("document.getElementById('flamelegend').innerText")
+    found = mark(b, "a")    # all functions match; a match inside a match counts once
+    assert found.startswith("100.0% of all"), found
+    assert mark(b, "nothing").startswith("0.0%")
+    mark(b, "")
+
+
+def check_recursion(b):
+    shares = stacks(b)
+    assert any(path.count("beta::run()") > 1 for path in shares), shares
+    click(b, "#flamefold")
+    folded = stacks(b)
+    assert not any(path.count("beta::run()") > 1 for path in folded), folded
+    assert folded["alpha"] == shares["alpha"]
+    assert folded["alpha;beta::run()"] == shares["alpha;beta::run()"], (folded, shares)
+    inner = sum(share for path, share in shares.items() if "beta::run();gamma" in path)
+    assert abs(folded["alpha;beta::run();gamma"] - inner) < 0.3, (folded, shares)
+    click(b, "#flamefold")
+
+
+def check_callers(b):
+    selfs = b.run("Object.fromEntries(F.name.map((n, f) => [n, F.self[f]]))")
+    choose(b, "flameway", "callers")
+    found = stacks(b)
+    assert {"gamma", "gamma;alpha", "gamma;beta::run();alpha", "beta::run();alpha"} <= set(found), found
+    times = b.run("Object.fromEntries(kidsOf(flame.root).map(n => [nameOf(n.f), n.total]))")
+    for name in ("alpha", "gamma"):
+        assert abs(times[name] - selfs[name]) < 0.02 * selfs[name], (name, times, selfs)
+    assert "in calls from here" in point(b, box_of(b, "gamma", 1))
+    b.run("pick(F.name.indexOf('beta::run()'))")
+    b.run("[...document.querySelectorAll('#detail button')].find(e => e.textContent.startsWith('callers')).click()")
+    found = stacks(b)
+    assert found["beta::run()"] == 100 and found["beta::run();alpha"] == 100, found
+    click(b, "#flameof")
+    choose(b, "flameway", "callees")
+    b.run("document.querySelector('#detail .close').click()")
 
 
 def check_tree(b):
