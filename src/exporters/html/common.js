@@ -33,8 +33,9 @@ function make(tag, name, text) {
   if (text !== undefined) e.textContent = text;
   return e;
 }
-// Shorten long names as table_fold.c does: drop the return type and leading scopes, then fold the contents of
-// the longest innermost pair of brackets; in a list of arguments, the first argument is folded last.
+// Shorten long names as table_fold.c does: drop the return type and scopes, then fold the contents of the longest
+// innermost pair of brackets; in a list of arguments, the first argument is folded last.  A page has room for the
+// outermost scope too, so scopes between it and the class are dropped first.
 const OPERATOR = /^operator(?!\w)(<=>|<<=|>>=|->\*|<<|>>|->|<=|>=|\(\)|<|>|)/;
 function operatorLength(name, at) {
   if (name[at] !== "o" || /\w/.test(name[at - 1] || "")) return 0;
@@ -112,6 +113,11 @@ function dropScopes(name, most) {
   let path = name.slice(kept.length);
   const isTooLong = () => kept.length + path.length > most;
   if (isTooLong()) path = path.slice(qualifiedName(path));
+  const begins = isTooLong() ? namedComponents(path) : [];
+  for (let i = 2; i + 1 < begins.length; i++) {
+    const shorter = path.slice(0, begins[1]) + "\u2026::" + path.slice(begins[i]);
+    if (kept.length + shorter.length <= most) return kept + shorter;
+  }
   while (isTooLong() && namedComponents(path).length > 2) path = path.slice(nextComponent(path, 0));
   return kept + path;
 }

@@ -145,6 +145,8 @@ function showTip(e, node) {
 
 function setFlame(changes) {
   Object.assign(flame, changes);
+  if (flame.by !== "bytes" || !readNodes().bytes) flame.by = "time";
+  if (flame.way !== "callers") Object.assign(flame, { way: "callees", of: -1 });
   const { thread, by, folded, way, of } = flame;
   flame.root = flame.top = way === "callers" ? callersTree(thread, by, folded, of) : treeOf(thread, by, folded);
   chooseHues();
@@ -155,6 +157,7 @@ function setFlame(changes) {
   $("flameof").hidden = way !== "callers" || of < 0;
   $("flameof").textContent = of < 0 ? "" : `of ${fold(nameOf(of), 40)} \u00d7`;
   drawFlame();
+  setLink({ view: "flame", thread: thread < 0 ? "" : thread, by: by === "time" ? "" : by, way: way === "callees" ? "" : way, of: placeOf(of), fold: folded ? "1" : "" });
 }
 function startFlame() {
   fillThreads($("flamethread"), thread => setFlame({ thread }));
@@ -173,7 +176,7 @@ function startFlame() {
   $("flamecanvas").onclick = e => { const b = boxAt(e); if (b) { flame.top = b.node; drawFlame(); } };
   $("flamecanvas").ondblclick = e => { const b = boxAt(e); if (b && b.node.f >= 0) { $("tip").hidden = true; pick(b.node.f, true); } };
   $("flamereset").onclick = () => { flame.top = flame.root; drawFlame(); };
-  $("flamesearch").oninput = drawFlame;
+  $("flamesearch").oninput = () => { drawFlame(); setLink({ mark: $("flamesearch").value }, true); };
   new ResizeObserver(drawFlame).observe($("flamebox"));
   setFlame({});
 }

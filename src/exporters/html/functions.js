@@ -77,6 +77,7 @@ function sortBy(key) {
   order.key = key;
   table.scroll.scrollTop = 0;
   listFunctions();
+  setLink({ sort: order.key === byRank && order.down ? "" : order.key, up: order.down ? "" : "1" });
 }
 
 // ---- One function.
@@ -147,13 +148,19 @@ function fact(list, name, value) {
   box.append(make("dt", "", name), make("dd", "", value));
   list.append(box);
 }
+function closeDetail() {
+  picked = -1;
+  $("detail").replaceChildren();
+  table.draw();
+  setLink({ at: "" });
+}
 function pick(f, scroll) {
   if (f >= F.name.length) needFunctions();
   picked = f;
   const close = make("button", "close", "\u00d7"), list = make("dl");
   close.type = "button";
   close.setAttribute("aria-label", "close");
-  close.onclick = () => { picked = -1; $("detail").replaceChildren(); table.draw(); };
+  close.onclick = closeDetail;
   fact(list, "calls", callsOf(f));
   if (timed && F.total[f] !== null) {
     fact(list, "total", estimate(f, F.total[f], F.total_error[f]));
@@ -173,7 +180,10 @@ function pick(f, scroll) {
   }
   const callers = make("button", "", "callers in the flame graph");
   callers.type = "button";
-  callers.onclick = () => { showTab("flame"); setFlame({ way: "callers", of: f }); };
+  callers.onclick = () => {
+    Object.assign(flame, { way: "callers", of: f });
+    openTab("flame");
+  };
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
   if (F.why[f]) parts.push(make("p", "dim", F.why[f]));
   if (unreturned(f)) parts.push(make("p", "dim", unreturned(f)));
@@ -185,6 +195,7 @@ function pick(f, scroll) {
   if (data.node_count && edges.callee.includes(f)) parts.push(callers);
   $("detail").replaceChildren(...parts);
   showTab("functions");
+  setLink({ at: placeOf(f), view: "" });
   const at = shown.indexOf(f);
   if (scroll && at >= 0) table.scroll.scrollTop = Math.max(0, at * ROW - 120);
   table.draw();

@@ -18,14 +18,18 @@ function showTab(id) {
     started[id] = true;
     ({ flame: startFlame, tree: startTree, threads: startThreads, slow: startSlow, budget: startBudget, functions() {} })[id]();
   }
-  if (id === "flame") drawFlame();
+  else if (id === "flame") setFlame({});
+}
+function openTab(id) {
+  showTab(id);
+  setLink({ view: id === "functions" ? "" : id });
 }
 for (const [id, title] of tabs) {
   const tab = make("button", "", title);
   tab.id = "tab-" + id;
   tab.type = "button";
   tab.setAttribute("role", "tab");
-  tab.onclick = () => showTab(id);
+  tab.onclick = () => openTab(id);
   $("tabs").append(tab);
 }
 
@@ -39,13 +43,19 @@ const facts = [[data.state, ""], [data.wall_ns ? time(data.wall_ns) : "", " long
 facts.forEach(([bold, rest], i) => $("facts").append(i ? ", " : "", make("b", "", bold), rest));
 $("notes").textContent = data.notes.join("  \u00b7  ");
 let typing;
-$("search").oninput = () => { clearTimeout(typing); typing = setTimeout(listFunctions, FUNCTIONS > 5000 ? 120 : 0); };
-$("called").onchange = listFunctions;
+$("search").oninput = () => {
+  clearTimeout(typing);
+  typing = setTimeout(() => { listFunctions(); setLink({ q: $("search").value }, true); }, FUNCTIONS > 5000 ? 120 : 0);
+};
+$("called").onchange = () => { listFunctions(); setLink({ all: $("called").checked ? "" : "1" }); };
 document.addEventListener("keydown", e => {
-  if (e.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { e.preventDefault(); showTab("functions"); $("search").focus(); }
+  if (e.key === "/" && !/INPUT|SELECT/.test(document.activeElement.tagName)) { e.preventDefault(); openTab("functions"); $("search").focus(); }
 });
 showTab("functions");
 listFunctions();
 // The other parts follow in the page; until they are there, nothing can be asked for.
 document.body.inert = true;
-document.addEventListener("DOMContentLoaded", () => { document.body.inert = false; });
+document.addEventListener("DOMContentLoaded", () => {
+  document.body.inert = false;
+  if (location.hash) followLink();
+});

@@ -100,7 +100,7 @@ function fillThreads(select, onChange) {
 
 // ---- The call tree as a nested list.
 
-let treeRoot = null, treeRows = [], treeList = null;
+let treeRoot = null, treeRows = [], treeDepth = 0, treeList = null;
 function listTree() {
   treeRows = [];
   const todo = [...treeRoot.kids].reverse();
@@ -109,6 +109,7 @@ function listTree() {
     treeRows.push(node);
     if (node.open) for (let i = node.kids.length; i-- > 0;) todo.push(node.kids[i]);
   }
+  treeDepth = treeRows.reduce((most, n) => Math.max(most, n.depth - 1), 0);
   treeList.set(treeRows.length, i => treeRows[i], () => "link");
 }
 function toggle(node) {
@@ -119,19 +120,26 @@ function toggle(node) {
   listTree();
 }
 function setTree(thread) {
+  $("treethread").value = flame.thread = thread;
+  setLink({ view: "tree", thread: thread < 0 ? "" : thread });
   treeRoot = treeOf(thread, "time", false);
   listTree();
+}
+// Indentation takes at most half of the column of names, however deep the tree is open.
+function treeStep() {
+  const room = treeList.scroll.clientWidth - (treeList.shown.length - 1) * 104;
+  return Math.min(16, room / 2 / Math.max(1, treeDepth));
 }
 function startTree() {
   fillThreads($("treethread"), setTree);
   treeList = new Table($("treetable"), [
     { title: "total", width: "90px", number: true, fill: text(n => time(n.total)) },
     { title: "of thread", width: "90px", number: true, fill(cell, n) { share(x => x.total, treeRoot.total)(cell, n); } },
-    { title: "self", width: "90px", number: true, fill: text(n => time(n.self)) },
-    { title: "calls", width: "110px", number: true, fill: text(n => group(n.calls)) },
-    ...(readNodes().bytes ? [{ title: "allocated", width: "90px", number: true, about: "allocated by the function itself, on this path", fill: text(n => bytes(n.bytes)) }] : []),
+    { title: "self", dropOrder: 3, width: "90px", number: true, fill: text(n => time(n.self)) },
+    { title: "calls", dropOrder: 2, width: "110px", number: true, fill: text(n => group(n.calls)) },
+    ...(readNodes().bytes ? [{ title: "allocated", dropOrder: 1, width: "90px", number: true, about: "allocated by the function itself, on this path", fill: text(n => bytes(n.bytes)) }] : []),
     { title: "function", width: "minmax(200px, 1fr)", style: "name", fill(cell, n) {
-      cell.style.paddingLeft = Math.min(n.depth - 1, 60) * 16 + "px";
+      cell.style.paddingLeft = (n.depth - 1) * treeStep() + "px";
       cell.append(make("span", "twist", n.kids.length ? n.open ? "\u25be" : "\u25b8" : ""), make("span", "", nameOf(n.f)));
       cell.title = nameOf(n.f);
     } },
@@ -145,5 +153,5 @@ function startTree() {
     while (todo.length) { const n = todo.pop(); n.open = false; todo.push(...n.kids); }
     listTree();
   };
-  setTree(-1);
+  setTree(flame.thread);
 }

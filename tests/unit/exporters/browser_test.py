@@ -200,6 +200,67 @@ def check_tree(b):
     assert "142.3" in b.run("document.querySelector('#slowtable .row').innerText")
 
 
+def go_back(b):
+    hash = b.run("location.hash")
+    b.run("history.back()")
+    wait_for(lambda: b.run("location.hash"), lambda now: now != hash)
+    time.sleep(0.3)    # the browser's own list of addresses follows later
+
+
+def check_links(b, path):
+    """The address has what is shown: a link shows it again, and the back button undoes a step."""
+    at = "decodeURIComponent(location.hash)"
+    detail = "document.getElementById('detail').innerText"
+    b.open(path)
+    assert b.run(at) == ""
+    search(b, "beta", ["beta::run()"])
+    click(b, "#table .row")
+    wait_for(lambda: b.run(at), lambda hash: hash == "#q=beta&at=game+0x1040")
+    b.run("[...document.querySelectorAll('#detail button')].find(e => e.textContent.startsWith('callers')).click()")
+    choose(b, "flamethread", "0")
+    click(b, "#flamefold")
+    mark(b, "alpha")
+    linked, shown = b.run("location.href"), stacks(b)
+    assert "view=flame" in linked and "way=callers" in linked and "mark=alpha" in linked, linked
+    go_back(b)
+    assert not b.run("document.getElementById('flamefold').checked") and "view=flame" in b.run(at)
+    go_back(b)
+    go_back(b)
+    assert b.run("document.getElementById('flame').hidden") and "beta::run()" in b.run(detail), b.run(at)
+    go_back(b)
+    assert b.run(at) == "#q=beta" and not b.run(detail)
+    b.visit("about:blank#")
+    b.visit(linked)    # in a page that was not open
+    assert not b.run("document.getElementById('flame').hidden") and stacks(b) == shown
+    assert b.run("document.getElementById('flamesearch').value") == "alpha"
+    assert b.run("document.getElementById('flamethread').value") == "0"
+    assert b.run("document.getElementById('search').value") == "beta" and "beta::run()" in b.run(detail)
+    b.visit(f"file://{path}#view=tree&at=no+0x1&sort=wrong&thread=99&of=x")    # as much of it as can be shown
+    assert not b.run("document.getElementById('tree').hidden") and not b.run(detail)
+    b.visit(f"file://{path}#sort=name&up=1")
+    wait_for(lambda: names(b), lambda shown: shown == ["alpha", "beta::run()", "gamma"])
+
+
+def check_narrow_tree(b):
+    """At 500 pixels the call tree keeps the names, and no column is outside of the page."""
+    b.call("Emulation.setDeviceMetricsOverride", width=500, height=800, deviceScaleFactor=1, mobile=False)
+    click(b, "#tab-tree")
+    click(b, "#treenone")
+    b.run("(() => { const todo = [treeRoot]; while (todo.length) { const n = todo.pop(); n.open = true; todo.push(...n.kids); } listTree(); })()")
+    time.sleep(0.4)
+    cells = b.run("[...document.querySelectorAll('#treetable .row')].map(r => { const e = r.lastElementChild.lastElementChild;"
+                  "const range = document.createRange(); range.selectNodeContents(e); return [e.textContent, range.getBoundingClientRect().right]; })")
+    assert len(cells) > 8 and all(right <= 500 for _, right in cells), cells
+    assert {"alpha", "beta::run()", "gamma"} == {name for name, _ in cells}, cells
+    heads = b.run("[...document.querySelectorAll('#treetable .head span')].filter(e => e.offsetWidth).map(e => e.textContent)")
+    assert heads == ["total", "of thread", "function"], heads
+    assert b.run("document.documentElement.scrollWidth") <= 500
+    shoot(b, "narrow-tree")
+    b.call("Emulation.clearDeviceMetricsOverride")
+    time.sleep(0.4)
+    click(b, "#treenone")
+
+
 def check_budget(b, path):
     b.open(path)
     rows = "[...document.querySelectorAll('#{} .row')].map(r => r.innerText)"
@@ -284,6 +345,8 @@ def check_fold(b):
     assert fold(name, 35) == "map<int, \u2026>::find(\u2026)"
     shade = "std::pair<int, int> engine::render::Phong::shade(Ray const&)"
     assert fold(shade, 40) == "engine::render::Phong::shade(Ray const&)"
+    assert fold(shade, 39) == "engine::\u2026::Phong::shade(Ray const&)"
+    assert fold("a::b::c::d::e::last(int)", 23) == "a::\u2026::d::e::last(int)"
     assert fold(shade, 26) == "Phong::shade(Ray const&)" and fold(shade, 16) == "Phong::shade(\u2026)"
     assert fold(shade, 14) == "\u2026ong::shade(\u2026)" and fold(shade, 10) == "shade(\u2026)"
     assert fold("std::ostream& operator<< <char>(std::ostream&, char)", 45) == "operator<< <char>(std::ostream&, char)"
@@ -311,12 +374,16 @@ def main(folder):
             check_flame(b)
             shoot(b, f"{theme}-flame")
             check_tree(b)
+            check_narrow_tree(b)
         check_fold(b)
         check_large(b, page(folder, "large", "50000"))
         check_budget(b, page(folder, "budgeted"))
         b.open(page(folder, "counted"))
         assert names(b) == ["gamma", "beta::run()", "alpha"]
         assert b.run("document.querySelectorAll('nav button').length") == 2
+        assert not b.complaints, b.complaints
+    with browser.Browser() as b:    # Chromium keeps 50 addresses, and scripted ones are dropped first
+        check_links(b, story)
         assert not b.complaints, b.complaints
     print("the page works as expected, and its console is empty")
 
