@@ -14,7 +14,7 @@ extern "C" {
 #define HOTFN_EXPORT_MANGLED 2u   /* the linker's names instead of demangled ones           */
 #define HOTFN_EXPORT_REFUSED 4u   /* table: list the functions without a hook, with reasons */
 #define HOTFN_EXPORT_EDGES 8u     /* table, json: list callers and callees                  */
-#define HOTFN_EXPORT_NO_LINES 16u /* table, json: do not call env's line_fn                 */
+#define HOTFN_EXPORT_NO_LINES 16u /* table, json, html: do not call env's line_fn           */
 
 typedef struct hotfn_export_options {
     uint32_t size;       /* sizeof(hotfn_export_options) */

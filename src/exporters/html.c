@@ -4,8 +4,8 @@
  * needs to show its table; the others are read when they are needed. */
 #include "exporters/budget.h"
 #include "exporters/html/page.h"
-#include "exporters/html_pack.h"
 #include "exporters/html_data.h"
+#include "exporters/html_pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -175,6 +175,8 @@ static void write_run(hfn_page *p)
     hfn_page_write_column(p, "slow", 0, p->view->time.slow_count, create_slow_call);
     write_number(p, "function_count", info->function_count);
     write_number(p, "called_count", p->called_count);
+    write_number(p, "event_count", p->view->time.event_count);
+    write_number(p, "events_lost", p->view->time.events_lost);
     write_number(p, "node_count", p->view->time.node_count - p->omitted);
 }
 
@@ -233,7 +235,8 @@ static bool write_parts(hfn_page *p)
     bool ok = hfn_page_sort(p) && write_part(p, "data", write_first);
     hfn_sink_bytes(p->sink, hfn_html_script, hfn_html_script_bytes);
     ok = ok && write_part(p, "rest", write_rest) && write_part(p, "links", write_links) &&
-              write_part(p, "nodes", hfn_page_write_nodes);
+         write_part(p, "nodes", hfn_page_write_nodes) &&
+         write_part(p, "events", hfn_page_write_events);
     hfn_sink_bytes(p->sink, hfn_html_tail, hfn_html_tail_bytes);
     return ok;
 }

@@ -22,6 +22,7 @@ typedef struct hfn_page {
     uint32_t *indices; /* by node: its index in the page, UINT32_MAX if it is omitted */
     hfn_page_sum *sums, all;
     uint32_t omitted;
+    uint64_t omitted_events;
     uint64_t *buckets;
     char shown[8192];
 } hfn_page;
@@ -47,5 +48,7 @@ void hfn_page_write_histograms(hfn_page *page);
 void hfn_page_choose_nodes(hfn_page *page);
 void hfn_page_write_nodes(hfn_page *page);
 void hfn_page_write_edges(hfn_page *page);
+/* The entries and exits, of the latest calls if there are many. */
+void hfn_page_write_events(hfn_page *page);
 
 #endif

@@ -105,6 +105,22 @@ static hotfn_json *create_calls(hfn_page *p, uint32_t rank)
     return create_optional(f.counted, f.calls);
 }
 
+/* "file:line" where the function begins, if it is known. */
+static hotfn_json *create_line(hfn_page *p, uint32_t rank)
+{
+    hotfn_record_function f;
+    hotfn_record_module m;
+    char file[4096];
+    uint32_t line;
+    hfn_view_function(p->view, p->order[rank], &f);
+    hfn_view_module(p->view, f.module, &m);
+    if (!hfn_view_line(p->view, &f, &m, file, sizeof file, &line)) {
+        return hotfn_json_create_text(NULL);
+    }
+    snprintf(p->shown, sizeof p->shown, "%s:%" PRIu32, file, line);
+    return hotfn_json_create_text(p->shown);
+}
+
 /* The reason why a function was not counted, not timed, or counted in part; "" if there is none. */
 static hotfn_json *create_reason(hfn_page *p, uint32_t rank)
 {
@@ -161,38 +177,43 @@ static hotfn_json *create_alloc(hfn_page *p, uint32_t rank)
     return list;
 }
 
-/* Columns of times end at the last timed function. */
+typedef enum column_extent { OF_ALL, OF_CALLED, OF_TIMED } column_extent;
+
+/* A column has all functions, or ends at the last function that was called or timed. */
 static const struct {
     const char *key;
     hfn_page_create_fn create;
     uint32_t needs; /* HOTFN_TIMING_* */
-    bool of_timed;
+    column_extent extent;
 } columns[] = {
-    { "name", create_name, 0, false },
-    { "module", create_function_module, 0, false },
-    { "rva", create_rva, 0, false },
-    { "calls", create_calls, 0, false },
-    { "why", create_reason, 0, false },
-    { "timing", create_timing, UINT32_MAX, false },
-    { "total", create_total, UINT32_MAX, true },
-    { "self", create_self, UINT32_MAX, true },
-    { "total_error", create_total_error, UINT32_MAX, true },
-    { "self_error", create_self_error, UINT32_MAX, true },
-    { "max", create_max, UINT32_MAX, true },
-    { "p50", create_p50, UINT32_MAX, true },
-    { "p90", create_p90, UINT32_MAX, true },
-    { "p99", create_p99, UINT32_MAX, true },
-    { "open", create_open, UINT32_MAX, true },
-    { "alloc", create_alloc, HOTFN_TIMING_ALLOC, true },
+    { "name", create_name, 0, OF_ALL },
+    { "module", create_function_module, 0, OF_ALL },
+    { "rva", create_rva, 0, OF_ALL },
+    { "calls", create_calls, 0, OF_ALL },
+    { "why", create_reason, 0, OF_ALL },
+    { "line", create_line, 0, OF_CALLED },
+    { "timing", create_timing, UINT32_MAX, OF_ALL },
+    { "total", create_total, UINT32_MAX, OF_TIMED },
+    { "self", create_self, UINT32_MAX, OF_TIMED },
+    { "total_error", create_total_error, UINT32_MAX, OF_TIMED },
+    { "self_error", create_self_error, UINT32_MAX, OF_TIMED },
+    { "max", create_max, UINT32_MAX, OF_TIMED },
+    { "p50", create_p50, UINT32_MAX, OF_TIMED },
+    { "p90", create_p90, UINT32_MAX, OF_TIMED },
+    { "p99", create_p99, UINT32_MAX, OF_TIMED },
+    { "open", create_open, UINT32_MAX, OF_TIMED },
+    { "alloc", create_alloc, HOTFN_TIMING_ALLOC, OF_TIMED },
 };
 
 void hfn_page_write_functions(hfn_page *p, uint32_t begin, uint32_t end)
 {
-    uint32_t timed_end = end < p->timed_end ? end : p->timed_end;
+    const uint32_t ends[] = { [OF_ALL] = end,
+                              [OF_CALLED] = end < p->called_count ? end : p->called_count,
+                              [OF_TIMED] = end < p->timed_end ? end : p->timed_end };
     hotfn_json_begin_object(p->out, "functions");
     for (size_t i = 0; i < HFN_COUNT_OF(columns); i++) {
         if (!columns[i].needs || columns[i].needs & p->view->time.flags) {
-            hfn_page_write_column(p, columns[i].key, begin, columns[i].of_timed ? timed_end : end,
+            hfn_page_write_column(p, columns[i].key, begin, ends[columns[i].extent],
                                   columns[i].create);
         }
     }

@@ -16,6 +16,7 @@ function chooseHues() {
     sums.set(module, (sums.get(module) || 0) + own[i]);
   }
   legend = [...sums].map(([module, sum]) => ({ module, sum })).sort((a, b) => b.sum - a.sum);
+  if (!legend.length) legend = data.modules.map((_, module) => ({ module, sum: 0 }));
   hueOf.clear();
   legend.slice(0, HUES.length).forEach((entry, i) => hueOf.set(entry.module, HUES[i]));
 }

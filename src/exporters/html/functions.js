@@ -185,6 +185,7 @@ function pick(f, scroll) {
     openTab("flame");
   };
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];
+  if (F.line[f]) parts.splice(3, 0, make("div", "source", F.line[f]));
   if (F.why[f]) parts.push(make("p", "dim", F.why[f]));
   if (unreturned(f)) parts.push(make("p", "dim", unreturned(f)));
   for (const c of changesOf(f)) parts.push(make("p", "dim", `at ${time(c.at_ns)}: ${c.from} \u2192 ${c.to}, ${whyOf(c)}`));

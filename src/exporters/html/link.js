@@ -41,6 +41,9 @@ function followLink() {
   const of = functionAt(get("of"));
   Object.assign(flame, { thread: threadOf(get("thread")), by: get("by") || "time", way: get("way") || "callees", of, folded: get("fold") === "1" });
   $("flamesearch").value = get("mark");
+  $("linesearch").value = get("mark");
+  if (data.event_count) line.view = get("from") && get("to") ? [Number(get("from")), Number(get("to"))] : null;
+  if (started.timeline) zoomTo(line.view);
   const f = functionAt(get("at"));
   if (f >= 0) pick(f, true);
   else closeDetail();

@@ -5,6 +5,7 @@
 
 const tabs = [["functions", "Functions"]];
 if (timed && data.node_count) tabs.push(["flame", "Flame graph"], ["tree", "Call tree"]);
+if (data.event_count) tabs.push(["timeline", "Time line"]);
 tabs.push(["threads", `Threads (${data.threads.length})`]);
 if (data.slow.length) tabs.push(["slow", `Slow calls (${data.slow.length})`]);
 if (budget) tabs.push(["budget", `Budget (${budget.changes.length})`]);
@@ -16,7 +17,7 @@ function showTab(id) {
   }
   if (!started[id]) {
     started[id] = true;
-    ({ flame: startFlame, tree: startTree, threads: startThreads, slow: startSlow, budget: startBudget, functions() {} })[id]();
+    ({ flame: startFlame, tree: startTree, timeline: startTimeline, threads: startThreads, slow: startSlow, budget: startBudget, functions() {} })[id]();
   }
   else if (id === "flame") setFlame({});
 }
@@ -33,7 +34,7 @@ for (const [id, title] of tabs) {
   $("tabs").append(tab);
 }
 
-onTheme = () => { if (started.flame) drawFlame(); };
+onTheme = () => { if (started.flame) drawFlame(); if (started.timeline) drawTimeline(); };
 setTheme();
 
 document.title = data.command + " \u2013 hotfn";

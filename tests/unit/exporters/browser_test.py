@@ -5,7 +5,9 @@ graph, the call tree and 50,000 functions; the console must have no error or war
 
     browser_test.py HOTFN PROGRAM [FOLDER]    (export_timed; screenshots go to FOLDER)
 """
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -183,6 +185,62 @@ def check_callers(b):
     click(b, "#flameof")
     choose(b, "flameway", "callees")
     b.run("document.querySelector('#detail .close').click()")
+
+
+def check_timeline(b):
+    """Lanes of threads with nested calls; the wheel zooms at the pointer, dragging moves, a click shows one call."""
+    click(b, "#tab-timeline")
+    lanes = b.run("line.lanes.map(l => [threadName(l.thread), l.rows.map(r => r.f.map(nameOf))])")
+    assert len(lanes) == 2 and lanes[1][1] == [["gamma"] * 100], lanes
+    (first, rows), shape = lanes[0], b.run("line.lanes.map(l => l.rows.map(r => [r.start, r.end]))")
+    assert rows[0] == ["alpha"] and rows[1].count("beta::run()") == 10 and rows[1].count("gamma") == 10, rows
+    for row in shape[0]:
+        assert all(start < end for start, end in zip(*row)) and all(e <= s for e, s in zip(row[1], row[0][1:])), row
+    durations = [end - start for start, end in zip(*shape[1][0])]
+    assert durations == [1000 * i for i in range(1, 101)], durations
+    whole, drawn = b.run("line.view"), b.run("document.getElementById('linecanvas').toDataURL()")
+    at = b.run("(() => { const r = document.getElementById('linecanvas').getBoundingClientRect();"
+               "const box = line.boxes.filter(x => x.lane.thread === 1).pop();"
+               "return { x: r.left + box.x + box.w / 2, y: r.top + box.y + 5 }; })()")
+    tip = point(b, at)
+    assert tip.startswith("gamma") and "took 100.0" in tip and b.run("threadName(1)") in tip, tip
+    fixed = "(() => { const r = document.getElementById('linecanvas').getBoundingClientRect();" \
+            f"return line.view[0] + ({at['x']} - r.left) / r.width * (line.view[1] - line.view[0]); }})()"
+    before = b.run(fixed)
+    b.call("Input.dispatchMouseEvent", type="mouseWheel", deltaX=0, deltaY=-300, **at)
+    wait_for(lambda: b.run("line.view"), lambda view: view[1] - view[0] < 0.5 * (whole[1] - whole[0]))
+    zoomed = b.run("line.view")
+    assert abs(b.run(fixed) - before) < 0.01 * (zoomed[1] - zoomed[0]), (before, zoomed)
+    assert b.run("document.getElementById('linecanvas').toDataURL()") != drawn
+    b.call("Input.dispatchMouseEvent", type="mousePressed", button="left", clickCount=1, **at)
+    b.call("Input.dispatchMouseEvent", type="mouseMoved", button="left", buttons=1, x=at["x"] + 100, y=at["y"])
+    b.call("Input.dispatchMouseEvent", type="mouseReleased", button="left", clickCount=1, x=at["x"] + 100, y=at["y"])
+    assert b.run("line.view[0]") < zoomed[0], (b.run("line.view"), zoomed)
+    linked = b.run("location.hash")
+    click(b, "#lineall")
+    assert b.run("line.view") == whole and "from=" in linked and "from=" not in b.run("location.hash")
+    point(b, at, click=True)
+    assert b.run("line.view[1] - line.view[0]") == 100000, b.run("line.view")
+    shoot(b, "timeline-call")
+    click(b, "#lineall")
+    shoot(b, "timeline")
+
+
+def check_lines(b, path):
+    b.open(path)
+    b.run("pick(F.name.indexOf('twice'))")
+    assert "lines.c:2" in b.run("document.querySelector('#detail .source').innerText")
+
+
+def page_with_lines(folder):
+    """A page of a program that has debug information."""
+    source, program, record, out = (folder / name for name in ("lines.c", "lines", "lines.hfr", "lines.html"))
+    source.write_text("#include <stdio.h>\n__attribute__((noinline)) int twice(int x) { return printf(\"%d\", x) * 2; }\n"
+                      "int main(int c, char **v) { (void)v; return twice(c) == 0; }\n")
+    subprocess.run(["gcc", "-g", "-O1", "-o", program, source], check=True)
+    subprocess.run([HOTFN, "run", "-q", "-o", record, "--", program], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    subprocess.run([HOTFN, "export", "-F", "html", "-o", out, record], check=True, timeout=120)
+    return out
 
 
 def check_tree(b):
@@ -373,11 +431,14 @@ def main(folder):
             shoot(b, f"{theme}-table")
             check_flame(b)
             shoot(b, f"{theme}-flame")
+            check_timeline(b)
             check_tree(b)
             check_narrow_tree(b)
         check_fold(b)
         check_large(b, page(folder, "large", "50000"))
         check_budget(b, page(folder, "budgeted"))
+        if shutil.which("gcc") and os.environ.get("HOTFN_LIBDW", "1") == "1":
+            check_lines(b, page_with_lines(folder))
         b.open(page(folder, "counted"))
         assert names(b) == ["gamma", "beta::run()", "alpha"]
         assert b.run("document.querySelectorAll('nav button').length") == 2
