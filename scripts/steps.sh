@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Sourced by scripts/test and scripts/soak after common.sh: runs steps, keeps their logs, prints the totals.
-# A step that fails does not end the run; the totals include it.
+# Functions that run steps, keep their logs and print the totals.  scripts/test and scripts/soak source this file
+# after common.sh.  If a step fails, the run continues, and the totals include the failure.
 
-# start_steps FOLDER: sets the folder for builds, logs and results of this run.
+# start_steps FOLDER: set the folder for builds, logs and results of this run.
 start_steps() {
     steps=$1
     mkdir -p "$steps/logs"
@@ -10,7 +10,7 @@ start_steps() {
     : >"$steps/results.tsv"
 }
 
-# step NAME COMMAND...: run it; a failure shows the end of its log and counts as one failed test.
+# step NAME COMMAND...: run a command.  If it fails, print the end of its log and count one failed test.
 step() {
     local name=$1
     shift
@@ -18,7 +18,7 @@ step() {
     [ "$last_status" -eq 0 ] || printf '%s\t%s\t-\n' "$name" "$last_status" >>"$steps/results.tsv"
 }
 
-# run_logged NAME COMMAND...: sets last_status.
+# run_logged NAME COMMAND...: run a command with its output in a log, and set last_status.
 run_logged() {
     local name=$1 begin=$SECONDS log=$steps/logs/$1.log
     shift
@@ -37,7 +37,7 @@ run_logged() {
     fi
 }
 
-# build_folder FOLDER [meson options]
+# build_folder FOLDER [meson options]: configure and build it.
 build_folder() {
     local folder=$1
     shift
@@ -45,9 +45,9 @@ build_folder() {
     meson compile -C "$steps/$folder"
 }
 
-# meson_step NAME FOLDER [meson test options]: each of its tests counts as one.  Time limits only end tests
-# that hang, so they are four times as long for busy machines.  malloc fills memory with the same byte in each
-# run (meson would choose a random one), unless the caller sets MALLOC_PERTURB_.
+# meson_step NAME FOLDER [meson test options]: run meson's tests and count each of them.  Time limits are only for
+# tests that hang; they are four times meson's, so that tests pass on busy machines.  malloc fills memory with the
+# same byte in each run (meson would choose a random one), unless the caller sets MALLOC_PERTURB_.
 meson_step() {
     local name=$1 folder=$steps/$2 log
     shift 2
@@ -57,7 +57,7 @@ meson_step() {
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
-# skip_tests NAME FOLDER [meson test options]: count these tests as skipped, by name.
+# skip_tests NAME FOLDER [meson test options]: count the tests that meson would run as skipped, with their names.
 skip_tests() {
     local name=$1 folder=$steps/$2
     shift 2
@@ -65,7 +65,7 @@ skip_tests() {
     printf '%s\tskipped\t%s\n' "$name" "$steps/$name.skipped" >>"$steps/results.tsv"
 }
 
-# pytest_step NAME TESTS BUILD_FOLDER: each of its tests counts as one.
+# pytest_step NAME TESTS BUILD_FOLDER: run pytest and count each of its tests.
 pytest_step() {
     local name=$1 tests=$2 folder=$3 log=$steps/pytest.xml
     rm -f "$log"
@@ -76,7 +76,7 @@ pytest_step() {
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
-# build_windows: the libraries for Windows and the build in the folder `windows`; sets last_status.
+# build_windows: build the libraries for Windows, then hotfn in the folder `windows`, and set last_status.
 build_windows() {
     step windows-libraries "$root/scripts/cross/windows" "$steps/windows-libraries" x86_64
     if [ "$last_status" -eq 0 ]; then
@@ -85,8 +85,8 @@ build_windows() {
     fi
 }
 
-# test_windows HOTFN: test the Windows build in a new wine prefix; the native HOTFN reads its records.  Time
-# limits only end programs that hang.
+# test_windows HOTFN: test the Windows build in a new wine prefix; HOTFN is the native program that reads the
+# records.  The time limits are only for programs that hang.
 test_windows() {
     export WINEPREFIX=$steps/wine WINEDEBUG=-all
     step windows-prefix timeout 180 wine wineboot -i
@@ -95,7 +95,7 @@ test_windows() {
     timeout 60 wineserver -k || true
 }
 
-# sum_up: prints the totals; its status is that of the whole run.
+# sum_up: print the totals, and return the status of the whole run.
 sum_up() {
     "$python" "$root/scripts/sum_tests.py" "$steps/results.tsv"
 }

@@ -19,7 +19,7 @@ def page_of(path):
 
 
 def read_header(path, include):
-    """A header; of a header with functions, only its first comment and the calls that it has."""
+    """Read a header.  For a header with inline functions (optional.h), only the first comment and a list of its calls."""
     name, text = str(path.relative_to(include)), path.read_text(encoding="utf-8")
     if "static inline" not in text:
         try:
@@ -33,26 +33,26 @@ def read_header(path, include):
 
 
 def read_all(include):
-    """The headers with calls, types or constants, stable ones first."""
+    """The headers that declare calls, types or constants, stable ones first."""
     paths = sorted((include / "hotfn").rglob("*.h"), key=lambda path: ("lowlevel" in path.parts, str(path)))
     found = [read_header(path, include) for path in paths]
     return [header for header in found if any(group.items for group in header.groups) or "Its calls:" in header.about]
 
 
 def find_kinds(include):
-    """{path of a header: how a program gets it}"""
+    """{path of a header: its stability and the header that includes it}"""
     return {name: about for path, about in ALL
             for name in re.findall(r"^#include <(hotfn/.*)>$", (include / path).read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 def find_targets(found):
-    """{name: page#name} of everything that is declared."""
+    """{name: page#name} for each declared name."""
     return {item.name: f"{page_of(header.path)}#{item.name}"
             for header in found for group in header.groups for item in group.items}
 
 
 def link_names(text, targets, own=()):
-    """HTML of a text, whose names are links to their declarations."""
+    """Turn a text into HTML in which names are links to their declarations, except the names in `own`."""
     def link(match):
         name = match.group()
         if name in own or name not in targets:
@@ -62,7 +62,7 @@ def link_names(text, targets, own=()):
 
 
 def render_comment(comment, targets, own):
-    """Paragraphs, and the list of parameters: lines of a name, two spaces and a description."""
+    """Turn a comment into HTML: paragraphs, and lists of parameters (lines of a name, two spaces, a description)."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", comment):
         rows, text = [], []
@@ -84,7 +84,7 @@ def render_comment(comment, targets, own):
 
 
 def shorten(item):
-    """The code of a declaration; the values of an initializer are of no interest."""
+    """The code of a declaration, without the values of an _INIT constant."""
     if item.kind == "constant" and item.name.endswith("_INIT"):
         return f"#define {item.name} {{ ... }}"
     return item.code
@@ -130,7 +130,7 @@ def render_index(found, targets):
 
 
 def make_pages(include):
-    """({path: (title, HTML)}, targets)"""
+    """({path of a page: (title, HTML)}, {name: page#name})"""
     found, kinds = read_all(include), find_kinds(include)
     targets = find_targets(found)
     pages = {page_of(header.path): (f"<{header.path}>", render_header(

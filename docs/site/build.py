@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Make the documentation as static HTML: build.py FOLDER.
+"""Make a web site of the documentation, as static HTML: build.py FOLDER.
 
-Markdown pages (python3-markdown), man pages (mandoc), the C API (from the comments of the headers), the Python package
-(from its docstrings) and the examples.
+The site has the Markdown pages (by python3-markdown), the man pages (by mandoc), references of the C API (from the
+comments of the headers) and of the Python package (from its docstrings), and the examples.
 """
 import html
 import pathlib
@@ -85,7 +85,7 @@ def list_pages(pages, paths, title):
 
 
 def add_indexes(pages):
-    """A list of pages for each folder; it follows the text of a README."""
+    """Add an index page for each folder: the text of its README, if there is one, then a list of its pages."""
     def below(folder):
         return [path for path in sorted(pages) if posixpath.dirname(path) == folder and not path.endswith("/index.html")]
     man = below("man")
@@ -100,7 +100,7 @@ def add_indexes(pages):
 
 
 def find_target(text, pages, targets, assets):
-    """The page that a name in a text is about, or None: a file of this tree, a command, a call."""
+    """The page about a name (a file of this tree, a command or a call), or None."""
     name = re.sub(r"\(\)$", "", text.strip())
     if name in targets:
         return targets[name]
@@ -122,7 +122,7 @@ def relative(target, page):
 
 
 def resolve_links(text, page, pages, targets, assets):
-    """Links between sources become links between pages; names in code become links."""
+    """Turn links between source files into links between pages, and names in <code> into links."""
     def replace_link(match):
         link = match[2]
         if re.match(r"[a-z]+:|#", link):
@@ -131,7 +131,7 @@ def resolve_links(text, page, pages, targets, assets):
         folder = posixpath.dirname(page)
         target = file[1:] if file.startswith("/") else path_of_page(posixpath.normpath(posixpath.join(folder, file)))
         if page.startswith("man/") and target not in pages:
-            return f'{match[1]}="#"'        # a manual page of the system; removed below
+            return f'{match[1]}="#"'        # a manual page of the system; the link is removed below
         return f'{match[1]}="{relative(target, page)}{mark}{fragment}"'
 
     def replace_code(match):
@@ -159,7 +159,7 @@ def write_page(folder, page, title, text):
 
 
 def prepare(folder):
-    """Empty a former site; refuse any other folder that has files."""
+    """Make an empty folder: delete a site that is there; refuse a folder with other files."""
     if folder.exists() and not folder.is_dir():
         sys.exit(f"site: {folder} is a file; name a folder that is new, empty or a former site")
     if folder.exists() and any(folder.iterdir()):
@@ -171,7 +171,7 @@ def prepare(folder):
 
 
 def copy_assets(folder):
-    """Pictures, schemas and the style sheet; their paths."""
+    """Copy pictures, schemas and the style sheet; return the paths of pictures and schemas."""
     assets = [str(path.relative_to(ROOT)) for pattern in ("*.png", "*.json", "*.proto")
               for path in sorted((ROOT / "docs").glob(pattern))]
     for asset in assets:

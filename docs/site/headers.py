@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Read the public headers: each comment with the declarations that it describes.
+"""Reads the public headers: each comment with the declarations that it describes.
 
-A declaration belongs to the comment before it; declarations that follow without a blank line share it.
+A comment describes the declarations that follow it up to the next blank line.
 """
 import dataclasses
 import re
@@ -24,7 +24,7 @@ class Item:
 
 @dataclasses.dataclass
 class Group:
-    """Declarations that one comment describes; a heading has no items."""
+    """A comment and the declarations that it describes; a heading ("---- ...") has none."""
     comment: str
     items: list
 
@@ -37,13 +37,13 @@ class Header:
 
 
 def clean_comment(text):
-    """The text of a comment without stars."""
+    """The text of a comment without the stars of its lines."""
     lines = [re.sub(r"^\s*\* ?", "", line) if number else line.strip() for number, line in enumerate(text.split("\n"))]
     return "\n".join(line.rstrip() for line in lines).strip()
 
 
 def split_blocks(text):
-    """[(kind, text)]: comments at the start of a line, blank lines, and declarations, in order."""
+    """[(kind, text)], in order; the kinds are comment (at the start of a line), blank (a line) and code (a declaration)."""
     blocks, at = [], 0
     while at < len(text):
         if text[at] == "\n":
@@ -61,7 +61,7 @@ def split_blocks(text):
 
 
 def find_end(text, at):
-    """The end of the declaration or preprocessor line at `at`, with the comment that follows in its line."""
+    """The end of the declaration or preprocessor line at `at`, including a comment in the same line."""
     if text[at] == "#":
         end = at
         while True:
@@ -83,7 +83,7 @@ def find_end(text, at):
 
 
 def read_item(code):
-    """The Item of a declaration; None for declarations that no reader needs."""
+    """The Item of a declaration; None for lines that are not shown, such as #include."""
     if SKIPPED.match(code):
         return None
     for kind, pattern in (("call", CALL), ("type", TYPE), ("constant", MACRO)):
@@ -94,10 +94,7 @@ def read_item(code):
 
 
 def read_header(path, text):
-    """The groups of a header; path is what a program includes.  Of a header with inline code (optional.h) only its
-    first comment is shown: it repeats the calls of other headers."""
-    if "\nstatic inline " in text:
-        text = text[:text.index("#ifndef")]
+    """The Header of a text; path is what a program includes."""
     blocks = split_blocks(CPLUSPLUS.sub("", text))
     comments = [block for kind, block in blocks if kind == "comment"]
     about = next(block for block in comments if not block.startswith("SPDX"))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The page of the Python package: what `from hotfn import *` gives and hotfn.open, from the docstrings; nothing is
-imported."""
+"""Makes the page of the Python package: the docstrings of the names that `from hotfn import *` imports, and of
+hotfn.open.  The modules are parsed, not imported."""
 import ast
 import html
 import re
 
 PAGE = "api/python.html"
-EXTRA = ("open",)      # public, but not imported by *
+EXTRA = ("open",)      # public, although * does not import it
 
 
 def read_modules(package):
@@ -22,13 +22,13 @@ def list_names(modules):
 
 
 def find_origins(modules):
-    """{name: module that __init__ imports it from}; "" for a module itself."""
+    """{name: the module from which __init__ imports it}; "" if the name is itself a module."""
     return {alias.asname or alias.name: node.module or "" for node in modules["__init__"].body
             if isinstance(node, ast.ImportFrom) and node.level == 1 for alias in node.names}
 
 
 def find_definition(name, stem, modules):
-    """The class or function of a name, or the module; None if there is none."""
+    """The class or function `name` of module `stem`; without a stem, the module `name`.  None if there is none."""
     if not stem:
         return modules.get(name)
     return next((node for node in modules[stem].body
@@ -36,7 +36,7 @@ def find_definition(name, stem, modules):
 
 
 def find_base(name, modules):
-    """A class of the package by its name."""
+    """The class of the package with this name, or None."""
     found = (find_definition(name, stem, modules) for stem in modules if stem != "_structs")
     return next((node for node in found if isinstance(node, ast.ClassDef)), None)
 
@@ -52,7 +52,7 @@ def is_property(node):
 
 
 def render_text(node):
-    """A docstring as paragraphs; indented and aligned parts stay as they are."""
+    """Turn a docstring into HTML: paragraphs, and <pre> for parts that are indented or aligned."""
     parts = []
     for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or ""):
         text = html.escape(paragraph, quote=False)
@@ -64,13 +64,13 @@ def render_text(node):
 
 
 def read_fields(node, lines):
-    """The fields of a dataclass with their comments, as lines of code."""
+    """The lines of code that declare the fields of a dataclass, with their comments."""
     fields = [child for child in node.body if isinstance(child, ast.AnnAssign) and not child.target.id.startswith("_")]
     return [line.strip() for child in fields for line in lines[child.lineno - 1:child.end_lineno]]
 
 
 def find_bases(node, modules):
-    """Classes of the package that a class derives from."""
+    """The classes of the package from which a class derives."""
     names = [base.id for base in getattr(node, "bases", ()) if isinstance(base, ast.Name)]
     return [base for base in (find_base(name, modules) for name in names) if base]
 
@@ -102,7 +102,7 @@ def render_entry(name, node, source, modules):
 
 
 def make_page(package):
-    """(title, HTML, targets)"""
+    """(title, HTML, {name: page#name})"""
     modules = read_modules(package)
     names = list_names(modules)
     origins = find_origins(modules)

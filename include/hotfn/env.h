@@ -44,40 +44,41 @@ typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void
                                      void *grow_user, size_t *out_bytes);
 
 /* Find the source line of the code at rva of the image at path: write the name of the source file
- * into file (file_bytes, NUL included) and its line into *line, and return 1; 0 if it is not known.
- * id is the image's (id_bytes 0: any): lines of another build must not be returned. */
+ * into file (file_bytes, NUL included) and the line into *line, and return 1; return 0 if it is not
+ * known.  id is the image's id: lines of another build must not be returned.  If id_bytes is 0, the
+ * id is unknown, and any build will do. */
 typedef int32_t (*hotfn_line_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                  uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
 
 /* The same for calls that the compiler inlined at rva: depth 0 is the innermost function, 1 the
  * function that it was inlined into, and so on up to the function that has a symbol.  Write the
  * linker's name of the function into function ("" if it is not known), its file and line ("" and 0
- * if not known), and return 1; 0 if there is no such depth. */
+ * if they are not known), and return 1; return 0 if there is no such depth. */
 typedef int32_t (*hotfn_inlined_fn)(void *user, const char *path, const uint8_t *id,
                                     uint32_t id_bytes, uint64_t rva, uint32_t depth, char *function,
                                     size_t function_bytes, char *file, size_t file_bytes,
                                     uint32_t *line);
 
-/* Find the separate debug file of the ELF image at path, whose build-id is id, at a place that the
- * usual folders do not include, for instance a server: write its path into file (file_bytes, NUL
- * included) and return 1; 0 if there is none. */
+/* Find the separate debug file of the ELF image at path, whose build-id is id, outside of the usual
+ * folders, for instance on a server: write its path into file (file_bytes, NUL included) and return
+ * 1; return 0 if there is none. */
 typedef int32_t (*hotfn_debug_file_fn)(void *user, const char *path, const uint8_t *id,
                                        uint32_t id_bytes, char *file, size_t file_bytes);
 
-/* How far a long work has come.  The texts are borrowed, for the time of the call. */
+/* How far a long operation is.  The strings are views, valid during the callback. */
 typedef struct hotfn_progress {
     uint32_t size;        /* sizeof(hotfn_progress)                    */
     uint32_t reserved;    /* 0                                         */
-    const char *action;   /* what is done with the file: "judging"     */
-    const char *file;     /* view; its path                            */
-    uint64_t done, total; /* functions, bytes, records or other pieces */
+    const char *action;   /* to be shown before file: "reading symbols of" */
+    const char *file;     /* a path */
+    uint64_t done, total; /* functions, bytes, records or other units */
 } hotfn_progress;
 
-/* Called about 100 times while a file is read, scanned, merged or exported, by the thread that does
- * it.  The last call of each such work has done == total, also if the work failed. */
+/* Called about 100 times during each operation that reads, scans, merges or exports a file, by the
+ * thread that runs the operation.  The last call has done == total, even if the operation fails. */
 typedef void (*hotfn_progress_fn)(void *user, const hotfn_progress *progress);
 
-/* Kept (copied) by the object that is created with it; the callbacks must outlive the object. */
+/* An object copies the env that it is created with; the callbacks must outlive the object. */
 typedef struct hotfn_env {
     uint32_t size;               /* sizeof(hotfn_env)                    */
     uint32_t flags;              /* 0                                    */
@@ -89,7 +90,7 @@ typedef struct hotfn_env {
     void *demangle_user;
     hotfn_decompress_fn decompress_fn; /* [none: compressed sections are not read]       */
     void *decompress_user;
-    hotfn_line_fn line_fn; /* [none: only the lines of PDB files are known]       */
+    hotfn_line_fn line_fn; /* [none: lines are known only from PDB files]       */
     void *line_user;
     hotfn_inlined_fn inlined_fn; /* [none: inlined calls are not known]               */
     void *inlined_user;
@@ -109,8 +110,8 @@ typedef struct hotfn_env {
  *
  * env   borrowed; its realloc_fn and realloc_user are set.
  *
- * Any thread may make this call, but only one thread at a time may allocate from the pool (the
- * agent's thread holds the loader's lock).  Since 0.1.
+ * Any thread may make this call, but only one thread at a time may allocate from the pool.  (The
+ * agent holds the loader's lock meanwhile.)  Since 0.1.
  */
 HOTFN_API void hotfn_env_own_memory(hotfn_env *env);
 

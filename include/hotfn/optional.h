@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sessions and frames for a program that is not linked with libhotfn, for example a game whose
- * testers may have it.  Include this header instead of <hotfn.h>, and link with -ldl where the C
- * library needs that.
+ * Sessions and frames for a program that is not linked with libhotfn, for example a game that only
+ * some testers run with libhotfn.  Include this header instead of <hotfn.h>, and link with -ldl if
+ * the C library needs that for dlopen.  Only the calls that are redefined below are available.
  *
- * The first call loads $HOTFN_LIBRARY, or else libhotfn.so.0 (Windows: hotfn.dll) from where the
- * system finds libraries.  Without the library nothing is hooked and each call does nothing: a call
- * that returns a status returns HOTFN_E_NOT_FOUND with a text in err, any other 0 or "".
+ * The first call loads $HOTFN_LIBRARY if that is set, otherwise libhotfn.so.0 (Windows: hotfn.dll)
+ * by the system's search for libraries.  If the library is not found, no call has an effect: calls
+ * with a status return HOTFN_E_NOT_FOUND and write a text to err, and others return 0 or "".
  *
- * Thread safety: that of the calls themselves; the first of all calls is made by one thread alone.
+ * Thread safety is that of the calls themselves, except that no other thread may make a call before
+ * the first one has returned.
  */
 #ifndef HOTFN_OPTIONAL_H
 #define HOTFN_OPTIONAL_H
@@ -46,8 +47,8 @@ static inline void *hotfn_optional_load(void)
     return library;
 }
 
-/* Store the address of a call in *call, a pointer to a function; 0 if the library is absent, or too
- * old to have it. */
+/* Store the address of the library's function `name` in *call, which is a pointer to a function.
+ * Returns 0 if there is no library, or if it is too old to have the function. */
 static inline int hotfn_optional_find(const char *name, void *call)
 {
     void *library = hotfn_optional_load();
@@ -57,11 +58,11 @@ static inline int hotfn_optional_find(const char *name, void *call)
     void *found = library ? dlsym(library, name) : NULL;
 #endif
 
-    memcpy(call, &found, sizeof found); /* ISO C has no such cast */
+    memcpy(call, &found, sizeof found); /* ISO C has no cast from void * to a function */
     return found != NULL;
 }
 
-/* 1: the library is there. */
+/* Whether the library is loaded; the first call tries to load it. */
 static inline int hotfn_optional_is_present(void)
 {
     return hotfn_optional_load() != NULL;
@@ -147,7 +148,7 @@ static inline const char *hotfn_status_get_name_optional(hotfn_status status)
 #undef HOTFN_OPTIONAL
 #undef HOTFN_OPTIONAL_VOID
 
-/* The program writes the plain names. */
+/* The program makes these calls by their usual names. */
 #define hotfn_session_create hotfn_session_create_optional
 #define hotfn_session_start hotfn_session_start_optional
 #define hotfn_session_stop hotfn_session_stop_optional

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A loop without a progress_fn asks once; its `next` is never reached again. */
+/* Without a progress_fn, the first report sets `next` to its maximum: each further unit of the loop
+ * costs one comparison. */
 #include "base/progress.h"
 
 enum { REPORTS = 100 };
@@ -24,7 +25,7 @@ hfn_progress hfn_progress_begin(const hotfn_env *env, const char *action, const 
 void hfn_progress_report(hfn_progress *p, uint64_t done)
 {
     p->next = p->env ? done + p->now.total / REPORTS + 1 : UINT64_MAX;
-    if (p->env && done < p->now.total) { /* the report of the end is hfn_progress_end's */
+    if (p->env && done < p->now.total) { /* hfn_progress_end reports the end */
         p->now.done = done;
         call_back(p);
     }

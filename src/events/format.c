@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The datagrams of events: a header and items, all numbers little-endian.  The first word of an
- * item has its kind in the low byte and the number of a function or module above it. */
+/* The datagrams of events: a header and items; all numbers are little-endian.  The first 32 bits of
+ * an item are its kind (8 bits) and the number of a function or module (24 bits). */
 #include "events/format.h"
 
 #include "base/byte_order.h"
@@ -13,7 +13,7 @@
 
 enum { CALL_BYTES = 12, THREAD_BYTES = 12, FUNCTION_BYTES = 24, MODULE_BYTES = 16, RUN_BYTES = 20 };
 
-/* The bytes of an item before its id and text; 0: not a kind. */
+/* The size of an item without its id and text; 0 for an unknown kind. */
 static uint32_t count_fixed_bytes(uint32_t kind)
 {
     switch (kind) {
@@ -107,7 +107,7 @@ void hfn_events_seal(hfn_events_writer *w, const hotfn_events_header *h)
 
 /* ---- Reading. */
 
-/* Read the fields before id and text.  False if one is not as described. */
+/* Read the fields before id and text.  False if the item is malformed. */
 static bool read_fixed(hfn_span s, uint64_t at, hotfn_events_item *out, uint16_t *text_bytes)
 {
     uint32_t word = 0, number, byte_count = 0;

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* What a listener keeps of a stream for a record: a call tree of each thread, with calls and own
- * times of each place, and the latest events of each thread. */
+/* What a listener stores of a stream to make a record of it later: the call tree of each thread,
+ * with the calls and the self time of each node, and the latest events of each thread. */
 #include "events/stream.h"
 
 #include <string.h>
 
-#define HINT_BITS 14
+#define CACHE_BITS 14
 #define FIRST_EVENTS 256u
 
-static uint32_t *get_hint(const hfn_stream *s, uint32_t parent, uint32_t function)
+static uint32_t *get_cached_node(const hfn_stream *s, uint32_t parent, uint32_t function)
 {
     uint32_t hash = parent * 0x9e3779b1u + function * 0x85ebca6bu;
 
-    return &s->hints[hash >> (32 - HINT_BITS)];
+    return &s->node_cache[hash >> (32 - CACHE_BITS)];
 }
 
-/* The index of a new node + 1; 0: there is no room, or no memory (*ok). */
+/* Add a node and return its index + 1.  Returns 0 if the tree is full, or if there is no memory, in
+ * which case *ok is set to false. */
 static uint32_t add_node(hfn_stream *s, uint32_t parent, uint32_t function, uint32_t thread,
                          bool *ok)
 {
@@ -39,22 +40,23 @@ static uint32_t add_node(hfn_stream *s, uint32_t parent, uint32_t function, uint
     return index + 1;
 }
 
-/* The node of a function below another one, as index + 1. */
+/* Find or add the child of a node for a function: its index + 1, or 0 as add_node. */
 static uint32_t find_child(hfn_stream *s, uint32_t parent, uint32_t function, bool *ok)
 {
-    uint32_t *hint = get_hint(s, parent, function);
+    uint32_t *cached = get_cached_node(s, parent, function);
 
-    if (*hint && s->nodes[*hint - 1].parent == parent && s->nodes[*hint - 1].function == function) {
-        return *hint;
+    if (*cached && s->nodes[*cached - 1].parent == parent &&
+        s->nodes[*cached - 1].function == function) {
+        return *cached;
     }
     for (uint32_t at = s->nodes[parent].first_child; at; at = s->nodes[at - 1].next_sibling) {
         if (s->nodes[at - 1].function == function) {
-            *hint = at;
+            *cached = at;
             return at;
         }
     }
     uint32_t added = add_node(s, parent, function, s->nodes[parent].thread, ok);
-    *hint = added ? added : *hint;
+    *cached = added ? added : *cached;
     return added;
 }
 
@@ -63,17 +65,17 @@ static bool prepare_thread(hfn_stream *s, uint32_t thread, uint64_t time_ns)
     hfn_stream_thread *t = &s->threads[thread];
     bool ok = true;
 
-    if (!s->hints) {
-        s->hints = hfn_allocate_zeroed(&s->env, sizeof *s->hints << HINT_BITS);
+    if (!s->node_cache) {
+        s->node_cache = hfn_allocate_zeroed(&s->env, sizeof *s->node_cache << CACHE_BITS);
     }
-    if (s->hints && !t->root) {
+    if (s->node_cache && !t->root) {
         t->root = add_node(s, UINT32_MAX, UINT32_MAX, thread, &ok);
         t->first_ns = time_ns;
     }
-    return s->hints && ok;
+    return s->node_cache && ok;
 }
 
-/* The ring grows until it has its full size. */
+/* Append an event to the thread's ring, which grows until it has its full size. */
 static bool put_event(hfn_stream *s, hfn_stream_thread *t, uint32_t kind, uint32_t function,
                       uint64_t time_ns)
 {
@@ -92,17 +94,17 @@ static bool put_event(hfn_stream *s, hfn_stream_thread *t, uint32_t kind, uint32
     return true;
 }
 
-/* The place in which the thread is, as index + 1. */
+/* The node of the innermost open call, or the root, as index + 1; 0: none. */
 static uint32_t get_place(const hfn_stream_thread *t, size_t depth)
 {
     return depth > 0 ? t->open[depth - 1].node : t->root;
 }
 
-/* Charge the time since the thread's latest event to a place. */
+/* Add the time since the thread's latest event to the self time of a node. */
 static void charge_place(hfn_stream *s, hfn_stream_thread *t, uint32_t place, uint64_t time_ns)
 {
     if (place && t->charged_ns && time_ns > t->charged_ns) {
-        s->nodes[place - 1].own_ns += time_ns - t->charged_ns;
+        s->nodes[place - 1].self_ns += time_ns - t->charged_ns;
     }
     t->charged_ns = time_ns;
 }
@@ -145,5 +147,6 @@ void hfn_keep_free(hfn_stream *s)
                         s->threads[i].event_capacity * sizeof *s->threads[i].events);
     }
     hfn_free_memory(&s->env, s->nodes, s->node_capacity * sizeof *s->nodes);
-    hfn_free_memory(&s->env, s->hints, s->hints ? sizeof *s->hints << HINT_BITS : 0);
+    hfn_free_memory(&s->env, s->node_cache,
+                    s->node_cache ? sizeof *s->node_cache << CACHE_BITS : 0);
 }

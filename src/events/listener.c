@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The listener: receives datagrams, drops malformed ones, and gives each of the others to its
+/* The listener: receives datagrams, drops malformed ones, and passes each of the others to its
  * stream. */
 #include "base/status.h"
 #include "events/address.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define MAX_STREAMS 64u              /* at one time */
-#define OLD_NS UINT64_C(10000000000) /* a stream without datagrams for so long is replaced */
-#define MAX_AT_ONCE 256u             /* datagrams of one call */
+#define OLD_NS UINT64_C(10000000000) /* a stream that is silent for longer counts as ended */
+#define MAX_AT_ONCE 256u             /* datagrams that hotfn_listener_receive reads at once */
 #define ADDRESS_BYTES (HFN_OS_HOST_BYTES + 16)
 
 struct hotfn_listener {
@@ -21,7 +21,7 @@ struct hotfn_listener {
     hfn_os_socket socket;
     char address[ADDRESS_BYTES];
     hfn_stream *streams[MAX_STREAMS];
-    uint32_t stream_count; /* of the array */
+    uint32_t stream_count; /* elements of `streams` in use */
     hotfn_listener_stats stats;
     uint8_t bytes[HOTFN_EVENTS_MAX_BYTES + 1];
 };
@@ -92,14 +92,14 @@ const char *hotfn_listener_get_address(const hotfn_listener *l)
 
 /* ---- Streams. */
 
-/* A sender sends something each second. */
+/* Whether the stream has ended, or its sender, which sends something every second, has vanished. */
 static bool is_over(const hfn_stream *s, uint64_t now)
 {
     return s->has_ended || now - s->heard_ns > OLD_NS;
 }
 
-/* The place of a new stream: a free one, or that of the stream that has been silent longest and
- * is over; NULL: there is none. */
+/* Find the array element for a new stream: an unused one, or else that of the stream that has been
+ * silent longest, if that is over.  NULL: there is none. */
 static hfn_stream **find_place(hotfn_listener *l, uint64_t now)
 {
     hfn_stream **oldest = NULL;

@@ -43,7 +43,7 @@ void hfn_ring_begin(hfn_ring *r, const hfn_live *live, uint32_t row, bool is_fin
     }
 }
 
-/* Events before the number are lost; returns how many were not read. */
+/* Skip the unread events below a number, which are lost; return how many there were. */
 static uint64_t skip_before(hfn_ring *r, uint64_t number)
 {
     uint64_t count = number > r->next ? number - r->next : 0;

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading the rings of events of a live record while the target's threads write to them.
+ * Reads the events of a live record while the target's threads write them.  Each thread has a ring.
  *
- * A thread increments its number of events, then marks the entry as being written, writes it, and
- * stores its kind (counters/timing/call_tree.h).  It orders these stores for its own signal
- * handlers only.  A reader therefore
- *   - reads only events that the number included at the poll before;
- *   - ends before an entry that is being written, or is older than the one before it: the thread
- *     was interrupted between two of its stores.  If the thread has written half a ring since, a
- *     signal handler has left that entry by a jump, and it is skipped;
- *   - reads the number again after a copy: what may have been overwritten meanwhile is skipped.
+ * To write an event, a thread increments its event count, marks the element of the ring as
+ * incomplete (kind 0), stores ticks and slot, and stores the kind (counters/timing/call_tree.h).
+ * These stores are ordered only for the thread's own signal handlers, not for other processors.  A
+ * reader therefore
+ *   - reads only events that were included in the count when the poll before this one began;
+ *   - stops at an element that is incomplete, or older than the element before it: the thread was
+ *     interrupted between two of these stores.  If the thread has written half a ring of events
+ *     since, a signal handler left the store sequence by a jump; the element is skipped;
+ *   - reads the count again after copying, and skips elements that may have been overwritten.
  */
 #ifndef HFN_EVENTS_RINGS_H
 #define HFN_EVENTS_RINGS_H
 
 #include "live/live.h"
 
-/* What was read of a row's ring. */
+/* How far the ring of a row has been read.  Events are numbered from 0. */
 typedef struct hfn_ring {
-    uint64_t next;      /* number of the event to read next                      */
-    uint64_t end;       /* events before this number are read in this poll       */
-    uint64_t counted;   /* number of events that were written at its begin       */
-    uint64_t ticks;     /* of the event that was read last                       */
-    uint32_t thread_id; /* the system's id of the thread that wrote them         */
-    uint32_t owner_id;  /* of the row's owner at the begin of this poll          */
+    uint64_t next;      /* the event to read next                                          */
+    uint64_t end;       /* this poll reads the events below this number                    */
+    uint64_t counted;   /* the thread's event count when this poll began                   */
+    uint64_t ticks;     /* those of the event that was read last                           */
+    uint32_t thread_id; /* the system's id of the thread that wrote the events of the poll */
+    uint32_t owner_id;  /* the system's id of the row's owner when this poll began         */
 } hfn_ring;
 
 /* The number of rows whose rings can be read; 0: the record has no events. */
 uint32_t hfn_rings_count(const hfn_live *live);
-/* Begin a poll.  is_final: no thread writes any more, so all events are read. */
+/* Begin a poll.  If is_final is set, no thread writes events any more, so all of them are read. */
 void hfn_ring_begin(hfn_ring *ring, const hfn_live *live, uint32_t row, bool is_final);
-/* Copy the next events of the poll, at most room; returns their number.  *skipped is increased by
- * the number of events before them that are lost. */
+/* Copy the next events of the poll, at most `room`, and return how many.  Add to *skipped the
+ * number of events before them that are lost. */
 uint32_t hfn_ring_read(hfn_ring *ring, const hfn_live *live, uint32_t row, hfn_time_event *out,
                        uint32_t room, uint64_t *skipped);
 

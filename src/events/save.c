@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A record from what a listener has kept of a stream.  It is made as a live record, as if the
- * calls had been timed by a clock of nanoseconds, and finished at once. */
+/* Makes a record from what a listener has stored of a stream: a live record is filled as if a clock
+ * of nanoseconds had timed the calls, and finished immediately. */
 #include "events/stream.h"
 
 #include "base/status.h"
@@ -11,17 +11,17 @@
 #define NO_MODULE_PATH "(module not received)"
 #define STRING_SLACK_BYTES 65536u
 
-/* The functions by module: modules in order of arrival, then those whose module or name was not
- * received. */
-typedef struct order {
-    uint32_t *functions; /* indices in the stream, in the order of the record's functions */
-    uint32_t *ends;      /* by module: where its functions end in the list                 */
-    uint32_t *slots;     /* by index in the stream                                        */
-} order;
+/* The order of the record's functions: those of each module in order of arrival, then those whose
+ * module or name was not received. */
+typedef struct function_order {
+    uint32_t *functions; /* indices in the stream, in this order                      */
+    uint32_t *ends;      /* by module: the end of its functions in that list          */
+    uint32_t *slots;     /* by index in the stream: the function's slot in the record */
+} function_order;
 
 /* ---- Functions. */
 
-/* The index of a function's module; module_count: not known. */
+/* The index of a function's module; module_count if the module is not known. */
 static uint32_t get_module(const hfn_stream *s, const hfn_stream_function *f)
 {
     uint32_t index =
@@ -31,7 +31,7 @@ static uint32_t get_module(const hfn_stream *s, const hfn_stream_function *f)
     return index == HFN_NAME_NONE || !s->modules[index].path ? (uint32_t)s->module_count : index;
 }
 
-static bool order_functions(const hfn_stream *s, order *o)
+static bool order_functions(const hfn_stream *s, function_order *o)
 {
     size_t modules = s->module_count + 1, at = 0;
 
@@ -55,7 +55,7 @@ static bool order_functions(const hfn_stream *s, order *o)
     return true;
 }
 
-static void free_order(const hfn_stream *s, order *o)
+static void free_order(const hfn_stream *s, function_order *o)
 {
     hfn_free_memory(&s->env, o->functions, (s->function_count + 1) * sizeof(uint32_t));
     hfn_free_memory(&s->env, o->slots, (s->function_count + 1) * sizeof(uint32_t));
@@ -77,8 +77,8 @@ static void describe_function(const hfn_stream_function *f, hotfn_record_functio
     out->strategy = out->reason = out->reason_text = "";
 }
 
-static hotfn_status add_functions(const hfn_stream *s, hfn_live *live, order *o, uint32_t first,
-                                  const hotfn_record_module *m, hotfn_error *err)
+static hotfn_status add_functions(const hfn_stream *s, hfn_live *live, function_order *o,
+                                  uint32_t first, const hotfn_record_module *m, hotfn_error *err)
 {
     enum { NAME_BYTES = 32 };
     size_t count = m->function_count;
@@ -106,7 +106,8 @@ static hotfn_status add_functions(const hfn_stream *s, hfn_live *live, order *o,
     return status;
 }
 
-static hotfn_status add_modules(const hfn_stream *s, hfn_live *live, order *o, hotfn_error *err)
+static hotfn_status add_modules(const hfn_stream *s, hfn_live *live, function_order *o,
+                                hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
 
@@ -147,7 +148,7 @@ static hfn_time_state *get_state(const hfn_live *live, uint32_t thread)
                                        sections[HFN_SECTION_ROWS].offset));
 }
 
-static void put_events(const hfn_stream_thread *t, const order *o, hfn_time_event *ring,
+static void put_events(const hfn_stream_thread *t, const function_order *o, hfn_time_event *ring,
                        uint64_t capacity)
 {
     uint64_t first = t->event_count > t->event_capacity ? t->event_count - t->event_capacity : 0;
@@ -160,7 +161,7 @@ static void put_events(const hfn_stream_thread *t, const order *o, hfn_time_even
     }
 }
 
-static void put_threads(const hfn_stream *s, hfn_live *live, const order *o)
+static void put_threads(const hfn_stream *s, hfn_live *live, const function_order *o)
 {
     hfn_row_memory memory = hfn_live_activate_rows(live);
     uint64_t capacity = hfn_live_time_header(live)->event_capacity;
@@ -186,7 +187,7 @@ static void put_threads(const hfn_stream *s, hfn_live *live, const order *o)
     }
 }
 
-static void put_nodes(const hfn_stream *s, hfn_live *live, const order *o)
+static void put_nodes(const hfn_stream *s, hfn_live *live, const function_order *o)
 {
     hfn_time_header *h = hfn_live_time_header(live);
     hfn_time_node *nodes = (void *)hfn_live_section(live, HFN_SECTION_NODES);
@@ -202,7 +203,7 @@ static void put_nodes(const hfn_stream *s, hfn_live *live, const order *o)
                                     .thread = n->thread,
                                     .flags = HFN_NODE_USED,
                                     .calls = n->calls,
-                                    .total_ticks = n->own_ns,
+                                    .total_ticks = n->self_ns,
                                     .timed_calls = n->calls,
                                     .first_child = n->first_child,
                                     .next_sibling = n->next_sibling };
@@ -254,7 +255,7 @@ static hotfn_status create_record(const hfn_stream *s, hfn_live **out, hotfn_err
     h->ticks_per_second = 1000000000;
     h->start_ticks = 0;
     h->resolution_ticks = 1;
-    (*out)->clock = (hfn_clock){ 0 }; /* no clock of this process runs */
+    (*out)->clock = (hfn_clock){ 0 }; /* so that no clock is read when the record is finished */
     hfn_live_set_pid(*out, s->pid);
     hfn_write_le64((*out)->base + HFN_AT_START_NS, s->start_ns);
     return HOTFN_OK;
@@ -263,7 +264,7 @@ static hotfn_status create_record(const hfn_stream *s, hfn_live **out, hotfn_err
 hotfn_status hfn_stream_save(const hfn_stream *s, const char *path, hotfn_error *err)
 {
     hfn_live *live = NULL;
-    order o = { 0 };
+    function_order o = { 0 };
     hotfn_status status = create_record(s, &live, err);
 
     if (status == HOTFN_OK && !order_functions(s, &o)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A datagram has the events of one or more threads.  The name of a function precedes its first
- * event; all names are sent again every two seconds, so that a listener that was started later
- * learns them.  Events that cannot be sent are counted (skipped_count in each header). */
+/* A datagram has the events of one or more threads.  Names are sent in rounds of two seconds: in
+ * each round, the name of a function precedes its first event, so that a listener that starts late
+ * receives it.  Events that cannot be sent are counted (skipped_count in each header). */
 #include "events/sender.h"
 
 #include "base/status.h"
@@ -11,25 +11,25 @@
 #include "os/os.h"
 #include "records/methods.h"
 
-#define NAMES_NS UINT64_C(2000000000)   /* until all names are sent again             */
-#define SILENCE_NS UINT64_C(1000000000) /* until a datagram without events is sent    */
-#define MAX_WAIT_NS UINT64_C(5000000)   /* for a full queue, once                     */
+#define NAMES_NS UINT64_C(2000000000)   /* length of a round                                     */
+#define SILENCE_NS UINT64_C(1000000000) /* after this time, a datagram is sent without events    */
+#define MAX_WAIT_NS UINT64_C(5000000)   /* how long to wait for a full queue                     */
 #define WAIT_STEP_NS 500000u
-#define UDP_BYTES 1400u /* one packet of an Ethernet */
+#define UDP_BYTES 1400u /* fits into one Ethernet frame */
 #define MAX_DEPTH HFN_LOG_CAPACITY
-#define END_COUNT 3 /* the end of a stream is sent so often */
+#define END_COUNT 3 /* how often the end of a stream is sent, in case a datagram is lost */
 
 enum { COPY_COUNT = 1024 };
 
-/* A function by its slot. */
+/* A function; the index in the array is its slot. */
 typedef struct known_function {
     hotfn_events_item item;
-    uint32_t sent_round; /* when its name was sent last; 0: it was not looked up yet */
+    uint32_t sent_round; /* the latest round in which it was sent; 0: `item` is not set yet */
 } known_function;
 
 typedef struct sent_thread {
     hfn_ring ring;
-    uint32_t *open; /* the slots of the open calls, outermost first; NULL: none was open yet */
+    uint32_t *open; /* the slots of the open calls, outermost first; NULL: not allocated yet */
     uint32_t depth;
 } sent_thread;
 
@@ -37,19 +37,19 @@ struct hfn_event_sender {
     hotfn_env env;
     hfn_os_socket socket;
     uint32_t datagram_bytes;
-    bool is_blocked; /* the queue was full, and still is */
+    bool is_blocked; /* the queue was still full after the latest attempt to send */
     /* the stream */
-    hfn_live *live; /* NULL: none */
+    hfn_live *live; /* NULL: no stream */
     hotfn_events_header header;
     hotfn_events_item run;
     sent_thread *threads;
     size_t thread_count, thread_capacity;
     known_function *functions;
     size_t function_count, function_capacity;
-    uint32_t *module_rounds; /* by module: when it was sent last */
+    uint32_t *module_rounds; /* by module: the latest round in which it was sent; 0: none */
     size_t module_count, module_capacity;
     uint32_t round;
-    uint64_t names_ns, sent_ns; /* when the round began, when a datagram was sent last */
+    uint64_t names_ns, sent_ns; /* when the round began, and when the latest datagram was sent */
     hfn_events_writer writer;
     hfn_time_event copy[COPY_COUNT];
 };
@@ -60,7 +60,7 @@ static void begin_round(hfn_event_sender *s, uint64_t now)
 {
     s->round++;
     s->names_ns = now;
-    hfn_events_put(&s->writer, &s->run); /* the datagram is empty, or almost */
+    hfn_events_put(&s->writer, &s->run); /* fits: the datagram has no items except another `run` */
 }
 
 static hfn_os_sent send_or_wait(hfn_event_sender *s)
@@ -77,7 +77,8 @@ static hfn_os_sent send_or_wait(hfn_event_sender *s)
     return sent;
 }
 
-/* Send the datagram, and begin the next one. */
+/* Send the datagram, or count its events as skipped, and begin the next one.  Names that were not
+ * sent are sent again. */
 static void send_datagram(hfn_event_sender *s)
 {
     uint64_t now = hfn_os_monotonic_ns();
@@ -139,7 +140,7 @@ static void put_module(hfn_event_sender *s, uint32_t module)
     s->module_rounds[module] = s->round;
 }
 
-/* Methods have no place of their own in the module (records/methods.h). */
+/* Methods of a runtime have no RVA, so their names are used to make one (records/methods.h). */
 static void look_up_function(hfn_event_sender *s, uint32_t slot, hotfn_events_item *out)
 {
     hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
@@ -161,8 +162,8 @@ static void look_up_function(hfn_event_sender *s, uint32_t slot, hotfn_events_it
     out->text_bytes = (uint32_t)strlen(f.name);
 }
 
-/* Send the name of a function, unless it was sent in this round.  False: the slot is not one of the
- * record. */
+/* Send a function with its name, unless it was sent in this round.  False if the record has no such
+ * slot, or if there is no memory. */
 static bool put_function(hfn_event_sender *s, uint32_t slot)
 {
     size_t before = s->function_count;
@@ -192,7 +193,8 @@ static bool put_function(hfn_event_sender *s, uint32_t slot)
 
 /* ---- Events. */
 
-/* Open calls inside the function that returns were left by a jump or an exception. */
+/* Update the open calls.  Calls inside the function that returns were left by a jump or an
+ * exception. */
 static void follow_event(hfn_event_sender *s, sent_thread *t, const hfn_time_event *e)
 {
     if (!t->open) {
@@ -257,7 +259,7 @@ static void send_thread_events(hfn_event_sender *s, uint32_t row, bool is_final)
 
     hfn_ring_begin(&t->ring, s->live, row, is_final);
     t->depth = t->ring.thread_id == thread_before ? t->depth : 0;
-    s->writer.has_thread = false; /* the one in the datagram is another one */
+    s->writer.has_thread = false; /* the events in the datagram are those of another thread */
     do {
         skipped = 0;
         count = hfn_ring_read(&t->ring, s->live, row, s->copy, COPY_COUNT, &skipped);

@@ -77,8 +77,8 @@ void hfn_stream_destroy(hfn_stream *s)
     hfn_free_memory(&env, s, sizeof *s);
 }
 
-/* Find the index of a number from the network, or make the next one: an element of *items, which is
- * cleared.  HOTFN_E_LIMIT: there are too many. */
+/* Find the element of *items for a number from the network, or append a cleared one, and store its
+ * index in *out.  HOTFN_E_LIMIT: there are `max` elements already. */
 static hotfn_status find_index(hfn_stream *s, hfn_names *index, uint32_t number, uint32_t max,
                                void **items, size_t *capacity, size_t *count, size_t item_bytes,
                                uint32_t *out)
@@ -140,9 +140,9 @@ static hotfn_status find_thread(hfn_stream *s, uint32_t thread_id, uint32_t *out
     return status;
 }
 
-/* ---- Texts for people. */
+/* ---- Readable texts. */
 
-/* Replace what could change a terminal: control characters, and bytes that are not UTF-8. */
+/* Replace what could control a terminal: control characters, and bytes that are not UTF-8. */
 static void replace_unprintable(char *text)
 {
     for (unsigned char *c = (unsigned char *)text; *c;) {
@@ -266,7 +266,8 @@ static bool keep_exit(hfn_stream *s, uint32_t thread, const hfn_stream_call *cal
     return !s->keeps || hfn_keep_exit(s, thread, call, time_ns);
 }
 
-/* The open calls are not known: end them for the record. */
+/* The open calls are not known any more: end them at the thread's latest event, in the record
+ * only. */
 static bool forget_calls(hfn_stream *s, uint32_t thread)
 {
     hfn_stream_thread *t = &s->threads[thread];
@@ -308,7 +309,7 @@ static hotfn_status enter_call(hfn_stream *s, uint32_t thread, uint32_t function
 
     to->stats->call_count++;
     report_call(s, to, &event, function);
-    if (t->open_count >= HFN_STREAM_MAX_DEPTH) { /* its exit has no duration */
+    if (t->open_count >= HFN_STREAM_MAX_DEPTH) { /* not stored, so its exit will have no duration */
         t->outer_depth++;
         return HOTFN_OK;
     }
@@ -321,7 +322,7 @@ static hotfn_status enter_call(hfn_stream *s, uint32_t thread, uint32_t function
     return HOTFN_OK;
 }
 
-/* End the innermost call. */
+/* End the innermost open call, and report its exit. */
 static bool leave_innermost(hfn_stream *s, uint32_t thread, const hfn_stream_report *to)
 {
     hfn_stream_thread *t = &s->threads[thread];
@@ -336,8 +337,8 @@ static bool leave_innermost(hfn_stream *s, uint32_t thread, const hfn_stream_rep
     return keep_exit(s, thread, &call, t->last_ns);
 }
 
-/* The exit belongs to the innermost open call of its function; calls inside it were left by a jump
- * or an exception.  If there is none, its entry was not received. */
+/* The exit belongs to the innermost open call of its function; calls inside that one were left by a
+ * jump or an exception.  If no call of the function is open, its entry was not received. */
 static hotfn_status leave_call(hfn_stream *s, uint32_t thread, uint32_t function,
                                const hfn_stream_report *to)
 {
@@ -391,7 +392,7 @@ static void report_gap(hfn_stream *s, uint32_t kind, uint64_t count, const hfn_s
     report_event(s, to, &event);
 }
 
-/* What preceded the first datagram that was received is not counted. */
+/* Detect lost datagrams and skipped events since the first datagram that was received. */
 static void check_gaps(hfn_stream *s, const hotfn_events_header *h, const hfn_stream_report *to)
 {
     if (s->has_begun && h->sequence > s->next_sequence) {
@@ -442,7 +443,7 @@ hotfn_status hfn_stream_handle(hfn_stream *s, const hotfn_events_header *h, cons
     uint32_t thread = 0;
 
     if (s->has_ended || (s->has_begun && h->sequence < s->next_sequence)) {
-        return HOTFN_OK; /* it is late, and was counted as lost, or it is a copy */
+        return HOTFN_OK; /* it arrived late and was counted as lost, or it is a copy */
     }
     check_gaps(s, h, to);
     while (status == HOTFN_OK && hotfn_events_next(&item, &offset, bytes, byte_count) == HOTFN_OK) {

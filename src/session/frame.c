@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A frame stores the sum of each slot at its beginning.  At its end all rows are summed again; the
- * differences are the calls of the frame.  The first functions by the chosen key are collected in a
- * heap, whose root comes last of them.  Times and spikes need more: frame_period.h. */
+ * differences are the calls of the frame.  The functions with the highest keys are collected in a
+ * heap, whose root has the lowest of these keys.  Times and spikes also need snapshots
+ * (frame_period.h). */
 #include "base/memory.h"
 #include "base/status.h"
 #include "counters/rows.h"
@@ -17,11 +18,11 @@ enum {
     DEFAULT_TOP = 20,
     SLOTS_AT_ONCE = 256, /* their sums fit in the L1 cache */
     KEPT_DURATIONS = 64,
-    MIN_DURATIONS = 16, /* for a median that can define a spike */
+    MIN_DURATIONS = 16, /* before the median can make a frame a spike */
 };
 
 typedef struct ranked_slot {
-    uint64_t key; /* by options.by */
+    uint64_t key; /* calls, self or total ticks, according to options.by */
     uint64_t calls;
     uint32_t slot;
 } ranked_slot;
@@ -34,18 +35,18 @@ struct hotfn_frame {
     uint32_t slot_count; /* slots summed so far                                             */
     ranked_slot *top;    /* [top_capacity]; a heap while a frame ends, then sorted by key   */
     uint32_t top_capacity, top_wanted;
-    uint32_t top_count; /* of the frame that ended last */
-    uint64_t number;    /* of the frame that runs       */
-    bool keeps_period;  /* for times or spikes          */
+    uint32_t top_count; /* of the frame that ended last                          */
+    uint64_t number;    /* of the current frame                                  */
+    bool keeps_period;  /* period is used, because times or spikes are requested */
     hfn_frame_period period;
     uint64_t begin_ns, begin_cpu_ns;
-    uint64_t durations[KEPT_DURATIONS]; /* of frame n at n % KEPT_DURATIONS */
+    uint64_t durations[KEPT_DURATIONS]; /* that of frame n is at n % KEPT_DURATIONS */
 };
 
-/* ---- The first functions by the key. */
+/* ---- The functions with the highest keys. */
 
-/* Functions with equal keys are ordered by calls, then by slot, so that equal frames give the same
- * order. */
+/* Functions with equal keys are ordered by calls, then by slot, so that frames with the same counts
+ * have the same order. */
 static bool is_less(ranked_slot a, ranked_slot b)
 {
     if (a.key != b.key) {
@@ -71,7 +72,7 @@ static void replace_root(ranked_slot *heap, uint32_t count, ranked_slot item)
     heap[at] = item;
 }
 
-/* Fill the heap with entries that are less than any called function. */
+/* Fill the heap with empty entries, which are less than any called function. */
 static void clear_top(hotfn_frame *f)
 {
     for (uint32_t i = 0; i < f->top_capacity; i++) {
@@ -80,7 +81,7 @@ static void clear_top(hotfn_frame *f)
 }
 
 /* Sort by key, highest first: move the root, which has the lowest key, to the end repeatedly.
- * Entries of no function are dropped. */
+ * Empty entries are dropped. */
 static void sort_top(hotfn_frame *f)
 {
     for (uint32_t last = f->top_capacity; last-- > 1;) {
@@ -203,7 +204,7 @@ static void measure_duration(hotfn_frame *f, hotfn_frame_info *info)
 
 /* ---- Frames. */
 
-/* Everything that can fail comes first. */
+/* All steps that can fail precede those that change the frame. */
 static hotfn_status end_frame(hotfn_frame *f, hotfn_frame_info *info, hotfn_error *err)
 {
     uint32_t slots = hfn_live_slots_used(f->live);
@@ -285,7 +286,7 @@ static hotfn_status create_frame(hotfn_frame **out, const hotfn_session *session
     f->top_wanted = options->top_count ? options->top_count : DEFAULT_TOP;
     f->keeps_period = is_timed || options->spike_ns || options->spike_percent;
     hfn_frame_period_init(&f->period, f->live, is_timed, &f->env);
-    status = hotfn_frame_next(f, NULL, err); /* exclude the calls so far */
+    status = hotfn_frame_next(f, NULL, err); /* stores the counts so far, which are excluded */
     if (status != HOTFN_OK) {
         hotfn_frame_destroy(f);
         return status;

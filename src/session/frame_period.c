@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A period has the difference of two snapshots, computed as for the record of a run with --after
- * and --for.  Everything that can fail comes before the period changes. */
+/* The times of a period are the difference of two snapshots, computed as for the record of a run
+ * with --after and --for.  All steps that can fail precede those that change the period. */
 #include "session/frame_period.h"
 
 #include "base/status.h"
@@ -40,7 +40,7 @@ static void sum_entries(const hfn_times *times, uint64_t *self, uint64_t *total,
     }
 }
 
-/* Compute times and sums of [p->to, end). */
+/* Compute the times and sums between the snapshots p->to and end. */
 static bool measure_period(hfn_frame_period *p, const hfn_snapshot *end, uint32_t slot_count)
 {
     hfn_times times;

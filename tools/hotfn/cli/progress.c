@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The status line: how far a work of the library has come.  It appears on a terminal once the work
- * has taken a second, and is erased when the work ends. */
+/* The status line shows how far an operation of the library is.  It appears on a terminal after a
+ * second, and is erased when the operation ends. */
 #include "progress.h"
 
 #include <inttypes.h>
@@ -15,12 +15,12 @@ enum { LINE_BYTES = 80, FILE_BYTES = 32 };
 #define INTERVAL_NS 100000000
 
 static struct {
-    atomic_flag is_used; /* by a thread: launches report from threads of their own */
+    atomic_flag is_used; /* a lock: a launch reports from threads of its own */
     int64_t begin_ns, reported_ns, shown_ns;
-    int width; /* of the line that is on the terminal; 0: none */
+    int width; /* of the line that the terminal shows; 0: none */
 } line = { .is_used = ATOMIC_FLAG_INIT };
 
-/* Replace the line by a text; "" erases it. */
+/* Replace the line with a text; "" erases the line. */
 static void put_line(const char *text)
 {
     int bytes = (int)strlen(text), before = line.width;
@@ -49,7 +49,7 @@ static const char *group_digits(uint64_t number, char out[32])
     return out;
 }
 
-/* Of a long name the end is shown, where the version is. */
+/* A long file name is shortened at its beginning, because its end has the version. */
 static void show_line(const hotfn_progress *p)
 {
     char text[LINE_BYTES], done[32], total[32];
@@ -70,11 +70,11 @@ void progress_report(const hotfn_progress *p)
     if (!isatty(STDERR_FILENO)) {
         return;
     }
-    while (atomic_flag_test_and_set(&line.is_used)) { /* another thread writes its line */
+    while (atomic_flag_test_and_set(&line.is_used)) { /* another thread writes the line */
         ;
     }
     if (now - line.reported_ns > DELAY_NS) {
-        line.begin_ns = now; /* the reports before were of earlier work */
+        line.begin_ns = now; /* the previous report was that of an earlier operation */
     }
     line.reported_ns = now;
     if (p->done == p->total) {

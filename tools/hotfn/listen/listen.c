@@ -12,25 +12,25 @@
 #include <string.h>
 #include <time.h>
 
-#define WAIT_NS UINT64_C(50000000) /* then an entry that was held back is printed */
+#define WAIT_NS UINT64_C(50000000) /* how long an entry is held back for its exit */
 #define MAX_PATH 4096
 
 enum { SLOW = 256, JSON, FOR, KEEP };
 
 typedef struct known_stream {
     uint32_t pid;
-    bool was_replaced; /* its program executed another one: a stream of that follows */
+    bool was_replaced; /* its program executed another one, which has a stream of its own */
 } known_stream;
 
 typedef struct listen_command {
     listen_view view;
     listen_tree tree;
-    bool json, keeps_on;
+    bool json, keeps_listening;
     uint64_t for_ns;
     const char *record_path;
     hotfn_listener *listener;
     bool expects_another;  /* a program has executed another one, which has sent nothing yet */
-    known_stream *streams; /* by number - 1; owned */
+    known_stream *streams; /* stream n is at n - 1; owned */
     uint32_t stream_capacity;
 } listen_command;
 
@@ -44,7 +44,7 @@ static const char usage[] =
     "  -o, --output FILE    also write a record of what was received, for hotfn report; further\n"
     "                       programs get FILE.PID\n"
     "      --for TIME       end after TIME (10s)\n"
-    "      --keep           go on when all programs have ended\n"
+    "      --keep           continue when all programs have ended\n"
     "Start it first, then: hotfn run --send udp:HOST:PORT -- PROGRAM\n"
     "It ends when all programs have ended (or their launchers were silent for 10 s), or on Ctrl-C.\n";
 
@@ -80,11 +80,11 @@ static const char *read_option(void *user, int option, const char *argument)
     case JSON: c->json = true; return NULL;
     case 'o': c->record_path = argument; return NULL;
     case FOR: return cli_parse_time(argument, &c->for_ns);
-    default: c->keeps_on = true; return NULL;
+    default: c->keeps_listening = true; return NULL;
     }
 }
 
-/* ---- What is shown. */
+/* ---- Filters. */
 
 bool listen_shows_function(const listen_view *v, const char *name)
 {
@@ -101,7 +101,7 @@ bool listen_is_slow(const listen_view *v, const hotfn_listener_event *e)
     return v->slow_ns && e->duration_ns != HOTFN_NO_DURATION && e->duration_ns >= v->slow_ns;
 }
 
-/* What is known of a stream; NULL: not enough memory. */
+/* Find what is known of a stream, or add it.  NULL: not enough memory. */
 static known_stream *find_stream(listen_command *c, uint32_t stream)
 {
     if (stream > c->stream_capacity) {
@@ -163,7 +163,7 @@ static bool is_over(const listen_command *c, uint64_t begin_ns)
         return true;
     }
     hotfn_listener_stats stats = get_stats(c);
-    return !c->keeps_on && !c->expects_another && stats.stream_count > 0 &&
+    return !c->keeps_listening && !c->expects_another && stats.stream_count > 0 &&
            stats.running_count == 0;
 }
 
@@ -201,7 +201,7 @@ static bool save_stream(const listen_command *c, uint32_t stream, const char *pa
     return status == HOTFN_OK;
 }
 
-/* As with hotfn run, a program that executed another one before its end has no record. */
+/* As with hotfn run, a program that has executed another one has no record of its own. */
 static bool save_records(listen_command *c)
 {
     uint32_t count = c->record_path ? get_stats(c).stream_count : 0, saved = 0;
@@ -240,7 +240,7 @@ static void print_summary(const listen_command *c)
 
 static int listen_to(listen_command *c, const char *address)
 {
-    /* output that waits goes on; the wait for datagrams always ends */
+    /* SA_RESTART: output continues after a signal; waiting for datagrams ends all the same */
     struct sigaction action = { .sa_handler = request_stop, .sa_flags = SA_RESTART };
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `hotfn listen`: the command, and two ways to show events. */
+/* `hotfn listen`: what listen.c and the two formats, tree and JSON, share. */
 #ifndef HOTFN_TOOL_LISTEN_H
 #define HOTFN_TOOL_LISTEN_H
 
@@ -12,26 +12,27 @@
 typedef struct listen_view {
     FILE *out;
     bool color;
-    const char **globs; /* functions that are shown; owned by the command */
+    const char **globs; /* functions to show, unless glob_count is 0; the command owns the array */
     uint32_t glob_count;
     uint64_t slow_ns; /* calls that take at least this long are highlighted; 0: none */
 } listen_view;
 
-/* True if events of this function are shown. */
+/* Whether events of this function are shown. */
 bool listen_shows_function(const listen_view *view, const char *name);
+/* Whether an exit is that of a call to be highlighted. */
 bool listen_is_slow(const listen_view *view, const hotfn_listener_event *event);
 
-/* listen_tree.c: the events as a tree.  An entry is held back until the next event: a call that
- * calls nothing shown is one line. */
+/* listen_tree.c: the events as a tree.  An entry is held back for a short time: if its exit is the
+ * next event to be shown, the call has one line. */
 #define LISTEN_NAME_BYTES 4096
 typedef struct listen_tree {
     const listen_view *view;
     bool has_held;
-    hotfn_listener_event held; /* its name is in held_name */
+    hotfn_listener_event held; /* except its name, which is in held_name */
     char held_name[LISTEN_NAME_BYTES];
 } listen_tree;
 void listen_show_event(listen_tree *tree, const hotfn_listener_event *event);
-/* Print the entry that was held back. */
+/* Print the entry that is held back, if any. */
 void listen_print_held(listen_tree *tree);
 
 /* listen_json.c: one line of JSON for each event. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* One line of JSON for each event.  Written directly: hotfn_json_writer makes one document of many
- * lines. */
+/* One line of JSON for each event.  hotfn_json_writer is not used, because it writes one document
+ * on many lines. */
 #include "listen.h"
 
 #include <inttypes.h>
 
-/* The library has replaced control characters already. */
+/* Only quotes and backslashes need an escape: the library has replaced control characters. */
 static void print_text(FILE *out, const char *key, const char *text)
 {
     fprintf(out, ",\"%s\":\"", key);

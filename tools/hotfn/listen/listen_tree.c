@@ -16,8 +16,8 @@ static const char *get_style(const listen_tree *t, const char *style)
     return t->view->color ? style : "";
 }
 
-/* Threads have colours of their own. */
-static void print_place(const listen_tree *t, const hotfn_listener_event *e)
+/* Print what precedes a call in its line: time, thread (in a colour by its id), and indentation. */
+static void print_line_start(const listen_tree *t, const hotfn_listener_event *e)
 {
     uint32_t depth = e->depth < MAX_INDENT ? e->depth : MAX_INDENT;
 
@@ -57,7 +57,7 @@ static void print_call(const listen_tree *t, const hotfn_listener_event *e, cons
 {
     bool is_slow = e->kind == HOTFN_EVENTS_EXIT && listen_is_slow(t->view, e);
 
-    print_place(t, e);
+    print_line_start(t, e);
     fprintf(t->view->out, "%s%s%s%s%s", before, get_style(t, is_slow ? SLOW : BOLD), name,
             get_style(t, PLAIN), after);
     if (e->kind == HOTFN_EVENTS_EXIT) {
@@ -97,7 +97,7 @@ static void show_exit(listen_tree *t, const hotfn_listener_event *e)
     print_call(t, e, "} ", e->name, "");
 }
 
-static void show_note(listen_tree *t, const hotfn_listener_event *e)
+static void show_stream_event(listen_tree *t, const hotfn_listener_event *e)
 {
     FILE *out = t->view->out;
 
@@ -138,6 +138,6 @@ void listen_show_event(listen_tree *t, const hotfn_listener_event *e)
     if (is_call) {
         hold_entry(t, e);
     } else {
-        show_note(t, e);
+        show_stream_event(t, e);
     }
 }

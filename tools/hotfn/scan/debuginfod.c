@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* libdebuginfod is loaded when the first file is asked for, like libdw; it keeps what it downloads
- * in ~/.cache/debuginfod_client.  If a server does not answer, none is asked again in this run:
- * each further module would wait as long. */
+/* libdebuginfod is loaded, like libdw, when it is needed first.  It keeps downloaded files in
+ * ~/.cache/debuginfod_client.  After a failure, such as a server that does not answer, no server is
+ * asked again in this run, because each further module could take as long. */
 #include "debuginfod.h"
 
 #include "cli/progress.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_SILENCE_S = 10 }; /* unless $DEBUGINFOD_TIMEOUT is set */
+enum { MAX_SILENCE_S = 10 }; /* default of $DEBUGINFOD_TIMEOUT */
 
 static struct {
     __typeof__(debuginfod_begin) *begin;
@@ -33,7 +33,7 @@ typedef struct download {
     long done, total;
 } download;
 
-static atomic_bool is_given_up;
+static atomic_bool has_failed; /* no server is asked any more */
 
 static int get_max_silence(void)
 {
@@ -72,7 +72,7 @@ static void load_library(void)
 
 static void give_up(const char *why)
 {
-    if (!atomic_exchange(&is_given_up, true)) {
+    if (!atomic_exchange(&has_failed, true)) {
         fprintf(stderr,
                 "hotfn: $DEBUGINFOD_URLS: %s; names of stripped files may be missing (unset the "
                 "variable, or try again later)\n",
@@ -93,9 +93,9 @@ static void show_progress(const download *d, long done)
     }
 }
 
-/* Called several times a second with the bytes so far, and all bytes once they are known.  A result
- * other than 0 ends the download. */
-static int note_progress(debuginfod_client *client, long done, long total)
+/* libdebuginfod calls this several times a second with the number of bytes so far and, once it is
+ * known, their total.  A result other than 0 cancels the download. */
+static int handle_progress(debuginfod_client *client, long done, long total)
 {
     download *d = library.get_user_data(client);
 
@@ -112,7 +112,7 @@ static int note_progress(debuginfod_client *client, long done, long total)
 
 static void report_failure(const download *d, int error)
 {
-    if (error == -ENOENT) { /* the server does not have this build */
+    if (error == -ENOENT) { /* no server has the file: not a failure */
         return;
     }
     give_up(is_silent(d) || error == -ETIME ? "no server answered in time" : strerror(-error));
@@ -125,7 +125,7 @@ bool debuginfod_find(const char *path, const uint8_t *id, uint32_t id_bytes, cha
     download d = { .path = path, .changed_ns = progress_read_clock() };
     char *found = NULL;
 
-    if (atomic_load(&is_given_up)) {
+    if (atomic_load(&has_failed)) {
         return false;
     }
     pthread_once(&once, load_library);
@@ -135,7 +135,7 @@ bool debuginfod_find(const char *path, const uint8_t *id, uint32_t id_bytes, cha
         return false;
     }
     library.set_user_data(client, &d);
-    library.set_progressfn(client, note_progress);
+    library.set_progressfn(client, handle_progress);
     int descriptor = library.find_debuginfo(client, id, (int)id_bytes, &found);
     show_progress(&d, d.total);
     if (descriptor < 0) {

@@ -6,13 +6,14 @@
 #include <hotfn/env.h>
 #include <stdbool.h>
 
+/* Whether $DEBUGINFOD_URLS is set. */
 bool debuginfod_is_wanted(void);
-/* Set the env's debug_file_fn, if $DEBUGINFOD_URLS is set. */
+/* If it is set, set the env's debug_file_fn. */
 void debuginfod_set_env(hotfn_env *env);
 
 /* Find the debug file of the image at path with that build-id, in the cache of debuginfod or on a
- * server, and store its path in file (file_bytes with the NUL).  False if there is none, or a
- * server does not answer, of which a message warns once. */
+ * server, and store its path in file (file_bytes, NUL included).  False if there is none, or after
+ * a failure; a message reports the first failure. */
 bool debuginfod_find(const char *path, const uint8_t *id, uint32_t id_bytes, char *file,
                      size_t file_bytes);
 
