@@ -94,7 +94,7 @@ def read_item(code):
 
 
 def read_header(path, text):
-    """The Header of a text; path is what a program includes."""
+    """Read the text of a header; path is what a program includes, such as hotfn/record.h."""
     blocks = split_blocks(CPLUSPLUS.sub("", text))
     comments = [block for kind, block in blocks if kind == "comment"]
     about = next(block for block in comments if not block.startswith("SPDX"))

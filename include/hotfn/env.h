@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Services that a program may provide to the library: memory, a log, a demangler, a decompressor,
- * source lines, and a display of progress.  Calls that create an object take an env; NULL, or a
- * member that is 0, means the default.  The callbacks of an env are called by the threads that use
- * the object. */
+ * source lines, debug files, and a display of progress.  Calls that create an object take an env;
+ * NULL, or a member that is 0, means the default.  The callbacks of an env are called by the
+ * threads that use the object. */
 #ifndef HOTFN_ENV_H
 #define HOTFN_ENV_H
 
@@ -46,7 +46,7 @@ typedef void *(*hotfn_decompress_fn)(void *user, int32_t compression, const void
 /* Find the source line of the code at rva of the image at path: write the name of the source file
  * into file (file_bytes, NUL included) and the line into *line, and return 1; return 0 if it is not
  * known.  id is the image's id: lines of another build must not be returned.  If id_bytes is 0, the
- * id is unknown, and any build will do. */
+ * id is unknown, and lines of any build may be returned. */
 typedef int32_t (*hotfn_line_fn)(void *user, const char *path, const uint8_t *id, uint32_t id_bytes,
                                  uint64_t rva, char *file, size_t file_bytes, uint32_t *line);
 
@@ -69,8 +69,8 @@ typedef int32_t (*hotfn_debug_file_fn)(void *user, const char *path, const uint8
 typedef struct hotfn_progress {
     uint32_t size;        /* sizeof(hotfn_progress)                    */
     uint32_t reserved;    /* 0                                         */
-    const char *action;   /* to be shown before file: "reading symbols of" */
-    const char *file;     /* a path */
+    const char *action;   /* shown before file: "reading symbols of"    */
+    const char *file;     /* a path                                    */
     uint64_t done, total; /* functions, bytes, records or other units */
 } hotfn_progress;
 

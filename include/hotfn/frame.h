@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Frames: the hot functions of each period that a program delimits, for example one drawn picture
- * of a game, and the frames that took too long.  The program measures itself by a session. */
+ * of a game, and the frames that took too long.  The program measures itself with a session. */
 #ifndef HOTFN_FRAME_H
 #define HOTFN_FRAME_H
 
@@ -100,8 +100,9 @@ HOTFN_API hotfn_status hotfn_frame_next(hotfn_frame *frame, hotfn_frame_info *ou
                                         hotfn_error *err);
 /*
  * Get a function of the frame that ended last.  Index 0 is the function with the most calls or time
- * (see `by` in the options).  function->calls has the calls in this frame.  function and module may
- * be NULL; their strings are views into the session.  hotfn_demangle makes names readable.
+ * (see `by` in the options).  function->calls is the number of calls in this frame.  function and
+ * module may be NULL; their strings are views into the session.  hotfn_demangle makes names
+ * readable.
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (index is not below top_count), HOTFN_E_OPTION.  One thread at a
  * time.  Since 0.1.
@@ -111,7 +112,7 @@ HOTFN_API hotfn_status hotfn_frame_get_function(const hotfn_frame *frame, uint32
                                                 hotfn_record_module *module);
 /*
  * Get the times of the function at index (as for hotfn_frame_get_function): in all threads, or in
- * one of the thread_count threads in which it was timed, of which position 0 is the first.
+ * one of the threads in which it was timed, which `position` selects (0 ... thread_count - 1).
  *
  * HOTFN_OK, HOTFN_E_NOT_FOUND (index or position is too large), HOTFN_E_UNSUPPORTED (the frame was
  * created without HOTFN_FRAME_TIMES), HOTFN_E_OPTION.  One thread at a time.  Since 0.1.

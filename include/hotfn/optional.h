@@ -58,7 +58,7 @@ static inline int hotfn_optional_find(const char *name, void *call)
     void *found = library ? dlsym(library, name) : NULL;
 #endif
 
-    memcpy(call, &found, sizeof found); /* ISO C has no cast from void * to a function */
+    memcpy(call, &found, sizeof found); /* ISO C forbids a cast */
     return found != NULL;
 }
 

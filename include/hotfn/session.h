@@ -81,9 +81,9 @@ typedef struct hotfn_session_stats {
  * hooked yet.  A process can have one session at a time.  libhotfn itself is never hooked, so a
  * module that contains libhotfn.a cannot be selected.
  *
- * With HOTFN_SESSION_TIME, a timed call returns through a stack frame of hotfn.  This loads
- * libgcc_s, which unwinds exceptions through the frame, and libhotfn stays in the process even if
- * it is unloaded.  A function that ends by a jump to another function (a tail exit) is only
+ * With HOTFN_SESSION_TIME, a timed call returns through a stack frame of hotfn.  Therefore this
+ * call loads libgcc_s, which unwinds exceptions through the frame, and keeps libhotfn loaded until
+ * the process ends.  A function that ends by a jump to another function (a tail exit) is only
  * counted, because that jump could not be restored.
  *
  * out      receives a session that the caller owns; untouched on failure.

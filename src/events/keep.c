@@ -40,7 +40,7 @@ static uint32_t add_node(hfn_stream *s, uint32_t parent, uint32_t function, uint
     return index + 1;
 }
 
-/* Find or add the child of a node for a function: its index + 1, or 0 as add_node. */
+/* Find or add a node's child for a function.  Returns its index + 1, or 0 as add_node does. */
 static uint32_t find_child(hfn_stream *s, uint32_t parent, uint32_t function, bool *ok)
 {
     uint32_t *cached = get_cached_node(s, parent, function);

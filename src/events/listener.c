@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define MAX_STREAMS 64u              /* at one time */
+#define MAX_STREAMS 64u              /* of a listener, at one time */
 #define OLD_NS UINT64_C(10000000000) /* a stream that is silent for longer counts as ended */
 #define MAX_AT_ONCE 256u             /* datagrams that hotfn_listener_receive reads at once */
 #define ADDRESS_BYTES (HFN_OS_HOST_BYTES + 16)
@@ -99,7 +99,7 @@ static bool is_over(const hfn_stream *s, uint64_t now)
 }
 
 /* Find the array element for a new stream: an unused one, or else that of the stream that has been
- * silent longest, if that is over.  NULL: there is none. */
+ * silent longest, if that has ended.  NULL: there is none. */
 static hfn_stream **find_place(hotfn_listener *l, uint64_t now)
 {
     hfn_stream **oldest = NULL;

@@ -22,7 +22,7 @@ typedef struct hfn_ring {
     uint64_t next;      /* the event to read next                                          */
     uint64_t end;       /* this poll reads the events below this number                    */
     uint64_t counted;   /* the thread's event count when this poll began                   */
-    uint64_t ticks;     /* those of the event that was read last                           */
+    uint64_t ticks;     /* time of the event that was read last                            */
     uint32_t thread_id; /* the system's id of the thread that wrote the events of the poll */
     uint32_t owner_id;  /* the system's id of the row's owner when this poll began         */
 } hfn_ring;

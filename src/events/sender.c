@@ -60,7 +60,7 @@ static void begin_round(hfn_event_sender *s, uint64_t now)
 {
     s->round++;
     s->names_ns = now;
-    hfn_events_put(&s->writer, &s->run); /* fits: the datagram has no items except another `run` */
+    hfn_events_put(&s->writer, &s->run); /* fits, or is the only item already */
 }
 
 static hfn_os_sent send_or_wait(hfn_event_sender *s)

@@ -58,9 +58,9 @@ typedef struct hfn_stream_thread {
     uint64_t event_count;
 } hfn_stream_thread;
 
-/* A node of the call tree. */
+/* A node of the call tree.  A root is its own parent, and its function is UINT32_MAX. */
 typedef struct hfn_stream_node {
-    uint32_t parent, function, thread;  /* indices; a root: itself, UINT32_MAX, its thread */
+    uint32_t parent, function, thread;  /* indices   */
     uint32_t first_child, next_sibling; /* index + 1 */
     uint64_t calls, self_ns, max_ns;
 } hfn_stream_node;
@@ -69,7 +69,7 @@ typedef struct hfn_stream {
     hotfn_env env;
     bool keeps;
     uint64_t id;
-    uint32_t number; /* 1, 2 ... */
+    uint32_t number; /* 1, 2 ... in order of arrival */
     uint32_t pid;
     uint64_t start_ns; /* since 1970 */
     char *command;     /* NULL: not received yet */

@@ -15,7 +15,7 @@
 typedef struct hfn_os_address {
     char host[HFN_OS_HOST_BYTES];        /* UDP: a name or an IP address; "": this machine */
     char path[HFN_OS_SOCKET_PATH_BYTES]; /* Unix: the socket's file; "": UDP               */
-    uint16_t port;                       /* UDP; 0: the system chooses a free port         */
+    uint16_t port;                       /* UDP; 0: the system chooses one (receivers only) */
 } hfn_os_address;
 
 typedef struct hfn_os_socket {

@@ -15,7 +15,7 @@ extern "C" {
 #define HOTFN_EVENTS_VERSION 1u
 #define HOTFN_EVENTS_HEADER_BYTES 32u
 #define HOTFN_EVENTS_MAX_BYTES 32768u     /* of a datagram */
-#define HOTFN_EVENTS_MAX_TEXT_BYTES 1024u /* of a name, path or command; others are shortened */
+#define HOTFN_EVENTS_MAX_TEXT_BYTES 1024u /* of a name, path or command; longer ones are cut */
 #define HOTFN_EVENTS_MAX_NUMBER 0xffffffu /* highest number of a function or a module */
 
 /* Flags of a datagram. */
@@ -23,12 +23,12 @@ extern "C" {
 #define HOTFN_EVENTS_REPLACED 2u /* with END: the program executed another one; a stream follows */
 
 /* Kinds of items, and the fields that each has. */
-#define HOTFN_EVENTS_ENTRY 1u  /* a call begins: function, time_ns */
-#define HOTFN_EVENTS_EXIT 2u   /* a call ends: function, time_ns */
-#define HOTFN_EVENTS_THREAD 3u /* the thread of the entries and exits that follow: thread, depth */
+#define HOTFN_EVENTS_ENTRY 1u    /* a call begins: function, time_ns */
+#define HOTFN_EVENTS_EXIT 2u     /* a call ends: function, time_ns */
+#define HOTFN_EVENTS_THREAD 3u   /* whose entries and exits follow: thread, depth */
 #define HOTFN_EVENTS_FUNCTION 4u /* function, module, rva, byte_count; text: name of the function */
 #define HOTFN_EVENTS_MODULE 5u   /* module, flags, id; text: path of the module */
-#define HOTFN_EVENTS_RUN 6u /* pid; time_ns: the stream's start since 1970; text: the command */
+#define HOTFN_EVENTS_RUN 6u      /* pid; time_ns: start, in ns since 1970; text: the command */
 
 typedef struct hotfn_events_header {
     uint32_t size;          /* sizeof(hotfn_events_header)                                       */
@@ -42,7 +42,7 @@ typedef struct hotfn_events_header {
         (uint32_t)sizeof(hotfn_events_header), 0, 0, 0, 0                                          \
     }
 
-/* Fields that the kind of item does not have are 0; text is then "". */
+/* Fields that this kind of item does not have are 0; text is "" if there is none. */
 typedef struct hotfn_events_item {
     uint32_t size; /* sizeof(hotfn_events_item)                                            */
     uint32_t kind; /* HOTFN_EVENTS_ENTRY ...                                               */
@@ -94,7 +94,7 @@ typedef struct hotfn_listener hotfn_listener;
 typedef struct hotfn_listener_event {
     uint32_t size;        /* sizeof(hotfn_listener_event)                                      */
     uint32_t kind;        /* HOTFN_EVENTS_ENTRY, _EXIT, _RUN, _LOST, _SKIPPED, _ENDED or
-                         _EXECUTED */
+                             _EXECUTED */
     uint32_t stream;      /* 1, 2 ... in order of arrival                                      */
     uint32_t pid;         /* process id of the stream's program; 0: not known yet              */
     uint32_t thread;      /* ENTRY, EXIT: the system's id                                      */

@@ -19,7 +19,7 @@ typedef struct listen_view {
 
 /* Whether events of this function are shown. */
 bool listen_shows_function(const listen_view *view, const char *name);
-/* Whether an exit is that of a call to be highlighted. */
+/* Whether the call that ends took so long that it is highlighted. */
 bool listen_is_slow(const listen_view *view, const hotfn_listener_event *event);
 
 /* listen_tree.c: the events as a tree.  An entry is held back for a short time: if its exit is the

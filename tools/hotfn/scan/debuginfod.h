@@ -8,7 +8,7 @@
 
 /* Whether $DEBUGINFOD_URLS is set. */
 bool debuginfod_is_wanted(void);
-/* If it is set, set the env's debug_file_fn. */
+/* Set the env's debug_file_fn, if $DEBUGINFOD_URLS is set. */
 void debuginfod_set_env(hotfn_env *env);
 
 /* Find the debug file of the image at path with that build-id, in the cache of debuginfod or on a
