@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FIRST_FUNCTIONS 2000u /* in the first part */
+#define FIRST_FUNCTIONS 500u /* in the first part */
 
 static void write_number(hfn_page *p, const char *key, uint64_t value)
 {

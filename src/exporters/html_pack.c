@@ -8,7 +8,7 @@
 
 #define MIN_PACKED_BYTES 65536u /* smaller parts stay plain JSON */
 #define HASH_BITS 17u
-#define MAX_TRIES 24u
+#define MAX_TRIES 8u
 #define MAX_CHAIN (1u << 24)
 #define MIN_COPY 5u
 #define LONG_COPY 30u
