@@ -4,6 +4,7 @@
  * one. */
 #include "exporters/html_pack.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define MIN_PACKED_BYTES 65536u /* smaller parts stay plain JSON */
@@ -198,7 +199,7 @@ bool hfn_page_part_write(const hfn_page_part *part, hfn_sink *sink)
     bool ok = p.heads && p.chain;
     if (ok) {
         memset(p.heads, 0xff, head_bytes);
-        hfn_sink_format(sink, "%zu\n", part->size);
+        hfn_sink_format(sink, "%" PRIu32 "\n", p.size);
         pack_text(&p);
     }
     hfn_free_memory(part->env, p.heads, head_bytes);
