@@ -37,6 +37,20 @@ run_logged() {
     fi
 }
 
+# side_by_side FUNCTION...: run these functions at the same time.  A step that fails does not end its function; if
+# the function itself fails, that counts as one failed test.
+side_by_side() {
+    local name pids=()
+    for name in "$@"; do
+        "$name" &
+        pids+=($!)
+    done
+    for name in "$@"; do
+        wait "${pids[0]}" || printf '%s\t1\t-\n' "$name" >>"$steps/results.tsv"
+        pids=("${pids[@]:1}")
+    done
+}
+
 # build_folder FOLDER [meson options]: configure and build it.
 build_folder() {
     local folder=$1

@@ -19,7 +19,7 @@ static void find_entries(thread_row *t)
     size_t count = t->record->times.entry_count, at = offsetof(hfn_time_entry, thread);
     size_t first = hfn_count_below_u32(all, count, sizeof *all, at, t->row);
 
-    t->entries = all + first;
+    t->entries = all ? all + first : NULL;
     t->entry_count = hfn_count_below_u32(all, count, sizeof *all, at, t->row + 1) - first;
 }
 

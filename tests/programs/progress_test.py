@@ -63,7 +63,7 @@ def a_scan_shows_how_far_it_is(case):
         assert file.startswith("libclang-cpp") and done < total and int(percent) == 100 * done // total, found
     assert what_remains(text) == [""], what_remains(text)
     assert b"hookable" in (case / "out").read_bytes()
-    piped = subprocess.run(words, check=True, capture_output=True)
+    piped = subprocess.run([HOTFN, "scan", "--timed", PYTHON], check=True, capture_output=True)
     assert piped.stderr == b"", piped.stderr
 
 
