@@ -7,6 +7,7 @@
 #include "events/stream.h"
 #include "os/clock.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define MAX_STREAMS 64u              /* of a listener, at one time */
@@ -209,6 +210,16 @@ hotfn_status hotfn_listener_get_stats(const hotfn_listener *l, hotfn_listener_st
     return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
 }
 
+static void warn_of_dropped_calls(const hotfn_listener *l, const hfn_stream *s, const char *path)
+{
+    if (s->dropped_calls > 0) {
+        hfn_log_message(&l->env, HOTFN_LOG_WARNING,
+                        "%s: %" PRIu64 " calls are missing: their call trees have more than %u "
+                        "places",
+                        path, s->dropped_calls, HFN_STREAM_MAX_NODES);
+    }
+}
+
 hotfn_status hotfn_listener_save(const hotfn_listener *l, uint32_t stream, const char *path,
                                  hotfn_error *err)
 {
@@ -222,6 +233,7 @@ hotfn_status hotfn_listener_save(const hotfn_listener *l, uint32_t stream, const
     }
     for (uint32_t i = 0; i < l->stream_count; i++) {
         if (l->streams[i]->number == stream) {
+            warn_of_dropped_calls(l, l->streams[i], path);
             return hfn_stream_save(l->streams[i], path, err);
         }
     }

@@ -178,7 +178,7 @@ HOTFN_API hotfn_status hotfn_listener_get_stats(const hotfn_listener *listener,
 /*
  * Write a record of what was received of a stream (1, 2 ...): the calls and times of each function,
  * by thread and in call trees of up to 2^20 nodes, and the latest events of each thread.  Calls for
- * which the trees have no more room are missing.
+ * which the trees have no more room are missing; a warning in the log gives their number.
  *
  * HOTFN_OK.  HOTFN_E_STATE: opened without HOTFN_LISTENER_KEEP.  HOTFN_E_NOT_FOUND: there is no
  * such stream, or it was replaced by a later one.  HOTFN_E_IO, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY.

@@ -296,6 +296,44 @@ static void a_record_has_calls_times_and_events(void)
     hotfn_listener_close(l);
 }
 
+static void note_log(void *user, int32_t level, const char *text)
+{
+    CHECK_EQ_I64(level, HOTFN_LOG_WARNING);
+    snprintf(user, 200, "%s", text);
+}
+
+/* 300 paths of 4,000 calls each are more than 2^20 places. */
+static void calls_beyond_the_largest_tree_are_reported(void)
+{
+    enum { PATHS = 300, DEPTH = 4000, CALLS_AT_ONCE = 1000 };
+    char path[] = "/tmp/hotfn-listener-XXXXXX", log[200] = "";
+    hotfn_env env = HOTFN_ENV_INIT;
+    hotfn_listener *l = NULL;
+    uint64_t sequence = 0;
+
+    close(mkstemp(path));
+    env.log_fn = note_log;
+    env.log_user = log;
+    CHECK_EQ_I64(hotfn_listener_open(&l, NULL, HOTFN_LISTENER_KEEP, &env, NULL), HOTFN_OK);
+    for (uint32_t i = 0; i < 2 * PATHS * DEPTH / CALLS_AT_ONCE; i++) {
+        uint32_t at = i * CALLS_AT_ONCE % (2 * DEPTH); /* entries, then exits */
+
+        begin(at < DEPTH ? at : 2 * DEPTH - at);
+        for (uint32_t k = 0; k < CALLS_AT_ONCE; k++) {
+            bool is_first = at + k == 0 || at + k == 2 * DEPTH - 1;
+            uint32_t function = is_first ? 10 + i * CALLS_AT_ONCE / (2 * DEPTH) : 2;
+            put_call(&w, at < DEPTH ? ENTRY : EXIT, function, i * CALLS_AT_ONCE + k + 1);
+        }
+        seal(&w, 5, sequence++, 0, 0);
+        CHECK_EQ_I64(hotfn_listener_add(l, w.bytes, w.used, NULL, NULL), HOTFN_OK);
+    }
+    CHECK_EQ_U64(get_stats(l).call_count, PATHS * DEPTH);
+    CHECK_EQ_I64(hotfn_listener_save(l, 1, path, NULL), HOTFN_OK);
+    CHECK(strstr(log, "calls are missing: their call trees have more than 1048576 places"));
+    unlink(path);
+    hotfn_listener_close(l);
+}
+
 static void nothing_is_saved_that_was_not_kept(void)
 {
     hotfn_listener *l = open_listener(0);
@@ -323,6 +361,7 @@ static const check_test tests[] = {
     CHECK_TEST(recursion_without_end_is_limited),
     CHECK_TEST(streams_beyond_the_limit_are_dropped_while_all_run),
     CHECK_TEST(a_record_has_calls_times_and_events),
+    CHECK_TEST(calls_beyond_the_largest_tree_are_reported),
     CHECK_TEST(nothing_is_saved_that_was_not_kept),
 };
 CHECK_MAIN(tests)

@@ -238,12 +238,21 @@ static void print_summary(const listen_command *c)
             s.event_count, s.call_count, s.lost_count, s.skipped_count, s.malformed_count);
 }
 
+static void print_log(void *user, int32_t level, const char *text)
+{
+    (void)user;
+    if (level <= HOTFN_LOG_WARNING) {
+        fprintf(stderr, "hotfn listen: %s\n", text);
+    }
+}
+
 static int listen_to(listen_command *c, const char *address)
 {
     /* SA_RESTART: output continues after a signal; waiting for datagrams ends all the same */
     struct sigaction action = { .sa_handler = request_stop, .sa_flags = SA_RESTART };
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
+    env.log_fn = print_log;
     hotfn_status status = hotfn_listener_open(&c->listener, address,
                                               c->record_path ? HOTFN_LISTENER_KEEP : 0, &env, &err);
 
