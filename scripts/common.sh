@@ -15,6 +15,14 @@ die() {
     exit 1
 }
 
+# take_picture PAGE PICTURE WIDTH,HEIGHT FOLDER: a headless Chromium shows the page; FOLDER is for its files.
+take_picture() {
+    local page=$1 picture=$2 size=$3 folder=$4
+    chromium --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking \
+        --disable-component-update --disable-sync --hide-scrollbars --user-data-dir="$folder/profile" \
+        --window-size="$size" --screenshot="$picture" "file://$page" >"$folder/chromium.log" 2>&1
+}
+
 # configure FOLDER [meson options]: set up or update a build folder; a broken one is recreated.
 # CC and CXX choose the compiler when the folder is created.
 configure() {
