@@ -151,10 +151,21 @@ TIME_COLUMN(self, self_ns)
 TIME_COLUMN(max, max_ns)
 TIME_COLUMN(total_error, total_error_ns)
 TIME_COLUMN(self_error, self_error_ns)
-TIME_COLUMN(p50, p50_ns)
-TIME_COLUMN(p90, p90_ns)
-TIME_COLUMN(p99, p99_ns)
 TIME_COLUMN(open, open_calls)
+
+/* A percentile that is only known to be below a time is the negative of that time. */
+#define PERCENTILE_COLUMN(name, below_bit)                                                         \
+    static hotfn_json *create_##name(hfn_page *p, uint32_t rank)                                   \
+    {                                                                                              \
+        hotfn_record_timing t;                                                                     \
+        hfn_view_timing(p->view, p->order[rank], &t);                                              \
+        return t.timed_calls > 0 && t.below & (below_bit)                                          \
+                   ? hotfn_json_create_signed(-(int64_t)t.name##_ns)                               \
+                   : create_optional(t.timed_calls > 0, t.name##_ns);                              \
+    }
+PERCENTILE_COLUMN(p50, HOTFN_BELOW_P50)
+PERCENTILE_COLUMN(p90, HOTFN_BELOW_P90)
+PERCENTILE_COLUMN(p99, HOTFN_BELOW_P99)
 
 static hotfn_json *create_timing(hfn_page *p, uint32_t rank)
 {

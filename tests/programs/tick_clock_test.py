@@ -4,6 +4,7 @@ functions are right, and times of callers contain those of their callees."""
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -93,6 +94,11 @@ def times_have_errors_and_none_is_0(place):
     assert functions["small"]["p50_ns"] is None, functions["small"]
     table = subprocess.run([HOTFN, "report", place / "tick.hfr"], check=True, capture_output=True, text=True).stdout
     assert "<4 us" in table and "too short to be known" in table, table
+    page = subprocess.run([HOTFN, "export", "-F", "html", place / "tick.hfr"], check=True, capture_output=True,
+                          text=True).stdout
+    shown = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    names, medians = shown["functions"]["name"], shown["functions"]["p50"]
+    assert medians[names.index("small")] < 0, medians  # shown as "<4 us"
     same = subprocess.run([HOTFN, "diff", "--json", "--fail-above", "0%", "--min-share", "0%", place / "tick.hfr",
                            place / "tick.hfr"], capture_output=True, check=False)
     assert same.returncode == 0 and not any(f["within_noise"] for f in json.loads(same.stdout)["functions"]), same

@@ -16,8 +16,8 @@ if (timed) columns.push(
   { title: "total", key: "total", dropOrder: 8, width: "84px", number: true, about: "time including callees", fill: text(f => estimate(f, F.total[f], F.total_error[f])) },
   { title: "self", key: "self", width: "84px", number: true, about: "time without callees", fill: text(f => estimate(f, F.self[f], F.self_error[f])) },
   { title: "self %", dropOrder: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
-  { title: "p50", key: "p50", dropOrder: 1, width: "76px", number: true, fill: text(f => F.p50[f] ? time(F.p50[f]) : "") },
-  { title: "p99", key: "p99", dropOrder: 2, width: "76px", number: true, fill: text(f => F.p99[f] ? time(F.p99[f]) : "") },
+  { title: "p50", key: "p50", dropOrder: 1, width: "76px", number: true, fill: text(f => percentile(F.p50[f])) },
+  { title: "p99", key: "p99", dropOrder: 2, width: "76px", number: true, fill: text(f => percentile(F.p99[f])) },
   { title: "max", key: "max", dropOrder: 3, width: "76px", number: true, fill(cell, f) {
     cell.textContent = time(F.max[f]);
     if (data.slow_ns && F.max[f] >= data.slow_ns) cell.classList.add("hot");
@@ -32,6 +32,11 @@ if (!timed) columns.push(
   { title: "share", width: "90px", number: true, fill: share(f => F.calls[f] || 0, allCalls) });
 const table = new Table($("table"), columns, sortBy, f => pick(f));
 
+// Below 0: it is only known to be shorter.
+function percentile(ns) {
+  return !ns ? "" : ns < 0 ? "<" + time(-ns) : time(ns);
+}
+
 const collator = new Intl.Collator("en");
 function compare(a, b) {
   const key = order.key, sign = order.down ? -1 : 1;
@@ -40,7 +45,7 @@ function compare(a, b) {
   const x = key === "allocated" ? allocOf(a, 4) : key === "below" ? allocOf(a, 0) : F[key][a];
   const y = key === "allocated" ? allocOf(b, 4) : key === "below" ? allocOf(b, 0) : F[key][b];
   if (x === null || y === null) return (x === null) - (y === null) || a - b; // functions without a value come last
-  return sign * (x - y) || a - b;
+  return sign * (Math.abs(x) - Math.abs(y)) || a - b;
 }
 // The texts that are searched, in lower case; made once, because a record may have 250,000 functions.
 let hay = [];
@@ -168,9 +173,9 @@ function pick(f, scroll) {
     fact(list, "total, share of busy time", percent(F.total[f], busy));
     fact(list, "self, share of busy time", percent(F.self[f], busy));
     fact(list, "mean", F.calls[f] ? time(F.total[f] / F.calls[f]) : "");
-    fact(list, "p50", F.p50[f] ? time(F.p50[f]) : "");
-    fact(list, "p90", F.p90[f] ? time(F.p90[f]) : "");
-    fact(list, "p99", F.p99[f] ? time(F.p99[f]) : "");
+    fact(list, "p50", percentile(F.p50[f]));
+    fact(list, "p90", percentile(F.p90[f]));
+    fact(list, "p99", percentile(F.p99[f]));
     fact(list, "max", time(F.max[f]));
     if (F.alloc) {
       fact(list, "allocated by itself", bytes(allocOf(f, 4)) + " in " + group(allocOf(f, 5)));
