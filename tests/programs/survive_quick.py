@@ -58,11 +58,13 @@ def pack_and_unpack(world, packer, level, suffix):
     world.see("unpacked", hashlib.sha256(plain.read_bytes()).hexdigest())
 
 
-for compiler in COMPILERS:
-    @case(f"xz-{compiler}")
-    def xz(world, compiler=compiler):
-        options = ["-3", "-T2", "--block-size=1MiB"]
-        pack_and_unpack(world, world.built("xz", compiler), options, ".xz")
+def pack_with_xz(world, compiler):
+    pack_and_unpack(world, world.built("xz", compiler), ["-3", "-T2", "--block-size=1MiB"], ".xz")
+
+
+@case("xz-gcc")
+def xz(world):
+    pack_with_xz(world, "gcc")
 
 
 @case("zstd")

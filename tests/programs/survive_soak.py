@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 
+from survive_quick import pack_with_xz
 from world import HERE, WORK, Broken, Skipped, need, wait_until, without_numbers
 
 CASES = {}
@@ -29,6 +30,12 @@ def case(name):
 # Scripts of the official suite that the tarball's Lua 5.1 passes ("OK" is their last line).
 LUA_SCRIPTS = """calls closure constructs events locals nextvar sort strings vararg literals db errors
  attrib""".split()
+
+
+@case("xz-clang")
+def xz(world):
+    """In soak, because its configure script takes longer than all else in this case."""
+    pack_with_xz(world, "clang")
 
 
 for compiler in ("gcc", "clang"):

@@ -87,7 +87,7 @@ static void start_waits_for_reading_in_the_background(void)
 {
     hotfn_session *session;
 
-    for (uint32_t i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < 5; i++) {
         session = create_session(HOTFN_SESSION_BACKGROUND, HOTFN_SESSION_COUNT);
         CHECK_EQ_I64(hotfn_session_start(session, NULL), HOTFN_OK);
         count_me(1);
@@ -98,7 +98,7 @@ static void start_waits_for_reading_in_the_background(void)
 
 static void a_session_may_end_while_it_is_read(void)
 {
-    for (uint32_t i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < 5; i++) {
         hotfn_session_destroy(create_session(HOTFN_SESSION_BACKGROUND, HOTFN_SESSION_TIME));
     }
 }
