@@ -78,10 +78,11 @@ def check_events(record, functions):
     assert all(begun[name] == calls for name, calls in CALLS.items()), begun
 
 
+# It runs for a tenth of a second: on a busy machine ticks may be 5 ms apart, and what runs without a tick has no time.
 EXITS = """
 #include <stdlib.h>
 volatile long sink;
-void work(void) { for (long i = 0; i < 100000; i++) sink += i; }
+void work(void) { for (long i = 0; i < 2000000; i++) sink += i; }
 void outer(void) { for (int i = 0; i < 100; i++) work(); exit(5); }
 int main(void) { sink = 1; outer(); return (int)sink; }
 """
