@@ -40,15 +40,20 @@ run_logged() {
 # side_by_side FUNCTION...: run these functions at the same time.  A step that fails does not end its function; if
 # the function itself fails, that counts as one failed test.
 side_by_side() {
-    local name pids=()
+    local name number=0
+    children=()
+    set -m # each gets a process group: bash's background jobs ignore an interrupt, and this ends the groups
+    trap 'kill -- "${children[@]/#/-}" 2>/dev/null; exit 130' INT TERM
     for name in "$@"; do
         "$name" &
-        pids+=($!)
+        children+=($!)
     done
+    set +m
     for name in "$@"; do
-        wait "${pids[0]}" || printf '%s\t1\t-\n' "$name" >>"$steps/results.tsv"
-        pids=("${pids[@]:1}")
+        wait "${children[number]}" || printf '%s\t1\t-\n' "$name" >>"$steps/results.tsv"
+        number=$((number + 1))
     done
+    trap - INT TERM
 }
 
 # build_folder FOLDER [meson options]: configure and build it.

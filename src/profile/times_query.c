@@ -10,14 +10,7 @@
 
 uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
 {
-    uint64_t rate = r->times.header.ticks_per_second;
-    double ns;
-
-    if (ticks < UINT64_MAX / 1000000000u) {
-        return ticks * 1000000000u / rate;
-    }
-    ns = (double)ticks * 1e9 / (double)rate;
-    return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
+    return hfn_ticks_to_ns(&r->times.header, ticks);
 }
 
 /* Newton's method: the library needs nothing of libm. */

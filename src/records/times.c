@@ -15,6 +15,18 @@ static void free_array(const hotfn_env *env, void *array, uint64_t count, size_t
     hfn_free_memory(env, array, (size_t)count * element_bytes);
 }
 
+uint64_t hfn_ticks_to_ns(const hfn_time_header *header, uint64_t ticks)
+{
+    uint64_t rate = header->ticks_per_second;
+    double ns;
+
+    if (ticks < UINT64_MAX / 1000000000u) {
+        return ticks * 1000000000u / rate;
+    }
+    ns = (double)ticks * 1e9 / (double)rate;
+    return ns < 1.8e19 ? (uint64_t)ns : UINT64_MAX;
+}
+
 void hfn_times_init(hfn_times *t, const hotfn_env *env)
 {
     memset(t, 0, sizeof *t);

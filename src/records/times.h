@@ -19,6 +19,9 @@
 #include "live/time_row.h"
 #include "records/pack.h"
 
+/* Ticks of the header's clock in nanoseconds; UINT64_MAX if they are more. */
+uint64_t hfn_ticks_to_ns(const hfn_time_header *header, uint64_t ticks);
+
 /* A cell that is not empty. */
 typedef struct hfn_time_entry {
     hfn_time_cell cell;

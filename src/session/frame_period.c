@@ -83,19 +83,12 @@ hotfn_status hfn_frame_period_next(hfn_frame_period *p, uint32_t slot_count, hot
     return HOTFN_OK;
 }
 
-static uint64_t get_ns(const hfn_frame_period *p, uint64_t ticks)
-{
-    uint64_t rate = p->times.header.ticks_per_second;
-
-    return rate ? (uint64_t)((double)ticks * 1e9 / (double)rate) : 0;
-}
-
 static void add_entry(const hfn_frame_period *p, const hfn_time_entry *e, hotfn_frame_times *out)
 {
     out->thread_count++;
     out->timed_calls += e->cell.timed_calls;
-    out->total_ns += get_ns(p, e->cell.total_ticks);
-    out->self_ns += get_ns(p, e->cell.self_ticks);
+    out->total_ns += hfn_ticks_to_ns(&p->times.header, e->cell.total_ticks);
+    out->self_ns += hfn_ticks_to_ns(&p->times.header, e->cell.self_ticks);
 }
 
 void hfn_frame_period_sum(const hfn_frame_period *p, uint32_t slot, hotfn_frame_times *out)

@@ -270,6 +270,7 @@ def run_rounds(pid, folder, *options):
     for _ in range(ROUNDS):
         done = attach(pid, "--for", "5ms", "-o", str(folder / "rounds.hfr"), *options)
         assert re.search(r"[1-9][0-9]* functions hooked", done.stderr) and "failed" not in done.stderr, done
+        assert "counted for" in done.stderr and "prepared" not in done.stderr, done  # the process runs meanwhile
         check_text(pid)
         assert not own_mappings(pid), own_mappings(pid)
     after = count_code_mappings(pid), count_files(pid)

@@ -3,7 +3,8 @@
  * second, and is erased when the operation ends. */
 #include "progress.h"
 
-#include <inttypes.h>
+#include "listing.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -33,22 +34,6 @@ static void put_line(const char *text)
     }
 }
 
-/* 1234567 becomes "1,234,567". */
-static const char *group_digits(uint64_t number, char out[32])
-{
-    char digits[24];
-    int count = snprintf(digits, sizeof digits, "%" PRIu64, number), used = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (i > 0 && (count - i) % 3 == 0) {
-            out[used++] = ',';
-        }
-        out[used++] = digits[i];
-    }
-    out[used] = 0;
-    return out;
-}
-
 /* A long file name is shortened at its beginning, because its end has the version. */
 static void show_line(const hotfn_progress *p)
 {
@@ -58,8 +43,8 @@ static void show_line(const hotfn_progress *p)
     bool is_cut = bytes > FILE_BYTES;
 
     snprintf(text, sizeof text, "hotfn: %s %s%s: %s of %s (%d %%)", p->action, is_cut ? "..." : "",
-             is_cut ? file + bytes - FILE_BYTES : file, group_digits(p->done, done),
-             group_digits(p->total, total), (int)(100.0 * (double)p->done / (double)p->total));
+             is_cut ? file + bytes - FILE_BYTES : file, listing_grouped(p->done, done),
+             listing_grouped(p->total, total), (int)(100.0 * (double)p->done / (double)p->total));
     put_line(text);
 }
 

@@ -65,6 +65,19 @@ static run_totals count_record(const hotfn_launch *launch)
     return t;
 }
 
+/* A process that is attached to runs on while it is scanned; how long it stood is printed later. */
+static void print_durations(const hotfn_launch_info *info)
+{
+    uint64_t own_ns = info->preparation_ns < info->run_ns ? info->preparation_ns : info->run_ns;
+
+    if (info->attach_stop_ns > 0) {
+        fprintf(stderr, "; counted for %.3f s", (double)info->run_ns / 1e9);
+    } else {
+        fprintf(stderr, "; prepared in %.3f s, ran %.3f s", (double)own_ns / 1e9,
+                (double)(info->run_ns - own_ns) / 1e9);
+    }
+}
+
 static void print_totals(const hotfn_launch *launch, const hotfn_launch_info *info)
 {
     run_totals t = count_record(launch);
@@ -84,9 +97,8 @@ static void print_totals(const hotfn_launch *launch, const hotfn_launch_info *in
         fprintf(stderr, "; %u module%s failed (hotfn info %s)", t.failed_modules,
                 cli_plural(t.failed_modules), info->record_path);
     }
-    uint64_t own_ns = info->preparation_ns < info->run_ns ? info->preparation_ns : info->run_ns;
-    fprintf(stderr, "; prepared in %.3f s, ran %.3f s; record %s\n", (double)own_ns / 1e9,
-            (double)(info->run_ns - own_ns) / 1e9, info->record_path);
+    print_durations(info);
+    fprintf(stderr, "; record %s\n", info->record_path);
 }
 
 static void warn_of_remaining_processes(const hotfn_launch *launch)
