@@ -22,7 +22,7 @@ int main(void)
 {
     sink = 1;
     for (int i = 0; i < 100; i++)
-        middle(100000);
+        middle(300000);
     naps();
     return (int)many(0, 0, 0, 0, 0, 0, -1) * 0;
 }
@@ -49,7 +49,7 @@ def path(tool, compiler, tmp_path_factory, request):
         subprocess.run([tool, "run", "-q", "--no-cache", "--mode", "time", "--clock", request.param,
                         "--slower-than", "2ms", "-o", place / "run.hfr", "--", place / "timed"], check=True)
         with hotfn.open(place / "run.hfr") as record:
-            if record.time.missing_share == 0:
+            if record.time.missing_share == 0 and record.time.coarse_share < 0.2:
                 break    # else a busy system kept the ticker waiting for longer than the calls take
     return place / "run.hfr"
 
