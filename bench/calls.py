@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Added cost of one call: the floor, hotfn, and other tools, over many random placements."""
+"""What hotfn, other tools and a hook without a counter (the floor) add to one call, over many random placements."""
 import shutil
 import statistics
 import tempfile
@@ -9,7 +9,7 @@ import figures
 import tools
 
 SHAPES = [(1, 1), (64, 1), (1000, 1), (1, 2), (64, 2), (1000, 2)]  # functions, threads
-PEERS = {  # name: (command before the program, calls a thread); fewer calls, as each costs much more
+PEERS = {  # name: (command before the program, calls per thread: fewer, because each costs much more)
     "callgrind": (["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"], 400_000),
     "uftrace -P .": (["uftrace", "record", "--no-pager", "-P", ".", "-d", "{folder}"], 200_000),
 }
@@ -27,7 +27,7 @@ def build(seed, variant):
 
 
 def measure(program, shape, calls, rounds, modes, before=()):
-    """{mode: median ns a call over the rounds}; modes alternate within each round."""
+    """{mode: ns per call, median of the rounds}; modes alternate within each round."""
     functions, threads = shape
     lines = tools.output_of([*before, program, functions, threads, calls, rounds, *modes],
                             timeout=900).splitlines()
@@ -40,13 +40,13 @@ def measure(program, shape, calls, rounds, modes, before=()):
 
 
 def measure_hotfn(shape, seeds, options):
-    """For each placement: ns a call bare, with the floor and with hotfn."""
+    """For each placement: ns per call without hook, with the floor and with hotfn."""
     return [measure(build(seed, "bare"), shape, options.calls, options.rounds,
                     ["bare", "floor", "hotfn"]) for seed in seeds]
 
 
 def measure_rebuilt(variant, shape, seeds, options, bare):
-    """Added ns a call of a program that was built with counters."""
+    """What the counters that are compiled into a program add to a call, in ns."""
     return [measure(build(seed, variant), shape, options.calls, options.rounds, ["bare"])["bare"]
             - base for seed, base in zip(seeds, bare)]
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The cost of reading linker maps: repeated to 100 MB compared with `wc -lw`, and with a growing number of
-functions."""
+"""The cost of reading linker maps: maps that are repeated to 100 MB, compared with `wc -lw`, and maps with a growing
+number of functions."""
 import os
 import pathlib
 import shutil
@@ -14,23 +14,23 @@ CURVE = (125_000, 250_000, 500_000, 1_000_000)
 BODY = "int function_of_some_length_{0:05}(int a) {{ return a * {0} + (a >> {1}); }}\n"
 
 
-def linked_map(folder, linker, words):
+def linked_map(folder, linker, flags):
     """The map of a program with 5000 functions, written by this linker."""
     source, path = folder / "maps.c", folder / f"{linker}.map"
     if not path.exists():
         source.write_text("".join(BODY.format(i, i % 31) for i in range(FUNCTIONS)) +
                           "int main(void) { return function_of_some_length_00001(1) & 0; }\n",
                           encoding="utf-8")
-        tools.output_of(["gcc", "-O1", *words, f"-Wl,-Map,{path}", source, "-o", folder / linker])
+        tools.output_of(["gcc", "-O1", *flags, f"-Wl,-Map,{path}", source, "-o", folder / linker])
     return path
 
 
 def originals(folder):
     """{name: path of a map}: maps made here, and samples if there are any."""
     found = {}
-    for linker, words in (("GNU ld", ["-fuse-ld=bfd"]), ("gold", ["-fuse-ld=gold"]), ("lld", ["-fuse-ld=lld"])):
+    for linker, flags in (("GNU ld", ["-fuse-ld=bfd"]), ("gold", ["-fuse-ld=gold"]), ("lld", ["-fuse-ld=lld"])):
         if shutil.which({"GNU ld": "ld.bfd", "gold": "ld.gold", "lld": "ld.lld"}[linker]):
-            found[linker] = linked_map(folder, linker.replace(" ", "-"), words)
+            found[linker] = linked_map(folder, linker.replace(" ", "-"), flags)
     samples = pathlib.Path(os.environ.get("HOTFN_SAMPLES", "/nonexistent"), "map")
     for path in sorted(samples.glob("*.map")):
         found[path.stem] = path
@@ -88,9 +88,9 @@ def run_curve(report, options, symbols):
         path = folder / f"curve-{count}.map"
         msvc_map(path, count)
         values = [symbols.measured(tools.HOTFN, "symbols", path) for _ in range(options.start_runs)]
-        a_function = [1e9 * seconds / count for seconds, _ in values]
-        report.add(f"symbols/maps/{count}/a function", "ns", a_function)
-        rows.append([f"{count:,}", f"{path.stat().st_size / 2**20:.0f}", figures.spread(a_function, 0),
+        per_function = [1e9 * seconds / count for seconds, _ in values]
+        report.add(f"symbols/maps/{count}/a function", "ns", per_function)
+        rows.append([f"{count:,}", f"{path.stat().st_size / 2**20:.0f}", figures.spread(per_function, 0),
                      f"{1000 * min(s for s, _ in values):.0f}", f"{max(mib for _, mib in values):.0f}"])
         path.unlink()
-    report.table(["functions", "MiB", "ns a function", "min ms", "peak MiB"], rows)
+    report.table(["functions", "MiB", "ns per function", "min ms", "peak MiB"], rows)

@@ -40,7 +40,8 @@ PLACES = [
     ("libhotfn0", [f"{LIBRARIES}/libhotfn*.so.*", f"{LIBRARIES}/hotfn/*"]),
     ("hotfn", ["*"]),
 ]
-LEFT_OUT = ["*/hotfn-collector.1", "*/doc/hotfn/*"] # the packages have no collector, and their own documents
+# Not packaged: the page of the collector, which is not packaged either, and documents, which write_documents replaces.
+EXCLUDED = ["*/hotfn-collector.1", "*/doc/hotfn/*"]
 
 
 def matches(path, globs):
@@ -57,11 +58,11 @@ def write(path, content):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def share_out(stage):
-    """Copy the files of the tree to the folders of the packages."""
+def distribute_files(stage):
+    """Copy each file of the tree to the folder of its package."""
     for path in sorted(TREE.rglob("*")):
         inside = path.relative_to(TREE)
-        if (path.is_dir() and not path.is_symlink()) or matches(inside, LEFT_OUT):
+        if (path.is_dir() and not path.is_symlink()) or matches(inside, EXCLUDED):
             continue
         package = next(name for name, globs in PLACES if matches(inside, globs))
         if "/man/" in str(inside):
@@ -84,7 +85,7 @@ def write_documents(folder, package):
         f"hotfn ({VERSION}) unstable; urgency=medium\n\n  * Release {VERSION}.\n\n"
         f" -- {MAINTAINER}  Thu, 01 Jan 2026 00:00:00 +0000\n".encode(), 9, mtime=0))
     if package == "libhotfn0":
-        # The pools of methods consist of calls and jumps through a table; they need no library.
+        # hotfn-me*.so contain only calls and jumps through a table, so they need no library.
         write(folder / "usr/share/lintian/overrides" / package,
               "libhotfn0: shared-library-lacks-prerequisites [usr/lib/*/hotfn/hotfn-me*.so]\n")
 
@@ -136,7 +137,7 @@ def main():
     scratch = OUTPUT.parent / "debs"
     shutil.rmtree(scratch, ignore_errors=True)
     stage = scratch / "stage"
-    share_out(stage)
+    distribute_files(stage)
     for package in TEXT:
         folder = stage / package
         write_documents(folder, package)

@@ -39,7 +39,8 @@ def collect():
     files["hotfn/libhotfn.so.0"] = library
     files["hotfn/hotfn"] = TREE / "usr/bin/hotfn"
     for agent in sorted((library.parent / "hotfn").iterdir()):
-        if "haswell" not in agent.name and "xeon" not in agent.name: # names that glibc 2.36 does not use
+        # glibc substitutes these names for $PLATFORM on some processors, but not since 2.36.
+        if "haswell" not in agent.name and "xeon" not in agent.name:
             files[f"hotfn/{agent.name}"] = agent
     files["hotfn/LICENSE"] = SOURCE / "LICENSE"
     files["hotfn/THIRD-PARTY.md"] = SOURCE / "THIRD-PARTY.md"

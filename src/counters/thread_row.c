@@ -13,7 +13,8 @@
  *   it with acquire before it reads them.
  * - The core (core/core.h), which has no thread-local variable, uses a word of the C library's
  *   thread descriptor.  A new thread may get the descriptor of an ended one, with the row in that
- *   word, and goes on in this row; so no other thread takes the row over while the word holds it.
+ *   word, and then continues to use this row; so no other thread takes the row over while the word
+ *   refers to it.
  * - A thread may own two rows, if a signal handler claims one between claim and use.  All rows are
  *   summed, so no call is lost. */
 #include "counters/thread_row.h"
@@ -169,7 +170,7 @@ static uint32_t begin_new_row(const claimer *me)
                                           __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     if (!hfn_os_hot_commit_pages(hfn_rows.rows + (uint64_t)used * hfn_rows.row_bytes,
                                  hfn_rows.row_bytes)) {
-        return NO_ROW; /* the cell has no owner for good */
+        return NO_ROW; /* the cell stays without an owner */
     }
     sign_cell(&hfn_rows.cells[used], me, 1);
     return used;
@@ -218,8 +219,8 @@ uint8_t *hfn_thread_row_claim(void)
     return row;
 }
 
-/* Called by the assembly entry, which has saved every register.  Where a claim calls a library that
- * may be hooked itself, the thread counts nowhere meanwhile. */
+/* Called by the assembly entry, which has saved every register.  On a system where claiming a row
+ * calls a library that may be hooked, the calls of this library are not counted. */
 HFN_SYSTEM_V void hfn_thread_row_first_call(void);
 HFN_SYSTEM_V void hfn_thread_row_first_call(void)
 {

@@ -7,8 +7,8 @@
  *
  * A digit has 93 values; its characters are those from "!" to "~" without "<".  code is
  * 3 * n + d - 2, where d (2 to 4) is the number of distance digits, most significant first, and the
- * copy has 5 + n bytes.  If n is 30, extension digits follow and are added, up to and including
- * the first that is not 92.  A copy never begins or ends within a character of UTF-8. */
+ * copy has 5 + n bytes.  If n is 30, extension digits follow, which are added to n, up to and
+ * including the first that is not 92.  A copy never begins or ends within a character of UTF-8. */
 #ifndef HFN_EXPORTERS_HTML_PACK_H
 #define HFN_EXPORTERS_HTML_PACK_H
 

@@ -21,11 +21,10 @@ typedef struct hfn_eh_bytes {
 typedef struct hfn_frame {
     uint64_t cfa_register;
     int64_t cfa_offset;
-    int64_t
-        return_at; /* offset of the return address from the CFA; 0: any rule but DW_CFA_offset */
-    bool known;    /* no instruction was unknown */
-    bool advanced; /* an instruction advanced beyond the first byte */
-    bool cfa_set;  /* the CFA is a register plus an offset */
+    int64_t return_at;    /* of the return address, from the CFA; 0: any rule but DW_CFA_offset */
+    bool known;           /* no instruction was unknown */
+    bool advanced;        /* an instruction advanced beyond the first byte */
+    bool cfa_set;         /* the CFA is a register plus an offset */
     bool by_expression;   /* the CFA is a DWARF expression */
     bool saved_registers; /* a callee-saved register is on the stack      */
 } hfn_frame;

@@ -70,7 +70,7 @@ typedef struct hfn_refusal {
     uint32_t module, function_index, reason, offset;
 } hfn_refusal;
 
-/* An object that lives as long as the set: what plans were made from. */
+/* An object that is released when the set is destroyed, because plans of the set refer to it. */
 typedef struct hfn_kept {
     void *object;
     void (*release)(void *object);
@@ -90,8 +90,8 @@ struct hotfn_hooks {
     hfn_kept *kept;
     size_t kept_count, kept_capacity;
     hfn_regions regions;
-    uint64_t count_shared; /* void (*)(void *slot_bytes); 0: none */
-    bool has_own_threads;  /* of a module; shared.c */
+    uint64_t count_shared;             /* void (*)(void *slot_bytes); 0: none */
+    bool has_own_threads;              /* of a module; shared.c */
     bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
 };

@@ -136,7 +136,7 @@ static bool write_pun(hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, gap_
     }
     add_region(hooks, added, &region, unwind_bytes);
     batch->outlying[batch->outlying_count++] = (hfn_outlying_stub){ index, stub };
-    hfn_sites_note(hooks, batch, index, hook.rva, stub + shape->entry_at);
+    hfn_sites_set_target(hooks, batch, index, hook.rva, stub + shape->entry_at);
     return true;
 }
 
@@ -218,7 +218,7 @@ static void write_batch(hotfn_hooks *hooks, hfn_batch *batch, hfn_region_writer 
             continue;
         }
         if (hfn_region_stub(writer, &walk.hook, walk.shape, base, &action)) {
-            hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
+            hfn_sites_set_target(hooks, batch, walk.index, walk.hook.rva, walk.entry);
         } else {
             refuse_no_memory(hooks, batch, walk.index);
         }

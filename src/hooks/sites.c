@@ -28,8 +28,8 @@ bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch)
     return batch->targets;
 }
 
-void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
-                    uint64_t entry_address)
+void hfn_sites_set_target(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
+                          uint64_t entry_address)
 {
     int64_t stub = (int64_t)(entry_address - hfn_batch_module(hooks, batch)->base);
 
@@ -51,7 +51,7 @@ bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint
     }
     while (batch->targets && hfn_stub_walk_next(&walk)) {
         if ((batch->hooks[walk.index] & mask) == wanted && walk.address != 0) {
-            hfn_sites_note(hooks, batch, walk.index, walk.hook.rva, walk.entry);
+            hfn_sites_set_target(hooks, batch, walk.index, walk.hook.rva, walk.entry);
         }
     }
     return true;

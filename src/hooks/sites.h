@@ -10,11 +10,12 @@
  * caller's return address on the stack, as through the patch of the entry. */
 bool hfn_sites_wanted(const hotfn_hooks *hooks, const hfn_batch *batch);
 
-/* Before other threads are stopped: allocate the targets of a batch (false if there is no
- * memory), and set the entry of each stub while stubs are written. */
+/* Allocate the targets of a batch, before other threads are stopped.  False if there is no
+ * memory. */
 bool hfn_sites_begin(hotfn_hooks *hooks, hfn_batch *batch);
-void hfn_sites_note(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
-                    uint64_t entry_address);
+/* Set the target for a hook whose stub was just written. */
+void hfn_sites_set_target(const hotfn_hooks *hooks, hfn_batch *batch, uint32_t index, uint32_t rva,
+                          uint64_t entry_address);
 /* For a batch whose stubs exist already: allocate and set the targets of the hooks with
  * (hooks[i] & mask) == wanted. */
 bool hfn_sites_prepare(hotfn_hooks *hooks, hfn_batch *batch, uint32_t mask, uint32_t wanted);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The sections of the live record for the budget: a header, which the list of level changes
- * follows, and one word for each function. */
+/* The sections of the live record for the budget: a header followed by the list of level changes,
+ * and one word for each function. */
 #include "live/live.h"
 
 _Static_assert(sizeof(hfn_budget_header) == 256 && sizeof(hfn_budget_change) == 48,

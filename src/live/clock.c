@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The processor's counter is used if the system itself trusts it.  Its rate is measured against
- * CLOCK_MONOTONIC_RAW, which is not adjusted.  A pair of readings is used only if the system's
- * clock was read between two readings of the counter that are close together. */
+ * CLOCK_MONOTONIC_RAW, which is not adjusted.  That clock is read between two readings of the
+ * counter; of several tries, the one with the shortest time between these readings is used. */
 #include "live/clock.h"
 
 #include "base/compiler.h"
@@ -17,7 +17,7 @@ uint64_t hfn_clock_read(uint32_t kind)
     return kind == HOTFN_CLOCK_MONOTONIC ? hfn_os_monotonic_ns() : hfn_cpu_ticks();
 }
 
-/* One moment on both clocks. */
+/* Read both clocks at the same moment. */
 static void read_both(uint32_t kind, uint64_t *ticks, uint64_t *raw_ns)
 {
     uint64_t best = UINT64_MAX;
@@ -74,7 +74,7 @@ hfn_clock hfn_clock_choose(void)
     while (clock.kind != HOTFN_CLOCK_MONOTONIC && hfn_os_monotonic_ns() < end) {
     }
     clock.ticks_per_second = hfn_clock_measure(&clock);
-    if (clock.ticks_per_second < 1000000) { /* stands still */
+    if (clock.ticks_per_second < 1000000) { /* the counter does not advance */
         clock.kind = HOTFN_CLOCK_MONOTONIC;
         clock.ticks_per_second = 1000000000;
         read_both(clock.kind, &clock.start_ticks, &clock.start_raw_ns);

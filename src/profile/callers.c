@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The callers of a function.  The sums have edges by caller; their indices are sorted by callee
- * here, once for each choice of process and thread, so that each look-up is a binary search. */
+/* The callers of a function.  The edges in r->sums are sorted by caller; this file sorts their
+ * indices by callee, once for each choice of process and thread, so that each look-up is a binary
+ * search. */
 #include "base/sort.h"
 #include "base/status.h"
 #include "profile/profile.h"

@@ -196,8 +196,8 @@ static uint64_t combine_errors(const uint64_t *errors, uint32_t count, uint32_t 
     return (uint64_t)(hfn_times_root(squares) / divisor);
 }
 
-/* The error of the run that has the value; 0 if none has it, because it is the 0 of a run without
- * the function. */
+/* The error of the run that has the value.  If no run has it, it is the 0 of a run without the
+ * function, and the error is 0. */
 static uint64_t find_error(const uint64_t *values, const uint64_t *errors, uint32_t count,
                            uint64_t value)
 {
@@ -379,7 +379,7 @@ static uint64_t get_common_slow_ns(const hfn_merge *m)
 
 /* A call below the common threshold is dropped, because only some of the runs recorded such
  * calls. */
-static bool is_kept_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
+static bool is_recorded_by_all(const hotfn_record *r, uint64_t common_ns, uint64_t duration_ns)
 {
     return common_ns > 0 && (get_slow_ns(r) == common_ns || duration_ns >= common_ns);
 }
@@ -393,7 +393,7 @@ static void copy_slow_calls(const hfn_merge *m, uint32_t run, hotfn_record *out,
         hotfn_record_slow_call s = HOTFN_RECORD_SLOW_CALL_INIT;
 
         hotfn_record_get_slow_call(m->records[run], i, &s);
-        if (!is_kept_by_all(m->records[run], common_ns, s.duration_ns)) {
+        if (!is_recorded_by_all(m->records[run], common_ns, s.duration_ns)) {
             continue;
         }
         out->times.slow[*place] =

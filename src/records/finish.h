@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From a live record to a finished one. */
+/* Writes a finished record from a live one, for the whole run or for the time between two
+ * snapshots. */
 #ifndef HFN_RECORDS_FINISH_H
 #define HFN_RECORDS_FINISH_H
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* While the target runs, a module of methods has functions for all methods that may come, and room
- * for their names (live/methods.c).  A record that is read has only those that came. */
+/* While the target runs, a module of methods has a function for each method that may still be
+ * recorded, and space for their names (live/methods.c).  When the record is read, the functions
+ * without a method and the unused space are removed. */
 #include "records/methods.h"
 
 #include "base/hash.h"
@@ -75,9 +76,9 @@ static void choose_functions(reduction *s)
     }
 }
 
-/* Move the elements of the functions that stay to the front.  The part keeps its size: there may be
- * as many slots as it has elements. */
-static void keep_elements(const reduction *s, uint32_t type)
+/* Move the elements of the kept functions to the front.  The part keeps its size, because the record
+ * may have as many slots as the part has elements. */
+static void compact_elements(const reduction *s, uint32_t type)
 {
     hfn_part *part = &s->r->parts[type];
     uint32_t bytes = hfn_section_element_bytes(type);
@@ -126,7 +127,7 @@ static void renumber_functions(const reduction *s)
 
 /* ---- Names. */
 
-/* The bytes [begin, end) of the strings are removed. */
+/* Adjust the offset of a string to the removal of the bytes [begin, end) of the strings. */
 static void move_offset(uint8_t *at, uint32_t begin, uint32_t end)
 {
     uint32_t offset = get_word(at);
@@ -156,10 +157,10 @@ static void move_offsets(const reduction *s, uint32_t begin, uint32_t end)
     }
 }
 
-/* Without memory the room stays. */
-static void drop_room(const reduction *s, const uint8_t *module)
+/* Remove the unused space for names of the module's methods; without memory, it stays. */
+static void remove_name_space(const reduction *s, const uint8_t *module)
 {
-    hfn_part *strings = &s->r->parts[HFN_SECTION_STRINGS], cut;
+    hfn_part *strings = &s->r->parts[HFN_SECTION_STRINGS], shorter;
     uint32_t begin = get_word(module + HFN_MODULE_NAMES_NEXT);
     uint32_t end = get_word(module + HFN_MODULE_NAMES_END);
 
@@ -167,18 +168,19 @@ static void drop_room(const reduction *s, const uint8_t *module)
         end > strings->byte_count) {
         return; /* damaged */
     }
-    cut.byte_count = strings->byte_count - (end - begin);
-    cut.bytes = hfn_allocate_zeroed(&s->r->env, cut.byte_count + 2); /* two NULs after a part */
-    if (cut.bytes) {
+    shorter.byte_count = strings->byte_count - (end - begin);
+    /* two NULs follow each part */
+    shorter.bytes = hfn_allocate_zeroed(&s->r->env, shorter.byte_count + 2);
+    if (shorter.bytes) {
         move_offsets(s, begin, end);
-        memcpy(cut.bytes, strings->bytes, begin);
-        memcpy(cut.bytes + begin, strings->bytes + end, strings->byte_count - end);
+        memcpy(shorter.bytes, strings->bytes, begin);
+        memcpy(shorter.bytes + begin, strings->bytes + end, strings->byte_count - end);
         hfn_free_memory(&s->r->env, strings->bytes, strings->byte_count + 2);
-        *strings = cut;
+        *strings = shorter;
     }
 }
 
-/* ---- The whole. */
+/* ---- The record. */
 
 static void reduce_record(reduction *s)
 {
@@ -187,15 +189,16 @@ static void reduce_record(reduction *s)
 
     choose_functions(s);
     for (size_t i = 0; i < HFN_COUNT_OF(types); i++) {
-        keep_elements(s, types[i]);
+        compact_elements(s, types[i]);
     }
     renumber_functions(s);
     s->r->function_count = s->count;
-    for (uint32_t i = s->r->module_count; i-- > 0;) { /* the last room first: begin and end hold */
+    /* from the last module, so that the offsets in earlier ones stay valid */
+    for (uint32_t i = s->r->module_count; i-- > 0;) {
         uint8_t *module = get_module(s->r, i);
 
         if (has_methods(module)) {
-            drop_room(s, module);
+            remove_name_space(s, module);
             memset(module + HFN_MODULE_NAMES_BEGIN, 0,
                    HFN_MODULE_METHODS_LOST - HFN_MODULE_NAMES_BEGIN);
         }

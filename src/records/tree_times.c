@@ -43,9 +43,9 @@ static bool is_nested(const sums *s, uint32_t node)
     return false;
 }
 
-/* By the counter, a place may have less than no time after the cost of its hooks was subtracted.
- * Then it has 0, and its caller has less by the rest, so that the sum over all places stays the
- * same. */
+/* If calls are timed by the counter, subtracting the cost of hooks may make the time of a place
+ * negative.  The place then gets 0, and the deficit is subtracted from its caller's place, so that
+ * the sum over all places stays the same. */
 static void pass_deficits(sums *s)
 {
     for (uint32_t i = s->times->node_count; i-- > 0;) {
@@ -163,8 +163,9 @@ static bool add_up_cells(sums *s)
     return fits;
 }
 
-/* The time of the call that runs at the end belongs to its place. */
-static void end_running(hfn_times *t)
+/* Charge the time from a thread's last event to the end of the record to the place of the call that
+ * was running then. */
+static void charge_running_calls(hfn_times *t)
 {
     size_t kept = 0;
 
@@ -180,24 +181,19 @@ static void end_running(hfn_times *t)
     t->open_count = kept;
 }
 
-/* ---- Histograms: by a tick clock, a call in which no tick came is in the first bucket. */
-
-static uint64_t ticks_between(uint64_t start, uint64_t end)
-{
-    return (int64_t)(end - start) > 0 ? end - start : 0;
-}
+/* ---- Histograms: with a tick clock, the calls that saw no tick are added to the first bucket. */
 
 static bool complete_histogram(const hfn_times *t, size_t row, uint64_t calls, hfn_packed *out,
                                uint64_t *counts)
 {
-    uint64_t sum = 0;
+    uint64_t sum = 0; /* calls that saw a tick */
 
     memset(counts, 0, HFN_HISTOGRAM_BYTES);
     hfn_unpack_add(hfn_packed_row(&t->histograms, row), counts, HOTFN_HISTOGRAM_BUCKETS);
     for (uint32_t i = 0; i < HOTFN_HISTOGRAM_BUCKETS; i++) {
         sum += counts[i];
     }
-    counts[0] += ticks_between(sum, calls);
+    counts[0] += (int64_t)(calls - sum) > 0 ? calls - sum : 0;
     return hfn_packed_append(out, counts, HOTFN_HISTOGRAM_BUCKETS) && hfn_packed_end_row(out);
 }
 
@@ -226,7 +222,7 @@ static bool complete_histograms(hfn_times *t)
     return fits;
 }
 
-/* The tree of a flat run is needed for the sums, and for the places that allocate. */
+/* A flat run needs its tree only for these sums, and for allocations by place. */
 static void drop_tree(hfn_times *t)
 {
     if (!(t->header.flags & HOTFN_TIMING_TREE) && !t->allocs) {
@@ -247,7 +243,7 @@ bool hfn_times_sum_tree(hfn_times *t, uint32_t slot_count)
     bool fits = s.within && s.self && s.by_thread && s.thread_end && s.cells;
 
     if (fits) {
-        end_running(t);
+        charge_running_calls(t);
         add_up_nodes(&s);
         sort_by_thread(&s);
         fits = add_up_cells(&s) && (t->header.tick_ticks == 0 || complete_histograms(t));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A stamp distinguishes two files with the same device and inode, which is common if a build
  * overwrites a file, or deletes it and creates it again. */
-#ifndef HFN_FILE_STAMP_H
-#define HFN_FILE_STAMP_H
+#ifndef HFN_SCAN_FILE_STAMP_H
+#define HFN_SCAN_FILE_STAMP_H
 
 #include "base/hash.h"
 #include "os/clock.h"

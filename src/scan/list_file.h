@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A function list in memory, and its two forms. */
-#ifndef HFN_FUNCTIONS_LIST_FILE_H
-#define HFN_FUNCTIONS_LIST_FILE_H
+/* A function list in memory, and its two file formats. */
+#ifndef HFN_SCAN_LIST_FILE_H
+#define HFN_SCAN_LIST_FILE_H
 
 #include "base/memory.h"
 #include "base/span.h"
@@ -32,7 +32,7 @@ typedef struct hfn_list_bytes {
 
 hotfn_status hfn_list_append(hotfn_list *list, const hfn_list_item *item, hotfn_error *err);
 
-/* list_wire.c, list_text.c: whole files. */
+/* list_wire.c (binary), list_text.c: read and write the contents of a whole file. */
 void hfn_list_write_wire(const hotfn_list *list, hfn_list_bytes *out);
 hotfn_status hfn_list_read_wire(hotfn_list *list, hfn_span bytes, const char *name,
                                 hotfn_error *err);

@@ -20,8 +20,8 @@ hotfn_status hfn_selector_open(hfn_selector *selector, const hotfn_selection *se
                                uint8_t *include_used, const hotfn_env *env, hotfn_error *err);
 void hfn_selector_close(hfn_selector *selector);
 
-/* For each function: begin, add each of its names, then ask.  Each include glob is compared with
- * each name, so that a glob without any function can be reported. */
+/* Call these three in this order for each function, the second one for each of its names.  Each
+ * include glob is compared with each name, so that a glob that matches no function is reported. */
 void hfn_selector_begin_function(hfn_selector *selector);
 void hfn_selector_add_name(hfn_selector *selector, const char *name);
 bool hfn_selector_is_selected(const hfn_selector *selector, uint64_t byte_count);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Comparison of the patches with memory.  A check never waits: if the hooks or the list of modules
- * change at the same time, it is not done, and the record does not claim it.  The dynamic linker
- * reports an incomplete list before it unmaps a module, so memory that differs is believed only if
- * the list is still complete after the memory was read. */
+/* Compares the patches with memory.  A check never waits: while the hooks or the list of modules
+ * change, it is skipped, and the record is not marked as checked.  The dynamic linker reports an
+ * incomplete list before it unmaps a module, so a difference counts only if the list is still
+ * complete after the memory was read. */
 #include "hooks/check.h"
 #include "os/clock.h"
 #include "os/hot_path.h"
 #include "session/session.h"
 
-/* A check lasts milliseconds, and does not wake a thread that waits for it. */
+/* A thread that waits for the end of a check is not woken; a check lasts milliseconds. */
 enum { LONGEST_WAIT_NS = 1000000 };
 
 void hfn_process_begin_change(hfn_process *p)

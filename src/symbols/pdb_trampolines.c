@@ -102,7 +102,7 @@ bool hfn_pdb_trampolines_follow(hfn_pdb_trampolines *list, hfn_symbol_table *tab
         size_t length = target ? strnlen(target, name_bytes + 1) : 0;
         if (length > name_bytes) {
             target = NULL;
-            name_bytes = 0; /* all further ones are named by number */
+            name_bytes = 0; /* the names of all further trampolines have only the offset */
         }
         name_bytes -= target ? length : 0;
         symbol.name = make_name(table, t->offset, target);

@@ -26,8 +26,8 @@ typedef struct hfn_leader {
     bool queued;     /* waits to be followed (again) */
     /* i386, of the block that begins here (callee_pops.c): */
     bool depends_on_calls; /* its accesses depend on the assumption that callees popped nothing */
-    bool returns;          /* it reaches a return by that stack pointer, which confirms it      */
-    bool resets; /* it sets the stack pointer to a known place                                 */
+    bool returns; /* it reaches a return with that stack pointer, which confirms the assumption */
+    bool resets;  /* it sets the stack pointer to a known place                                 */
 } hfn_leader;
 
 #define HFN_WIDEN_AFTER 6u
@@ -37,7 +37,7 @@ typedef struct hfn_cfg_edge {
     uint64_t from, to;
 } hfn_cfg_edge;
 
-/* The stack state behind a call, from which an exception may leave. */
+/* The stack state after a call that may throw an exception. */
 typedef struct hfn_call_state {
     uint64_t rva; /* of the call */
     hfn_stack_state state;
@@ -83,7 +83,7 @@ typedef struct hfn_prover {
     /* i386: argument words with a store before a return; loaded after a store */
     uint32_t stored_arguments, reloaded_arguments;
     uint8_t home_stores, home_addresses; /* Windows x64: as in hfn_stack_state */
-    int32_t pops; /* i386: bytes that its returns pop; -1: no return yet  */
+    int32_t pops;                        /* i386: bytes that its returns pop; -1: no return yet  */
 } hfn_prover;
 
 /* The current block, with its latest instructions for the arch's `dispatch`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Follow the target's process through exec.  The target runs in the environment that it would have
- * without hotfn; when it calls exec, the agent's settings are added to the new environment, so that
- * the agent enters the next program, which then joins a record of its own.  A child that calls exec
- * gets no settings: it is only reported to the launcher. */
+ * without hotfn; when it calls exec, the agent's settings are added to the new environment.  The
+ * agent is then loaded into the next program, whose calls have a record of their own.  If a child
+ * calls exec, no settings are added: the exec is only reported to the launcher. */
 #include "agent/agent.h"
 
 #include "live/run_flags.h"

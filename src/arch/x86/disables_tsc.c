@@ -76,15 +76,15 @@ static bool has_number(const uint8_t *from, const uint8_t *to, uint32_t value)
     return false;
 }
 
-/* True if the first argument's register is set to 0, by a constant or by `xor edi, edi` or `xor
- * ebx, ebx`. */
-static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t both)
+/* True if the first argument's register is set to 0, by a constant or by `xor reg, reg`, whose
+ * second byte is modrm. */
+static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t modrm)
 {
     if (has_number(from, to, 0)) {
         return true;
     }
     for (; to - from >= 2; from++) {
-        if ((from[0] == 0x31 || from[0] == 0x33) && from[1] == both) {
+        if ((from[0] == 0x31 || from[0] == 0x33) && from[1] == modrm) {
             return true;
         }
     }
@@ -93,6 +93,7 @@ static bool passes_zero(const uint8_t *from, const uint8_t *to, uint8_t both)
 
 static bool is_disabling_call(hfn_x86_mode mode, const uint8_t *from, const uint8_t *to)
 {
+    enum { XOR_EDI = 0xff, XOR_EBX = 0xdb };
     bool wide = mode == HFN_X86_64;
 
     if (has_number(from, to, wide ? PRCTL_64 : PRCTL_32) &&
@@ -101,7 +102,7 @@ static bool is_disabling_call(hfn_x86_mode mode, const uint8_t *from, const uint
         return true;
     }
     return has_word(from, to, wide ? SECCOMP_64 : SECCOMP_32) &&
-           passes_zero(from, to, wide ? 0xff : 0xdb);
+           passes_zero(from, to, wide ? XOR_EDI : XOR_EBX);
 }
 
 /* `syscall`; on i386 `int 0x80`, `sysenter`, or a call of the kernel's entry, which glibc stores at

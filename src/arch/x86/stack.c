@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Determines how an instruction changes the depth of the stack, so that stubs can be unwound at
- * every instruction.  Known are push, pop and additions of constants; any other write to rsp is
- * unknown.
+ * every instruction.  The change is known for push, pop and additions of constants; it is unknown
+ * for any other instruction that writes rsp.
  */
 #include "arch/x86/decode.h"
 #include "arch/x86/relocate.h"
@@ -58,7 +58,7 @@ static bool adds_constant(const opcode_view *v, int32_t *growth_bytes)
 }
 
 /* 48 8D 64 24 ib, 48 8D A4 24 id: lea rsp, [rsp+imm]. */
-static bool leas_constant(const opcode_view *v, int32_t *growth_bytes)
+static bool is_lea_of_rsp(const opcode_view *v, int32_t *growth_bytes)
 {
     bool is_short = v->left >= 4 && v->at[1] == 0x64;
 
@@ -82,8 +82,8 @@ static bool preserves_rsp(const opcode_view *v)
                  (opcode >= 0x80 && opcode <= 0x8B) || opcode == 0x8D || opcode == 0xC6 ||
                  opcode == 0xC7;
 
-    if (opcode == 0x70 || (opcode > 0x70 && opcode <= 0x7F) || opcode == 0x90) {
-        return true;
+    if ((opcode & 0xF0) == 0x70 || opcode == 0x90) {
+        return true; /* a conditional jump or nop */
     }
     if (!known || v->left < 2) {
         return false;
@@ -114,7 +114,7 @@ bool hfn_x86_get_stack_growth(hfn_x86_mode mode, const uint8_t *bytes, uint64_t 
     }
     if (preserves_rsp(&v) ||
         ((opcode == 0x83 || opcode == 0x81) && adds_constant(&v, growth_bytes)) ||
-        (opcode == 0x8D && leas_constant(&v, growth_bytes))) {
+        (opcode == 0x8D && is_lea_of_rsp(&v, growth_bytes))) {
         return true;
     }
     return hfn_x86_decode_effects(mode, bytes, size, 0, &effects) &&

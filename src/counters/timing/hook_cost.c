@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a call costs: loops call a function that only returns, bare and by way of the probes.  The
- * minimum of some rounds is the cost in a processor that has code and data at hand; in a program a
- * call may cost more.  It is one constant for the whole run, because a program's own calls cannot
- * be distinguished from the cost of their hooks while it runs (docs/lab/timing.md).
+ * Measures the cost of a hooked call: loops call a function that only returns, directly and through
+ * the probes.  The minimum of some rounds is the cost while code and data are in the processor's
+ * caches; in a program a call may cost more.  It is one constant for the whole run, because in a
+ * running program the time of a call cannot be separated from the cost of its hook
+ * (docs/lab/timing.md).
  */
 #include "counters/timing/hook_cost.h"
 
@@ -85,7 +86,8 @@ static double measure_counted_call(void)
     return best[1] > best[0] ? best[1] - best[0] : 0;
 }
 
-/* The place of the measured calls is at hand, so that the shared pool is not used. */
+/* Prepare a row with the place of the measured calls, so that they take none from the shared pool
+ * of places. */
 static bool make_row(probe_row *p, uint64_t row_bytes)
 {
     hfn_time_state *t;

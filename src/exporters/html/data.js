@@ -42,7 +42,7 @@ function readPart(id) {
 const readNodes = () => readPart("nodes").nodes; // columns: parent[i] ...
 const readEdges = () => readPart("links").edges;
 
-// ---- Functions: F.name[f] ...  A function is its rank; the first part has those that are shown first.
+// ---- Functions: F.name[f] ...  f is the function's rank; the first part has the functions that are shown first.
 
 const data = readPart("data"), timed = data.timed, F = data.functions, FUNCTIONS = data.function_count;
 let lastRva = 0;
@@ -63,7 +63,7 @@ function nameOf(f) {
   if (f >= F.name.length) needFunctions();
   return f < 0 ? "(outside)" : F.name[f];
 }
-// "~" marks a time with an error above 10 %, "<" a time that is too short to be known.
+// "~" marks a time with an error above 10 %, "<" an upper bound of a time that is too short to be measured.
 const estimate = (i, ns, error) => ns === 0 && error > 0 ? "<" + time(error)
   : (ns !== null && (F.timing[i] === 2 || error > ns / 10) ? "~" : "") + time(ns);
 const lowerBounds = new Set(data.at_least || []); // functions that were unhooked for a while: their counts are lower bounds

@@ -20,7 +20,7 @@ function chooseHues() {
   hueOf.clear();
   legend.slice(0, HUES.length).forEach((entry, i) => hueOf.set(entry.module, HUES[i]));
 }
-// Names of one scope have one shade of their module's colour.
+// Functions of one scope (namespace or class) have the same shade of their module's colour.
 function shade(f) {
   const name = nameOf(f).split(/[(<]/)[0].replace(/::[^:]*$/, "");
   let h = 2166136261;
@@ -29,15 +29,15 @@ function shade(f) {
   return ((h ^ h >>> 13) >>> 0) % 15 - 7;
 }
 function colour(f, pale, dark) {
-  const hue = hueOf.get(F.module[f]), some = shade(f);
-  return `hsl(${(hue || 0) + some} ${hue === undefined ? 8 : pale ? 22 : dark ? 50 : 80}% ${(dark ? 36 : 70) + some / 2}%)`;
+  const hue = hueOf.get(F.module[f]), shift = shade(f);
+  return `hsl(${(hue || 0) + shift} ${hue === undefined ? 8 : pale ? 22 : dark ? 50 : 80}% ${(dark ? 36 : 70) + shift / 2}%)`;
 }
 const overColour = dark => dark ? "#39414b" : "#d9dee5", hitColour = dark => dark ? "#a855f7" : "#c084fc";
-function drawLegend(dark, word) {
+function drawLegend(dark, isSearching) {
   const entries = legend.slice(0, HUES.length).map(({ module }) => [`hsl(${hueOf.get(module)} ${dark ? 50 : 80}% ${dark ? 36 : 70}%)`, data.modules[module]]);
   if (legend.length > HUES.length) entries.push([`hsl(0 8% ${dark ? 36 : 70}%)`, "other modules"]);
   entries.push([overColour(dark), "above the box that is zoomed in"]);
-  if (word) entries.push([hitColour(dark), "matches"]);
+  if (isSearching) entries.push([hitColour(dark), "matches"]);
   $("flamelegend").replaceChildren(...entries.map(([background, name]) => {
     const entry = make("span"), swatch = make("i");
     swatch.style.background = background;
@@ -48,14 +48,14 @@ function drawLegend(dark, word) {
 
 // ---- Drawing.
 
-const matchOf = word => { // by function: does its name match?
+const matchOf = word => { // a cached test of a function: does its name contain the word?
   const known = new Map();
   return f => {
     if (!known.has(f)) known.set(f, f >= 0 && nameOf(f).toLowerCase().includes(word));
     return known.get(f);
   };
 };
-// The weight below node, itself included, that is in boxes that match or have a matching box above them.
+// The weight at and below node that lies in matching boxes or below them; each part counts once.
 function sumMatches(node, matches) {
   let sum = 0;
   const todo = [node];
@@ -86,11 +86,11 @@ function placeBoxes(width) {
   return boxes;
 }
 const labelOf = node => node.f >= 0 ? nameOf(node.f) : `all (${measures[flame.by].word(node.total)})`;
-function drawBox(g, b, dark, hit, word, letter) {
+function drawBox(g, b, dark, hit, isSearching, letterWidth) {
   const root = b.node.f < 0;
-  g.fillStyle = b.over || root ? overColour(dark) : hit ? hitColour(dark) : colour(b.node.f, word, dark);
+  g.fillStyle = b.over || root ? overColour(dark) : hit ? hitColour(dark) : colour(b.node.f, isSearching, dark);
   g.fillRect(b.x, b.depth * flame.row + 1, Math.max(.6, b.w - 1), flame.row - 1);
-  const letters = Math.floor((b.w - 8) / letter);
+  const letters = Math.floor((b.w - 8) / letterWidth);
   if (letters > 2) {
     const name = fold(labelOf(b.node), letters);
     g.fillStyle = dark ? "#f4f5f7" : "#23180d";
@@ -111,13 +111,13 @@ function drawFlame() {
   g.scale(ratio, ratio);
   g.font = "12px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
   g.textBaseline = "middle";
-  const letter = g.measureText("m").width;
-  for (const b of boxes) drawBox(g, b, dark, word && matches(b.node.f), word, letter);
+  const letterWidth = g.measureText("m").width;
+  for (const b of boxes) drawBox(g, b, dark, word && matches(b.node.f), word !== "", letterWidth);
   flame.boxes = boxes;
   $("flamefound").textContent = word
     ? `${percent(sumMatches(flame.top, matches), flame.top.total) || "0.0%"} of ${flame.top.f < 0 ? "all" : "this box"} matches`
     : "click a box to zoom in, hover to read it";
-  drawLegend(dark, word);
+  drawLegend(dark, word !== "");
 }
 
 // ---- The pointer.

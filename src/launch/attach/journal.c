@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The journal of an attachment: appending, reading another launcher's, walking.  What another
- * process wrote is checked against the bounds of its copy. */
+/* The journal of an attachment: writing this launcher's journal, reading that of another launcher,
+ * and iterating over entries.  Data of another process is checked against the size of its copy. */
 #include "launch/attach/journal.h"
 
 #include "base/status.h"
@@ -23,7 +23,7 @@ static uint64_t page_of(uint64_t address)
     return address & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
-/* ---- The launcher's own. */
+/* ---- Writing this launcher's journal. */
 
 bool hfn_journal_create(hfn_journal *j, uint32_t target_pid, uint64_t byte_count)
 {
@@ -81,7 +81,7 @@ static uint8_t *append_entry(hfn_journal *j, const hfn_journal_entry *entry, uin
     return at + sizeof *entry;
 }
 
-/* A reader whose launcher was killed meanwhile finds only complete entries. */
+/* The size is stored last: even if this launcher is killed, a reader finds only complete entries. */
 static void publish_entry(hfn_journal *j, uint64_t more)
 {
     uint64_t used = j->header->used_bytes + sizeof(hfn_journal_entry) + pad_bytes(more);
@@ -113,7 +113,7 @@ bool hfn_journal_add_patch(hfn_journal *j, uint64_t address, const uint8_t *orig
     return true;
 }
 
-/* ---- Another launcher's. */
+/* ---- Reading the journal of another launcher. */
 
 static hotfn_status refuse_version(const hfn_journal_header *header, uint32_t pid, hotfn_error *err)
 {
@@ -205,12 +205,12 @@ bool hfn_journal_is_in_use(const hfn_journal *j)
     }
     hfn_os_remote_get_identity(hfn_os_get_process_id(), &own_id, &own_namespace);
     if (h->launcher_namespace != own_namespace) {
-        return true; /* its number means another process here */
+        return true; /* here, its process id belongs to another process */
     }
     return hfn_os_get_process_facts(h->launcher_pid, &facts) && facts.start == h->launcher_start;
 }
 
-/* ---- Walking. */
+/* ---- Iterating. */
 
 bool hfn_journal_next(const hfn_journal *j, uint64_t *cursor, hfn_journal_entry *out,
                       const uint8_t **bytes)

@@ -12,8 +12,9 @@
 #define TICK_UNITS 256.0      /* hfn_time_header's costs */
 #define COUNTED_MEAN 1000000u /* at this interval, calls are practically only counted */
 #define ROUNDS 16
-#define BEGUN_CALLS 1024u                   /* before that the interval is HFN_SAMPLE_BEGIN */
-#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS) /* after this time without calls a function restarts */
+#define BEGUN_CALLS 1024u /* with fewer calls, a function has the interval HFN_SAMPLE_BEGIN */
+/* After this time without calls, a function begins with HFN_SAMPLE_BEGIN again. */
+#define FORGOTTEN_NS (1000 * HFN_BUDGET_MS)
 
 /* ---- The cost of timing: the number of timed calls times the cost measured at the start. */
 
@@ -130,7 +131,7 @@ static void change_mean(hfn_budget *b, uint32_t slot, uint32_t mean, double run_
                      : mean >= COUNTED_MEAN ? HOTFN_BUDGET_COUNTED
                                             : HOTFN_BUDGET_SAMPLED;
 
-    if (f->mean == 0) { /* so that the recorded change has the cost of the requested interval */
+    if (f->mean == 0) { /* the recorded change then has the cost of the requested interval */
         f->mean = 1;
     }
     if (level != f->level) {

@@ -2,8 +2,8 @@
 /* Unpatches and repatches the hook of one function in a running program, from outside: the patch at
  * the function's entry and the direct calls that lead to its stub.  The stub stays, since a thread
  * may be executing it, and its bytes identify the patch.  The patched bytes are read from the
- * target: the parent has the plan, but not the addresses of the stubs.  Bytes are written only
- * where the current bytes were just compared with the expected ones. */
+ * target: the launcher has the plan, but not the addresses of the stubs.  Bytes are written only
+ * where the current bytes are the expected ones. */
 #include "launch/budget/budget.h"
 
 #include "arch/stub.h"

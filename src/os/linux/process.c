@@ -51,7 +51,8 @@ bool hfn_os_get_program_name(char *out, size_t capacity)
     return true;
 }
 
-/* For a script the kernel keeps the path of the script (getauxval(3), AT_EXECFN). */
+/* If a script was started, AT_EXECFN is the path of the script, not that of its interpreter
+ * (getauxval(3)). */
 bool hfn_os_get_start_path(char *out, size_t capacity, bool *is_script)
 {
     const char *path = (const char *)(uintptr_t)getauxval(AT_EXECFN);

@@ -74,7 +74,7 @@ static inline long hfn_raw_syscall6(long number, uint64_t a, uint64_t b, uint64_
 static inline long hfn_raw_syscall4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 {
 #if defined(__i386__)
-    /* Not pushed to the stack: the CFI would not describe the changed stack pointer. */
+    /* Four arguments do not need ebp, so no register is pushed and the caller's CFI stays valid. */
     long result;
 
     __asm__ volatile("int $0x80"
