@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Prints the call chain, by backtrace(), from inside three calls and from a signal handler that
- * interrupts them; with an argument, only where a debugger sends that signal. */
+/* Prints the call chain that backtrace() finds inside three nested calls, and again in a signal
+ * handler that interrupts them.  With an argument, it prints the chain only when a debugger sends
+ * that signal. */
 #include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 static char text[1 << 16];
 static int quiet;
 
-static void note(void)
+static void append_chain(void)
 {
     static const char *const known[] = { "inner", "middle", "outer", "main" };
     void *frames[32];
@@ -34,7 +35,7 @@ static void note(void)
 static void on_signal(int number)
 {
     (void)number;
-    note();
+    append_chain();
 }
 
 __attribute__((constructor)) static void listen(void)
@@ -45,7 +46,7 @@ __attribute__((constructor)) static void listen(void)
 OWN int inner(int x)
 {
     if (!quiet) {
-        note();
+        append_chain();
         raise(SIGUSR1);
     }
     return x + 1;

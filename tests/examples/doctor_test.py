@@ -31,23 +31,25 @@ def limit_address_space():
 
 
 def main():
-    words, data = doctor(), doctor("--json")
+    text, data = doctor(), doctor("--json")
     report = json.loads(data.stdout)
     found = checks_of(data)
     expect(report["schema"] == "hotfn.doctor/1" and set(found) == NAMES, "JSON has every check", data)
     for name, check in found.items():
         line = f"{check['state']:<8} {name:<14} "
-        expect(line in words.stdout, f"the text has {name} too", words)
+        expect(line in text.stdout, f"the text has {name} too", text)
         expect((check["advice"] is None) == (check["state"] == "ok"), f"{name} has advice if and only if it is not ok", data)
     problems = [check for check in found.values() if check["state"] == "problem"]
     expect(data.returncode == (1 if problems else 0), "the exit status is 1 if there is a problem", data)
     expect(report["can_count"] == (not problems), "can_count agrees with the exit status", data)
-    tight = checks_of(doctor("--json", preexec_fn=limit_address_space))
-    expect(tight["memory"]["state"] == "warning" and "ulimit -v" in tight["memory"]["advice"],
-           "a limit of the address space is a warning", data)
+    tight = doctor("--json", preexec_fn=limit_address_space)
+    memory = checks_of(tight)["memory"]
+    expect(memory["state"] == "warning" and "ulimit -v" in memory["advice"],
+           "a limit of the address space is a warning", tight)
     preloaded = doctor("--json", env={**os.environ, "LD_PRELOAD": "libm.so.6"})
     expect(checks_of(preloaded)["preload"]["state"] == "warning", "LD_PRELOAD is a warning", preloaded)
-    expect(doctor("--nonsense").returncode == 2, "an unknown option gives status 2", words)
+    unknown = doctor("--nonsense")
+    expect(unknown.returncode == 2, "an unknown option gives status 2", unknown)
     print("text, JSON and exit status of doctor agree")
 
 

@@ -63,7 +63,7 @@ static hotfn_status walk(const void *user, const hotfn_env *env, hotfn_error *er
     if (status == HOTFN_OK) {
         status = ask(symbols, 0x1300, 10);
     }
-    err->status = status; /* a look-up has no error of its own */
+    err->status = status; /* hotfn_symbols_find_line has no err */
     hotfn_symbols_destroy(symbols);
     return status;
 }

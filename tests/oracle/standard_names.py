@@ -34,12 +34,14 @@ def passes_on_stack(parameter):
     return by_value and ("long double" in parameter or "struct " in parameter or "union " in parameter)
 
 
-def wrong_with(name, prototypes):
+def find_fault(name, prototypes):
+    """Why calls of the function may pass arguments on the stack; None if they cannot."""
     if ALLOCATION.match(name) or CXX_ABI.get(name, REGISTERS + 1) <= REGISTERS:
         return None
     if name not in prototypes:
         return "not declared"
-    parameters = re.sub(r"\([^()]*\)", "*", prototypes[name]).split(",")   # those of callbacks
+    without_callbacks = re.sub(r"\([^()]*\)", "*", prototypes[name])   # the parameters of callbacks are removed
+    parameters = without_callbacks.split(",")
     if "..." in prototypes[name]:
         return "takes variable arguments"
     if len(parameters) > REGISTERS or any(map(passes_on_stack, parameters)):
@@ -52,12 +54,12 @@ def main():
         print("no gcc on this system")
         return 77
     prototypes = declared()
-    wrong = {name: why for name in LISTED if (why := wrong_with(name, prototypes))}
+    wrong = {name: why for name in LISTED if (why := find_fault(name, prototypes))}
     unsorted = [b for a, b in zip(LISTED, LISTED[1:]) if a >= b]
     print("1..2")
     print(f"{'not ' if wrong or len(LISTED) < 100 else ''}ok 1 headers declare all {len(LISTED)} with "
           f"register arguments # {wrong}")
-    print(f"{'not ' if unsorted else ''}ok 2 they are in the order that is searched # {unsorted}")
+    print(f"{'not ' if unsorted else ''}ok 2 they are sorted, as the binary search requires # {unsorted}")
     return 1 if wrong or unsorted or len(LISTED) < 100 else 0
 
 

@@ -182,7 +182,7 @@ __asm__("    .text\n"
         "    jnz     work_variable\n"
         "    ret\n");
 
-// Calls stubs of every kind, and few enough calls that they can be single-stepped.
+// Makes calls through stubs of every kind, and few enough calls to be single-stepped.
 static unsigned long call_each_kind(int cleaned)
 {
     unsigned long sum = 0;

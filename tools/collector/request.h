@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One HTTP request, independent of the HTTP library: what was asked, who asks, and the reply. */
+/* One HTTP request and its reply, independent of the HTTP library; the handlers of the API. */
 #ifndef HOTFN_COLLECTOR_REQUEST_H
 #define HOTFN_COLLECTOR_REQUEST_H
 
@@ -22,7 +22,7 @@ typedef struct request {
     void *connection; /* of the HTTP library */
     const struct route *route;
     const char *method;
-    char path[256], item[128]; /* item: the part of the path that a route leaves open */
+    char path[256], item[128]; /* item: the part of the path in place of the route's {item} */
     parameter parameters[MAX_PARAMETERS];
     uint32_t parameter_count;
     const char *token; /* view; NULL: none was sent */
@@ -59,7 +59,7 @@ typedef struct route {
     request_handler handler;
 } route;
 
-/* NULL with *allowed set if another method has the path. */
+/* NULL if there is no such route; *other_method: whether the path has one for another method. */
 const route *find_route(const char *method, const char *path, char *item, size_t item_bytes,
                         bool *other_method);
 
@@ -71,7 +71,7 @@ bool request_get_number(request *r, const char *key, int64_t min, int64_t max, i
 /* The position of a value in words, `otherwise` if there is none; refuses unknown ones. */
 bool request_get_word(request *r, const char *key, const char *const *words, int count,
                       int otherwise, int *out);
-/* The app of the request, which the token must be for. */
+/* The app of the request.  Refuses the request if there is none, or if the token is for another. */
 const char *request_get_app(request *r);
 
 #define request_refuse(r, status, ...) refuse_request(&(r)->refused, status, __VA_ARGS__)

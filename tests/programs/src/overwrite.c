@@ -27,10 +27,10 @@ __attribute__((noinline)) int untouched(int x)
     return x * 5 + 2;
 }
 
-/* Read at run time, so that the analysis of the program does not find out what is written to. */
+/* Volatile, so that the analysis of the program does not find which function is overwritten. */
 static int (*volatile victim)(int) = overwritten;
 
-/* A function at this address is replaced by a plain return, as a patching runtime does it. */
+/* Replace the code of the function by a plain return, as a runtime that patches code does. */
 static void overwrite(int (*function)(int))
 {
 #if defined __aarch64__

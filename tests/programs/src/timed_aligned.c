@@ -16,7 +16,7 @@ __attribute__((noipa)) long leaf(long value)
     return value + 1;
 }
 
-/* Takes the maximum number of stack arguments, after six arguments in registers. */
+/* Functions with 0 to 10 stack arguments, after six arguments in registers. */
 #define SIX long a, long b, long c, long d, long e, long f
 #define CALLS(name, sum, ...)                                                                      \
     __attribute__((noipa)) long name(__VA_ARGS__)                                                  \

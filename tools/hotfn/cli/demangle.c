@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TAME_LENGTH 512   /* each letter can cost a level of recursion */
-#define TAME_REFERENCES 4 /* each can double the answer */
+#define CHEAP_LENGTH 512   /* each letter can cost a level of recursion */
+#define CHEAP_REFERENCES 4 /* each can double the answer */
 
 /* Itanium C++ ABI, cxxabi.h; C cannot include that header. */
 extern char *__cxa_demangle(const char *mangled, char *buffer, size_t *length, int *status);
@@ -103,7 +103,7 @@ static size_t demangle_by_runtime(const char *mangled, char *out, size_t out_byt
     return length;
 }
 
-size_t demangle_now(const char *mangled, char *out, size_t out_bytes)
+size_t demangle_in_process(const char *mangled, char *out, size_t out_bytes)
 {
     size_t length = 0, plain;
 #if defined(HOTFN_HAVE_LLVM)
@@ -128,12 +128,12 @@ static bool is_mangled(const char *name)
     return false;
 }
 
-/* True for a short name with few back references: S_ and T_ (Itanium), B (Rust), Q (D), a digit
- * (Microsoft). */
-static bool is_tame(const char *name, size_t length)
+/* True for a short name with few back references, which takes little time and memory: S_ and T_
+ * (Itanium), B (Rust), Q (D), a digit (Microsoft). */
+static bool is_cheap(const char *name, size_t length)
 {
     size_t references = 0;
-    if (length > TAME_LENGTH) {
+    if (length > CHEAP_LENGTH) {
         return false;
     }
     for (size_t i = 0; i + 1 < length; i++) {
@@ -143,7 +143,7 @@ static bool is_tame(const char *name, size_t length)
         references += (c == 'S' || c == 'T' || c == 'B' || c == 'Q') && is_number;
         references += name[0] == '?' && isdigit((unsigned char)c);
     }
-    return references <= TAME_REFERENCES;
+    return references <= CHEAP_REFERENCES;
 }
 
 size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t out_bytes)
@@ -153,6 +153,6 @@ size_t hotfn_tool_demangle(void *user, const char *mangled, char *out, size_t ou
     if (!is_mangled(mangled) || length > DEMANGLE_LONGEST || out_bytes == 0) {
         return 0;
     }
-    return is_tame(mangled, length) ? demangle_now(mangled, out, out_bytes)
-                                    : demangle_apart(mangled, out, out_bytes);
+    return is_cheap(mangled, length) ? demangle_in_process(mangled, out, out_bytes)
+                                     : demangle_in_worker(mangled, out, out_bytes);
 }

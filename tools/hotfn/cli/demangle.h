@@ -12,12 +12,12 @@
 extern "C" {
 #endif
 
-/* demangle_llvm.cpp: Itanium C++, Microsoft, Rust v0, D. Not bounded: give it tame names only. */
+/* demangle_llvm.cpp: Itanium C++, Microsoft, Rust v0, D.  Its time and memory are not bounded. */
 size_t demangle_by_llvm(const char *mangled, char *out, size_t out_bytes);
-/* demangle.c: what is there to do it, and readable Rust; not bounded either. */
-size_t demangle_now(const char *mangled, char *out, size_t out_bytes);
-/* demangle_worker.c: demangle_now in a process of its own, with bounds of time and memory. */
-size_t demangle_apart(const char *mangled, char *out, size_t out_bytes);
+/* demangle.c: by the demanglers that are available, with readable names of Rust; not bounded. */
+size_t demangle_in_process(const char *mangled, char *out, size_t out_bytes);
+/* demangle_worker.c: the same in a worker process, with bounds of time and memory. */
+size_t demangle_in_worker(const char *mangled, char *out, size_t out_bytes);
 
 #ifdef __cplusplus
 }

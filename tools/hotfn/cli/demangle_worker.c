@@ -67,7 +67,7 @@ static void serve_names(int channel)
     isolate_child(channel);
     while ((bytes = recv(CHANNEL, name, sizeof name - 1, 0)) > 0) {
         name[bytes] = 0;
-        size_t length = demangle_now(name, answer, sizeof answer);
+        size_t length = demangle_in_process(name, answer, sizeof answer);
         answer[length] = 0; /* never empty: an empty packet looks like end of file */
         if (send(CHANNEL, answer, length + 1, MSG_NOSIGNAL) < 0) {
             break;
@@ -146,7 +146,7 @@ static size_t request_name(const char *mangled, char *out, size_t out_bytes)
     return (size_t)bytes - 1;
 }
 
-size_t demangle_apart(const char *mangled, char *out, size_t out_bytes)
+size_t demangle_in_worker(const char *mangled, char *out, size_t out_bytes)
 {
     size_t length = 0;
     pthread_mutex_lock(&worker.lock);

@@ -24,7 +24,7 @@ typedef enum member_state { SEEN, FORKED, ATTACHED, ENDED, REFUSED } member_stat
 /* A program that a process of the family runs. */
 typedef struct member {
     uint32_t pid;
-    uint64_t program; /* of hotfn_launch_find_family                       */
+    uint64_t program; /* identifies it, from hotfn_launch_find_family      */
     member_state state;
     uint32_t tries;
     uint32_t first_search, last_search; /* the numbers of the searches that found it */
@@ -85,8 +85,8 @@ static void search_below(attached_family *f, uint32_t pid)
     }
 }
 
-/* A process whose parent has ended is no descendant any more, so the search begins at each process
- * that is attached to and was not found below another one. */
+/* A process whose parent has ended is no longer a descendant of the attached process, so the search
+ * begins at each attached process that was not found below another one. */
 static void search_family(attached_family *f)
 {
     f->search++;
@@ -235,7 +235,7 @@ bool attach_run_family(const run_options *options, hotfn_launch *first, const ho
     hotfn_launch_find_family(&pid, &program, 1, info.pid);
     if (!add_member(&f, info.pid, program)) {
         fprintf(stderr, "hotfn attach: not enough memory\n");
-        hotfn_launch_destroy(first); /* its process is detached from */
+        hotfn_launch_destroy(first); /* detaches from the process */
         return false;
     }
     f.members[0].state = ATTACHED;

@@ -64,7 +64,7 @@ const char *export_plugin_load(const char *path)
 }
 
 /* A name that could exhaust time or memory is shown as it is. */
-size_t demangle_apart(const char *mangled, char *out, size_t out_bytes)
+size_t demangle_in_worker(const char *mangled, char *out, size_t out_bytes)
 {
     (void)mangled, (void)out, (void)out_bytes;
     return 0;
