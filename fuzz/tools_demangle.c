@@ -12,7 +12,7 @@ enum { NAME_BYTES = 1024 };
 
 /* Replaces the child process that demangles all other names.  The child's memory limit is too low
  * for a sanitizer: the child would fail at its first name, and libFuzzer would report that. */
-size_t demangle_apart(const char *mangled, char *out, size_t out_bytes)
+size_t demangle_in_worker(const char *mangled, char *out, size_t out_bytes)
 {
     (void)mangled, (void)out, (void)out_bytes;
     return 0;
