@@ -5,10 +5,10 @@
  * known:
  *
  *   UNRELATED       not computed from the stack pointer of this call
- *   exact k         CFA + k, where the CFA (DWARF 5, 6.4) is the stack pointer before the call
- *   at most k       an address of the stack, not above CFA + k
- *   maybe k         UNRELATED, or CFA + k
- *   maybe at most k UNRELATED, or an address of the stack not above CFA + k
+ *   k               CFA + k, where the CFA (DWARF 5, 6.4) is the stack pointer before the call
+ *   AT_MOST(k)      an address of the stack, not above CFA + k
+ *   MAYBE_EXACT(k)  UNRELATED, or CFA + k
+ *   MAYBE(k)        UNRELATED, or an address of the stack not above CFA + k
  *   ANY_ABOVE_BYTE  a low byte that is UNRELATED; the other bytes can be anything
  *   ANY             anything, for example an address plus an unknown number, or a part of one
  *   COMPUTED        anything, from arithmetic on the bits of an address, which may restore it
@@ -23,8 +23,8 @@
 
 typedef struct hfn_stack_state hfn_stack_state;
 
-/* Values without an offset.  RETURN_ADDRESS and CALLER_FRAME are the values with which the link
- * register and the frame register arrive. */
+/* Values without an offset.  RETURN_ADDRESS and CALLER_FRAME are the values of the link register
+ * and of the frame register when the function is entered. */
 #define HFN_STACK_UNRELATED INT32_MIN
 #define HFN_STACK_ANY (INT32_MIN + 1)
 #define HFN_STACK_RETURN_ADDRESS (INT32_MIN + 2)
@@ -129,11 +129,11 @@ void hfn_stack_note_object(hfn_stack_state *state, int32_t at, bool indexed);
  * other. */
 int32_t hfn_stack_index(hfn_stack_state *state, int32_t a, int32_t b);
 
-/* Store a value of so many bytes to a place; words have word_bytes. */
+/* Store a value of `bytes` bytes to the offset `place` from the CFA. */
 void hfn_stack_store(hfn_stack_state *state, int32_t place, uint32_t bytes, int32_t value,
                      uint32_t word_bytes);
-/* What a load of so many bytes from a place returns.  What is loaded through an indexed pointer, or
- * a pointer that a loop moves, is treated like what is loaded from memory outside the frame. */
+/* The value of a load of `bytes` bytes from a place.  A load through an indexed pointer, or through
+ * a pointer that a loop moves, is treated like a load from memory outside the frame. */
 int32_t hfn_stack_load(const hfn_stack_state *state, int32_t place, uint32_t bytes,
                        uint32_t word_bytes);
 /* Does the word at this offset hold the caller's frame pointer? */

@@ -33,7 +33,7 @@ bool hfn_rows_wipe_on_fork(uint8_t *memory, uint64_t byte_count);
 /* Set pid, process and pid_namespace of hfn_rows for the calling process.  If they are set already,
  * they change only if is_new. */
 void hfn_rows_identify_process(bool is_new);
-/* exec.c: this process is about to execute another program; false: that failed. */
+/* exec.c.  begins: this process is about to execute another program; false: the exec has failed. */
 void hfn_rows_mark_exec(bool begins);
 /* Zero the row pointer of every thread of this process that owns a row of the set. */
 void hfn_rows_forget_threads(void);

@@ -17,12 +17,12 @@ const char *hfn_level_name(uint32_t level)
     return level < HFN_COUNT_OF(names) ? names[level] : "?";
 }
 
-bool hfn_view_at_least(const hfn_view *view, uint32_t function)
+bool hfn_view_is_lower_bound(const hfn_view *view, uint32_t function)
 {
     return hotfn_record_get_budget_state(view->record, function) & HOTFN_BUDGET_LOWER_BOUND;
 }
 
-bool hfn_budget_marks(const hfn_view *view)
+bool hfn_view_has_budget(const hfn_view *view)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     hotfn_record_get_budget(view->record, &b);
@@ -79,7 +79,7 @@ void hfn_budget_write(const hfn_view *view, hotfn_json_writer *out, bool in_page
     }
     hotfn_json_begin_object(out, "budget");
     write_decimal(out, "share", (double)b.share_ppm / 1e6, 6);
-    write_decimal(out, "taken", hfn_budget_taken(&b), 6);
+    write_decimal(out, "taken", hfn_budget_compute_cost(&b), 6);
     write_number(out, "cpu_ns", b.cpu_ns);
     write_number(out, "cost_ns", b.cost_ns);
     write_number(out, "timing_ns", b.timing_ns);
@@ -102,7 +102,7 @@ void hfn_budget_write(const hfn_view *view, hotfn_json_writer *out, bool in_page
     hotfn_json_end(out);
 }
 
-double hfn_budget_taken(const hotfn_record_budget *b)
+double hfn_budget_compute_cost(const hotfn_record_budget *b)
 {
     uint64_t hooks = b->cost_ns > b->stopped_ns ? b->cost_ns - b->stopped_ns : 0;
     return b->cpu_ns > hooks ? (double)b->cost_ns / (double)(b->cpu_ns - hooks) : 0;
@@ -138,7 +138,7 @@ static hotfn_json *create_unhooked(const hfn_view *view, uint32_t function)
 void hfn_budget_add_function(const hfn_view *view, hotfn_json *object, uint32_t function)
 {
     if (hotfn_record_get_budget_state(view->record, function) != 0) {
-        hfn_add_bool(object, "calls_at_least", hfn_view_at_least(view, function));
+        hfn_add_bool(object, "calls_at_least", hfn_view_is_lower_bound(view, function));
         hotfn_json_add(object, "unhooked_ns", create_unhooked(view, function));
     }
 }
@@ -226,7 +226,7 @@ static void put_parts(hfn_sink *sink, const hotfn_record_budget *b)
                     to_ms(b->start_ns), b->stops, hfn_table_s(b->stops), to_ms(b->stopped_ns));
 }
 
-void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
+void hfn_budget_write_table(const hfn_view *view, hfn_sink *sink)
 {
     hotfn_record_budget b = HOTFN_RECORD_BUDGET_INIT;
     uint32_t found = 0;
@@ -237,7 +237,7 @@ void hfn_budget_table(const hfn_view *view, hfn_sink *sink)
     hfn_sink_format(
         sink,
         "\nbudget %.4g%%: hooks took %.2f%% of the program's own processor time (%.3f s with hooks)",
-        (double)b.share_ppm / 1e4, 100 * hfn_budget_taken(&b), (double)b.cpu_ns / 1e9);
+        (double)b.share_ppm / 1e4, 100 * hfn_budget_compute_cost(&b), (double)b.cpu_ns / 1e9);
     put_parts(sink, &b);
     if (b.note[0]) {
         hfn_sink_text(sink, "THE BUDGET WAS NOT KEPT: ");

@@ -84,8 +84,8 @@ static void put_row(const hfn_view *view, hfn_sink *sink, uint32_t rank, char *s
     if (view->time.flags) {
         put_times(view, sink, view->order[rank]);
     }
-    if (hfn_budget_marks(view)) {
-        hfn_sink_text(sink, hfn_view_at_least(view, view->order[rank]) ? ",yes" : ",no");
+    if (hfn_view_has_budget(view)) {
+        hfn_sink_text(sink, hfn_view_is_lower_bound(view, view->order[rank]) ? ",yes" : ",no");
     }
     hfn_sink_text(sink, "\r\n");
 }
@@ -95,7 +95,7 @@ static bool write_csv(const hfn_view *view, hfn_sink *sink)
     char shown[8192];
     hfn_sink_text(sink, "rank,calls,module,rva,size,name,display,state,strategy,reason");
     hfn_sink_text(sink, view->time.flags ? TIME_COLUMNS : "");
-    hfn_sink_text(sink, hfn_budget_marks(view) ? ",calls_at_least\r\n" : "\r\n");
+    hfn_sink_text(sink, hfn_view_has_budget(view) ? ",calls_at_least\r\n" : "\r\n");
     for (uint32_t i = 0; i < view->limit && !sink->failed; i++) {
         hfn_view_reach(view, i, view->limit);
         put_row(view, sink, i, shown, sizeof shown);

@@ -61,7 +61,7 @@ static void write_budget(hfn_page *p)
 {
     hotfn_json_begin_array(p->out, "at_least");
     for (uint32_t i = 0; i < p->view->info.function_count; i++) {
-        if (hfn_view_at_least(p->view, i)) {
+        if (hfn_view_is_lower_bound(p->view, i)) {
             hotfn_json_write(p->out, NULL, hfn_page_create_rank(p, i));
         }
     }

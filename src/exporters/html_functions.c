@@ -131,7 +131,7 @@ static hotfn_json *create_reason(hfn_page *p, uint32_t rank)
     hfn_view_timing(p->view, p->order[rank], &t);
     if (!f.counted) {
         reason = f.reason[0] ? f.reason : hfn_state_name(f.state);
-    } else if (hfn_view_at_least(p->view, p->order[rank])) {
+    } else if (hfn_view_is_lower_bound(p->view, p->order[rank])) {
         reason = "unhooked for a while to keep the budget: the count is a lower bound";
     } else if (p->view->time.flags && t.timing == HOTFN_TIMING_COUNT_ONLY) {
         reason = t.reason_text[0] ? t.reason_text : t.reason;

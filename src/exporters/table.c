@@ -45,7 +45,7 @@ const char *hfn_table_calls(const hfn_view *view, uint32_t function, uint64_t ca
 {
     out[0] = '>';
     hfn_table_grouped(calls, out + 1);
-    return hfn_view_at_least(view, function) ? out : out + 1;
+    return hfn_view_is_lower_bound(view, function) ? out : out + 1;
 }
 
 /* The length of the character at s, 0 if it is not printable.  A name may hold any bytes, and a
@@ -492,7 +492,7 @@ static bool put_notes(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
 {
     hfn_layout_notes(view, sink, l);
     put_census(view, sink, rows);
-    hfn_budget_table(view, sink);
+    hfn_budget_write_table(view, sink);
     if (view->time.flags && !hfn_table_time_notes(view, sink)) {
         return false;
     }

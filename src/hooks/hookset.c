@@ -144,8 +144,8 @@ static bool is_timing(uint32_t kind)
     return kind == HOTFN_ACTION_TIME || kind == HOTFN_ACTION_SAMPLE;
 }
 
-/* The stub has the addresses of the caller's functions. */
-static bool has_action(uint32_t kind)
+/* Whether the action is kept until the commit, because the stub contains addresses from it. */
+static bool keeps_action(uint32_t kind)
 {
     return kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_REPLACE || kind == HOTFN_ACTION_FILTER;
 }
@@ -161,7 +161,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
 {
     hfn_batch larger = *batch;
     uint32_t used = batch->hook_count;
-    bool counts = counts_calls(batch->kind), calls = has_action(batch->kind);
+    bool counts = counts_calls(batch->kind), acts = keeps_action(batch->kind);
 
     larger.hook_capacity = capacity;
     larger.outlying = NULL;
@@ -170,8 +170,8 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
     larger.slots =
         counts ? hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.slots) : NULL;
     larger.actions =
-        calls ? hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.actions) : NULL;
-    if (!larger.hooks || (counts && !larger.slots) || (calls && !larger.actions)) {
+        acts ? hfn_allocate_zeroed(&hooks->env, capacity * sizeof *larger.actions) : NULL;
+    if (!larger.hooks || (counts && !larger.slots) || (acts && !larger.actions)) {
         hfn_batch_finish(hooks, &larger);
         return false;
     }
@@ -180,7 +180,7 @@ static bool resize_batch(hotfn_hooks *hooks, hfn_batch *batch, uint32_t capacity
         if (counts) {
             memcpy(larger.slots, batch->slots, used * sizeof *larger.slots);
         }
-        if (calls) {
+        if (acts) {
             memcpy(larger.actions, batch->actions, used * sizeof *larger.actions);
         }
     }

@@ -3,8 +3,7 @@
  * A regular file of 64 KiB or more is mapped privately: the symbols of a 100 MB library then cost
  * only the pages that hold them.  A smaller file, and whatever is not a regular file (a pipe), is
  * read.  A mapped file that another process truncates causes an access fault beyond its new end;
- *        linkers,
- * package tools and the writer of records replace files by rename, which is harmless.
+ * linkers, package tools and the writer of records replace files by rename, which is harmless.
  */
 #include "image/file.h"
 

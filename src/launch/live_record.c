@@ -14,7 +14,7 @@
  * sparse. */
 enum {
     EITHER_SLOTS = 1 << 19, /* for a 64-bit program that may have 32-bit children */
-    WIDE_SLOTS = 2 << 20,
+    WIDE_SLOTS = 2 << 20,   /* for any other 64-bit program */
     MAX_SLOTS = 16 << 20,
     NARROW_SLOTS = 1 << 18,
     NARROW_TIMED_SLOTS = 1 << 16,

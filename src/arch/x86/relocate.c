@@ -118,7 +118,8 @@ static bool is_slot_call(const move_job *job, const moved_instruction *p)
            p->in.length == SLOT_CALL_BYTES && bytes[0] == 0xFF && bytes[1] == 0x15;
 }
 
-/* The call returns behind itself in the original code, so it must be the last one to move. */
+/* The function that is called returns to the original code, so no instruction after the call may
+ * move. */
 static bool is_last(const move_job *job, const moved_instruction *p)
 {
     return job->patch_bytes < p->offset + p->in.length;

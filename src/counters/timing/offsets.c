@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Offsets and constants for arch/x86/timed_probes.S.  gen_offsets.py compiles this file to assembly
- * and makes timing_offsets.h of its strings that begin with "->". */
+ * and makes timing_offsets.h from the strings in it that begin with "->". */
 #include "counters/timing/engine.h"
 
 #define CONSTANT(name, value) __asm__ volatile("\n.ascii \"->" #name " %c0\"" : : "i"(value))
