@@ -124,7 +124,7 @@ hotfn_status hfn_runtime_add_pool(hotfn_launch *l, const hotfn_scan *scan, uint3
 
 /* ---- When the program has ended. */
 
-/* A method was counted under this name, so it matches some of the globs. */
+/* Mark the include globs that match the name of a counted method. */
 static void mark_globs(hotfn_launch *l, const char *name)
 {
     for (uint32_t i = 0; i < l->selection.include_count; i++) {

@@ -161,14 +161,12 @@ enum { /* a reason; its index is its number */
 #define HFN_META_REPAIRED "repaired"
 #define HFN_LOST_NOTHING "nothing"
 
-/* Texts of a finished record: the script whose interpreter was counted; the program that exec
- * started in the target's place and that was not counted; the program's own processor time in ns;
- * and, once for each program that uncounted children ran, "ns processes path". */
-#define HFN_META_SCRIPT "script"
-#define HFN_META_BECAME "became"
-#define HFN_META_CPU "cpu_ns"
-#define HFN_META_PREPARATION "preparation_ns"
-#define HFN_META_CHILD "child"
+/* Texts of a finished record. */
+#define HFN_META_SCRIPT "script" /* the script whose interpreter was counted */
+#define HFN_META_BECAME "became" /* the program that replaced the target by exec; not counted */
+#define HFN_META_CPU "cpu_ns"    /* processor time of the program itself */
+#define HFN_META_PREPARATION "preparation_ns" /* of the launcher, before the program started */
+#define HFN_META_CHILD "child" /* for each program of uncounted children: "ns processes path" */
 
 /* A histogram in live memory: a u64 per bucket. */
 #define HFN_HISTOGRAM_BYTES (HOTFN_HISTOGRAM_BUCKETS * sizeof(uint64_t))

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* The times of a record in one shape, wherever they came from: a live record's memory
- * (times_live.c), a finished record's sections (times_pack.c), or a merge.  Ticks and slots as the
- * engine wrote them; profile/ makes nanoseconds and functions of them.
+/* The times of a record in one form, for all sources: a live record's memory (times_live.c), a
+ * finished record's sections (times_pack.c), or a merge.  They have the ticks and slots that the
+ * engine wrote; profile/ converts them to nanoseconds and functions.
  *
  * The packed sections of a finished record:
- *   PACKED_TIMES  a u64 for each thread: where its bytes end, counted from the first packed byte;
- * then for each thread ULEB128 numbers: busy_ticks, events, first_tick, last_tick, and for each
- * cell that is not empty: number of empty ones before it, timed_calls, total_ticks, self_ticks,
- * max_ticks, histogram, open (calls that had not returned), callee_timed, within_timed HISTOGRAMS
- * as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket NODES         parents
- * before children; a parent of UINT32_MAX: called from outside EVENTS        a u64 for each thread:
- * where its events end, as a number of events; the events */
+ *
+ *   PACKED_TIMES  a u64 for each thread: the end of its bytes, from the first packed byte;
+ *                 then the bytes, which are ULEB128 numbers:
+ *                 - busy_ticks, events, first_tick, last_tick of the thread
+ *                 - for each cell that is not empty: number of empty cells before it, timed_calls,
+ *                   total_ticks, self_ticks, max_ticks, histogram, open (calls that had not
+ *                   returned), callee_timed, within_timed
+ *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket
+ *   NODES         parents before children; parent UINT32_MAX: called from outside
+ *   EVENTS        a u64 for each thread: the end of its events, as a number of events;
+ *                 then the events
+ */
 #ifndef HFN_RECORDS_TIMES_H
 #define HFN_RECORDS_TIMES_H
 
@@ -67,22 +72,22 @@ typedef struct hfn_times {
 
 void hfn_times_init(hfn_times *times, const hotfn_env *env);
 void hfn_times_finish(hfn_times *times);
-/* Room for a known number; false: no memory. */
+/* Allocate a known number of elements, or append; false: no memory. */
 bool hfn_times_make_threads(hfn_times *times, uint32_t thread_count);
 bool hfn_times_make_nodes(hfn_times *times, uint32_t node_count, bool with_allocs);
 bool hfn_times_make_slow_calls(hfn_times *times, uint32_t count);
 bool hfn_times_add_entry(hfn_times *times, const hfn_time_entry *entry);
 bool hfn_times_add_events(hfn_times *times, const hfn_time_event *events, uint64_t count);
 
-/* A copy of another's, into an empty one; false: no memory. */
+/* Copy all times to an object that is initialised and empty; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
-/* When each row's process was last seen: now, if it is the latest of that pid, else its latest
- * event. False: no memory. */
+/* Set ends[row] to the tick of the end of the row's process: `now` for the latest process with this
+ * pid, otherwise the latest event of the process.  False: no memory. */
 bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
-/* What the thread ran at the end, and `count` calls of its log from `depth` on.  Its busy_ticks are
- * hook_ticks still.  False: no memory. */
+/* Add to `open` the place that the thread executed at `end`, or `count` calls of its open-call stack
+ * from index `depth`.  The thread's busy_ticks must still hold its hook_ticks.  False: no memory. */
 bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
 bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
                         uint32_t depth, uint32_t count, uint64_t end);
@@ -94,14 +99,14 @@ void hfn_times_end_open(hfn_times *times);
 /* Subtract the times of calls that were open in an earlier state, but not their number. */
 void hfn_times_subtract_open(hfn_times *times, const hfn_times *from);
 
-/* Copy a live record's times from its file; present stays false where it has none.  Open calls have
- * the time until `now`, a tick of its clock; 0: until the latest event of their process.
+/* Copy a live record's times from its file; if it has none, `present` stays false.  Open calls are
+ * charged until `now`, a tick of its clock; 0: until the latest event of their process.
  * HOTFN_E_FORMAT: its header is damaged; HOTFN_E_IO, HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_times_read_live(hfn_times *out, hfn_os_file file, const hfn_layout *layout,
                                  uint64_t file_bytes, uint32_t thread_count, uint32_t slot_count,
                                  uint64_t now, const char *path, hotfn_error *err);
 
-/* Order the nodes, and drop what has a slot, a thread or a parent that does not exist.  False: no
+/* Order the nodes, and remove elements whose slot, thread or parent does not exist.  False: no
  * memory. */
 bool hfn_times_validate(hfn_times *times, uint32_t slot_count, uint32_t thread_count);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions of Python programs, in CPython 3.11.  The interpreter's function that creates
- * interpreters is replaced, so that each new one gets our function in the place of its evaluator of
+ * interpreters is replaced, so that each new one gets a function of hotfn as its evaluator of
  * frames (PEP 523).  That function looks up the method of the frame's code, which is stored in the
  * code object (_PyEval_RequestCodeExtraIndex), and passes the frame on to the evaluator through the
  * method's function of the pool, where it is counted.  The interpreter then makes a call of its C
@@ -85,7 +85,7 @@ static struct {
     python_object *(*intern_text)(const char *text);
     hotfn_code create_interpreter;    /* the original */
     void *interpreter;                /* the interpreter that is traced */
-    ptrdiff_t index;                  /* of our word in its code objects; -1: not requested */
+    ptrdiff_t index;                  /* of hotfn's word in its code objects; -1: not requested */
     hotfn_code create_function;       /* the original */
     python_object *subscription_name; /* "__getitem__", interned; NULL before the first call */
     uint32_t version_count;           /* functions of that name */
@@ -177,8 +177,8 @@ static python_object *evaluate_frame(python_thread *thread, python_frame *frame,
 /* ---- New functions.  CPython 3.11 has one instruction that enters a Python function without the
  * evaluator that was set: the subscription that was specialised for a __getitem__
  * (BINARY_SUBSCR_GETITEM).  It holds the function's version in 16 bits, and is not used for one
- * with a larger version (Python/specialize.c: _Py_Specialize_BinarySubscr).  So such functions get
- * large ones, which CPython itself would reach after 3.9 billion functions. */
+ * with a larger version (Python/specialize.c: _Py_Specialize_BinarySubscr).  So functions of that
+ * name get large versions, which CPython itself would reach after 3.9 billion functions. */
 
 #define FIRST_VERSION UINT32_C(0xE8000000)
 

@@ -9,8 +9,8 @@
 #include <hotfn/session.h>
 
 /*
- * In a program that exec put in the place of the target: ask the launcher for a record of its own.
- * channel_path is that of the plan channel of the program before; HOTFN_OK, HOTFN_E_IO,
+ * After exec has replaced the target by this program: request a record for it from the launcher.
+ * channel_path is the path of the previous program's plan channel.  HOTFN_OK, HOTFN_E_IO,
  * HOTFN_E_FORMAT, HOTFN_E_MISMATCH as hfn_session_join; HOTFN_E_STATE (the launcher has ended, or
  * could not create a record).
  */

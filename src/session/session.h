@@ -74,12 +74,14 @@ void hfn_session_release(hotfn_session *session);
 const hotfn_hooks *hfn_session_current_hooks(void);
 hfn_live *hfn_session_current_live(void);
 /* Called before the process ends or calls exec: check its patches.  False if they could not be
- * checked.  If the process goes on after a check that returned true, revoke it. */
+ * checked. */
 bool hfn_session_verify(void);
-/* The process is about to execute another program: verify, and end the open calls; that failed. */
+/* The process continues after hfn_session_verify returned true. */
+void hfn_session_revoke_verified(void);
+/* Before exec: verify, and end the open calls.  After an exec that failed: revoke both;
+ * was_verified is the result of the first call. */
 bool hfn_session_begin_exec(void);
 void hfn_session_fail_exec(bool was_verified);
-void hfn_session_revoke_verified(void);
 /* From now on the process must not make the system call of a check. */
 void hfn_session_stop_checks(void);
 

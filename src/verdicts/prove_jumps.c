@@ -284,8 +284,7 @@ static bool all_entries_are_known(const hfn_prover *p, const hfn_dispatch *d)
     return true;
 }
 
-/* A jump with an empty frame is a tail jump, unless it uses a jump table whose entries are known.
- * */
+/* A jump with an empty frame is a tail jump, unless it uses a jump table with known entries. */
 uint32_t hfn_prove_indirect_jump(hfn_prover *p, const hfn_block *b, const hfn_instruction *in,
                                  const hfn_stack_state *state)
 {

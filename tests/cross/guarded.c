@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests whether code is guarded (PROT_BTI). Built as a library with -DLIBRARY, and without as a
- * program that calls a function of the library by pointer at an address without a landing pad
- * and prints the result. */
+/* Tests whether code is guarded (PROT_BTI).  With -DLIBRARY this file is a library; without, it is a
+ * program that calls a function of the library by a pointer to its second instruction, which is no
+ * landing pad, and prints whether that was permitted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void on_illegal(int number)
 int main(void)
 {
     int (*volatile at)(int) = padded;
-    int (*volatile behind)(int) = (int (*)(int))(void *)((char *)(void *)padded + 4);
+    int (*volatile second_instruction)(int) = (int (*)(int))(void *)((char *)(void *)padded + 4);
     volatile int sum = 0;
 
     signal(SIGILL, on_illegal);
@@ -32,7 +32,7 @@ int main(void)
         sum += at(i);
     }
     if (sigsetjmp(back, 1) == 0) {
-        printf("not guarded: %d\n", behind(1));
+        printf("not guarded: %d\n", second_instruction(1));
     } else {
         puts("guarded");
     }

@@ -2,12 +2,12 @@
 /*
  * Where a thread of the target keeps the address of its row: a word of glibc's thread descriptor
  * that nothing uses (glibc, sysdeps/x86_64/nptl/tls.h, tcbhead_t.unused_vgetcpu_cache; before 2.26
- * vgetcpu_cache, of which no code is left since 2.7).  It is proven for each target:
+ * vgetcpu_cache, which no code has used since 2.7).  These conditions are checked in each target:
  *
  * - the thread pointer of each thread leads to a descriptor of glibc: words 0 and 2 are its own
  *   address;
  * - the word is 0 in each thread;
- * - no instruction of the target names it: no code has the segment prefix with this displacement.
+ * - no instruction of the target accesses it: no code has the segment prefix with this displacement.
  *
  * A new thread's descriptor is zeroed, or is that of an ended thread (thread_row.c).
  */
@@ -21,7 +21,7 @@ enum { OVERLAP = 16, FS_PREFIX = 0x64, SIB_DISP32 = 0x25, SELF_WORD = 16 };
 
 static const int64_t candidates[HFN_WORD_CANDIDATES] = { 56, 64 };
 
-/* ---- Instructions that name the word: 64 [prefixes] opcode [modrm] 25 disp32. */
+/* ---- Instructions that access the word: 64 [prefixes] opcode [modrm] 25 disp32. */
 
 static bool names_word(const uint8_t *bytes, uint64_t count, const uint8_t field[5])
 {
@@ -105,7 +105,7 @@ static thread_check check_threads(const hfn_attachment *a, int64_t word_at)
             continue;
         }
         result = check_thread(a, pointer, word_at);
-        /* A single thread of musl points to itself everywhere: self, prev and next. */
+        /* With musl, self, prev and next of a single thread are all the descriptor's own address. */
         if (result == WORD_FREE &&
             (!hfn_os_remote_read(&a->remote, pointer + 24, &fourth, 8) || fourth == pointer)) {
             result = NOT_GLIBC;

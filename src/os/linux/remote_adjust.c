@@ -43,7 +43,8 @@ static bool is_restorer(const hfn_remote *remote, uint64_t address)
            (memcmp(bytes, wide, sizeof wide) == 0 || memcmp(bytes, narrow, sizeof narrow) == 0);
 }
 
-static void note_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
+/* Add the stack that a signal handler interrupted, unless it is the handler's own stack at begin. */
+static void add_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
 {
     if ((sp < begin || sp >= begin + MAX_STACK_BYTES) && sp != 0 &&
         pass->stack_count < MAX_STACKS) {
@@ -80,7 +81,7 @@ static uint32_t read_words(stack_pass *pass, uint64_t at)
     return got > 0 ? (uint32_t)got / 8 : 0;
 }
 
-static void pass_stack(stack_pass *pass, uint64_t begin)
+static void adjust_stack(stack_pass *pass, uint64_t begin)
 {
     for (uint64_t at = begin; at - begin < MAX_STACK_BYTES; at += 8 * CHUNK_WORDS) {
         uint32_t count = read_words(pass, at);
@@ -89,7 +90,7 @@ static void pass_stack(stack_pass *pass, uint64_t begin)
             if ((frame[SEGMENT_WORD] & UINT16_MAX) == USER_CODE_SEGMENT && (at + 8 * i) % 16 == 8 &&
                 is_restorer(pass->remote, frame[0])) {
                 adjust_frame(pass, at + 8 * i, frame);
-                note_stack(pass, frame[SP_WORD], begin);
+                add_stack(pass, frame[SP_WORD], begin);
             }
         }
         if (count < CHUNK_WORDS + SEGMENT_WORD + 1) {
@@ -114,7 +115,7 @@ static void adjust_thread(stack_pass *pass, uint32_t tid)
     pass->stacks[0] = registers.sp & ~UINT64_C(7);
     pass->stack_count = 1;
     for (uint32_t i = 0; i < pass->stack_count; i++) {
-        pass_stack(pass, pass->stacks[i]);
+        adjust_stack(pass, pass->stacks[i]);
     }
 }
 
