@@ -32,8 +32,8 @@ def main():
         output("meson", "install", "--no-rebuild", "-C", BUILD, "--destdir", folder / "there")
         moved = (next((folder / "there").rglob("bin/hotfn")).parents[1]).rename(folder / "elsewhere")
         shutil.rmtree(folder / "there")
-        world = {**os.environ, "PKG_CONFIG_PATH": str(next(moved.rglob("hotfn.pc")).parent)}
-        flags = shlex.split(output("pkg-config", "--cflags", "--libs", "hotfn", env=world))
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(next(moved.rglob("hotfn.pc")).parent)}
+        flags = shlex.split(output("pkg-config", "--cflags", "--libs", "hotfn", env=environment))
         libraries = next(moved.rglob("libhotfn.so")).parent
         for example, expected in (("count_self", "16000  step"), ("scan_file", "functions: ")):
             program = folder / example
@@ -45,7 +45,7 @@ def main():
         output(hotfn, "run", "-q", "-o", record, "--", game)
         assert "compare" in output(hotfn, "report", record)
         plugin = folder / "lines.so"
-        headers = shlex.split(output("pkg-config", "--cflags", "hotfn", env=world))
+        headers = shlex.split(output("pkg-config", "--cflags", "hotfn", env=environment))
         output("gcc", "-shared", "-fPIC", EXAMPLES / "exporter_plugin.c", *headers, "-o", plugin)
         assert "unit calls" in output(hotfn, "export", "-F", plugin, record)
     print("an installed tree works after it was moved")

@@ -186,14 +186,14 @@ def without_randomisation():
     return command
 
 
-def build_preloads(folder, layout, world):
+def build_preloads(folder, layout, way_to_run):
     """The preloaded libraries: layout_shift.c, which moves heap and mappings; under callgrind its constructor
     runs first, like the agent's, and natively stand_in.c, which replaces the agent, precedes it."""
     place_option = f'-DPLACE="{place_file(folder)}"'
-    if world == UNDER_CALLGRIND:
+    if way_to_run == UNDER_CALLGRIND:
         return compile_library(folder, "layout_shift.c", f"-DLAYOUT={layout}", place_option, "-Wl,-z,initfirst")
     shift = compile_library(folder, "layout_shift.c", "-DLAYOUT=0", place_option)
-    if world == UNDER_HOTFN:
+    if way_to_run == UNDER_HOTFN:
         return shift
     agent = compile_library(folder, "stand_in.c", f"-DLAYOUT={layout}", "-D_GNU_SOURCE",
                             "-ftls-model=initial-exec", "-Wl,-z,initfirst")
@@ -211,12 +211,12 @@ def relocated_command(command, layout):
     return [interpreter[1], path, *command[1:]]
 
 
-def make_environment(environment, folder, layout, world):
+def make_environment(environment, folder, layout, way_to_run):
     """The environment is input of a program (Python makes objects of it), so every run has the same variables,
     including LD_PRELOAD, which valgrind sets anyway."""
-    preloads = build_preloads(folder, layout, world)
+    preloads = build_preloads(folder, layout, way_to_run)
     return dict(environment, LD_PRELOAD=str(preloads),
-                HOTFN_ORACLE_PAD="x" * (1040 * layout * (world != NATIVE)))
+                HOTFN_ORACLE_PAD="x" * (1040 * layout * (way_to_run != NATIVE)))
 
 
 def run(command, folder, environment, layout=0, stdin=None, cwd=None):

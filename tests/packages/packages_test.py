@@ -14,13 +14,13 @@ import tempfile
 
 FOLDER = pathlib.Path(sys.argv[1])
 NOTICES = ("Zydis", "cJSON", "uthash")
-WORLD = {name: value for name, value in os.environ.items()
+ENVIRONMENT = {name: value for name, value in os.environ.items()
          if not name.startswith(("HOTFN", "PYTHON", "LD_"))}
 SQL = "with recursive n(i) as (select 1 union all select i+1 from n where i<20000) select sum(i) from n"
 
 
 def output(*command, status=0, **more):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, env=WORLD, **more)
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=600, env=ENVIRONMENT, **more)
     assert done.returncode == status, (command, done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
 
@@ -49,7 +49,7 @@ def check_development(folder, work):
     config = next(folder.rglob("hotfn.pc"))
     libraries = config.parent.parent
     flags = subprocess.run(["pkg-config", "--static", "--cflags", "--libs", "hotfn"], check=True, capture_output=True,
-                           text=True, env={**WORLD, "PKG_CONFIG_PATH": str(config.parent)}).stdout.split()
+                           text=True, env={**ENVIRONMENT, "PKG_CONFIG_PATH": str(config.parent)}).stdout.split()
     for name, options, path in (("shared", [], str(libraries)), ("static", ["-static"], "")):
         program = work / name
         output("gcc", "-Wall", "-Werror", *options, "-o", program, work / "consumer.c", *flags)

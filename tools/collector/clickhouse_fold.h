@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Aggregates by ClickHouse, with the results of fold.h.  Which runs a selection has is read from
- * SQLite; what ClickHouse does not return is the gap of the
- * result. */
+/* Aggregates by ClickHouse, with the results of fold.h.  The runs of a selection are read from
+ * SQLite; what ClickHouse does not return is the gap of the result. */
 #ifndef HOTFN_COLLECTOR_CLICKHOUSE_FOLD_H
 #define HOTFN_COLLECTOR_CLICKHOUSE_FOLD_H
 
