@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CRC-32C, computed for one byte at a time, or for eight at a time in large inputs.  The polynomial
- * 0x1edc6f41 is reflected: table[i] is the remainder of i by 0x82f63b78.  The tables for eight bytes
- * are derived from it in each call, which takes as long as a few kilobytes of input. */
+ * 0x1edc6f41 is reflected: table[i] is the remainder of i by 0x82f63b78.  The tables for eight
+ * bytes are derived from it in each call, which takes as long as a few kilobytes of input. */
 #include "base/crc32c.h"
 
 #include <string.h>

@@ -76,8 +76,8 @@ static void choose_functions(reduction *s)
     }
 }
 
-/* Move the elements of the kept functions to the front.  The part keeps its size, because the record
- * may have as many slots as the part has elements. */
+/* Move the elements of the kept functions to the front.  The part keeps its size, because the
+ * record may have as many slots as the part has elements. */
 static void compact_elements(const reduction *s, uint32_t type)
 {
     hfn_part *part = &s->r->parts[type];

@@ -82,12 +82,13 @@ bool hfn_times_add_events(hfn_times *times, const hfn_time_event *events, uint64
 /* Copy all times to an object that is initialised and empty; false: no memory. */
 bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 
-/* Set ends[row] to the tick of the end of the row's process: `now` for the latest process with this
- * pid, otherwise the latest event of the process.  False: no memory. */
+/* Set ends[row] to the tick of the end of the row's process: `now` for the latest process with
+ * this pid, otherwise the latest event of the process.  False: no memory. */
 bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
-/* Add to `open` the place that the thread executed at `end`, or `count` calls of its open-call stack
- * from index `depth`.  The thread's busy_ticks must still hold its hook_ticks.  False: no memory. */
+/* Add to `open` the place that the thread executed at `end`, or `count` calls of its open-call
+ * stack from index `depth`.  The thread's busy_ticks must still hold its hook_ticks.  False: no
+ * memory. */
 bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
 bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
                         uint32_t depth, uint32_t count, uint64_t end);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests whether code is guarded (PROT_BTI).  With -DLIBRARY this file is a library; without, it is a
- * program that calls a function of the library by a pointer to its second instruction, which is no
- * landing pad, and prints whether that was permitted. */
+/* Tests whether code is guarded (PROT_BTI).  With -DLIBRARY this file is a library; without, it is
+ * a program that calls a function of the library by a pointer to its second instruction, which is
+ * no landing pad, and prints whether that was permitted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>

@@ -81,7 +81,7 @@ static uint8_t *append_entry(hfn_journal *j, const hfn_journal_entry *entry, uin
     return at + sizeof *entry;
 }
 
-/* The size is stored last: even if this launcher is killed, a reader finds only complete entries. */
+/* The size is stored last: if this launcher is killed, a reader finds only complete entries. */
 static void publish_entry(hfn_journal *j, uint64_t more)
 {
     uint64_t used = j->header->used_bytes + sizeof(hfn_journal_entry) + pad_bytes(more);

@@ -7,7 +7,7 @@
  * - the thread pointer of each thread leads to a descriptor of glibc: words 0 and 2 are its own
  *   address;
  * - the word is 0 in each thread;
- * - no instruction of the target accesses it: no code has the segment prefix with this displacement.
+ * - no instruction of the target accesses it: no code has the segment prefix with its offset.
  *
  * A new thread's descriptor is zeroed, or is that of an ended thread (thread_row.c).
  */
@@ -105,7 +105,7 @@ static thread_check check_threads(const hfn_attachment *a, int64_t word_at)
             continue;
         }
         result = check_thread(a, pointer, word_at);
-        /* With musl, self, prev and next of a single thread are all the descriptor's own address. */
+        /* With musl, self, prev and next of a single thread are all its descriptor's address. */
         if (result == WORD_FREE &&
             (!hfn_os_remote_read(&a->remote, pointer + 24, &fourth, 8) || fourth == pointer)) {
             result = NOT_GLIBC;

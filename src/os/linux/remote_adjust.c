@@ -43,7 +43,7 @@ static bool is_restorer(const hfn_remote *remote, uint64_t address)
            (memcmp(bytes, wide, sizeof wide) == 0 || memcmp(bytes, narrow, sizeof narrow) == 0);
 }
 
-/* Add the stack that a signal handler interrupted, unless it is the handler's own stack at begin. */
+/* Add the stack that a signal handler interrupted, unless it is the handler's stack at begin. */
 static void add_stack(stack_pass *pass, uint64_t sp, uint64_t begin)
 {
     if ((sp < begin || sp >= begin + MAX_STACK_BYTES) && sp != 0 &&
