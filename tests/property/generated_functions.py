@@ -3,7 +3,9 @@
 """Runs random programs of assembly functions (generated/program.py) with and without hotfn, in several modes: the
 output, the exit status and the calls of each hooked function must be the same.
 
-generated_functions.py HOTFN [--cpu x86_64|i386] [--seed N] [--functions N] [--per-program N] [--seconds N]
+generated_functions.py HOTFN [--cpu x86_64|i386|arm64] [--seed N] [--functions N] [--per-program N] [--seconds N]
+
+For arm64, HOTFN is an AArch64 build, run by qemu, and --report a native program that reads its records.
 
 Seed 0 is a new one.  A program that fails is reduced to few functions and kept, with the command that repeats it.
 """
@@ -16,25 +18,32 @@ import sys
 import tempfile
 import time
 
+from generated import arm64, arm64_functions
 from generated.program import Program
 from generated.x86 import Cpu32, Cpu64
 from generated.x86_functions import Writer
 
 MODES = {"count": [], "count again": [], "time": ["--mode", "time"], "flat": ["--mode", "time", "--flat"],
          "tick": ["--mode", "time", "--clock", "tick"], "sample": ["--mode", "time", "--sample", "8"]}
-MAKERS = {"x86_64": ([["gcc", "-pie"], ["gcc", "-no-pie"]], Cpu64), "i386": ([["gcc", "-m32", "-no-pie"]], Cpu32)}
+MAKERS = {"x86_64": ([["gcc", "-pie"], ["gcc", "-no-pie"]], Cpu64, Writer),
+          "i386": ([["gcc", "-m32", "-no-pie"]], Cpu32, Writer),
+          "arm64": ([["aarch64-linux-gnu-gcc", "-pie"], ["aarch64-linux-gnu-gcc", "-no-pie"]], arm64.Cpu,
+                    arm64_functions.Writer)}
+NOT_THERE = {"arm64": ["tick"]}  # modes
+EMULATORS = {"arm64": ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]}
 
 
 class Bench:
-    def __init__(self, hotfn, cpu, folder):
-        self.hotfn, self.cpu, self.folder = hotfn, cpu, folder
+    def __init__(self, hotfn, reporter, cpu, folder):
+        self.hotfn, self.reporter, self.cpu, self.folder = hotfn, reporter or hotfn, cpu, folder
+        self.emulator = EMULATORS.get(cpu, [])
         self.environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"))
         self.hooked = self.timed = self.refused = 0
 
     def make(self, seed, count):
-        commands, cpu = MAKERS[self.cpu]
+        commands, cpu, writer = MAKERS[self.cpu]
         self.command = commands[seed % len(commands)]
-        return Program(seed, count, lambda whole, rng: Writer(whole, rng, cpu, "-pie" in self.command))
+        return Program(seed, count, lambda whole, rng: writer(whole, rng, cpu, "-pie" in self.command))
 
     def run(self, command):
         return subprocess.run(command, capture_output=True, timeout=60, env=self.environment, cwd=self.folder)
@@ -47,23 +56,26 @@ class Bench:
         return program
 
     def report(self, record):
-        result = self.run([self.hotfn, "report", "--json", str(record)])
+        result = self.run([self.reporter, "report", "--json", str(record)])
         return json.loads(result.stdout)["functions"]
 
     def check(self, program, keep=None, modes=MODES):
         """The differences, as a list of lines."""
         path = self.build(program.text(keep))
-        bare = self.run([str(path)])
+        bare = self.run([*self.emulator, str(path)])
         if bare.returncode < 0 or len(bare.stdout) == 0:
             return [f"the program itself ends with {bare.returncode}"]
-        if bare.stdout != self.run([str(path)]).stdout:
+        if bare.stdout != self.run([*self.emulator, str(path)]).stdout:
             return ["the program itself has two outputs"]
+        modes = [mode for mode in modes if mode not in NOT_THERE.get(self.cpu, [])]
         return [line for mode in modes for line in self.check_mode(program, keep, path, bare, mode)]
 
     def check_mode(self, program, keep, path, bare, mode):
         record = self.folder / "generated.hfr"
         try:
-            run = self.run([self.hotfn, "run", "-q", "-o", str(record), *MODES[mode], "--", str(path)])
+            target = ["--target", path.name] if self.emulator else []
+            run = self.run([*self.emulator, self.hotfn, "run", "-q", "-o", str(record), *target, *MODES[mode], "--",
+                            *self.emulator, str(path)])
         except subprocess.TimeoutExpired:
             return [f"{mode}: does not end"]
         if run.returncode != bare.returncode and (run.returncode < 0 or run.returncode > 255 or not run.stdout):
@@ -125,6 +137,7 @@ def reduce_program(bench, program, differences):
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("hotfn")
+    parser.add_argument("--report", help="the program that reads records, if not HOTFN")
     parser.add_argument("--cpu", choices=MAKERS, default="x86_64")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--functions", type=int, default=10000, help="in all")
@@ -141,7 +154,8 @@ def main():
     end = time.monotonic() + (options.seconds or 0)
     done = failed = 0
     with tempfile.TemporaryDirectory(prefix="hotfn_generated_") as folder:
-        bench = Bench(os.path.abspath(options.hotfn), options.cpu, pathlib.Path(folder))
+        bench = Bench(os.path.abspath(options.hotfn), options.report and os.path.abspath(options.report), options.cpu,
+                      pathlib.Path(folder))
         print(f"# seed {seed}", flush=True)
         while done < options.functions if not options.seconds else time.monotonic() < end:
             program = bench.make(seed, options.per_program)

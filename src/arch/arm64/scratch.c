@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decides whether a stub may change x16 and x17 at an entry.  AAPCS64, 6.1.1 lets veneers change
- * them at any call, with two exceptions: the loader's lazy binding receives arguments in them
- * (glibc, _dl_runtime_resolve), and TLS descriptor resolvers preserve every register but x0 ('TLS
- * descriptors', Arm ABI).  Both are recognised by their first instructions, which read x16 or x17,
- * or save registers that ordinary functions do not save.
+ * them at any call, so compiled code never expects data in them.  Other code does: the loader's
+ * lazy binding receives arguments in them (glibc, _dl_runtime_resolve), TLS descriptor resolvers
+ * preserve every register but x0 ('TLS descriptors', Arm ABI), and functions written by hand may
+ * agree on them.  All paths from the entry are followed through direct branches.  A path ends where
+ * both registers were written, at a call (which may pass a veneer), or at a return; the registers
+ * are live if a path reads one of them, or may continue where it cannot be followed.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"
 
-#define WORDS_MAX 16u
+#define STEPS_MAX 256u /* instructions of all paths; more count as a read */
+#define PATHS_MAX 24u
 #define LDR_X0_X0_8 0xF9400400u
 #define RET 0xD65F03C0u
 
@@ -81,38 +84,111 @@ static bool saves_temporaries(uint32_t word)
     return pushes && rt >= 1 && rt <= 15;
 }
 
-static bool ends_straight_code(uint32_t word)
+/* Does the entry preserve registers that ordinary functions do not save? */
+static bool preserves_registers(const uint8_t *bytes, uint64_t size)
 {
-    switch (hfn_arm64_get_form(word)) {
+    uint32_t first = size >= 4 ? hfn_read_le32(bytes) : 0;
+    uint32_t second = size >= 8 ? hfn_read_le32(bytes + 4) : 0;
+
+    return saves_temporaries(first) || saves_temporaries(second) ||
+           (first == LDR_X0_X0_8 && second == RET);
+}
+
+/* ---- Paths. */
+
+typedef struct path {
+    uint64_t at;        /* offset of the next instruction */
+    uint32_t unwritten; /* those of x16 and x17 that the path has not written */
+} path;
+
+typedef struct walk {
+    const uint8_t *bytes;
+    uint64_t size, leaves_to; /* offset of a branch out of the bytes; UINT64_MAX: none */
+    path paths[PATHS_MAX];    /* those before `next` were followed */
+    uint32_t path_count, next, steps;
+    bool is_live;
+} walk;
+
+static void add_path(walk *k, uint64_t at, uint32_t unwritten)
+{
+    if (at >= k->size || at % HFN_ARM64_BYTES != 0) { /* also below the bytes: the offset wraps */
+        k->is_live |= k->leaves_to != UINT64_MAX && k->leaves_to != at;
+        k->leaves_to = at;
+        return;
+    }
+    for (uint32_t i = 0; i < k->path_count; i++) {
+        if (k->paths[i].at == at && (unwritten & ~k->paths[i].unwritten) == 0) {
+            return;
+        }
+    }
+    if (k->path_count == PATHS_MAX) {
+        k->is_live = true;
+        return;
+    }
+    k->paths[k->path_count++] = (path){ at, unwritten };
+}
+
+typedef enum path_end { PATH_CONTINUES, PATH_ENDS } path_end;
+
+/* Follow the control flow of an instruction. */
+static path_end step_flow(walk *k, uint32_t word, const path *p)
+{
+    enum { BLR = 1, RETURN = 2 };
+    hfn_arm64_form form = hfn_arm64_get_form(word);
+
+    switch (form) {
     case HFN_ARM64_B:
-    case HFN_ARM64_BL:
-    case HFN_ARM64_BRANCH:
-    case HFN_ARM64_NONE: return true;
-    default: return false;
+        add_path(k, p->at + (uint64_t)hfn_arm64_get_distance(word, form), p->unwritten);
+        return PATH_ENDS;
+    case HFN_ARM64_B_COND:
+    case HFN_ARM64_CBZ:
+    case HFN_ARM64_TBZ:
+        add_path(k, p->at + (uint64_t)hfn_arm64_get_distance(word, form), p->unwritten);
+        return PATH_CONTINUES;
+    case HFN_ARM64_BL: return PATH_ENDS;
+    case HFN_ARM64_BRANCH: {
+        uint32_t kind = hfn_arm64_get_bits(word, 24, 21) & 7;
+        k->is_live |= kind != BLR && kind != RETURN;
+        return PATH_ENDS;
+    }
+    case HFN_ARM64_BOUND: k->is_live = true; return PATH_ENDS;
+    case HFN_ARM64_NONE: return PATH_ENDS; /* the program does not continue */
+    default: return PATH_CONTINUES;
     }
 }
 
-bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size)
+static void follow_path(walk *k, path p)
 {
-    uint32_t unwritten = 1u << 16 | 1u << 17;
-
-    for (uint32_t i = 0; i < WORDS_MAX && size / HFN_ARM64_BYTES > i; i++) {
-        uint32_t word = hfn_read_le32(bytes + i * HFN_ARM64_BYTES);
+    while (!k->is_live && p.unwritten != 0) {
+        if (k->size - p.at < HFN_ARM64_BYTES || k->steps++ == STEPS_MAX) {
+            k->is_live = true;
+            return;
+        }
+        uint32_t word = hfn_read_le32(k->bytes + p.at);
         for (uint32_t reg = 16; reg <= 17; reg++) {
-            if ((unwritten >> reg & 1) && may_read(word, reg)) {
-                return true;
-            }
+            k->is_live |= (p.unwritten >> reg & 1) && may_read(word, reg);
         }
-        unwritten &= ~hfn_arm64_get_written_registers(word);
-        if (i <= 1 && saves_temporaries(word)) {
-            return true;
+        p.unwritten &= ~hfn_arm64_get_written_registers(word);
+        if (step_flow(k, word, &p) == PATH_ENDS) {
+            return;
         }
-        if (i == 0 && word == LDR_X0_X0_8 && size >= 8 && hfn_read_le32(bytes + 4) == RET) {
-            return true;
-        }
-        if (unwritten == 0 || ends_straight_code(word)) {
-            return false;
-        }
+        p.at += HFN_ARM64_BYTES;
     }
-    return false;
+}
+
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at,
+                                          uint64_t *leaves_to)
+{
+    walk k = { .bytes = bytes, .size = size, .leaves_to = UINT64_MAX };
+
+    *leaves_to = UINT64_MAX;
+    if (at >= size || preserves_registers(bytes + at, size - at)) {
+        return true;
+    }
+    add_path(&k, at, 1u << 16 | 1u << 17);
+    while (k.next < k.path_count && !k.is_live) {
+        follow_path(&k, k.paths[k.next++]);
+    }
+    *leaves_to = k.is_live ? UINT64_MAX : k.leaves_to;
+    return k.is_live || k.leaves_to != UINT64_MAX;
 }

@@ -274,6 +274,17 @@ static uint32_t get_changed_registers(hfn_x86_mode mode)
     return mode == HFN_X86_32 ? CALL_CHANGES_32 : CALL_CHANGES_64;
 }
 
+/* A register that the callee preserves does not carry an argument in compiled code, but may in code
+ * written by hand; the caller's own arguments must not be reached through it. */
+static hfn_stack_outcome check_kept(const hfn_x86_step *p, int32_t value)
+{
+    bool saves_arguments = value == 0 && hfn_stack_is_exact(p->s->at[HFN_X86_KEPT]);
+
+    return hfn_stack_has_bound(value) && hfn_stack_get_bound(value) >= 0 && !saves_arguments
+               ? hfn_x86_check_passed(p, value)
+               : HFN_STACK_OK;
+}
+
 hfn_stack_outcome hfn_x86_leave_stack(hfn_x86_mode mode, const hfn_stack_state *state)
 {
     hfn_stack_state copy = *state;
@@ -281,10 +292,13 @@ hfn_stack_outcome hfn_x86_leave_stack(hfn_x86_mode mode, const hfn_stack_state *
     hfn_stack_outcome outcome = HFN_STACK_OK;
 
     for (uint32_t i = 0; i < HFN_X86_REGISTERS && outcome == HFN_STACK_OK; i++) {
-        bool is_computed = state->at[i] == HFN_STACK_COMPUTED; /* forbidden in each register */
-        if (is_computed ||
-            ((get_changed_registers(mode) >> i & 1) && !hfn_stack_is_any(state->at[i]))) {
-            outcome = hfn_x86_check_passed(&p, state->at[i]);
+        int32_t value = state->at[i];
+        if (value == HFN_STACK_COMPUTED) { /* forbidden in each register */
+            outcome = HFN_STACK_LOST;
+        } else if (!(get_changed_registers(mode) >> i & 1)) {
+            outcome = check_kept(&p, value);
+        } else if (!hfn_stack_is_any(value)) {
+            outcome = hfn_x86_check_passed(&p, value);
         }
     }
     return outcome;

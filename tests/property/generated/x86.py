@@ -5,6 +5,7 @@ H are data that are live across all calls.  T is a scratch register.  SEL is the
 copy of the selector) and X (a second scratch register) are kept by callees, so functions save them.  All code may
 read flags, so after an instruction that computes them from an address, `clean_flags` is called before it can.
 """
+from generated.basics import Base
 
 
 class Cpu64:
@@ -31,30 +32,7 @@ def low8(reg):
     return reg[-2] + "l" if reg[-1] == "x" else reg[-2:] + "l"
 
 
-class Basics:
-    """The state of the function that is being written, and its basic operations."""
-
-    def __init__(self, whole, rng, cpu, pie):
-        self.whole, self.cpu, self.pie, self.labels = whole, cpu, pie, 0
-        self.f, self.rng = None, rng
-        self.data = [[".section .rodata"], [".section .data.rel.ro,\"aw\""]]
-
-    def op(self, *lines):
-        self.f.lines.extend(lines)
-
-    def below(self, n):
-        return self.rng.randrange(n)
-
-    def pick(self, *items):
-        return self.rng.choice(items)
-
-    def two(self):
-        return self.rng.sample(self.cpu.H, 2)
-
-    def label(self, kind="L"):
-        self.labels += 1
-        return f".{kind}{self.f.number}_{self.labels}"
-
+class Basics(Base):
     def mem(self, symbol, offset=0):
         relative = self.cpu.bits == 64 and (self.pie or self.labels % 2)
         return f"[{'rip+' if relative else ''}{symbol}+{offset}]"
@@ -132,17 +110,6 @@ class Basics:
             ".byte 0x06, 0x0e, 0xd6, 0xff, 0xff")]
 
     # ---- Calls and jumps to other functions.
-
-    def choose(self, budget, jumps=False):
-        """A callee and the selector that it gets, whose calls fit the budget; or None."""
-        for _ in range(6 if self.whole.functions else 0):
-            g, sel = self.rng.choice(self.whole.functions[-60:]), self.below(7)
-            if not (jumps and g.arguments) and (g.pure or not self.f.pure) and self.whole.calls.total(g, sel) <= budget:
-                return g, sel
-        return None
-
-    def if_kept(self, g, lines, otherwise=()):
-        self.op((g, list(lines), list(otherwise)))
 
     def reference(self, g, instruction):
         """Lines that call or jump to g in one of many ways; T is free."""

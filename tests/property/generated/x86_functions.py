@@ -38,24 +38,6 @@ class Writer(Addresses):
         self.cfi = not f.anonymous and self.below(2) == 0
         self.op(f"{f.name}:", *([".cfi_startproc"] if self.cfi else []))
 
-    def finish(self):
-        f = self.f
-        self.op(*([".cfi_endproc"] if self.cfi else []))
-        if not f.anonymous and self.below(8):
-            self.op(f".size {f.name}, .-{f.name}")
-        if not self.falls:
-            self.op(*self.links)
-            if self.below(8) == 0:
-                self.op(*self.data_block())
-        else:
-            self.data.append([".text", (self.f, self.links, [])])
-
-    def place(self):
-        """A label to which other functions jump."""
-        label = self.label("place")
-        self.op(f"{label}:")
-        self.f.places[label] = len(self.f.nodes)
-
     # ---- Entries.
 
     def write_entry(self):
@@ -82,11 +64,6 @@ class Writer(Addresses):
             if not f.arguments:
                 kinds += [lambda: self.call(f.nodes), lambda: self.jump_if(), self.write_exit]
         self.rng.choice(kinds)()
-
-    def enter_lines(self, lines):
-        self.op(*lines)
-        if self.below(2):
-            self.place()
 
     def enter_pure(self):
         self.mix(self.below(3), pure=True)

@@ -433,6 +433,18 @@ static void address_of_the_saved_frame_pointer_is_not_passed(void)
                  HFN_STACK_TOUCHES_RETURN);
 }
 
+/* A callee that was written by hand may read what it must preserve. */
+static void addresses_of_arguments_are_not_kept_across_calls(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW(&s, "lea rbx, [rsp-8]; push rbx; pop rbx; add rbx, 0x10; call .+5"),
+                 HFN_STACK_TOUCHES_RETURN);
+    CHECK_EQ_I64(FOLLOW(&s, "lea rbx, [rsp-8]; push rbx; pop rbx; call .+5"), HFN_STACK_OK);
+    CHECK_EQ_I64(FOLLOW_32(&s, "sub esp, 8; push esp; pop ebx; add ebx, 0xc; call .+0x4030206"),
+                 HFN_STACK_TOUCHES_RETURN);
+}
+
 /* The caller may read what the function stored. */
 static void arguments_are_not_written(void)
 {
@@ -577,6 +589,7 @@ static const check_test tests[] = {
     CHECK_TEST(parts_of_addresses_are_passed_like_the_addresses),
     CHECK_TEST(numbers_are_unrelated),
     CHECK_TEST(address_of_the_saved_frame_pointer_is_not_passed),
+    CHECK_TEST(addresses_of_arguments_are_not_kept_across_calls),
     CHECK_TEST(arguments_are_not_written),
     CHECK_TEST(i386_stores_to_arguments_are_noted),
     CHECK_TEST(parts_of_spilled_addresses_are_unknown),
