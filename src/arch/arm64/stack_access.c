@@ -165,7 +165,7 @@ static hfn_stack_outcome store_value(hfn_arm64_step *p, const memory_access *a, 
         p->s->frame_address |= HFN_FRAME_ADDRESS_STORED;
     }
     hfn_stack_store(p->s, place, a->bytes, value, 8);
-    return value == HFN_STACK_ANY && hfn_stack_is_related(place)
+    return hfn_stack_is_any(value) && hfn_stack_is_related(place)
                ? HFN_STACK_OK
                : hfn_arm64_check_passed(p->s, value);
 }
@@ -265,7 +265,7 @@ static hfn_stack_outcome check_place(const hfn_arm64_step *p, const memory_acces
 {
     int64_t bound = (int64_t)hfn_stack_get_bound(base) + a->offset;
 
-    if (base == HFN_STACK_ANY) {
+    if (hfn_stack_is_any(base)) {
         return HFN_STACK_LOST;
     }
     if (hfn_stack_is_exact(base)) {
@@ -348,7 +348,7 @@ static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
     }
     if (related) {
         hfn_stack_store(p->s, hfn_stack_is_related(base) ? hfn_stack_clear_bits(base) : base,
-                        a.bytes, HFN_STACK_ANY, 8);
+                        a.bytes, HFN_STACK_COMPUTED, 8);
     }
     related = related || hfn_stack_is_related(hfn_stack_load(p->s, base, a.bytes, 8));
     outcome = step_access(p, &a);
@@ -359,7 +359,7 @@ static hfn_stack_outcome step_other_access(hfn_arm64_step *p)
     }
     for (uint32_t i = 0; structure && i < 4; i++) {
         int32_t *vector = &p->s->at[HFN_ARM64_VECTOR + (hfn_arm64_get_rd(word) + i) % 32];
-        *vector = related ? HFN_STACK_ANY : *vector;
+        *vector = related ? HFN_STACK_COMPUTED : *vector;
     }
     return outcome;
 }

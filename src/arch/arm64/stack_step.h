@@ -64,7 +64,7 @@ static inline hfn_stack_outcome hfn_arm64_check_value(int32_t value)
 /* The result of a computation that is not followed. */
 static inline int32_t hfn_arm64_compute(bool reads_related)
 {
-    return reads_related ? HFN_STACK_ANY : HFN_STACK_UNRELATED;
+    return reads_related ? HFN_STACK_COMPUTED : HFN_STACK_UNRELATED;
 }
 
 static inline bool hfn_arm64_is_related(const hfn_arm64_step *p, uint32_t reg)

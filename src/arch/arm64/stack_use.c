@@ -143,6 +143,18 @@ static hfn_stack_outcome step_immediate(hfn_arm64_step *p)
     return outcome;
 }
 
+/* An address plus a number.  A pointer that was in memory is indexed within its object; the sum of
+ * an address of the frame and a number may point anywhere. */
+static int32_t sum_values(hfn_arm64_step *p, int32_t n, int32_t m)
+{
+    int32_t pointer = hfn_stack_is_related(n) ? n : m;
+
+    if (hfn_stack_is_related(n) && hfn_stack_is_related(m)) {
+        return HFN_STACK_COMPUTED;
+    }
+    return hfn_stack_is_maybe(pointer) ? hfn_stack_index(p->s, n, m) : hfn_stack_any_of(n, m);
+}
+
 /* add and sub of registers; register 31 is sp in extended forms and zero in shifted ones.  An
  * address in the frame plus an unknown number may point anywhere: compilers fold constants, so
  * the base of an array of the caller's may be in the frame.  A subtraction of an unknown number
@@ -177,6 +189,9 @@ static hfn_stack_outcome add_register(hfn_arm64_step *p)
     }
     if (subtracts && word >> 31 && !is_extended && hfn_arm64_get_bits(word, 15, 10) == 0) {
         return hfn_arm64_set_address(p, rd, hfn_stack_subtract(n, m));
+    }
+    if (!subtracts && related && word >> 31) {
+        return hfn_arm64_set_address(p, rd, sum_values(p, n, m));
     }
     return hfn_arm64_set_address(p, rd, hfn_arm64_compute(related));
 }
@@ -330,7 +345,7 @@ hfn_stack_outcome hfn_arm64_check_passed(const hfn_stack_state *state, int32_t v
     if (!hfn_stack_is_related(value)) {
         return HFN_STACK_OK;
     }
-    if (value == HFN_STACK_ANY) {
+    if (hfn_stack_is_any(value)) {
         return HFN_STACK_LOST;
     }
     return bound != HFN_STACK_UNBOUNDED &&
@@ -339,13 +354,18 @@ hfn_stack_outcome hfn_arm64_check_passed(const hfn_stack_state *state, int32_t v
                : HFN_STACK_OK;
 }
 
+/* COMPUTED is forbidden in each register, because code written by hand may read what it must
+ * preserve; so are addresses of arguments. */
 hfn_stack_outcome hfn_arm64_leave_stack(const hfn_stack_state *state)
 {
     hfn_stack_outcome outcome = HFN_STACK_OK;
 
     for (uint32_t i = 0; i < 31 && outcome == HFN_STACK_OK; i++) {
-        if ((CALL_CHANGES >> i & 1) && !hfn_stack_is_any(state->at[i])) {
-            outcome = hfn_arm64_check_passed(state, state->at[i]);
+        int32_t value = state->at[i];
+        bool is_kept = !(CALL_CHANGES >> i & 1);
+        if (value == HFN_STACK_COMPUTED ||
+            (!hfn_stack_is_any(value) && (!is_kept || hfn_stack_get_bound(value) >= 0))) {
+            outcome = hfn_arm64_check_passed(state, value);
         }
     }
     return outcome;

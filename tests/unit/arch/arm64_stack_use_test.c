@@ -153,6 +153,18 @@ static void computed_addresses_are_unknown(void)
               RET); /* sub x2, sp, #8; sub x2, x1, x2; ldr x3, [x0, x2] */
 }
 
+static void computed_addresses_are_not_passed(void)
+{
+    enum { SUB_X9 = (int)0xD1006FE9, SUB_X19 = (int)0xD1006FF3 }; /* sub x9, sp, #27 */
+    enum { REV_X9 = (int)0xDAC00D29, REV_X19 = (int)0xDAC00E73 };
+
+    EXPECT_LOST((uint32_t)SUB_X9, (uint32_t)REV_X9, BL);
+    EXPECT_LOST((uint32_t)SUB_X19, (uint32_t)REV_X19, BL); /* a callee may read x19 */
+    EXPECT_OK(STP_FRAME, (uint32_t)SUB_X9, BL, LDP_FRAME, RET);
+    /* ldp x0, x1, [sp, #16]: may be a pointer into the frame; add x1, x0, x1 */
+    EXPECT_OK(STP_FRAME, 0x910043E0, 0xF9000BE0, 0xA94107E0, 0x8B010001, 0x39400020, BL);
+}
+
 static void address_of_the_frame_record_is_not_passed(void)
 {
     EXPECT_CALLER(STP_FRAME, MOV_X29_SP, 0xAA1D03E0, BL); /* mov x0, x29 */
@@ -244,6 +256,7 @@ static const check_test tests[] = {
     CHECK_TEST(copied_addresses_are_followed),
     CHECK_TEST(computed_addresses_are_unknown),
     CHECK_TEST(address_of_the_frame_record_is_not_passed),
+    CHECK_TEST(computed_addresses_are_not_passed),
     CHECK_TEST(a_function_that_saves_x30_in_a_pair_is_not_outlined),
     CHECK_TEST(return_address_may_be_saved_but_not_read),
     CHECK_TEST(the_stack_is_unknown_after_a_clone_system_call),
