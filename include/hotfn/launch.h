@@ -61,7 +61,7 @@ typedef struct hotfn_launch_options {
     const char *const *symbol_dirs;   /* folders with separate debug files [none]         */
     uint32_t symbol_dir_count;
     uint32_t sample_interval; /* TIME: mean number of calls per timed call [0: time every call] */
-    uint64_t slow_ns;         /* TIME: keep each call that takes longer [0: none]         */
+    uint64_t slow_ns;         /* TIME, or with watch: keep each call that takes longer [0: none] */
     uint64_t after_ns;        /* begin to count so long after the start                   */
     uint64_t for_ns;          /* and stop after so long [0: count until the end]          */
     uint32_t budget_ppm;      /* share of the program's time that hooks may take [0: any] */
@@ -70,15 +70,18 @@ typedef struct hotfn_launch_options {
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
     uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
     uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
-    const char *runtime;      /* also count the methods of this runtime: "python", "objc" [none] */
+    const char *runtime;      /* also count the methods of this runtime: "python", "objc"; or filter
+                                 the method trace of "art" [none]                         */
     const char *send_to;      /* send entries and exits as they happen to this address,
                                  "udp:HOST:PORT" or "unix:PATH"; implies HOTFN_LAUNCH_TIME and
                                  HOTFN_LAUNCH_EVENTS [none]                                 */
+    const char *watch;        /* art: glob; trace only calls of methods that match and take longer
+                                 than slow_ns, and what they call [all]                     */
 } hotfn_launch_options;
 #define HOTFN_LAUNCH_OPTIONS_INIT                                                                  \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_launch_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-            0, 0, 0, 0, 0, 0, 0, 0                                                                 \
+            0, 0, 0, 0, 0, 0, 0, 0, 0                                                              \
     }
 
 /* States. */

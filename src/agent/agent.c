@@ -12,6 +12,7 @@
 #include "agent/libc/find_symbol.h"
 #include "live/run_flags.h"
 #include "os/os.h"
+#include "runtimes/art.h"
 #include "runtimes/objc.h"
 #include "runtimes/python.h"
 #include "session/joined.h"
@@ -109,6 +110,9 @@ static const hfn_runtime *choose_runtime(unsigned flags)
     const hfn_runtime_process process = { agent_find_symbol,
                                           flags & AGENT_QUIET ? print_nothing : print_warning,
                                           may_frame };
+    if (flags & AGENT_ART) {
+        return hfn_art_get_runtime(&process);
+    }
     if (flags & AGENT_OBJC) {
         return hfn_objc_get_runtime(&process);
     }

@@ -43,6 +43,9 @@ static hotfn_status check_all_globs(const hotfn_launch_options *o, const hotfn_s
     if (status == HOTFN_OK) {
         status = check_globs(selection->exclude, selection->exclude_count, err);
     }
+    if (status == HOTFN_OK && o->watch) {
+        status = check_globs(&o->watch, 1, err);
+    }
     return status == HOTFN_OK && o->target_glob ? check_globs(&o->target_glob, 1, err) : status;
 }
 
@@ -58,9 +61,13 @@ static hotfn_status check_combinations(const hotfn_launch_options *o,
                              "the smallest size is above the largest: no function has such a size");
     }
     if (o->runtime && !hfn_runtime_find(o->runtime)) {
-        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "'%s' is not a runtime whose methods can be counted: objc, python",
-                                o->runtime);
+        return hfn_report_error(
+            err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+            "'%s' is not a runtime whose methods can be counted: art, objc, python", o->runtime);
+    }
+    if (o->watch && (!o->slow_ns || !o->runtime || strcmp(o->runtime, "art") != 0)) {
+        return refuse_option(err, "watched methods need the runtime 'art' and the time above which "
+                                  "a call is slow");
     }
     if (o->flags & HOTFN_LAUNCH_DURABLE && !o->record_path) {
         return refuse_option(err, "a durable record needs a path");
@@ -74,7 +81,7 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
                               : o->flags & HOTFN_LAUNCH_FLAT   ? "a flat record"
                               : o->flags & HOTFN_LAUNCH_EVENTS ? "events"
                               : o->sample_interval             ? "a sample"
-                              : o->slow_ns                     ? "slow calls"
+                              : o->slow_ns && !o->watch        ? "slow calls"
                               : o->max_places                  ? "places of a call tree"
                               : o->clock                       ? "a clock"
                                                                : NULL;
@@ -162,7 +169,7 @@ static bool copy_options(hotfn_launch *l)
            copy_text(&l->texts, &o->list_path) && copy_text(&l->texts, &o->map_path) &&
            copy_text(&l->texts, &o->kit_path) && copy_text(&l->texts, &o->cache_folder) &&
            copy_text(&l->texts, &o->agent_path) && copy_text(&l->texts, &o->runtime) &&
-           copy_text(&l->texts, &o->send_to) &&
+           copy_text(&l->texts, &o->send_to) && copy_text(&l->texts, &o->watch) &&
            copy_list(&l->texts, &o->modules, o->module_count) &&
            copy_list(&l->texts, &o->symbol_dirs, o->symbol_dir_count) &&
            copy_list(&l->texts, &l->selection.include, l->selection.include_count) &&

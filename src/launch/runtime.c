@@ -9,6 +9,7 @@
 #include "scan/choice.h"
 
 #include <hotfn/machine.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,10 +19,15 @@ static const char *const python_libraries[] = { "libpython3*", "python3*", NULL 
 
 static const char *const objc_libraries[] = { "libobjc.so*", NULL };
 
+static const char *const art_libraries[] = { "libart*.so*", "libdvm*.so*", NULL };
+
 static const hfn_runtime_kind kinds[] = {
     { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries },
     { "objc", "GCC's runtime of Objective-C (libobjc.so.4)", "hotfn-messages.so", AGENT_OBJC,
       objc_libraries },
+    { "art",
+      "a virtual machine of Android (libart.so, libdvm.so) with its method trace switched on",
+      "hotfn-methods.so", AGENT_ART, art_libraries },
 };
 
 const hfn_runtime_kind *hfn_runtime_find(const char *name)
@@ -54,7 +60,7 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
         return hfn_report_error(
             err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
             "the library for methods was not found in the folder of the agent "
-            "(python: Linux on x86-64 and ARM64, objc: Linux on x86-64); install all "
+            "(python and art: Linux on x86-64 and ARM64, objc: Linux on x86-64); install all "
             "of libhotfn");
     }
     l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
@@ -79,6 +85,19 @@ static void get_row(void *user, uint32_t index, hotfn_record_function *out)
     out->name_count = 1;
 }
 
+/* The rule for watched methods (runtimes/methods.h); NULL if there is none, or no memory. */
+static const char *make_watch_rule(hotfn_launch *l)
+{
+    enum { NUMBER_BYTES = 24 };
+    size_t bytes = l->options.watch ? strlen(l->options.watch) + NUMBER_BYTES : 0;
+    char *rule = bytes ? hfn_arena_alloc(&l->texts, bytes) : NULL;
+
+    if (rule) {
+        snprintf(rule, bytes, "%" PRIu64 " %s", l->options.slow_ns, l->options.watch);
+    }
+    return rule;
+}
+
 static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
                                   hfn_scan_choice *choice, uint32_t *module, hotfn_error *err)
 {
@@ -86,7 +105,7 @@ static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
     hfn_function_source source = { get_row, &functions };
     const hotfn_selection *selection = &l->selection;
     hfn_method_rules rules = { selection->include, selection->exclude, selection->include_count,
-                               selection->exclude_count };
+                               selection->exclude_count, make_watch_rule(l) };
     hotfn_record_module *m = &choice->module;
     hotfn_status status;
 
@@ -94,6 +113,9 @@ static hotfn_status add_to_record(hotfn_launch *l, const hfn_runtime_kind *kind,
     m->flags = HOTFN_MODULE_METHODS;
     m->id_kind = m->id_bytes = 0; /* methods are identified by name */
     m->code_bytes = m->known_bytes = 0;
+    if (l->options.watch && !rules.watch) {
+        return hfn_report_no_memory(err, l->methods);
+    }
     status = hfn_live_add_module_from(l->live, m, &source, module, err);
     if (status == HOTFN_OK) {
         status = hfn_live_reserve_names(

@@ -103,13 +103,14 @@ hotfn_status hfn_live_add_module(hfn_live *live, const hotfn_record_module *modu
 typedef struct hfn_method_rules {
     const char *const *includes, *const *excludes; /* borrowed */
     uint32_t include_count, exclude_count;
+    const char *watch; /* borrowed; the rule for watched methods (runtimes/methods.h); NULL: none */
 } hfn_method_rules;
 
 /* Make room for the names of methods, and store the rules there.  Only the creator, once per
  * module.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT, HOTFN_E_NO_MEMORY, HOTFN_E_IO. */
 hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t byte_count,
                                     const hfn_method_rules *rules, hotfn_error *err);
-/* The rules of the module, as texts that begin with '+' or '-', and an empty one; a view. */
+/* The rules of the module, as texts that begin with '+', '-' or '!', and an empty one; a view. */
 const char *hfn_live_get_method_rules(const hfn_live *live, uint32_t module);
 /* Methods for which there was no room. */
 uint32_t hfn_live_count_lost_methods(const hfn_live *live, uint32_t module);

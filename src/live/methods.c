@@ -34,8 +34,10 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
                                     const hfn_method_rules *rules, hotfn_error *err)
 {
     uint64_t begin = live->string_bytes;
+    uint32_t watch_count = rules->watch ? 1 : 0;
     uint64_t rule_bytes = count_text_bytes(rules->includes, rules->include_count) +
-                          count_text_bytes(rules->excludes, rules->exclude_count) + 1;
+                          count_text_bytes(rules->excludes, rules->exclude_count) +
+                          count_text_bytes(&rules->watch, watch_count) + 1;
     uint32_t first, count;
     hotfn_status status;
     uint8_t *entry;
@@ -56,7 +58,8 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
     }
     at = (char *)hfn_live_section(live, HFN_SECTION_STRINGS) + begin;
     at = write_texts(at, '+', rules->includes, rules->include_count);
-    write_texts(at, '-', rules->excludes, rules->exclude_count);
+    at = write_texts(at, '-', rules->excludes, rules->exclude_count);
+    write_texts(at, '!', &rules->watch, watch_count);
     live->string_bytes += byte_count;
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(entry + HFN_MODULE_NAMES_BEGIN, (uint32_t)begin);

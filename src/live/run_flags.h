@@ -11,5 +11,6 @@
 #define AGENT_QUIET 8u    /* print nothing if a child cannot be counted            */
 #define AGENT_PYTHON 32u  /* count Python functions (src/runtimes/python.c)        */
 #define AGENT_OBJC 64u    /* count Objective-C messages (src/runtimes/objc.c)      */
+#define AGENT_ART 128u    /* filter the method trace of Android (src/runtimes/art.c) */
 
 #endif

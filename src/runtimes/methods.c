@@ -21,7 +21,7 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
 
 /* ---- Selection. */
 
-static bool is_selected(const hfn_methods *m, const char *name)
+bool hfn_methods_is_selected(const hfn_methods *m, const char *name)
 {
     const char *rule = hfn_live_get_method_rules(m->live, m->module);
     bool is_included = rule[0] != '+';
@@ -37,6 +37,21 @@ static bool is_selected(const hfn_methods *m, const char *name)
     return is_included;
 }
 
+bool hfn_methods_has_includes(const hfn_methods *m)
+{
+    return hfn_live_get_method_rules(m->live, m->module)[0] == '+';
+}
+
+const char *hfn_methods_get_watch(const hfn_methods *m)
+{
+    const char *rule = hfn_live_get_method_rules(m->live, m->module);
+
+    while (rule[0] && rule[0] != '!') {
+        rule += strlen(rule) + 1;
+    }
+    return rule[0] ? rule + 1 : NULL;
+}
+
 /* ---- Functions of the pool. */
 
 /* Store the target, unless another one is there. */
@@ -49,14 +64,19 @@ static bool take_place(hotfn_code *place, hotfn_code target)
            before == target;
 }
 
-hotfn_code hfn_methods_get(const hfn_methods *m, const char *name, hotfn_code target)
+hotfn_code hfn_methods_get_any(const hfn_methods *m, const char *name, hotfn_code target)
 {
-    uint32_t index = m->live && is_selected(m, name)
-                         ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_ALL)
-                         : UINT32_MAX;
+    uint32_t index =
+        m->live ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_ALL) : UINT32_MAX;
 
     return index != UINT32_MAX && take_place(&m->targets[index], target) ? m->functions[index]
                                                                          : NULL;
+}
+
+hotfn_code hfn_methods_get(const hfn_methods *m, const char *name, hotfn_code target)
+{
+    return m->live && hfn_methods_is_selected(m, name) ? hfn_methods_get_any(m, name, target)
+                                                       : NULL;
 }
 
 hotfn_code hfn_methods_get_numbered(const hfn_methods *m, const char *name, hotfn_code target,
@@ -67,7 +87,8 @@ hotfn_code hfn_methods_get_numbered(const hfn_methods *m, const char *name, hotf
     char text[1024 + NUMBER_BYTES];
     int length = snprintf(text, sizeof text - NUMBER_BYTES, "%s", name);
 
-    if (!m->live || length >= (int)sizeof text - NUMBER_BYTES || !is_selected(m, name)) {
+    if (!m->live || length >= (int)sizeof text - NUMBER_BYTES ||
+        !hfn_methods_is_selected(m, name)) {
         return NULL;
     }
     for (int number = 2; number <= MAX_NUMBER; number++) {

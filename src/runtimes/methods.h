@@ -35,9 +35,17 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
  * is that of another target; the caller then calls target itself.  Any thread, also in a signal
  * handler; the caller has paused its counting. */
 hotfn_code hfn_methods_get(const hfn_methods *methods, const char *name, hotfn_code target);
-/* The same with a pool of message_pool.S, for a target that may have any arguments.  may_frame: the
- * target accesses nothing on its caller's stack, so a frame of the pool may call it, and it may be
- * timed.  If another target has the name, the method gets the name with a number: "-[A b] (2)". */
+/* The same for a name that needs not be selected. */
+hotfn_code hfn_methods_get_any(const hfn_methods *methods, const char *name, hotfn_code target);
+bool hfn_methods_is_selected(const hfn_methods *methods, const char *name);
+/* Are only methods selected whose names match a glob? */
+bool hfn_methods_has_includes(const hfn_methods *methods);
+/* The rule that selects watched methods, NULL if there is none: "limit in nanoseconds GLOB". */
+const char *hfn_methods_get_watch(const hfn_methods *methods);
+/* As hfn_methods_get with a pool of message_pool.S, for a target that may have any arguments.
+ * may_frame: the target accesses nothing on its caller's stack, so a frame of the pool may call it,
+ * and it may be timed.  If another target has the name, the method gets the name with a number:
+ * "-[A b] (2)". */
 hotfn_code hfn_methods_get_numbered(const hfn_methods *methods, const char *name, hotfn_code target,
                                     bool may_frame);
 

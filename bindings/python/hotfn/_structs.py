@@ -456,7 +456,7 @@ class LaunchOptions(Sized):
                 ("for_ns", c_uint64), ("budget_ppm", c_uint32), ("clock", c_uint32),
                 ("cache_folder", c_char_p), ("agent_path", c_char_p),
                 ("max_threads", c_uint32), ("max_places", c_uint32), ("runtime", c_char_p),
-                ("send_to", c_char_p)]
+                ("send_to", c_char_p), ("watch", c_char_p)]
 
 
 class LaunchInfo(Sized):

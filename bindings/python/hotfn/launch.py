@@ -266,7 +266,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         durable: bool = False, perf_map: bool = False, cache: bool = True,
         cache_folder: Optional[PathLike] = None, agent: Optional[PathLike] = None, quiet_agent: bool = False,
         max_threads: int = 0, max_places: int = 0, runtime: Optional[str] = None, send_to: Optional[str] = None,
-        wait: bool = True) -> Run:
+        watch: Optional[str] = None, wait: bool = True) -> Run:
     """Run a program and count the calls of its functions, as `hotfn run` does.
 
         for function in hotfn.run(["sqlite3", "a.db", ".dump"], record="dump.hfr").hot(10):
@@ -302,14 +302,17 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     max_threads, max_places  room for so many threads at one time, for so many places in call trees;
                     0: by the memory there is
     runtime         "python": also count the functions of the Python program that runs in it;
-                    "objc": the methods of an Objective-C program
+                    "objc": the methods of an Objective-C program; "art": filter the method trace of a
+                    virtual machine of Android
+    watch           with "art": glob; trace only calls of methods that match and take longer than
+                    slower_than_ns
     send_to         send entries and exits as they happen to a `hotfn listen`: "udp:HOST:PORT" or
                     "unix:PATH"; implies mode "time" and events
     wait            wait for the end of the program; otherwise call Run.wait() or use `with`
 
     The program inherits stdin, stdout and stderr.  Warnings of the library are Python warnings.
     """
-    times = make_times(mode, flat, sample, slower_than_ns)
+    times = make_times(mode, flat, sample, None if watch else slower_than_ns)
     if clock not in CLOCKS:
         raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
     chosen = {"flat": flat, "events": events, "memory": memory, "follow": follow, "durable": durable,
@@ -319,7 +322,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     fields: Dict[str, Any] = {
         "flags": sum(FLAGS[name] for name, is_set in chosen.items() if is_set),
         "command": _make_command(command), "modules": c_texts(globs), "module_count": len(globs),
-        "mode": times.mode, "clock": CLOCKS.index(clock), "sample_interval": times.interval, "slow_ns": times.slow_ns,
+        "mode": times.mode, "clock": CLOCKS.index(clock), "sample_interval": times.interval, "slow_ns": slower_than_ns if watch and slower_than_ns else times.slow_ns,
         "selection": ctypes.pointer(selection), "target_glob": encode(target) if target else None,
         "list_path": path_or_none(list), "map_path": path_or_none(map), "kit_path": path_or_none(kit),
         "symbol_dirs": c_texts(dirs), "symbol_dir_count": len(dirs), "after_ns": _make_ns("after", after),
@@ -327,7 +330,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         "cache_folder": path_or_none(cache_folder), "agent_path": path_or_none(agent),
         "max_threads": max_threads, "max_places": max_places,
         "runtime": encode(runtime) if runtime else None,
-        "send_to": encode(send_to) if send_to else None}
+        "send_to": encode(send_to) if send_to else None, "watch": encode(watch) if watch else None}
     started = _start(fields, record)
     if wait:
         try:

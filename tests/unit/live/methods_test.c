@@ -17,7 +17,7 @@ static void get_unnamed(void *user, uint32_t index, hotfn_record_function *out)
 static hfn_live *make_live(const char *durable_path, uint64_t name_bytes, uint32_t *module)
 {
     static const char *const includes[] = { "get*", "set*" }, *const excludes[] = { "*secret*" };
-    hfn_method_rules rules = { includes, excludes, 2, 1 };
+    hfn_method_rules rules = { includes, excludes, 2, 1, "20000 draw*" };
     hfn_live *live = sample_live(durable_path);
     hotfn_record_module m = HOTFN_RECORD_MODULE_INIT;
     hfn_function_source source = { get_unnamed, NULL };
@@ -75,7 +75,8 @@ static void a_name_has_one_method(void)
     CHECK_STR(hfn_live_get_function_name(live, module, set), "set (a.py:2)");
     CHECK_EQ_U64(hfn_live_get_method(live, 99, "x", HFN_METHODS_ALL), UINT32_MAX);
     CHECK_EQ_U64(hfn_live_count_lost_methods(live, module), 0);
-    CHECK_MEM(hfn_live_get_method_rules(live, module), "+get*\0+set*\0-*secret*\0", 23);
+    CHECK_MEM(hfn_live_get_method_rules(live, module), "+get*\0+set*\0-*secret*\0!20000 draw*\0",
+              36);
     hfn_live_close(live);
 }
 

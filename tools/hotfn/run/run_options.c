@@ -37,6 +37,7 @@ enum {
     WITH,
     RUNTIME,
     SEND,
+    WATCH,
     PUSH,
     PUSH_EVERY,
     APP,
@@ -77,6 +78,7 @@ static const struct option table[] = {
     { "with", required_argument, NULL, WITH },
     { "runtime", required_argument, NULL, RUNTIME },
     { "send", required_argument, NULL, SEND },
+    { "watch", required_argument, NULL, WATCH },
 #ifdef HOTFN_HAVE_PUSH
     { "push", required_argument, NULL, PUSH },
     { "push-every", required_argument, NULL, PUSH_EVERY },
@@ -104,7 +106,10 @@ static const char usage[] =
     "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
-    "      --runtime NAME   also count the functions of a runtime's programs: python, objc\n"
+    "      --runtime NAME   also count the functions of a runtime's programs: python, objc; or\n"
+    "                       filter the method trace of Android: art\n"
+    "      --watch GLOB     with --runtime art: trace only calls of methods that match and take\n"
+    "                       longer than --slower-than\n"
     "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
     "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     "  -f, --function GLOB  count only functions that match (may be repeated)\n"
@@ -250,6 +255,7 @@ static const char *read_option(void *user, int option, const char *argument)
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
     case SEND: launch->send_to = argument; return NULL;
     case RUNTIME: launch->runtime = argument; return NULL;
+    case WATCH: launch->watch = argument; return cli_check_glob(argument);
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
     case MAX_THREADS:
         return cli_parse_u32(argument, 1, 1000000, &launch->max_threads)
@@ -281,12 +287,16 @@ static int check_combinations(const hotfn_launch_options *o)
                               : o->flags & HOTFN_LAUNCH_FLAT   ? "--flat"
                               : o->flags & HOTFN_LAUNCH_EVENTS ? "--events"
                               : o->sample_interval             ? "--sample"
-                              : o->slow_ns                     ? "--slower-than"
+                              : o->slow_ns && !o->watch        ? "--slower-than"
                               : o->max_places                  ? "--max-places"
                                                                : NULL;
 
     if (o->mode == HOTFN_LAUNCH_COUNT && needs_times && !o->send_to) {
         fprintf(stderr, "hotfn run: %s needs --mode time\n", needs_times);
+        return RUN_FAILED;
+    }
+    if (o->watch && (!o->slow_ns || !o->runtime || strcmp(o->runtime, "art") != 0)) {
+        fputs("hotfn run: --watch needs --runtime art and --slower-than\n", stderr);
         return RUN_FAILED;
     }
     if (o->flags & HOTFN_LAUNCH_ALLOC && (o->sample_interval || o->budget_ppm)) {
