@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import socket
 import statistics
 import sys
 import time
@@ -88,10 +89,13 @@ def builds_are_compared_by_name(place):
         kinds = {row["name"]: (row["kind"], row["head_value"], row["base_value"]) for row in diff["rows"]}
         assert kinds == {"alpha": ("hotter", 600, 300), "delta": ("new", 9, 0), NAMES[0x20]: ("gone", 0, 7)}, kinds
         assert [row["kind"] for row in c.get("diff", app="game", build="2.0", base="1.0", kind="same")["rows"]] == ["same"]
+        c.push("two", {0x60: 91}, CLIENTS[3], version="2.0", file="game")
+        delta = next(row for row in c.get("diff", app="game", build="2.0", base="1.0")["rows"] if row["name"] == "delta")
+        assert (delta["top_client"], delta["top_share"]) == (CLIENTS[3].hex, round(100 / 136, 4)), delta
         hot = rows(c.get("hot", app="game", build="2.0", base="1.0", agg="average"))
         assert hot["alpha"]["base_value"] == 300 and hot["delta"]["base_value"] == 0
         builds = c.get("builds", app="game")["builds"]
-        assert [(b["version"], b["runs"], b["clients"]) for b in builds] == [("2.0", 5, 5), ("1.0", 5, 5)], builds
+        assert [(b["version"], b["runs"], b["clients"]) for b in builds] == [("2.0", 6, 5), ("1.0", 5, 5)], builds
         number = hot["alpha"]["function"]
         function = c.get("function", app="game", build="2.0", function=number)
         assert [(t["version"], t["average"]) for t in function["trend"]] == [("1.0", 300), ("2.0", 600)], function
@@ -206,6 +210,16 @@ def anonymous_readers_are_allowed_on_request(place):
         assert c.request("GET", "/api/v1/hot", token="hfc_wrong", app="game")[0] == 401
 
 
+def cut_off_by_server(c, path):
+    """The status of a request whose head is longer than the collector reads.  It closes the connection."""
+    with socket.create_connection(("127.0.0.1", c.port), 30) as s:
+        try:
+            s.sendall(f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
+        except OSError:
+            pass  # closed before all was sent
+        return int(s.recv(4096).split()[1])
+
+
 def bad_input_is_refused_with_one_sentence(place):
     with Collector(place, "--max-inflated", "4000000") as c:
         run = uuid.uuid4()
@@ -227,9 +241,10 @@ def bad_input_is_refused_with_one_sentence(place):
         assert c.request("PUT", "/api/v1/records/17", good, app="game")[0] == 400
         assert c.request("PUT", f"/api/v1/records/{run}", good, app="game", headers={"Content-Encoding": "br"})[0] == 415
         assert c.request("PUT", f"/api/v1/records/{run}", good, app="game", headers={"Content-Encoding": "gzip"})[0] == 400
+        assert cut_off_by_server(c, f"/api/v1/records/{run}?app=game&label=k%3D{'v' * (1 << 20)}") == 414
         cut = gzip.compress(good)[:-9]
         assert c.request("PUT", f"/api/v1/records/{run}", cut, app="game", headers={"Content-Encoding": "gzip"})[0] == 400
-        assert c.request("GET", "/api/v1/hot", app="game", label="x" * 20000)[0] in (414, 431)
+        assert c.request("GET", "/api/v1/hot", app="game", label="x" * 40000)[0] in (414, 431)
         bomb = c.put(run, bytes(3900000), status=None)
         assert bomb[0] == 413 and "inflates" in error(bomb[1]), bomb
         assert c.put(run, bytes(range(256)) * 20000, status=None, compress=False)[0] == 413

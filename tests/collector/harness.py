@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -78,7 +79,7 @@ class Collector:
     def __init__(self, place, *options, command=(COLLECTOR,)):
         self.folder, self.options, self.port = place / "data", options, 0
         self.log, self.command = place / "collector.log", command
-        self.process = None
+        self.process = self.trusted = None  # trusted: a PEM file, if the collector serves TLS
         self.start()
         self.admin = (self.folder / "admin.token").read_text().strip()
 
@@ -122,7 +123,11 @@ class Collector:
 
     def request(self, method, path, body=None, token="", headers=(), timeout=60, **parameters):
         """(status, headers, body); token "" is the admin's, None is none."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        if self.trusted:
+            context = ssl.create_default_context(cafile=self.trusted)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=timeout, context=context)
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         query = urllib.parse.urlencode(parameters, doseq=True)
         sent = dict(headers)
         if token is not None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The page of hotfn-collector in a headless Chromium: every view, search, sorting, paging, 50,000 functions, hostile
 names, upload, dark mode; the console must have no error.  `HOTFN_SHOTS=FOLDER` keeps pictures of the views."""
+import base64
 import gzip
 import json
 import os
@@ -131,6 +132,20 @@ def check_diff(p):
     p.wait_for("document.querySelectorAll('#difftable .row').length", 5)
 
 
+def check_downloads(p, place):
+    """A download has the rows of the table, also those that are not shown."""
+    p.b.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(place))
+    p.show(app="game", build=image_of("two"), metric="self", q="Type199")
+    for kind in ("csv", "pprof", "callgrind"):
+        wanted = p.c.request("GET", "/api/v1/export", app="game", build=image_of("two"), metric="self", q="Type199", format=kind)
+        path = place / wanted[1].get_filename()
+        p.click(f"[data-format={kind}]")
+        end = time.monotonic() + 30
+        while not path.exists() or path.read_bytes() != wanted[2]:
+            assert time.monotonic() < end, (kind, list(place.iterdir()))
+            time.sleep(0.05)
+
+
 def check_lists(p):
     p.show(app="game", build=image_of("one"), view="clients")
     assert sorted(p.texts("#clienttable .row .module")) == sorted(c.hex for c in CLIENTS)
@@ -192,6 +207,14 @@ def check_upload(p, place):
     rows = {row["name"]: row["calls"] for row in p.c.get("hot", app="uploaded")["rows"]}
     assert rows["twice"] == 2, rows
     p.shoot("upload")
+    # The same record, dropped onto the page.
+    dropped = base64.b64encode((place / "run.hfr").read_bytes()).decode()
+    p.b.run("(() => { const t = new DataTransfer(), d = document.getElementById('drop');"
+            f"t.items.add(new File([Uint8Array.from(atob({dropped!r}), c => c.charCodeAt(0))], 'dropped.hfr'));"
+            "d.dispatchEvent(new DragEvent('dragover', {dataTransfer: t, cancelable: true}));"
+            "d.dispatchEvent(new DragEvent('drop', {dataTransfer: t, cancelable: true})); })()")
+    p.wait_for("[...document.querySelectorAll('#uploads li')].pop().textContent", "dropped.hfr: was stored before")
+    assert p.b.run("document.getElementById('progress').value") == 1
     # A build: its program and its map.
     subprocess.run([COMPILER, "-O1", "-Wl,--build-id", f"-Wl,-Map={place}/game.map", "-o", place / "game", place / "game.c"],
                    check=True)
@@ -287,6 +310,7 @@ def every_view_works(place):
         check_hot(p)
         check_function(p)
         check_diff(p)
+        check_downloads(p, place)
         check_lists(p)
         check_live(p)
         check_many(p)

@@ -5,12 +5,13 @@ import http.server
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
 import time
 
-from harness import Collector, cases
+from harness import COLLECTOR, Collector, cases
 
 HOTFN, COMPILER = os.environ["HOTFN"], os.environ.get("CC", "gcc")
 SOURCE = """
@@ -81,7 +82,8 @@ def the_collector_shows_the_numbers_of_merge(place):
         answer = c.get("hot", app="game", limit=1000)
         assert {row["name"]: row["calls"] for row in answer["rows"]} == merged, (answer, merged)
         assert answer["clients"] == 3 and merged["branch"] == sum(INPUTS) and merged["leaf"] == 2 * sum(INPUTS)
-        for mode, agg in (("mean", "average"), ("max", "max")):
+        for mode, agg in (("sum", "sum"), ("mean", "average"), ("mean-called", "average_called"), ("median", "median"),
+                          ("p95", "p95"), ("max", "max")):
             hotfn("merge", "--mode", mode, "-o", place / "other.hfr", *records)
             merged = counted(hotfn("report", "--json", place / "other.hfr"))
             values = {row["name"]: row["value"] for row in c.get("hot", app="game", agg=agg, limit=1000)["rows"]}
@@ -291,9 +293,58 @@ def refusals_are_repeated_in_one_sentence(place):
         assert "hotfn push" in hotfn("push", "--to", url, place / "cut.hfr", env=env, status=1)
         assert "KEY=VALUE" in hotfn("push", "--to", url, "--label", "level", record, env=env, status=2)
         assert "label" in hotfn("push", "--to", url, "--label", "k=" + "v" * 100000, record, env=env, status=1)
+        assert "shorten it" in hotfn("push", "--to", url, "--app-version", "v" * 100000, record, env=env, status=1)
+        (place / "other.hfr").write_bytes(record.read_bytes()[:12] + b"\2" + record.read_bytes()[13:])
+        err = hotfn("push", "--to", url, place / "other.hfr", env=env, status=1)
+        assert "has format version 2" in err and "use the hotfn that wrote it" in err, err
+        found = c.request("POST", "/api/v1/records", (place / "other.hfr").read_bytes(), app="game")
+        assert found[0] == 422 and b"use the hotfn that wrote it" in found[2], found
         token = place / "token"
         token.write_text(c.admin + "\n")
         assert "stored" in hotfn("push", "--to", url + "/", "--token-file", token, record, env=environment(place, 0, ""))
+
+
+def labels_may_have_their_full_length(place):
+    """Each byte of these labels is sent as three."""
+    with Collector(place) as c:
+        record, labels = place / "r.hfr", [chr(97 + i) + "\u00e4" * 31 + "x=" + "\u00f6" * 128 for i in range(16)]
+        hotfn("run", "-q", "-o", record, "--", build(place), 5)
+        options = [word for label in labels for word in ("--label", label)]
+        err = hotfn("push", "--to", f"http://127.0.0.1:{c.port}", "--app", "\u00e9" * 128, "--app-version", "\u00e9" * 128,
+                    *options, record, env=environment(place, 0, c.admin))
+        assert "stored" in err and "spool" not in err, err
+        found = c.get("labels", app="\u00e9" * 128)["labels"]
+        assert sorted(f"{x['key']}={x['value']}" for x in found) == labels, found
+
+
+def make_certificate(place, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout", place / f"{name}.key", "-out",
+                    place / f"{name}.pem"], check=True, capture_output=True)
+    return place / f"{name}.pem", place / f"{name}.key"
+
+
+def records_are_sent_over_tls(place):
+    if not shutil.which("openssl"):
+        raise cases.Skipped("openssl is not installed")
+    (certificate, key), other = make_certificate(place, "own"), make_certificate(place, "other")[0]
+    record, program = place / "r.hfr", build(place)
+    hotfn("run", "-q", "-o", record, "--", program, 5)
+    with Collector(place, "--certificate", certificate, "--key", key) as c:
+        c.trusted = certificate
+        url, env = f"https://127.0.0.1:{c.port}", environment(place, 0, c.admin)
+        common = ("push", "--to", url, "--attempts", "1")
+        # A server that is not trusted gets neither the token nor the record.
+        for trusted in ((), ("--certificates", other)):
+            assert "spool" in hotfn(*common, *trusted, record, env=env)
+        assert c.get("apps")["apps"] == []
+        assert "stored" in hotfn(*common, "--certificates", certificate, record, env=env)
+        assert {row["name"]: row["calls"] for row in c.get("hot", app="game")["rows"]}["branch"] == 5
+    for wrong, text in (((place / "absent", key), "absent cannot be read"), ((certificate, place / "absent"), "absent cannot"),
+                        ((key, certificate), "own.key does not contain"), ((other, key), "--key does not belong")):
+        done = subprocess.run([COLLECTOR, "--data", place / "data", "--listen", "127.0.0.1:0", "--certificate", wrong[0],
+                               "--key", wrong[1]], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and text in done.stderr, done
 
 
 def a_registered_build_gives_names_and_refuses_another_image(place):
@@ -392,7 +443,7 @@ def record_files_are_accepted_as_they_are(place):
 
 CASES = [increments_arrive_while_the_program_runs, the_last_increments_wait_in_the_spool, the_collector_shows_the_numbers_of_merge, times_and_callers_arrive, nothing_personal_is_sent,
          a_crash_of_the_program_is_sent_too, records_wait_in_the_spool_while_the_collector_is_away,
-         the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
+         labels_may_have_their_full_length, records_are_sent_over_tls, the_spool_is_bounded_and_private, refusals_are_repeated_in_one_sentence, another_server_is_recognised,
          a_registered_build_gives_names_and_refuses_another_image,
          python_sends_the_same_bytes, record_files_are_accepted_as_they_are]
 

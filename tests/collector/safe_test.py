@@ -130,6 +130,27 @@ class OnOwnDisk(Collector):
         self.folder = self.inside
 
 
+def remount(c, place, options):
+    mount = ["nsenter", "-U", "-m", "-t", str(c.process.pid), "--preserve-credentials", "mount", "-o", f"remount,{options}",
+             str(place / "data")]
+    return subprocess.run(mount, capture_output=True).returncode == 0
+
+
+def a_folder_that_becomes_read_only_refuses_pushes_and_recovers(place):
+    # Root may write everywhere, unless it lacks these capabilities.
+    command = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search", COLLECTOR) if os.geteuid() == 0 else (COLLECTOR,)
+    with Collector(place, "--quiet", command=command) as c:
+        push_one(c)
+        c.folder.chmod(0o500)
+        status, answer = push_one(c, None)
+        assert status == 507 and b"permissions" in answer, (status, answer)
+        assert c.request("GET", "/healthz", token=None)[0] == 200
+        assert c.get("hot", app="game")["records"] == 1
+        c.folder.chmod(0o700)
+        push_one(c)
+        assert c.get("hot", app="game")["records"] == 2
+
+
 def a_full_disk_refuses_pushes_and_recovers(place):
     with OnOwnDisk(place, "--quiet", command=own_disk("size=4m")) as c:
         stored, full = [], None
@@ -144,9 +165,7 @@ def a_full_disk_refuses_pushes_and_recovers(place):
         assert full and full[0] == 507 and b"disk" in full[1], full
         assert c.request("GET", "/healthz", token=None)[0] == 200
         assert c.get("hot", app="game")["records"] == len(stored)
-        mount = ["nsenter", "-U", "-m", "-t", str(c.process.pid), "--preserve-credentials", "mount", "-o", "remount,size=64m",
-                 str(place / "data")]
-        if subprocess.run(mount, capture_output=True).returncode == 0:
+        if remount(c, place, "size=64m"):
             push_one(c)
             assert c.get("hot", app="game")["records"] == len(stored) + 1
 
@@ -202,7 +221,8 @@ def memory_stays_bounded(place):
 
 CASES = [idle_connections_do_not_stop_pushes, connections_past_the_limit_wait_or_are_closed,
          slow_clients_do_not_stop_pushes, a_newer_database_is_refused, two_collectors_do_not_share_a_folder,
-         wrong_options_are_refused, a_full_disk_refuses_pushes_and_recovers, a_folder_that_cannot_be_written_is_reported,
+         wrong_options_are_refused, a_full_disk_refuses_pushes_and_recovers,
+         a_folder_that_becomes_read_only_refuses_pushes_and_recovers, a_folder_that_cannot_be_written_is_reported,
          sigterm_loses_nothing_that_was_acknowledged, memory_stays_bounded]
 
 if __name__ == "__main__":

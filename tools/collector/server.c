@@ -10,6 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of each connection, for its headers.  The longest address that hotfn push sends, with 16 labels
+ * whose bytes are all escaped, has 17,000 bytes. */
+enum { CONNECTION_BYTES = 32768 };
+
 int64_t get_wall_ns(void)
 {
     struct timespec t;
@@ -171,18 +175,20 @@ static uint32_t raise_descriptor_limit(uint32_t connections)
     return room < connections ? (uint32_t)room : connections;
 }
 
-static char *read_text_file(const char *path, refusal *why)
+/* kind: what the PEM file must contain. */
+static char *read_pem(const char *path, const char *kind, refusal *why)
 {
-    FILE *file = path ? fopen(path, "re") : NULL;
+    FILE *file = fopen(path, "re");
     char *text = calloc(1, 65536);
     size_t length = file && text ? fread(text, 1, 65535, file) : 0;
 
     if (file) {
         fclose(file);
     }
-    if (path && length == 0) {
+    if (length == 0 || !strstr(text, kind)) {
         free(text);
-        refuse_request(why, 500, "%s cannot be read: give a PEM file", path);
+        refuse_request(why, 500, "%s %s: give a PEM file", path,
+                       length ? "does not contain what its option needs" : "cannot be read");
         return NULL;
     }
     return text;
@@ -207,14 +213,16 @@ static bool start_daemon(server *s, refusal *why)
         flags, s->options.port, accept_connection, s, handle_connection, s, MHD_OPTION_SOCK_ADDR,
         &address, MHD_OPTION_THREAD_POOL_SIZE, 2u, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->options.timeout_seconds,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)16384, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u,
-        MHD_OPTION_LISTEN_BACKLOG_SIZE, 4096u, MHD_OPTION_NOTIFY_COMPLETED, end_request, s,
-        MHD_OPTION_NOTIFY_CONNECTION, count_connection, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_LISTEN_BACKLOG_SIZE, 4096u,
+        MHD_OPTION_NOTIFY_COMPLETED, end_request, s, MHD_OPTION_NOTIFY_CONNECTION, count_connection,
+        s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     return s->daemon ||
            refuse_request(why, 500,
                           "cannot listen on %s:%u: is another program there? choose another "
-                          "address with --listen",
-                          s->options.address, s->options.port);
+                          "address with --listen%s",
+                          s->options.address, s->options.port,
+                          s->certificate ? "; or --key does not belong to --certificate" : "");
 }
 
 static bool start_workers(server *s, refusal *why)
@@ -271,8 +279,8 @@ bool server_start(server **out, const server_options *options, refusal *why)
     rate_init(&s->rates, options->rate);
     bool ok = store_open(&s->writer_store, options->folder, true, why);
     if (ok && options->certificate) {
-        s->certificate = read_text_file(options->certificate, why);
-        s->key = s->certificate ? read_text_file(options->key, why) : NULL;
+        s->certificate = read_pem(options->certificate, "CERTIFICATE-----", why);
+        s->key = s->certificate ? read_pem(options->key, "PRIVATE KEY-----", why) : NULL;
         ok = s->key != NULL;
     }
     ok = ok && start_delivery(s, why);

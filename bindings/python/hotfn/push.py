@@ -156,6 +156,16 @@ def _put(url: str, path: str, query: str, token: Optional[str], body: bytes, tim
         raise PushError(None, f"the collector does not answer: {problem}") from None
 
 
+def _check_texts(app: Optional[str], version: Optional[str], labels: Mapping[str, str]) -> None:
+    """The collector's limits, checked here because an address that is too long gets no answer of the collector."""
+    for name, text in (("app", app), ("version", version)):
+        if text and len(text.encode()) > 256:
+            raise ValueError(f"{name} has more than 256 bytes: shorten it")
+    for key, value in labels.items():
+        if not 0 < len(key.encode()) <= 64 or len(str(value).encode()) > 256 or len(labels) > 16:
+            raise ValueError(f"{key[:80]!r}: give at most 16 labels, with keys of at most 64 and values of at most 256 bytes")
+
+
 def push(record: Union[str, "os.PathLike[str]", "records.Record"], url: str, *, token: Optional[str] = None,
          app: Optional[str] = None, version: Optional[str] = None, labels: Union[Mapping[str, str], None] = None,
          client: Optional[str] = None, timeout: float = 20.0) -> Pushed:
@@ -165,6 +175,7 @@ def push(record: Union[str, "os.PathLike[str]", "records.Record"], url: str, *, 
         with records.open(record) as opened:
             return push(opened, url, token=token, app=app, version=version, labels=labels, client=client,
                         timeout=timeout)
+    _check_texts(app, version, labels or {})
     program = next((raw for raw in _raw_modules(record) if raw.flags & MAIN), None)
     parameters: List[Tuple[str, str]] = [("app", app or (program.file.decode(errors="replace") if program else "")),
                                          ("client", client or client_id())]
