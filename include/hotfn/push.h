@@ -63,7 +63,8 @@ typedef struct hotfn_push_result {
  * result   borrowed; may be NULL.
  * err      borrowed; NULL if only the status matters.
  *
- * HOTFN_OK (the record is stored, or spooled: result says which), the statuses of
+ * HOTFN_OK (the record is stored, or spooled: result says which, and err->text why it is spooled),
+ * the statuses of
  * hotfn_record_open, HOTFN_E_OPTION, HOTFN_E_STATE (the run has not ended, or the record is
  * merged), HOTFN_E_DENIED (the token), HOTFN_E_MISMATCH (the collector refuses the record; err has
  * its sentence),

@@ -9,14 +9,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/time.h>
+
+typedef struct placed_function {
+    uint64_t rva;
+    uint32_t index;
+} placed_function;
 
 typedef struct encoder {
     const hotfn_record *record;
     byte_buffer *out;
-    uint32_t *order;  /* indices of the counted functions of a module, by RVA */
-    uint32_t *row_of; /* by function: its row + 1, 0 if it has none            */
-    uint64_t *rvas;   /* by function */
+    placed_function *order; /* the counted functions of a module, by RVA   */
+    uint32_t *row_of;       /* by function: its row + 1, 0 if it has none */
     uint32_t row_count;
     bool timed, names, overflow;
 } encoder;
@@ -30,12 +34,12 @@ static hotfn_status fail_encoding(hotfn_error *err, hotfn_status status, const c
     return status;
 }
 
-static int compare_rvas(const void *left, const void *right, void *user)
+static int compare_places(const void *left, const void *right)
 {
-    const uint64_t *rvas = user;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const placed_function *a = left, *b = right;
 
-    return rvas[a] != rvas[b] ? (rvas[a] < rvas[b] ? -1 : 1) : (a > b) - (a < b);
+    return a->rva != b->rva ? (a->rva < b->rva ? -1 : 1)
+                            : (a->index > b->index) - (a->index < b->index);
 }
 
 /* List the functions to encode: of a run, those that were called; of a build, all counted ones. */
@@ -47,12 +51,11 @@ static uint32_t list_functions(encoder *e, const hotfn_record_module *m)
         hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
         uint32_t index = m->first_function + i;
         hotfn_record_get_function(e->record, index, &f);
-        e->rvas[index] = f.rva;
         if (f.counted && (e->names || f.calls > 0)) {
-            e->order[count++] = index;
+            e->order[count++] = (placed_function){ f.rva, index };
         }
     }
-    qsort_r(e->order, count, sizeof *e->order, compare_rvas, e->rvas);
+    qsort(e->order, count, sizeof *e->order, compare_places);
     return count;
 }
 
@@ -78,14 +81,15 @@ static void add_function(encoder *e, wire_row *row, uint32_t index)
 }
 
 /* Returns the RVA, from which the next row's is counted. */
-static uint64_t write_counts(encoder *e, const uint32_t *same, uint32_t same_count, uint64_t before)
+static uint64_t write_counts(encoder *e, const placed_function *same, uint32_t same_count,
+                             uint64_t before)
 {
     wire_row row = { 0 };
 
     e->row_count++;
     for (uint32_t i = 0; i < same_count; i++) {
-        add_function(e, &row, same[i]);
-        e->row_of[same[i]] = e->row_count;
+        add_function(e, &row, same[i].index);
+        e->row_of[same[i].index] = e->row_count;
     }
     buffer_append_number(e->out, row.rva - before);
     buffer_append_number(e->out, row.calls);
@@ -116,7 +120,7 @@ static uint32_t count_different(const encoder *e, uint32_t count)
     uint32_t different = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        different += i == 0 || e->rvas[e->order[i]] != e->rvas[e->order[i - 1]];
+        different += i == 0 || e->order[i].rva != e->order[i - 1].rva;
     }
     return different;
 }
@@ -137,9 +141,9 @@ static void write_module(encoder *e, uint32_t index)
     buffer_append(e->out, m.file, length);
     buffer_append_number(e->out, count_different(e, count));
     for (uint32_t i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && e->rvas[e->order[end]] == e->rvas[e->order[i]]; end++) {
+        for (end = i + 1; end < count && e->order[end].rva == e->order[i].rva; end++) {
         }
-        rva = e->names ? write_name(e, e->order[i], rva)
+        rva = e->names ? write_name(e, e->order[i].index, rva)
                        : write_counts(e, e->order + i, end - i, rva);
     }
 }
@@ -194,10 +198,10 @@ static void write_callers(encoder *e, uint32_t function_count)
 
 static uint64_t get_now_ns(void)
 {
-    struct timespec now;
+    struct timeval now; /* MinGW has no clock_gettime */
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    gettimeofday(&now, NULL);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_usec * 1000;
 }
 
 static void write_head(encoder *e, const hotfn_record_info *info)
@@ -254,8 +258,7 @@ static hotfn_status encode_record(byte_buffer *out, const hotfn_record *record, 
     }
     e.order = calloc((size_t)info.function_count + 1, sizeof *e.order);
     e.row_of = calloc((size_t)info.function_count + 1, sizeof *e.row_of);
-    e.rvas = calloc((size_t)info.function_count + 1, sizeof *e.rvas);
-    out->failed |= !e.order || !e.row_of || !e.rvas;
+    out->failed |= !e.order || !e.row_of;
     if (!out->failed && names) {
         buffer_append_text(out, "HFN1");
         write_modules(&e, info.module_count);
@@ -266,7 +269,6 @@ static hotfn_status encode_record(byte_buffer *out, const hotfn_record *record, 
     }
     free(e.order);
     free(e.row_of);
-    free(e.rvas);
     return out->failed  ? fail_encoding(err, HOTFN_E_NO_MEMORY, "not enough memory")
            : e.overflow ? fail_encoding(err, HOTFN_E_LIMIT,
                                         "the counts of a function do not fit into 64 bits")

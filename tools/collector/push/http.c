@@ -5,7 +5,6 @@
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,20 +38,6 @@ typedef struct curl_calls {
 
 static curl_calls calls;
 static bool have_curl;
-
-hotfn_status push_fail(hotfn_error *err, hotfn_status status, const char *format, ...)
-{
-    va_list arguments;
-
-    if (err) {
-        *err = (hotfn_error)HOTFN_ERROR_INIT;
-        err->status = status;
-        va_start(arguments, format);
-        vsnprintf(err->text, sizeof err->text, format, arguments);
-        va_end(arguments);
-    }
-    return status;
-}
 
 static bool load_symbol(void *library, const char *name, void *pointer)
 {

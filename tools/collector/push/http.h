@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One HTTP request by libcurl, which is loaded when it is first needed: other commands of hotfn
- * would otherwise load its 20 libraries too. */
+/* One HTTP request: http.c by libcurl, http_windows.c by WinHTTP.  The library is loaded when it is
+ * first needed: other commands of hotfn would otherwise load libcurl's 20 libraries too. */
 #ifndef HOTFN_PUSH_HTTP_H
 #define HOTFN_PUSH_HTTP_H
 
@@ -15,7 +15,8 @@ typedef struct http_answer {
     char text[256];
 } http_answer;
 
-/* HOTFN_OK if the request was made, whatever the answer; HOTFN_E_UNSUPPORTED without libcurl. */
+/* HOTFN_OK if the request was made, whatever the answer; HOTFN_E_UNSUPPORTED without that
+ * library. */
 hotfn_status http_put(http_answer *out, const char *url, const hotfn_push_options *options,
                       const void *body, size_t body_bytes, hotfn_error *err);
 

@@ -2,17 +2,31 @@
 /* Sends a record: encodes it, uploads it by HTTP PUT, sends names if the collector asks for them,
  * and spools the record while the collector is unavailable.  Attempts are repeated after random
  * delays, so that many clients do not reconnect at the same moment. */
+#include "push/files.h"
 #include "push/push_inside.h"
 #include "push/spool.h"
 #include "wire_encode.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
-enum { DEFAULT_ATTEMPTS = 4, FIRST_WAIT_MS = 250, MAX_WAIT_MS = 10000 };
+enum { DEFAULT_ATTEMPTS = 4, FIRST_WAIT_MS = 250, MAX_WAIT_MS = 10000, MAX_TEXT_BYTES = 256 };
+
+hotfn_status push_fail(hotfn_error *err, hotfn_status status, const char *format, ...)
+{
+    va_list arguments;
+
+    if (err) {
+        *err = (hotfn_error)HOTFN_ERROR_INIT;
+        err->status = status;
+        va_start(arguments, format);
+        vsnprintf(err->text, sizeof err->text, format, arguments);
+        va_end(arguments);
+    }
+    return status;
+}
 
 void push_free_run(pushed_run *run)
 {
@@ -136,16 +150,13 @@ static void wait_before(uint32_t attempt, long retry_after)
 {
     uint32_t random = 0, wait = FIRST_WAIT_MS << (attempt < 6 ? attempt : 6);
 
-    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random) {
-        random = (uint32_t)clock();
-    }
+    fill_random(&random, sizeof random);
     wait = wait / 2 + random % wait; /* 50 % to 150 % of the wait */
     if (retry_after > 0 && (uint32_t)retry_after * 1000 > wait) {
         wait = (uint32_t)retry_after * 1000 + random % 500;
     }
     wait = wait > MAX_WAIT_MS ? MAX_WAIT_MS : wait;
-    struct timespec time = { wait / 1000, (long)(wait % 1000) * 1000000 };
-    nanosleep(&time, NULL);
+    sleep_ms(wait);
 }
 
 bool push_is_temporary(long status)
@@ -343,10 +354,16 @@ hotfn_status push_check_options(const hotfn_push_options *o, hotfn_error *err)
                          "the address of the collector does not begin with http:// or "
                          "https://");
     }
+    if ((o->app && strlen(o->app) > MAX_TEXT_BYTES) ||
+        (o->version && strlen(o->version) > MAX_TEXT_BYTES)) {
+        return push_fail(err, HOTFN_E_OPTION,
+                         "the name of the app or its version has more than %d bytes: shorten it",
+                         MAX_TEXT_BYTES);
+    }
     for (uint32_t i = 0; i < o->label_count; i++) {
         const char *equal = strchr(o->labels[i], '=');
         if (!equal || equal == o->labels[i] || equal - o->labels[i] > 64 ||
-            strlen(equal + 1) > 256 || i >= 16) {
+            strlen(equal + 1) > MAX_TEXT_BYTES || i >= 16) {
             return push_fail(
                 err, HOTFN_E_OPTION,
                 "'%.80s' is not a label: give at most 16 of the form KEY=VALUE, with keys of at most "

@@ -68,11 +68,23 @@ static const char *read_option(void *user, int option, const char *argument)
     }
 }
 
+/* The name of a file without its folders, which do not leave the machine.  Like the collector it
+ * takes the separators of all systems. */
+static const char *get_file_name(const char *path)
+{
+    const char *name = path;
+
+    for (const char *c = path; *c; c++) {
+        name = *c == '/' || *c == '\\' ? c + 1 : name;
+    }
+    return name;
+}
+
 static int send_build(push_command *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_functions *functions = NULL;
-    const char *slash = strrchr(c->build, '/');
+    const char *file = get_file_name(c->build);
     listing l;
 
     if (!push_complete_options(&c->push, "push")) {
@@ -84,13 +96,11 @@ static int send_build(push_command *c)
     }
     hotfn_status status = hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err);
     if (status == HOTFN_OK) {
-        status = hotfn_push_build(l.image, slash ? slash + 1 : c->build, functions,
-                                  &c->push.options, &l.env, &err);
+        status = hotfn_push_build(l.image, file, functions, &c->push.options, &l.env, &err);
     }
     uint32_t count = status == HOTFN_OK ? hotfn_functions_get_count(functions) : 0;
     bool sent_kit =
-        status != HOTFN_OK || !c->kit ||
-        push_kit_folder(c->kit, l.image, slash ? slash + 1 : c->build, &c->push.options);
+        status != HOTFN_OK || !c->kit || push_kit_folder(c->kit, l.image, file, &c->push.options);
     hotfn_functions_destroy(functions);
     listing_close(&l);
     if (status != HOTFN_OK) {

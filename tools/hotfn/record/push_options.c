@@ -71,12 +71,15 @@ bool push_complete_options(push_choices *c, const char *of)
     return true;
 }
 
-void push_report_result(const char *of, const char *path, const hotfn_push_result *r)
+void push_report_result(const char *of, const char *path, const hotfn_push_result *r,
+                        const char *reason)
 {
-    static const char *const states[] = { "", "stored", "was stored before",
-                                          "cannot be sent now: it waits in the spool" };
+    static const char *const states[] = { "", "stored", "was stored before" };
 
-    if (path && r->state) {
+    if (path && r->state == HOTFN_PUSH_SPOOLED) {
+        fprintf(stderr, "hotfn %s: %s cannot be sent now (%s): it waits in the spool\n", of, path,
+                reason);
+    } else if (path && r->state) {
         fprintf(stderr, "hotfn %s: %s %s%s\n", of, path, states[r->state & 3],
                 r->sent_names ? ", with the names of its build" : "");
     }
@@ -101,7 +104,7 @@ int push_send(push_choices *c, const char *of, const char *path, bool quiet)
     }
     hotfn_status status = hotfn_push_record(path, &c->options, &env, &result, &err);
     if (!quiet || result.state == HOTFN_PUSH_SPOOLED) {
-        push_report_result(of, path, &result);
+        push_report_result(of, path, &result, err.text);
     }
     return status == HOTFN_OK ? TOOL_OK : hotfn_tool_fail(of, &err);
 }

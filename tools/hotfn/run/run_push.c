@@ -19,7 +19,7 @@ static bool send_increment(const run_options *o, const hotfn_record *record, boo
     if (status != HOTFN_OK) {
         hotfn_tool_fail("run", &err);
     } else if (is_last && (!o->quiet || result.state == HOTFN_PUSH_SPOOLED)) {
-        push_report_result("run", o->launch.record_path, &result);
+        push_report_result("run", o->launch.record_path, &result, err.text);
     }
     return status == HOTFN_OK;
 }
