@@ -142,6 +142,40 @@ def measure_clickhouse(report, harness, options):
     report.add("collector.clickhouse", "ratio", ratios)
 
 
+# The same question as HOT, to the rows that the collector inserted.
+CLICKHOUSE_HOT = ("SELECT function, sum(calls) AS s, uniqExact(client) FROM hotfn.hotfn_counts_local WHERE build = 1 AND "
+                  "caller = 4294967295 GROUP BY function ORDER BY s DESC LIMIT 50")
+
+
+def measure_clickhouse_queries(report, harness, options):
+    """Queries of the collector with ClickHouse, compared with the bare SQL over HTTP."""
+    if not shutil.which("clickhouse-server"):
+        return
+    import clickhouse_servers
+    steps = [20, 200] if options.quick else [20, 200, 2000]
+    with tempfile.TemporaryDirectory() as folder:
+        place = pathlib.Path(folder)
+        runs, done = make_runs(steps[-1]), 0
+        with clickhouse_servers.Servers(place, 1) as servers, \
+                harness.Collector(place, "--rate", "0", "--quiet", *servers.option) as c:
+            for step in steps:
+                push_all(c, [(client, run, harness.encode_run(run, "game", counts)) for client, run, counts in
+                             runs[done:step]])
+                wait_for_delivery(c)
+                done = step
+                sql = median_of(lambda: servers[0].ask(CLICKHOUSE_HOT), 5)
+                times = {agg: median_of(lambda: c.get("hot", app="game", agg=agg, limit=50), 5) for agg in ("sum", "median")}
+                base = c.get("hot", app="game", limit=1)
+                assert base["records"] == step and base["found"] == FUNCTIONS and base["missing"] is None, base
+                print(f"ClickHouse, top 50 of {step * FUNCTIONS:>11,} rows: bare SQL {1000 * sql:6.1f} ms; collector " + ", ".join(
+                    f"{agg} {1000 * t:.1f} ms ({t / sql:.2f})" for agg, t in times.items()))
+                for agg, t in times.items():
+                    report.add("collector.clickhouse_hot", "ratio", [t / sql], agg=agg, rows=step * FUNCTIONS)
+            bytes_on_disk = int(servers[0].ask("SELECT sum(bytes_on_disk) FROM system.parts WHERE database = 'hotfn' AND active"))
+            print(f"  {bytes_on_disk / (steps[-1] * FUNCTIONS):.2f} bytes a row in ClickHouse; the collector is resident at most "
+                  f"{resident_mib(c, 'VmHWM'):.0f} MiB")
+
+
 def measure_queries(report, harness, options):
     steps = [2, 20, 200] if options.quick else [2, 20, 200, 2000]
     with tempfile.TemporaryDirectory() as folder:
@@ -190,4 +224,5 @@ def run(report, options):
     report.heading("hotfn-collector", "ratios to the sqlite3 shell with a row for each run and function")
     measure_storing(report, harness, options)
     measure_clickhouse(report, harness, options)
+    measure_clickhouse_queries(report, harness, options)
     measure_queries(report, harness, options)

@@ -192,6 +192,7 @@ void read_diff(request *r, store *s)
         if (!request_get(r, "agg")) {
             d.head.sel.aggregate = BY_AVERAGE;
         }
+        d.head.sel.filter.wants_top_client = true;
         d.base.sel = d.head.sel;
         if (!request_get(r, "base")) {
             request_refuse(r, 400, "base is missing: name the build to compare with");

@@ -131,33 +131,78 @@ static void append_filter(byte_buffer *out, const fold_filter *f)
 
 static const char *const metric_letters[METRIC_COUNT] = { "c", "t", "s" };
 
-/* One row for each function and client: halves of the sums, the longest call, rows; v is the value
- * of the metric. */
-static void append_clients(byte_buffer *out, store *s, const fold_filter *f,
-                           enum fold_metric metric, int64_t function)
-{
-    bool rows = has_rows_only(f);
-    const char *letter = metric_letters[metric];
+enum { COLUMNS = 8, FIRST_TIME = 2, FIRST_OTHER = 7 };
 
-    buffer_append_text(
-        out, rows ? "SELECT function, client, sum(bitAnd(calls, 4294967295)) AS cl,"
-                    " sum(bitShiftRight(calls, 32)) AS ch, sum(bitAnd(total_ns, 4294967295)) AS tl,"
-                    " sum(bitShiftRight(total_ns, 32)) AS th,"
-                    " sum(bitAnd(self_ns, 4294967295)) AS sl,"
-                    " sum(bitShiftRight(self_ns, 32)) AS sh, max(max_ns) AS m, count() AS n,"
-                  : "SELECT function, client, sum(calls_low) AS cl, sum(calls_high) AS ch,"
-                    " sum(total_low) AS tl, sum(total_high) AS th, sum(self_low) AS sl,"
-                    " sum(self_high) AS sh, maxMerge(longest) AS m, sum(row_count) AS n,");
-    buffer_append_format(out,
-                         " %sl + bitShiftLeft(%sh, 32) AS v, %sh + bitShiftRight(%sl, 32) AS h",
-                         letter, letter, letter, letter);
-    append_table(out, s, rows ? "counts" : "sums");
+/* Halves of the sums, the longest call, rows: of single rows, and of the table of sums. */
+static const struct {
+    const char *name, *of_rows, *of_sums;
+} columns[COLUMNS] = {
+    { "cl", "sum(bitAnd(calls, 4294967295))", "sum(calls_low)" },
+    { "ch", "sum(bitShiftRight(calls, 32))", "sum(calls_high)" },
+    { "tl", "sum(bitAnd(total_ns, 4294967295))", "sum(total_low)" },
+    { "th", "sum(bitShiftRight(total_ns, 32))", "sum(total_high)" },
+    { "sl", "sum(bitAnd(self_ns, 4294967295))", "sum(self_low)" },
+    { "sh", "sum(bitShiftRight(self_ns, 32))", "sum(self_high)" },
+    { "m", "max(max_ns)", "maxMerge(longest)" },
+    { "n", "count()", "sum(row_count)" },
+};
+
+/* timed: any of the runs; otherwise times are not read. */
+static void append_columns(byte_buffer *out, bool rows, bool timed)
+{
+    for (int i = 0; i < COLUMNS; i++) {
+        bool is_zero = !timed && i >= FIRST_TIME && i < FIRST_OTHER;
+        buffer_append_format(out, ", %s AS %s",
+                             is_zero ? "toUInt64(0)"
+                             : rows  ? columns[i].of_rows
+                                     : columns[i].of_sums,
+                             columns[i].name);
+    }
+}
+
+static void append_source(byte_buffer *out, store *s, const fold_filter *f)
+{
+    append_table(out, s, has_rows_only(f) ? "counts" : "sums");
     append_filter(out, f);
     buffer_append_format(out, " AND caller = %u", ALL_CALLERS);
+}
+
+/* One row for each function and client; v is the value of the metric. */
+static void append_clients(byte_buffer *out, store *s, const fold_filter *f,
+                           enum fold_metric metric, bool timed, int64_t function)
+{
+    const char *letter = metric_letters[metric];
+
+    buffer_append_text(out, "SELECT function, client");
+    append_columns(out, has_rows_only(f), timed);
+    buffer_append_format(out,
+                         ", %sl + bitShiftLeft(%sh, 32) AS v, %sh + bitShiftRight(%sl, 32) AS h",
+                         letter, letter, letter, letter);
+    append_source(out, s, f);
     if (function >= 0) {
         buffer_append_format(out, " AND function = %lld", (long long)function);
     }
     buffer_append_text(out, " GROUP BY function, client");
+}
+
+/* One row for each function, without the values of single clients.  A client whose time is 0 in
+ * all its rows is unresolved. */
+static void append_sums(byte_buffer *out, store *s, const fold_filter *f, bool timed)
+{
+    bool rows = has_rows_only(f);
+
+    buffer_append_text(out, "SELECT function, toUInt32(0), uniqExact(client) AS c");
+    append_columns(out, rows, timed);
+    buffer_append_text(out, ", toUInt64(0)");
+    for (int i = 0; i < 2; i++) {
+        const char *const conditions[2][2] = { { "total_low + total_high > 0", "total_ns > 0" },
+                                               { "self_low + self_high > 0", "self_ns > 0" } };
+        buffer_append_format(out, timed ? ", toUInt64(c - uniqExactIf(client, %s))" : ", c",
+                             conditions[i][rows]);
+    }
+    buffer_append_text(out, ", toUInt64(0), toUInt64(0)");
+    append_source(out, s, f);
+    buffer_append_text(out, " GROUP BY function");
 }
 
 /* Clients that did not call a function have 0, and are not in the array a. */
@@ -171,22 +216,29 @@ static void append_rank(byte_buffer *out, const char *array, uint32_t rank, uint
 
 static void append_functions(byte_buffer *out, store *s, const fold_filter *f,
                              enum fold_metric metric, enum fold_aggregate aggregate,
-                             uint32_t clients)
+                             const folded *about)
 {
+    bool timed = about->timed_runs > 0;
+    bool ranked = aggregate == BY_MEDIAN || aggregate == BY_P95;
+
+    if (!ranked && aggregate != BY_MAX && !f->wants_top_client) {
+        append_sums(out, s, f, timed);
+        return;
+    }
     buffer_append_text(out,
                        "SELECT function, argMax(client, v), toUInt64(count()), sum(cl), sum(ch),"
                        " sum(tl), sum(th), sum(sl), sum(sh), max(m), sum(n), max(v),"
                        " toUInt64(countIf(tl + th = 0)), toUInt64(countIf(sl + sh = 0))");
-    if (aggregate == BY_MEDIAN || aggregate == BY_P95) {
+    if (ranked) {
         uint32_t low, high;
-        fold_find_ranks(aggregate, clients, &low, &high);
-        append_rank(out, "arraySort(groupArray(v)) AS a", low, clients);
-        append_rank(out, "a", high, clients);
+        fold_find_ranks(aggregate, about->client_count, &low, &high);
+        append_rank(out, "arraySort(groupArray(v)) AS a", low, about->client_count);
+        append_rank(out, "a", high, about->client_count);
     } else {
         buffer_append_text(out, ", toUInt64(0), toUInt64(0)");
     }
     buffer_append_text(out, " FROM (");
-    append_clients(out, s, f, metric, -1);
+    append_clients(out, s, f, metric, timed, -1);
     buffer_append_text(out, ") GROUP BY function");
 }
 
@@ -261,7 +313,7 @@ bool clickhouse_fold(store *s, const fold_filter *filter, enum fold_metric metri
     if (!begin_fold(s, filter, out, &server, &expected, why)) {
         return false;
     }
-    append_functions(&sql, s, filter, metric, aggregate, out->client_count);
+    append_functions(&sql, s, filter, metric, aggregate, out);
     bool ok = ask_rows(s, server, &sql, &answer, why);
     for (size_t at = 0; ok && at + FUNCTION_BYTES <= answer.used; at += FUNCTION_BYTES) {
         read_function(out, answer.data + at, &rows);
@@ -285,7 +337,7 @@ bool clickhouse_fold_function(store *s, const fold_filter *filter, enum fold_met
         return false;
     }
     buffer_append_text(&sql, "SELECT client, v, h FROM (");
-    append_clients(&sql, s, filter, metric, function);
+    append_clients(&sql, s, filter, metric, true, function);
     buffer_append_text(&sql, ") ORDER BY client");
     bool ok = ask_rows(s, server, &sql, &answer, why);
     client_value *list = ok ? calloc(answer.used / BYTES + 1, sizeof *list) : NULL;

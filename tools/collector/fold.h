@@ -23,6 +23,7 @@ typedef struct fold_filter {
     int64_t build, client;               /* client 0: all */
     int64_t from_ns, to_ns;              /* the run began in [from, to); 0: no bound */
     const char *label_key, *label_value; /* NULL: all */
+    bool wants_top_client;               /* with any aggregate, not only the maximum */
 } fold_filter;
 
 typedef struct folded_function {
@@ -33,7 +34,7 @@ typedef struct folded_function {
     uint8_t overflow;                  /* 1 << metric: the sum does not fit into 64 bits */
     double value;                      /* of the chosen metric and aggregate */
     uint64_t top_value;                /* the largest of a client, of the chosen metric */
-    int64_t top_client;
+    int64_t top_client;                /* of a maximum, or if it is wanted */
 } folded_function;
 
 /* What a selection has, but its numbers do not: only with ClickHouse. */
