@@ -11,37 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MIN_SIZE = 256,
-    MAX_SIZE,
-    MODULE,
-    FOR,
-    NO_CACHE,
-    LIST,
-    SYMBOL_DIR,
-    NAME,
-    CHILDREN,
-    WAIT_NS = 50000000
-};
+enum { NAME = RUN_FIRST_OWN_OPTION, CHILDREN, WAIT_NS = 50000000 };
 
 static const struct option table[] = {
-    { "output", required_argument, NULL, 'o' },
-    { "function", required_argument, NULL, 'f' },
-    { "exclude", required_argument, NULL, 'x' },
-    { "min-size", required_argument, NULL, MIN_SIZE },
-    { "max-size", required_argument, NULL, MAX_SIZE },
-    { "module", required_argument, NULL, MODULE },
-    { "for", required_argument, NULL, FOR },
-    { "no-cache", no_argument, NULL, NO_CACHE },
-    { "list", required_argument, NULL, LIST },
-    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
+    RUN_SHARED_OPTIONS,
     { "name", required_argument, NULL, NAME },
     { "children", no_argument, NULL, CHILDREN },
-    { "quiet", no_argument, NULL, 'q' },
-    { "verbose", no_argument, NULL, 'v' },
     CLI_OPTIONS_END,
 };
 
+/* clang-format off */
 static const char usage[] =
     "usage: hotfn attach [options] PID\n"
     "       hotfn attach [options] --name GLOB\n"
@@ -50,15 +29,13 @@ static const char usage[] =
     "                       record of its own (FILE.PID)\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
     "      --for TIME       detach after TIME (10s); without it, Ctrl-C detaches\n"
-    "  -f, --function GLOB  count only functions that match (may be repeated)\n"
-    "  -x, --exclude GLOB   exclude functions that match\n"
-    "      --min-size N, --max-size N   by size in bytes\n"
-    "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+    RUN_SELECTION_USAGE
     "      --list FILE      hook only the functions listed (hotfn list -o)\n"
     "      --symbol-dir DIR also search DIR for separate debug files (may be repeated)\n"
     "      --no-cache       do not keep scans for the next run\n"
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The process runs on afterwards, with its own code.  Calls are counted, not timed.\n";
+/* clang-format on */
 
 typedef struct attach_options {
     run_options run;
@@ -82,24 +59,11 @@ static void note_signal(int number)
 static const char *read_option(void *user, int option, const char *argument)
 {
     attach_options *attach = user;
-    run_options *o = &attach->run;
-    hotfn_launch_options *launch = &o->launch;
 
     switch (option) {
     case CHILDREN: attach->children = true; return NULL;
     case NAME: attach->name = argument; return NULL;
-    case 'o': launch->record_path = argument; return NULL;
-    case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
-    case 'x': return run_append_glob(&o->excludes, &o->selection.exclude_count, argument);
-    case MODULE: return run_append_glob(&o->modules, &launch->module_count, argument);
-    case MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
-    case MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
-    case FOR: return run_parse_positive_time(argument, &launch->for_ns);
-    case LIST: launch->list_path = argument; return NULL;
-    case SYMBOL_DIR: return run_append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
-    case NO_CACHE: launch->flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
-    case 'q': o->quiet = true; return NULL;
-    default: o->verbose = true; return NULL;
+    default: return run_read_shared_option(&attach->run, option, argument);
     }
 }
 
@@ -132,7 +96,7 @@ static int find_process(const char *name, int argc, char **argv, uint32_t *pid)
 
 static int parse_command(attach_options *attach, uint32_t *pid, int argc, char **argv)
 {
-    const cli_options w = { usage, "o:f:x:qv", table, read_option, attach, 0, 1 };
+    const cli_options w = { usage, RUN_SHARED_LETTERS, table, read_option, attach, 0, 1 };
     run_options *o = &attach->run;
     int status;
 
@@ -145,12 +109,7 @@ static int parse_command(attach_options *attach, uint32_t *pid, int argc, char *
     if (status >= 0) {
         return status;
     }
-    o->launch.modules = o->modules;
-    o->launch.symbol_dirs = o->symbol_dirs;
-    o->launch.selection = &o->selection;
-    o->selection.include = o->includes;
-    o->selection.exclude = o->excludes;
-    return -1;
+    return run_use_lists(o, "attach") ? -1 : TOOL_USAGE;
 }
 
 /* Returns false if the process could not be detached from. */

@@ -31,17 +31,53 @@ typedef struct run_options {
 int run_parse_options(run_options *options, int argc, char **argv);
 void run_free_options(run_options *options);
 
+/* The options that `hotfn run` and `hotfn attach` share: RUN_SHARED_LETTERS and RUN_SHARED_OPTIONS
+ * for getopt_long, the lines of the usage about the selected functions, and what is read. */
+enum {
+    RUN_MIN_SIZE = 256,
+    RUN_MAX_SIZE,
+    RUN_MODULE,
+    RUN_FOR,
+    RUN_LIST,
+    RUN_SYMBOL_DIR,
+    RUN_NO_CACHE,
+    RUN_FIRST_OWN_OPTION,
+};
+
+#define RUN_SHARED_LETTERS "o:f:x:qv"
+/* clang-format off */
+#define RUN_SHARED_OPTIONS                                                                         \
+    { "output", required_argument, NULL, 'o' },                                                    \
+    { "function", required_argument, NULL, 'f' },                                                  \
+    { "exclude", required_argument, NULL, 'x' },                                                   \
+    { "min-size", required_argument, NULL, RUN_MIN_SIZE },                                         \
+    { "max-size", required_argument, NULL, RUN_MAX_SIZE },                                         \
+    { "module", required_argument, NULL, RUN_MODULE },                                             \
+    { "for", required_argument, NULL, RUN_FOR },                                                   \
+    { "list", required_argument, NULL, RUN_LIST },                                                 \
+    { "symbol-dir", required_argument, NULL, RUN_SYMBOL_DIR },                                     \
+    { "no-cache", no_argument, NULL, RUN_NO_CACHE },                                               \
+    { "quiet", no_argument, NULL, 'q' },                                                           \
+    { "verbose", no_argument, NULL, 'v' }
+/* clang-format on */
+#define RUN_SELECTION_USAGE                                                                        \
+    "  -f, --function GLOB  count only functions that match (may be repeated)\n"                   \
+    "  -x, --exclude GLOB   exclude functions that match\n"                                        \
+    "      --min-size N, --max-size N   by size in bytes\n"                                        \
+    "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+
+/* Returns NULL, or what to print after "is not". */
+const char *run_read_shared_option(run_options *options, int option, const char *argument);
+/* Let options->launch refer to the lists and the selection that were read.  Returns false after a
+ * message, with the command's name, if no function can be selected. */
+bool run_use_lists(run_options *options, const char *command);
+
 /* run_end.c: the exit status after the child's, or an end by the signal that killed it. */
 int run_end_like_child(int32_t exit_code);
 
 /* run_push.c: wait until the program has ended, and send its record where that is asked for. */
 void run_wait(run_options *options, hotfn_launch *launch);
 void run_send_record(run_options *options, const hotfn_launch *launch);
-
-/* Append to a list that the options own.  Returns NULL, or what to print after "is not". */
-const char *run_append_item(const char ***list, uint32_t *count, const char *item);
-const char *run_append_glob(const char ***list, uint32_t *count, const char *glob);
-const char *run_parse_positive_time(const char *text, uint64_t *out_ns);
 
 /* find_process.c: the process of the program whose name matches.  If there is none, or more than
  * one, a message is printed, and false is returned. */

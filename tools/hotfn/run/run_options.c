@@ -10,19 +10,12 @@
 #include <string.h>
 
 enum {
-    MIN_SIZE = 256,
-    MAX_SIZE,
-    MODULE,
-    TARGET,
+    TARGET = RUN_FIRST_OWN_OPTION,
     FOLLOW,
     AFTER,
-    FOR,
     DURABLE,
     PERF_MAP,
-    NO_CACHE,
-    ONLY,
     MAP,
-    SYMBOL_DIR,
     KIT,
     FORCE,
     MODE,
@@ -47,23 +40,14 @@ enum {
 };
 
 static const struct option table[] = {
-    { "output", required_argument, NULL, 'o' },
-    { "function", required_argument, NULL, 'f' },
-    { "exclude", required_argument, NULL, 'x' },
-    { "min-size", required_argument, NULL, MIN_SIZE },
-    { "max-size", required_argument, NULL, MAX_SIZE },
-    { "module", required_argument, NULL, MODULE },
+    RUN_SHARED_OPTIONS,
     { "target", required_argument, NULL, TARGET },
     { "follow", no_argument, NULL, FOLLOW },
     { "after", required_argument, NULL, AFTER },
-    { "for", required_argument, NULL, FOR },
     { "durable", no_argument, NULL, DURABLE },
     { "perf-map", no_argument, NULL, PERF_MAP },
-    { "no-cache", no_argument, NULL, NO_CACHE },
-    { "list", required_argument, NULL, ONLY },
-    { "only-list", required_argument, NULL, ONLY },
+    { "only-list", required_argument, NULL, RUN_LIST },
     { "map", required_argument, NULL, MAP },
-    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     { "kit", required_argument, NULL, KIT },
     { "force", no_argument, NULL, FORCE },
     { "mode", required_argument, NULL, MODE },
@@ -87,11 +71,10 @@ static const struct option table[] = {
     { "label", required_argument, NULL, LABEL },
     { "token-file", required_argument, NULL, TOKEN_FILE },
 #endif
-    { "quiet", no_argument, NULL, 'q' },
-    { "verbose", no_argument, NULL, 'v' },
     CLI_OPTIONS_END,
 };
 
+/* clang-format off */
 static const char usage[] =
     "usage: hotfn run [options] -- PROGRAM [ARG ...]\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
@@ -112,10 +95,7 @@ static const char usage[] =
     "                       longer than --slower-than\n"
     "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
     "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
-    "  -f, --function GLOB  count only functions that match (may be repeated)\n"
-    "  -x, --exclude GLOB   exclude functions that match\n"
-    "      --min-size N, --max-size N   by size in bytes\n"
-    "      --module GLOB    modules to hook, by file name [the program itself]; '*' is all\n"
+    RUN_SELECTION_USAGE
     "      --target GLOB    count the descendant whose file matches, not PROGRAM itself\n"
     "      --follow         also count children that the program starts\n"
     "      --after TIME     begin to count TIME after the start (2s, 500ms)\n"
@@ -136,8 +116,9 @@ static const char usage[] =
 #endif
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
     "The program's exit status is passed on; 125, 126, 127: hotfn could not run it.\n";
+/* clang-format on */
 
-const char *run_append_item(const char ***list, uint32_t *count, const char *item)
+static const char *append_item(const char ***list, uint32_t *count, const char *item)
 {
     const char **more = realloc(*list, (*count + 1u) * sizeof *more);
 
@@ -149,11 +130,11 @@ const char *run_append_item(const char ***list, uint32_t *count, const char *ite
     return NULL;
 }
 
-const char *run_append_glob(const char ***list, uint32_t *count, const char *glob)
+static const char *append_glob(const char ***list, uint32_t *count, const char *glob)
 {
     const char *expected = cli_check_glob(glob);
 
-    return expected ? expected : run_append_item(list, count, glob);
+    return expected ? expected : append_item(list, count, glob);
 }
 
 /* 5%, 0.5%; a number without % is a fraction: 0.05. */
@@ -169,11 +150,46 @@ static const char *parse_share(const char *text, uint32_t *out_ppm)
     return is_share ? NULL : "a share of the time (5%, 0.5%, at most 100%)";
 }
 
-const char *run_parse_positive_time(const char *text, uint64_t *out_ns)
+static const char *parse_positive_time(const char *text, uint64_t *out_ns)
 {
     const char *expected = cli_parse_time(text, out_ns);
 
     return expected || *out_ns ? expected : "a time above 0";
+}
+
+const char *run_read_shared_option(run_options *o, int option, const char *argument)
+{
+    hotfn_launch_options *launch = &o->launch;
+
+    switch (option) {
+    case 'o': launch->record_path = argument; return NULL;
+    case 'f': return append_glob(&o->includes, &o->selection.include_count, argument);
+    case 'x': return append_glob(&o->excludes, &o->selection.exclude_count, argument);
+    case RUN_MODULE: return append_glob(&o->modules, &launch->module_count, argument);
+    case RUN_MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
+    case RUN_MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
+    case RUN_FOR: return parse_positive_time(argument, &launch->for_ns);
+    case RUN_LIST: launch->list_path = argument; return NULL;
+    case RUN_SYMBOL_DIR: return append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
+    case RUN_NO_CACHE: launch->flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
+    case 'q': o->quiet = true; return NULL;
+    default: o->verbose = true; return NULL;
+    }
+}
+
+bool run_use_lists(run_options *o, const char *command)
+{
+    if (o->selection.max_bytes && o->selection.max_bytes < o->selection.min_bytes) {
+        fprintf(stderr, "hotfn %s: --min-size is above --max-size: no function has such a size\n",
+                command);
+        return false;
+    }
+    o->launch.modules = o->modules;
+    o->launch.symbol_dirs = o->symbol_dirs;
+    o->launch.selection = &o->selection;
+    o->selection.include = o->includes;
+    o->selection.exclude = o->excludes;
+    return true;
 }
 
 static const char *parse_mode(const char *text, uint32_t *mode)
@@ -192,23 +208,17 @@ static const char *parse_clock(const char *text, uint32_t *clock)
     return *clock < 3 ? NULL : "auto, tick or cpu";
 }
 
-static const char *set_flag(run_options *o, int option)
+/* The flag of an option without an argument; 0: another option. */
+static uint32_t find_flag(int option)
 {
-    uint32_t *flags = &o->launch.flags;
-
     switch (option) {
-    case FOLLOW: *flags |= HOTFN_LAUNCH_FOLLOW; return NULL;
-    case DURABLE: *flags |= HOTFN_LAUNCH_DURABLE; return NULL;
-    case PERF_MAP: *flags |= HOTFN_LAUNCH_PERF_MAP; return NULL;
-    case NO_CACHE: *flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
-    case FORCE: *flags |= HOTFN_LAUNCH_FORCE_MAP; return NULL;
-    case FLAT: *flags |= HOTFN_LAUNCH_FLAT; return NULL;
-    case EVENTS: *flags |= HOTFN_LAUNCH_EVENTS; return NULL;
-    case 'q':
-        o->quiet = true;
-        *flags |= HOTFN_LAUNCH_QUIET_AGENT;
-        return NULL;
-    default: o->verbose = true; return NULL;
+    case FOLLOW: return HOTFN_LAUNCH_FOLLOW;
+    case DURABLE: return HOTFN_LAUNCH_DURABLE;
+    case PERF_MAP: return HOTFN_LAUNCH_PERF_MAP;
+    case FORCE: return HOTFN_LAUNCH_FORCE_MAP;
+    case FLAT: return HOTFN_LAUNCH_FLAT;
+    case EVENTS: return HOTFN_LAUNCH_EVENTS;
+    default: return 0;
     }
 }
 
@@ -232,20 +242,11 @@ static const char *read_option(void *user, int option, const char *argument)
     hotfn_launch_options *launch = &o->launch;
 
     switch (option) {
-    case 'o': launch->record_path = argument; return NULL;
-    case 'f': return run_append_glob(&o->includes, &o->selection.include_count, argument);
-    case 'x': return run_append_glob(&o->excludes, &o->selection.exclude_count, argument);
-    case MODULE: return run_append_glob(&o->modules, &launch->module_count, argument);
     case TARGET: launch->target_glob = argument; return cli_check_glob(argument);
-    case MIN_SIZE: return cli_parse_u64(argument, &o->selection.min_bytes);
-    case MAX_SIZE: return cli_parse_u64(argument, &o->selection.max_bytes);
     case AFTER: return cli_parse_time(argument, &launch->after_ns);
-    case FOR: return run_parse_positive_time(argument, &launch->for_ns);
-    case ONLY: launch->list_path = argument; return NULL;
     case MAP: launch->map_path = argument; return NULL;
-    case SYMBOL_DIR: return run_append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
     case KIT: launch->kit_path = argument; return NULL;
-    case SLOWER: return run_parse_positive_time(argument, &launch->slow_ns);
+    case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
     case SAMPLE:
         return cli_parse_u32(argument, 1, 1000000, &launch->sample_interval)
                    ? NULL
@@ -275,7 +276,9 @@ static const char *read_option(void *user, int option, const char *argument)
     case LABEL:
     case TOKEN_FILE: return read_push_option(&o->push, option, argument);
 #endif
-    default: return set_flag(o, option);
+    default:
+        launch->flags |= find_flag(option);
+        return find_flag(option) ? NULL : run_read_shared_option(o, option, argument);
     }
 }
 
@@ -311,7 +314,7 @@ static int check_combinations(const hotfn_launch_options *o)
 
 int run_parse_options(run_options *o, int argc, char **argv)
 {
-    const cli_options w = { usage, "+o:f:x:qv", table, read_option, o, 0, INT_MAX };
+    const cli_options w = { usage, "+" RUN_SHARED_LETTERS, table, read_option, o, 0, INT_MAX };
 
     *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
 #ifdef HOTFN_HAVE_PUSH
@@ -323,10 +326,10 @@ int run_parse_options(run_options *o, int argc, char **argv)
     if (status >= 0) {
         return status == TOOL_OK ? TOOL_OK : RUN_FAILED;
     }
-    if (o->selection.max_bytes && o->selection.max_bytes < o->selection.min_bytes) {
-        fputs("hotfn run: --min-size is above --max-size: no function has such a size\n", stderr);
+    if (!run_use_lists(o, "run")) {
         return RUN_FAILED;
     }
+    o->launch.flags |= o->quiet ? HOTFN_LAUNCH_QUIET_AGENT : 0;
 #ifdef HOTFN_HAVE_PUSH
     if (!o->push.options.url &&
         (o->push.options.app || o->push.options.version || o->push.options.label_count ||
@@ -346,11 +349,6 @@ int run_parse_options(run_options *o, int argc, char **argv)
         return RUN_FAILED;
     }
     o->launch.command = (const char *const *)(argv + optind);
-    o->launch.modules = o->modules;
-    o->launch.symbol_dirs = o->symbol_dirs;
-    o->launch.selection = &o->selection;
-    o->selection.include = o->includes;
-    o->selection.exclude = o->excludes;
     return -1;
 }
 
