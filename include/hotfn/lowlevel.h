@@ -12,6 +12,7 @@
 #include <hotfn/lowlevel/json.h>
 #include <hotfn/lowlevel/lists.h>
 #include <hotfn/lowlevel/plan.h>
+#include <hotfn/lowlevel/ranks.h>
 #include <hotfn/lowlevel/scan.h>
 #include <hotfn/lowlevel/session.h>
 #include <hotfn/lowlevel/symbols.h>

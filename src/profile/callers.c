@@ -111,5 +111,5 @@ hotfn_status hotfn_record_get_caller(const hotfn_record *r, uint32_t index, uint
     hotfn_record_get_edge(r, r->edges_by_callee[first + position], &edge);
     caller.function = edge.caller;
     caller.calls = edge.calls;
-    return hfn_copy_out(out, &caller, sizeof caller) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &caller, sizeof caller);
 }

@@ -11,6 +11,7 @@
 #include "os/process.h"
 #include "records/finish.h"
 
+#include <hotfn/lowlevel/ranks.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -33,31 +34,11 @@ typedef struct merger {
     uint32_t *final; /* [number]: index in the new record */
 } merger;
 
-/* The value at a rank, from 0, of all runs; the runs without a value come first and have 0. */
-static uint64_t value_at_rank(const hfn_merge *m, const uint64_t *sorted, uint32_t count,
-                              uint32_t rank)
-{
-    uint32_t zeros = m->record_count - count;
-
-    return rank < zeros ? 0 : sorted[rank - zeros];
-}
-
 static int compare_values(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
     return (a > b) - (a < b);
-}
-
-/* The ranks whose values have the middle, or the 95th percentile, between them. */
-static void find_ranks(const hfn_merge *m, uint32_t *low, uint32_t *high)
-{
-    if (m->mode == HOTFN_MERGE_MEDIAN) {
-        *low = (m->record_count - 1) / 2;
-        *high = m->record_count / 2;
-    } else {
-        *low = *high = (m->record_count * 95 + 99) / 100 - 1;
-    }
 }
 
 void hfn_merge_find_ranked(const hfn_merge *m, const uint64_t *values, uint32_t count,
@@ -67,9 +48,13 @@ void hfn_merge_find_ranked(const hfn_merge *m, const uint64_t *values, uint32_t 
 
     memcpy(m->sorted, values, count * sizeof *values);
     qsort(m->sorted, count, sizeof *values, compare_values);
-    find_ranks(m, &low, &high);
-    *first = value_at_rank(m, m->sorted, count, low);
-    *second = value_at_rank(m, m->sorted, count, high);
+    if (m->mode == HOTFN_MERGE_MEDIAN) {
+        hotfn_get_median_ranks(m->record_count, &low, &high);
+    } else {
+        low = high = hotfn_get_p95_rank(m->record_count);
+    }
+    *first = hotfn_get_ranked_value(m->sorted, count, m->record_count, low);
+    *second = hotfn_get_ranked_value(m->sorted, count, m->record_count, high);
 }
 
 uint64_t hfn_merge_values(const hfn_merge *m, const uint64_t *values, uint32_t count)

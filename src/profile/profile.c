@@ -92,7 +92,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     memcpy(t.name, cell.name, sizeof t.name - 1);
     t.busy_ns = hfn_record_busy_ns(r, row);
     t.cpu_ns = cell.cpu_ns;
-    return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &t, sizeof t);
 }
 
 /* Show only the rows of process pid and thread tid (0: all).  If there are none, keep the

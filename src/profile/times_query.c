@@ -292,7 +292,7 @@ hotfn_status hotfn_record_get_timing(const hotfn_record *r, uint32_t function,
     } else {
         hfn_times_fill_timing(r, function, &r->sums->slots[slot], &t);
     }
-    return hfn_copy_out(out, &t, sizeof t) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &t, sizeof t);
 }
 
 hotfn_status hotfn_record_get_histogram(const hotfn_record *r, uint32_t function, uint64_t *counts)

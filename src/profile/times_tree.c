@@ -35,7 +35,7 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
     e.total_alloc = sum->total_alloc;
     e.calls = sum->calls;
     e.total_ns = hfn_times_ns(r, sum->total_ticks);
-    return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &e, sizeof e);
 }
 
 static uint64_t get_self_ticks(const hotfn_record *r, uint32_t node)
@@ -75,7 +75,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
             n.self_alloc = r->times.allocs[index];
         }
     }
-    return hfn_copy_out(out, &n, sizeof n) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &n, sizeof n);
 }
 
 /* Ticks of the clock as nanoseconds since the run's start; 0 if the clock started later. */
@@ -130,7 +130,7 @@ hotfn_status hotfn_record_get_slow_call(const hotfn_record *r, uint32_t index,
     s.node = call->node < get_node_count(r) ? call->node : HOTFN_NO_NODE;
     s.start_ns = convert_to_ns_since_start(r, call->start_ticks);
     s.duration_ns = hfn_times_ns(r, call->ticks);
-    return hfn_copy_out(out, &s, sizeof s) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &s, sizeof s);
 }
 
 /* The thread that the event at index belongs to. */
@@ -181,7 +181,7 @@ hotfn_status hotfn_record_get_event(const hotfn_record *r, uint64_t index, hotfn
     e.function = get_function(r, r->times.events[index].slot);
     e.kind = r->times.events[index].kind;
     e.time_ns = convert_to_ns_since_start(r, r->times.events[index].ticks);
-    return hfn_copy_out(out, &e, sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &e, sizeof e);
 }
 
 uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
@@ -276,5 +276,5 @@ hotfn_status hotfn_record_get_time_info(const hotfn_record *r, hotfn_record_time
     if (r->times.present) {
         fill_info(r, &info);
     }
-    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &info, sizeof info);
 }

@@ -33,7 +33,7 @@ USES = {
     "runtimes": ["session", "live", "counters"],
     "agent": ["session", "runtimes"],
 }
-ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json"}  # <hotfn/status.h> and the like belong to base
+ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json", "ranks"}  # <hotfn/status.h> and the like belong to base
 OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", "frame": "session",
          "export": "exporters"}  # the folder of a public header, where the names differ
 FOREIGN = [  # headers of other projects, and the paths that may include them

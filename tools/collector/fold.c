@@ -7,6 +7,7 @@
 #include "clickhouse_fold.h"
 #include "pack.h"
 
+#include <hotfn/lowlevel/ranks.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,24 +162,14 @@ static int compare_values(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The value at a rank (from 0) of all clients, of which the first ones have 0. */
-static uint64_t value_at(const uint64_t *sorted, uint32_t count, uint32_t clients, uint32_t rank)
-{
-    uint32_t zeros = clients - count;
-    return rank < zeros ? 0 : sorted[rank - zeros];
-}
-
-/* The median is the mean of the two middle values; p95 is the nearest rank: the smallest value that
- * at least 95 of 100 clients do not exceed. */
 void fold_find_ranks(enum fold_aggregate aggregate, uint32_t clients, uint32_t *low, uint32_t *high)
 {
     if (clients == 0) {
         *low = *high = 0;
     } else if (aggregate == BY_MEDIAN) {
-        *low = (clients - 1) / 2;
-        *high = clients / 2;
+        hotfn_get_median_ranks(clients, low, high);
     } else {
-        *low = *high = (uint32_t)(((uint64_t)clients * 95 + 99) / 100) - 1;
+        *low = *high = hotfn_get_p95_rank(clients);
     }
 }
 
@@ -195,8 +186,8 @@ static void choose_values(folding *f, enum fold_aggregate aggregate)
         begin += function->clients;
         if (function->clients > 0) {
             qsort(values, function->clients, sizeof *values, compare_values);
-            uint64_t first = value_at(values, function->clients, clients, low);
-            uint64_t second = value_at(values, function->clients, clients, high);
+            uint64_t first = hotfn_get_ranked_value(values, function->clients, clients, low);
+            uint64_t second = hotfn_get_ranked_value(values, function->clients, clients, high);
             function->value = (double)first + (double)(second - first) / 2;
         }
     }

@@ -90,7 +90,8 @@ typedef struct folded_run {
 bool for_each_run(store *s, const fold_filter *filter,
                   bool (*each)(void *user, const folded_run *run), void *user, refusal *why);
 
-/* A value at a rank, from the number of clients: of the median (the mean of two) and of p95. */
+/* The ranks (hotfn/lowlevel/ranks.h) whose values have the median or p95 as their mean; 0 without
+ * clients. */
 void fold_find_ranks(enum fold_aggregate aggregate, uint32_t clients, uint32_t *low,
                      uint32_t *high);
 

@@ -8,6 +8,7 @@
 #include "cli/json_output.h"
 #include "cli/listing.h"
 
+#include <hotfn/lowlevel/ranks.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,7 @@ static int compare_values(const void *left, const void *right)
 static figures compute_figures(const run_table *t, uint32_t function)
 {
     uint64_t *values = t->values + (size_t)function * t->run_count;
-    uint32_t runs = t->run_count;
+    uint32_t runs = t->run_count, low, high;
     figures f = { 0 };
 
     qsort(values, runs, sizeof *values, compare_values);
@@ -47,12 +48,12 @@ static figures compute_figures(const run_table *t, uint32_t function)
         f.called += values[i] > 0;
         f.sum += values[i];
     }
-    uint64_t low = values[(runs - 1) / 2], high = values[runs / 2];
     f.max = values[runs - 1];
     f.mean = (double)f.sum / runs;
     f.mean_called = f.called ? (double)f.sum / f.called : 0;
-    f.median = (double)low + (double)(high - low) / 2;
-    f.p95 = (double)values[((uint64_t)runs * 95 + 99) / 100 - 1];
+    hotfn_get_median_ranks(runs, &low, &high);
+    f.median = (double)values[low] + (double)(values[high] - values[low]) / 2;
+    f.p95 = (double)values[hotfn_get_p95_rank(runs)];
     return f;
 }
 
