@@ -2,15 +2,11 @@
 /* The pool of functions for methods, for x86-64. */
 #define HFN_POOL_FILL 0xcc
 #include "arch/method_pool.h"
+#include "arch/x86/pool_call.h"
 
 .macro  function
     endbr64
-    subq    $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    callq   *targets + 8 * n(%rip)
-    addq    $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    retq
+    call_target
 .endm
 
     all_functions
