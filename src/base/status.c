@@ -137,3 +137,8 @@ bool hfn_copy_out(void *out, const void *known, uint32_t known_bytes)
            caller_bytes - sizeof caller_bytes);
     return true;
 }
+
+hotfn_status hfn_copy_result(void *out, const void *known, uint32_t known_bytes)
+{
+    return hfn_copy_out(out, known, known_bytes) ? HOTFN_OK : HOTFN_E_OPTION;
+}

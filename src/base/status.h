@@ -29,5 +29,7 @@ bool hfn_copy_options(void *known, uint32_t known_bytes, const void *in);
 /* Copy `known` to a caller's struct, as much as fits its size field, which is not changed.  False
  * if out is NULL, or if its size is 0 or above known_bytes. */
 bool hfn_copy_out(void *out, const void *known, uint32_t known_bytes);
+/* The same, as a status: HOTFN_OK or HOTFN_E_OPTION. */
+hotfn_status hfn_copy_result(void *out, const void *known, uint32_t known_bytes);
 
 #endif

@@ -243,7 +243,7 @@ hotfn_status hotfn_counters_get_access(const hotfn_counters *c, hotfn_row_access
     access.time_exit = timing.exit;
     access.personality = timing.personality;
     access.skip_base_bytes = timing.skips_at;
-    return hfn_copy_out(out, &access, sizeof access) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &access, sizeof access);
 }
 
 hfn_row_memory hfn_counters_get_memory(const hotfn_counters *c)

@@ -218,7 +218,7 @@ hotfn_status hotfn_events_open(hotfn_events_header *out, const void *bytes, uint
     if (!read_header(s, &header) || !check_items(s)) {
         return HOTFN_E_FORMAT;
     }
-    return hfn_copy_out(out, &header, sizeof header) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &header, sizeof header);
 }
 
 hotfn_status hotfn_events_next(hotfn_events_item *out, uint64_t *offset, const void *bytes,

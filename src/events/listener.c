@@ -207,7 +207,7 @@ hotfn_status hotfn_listener_get_stats(const hotfn_listener *l, hotfn_listener_st
     for (uint32_t i = 0; i < l->stream_count; i++) {
         stats.running_count += !is_over(l->streams[i], now);
     }
-    return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &stats, sizeof stats);
 }
 
 static void warn_of_dropped_calls(const hotfn_listener *l, const hfn_stream *s, const char *path)

@@ -67,7 +67,7 @@ hotfn_status hotfn_exporter_get(uint32_t index, hotfn_exporter_info *out)
     if (!hfn_format_get(index, &format)) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_copy_out(out, &format.info, sizeof format.info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &format.info, sizeof format.info);
 }
 
 hotfn_status hfn_format_find(const char *name, hfn_format *out, hotfn_error *err)

@@ -122,7 +122,7 @@ hotfn_status hotfn_functions_get(const hotfn_functions *functions, uint32_t inde
     filled.name = functions->names[f->first_name];
     filled.fde_cfa_offset = f->fde_cfa_offset;
     filled.section = f->section;
-    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &filled, (uint32_t)sizeof filled);
 }
 
 const char *hotfn_functions_get_name(const hotfn_functions *functions, uint32_t index,

@@ -100,7 +100,7 @@ hotfn_status hotfn_hooks_get_region(const hotfn_hooks *hooks, uint32_t index,
     if (!found) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_copy_out(out, found, sizeof *found) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, found, sizeof *found);
 }
 
 void hotfn_hooks_each_stub(const hotfn_hooks *hooks, hotfn_stub_fn visit, void *user)

@@ -102,8 +102,7 @@ hotfn_status hotfn_image_get_info(const hotfn_image *image, hotfn_image_info *ou
     if (!image) {
         return HOTFN_E_OPTION;
     }
-    return hfn_copy_out(out, &image->info, (uint32_t)sizeof image->info) ? HOTFN_OK
-                                                                         : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &image->info, (uint32_t)sizeof image->info);
 }
 
 uint32_t hotfn_image_get_section_count(const hotfn_image *image)
@@ -135,7 +134,7 @@ hotfn_status hotfn_image_get_section(const hotfn_image *image, uint32_t index, h
     if (s->type != HFN_SHT_NOBITS && hfn_span_has(image->bytes, s->offset, s->file_bytes)) {
         filled.file_bytes = s->file_bytes;
     }
-    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &filled, (uint32_t)sizeof filled);
 }
 
 const uint8_t *hotfn_image_get_bytes(const hotfn_image *image, uint64_t rva, uint64_t *byte_count)

@@ -277,7 +277,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         info.hook_ns = stats.total_ns;
     }
     unlock_record(l);
-    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &info, sizeof info);
 }
 
 hotfn_status hotfn_launch_open_record(hotfn_record **out, const hotfn_launch *l, hotfn_error *err)

@@ -189,7 +189,7 @@ hotfn_status hfn_live_get_module(const hfn_live *live, uint32_t module, hotfn_re
     m.path = hfn_live_text(live, hfn_read_le32(entry + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
-    return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &m, sizeof m);
 }
 
 /* ---- The function of a slot. */

@@ -412,7 +412,7 @@ hotfn_status hotfn_plan_get_info(const hotfn_plan *plan, hotfn_plan_info *out)
     memcpy(info.id, plan->bytes + PLAN_ID_AT, sizeof info.id);
     info.bytes = plan->bytes;
     info.byte_count = plan->byte_count;
-    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &info, sizeof info);
 }
 
 hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_entry *out)
@@ -434,7 +434,7 @@ hotfn_status hotfn_plan_get(const hotfn_plan *plan, uint32_t index, hotfn_plan_e
     entry.flags = hook.flags;
     entry.patch_offset = hook.patch_offset;
     entry.patch_bytes = hook.patch_bytes;
-    return hfn_copy_out(out, &entry, sizeof entry) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &entry, sizeof entry);
 }
 
 uint32_t hfn_plan_find_function(const hotfn_plan *plan, uint32_t function_index)

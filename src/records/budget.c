@@ -72,7 +72,7 @@ hotfn_status hotfn_record_get_budget(const hotfn_record *r, hotfn_record_budget 
         b.note =
             (const char *)r->parts[HFN_SECTION_BUDGET].bytes + offsetof(hfn_budget_header, note);
     }
-    return hfn_copy_out(out, &b, sizeof b) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &b, sizeof b);
 }
 
 hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
@@ -99,7 +99,7 @@ hotfn_status hotfn_record_get_change(const hotfn_record *r, uint32_t index,
     c.cost_ppm = from.cost_ppm;
     c.at_ns = from.at_ns;
     c.calls_per_second = from.calls_per_second;
-    return hfn_copy_out(out, &c, sizeof c) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &c, sizeof c);
 }
 
 uint32_t hotfn_record_get_budget_state(const hotfn_record *r, uint32_t function)

@@ -5,6 +5,7 @@
 #include "records/methods.h"
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/status.h"
 
 /* Below the bits by which exporters distinguish modules; the highest bit separates it from the RVAs
@@ -95,18 +96,9 @@ static void compact_elements(const reduction *s, uint32_t type)
 /* The new index of a function. */
 static uint32_t find_kept(const reduction *s, uint32_t function)
 {
-    uint32_t low = 0, high = s->count;
+    size_t index = hfn_count_below_u32(s->kept, s->count, sizeof *s->kept, 0, function);
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (s->kept[middle] < function) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < s->count && s->kept[low] == function ? low : HOTFN_NO_FUNCTION;
+    return index < s->count && s->kept[index] == function ? (uint32_t)index : HOTFN_NO_FUNCTION;
 }
 
 static void renumber_functions(const reduction *s)

@@ -70,7 +70,7 @@ hotfn_status hotfn_record_get_child(const hotfn_record *r, uint32_t index, hotfn
     child.path = *at == ' ' ? at + 1 : at;
     const char *slash = strrchr(child.path, '/');
     child.file = slash ? slash + 1 : child.path;
-    return hfn_copy_out(out, &child, sizeof child) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &child, sizeof child);
 }
 
 const char *hotfn_record_get_state_name(uint32_t state)
@@ -145,7 +145,7 @@ hotfn_status hotfn_record_get_info(const hotfn_record *r, hotfn_record_info *out
     info.cpu_ns = strtoull(get_run_text(r, HFN_META_CPU), NULL, 10);
     info.child_count = count_children(r);
     info.preparation_ns = strtoull(get_run_text(r, HFN_META_PREPARATION), NULL, 10);
-    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &info, sizeof info);
 }
 
 hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
@@ -171,7 +171,7 @@ hotfn_status hotfn_record_get_module(const hotfn_record *r, uint32_t index,
     m.path = hfn_record_get_text(r, hfn_read_le32(at + HFN_MODULE_PATH));
     slash = strrchr(m.path, '/');
     m.file = slash ? slash + 1 : m.path;
-    return hfn_copy_out(out, &m, sizeof m) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &m, sizeof m);
 }
 
 /* The last module whose first function is not after the function: modules before it may be empty.
@@ -240,7 +240,7 @@ hotfn_status hotfn_record_get_function(const hotfn_record *r, uint32_t index,
     }
     /* counts stay valid if the function was unhooked later */
     f.counted = f.slot != HOTFN_NO_SLOT && (f.state == HOTFN_STATE_HOOKED || f.calls > 0);
-    return hfn_copy_out(out, &f, sizeof f) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &f, sizeof f);
 }
 
 /* ---- Threads. */

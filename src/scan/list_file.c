@@ -209,7 +209,7 @@ hotfn_status hotfn_list_get_info(const hotfn_list *list, hotfn_list_info *out)
     if (!list) {
         return HOTFN_E_OPTION;
     }
-    return hfn_copy_out(out, &list->info, (uint32_t)sizeof list->info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &list->info, (uint32_t)sizeof list->info);
 }
 
 hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_entry *out)
@@ -228,5 +228,5 @@ hotfn_status hotfn_list_get(const hotfn_list *list, uint32_t index, hotfn_list_e
     e.byte_count = list->items[index].byte_count;
     e.name = list->items[index].name;
     e.module = list->items[index].module;
-    return hfn_copy_out(out, &e, (uint32_t)sizeof e) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &e, (uint32_t)sizeof e);
 }

@@ -276,7 +276,7 @@ hotfn_status hotfn_scan_get_info(const hotfn_scan *scan, hotfn_scan_info *out)
         .path = scan->path,
     };
     memcpy(info.id, h->id, sizeof info.id);
-    return hfn_copy_out(out, &info, sizeof info) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &info, sizeof info);
 }
 
 static void fill_function(const hotfn_scan *scan, const hfn_scan_function *f,
@@ -313,7 +313,7 @@ hotfn_status hotfn_scan_get_function(const hotfn_scan *scan, uint32_t index,
         return HOTFN_E_NOT_FOUND;
     }
     fill_function(scan, &f, &row);
-    return hfn_copy_out(out, &row, sizeof row) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &row, sizeof row);
 }
 
 bool hfn_scan_stamp_is_reliable(const hotfn_scan *scan)

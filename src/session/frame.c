@@ -355,7 +355,7 @@ hotfn_status hotfn_frame_get_times(const hotfn_frame *f, uint32_t index, hotfn_f
         return status;
     }
     hfn_frame_period_sum(&f->period, f->top[index].slot, &times);
-    return hfn_copy_out(out, &times, sizeof times) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &times, sizeof times);
 }
 
 hotfn_status hotfn_frame_get_thread_times(const hotfn_frame *f, uint32_t index, uint32_t position,
@@ -370,7 +370,7 @@ hotfn_status hotfn_frame_get_thread_times(const hotfn_frame *f, uint32_t index, 
     if (!hfn_frame_period_get_thread(&f->period, f->top[index].slot, position, &times)) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_copy_out(out, &times, sizeof times) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &times, sizeof times);
 }
 
 hotfn_status hotfn_frame_save(const hotfn_frame *f, const char *path, hotfn_error *err)

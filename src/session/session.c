@@ -219,7 +219,7 @@ hotfn_status hotfn_session_get_stats(const hotfn_session *s, hotfn_session_stats
         return HOTFN_E_OPTION;
     }
     stats = s->running ? convert_stats(&s->process) : s->stats;
-    return hfn_copy_out(out, &stats, sizeof stats) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &stats, sizeof stats);
 }
 
 /* A snapshot must not show counts of patches that other code has overwritten. */

@@ -166,7 +166,5 @@ hotfn_status hotfn_exports_get(const hotfn_exports *exports, uint32_t index, hot
     if (index >= exports->count) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_copy_out(out, &exports->items[index], (uint32_t)sizeof *exports->items)
-               ? HOTFN_OK
-               : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &exports->items[index], (uint32_t)sizeof *exports->items);
 }

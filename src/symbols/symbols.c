@@ -119,7 +119,7 @@ hotfn_status hotfn_symbols_get(const hotfn_symbols *symbols, uint32_t index, hot
     filled.byte_count = s->byte_count;
     filled.name = s->name;
     filled.module = hfn_symbol_table_module_name(&symbols->table, s->module);
-    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &filled, (uint32_t)sizeof filled);
 }
 
 hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_info *out)
@@ -127,8 +127,7 @@ hotfn_status hotfn_symbols_get_info(const hotfn_symbols *symbols, hotfn_symbols_
     if (!symbols) {
         return HOTFN_E_OPTION;
     }
-    return hfn_copy_out(out, &symbols->info, (uint32_t)sizeof symbols->info) ? HOTFN_OK
-                                                                             : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &symbols->info, (uint32_t)sizeof symbols->info);
 }
 
 /* Checks that the caller's line readers can be called.  They need an image; a PDB or a map that was
@@ -201,7 +200,7 @@ hotfn_status hotfn_symbols_find_line(hotfn_symbols *symbols, uint64_t rva, hotfn
     if (status != HOTFN_OK) {
         return status;
     }
-    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &filled, (uint32_t)sizeof filled);
 }
 
 hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint32_t depth,
@@ -224,5 +223,5 @@ hotfn_status hotfn_symbols_find_frame(hotfn_symbols *symbols, uint64_t rva, uint
     if (status != HOTFN_OK) {
         return status;
     }
-    return hfn_copy_out(out, &filled, (uint32_t)sizeof filled) ? HOTFN_OK : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &filled, (uint32_t)sizeof filled);
 }

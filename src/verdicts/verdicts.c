@@ -195,9 +195,7 @@ hotfn_status hotfn_verdicts_get(const hotfn_verdicts *v, uint32_t index, hotfn_v
     if (index >= v->count) {
         return HOTFN_E_NOT_FOUND;
     }
-    return hfn_copy_out(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub)
-               ? HOTFN_OK
-               : HOTFN_E_OPTION;
+    return hfn_copy_result(out, &v->items[index].pub, (uint32_t)sizeof v->items[index].pub);
 }
 
 const hfn_verdict *hfn_verdicts_at(const hotfn_verdicts *v, uint32_t index)
