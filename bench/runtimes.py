@@ -74,12 +74,13 @@ def run(report, options):
         for name, command in commands.items():
             seconds[name].append(get_cpu_seconds(command))
     rows = []
+    added_by_cprofile = [value - bare for value, bare in zip(seconds["cProfile"], seconds["bare"])]
     for name, values in seconds.items():
         ratios = [value / bare for value, bare in zip(values, seconds["bare"])]
         added = [value - bare for value, bare in zip(values, seconds["bare"])]
-        shares = [a / p for a, p in zip(added, (v - b for v, b in zip(seconds["cProfile"], seconds["bare"])))]
+        shares = [value / reference for value, reference in zip(added, added_by_cprofile)]
         report.add(f"runtimes/python/{name}", "ratio", ratios)
         rows.append([name, figures.spread(ratios), figures.spread(shares), f"{min(values):.3f}", len(values)])
     report.heading("Python functions: CPU time of program and tool over that of the program alone",
                    "and what a tool adds, as a share of what cProfile adds; min, median, upper quartile")
-    report.table(["tool", "ratio", "added, of cProfile's", "minimum s", "rounds"], rows)
+    report.table(["tool", "ratio", "added / cProfile's", "minimum s", "rounds"], rows)

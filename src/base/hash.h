@@ -9,7 +9,7 @@
 
 #define HFN_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
 
-/* The hash of the bytes that `hash` is of, followed by these. */
+/* Continue a hash: returns the hash of all bytes that `hash` covers, followed by these bytes. */
 static inline uint64_t hfn_hash_bytes(uint64_t hash, const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Statuses, the caller's error struct, the log, and sized structs, by which callers compiled
- * against older and newer headers can be served. */
+/* Statuses, the caller's error struct, the log, and sized structs, which may come from callers that
+ * were compiled with older or newer headers. */
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -36,7 +36,7 @@ const char *hotfn_get_version(void)
     return HOTFN_VERSION;
 }
 
-/* Copy text, or its end if it is too long: the end of a path is more specific than its begin. */
+/* Copy text, or its end if it is too long: the end of a path is more specific than its start. */
 static void copy_tail(char *out, size_t out_bytes, const char *text)
 {
     size_t length = strlen(text);

@@ -25,8 +25,8 @@ static void put_field(hfn_sink *sink, const char *text)
     hfn_sink_text(sink, "\"");
 }
 
-/* All fields are empty if the function was not timed; a time below what can be resolved and an
- * unknown error are empty. */
+/* All fields are empty if the function was not timed; a time that is too short to be measured, and
+ * an unknown error, are empty. */
 static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
 {
     hotfn_record_timing t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The data of the page of a record.  It is in columns, in several script elements, which the page
- * reads when it first needs them.  A function is its rank in the page: functions that were called
- * come first, in the order of the page's table, then the others in the order of the record. */
+ * reads when it first needs them.  Functions are numbered by their rank: called functions come
+ * first, in the order of the page's table, then the others in the order of the record. */
 #ifndef HFN_EXPORTERS_HTML_DATA_H
 #define HFN_EXPORTERS_HTML_DATA_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of a hook set's space: those of the caller, or those of this process. */
+/* Maps memory for the stubs of a hook set, by the functions of its space (for another process), or
+ * in this process. */
 #include "hooks/space.h"
 
 #include "hooks/hookset.h"

@@ -12,12 +12,12 @@
 #include <stdbool.h>
 
 typedef struct hfn_unwind {
-    uint8_t *begin; /* the block, at its final address       */
-    uint8_t *at;    /* next byte of .eh_frame                */
-    uint8_t *frame; /* start of .eh_frame, the first CIE     */
-    uint8_t *cie_b; /* the CIE for signatures with key B; NULL until needed */
-    uint8_t *open;  /* the FDE being written, or NULL        */
-    bool open_key_b;
+    uint8_t *begin;  /* the block, at its final address       */
+    uint8_t *at;     /* next byte of .eh_frame                */
+    uint8_t *frame;  /* start of .eh_frame, the first CIE     */
+    uint8_t *cie_b;  /* the CIE for signatures with key B; NULL until needed */
+    uint8_t *open;   /* the FDE being written, or NULL        */
+    bool open_key_b; /* the FDE being written is for signatures with key B */
     uint64_t personality;
     uint64_t code_at; /* end of the code that the open FDE describes */
     uint32_t fde_count, fde_max;
@@ -47,7 +47,7 @@ uint64_t hfn_unwind_finish(hfn_unwind *unwind, hotfn_stub_region *region);
 /* The FDE that describes pc, and the start of its code; NULL if there is none. */
 const uint8_t *hfn_unwind_find(const hotfn_stub_region *region, uint64_t pc, uint64_t *begin);
 
-/* Can no unwinder pass a stub before its tables are registered? */
+/* Whether unwinders find the tables of a stub only after hfn_unwind_register. */
 bool hfn_unwind_needs_registration(void);
 /* Register the tables with libgcc, if the process has it, or with the system. */
 void hfn_unwind_register(const hotfn_stub_region *region);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The clock that times calls: which one, how fast it goes. */
-#ifndef HFN_COUNTERS_CLOCK_H
-#define HFN_COUNTERS_CLOCK_H
+/* The clock that times calls: its kind and its rate. */
+#ifndef HFN_LIVE_CLOCK_H
+#define HFN_LIVE_CLOCK_H
 
 #include <stdint.h>
 
@@ -11,8 +11,8 @@ typedef struct hfn_clock {
     uint32_t kind; /* HOTFN_CLOCK_* */
     uint64_t ticks_per_second;
     uint64_t resolution_ticks;
-    uint64_t start_ticks;  /* one moment, seen by this clock ... */
-    uint64_t start_raw_ns; /* ... and by the system's            */
+    uint64_t start_ticks;  /* when it was chosen, by this clock ...    */
+    uint64_t start_raw_ns; /* ... and by the system's clock, not adjusted */
 } hfn_clock;
 
 /* Choose the processor's own counter where it is steady; measures it for some milliseconds. */

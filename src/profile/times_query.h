@@ -9,8 +9,8 @@
 /* times_query.c */
 uint64_t hfn_times_ns(const hotfn_record *record, uint64_t ticks);
 double hfn_times_root(double x); /* square root; 0 of a negative number */
-/* How a function was timed, and its times from a sum of its cells: of all chosen threads, or of
- * one. */
+/* Fill timing with the mode and the times of a function, from the sum of its cells of all chosen
+ * threads, or of one thread. */
 void hfn_times_fill_timing(const hotfn_record *record, uint32_t function, const hfn_slot_sum *sum,
                            hotfn_record_timing *timing);
 /* Add the histogram of a function over the chosen threads to counts; returns the sum of what was

@@ -87,7 +87,7 @@ uint32_t hfn_record_shown_count(const hotfn_record *record);
  * the damage. */
 hotfn_status hfn_record_write(hotfn_record *record, const char *to, hotfn_error *err);
 
-/* Note in the texts of the record that it was repaired, or merged from a repaired record, and what
+/* Store in the texts of the record that it was repaired, or merged from a repaired record, and what
  * the repair lost.  False: no memory. */
 bool hfn_record_note_repair(hotfn_record *record, const char *lost);
 

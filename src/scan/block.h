@@ -13,7 +13,7 @@
 #define HFN_SCAN_HEADER_BYTES 152u
 #define HFN_SCAN_FUNCTION_BYTES 40u
 
-/* What the names would come from. */
+/* Bits of hfn_scan_header.missing: why a name may be missing. */
 #define HFN_SCAN_LACKS_UNPACKED 1u   /* compressed symbols could not be decompressed this time */
 #define HFN_SCAN_LACKS_DEBUG_FILE 2u /* no separate debug file or PDB was found                */
 

@@ -69,8 +69,7 @@ static bool wait_until_probes_end(const hotfn_hooks *hooks)
 void hfn_process_end_times(const hfn_process *p)
 {
     uint64_t now = hfn_timing_stop();
-    if (wait_until_probes_end(p->hooks)) {
-    } else {
+    if (!wait_until_probes_end(p->hooks)) {
         thread_remains = true;
         p->live->keeps_times = true;
     }

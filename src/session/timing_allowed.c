@@ -12,18 +12,18 @@
 #include <string.h>
 
 /* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot
- * be registered with an unwinder that is linked into a module: such a module imports the dynamic
- * linker's functions that find code, and nothing of libgcc_s.  Without an exception table it only
- * reads stacks, as crash handlers do. */
+ * be registered with an unwinder that is linked into a module.  Such a module imports functions of
+ * the dynamic linker that find the module of an address, and nothing of libgcc_s.  If it has no
+ * exception table, it throws nothing and only reads stacks, as crash handlers do. */
 
 typedef struct imports {
-    bool asks_loader, has_libgcc;
+    bool finds_modules, has_libgcc;
 } imports;
 
 static void note_import(void *user, const hfn_image_slot *slot)
 {
     imports *i = user;
-    i->asks_loader |=
+    i->finds_modules |=
         strcmp(slot->name, "_dl_find_object") == 0 || strcmp(slot->name, "dl_iterate_phdr") == 0;
     i->has_libgcc |= strncmp(slot->name, "_Unwind_", strlen("_Unwind_")) == 0;
 }
@@ -35,7 +35,7 @@ static bool has_own_unwinder(const hotfn_image *image)
         return false;
     }
     hfn_image_each_slot(image, note_import, &i);
-    return i.asks_loader && !i.has_libgcc;
+    return i.finds_modules && !i.has_libgcc;
 }
 
 typedef struct search {
@@ -60,8 +60,7 @@ static bool check_module(void *user, const hfn_os_module *m)
     return s->found[0] == 0;
 }
 
-/* ---- Pinned libraries: open calls return through code of hotfn, even after the session has ended.
- */
+/* ---- Pinned libraries: open calls return through code of hotfn after the session has ended. */
 
 static void pin_libraries(void)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { LOOKED_AT_LINES = 40 };
+enum { MAX_LINES_BEFORE_MARK = 40 };
 
 static const struct {
     const char *begin; /* the beginning of one of the first lines */
@@ -67,7 +67,7 @@ hfn_map_reader hfn_map_recognise(hfn_span bytes, const char **format)
         return NULL;
     }
     lines.allow_truncated = true;
-    for (int i = 0; i < LOOKED_AT_LINES && hfn_map_next_line(&lines, &line); i++) {
+    for (int i = 0; i < MAX_LINES_BEFORE_MARK && hfn_map_next_line(&lines, &line); i++) {
         hfn_text_take_blanks(&line);
         for (size_t k = 0; k < HFN_COUNT_OF(marks); k++) {
             if (hfn_text_begins(line, marks[k].begin)) {
@@ -161,7 +161,7 @@ static hotfn_status read_map(hfn_linker_map *map, hfn_span bytes)
     return status == HOTFN_OK ? read_exports(map) : status;
 }
 
-/* bytes is symbols->file or memory of the caller. */
+/* bytes: the contents of symbols->file, or memory of the caller. */
 static hotfn_status load_map(hotfn_symbols **out, hotfn_symbols *symbols, hfn_span bytes,
                              const hotfn_image *image, uint32_t flags, hotfn_error *err)
 {
@@ -184,12 +184,12 @@ static hotfn_status load_map(hotfn_symbols **out, hotfn_symbols *symbols, hfn_sp
     return hfn_symbols_finish_load(out, symbols, status, err);
 }
 
-static hotfn_status begin_load(hotfn_symbols **symbols, hotfn_symbols_options *taken,
+static hotfn_status begin_load(hotfn_symbols **symbols, hotfn_symbols_options *copy,
                                const char *path, const hotfn_symbols_options *options,
                                const hotfn_env *env, hotfn_error *err)
 {
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_DATA | HOTFN_SYMBOLS_FORCE;
-    hotfn_status status = hfn_symbols_copy_options(taken, options, known, err);
+    hotfn_status status = hfn_symbols_copy_options(copy, options, known, err);
 
     if (status != HOTFN_OK) {
         return status;
@@ -206,16 +206,16 @@ hotfn_status hotfn_symbols_load_map(hotfn_symbols **out, const char *path, const
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_symbols_options taken;
+    hotfn_symbols_options copy;
     hotfn_symbols *symbols = NULL;
-    hotfn_status status = begin_load(&symbols, &taken, path, options, env, err);
+    hotfn_status status = begin_load(&symbols, &copy, path, options, env, err);
 
     if (status == HOTFN_OK) {
         status = hfn_file_open(&symbols->file, path, &symbols->table.env, err);
         if (status == HOTFN_OK) {
             return load_map(out, symbols,
                             (hfn_span){ symbols->file.data, symbols->file.size, false }, image,
-                            taken.flags, err);
+                            copy.flags, err);
         }
     }
     hotfn_symbols_destroy(symbols);
@@ -232,12 +232,12 @@ hotfn_status hotfn_symbols_map_from_bytes(hotfn_symbols **out, const void *bytes
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_symbols_options taken;
+    hotfn_symbols_options copy;
     hotfn_symbols *symbols = NULL;
-    hotfn_status status = begin_load(&symbols, &taken, name ? name : "(memory)", options, env, err);
+    hotfn_status status = begin_load(&symbols, &copy, name ? name : "(memory)", options, env, err);
 
     if (status != HOTFN_OK) {
         return status;
     }
-    return load_map(out, symbols, (hfn_span){ bytes, byte_count, false }, image, taken.flags, err);
+    return load_map(out, symbols, (hfn_span){ bytes, byte_count, false }, image, copy.flags, err);
 }

@@ -2,11 +2,11 @@
 /*
  * Maps of Microsoft's linker and of lld-link /map. They have two tables: groups with their class
  * (CODE or DATA), and public symbols as `seg:offset name address flags object`, followed by static
- * symbols in the same form. The flag 'f' is a function, 'i' an inline function (a folded COMDAT).
- * Behind a name that is wider than its column there is only one blank, so the address is the first
- * word of 8 or 16 hexadecimal digits behind the name. Old linkers (/MAPINFO:LINES) add tables of
- * lines, up to four `line seg:offset` a row. Source: Microsoft Learn, '/MAP (Generate Mapfile)'.
- * lld-link does not write 'f'.
+ * symbols in the same form. The flag 'f' marks a function, 'i' an inline function (a folded
+ * COMDAT); lld-link does not write 'f'. A name may contain blanks, and a single blank follows a
+ * name that is wider than its column: the name ends before the first word of 8 or 16 hexadecimal
+ * digits, which is the address. Old linkers (/MAPINFO:LINES) add tables of lines, with up to four
+ * `line seg:offset` in a row. Source: Microsoft Learn, '/MAP (Generate Mapfile)'.
  */
 #include "symbols/map.h"
 
@@ -285,7 +285,7 @@ static hotfn_status read_line(reader *r, hfn_text line)
     hotfn_status status = HOTFN_OK;
     uint64_t number, offset;
 
-    /* Only the title in some versions and the headings of line tables begin at the margin. */
+    /* A line without leading blanks is the heading of a line table, or the title of the map. */
     if ((hfn_text_take_blanks(&line) == 0 && !hfn_text_begins(line, "Line numbers for ")) ||
         line.at == line.end) {
         return HOTFN_OK;

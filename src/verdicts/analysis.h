@@ -32,8 +32,7 @@
 #define HFN_TRAIT_AMBIGUOUS 64u /* some of its bytes were decoded in two ways                  */
 #define HFN_TRAIT_RED_ZONE 128u /* code that uses the red zone jumps to it                   */
 #define HFN_TRAIT_FLAGS_LIVE_AT_TAIL 256u /* FLAGS_LIVE_OUT, and its callers certainly run on    */
-/* Traits of functions whose instructions must keep their addresses, or have uncertain boundaries.
- * */
+/* Functions whose instructions must keep their addresses, or have uncertain boundaries. */
 #define HFN_TRAITS_FIXED                                                                           \
     (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT | HFN_TRAIT_AMBIGUOUS)
 
@@ -100,7 +99,7 @@ typedef struct hfn_known_range {
 typedef struct hfn_flags_call {
     uint64_t target; /* HFN_UNKNOWN_TARGET: an indirect call */
     uint64_t behind; /* its return address, HFN_RETURNS or HFN_MAY_NOT_RETURN */
-    bool by_target;  /* they are live there only if targets of indirect branches read flags */
+    bool by_target;  /* live only if the targets of an indirect branch read flags */
 } hfn_flags_call;
 #define HFN_RETURNS 0u
 #define HFN_MAY_NOT_RETURN UINT64_MAX
@@ -174,7 +173,7 @@ typedef struct hfn_analysis {
     size_t unowned_count, unowned_capacity;
     uint64_t *hidden; /* where paths that the sweep missed begin; UINT64_MAX: there is none */
     size_t hidden_count, hidden_capacity;
-    size_t hidden_done; /* the first of them that were decoded */
+    size_t hidden_done; /* the first hidden_done of them have been decoded */
 } hfn_analysis;
 
 /* False if there is no memory; then there is nothing to finish. */
@@ -210,7 +209,7 @@ int hfn_analysis_compare_addresses(const void *a, const void *b);
 /* Index of the body that contains rva; HFN_NO_FUNCTION if there is none. */
 uint32_t hfn_analysis_find_around(const hfn_analysis *a, uint64_t rva);
 
-/* flow.c: decode all code once, and what that hid. */
+/* flow.c: decode all code once, then the paths that this sweep missed. */
 void hfn_flow_scan(hfn_analysis *a);
 /* Decode from every marked byte at which no instruction was decoded before, until all marked bytes
  * are starts of instructions. */
@@ -318,8 +317,7 @@ void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts);
 /* padding.c: whether the function's last instruction ends at its end and never continues after
  * it. */
 bool hfn_body_is_closed(const hfn_analysis *a, const hfn_body *body);
-/* Reserve the bytes [from, to) after a function's end; false unless they are unused dead padding.
- * */
+/* Reserve the bytes [from, to) after a function's end; false if they are not unused padding. */
 bool hfn_padding_reserve(const hfn_analysis *a, uint32_t index, uint64_t from, uint64_t to);
 /* Reserve byte_count bytes of padding that begin in [low, high]; UINT64_MAX if there are none. */
 uint64_t hfn_padding_find(const hfn_analysis *a, uint64_t low, uint64_t high, uint32_t byte_count);

@@ -13,7 +13,7 @@ MIN_ROWS = 30
 
 
 def read_rows(text):
-    """[(line number, cells)] of the table, without its head and its headings."""
+    """[(line number, cells)] of the table, without its head and without the headings of its groups."""
     rows = []
     for number, line in enumerate(text.splitlines(), 1):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -23,8 +23,8 @@ def read_rows(text):
 
 
 def is_run(path, name, text):
-    """Whether the file defines the test and runs it: pytest runs test_*, other files name it once more, or run
-    every function of a case."""
+    """Whether the file defines the test and runs it: pytest runs test_*; other files must name it a second time, or
+    run every function whose parameter is `case`."""
     if path.startswith("bindings/"):
         return name.startswith("test_") and re.search(rf"^def {name}\(", text, re.MULTILINE)
     if "globals().values()" in text and re.search(rf"^def {name}\(case", text, re.MULTILINE):
@@ -37,15 +37,15 @@ def is_run_by_a_build(path):
     """Whether the meson.build of the folder, or of one above it, or a script names the file."""
     if path.startswith("bindings/"):
         return True                          # pytest finds it
-    whole = path.rsplit("/", 1)[1].rsplit(".", 1)[0]
-    names = re.compile(rf"\b({whole}|{re.sub('_test$', '', whole)})\b")
+    stem = path.rsplit("/", 1)[1].rsplit(".", 1)[0]
+    names = re.compile(rf"\b({stem}|{re.sub('_test$', '', stem)})\b")
     folder = (tree.ROOT / path).parent
     while folder != tree.ROOT:
         build = folder / "meson.build"
         if build.exists() and names.search(build.read_text(encoding="utf-8")):
             return True
         folder = folder.parent
-    return any(re.search(rf"\b{whole}\b", tree.text_of(name) or "")
+    return any(re.search(rf"\b{stem}\b", tree.text_of(name) or "")
                for name in tree.files() if str(name).startswith("scripts/"))
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts of hotfn-collector that requests reach only in part: checksums, numbers, rows, rates. */
+/* Parts of hotfn-collector whose every case no request reaches: checksums, numbers, rows, rates. */
 #include "check.h"
 
 #include "../../tools/collector/pack.h"
@@ -138,11 +138,12 @@ static void a_queue_is_bounded_and_keeps_its_order(void)
 
 /* ---- Increments. */
 
-enum { PLACES = 40, STATES = 30 };
+enum { FUNCTIONS = 40, STATES = 30 };
 
-/* The counts of a run: functions 0 to PLACES-1 are at RVA 16 * i of two modules. */
+/* The counts of a run: functions 0 to FUNCTIONS-1 are at RVA 16 * i of two modules. */
 typedef struct totals {
-    uint64_t calls[PLACES], total_ns[PLACES], max_ns[PLACES], edges[PLACES + 1][PLACES];
+    uint64_t calls[FUNCTIONS], total_ns[FUNCTIONS], max_ns[FUNCTIONS],
+        edges[FUNCTIONS + 1][FUNCTIONS];
 } totals;
 
 static const char *const images[] = { "1-0a0b0c", "1-ff00" };
@@ -150,33 +151,33 @@ static const char *const images[] = { "1-0a0b0c", "1-ff00" };
 /* A state with the functions that were called. */
 static void make_state(wire_run *out, const totals *t)
 {
-    uint32_t row_of[PLACES];
+    uint32_t row_of[FUNCTIONS];
 
     *out = (wire_run){ .flags = WIRE_TIMED, .start_ns = 5, .end_ns = 9, .module_count = 2 };
     out->modules = calloc(2, sizeof *out->modules);
-    out->rows = calloc(PLACES, sizeof *out->rows);
-    out->callers = calloc((PLACES + 1) * PLACES, sizeof *out->callers);
+    out->rows = calloc(FUNCTIONS, sizeof *out->rows);
+    out->callers = calloc((FUNCTIONS + 1) * FUNCTIONS, sizeof *out->callers);
     for (uint32_t m = 0; m < 2; m++) {
         wire_module *module = &out->modules[m];
         module->flags = m == 0 ? WIRE_MAIN : 0;
         strcpy(module->image, images[m]);
         strcpy(module->file, m ? "lib" : "game");
         module->first_row = out->row_count;
-        for (uint32_t i = m * PLACES / 2; i < (m + 1) * PLACES / 2; i++) {
+        for (uint32_t i = m * FUNCTIONS / 2; i < (m + 1) * FUNCTIONS / 2; i++) {
             row_of[i] = out->row_count;
             if (t->calls[i]) {
-                out->rows[out->row_count++] =
-                    (wire_row){ 16 * i, t->calls[i], t->total_ns[i], t->total_ns[i] / 2, t->max_ns[i] };
+                out->rows[out->row_count++] = (wire_row){ 16 * i, t->calls[i], t->total_ns[i],
+                                                          t->total_ns[i] / 2, t->max_ns[i] };
             }
         }
         module->row_count = out->row_count - module->first_row;
     }
-    for (uint32_t i = 0; i <= PLACES; i++) {
-        for (uint32_t k = 0; k < PLACES; k++) {
+    for (uint32_t i = 0; i <= FUNCTIONS; i++) {
+        for (uint32_t k = 0; k < FUNCTIONS; k++) {
             if (t->edges[i][k]) {
-                out->callers[out->caller_count++] = (wire_caller){
-                    i == PLACES ? WIRE_NO_ROW : row_of[i], row_of[k], t->edges[i][k]
-                };
+                out->callers[out->caller_count++] =
+                    (wire_caller){ i == FUNCTIONS ? WIRE_NO_ROW : row_of[i], row_of[k],
+                                   t->edges[i][k] };
             }
         }
     }
@@ -185,26 +186,27 @@ static void make_state(wire_run *out, const totals *t)
 static void add_increment(totals *sum, const byte_buffer *bytes)
 {
     wire_run run;
-    uint32_t place_of[PLACES + 1];
+    uint32_t function_of[FUNCTIONS + 1];
 
     CHECK(wire_decode_run(&run, bytes->data, bytes->used) == NULL);
     CHECK(wire_find_main(&run) && strcmp(wire_find_main(&run)->image, images[0]) == 0);
     for (uint32_t i = 0; i < run.row_count; i++) {
-        uint32_t place = (uint32_t)(run.rows[i].rva / 16);
-        place_of[i] = place;
-        sum->calls[place] += run.rows[i].calls;
-        sum->total_ns[place] += run.rows[i].total_ns;
-        sum->max_ns[place] = run.rows[i].max_ns;
+        uint32_t function = (uint32_t)(run.rows[i].rva / 16);
+        function_of[i] = function;
+        sum->calls[function] += run.rows[i].calls;
+        sum->total_ns[function] += run.rows[i].total_ns;
+        sum->max_ns[function] = run.rows[i].max_ns;
     }
     for (uint32_t i = 0; i < run.caller_count; i++) {
         const wire_caller *c = &run.callers[i];
-        sum->edges[c->caller == WIRE_NO_ROW ? PLACES : place_of[c->caller]][place_of[c->callee]] +=
-            c->calls;
+        sum->edges[c->caller == WIRE_NO_ROW ? FUNCTIONS : function_of[c->caller]]
+                  [function_of[c->callee]] += c->calls;
     }
     wire_free(&run);
 }
 
-/* Calls and callers grow, functions are called for the first time, and times shrink at times. */
+/* The counts of calls and callers grow, functions are called for the first time, and some times
+ * become smaller. */
 static void increments_add_up(void)
 {
     static totals now, largest, sum;
@@ -215,15 +217,15 @@ static void increments_add_up(void)
         byte_buffer bytes = { 0 };
         wire_run run;
         for (uint32_t n = 0; state != 5 && n < 20; n++) { /* in state 5 nothing is new */
-            uint32_t i = (uint32_t)rand() % PLACES, from = (uint32_t)rand() % (PLACES + 1);
-            from = from < PLACES && now.calls[from] == 0 ? PLACES : from;
+            uint32_t i = (uint32_t)rand() % FUNCTIONS, from = (uint32_t)rand() % (FUNCTIONS + 1);
+            from = from < FUNCTIONS && now.calls[from] == 0 ? FUNCTIONS : from;
             now.calls[i]++;
             now.edges[from][i]++;
             now.total_ns[i] += (uint64_t)(rand() % 1000);
             now.total_ns[i] -= n == 0 ? now.total_ns[i] / 3 : 0;
             now.max_ns[i] += (uint64_t)(rand() % 10);
         }
-        for (uint32_t i = 0; i < PLACES; i++) {
+        for (uint32_t i = 0; i < FUNCTIONS; i++) {
             largest.total_ns[i] =
                 now.total_ns[i] > largest.total_ns[i] ? now.total_ns[i] : largest.total_ns[i];
         }

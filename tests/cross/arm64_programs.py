@@ -174,18 +174,19 @@ def check_debian(bench, _name, cpu):
     return None
 
 
-def places(bench):
+def find_images(bench):
     """Libraries, and the files that the other cases built or unpacked."""
     found = [os.path.join(ROOT, "lib", name) for name in ("libc.so.6", "libstdc++.so.6", "libm.so.6")]
-    for pattern in ("plain/*", "debian/usr/bin/[ls][uq]*[34]", "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
+    for pattern in ("plain/*", "debian/usr/bin/lua5.4", "debian/usr/bin/sqlite3",
+                    "debian/usr/lib/aarch64-linux-gnu/libsqlite3.so.0"):
         found += map(str, sorted(bench.built.glob(f"arm64/{pattern}")))
     return found
 
 
 def check_covered(bench, _name, _cpu):
     oracle = os.path.join(HERE, "..", "oracle", "coverage.py")
-    done = subprocess.run([sys.executable, oracle, "--hotfn", bench.native, *places(bench)], capture_output=True, text=True,
-                          timeout=600, check=False)
+    done = subprocess.run([sys.executable, oracle, "--hotfn", bench.native, *find_images(bench)], capture_output=True,
+                          text=True, timeout=600, check=False)
     for line in done.stdout.splitlines():
         if re.match(r"\S.*true entries|  (holds|FAILS)|.*refused", line):
             print("#", line.strip())
@@ -196,7 +197,8 @@ def check_decoder(bench, _name, _cpu):
     agreement = os.path.join(os.path.dirname(bench.native), "..", "..", "tests", "property", "arm64_agreement")
     if not os.path.exists(agreement):
         raise Skipped("built without capstone")
-    done = subprocess.run([agreement, "1", "0", *places(bench)], capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run([agreement, "1", "0", *find_images(bench)], capture_output=True, text=True, timeout=600,
+                          check=False)
     for line in done.stdout.splitlines():
         print("#", line)
     return None if done.returncode == 0 and "SKIP" not in done.stdout else done.stdout[:2000]

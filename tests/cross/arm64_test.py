@@ -22,8 +22,6 @@ BUILDS = {
     "other key": ["-mbranch-protection=bti+pac-ret+b-key"],
 }
 CPUS = {"cortex-a57": ["-cpu", "cortex-a57"], "max": ["-cpu", "max"]}  # max signs and checks return addresses
-
-
 RUNS = [("plain", "cortex-a57"), ("protected", "max")]  # (build, CPU)
 
 
@@ -134,6 +132,7 @@ def check_hooked_code_keeps_bti(bench, build, cpu):
     return None
 
 
+# What live.c prints last: the exact counts of its own thread, and the wrong results of all threads.
 LIVE = """four_bytes 2000
 four_bytes_on 1000
 turns_forever 0

@@ -51,7 +51,8 @@ def time_self(program):
 
 
 def frames(program):
-    """Frame n moves 100 objects in a separate thread, and n collide; `frame` itself is third and not listed."""
+    """Frame n moves 100 objects in a separate thread and has n collisions.  The program lists the two functions with
+    the most calls, so `frame` with its single call is not in the list."""
     output = run(program)
     rows = [line.split() for line in output.splitlines()]
     move, collide = "_ZN4game4moveEm", "_ZN4game7collideEm"

@@ -4,7 +4,7 @@
 
     coverage.py --hotfn BUILD/tools/hotfn/hotfn IMAGE ...
     coverage.py --scan scan.json IMAGE           reads an existing hotfn.scan/1
-    coverage.py --entries IMAGE                  only count, list the entries with their evidence
+    coverage.py --entries IMAGE                  only counts the entries, by their evidence
 
 An entry is an address with a function symbol or an FDE that is called, exported, or whose address is taken.
 Excluded, and printed: PLT, .init/.fini, start-up code, ifunc resolvers, FDEs that begin inside a frame, and
@@ -55,7 +55,7 @@ def compare(found, scan):
     return outcomes
 
 
-def print_denominator(image, found):
+def print_entry_counts(image, found):
     print(f"\n{image}: {len(found.true_entries())} true entries")
     for evidence, count in found.evidence_counts().most_common():
         print(f"    {count:8}  {evidence}")
@@ -95,7 +95,7 @@ def print_extra(found, scan):
 def check(image, arguments):
     """True if the image passes."""
     found = entries.find(image)
-    print_denominator(image, found)
+    print_entry_counts(image, found)
     if arguments.entries:
         return True
     scan = json.loads(arguments.scan.read_text()) if arguments.scan else run_scan(arguments.hotfn,

@@ -323,7 +323,7 @@ def totals_between_attach_and_detach_are_exact(folder):
                 target.expect("done")
             hotfn.send_signal(signal.SIGINT)
             messages = hotfn.communicate(timeout=60)[1]
-            assert hotfn.returncode == 0 and "the threads stood" in messages, messages
+            assert hotfn.returncode == 0 and "the threads were stopped" in messages, messages
             check_text(target.pid)
             target.process.stdin.write("x")  # not counted
             target.process.stdin.flush()

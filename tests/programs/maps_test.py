@@ -57,9 +57,9 @@ int main(void) { return entry(); }
 """
 
 
-def run(*command, cwd=None, good=True):
+def run(*command, cwd=None, must_pass=True):
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, env=ENV, cwd=cwd)
-    if good and done.returncode:
+    if must_pass and done.returncode:
         raise RuntimeError(f"{' '.join(map(str, command))}: {done.stderr[-2000:]}")
     return done
 
@@ -74,7 +74,7 @@ def read_nm(program, tool="nm"):
     local = set()
     if tool == "nm":
         local = {int(match[1], 16) for match in re.finditer(
-            r"^ *\d+: (\w+) +\w+ TLS ", run("readelf", "-sW", program, good=False).stdout, re.MULTILINE)}
+            r"^ *\d+: (\w+) +\w+ TLS ", run("readelf", "-sW", program, must_pass=False).stdout, re.MULTILINE)}
     rows = []
     for line in run(tool, "-S" if tool == "nm" else "-a", program).stdout.splitlines():
         match = re.match(r"([0-9a-f]+) (?:([0-9a-f]+) )?([a-zA-Z]) (.+)$", line)
@@ -242,7 +242,7 @@ def check_session(folder, made):
     counts = {name: calls for name, calls, _ in read_counts(record).values()}
     assert counts.get("work") == 500, counts
     other = next(map_path for _, map_path in made.values())
-    done = run(program, other, record, good=False)
+    done = run(program, other, record, must_pass=False)
     assert done.returncode == 1 and "another build" in done.stderr, done
     print("ok a session uses the names of a map, and refuses another program's map")
 
@@ -256,10 +256,10 @@ def check_other_build(folder, made):
             if other == name:
                 continue
             done = run(HOTFN, "run", "-q", "--map", map_path, "-o", folder / "x.hfr", "--", program,
-                       good=False)
+                       must_pass=False)
             assert done.returncode == 125 and "another build" in done.stderr, done
             assert done.stdout == "", done
-            assert run(HOTFN, "scan", "--map", map_path, program, good=False).returncode == 1
+            assert run(HOTFN, "scan", "--map", map_path, program, must_pass=False).returncode == 1
     print("ok maps of other builds are refused")
 
 
@@ -275,7 +275,7 @@ def check_shifted(folder):
     if sizes[0] != sizes[1]:
         print("skipped: the two links differ in size:", "shifted functions are not tested")
         return
-    done = run(HOTFN, "scan", "--map", folder / "second.map", folder / "first", good=False)
+    done = run(HOTFN, "scan", "--map", folder / "second.map", folder / "first", must_pass=False)
     assert done.returncode == 1 and "in the middle" in done.stderr, done
     print("ok a map with the same sections and other functions is refused")
 
@@ -366,14 +366,14 @@ def check_bad_input(folder):
            "other": (b"int main(void) { return 0; }\n" * 9, "offset 0")}
     for name, (text, words) in bad.items():
         (folder / f"{name}.map").write_bytes(text)
-        done = run(HOTFN, "symbols", "--map", folder / f"{name}.map", folder / "self", good=False)
+        done = run(HOTFN, "symbols", "--map", folder / f"{name}.map", folder / "self", must_pass=False)
         assert done.returncode == 1 and f"{name}.map" in done.stderr and words in done.stderr, (name, done)
         assert not done.stdout, name
     with open(folder / "huge.map", "wb") as file:
         file.write(head.encode())
         file.write(b"x" * 4096)
         file.truncate(4 << 30)  # a sparse file with a line of 4 GiB
-    done = run(HOTFN, "symbols", folder / "huge.map", good=False)
+    done = run(HOTFN, "symbols", folder / "huge.map", must_pass=False)
     assert done.returncode == 1 and f"line {head.count(chr(10)) + 1} is longer than 1 MiB" in done.stderr, done
     mixed = good.replace("\n", "\r\n").replace("\r\n", "\n", len(good) // 200)
     (folder / "mixed.map").write_bytes(mixed.encode())

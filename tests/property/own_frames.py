@@ -131,8 +131,8 @@ def reaches_out(mnemonic, operands, cfa, words):
 
 
 def find_problems(code, part, words, cfa_at, is_allowed_target, function):
-    """Yields (address, instruction, reason) for what a proven function must not contain.  A function with a
-    tail exit leaves all arguments to its tail target."""
+    """Yields (address, mnemonic, operands, reason) for what a proven function must not contain; the reason is the CFA
+    if an operand reaches the caller's frame.  A function with a tail exit leaves all arguments to its tail target."""
     touched = words if function.get("ends_at_jump_to") is None else 0
     for at, mnemonic, operands in code.between(*part):
         cfa = cfa_at(at)

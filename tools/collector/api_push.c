@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What testers send: PUT /api/v1/records/{uuid}, POST /api/v1/records, which takes the UUID from
- * the record, and PUT /api/v1/names. */
+/* What clients send: records and names from testers, symbols and kits from administrators
+ * (request.c has the addresses).  POST /api/v1/records takes the UUID from the record. */
 #include "server.h"
 
 #include <hotfn/lowlevel/json.h>

@@ -19,7 +19,7 @@ typedef struct command {
 static const command commands[] = {
     { "run", hotfn_command_run, "run a program and count every call of its functions" },
     { "attach", hotfn_command_attach, "count the calls of a process that runs already" },
-    { "detach", hotfn_command_detach, "give a process that is attached to its own code back" },
+    { "detach", hotfn_command_detach, "restore the code of a process that hotfn has attached to" },
     { "report", hotfn_command_report, "show the hot functions of a record" },
     { "export", hotfn_command_export, "write a record for other viewers" },
     { "open", hotfn_command_open, "show a record in the browser" },
@@ -32,7 +32,8 @@ static const command commands[] = {
     { "listen", hotfn_command_listen, "show what a program calls, as it happens, on any machine" },
     { "info", hotfn_command_info, "show what a record holds" },
     { "repair", hotfn_command_repair, "make a clean record out of a damaged one" },
-    { "scan", hotfn_command_scan, "show which functions of a file can be hooked, how, and why not" },
+    { "scan", hotfn_command_scan,
+      "show which functions of a file can be hooked, how, and why not" },
     { "symbols", hotfn_command_symbols, "list the symbols of a file" },
     { "list", hotfn_command_list, "list the functions of a file" },
     { "kit", hotfn_command_kit, "pack what a test machine needs to count one program" },
@@ -64,7 +65,7 @@ int hotfn_tool_fail(const char *of, const hotfn_error *err)
     return TOOL_FAILED;
 }
 
-static char called[32] = "hotfn"; /* what messages begin with, getopt's too */
+static char message_prefix[32] = "hotfn"; /* of getopt's messages too */
 
 /* The number of letters to change, insert, delete or swap with their neighbour that turns a into b
  * (optimal string alignment). */
@@ -134,8 +135,9 @@ static int run_command(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
-            snprintf(called, sizeof called, "hotfn %.*s", MAX_COMMAND_NAME, commands[i].name);
-            argv[1] = called;
+            snprintf(message_prefix, sizeof message_prefix, "hotfn %.*s", MAX_COMMAND_NAME,
+                     commands[i].name);
+            argv[1] = message_prefix;
             return commands[i].run(argc - 1, argv + 1);
         }
     }
@@ -148,7 +150,7 @@ int main(int argc, char **argv)
     int status = run_command(argc, argv);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "%s: the output could not be written whole%s%s\n", called,
+        fprintf(stderr, "%s: the output could not be written completely%s%s\n", message_prefix,
                 errno ? ": " : "", errno ? strerror(errno) : "");
         status = status == TOOL_OK || status == TOOL_THRESHOLD ? TOOL_FAILED : status;
     }

@@ -8,7 +8,7 @@
     with hotfn.Session(modules="libm.so*") as s:   count the calls of this process
     with hotfn.Hooks() as hooks:                   replace functions of this process
 
-The package talks to libhotfn through ctypes; it has no compiled part.
+The package calls libhotfn through ctypes; it has no compiled part.
 """
 from ._errors import (
     DeniedError,

@@ -258,7 +258,7 @@ def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any
 
 
 def make_frame(columns: Dict[str, Any]) -> Any:
-    """A pandas DataFrame; the one sentence that helps if pandas is missing."""
+    """A pandas DataFrame; ImportError with a remedy if pandas is missing."""
     try:
         import pandas  # type: ignore[import]
     except ImportError:

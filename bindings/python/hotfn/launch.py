@@ -39,7 +39,7 @@ class LaunchInfo:
     refused: int             # functions whose hook failed then
     hook_ns: int             # time that this took
     run_ns: int              # from the start of the program to its end, or until now
-    attach_stop_ns: int = 0  # attached: how long the threads stood then
+    attach_stop_ns: int = 0  # attached: how long the threads were stopped for that
     detach_stop_ns: int = 0  # and when it was detached from
     preparation_ns: int = 0  # part of run_ns in which the program waited for its scan and its hooks
 
@@ -384,11 +384,11 @@ def check_attach(pid: int) -> List[AttachCheck]:
 
 
 def detach(pid: int, *, record: Optional[PathLike] = None) -> float:
-    """Give a process that another hotfn has attached to its own code back, as `hotfn detach` does.
+    """Restore the code of a process that another hotfn has attached to, as `hotfn detach` does.
 
     record  receives the counts of a hotfn that was killed; if it still runs, it writes its record itself
 
-    Returns for how many seconds the threads of the process stood.
+    Returns for how many seconds the threads of the process were stopped.
     """
     stop_ns, error = ctypes.c_uint64(), s.Error()
     path = None if record is None else os.fsencode(record)

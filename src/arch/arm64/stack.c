@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Determines how an instruction changes the depth of the stack, so that stubs can be unwound at
- * every instruction.  Known are additions of constants and write-backs; any other write to sp is
- * unknown.
+ * every instruction.  The change is known for additions of constants and write-backs; it is unknown
+ * for any other instruction that writes sp.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"

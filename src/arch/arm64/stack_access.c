@@ -244,8 +244,8 @@ static hfn_stack_outcome transfer_registers(hfn_arm64_step *p, const memory_acce
 
 /* Check an access to bytes [low, end) of the stack.  Arguments at known places can be copied
  * below a timing stub's frame. */
-static hfn_stack_outcome check_object(const hfn_arm64_step *p, const memory_access *a, int64_t low,
-                                      int64_t end)
+static hfn_stack_outcome check_bytes(const hfn_arm64_step *p, const memory_access *a, int64_t low,
+                                     int64_t end)
 {
     if (low == end || (end <= 0 && !a->by_register)) {
         return HFN_STACK_OK;
@@ -269,7 +269,7 @@ static hfn_stack_outcome check_place(const hfn_arm64_step *p, const memory_acces
         return HFN_STACK_LOST;
     }
     if (hfn_stack_is_exact(base)) {
-        return check_object(p, a, bound, bound + bytes);
+        return check_bytes(p, a, bound, bound + bytes);
     }
     if (a->by_register) {
         return hfn_stack_is_any(hfn_stack_index(p->s, base, HFN_STACK_UNRELATED))

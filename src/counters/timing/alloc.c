@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* HOT PATH: like counter_mode.c, around the calls of malloc, free and similar functions.  A block
- * counts with the bytes that malloc_usable_size reports, when it is allocated and when it is freed,
- * so that both agree; that function belongs to the allocator, and runs uncounted.  Only the
- * outermost of such calls counts: calloc may call malloc, operator new does.
+/* HOT PATH: like counter_mode.c, around the calls of malloc, free and similar functions.  The size
+ * of a block is that which malloc_usable_size reports, both when the block is allocated and when it
+ * is freed, so that the sizes agree.  That function belongs to the allocator, and its calls are not
+ * counted.  Of nested calls only the outermost is recorded: calloc may call malloc, and operator
+ * new does.
  *
  * The amounts go to the place that the allocator was called from, or to the allocator's own place
  * if no place called it. */
@@ -12,8 +13,9 @@
 #include "counters/timing/counter_mode.h"
 #include "counters/timing/places.h"
 
-#define HAD_BLOCK (UINT64_C(1) << 63) /* in a frame's room: realloc got a block */
-#define IS_FREE (UINT64_C(1) << 62)   /* and 0 bytes: it may free it            */
+/* In a frame's `room`, for a call of realloc: */
+#define HAD_BLOCK (UINT64_C(1) << 63) /* it was called with a block */
+#define IS_FREE (UINT64_C(1) << 62)   /* the new size is 0, so it may free the block */
 #define OLD_BYTES (IS_FREE - 1)
 
 static hfn_allocator allocators[HFN_ALLOCATORS_MAX];
@@ -61,7 +63,7 @@ static HFN_KEEPS_REGISTERS uint64_t usable_bytes(const hfn_allocator *a, uintptr
     return bytes;
 }
 
-/* ---- Where it is kept. */
+/* ---- The amounts of a place. */
 
 static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
 {
@@ -73,7 +75,7 @@ static hotfn_alloc_cell *cell_for(const hfn_time_frame *f)
     return node != 0 && hfn_time.allocs ? &hfn_time.allocs[node - 1] : NULL;
 }
 
-static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t block)
+static void record_allocated(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t block)
 {
     hotfn_alloc_cell *cell = block ? cell_for(f) : NULL;
 
@@ -84,7 +86,7 @@ static void add_block(const hfn_time_frame *f, const hfn_allocator *a, uintptr_t
     cell->allocated_blocks++;
 }
 
-static void take_block(const hfn_time_frame *f, uint64_t bytes)
+static void record_freed(const hfn_time_frame *f, uint64_t bytes)
 {
     hotfn_alloc_cell *cell = cell_for(f);
 
@@ -95,10 +97,10 @@ static void take_block(const hfn_time_frame *f, uint64_t bytes)
     cell->freed_blocks++;
 }
 
-/* ---- Before and behind. */
+/* ---- Entry and exit. */
 
-/* In another allocator's call that is open still: an exception may have ended it, as of operator
- * new. */
+/* Whether the call is inside another allocator's call that is still open.  An exception may have
+ * ended that call without an exit, for example that of operator new. */
 static bool is_inner(hfn_time_state *t, uint64_t frame)
 {
     return t->alloc_frame != 0 && frame < t->alloc_frame &&
@@ -119,7 +121,7 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void begin_call(hfn_time_frame *f, const
     t->alloc_depth = f->depth;
     f->room = block;
     if (a->kind == HFN_ALLOC_FREES && block) {
-        take_block(f, usable_bytes(a, block));
+        record_freed(f, usable_bytes(a, block));
     }
     if (a->kind == HFN_ALLOC_MOVES && block) {
         f->room = (usable_bytes(a, block) & OLD_BYTES) | HAD_BLOCK | (wanted == 0 ? IS_FREE : 0);
@@ -135,18 +137,18 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void end_call(hfn_time_frame *f, const h
         return;
     }
     if (a->kind == HFN_ALLOC_RETURNS || a->kind == HFN_ALLOC_MOVES) {
-        add_block(f, a, result);
+        record_allocated(f, a, result);
     }
     if (a->kind == HFN_ALLOC_MOVES && (f->room & HAD_BLOCK) && (result || (f->room & IS_FREE))) {
-        take_block(f, f->room & OLD_BYTES);
+        record_freed(f, f->room & OLD_BYTES);
     }
     if (a->kind == HFN_ALLOC_STORES && (uint32_t)result == 0) {
-        add_block(f, a, *(const uintptr_t *)(uintptr_t)f->room);
+        record_allocated(f, a, *(const uintptr_t *)(uintptr_t)f->room);
     }
     t->alloc_frame = 0;
 }
 
-static bool may_be_one(const hfn_time_frame *f)
+static bool may_be_allocator(const hfn_time_frame *f)
 {
     uint32_t slot = (uint32_t)f->slot;
 
@@ -159,7 +161,7 @@ HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uin
     const hfn_allocator *a;
 
     hfn_counter_enter(HFN_PASS(f));
-    a = HFN_UNLIKELY(may_be_one(f)) ? find_allocator((uint32_t)f->slot) : NULL;
+    a = HFN_UNLIKELY(may_be_allocator(f)) ? find_allocator((uint32_t)f->slot) : NULL;
     if (HFN_UNLIKELY(a != NULL)) {
         begin_call(HFN_PASS(f), HFN_PASS(a), HFN_PASS(first), HFN_PASS(second));
     }
@@ -167,7 +169,8 @@ HFN_KEEPS_REGISTERS void hfn_alloc_enter(hfn_time_frame *f, uintptr_t first, uin
 
 HFN_KEEPS_REGISTERS void hfn_alloc_exit(hfn_time_frame *f, uintptr_t result)
 {
-    const hfn_allocator *a = HFN_UNLIKELY(may_be_one(f)) ? find_allocator((uint32_t)f->slot) : NULL;
+    const hfn_allocator *a =
+        HFN_UNLIKELY(may_be_allocator(f)) ? find_allocator((uint32_t)f->slot) : NULL;
 
     if (HFN_UNLIKELY(a != NULL)) {
         end_call(HFN_PASS(f), HFN_PASS(a), HFN_PASS(result));

@@ -6,7 +6,7 @@
  * Where no processor can be idle, or where a quota would be used up, there is no spinner.
  *
  * The intervals are random, between half and one and a half of their mean: a loop of the program
- * would lock on to a fixed interval, and all its ticks would fall into the same function.
+ * could run in step with a fixed interval, so that all its ticks would fall into the same function.
  *
  * Each thread adds up the intervals that it ended and adds the sums to the record's header once in
  * a while.  From them a reader computes the error of a time (profile/).
@@ -26,7 +26,7 @@ enum {
     COARSE_US = 16,      /* an interval that is at least so long is coarse              */
     MISSING_US = 10000,  /* in an interval that is so long ticks are missing            */
     PAUSES = 8,          /* of the spinner between two readings of the counter          */
-    SPINS_A_REPORT = 256,
+    TICKS_PER_REPORT = 256,
 };
 
 static uint64_t next_random(uint64_t *state)
@@ -113,7 +113,7 @@ static void run_spinner(void *user)
 {
     hfn_ticker *t = user;
     uint64_t state = hfn_clock_read(t->clock) | 1, next = 0, now, cpu_ns = 0;
-    uint32_t spins = 0;
+    uint32_t ticks = 0;
     tick_sums sums = { 0 };
 
     begin_thread();
@@ -123,7 +123,7 @@ static void run_spinner(void *user)
         if ((int64_t)(now - next) >= 0) {
             add_interval(t, &sums, store_tick(t->tick, now));
             next = now + choose_interval(&state, HFN_TICK_US * t->ticks_per_us);
-            if (++spins % SPINS_A_REPORT == 0) {
+            if (++ticks % TICKS_PER_REPORT == 0) {
                 report_sums(t->header, &sums, &cpu_ns);
             }
         }

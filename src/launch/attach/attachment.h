@@ -62,7 +62,7 @@ typedef struct hfn_attachment {
     hfn_journal journal;
     int64_t word_at; /* the threads' word, from the thread pointer */
     hfn_attached_pages pages;
-    uint64_t enter_ns, leave_ns; /* how long all threads stood */
+    uint64_t enter_ns, leave_ns; /* how long all threads were stopped */
     uint8_t *buffer;             /* [HFN_ATTACH_BUFFER_BYTES], for code and lists of gaps */
     bool is_word_named[HFN_WORD_CANDIDATES]; /* by an instruction, or used by a thread */
     bool is_inside;

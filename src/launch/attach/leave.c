@@ -54,14 +54,14 @@ hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err)
     a->is_inside = false;
     if (removal.foreign > 0) {
         hfn_log_message(&a->env, HOTFN_LOG_WARNING,
-                        "%u bytes of code were changed by others and were left alone",
+                        "%u bytes of code were changed by other code and were not restored",
                         removal.foreign);
     } else if (removal.is_restored) {
         hfn_live_set_verified(a->launch->live);
     }
     if (removal.is_restored && !removal.is_empty) {
         hfn_log_message(&a->env, HOTFN_LOG_INFO,
-                        "a thread of process %u still stands in a stub: unused pages stay mapped",
+                        "a thread of process %u still executes a stub: its pages stay mapped",
                         a->remote.pid);
     }
     return HOTFN_OK;

@@ -92,7 +92,7 @@ static hotfn_status run_release(release *r, const char *record_path, hotfn_error
     }
     if (r->removal.foreign > 0) {
         hfn_log_message(&r->env, HOTFN_LOG_WARNING,
-                        "%u bytes of code were changed by others and were left alone",
+                        "%u bytes of code were changed by other code and were not restored",
                         r->removal.foreign);
     }
     return saves ? save_counts(r, record_path, err) : HOTFN_OK;

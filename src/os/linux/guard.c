@@ -35,8 +35,9 @@ static bool has_guard_property(const uint8_t *note, uint64_t bytes)
     uint64_t at = NOTE_HEAD_BYTES, end;
 
     if (bytes < NOTE_HEAD_BYTES || hfn_read_le32(note) != 4 ||
-        hfn_read_le32(note + 8) != NOTE_PROPERTY || memcmp(note + 12, "GNU", 4) != 0)
+        hfn_read_le32(note + 8) != NOTE_PROPERTY || memcmp(note + 12, "GNU", 4) != 0) {
         return false;
+    }
     end = NOTE_HEAD_BYTES + (uint64_t)hfn_read_le32(note + 4);
     end = end < bytes ? end : bytes;
     while (at + PROPERTY_HEAD_BYTES + 4 <= end) {
@@ -48,7 +49,7 @@ static bool has_guard_property(const uint8_t *note, uint64_t bytes)
     return false;
 }
 
-static bool look_at(void *user, const hfn_os_module *module)
+static bool check_module(void *user, const hfn_os_module *module)
 {
     search *s = user;
     const ElfW(Ehdr) *head = (const void *)(uintptr_t)module->base;
@@ -59,10 +60,11 @@ static bool look_at(void *user, const hfn_os_module *module)
     }
     for (uint32_t i = 0; i < head->e_phnum; i++) {
         if (headers[i].p_type == PROPERTY_HEADERS &&
-            module->load_bias + headers[i].p_vaddr + headers[i].p_memsz <= module->end)
+            module->load_bias + headers[i].p_vaddr + headers[i].p_memsz <= module->end) {
             s->guarded = has_guard_property(
                 (const uint8_t *)(uintptr_t)(module->load_bias + headers[i].p_vaddr),
                 headers[i].p_memsz);
+        }
     }
     return false;
 }
@@ -72,7 +74,7 @@ int hfn_linux_guard_of(uint64_t begin, uint64_t end)
     search s = { begin, end, false };
 
     if (getauxval(AT_HWCAP2) & PROCESSOR_GUARDS) {
-        hfn_os_each_module(look_at, &s);
+        hfn_os_each_module(check_module, &s);
     }
     return s.guarded ? GUARD : 0;
 }

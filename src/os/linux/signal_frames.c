@@ -103,7 +103,7 @@ typedef struct stack {
     uint64_t at, end; /* end 0: no stack there */
 } stack;
 
-static bool take_stack(void *user, const hfn_map *map)
+static bool find_stack_end(void *user, const hfn_map *map)
 {
     stack *s = user;
 
@@ -154,7 +154,7 @@ void hfn_linux_adjust_frames(const hfn_restorers *restorers, uint64_t sp, hfn_ad
 
     for (uint32_t i = 0; i < count; i++) {
         stack *s = &stacks[i];
-        if (!hfn_linux_each_map_from(s->at, take_stack, s) || s->end < FRAME_BYTES) {
+        if (!hfn_linux_each_map_from(s->at, find_stack_end, s) || s->end < FRAME_BYTES) {
             continue;
         }
         for (uint64_t at = (s->at + 15) / 16 * 16 + 16 - BELOW_16; at <= s->end - FRAME_BYTES;

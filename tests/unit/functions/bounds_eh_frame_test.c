@@ -77,8 +77,8 @@ static void ranges_are_sorted_by_address(void)
     finish(&list);
 }
 
-/* Returns what is found for an FDE with these instructions. */
-static hfn_fde first_byte(const char *code, size_t code_bytes)
+/* Returns the FDE that is read, if it has these instructions. */
+static hfn_fde read_one_fde(const char *code, size_t code_bytes)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b);
@@ -93,45 +93,45 @@ static hfn_fde first_byte(const char *code, size_t code_bytes)
     return fde;
 }
 
-#define FIRST_BYTE(code) first_byte(code, sizeof code - 1)
+#define READ_FDE(code) read_one_fde(code, sizeof code - 1)
 
 static void an_fde_that_begins_inside_a_frame_is_marked(void)
 {
-    CHECK_EQ_U64(FIRST_BYTE("\x0e\x20").flags, HFN_FDE_INSIDE); /* def_cfa_offset 32 */
-    CHECK_EQ_I64(FIRST_BYTE("\x0e\x20").cfa_offset, 32);
-    CHECK_EQ_U64(FIRST_BYTE("\x86\x02").flags, HFN_FDE_INSIDE); /* rbp at cfa-16     */
-    CHECK_EQ_U64(FIRST_BYTE("\x05\x03\x02").flags, HFN_FDE_INSIDE);
-    CHECK_EQ_U64(FIRST_BYTE("\x0c\x06\x10").flags, HFN_FDE_INSIDE); /* cfa rbp+16    */
-    CHECK_EQ_I64(FIRST_BYTE("\x0c\x06\x10").cfa_offset, -1);
-    CHECK_EQ_U64(FIRST_BYTE("\x0d\x06").flags, HFN_FDE_INSIDE); /* def_cfa_register  */
-    CHECK_EQ_U64(FIRST_BYTE("\x0f\x01\x30").flags, HFN_FDE_INSIDE | HFN_FDE_EXPRESSION);
-    CHECK_EQ_U64(FIRST_BYTE("\x13\x7c").flags, HFN_FDE_INSIDE);         /* cfa -4 * -8 = 32  */
-    CHECK_EQ_U64(FIRST_BYTE("\x10\x06\x01\x30").flags, HFN_FDE_INSIDE); /* expression */
+    CHECK_EQ_U64(READ_FDE("\x0e\x20").flags, HFN_FDE_INSIDE); /* def_cfa_offset 32 */
+    CHECK_EQ_I64(READ_FDE("\x0e\x20").cfa_offset, 32);
+    CHECK_EQ_U64(READ_FDE("\x86\x02").flags, HFN_FDE_INSIDE); /* rbp at cfa-16     */
+    CHECK_EQ_U64(READ_FDE("\x05\x03\x02").flags, HFN_FDE_INSIDE);
+    CHECK_EQ_U64(READ_FDE("\x0c\x06\x10").flags, HFN_FDE_INSIDE); /* cfa rbp+16    */
+    CHECK_EQ_I64(READ_FDE("\x0c\x06\x10").cfa_offset, -1);
+    CHECK_EQ_U64(READ_FDE("\x0d\x06").flags, HFN_FDE_INSIDE); /* def_cfa_register  */
+    CHECK_EQ_U64(READ_FDE("\x0f\x01\x30").flags, HFN_FDE_INSIDE | HFN_FDE_EXPRESSION);
+    CHECK_EQ_U64(READ_FDE("\x13\x7c").flags, HFN_FDE_INSIDE);         /* cfa -4 * -8 = 32  */
+    CHECK_EQ_U64(READ_FDE("\x10\x06\x01\x30").flags, HFN_FDE_INSIDE); /* expression */
 }
 
 static void instructions_after_an_advance_are_ignored(void)
 {
-    CHECK_EQ_U64(FIRST_BYTE("").flags, 0);
-    CHECK_EQ_U64(FIRST_BYTE("\x41\x0e\x20\x86\x02").flags, 0);          /* advance_loc   */
-    CHECK_EQ_U64(FIRST_BYTE("\x02\x01\x0e\x20").flags, 0);              /* advance_loc1  */
-    CHECK_EQ_U64(FIRST_BYTE("\x03\x01\x00\x0e\x20").flags, 0);          /* advance_loc2  */
-    CHECK_EQ_U64(FIRST_BYTE("\x04\x00\x01\x00\x00\x0e\x20").flags, 0);  /* advance_loc4  */
-    CHECK_EQ_U64(FIRST_BYTE("\x02\x00\x0e\x20").flags, HFN_FDE_INSIDE); /* advance by 0 */
+    CHECK_EQ_U64(READ_FDE("").flags, 0);
+    CHECK_EQ_U64(READ_FDE("\x41\x0e\x20\x86\x02").flags, 0);          /* advance_loc   */
+    CHECK_EQ_U64(READ_FDE("\x02\x01\x0e\x20").flags, 0);              /* advance_loc1  */
+    CHECK_EQ_U64(READ_FDE("\x03\x01\x00\x0e\x20").flags, 0);          /* advance_loc2  */
+    CHECK_EQ_U64(READ_FDE("\x04\x00\x01\x00\x00\x0e\x20").flags, 0);  /* advance_loc4  */
+    CHECK_EQ_U64(READ_FDE("\x02\x00\x0e\x20").flags, HFN_FDE_INSIDE); /* advance by 0 */
 }
 
 static void rules_that_an_entry_may_have_do_not_mark_an_fde(void)
 {
-    CHECK_EQ_U64(FIRST_BYTE("\x07\x10").flags, 0); /* undefined rip (_start)    */
-    CHECK_EQ_U64(FIRST_BYTE("\x08\x03\x09\x03\x00").flags, 0);
-    CHECK_EQ_U64(FIRST_BYTE("\x0a\x2e\x08\xc3").flags, 0); /* remember, args, restore   */
-    CHECK_EQ_U64(FIRST_BYTE("\x90\x01").flags, 0);         /* rip at cfa-8, once more   */
+    CHECK_EQ_U64(READ_FDE("\x07\x10").flags, 0); /* undefined rip (_start)    */
+    CHECK_EQ_U64(READ_FDE("\x08\x03\x09\x03\x00").flags, 0);
+    CHECK_EQ_U64(READ_FDE("\x0a\x2e\x08\xc3").flags, 0); /* remember, args, restore   */
+    CHECK_EQ_U64(READ_FDE("\x90\x01").flags, 0);         /* rip at cfa-8, once more   */
 }
 
 static void unknown_instructions_do_not_mark_an_fde(void)
 {
-    CHECK_EQ_U64(FIRST_BYTE("\x0e\x20\x3f").flags, 0);
-    CHECK_EQ_I64(FIRST_BYTE("\x0e\x20\x3f").cfa_offset, -1);
-    CHECK_EQ_U64(FIRST_BYTE("\x0f\x7f").flags, 0); /* a block beyond the end */
+    CHECK_EQ_U64(READ_FDE("\x0e\x20\x3f").flags, 0);
+    CHECK_EQ_I64(READ_FDE("\x0e\x20\x3f").cfa_offset, -1);
+    CHECK_EQ_U64(READ_FDE("\x0f\x7f").flags, 0); /* a block beyond the end */
 }
 
 static void signal_frames_and_language_data_are_flagged(void)
@@ -158,8 +158,8 @@ static void signal_frames_and_language_data_are_flagged(void)
     finish(&list);
 }
 
-/* Returns what is found for an FDE with an LSDA and, behind that, these instructions. */
-static hfn_fde fde_with(const char *cfi, size_t size)
+/* Returns the FDE that is read, if it has an LSDA and then these instructions. */
+static hfn_fde read_fde_with_lsda(const char *cfi, size_t size)
 {
     elf_builder *b = new_with_text(62);
     elf_bytes *eh = elf_buffer(b);
@@ -177,16 +177,18 @@ static hfn_fde fde_with(const char *cfi, size_t size)
     CHECK(fde.cfi_bytes == 0 || fde.cfi_rva == EH_FRAME + start + 21);
     return fde;
 }
-#define FDE_WITH(text) fde_with(text, sizeof(text) - 1)
+#define READ_FDE_WITH_LSDA(text) read_fde_with_lsda(text, sizeof(text) - 1)
 
 static void fdes_with_argument_sizes_keep_their_instructions(void)
 {
-    CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").flags, HFN_FDE_LSDA | HFN_FDE_ARGUMENTS);
-    CHECK_EQ_U64(FDE_WITH("\x41\x2e\x10").cfi_bytes, 3);
-    CHECK_EQ_U64(FDE_WITH("\x01\0\0\0\0").cfi_bytes, 5); /* set_loc: its target is unknown */
-    CHECK_EQ_U64(FDE_WITH("\x41\x3f\x10").cfi_bytes, 3); /* an unknown instruction */
-    CHECK_EQ_U64(FDE_WITH("\x41\x0e\x10").cfi_bytes, 0);
-    CHECK_EQ_U64(FDE_WITH("\x41\x0a\x0e\x10\x42\x0b").flags, HFN_FDE_LSDA); /* remember, restore */
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x41\x2e\x10").flags, HFN_FDE_LSDA | HFN_FDE_ARGUMENTS);
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x41\x2e\x10").cfi_bytes, 3);
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x01\0\0\0\0").cfi_bytes,
+                 5); /* set_loc: its target is unknown */
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x41\x3f\x10").cfi_bytes, 3); /* an unknown instruction */
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x41\x0e\x10").cfi_bytes, 0);
+    CHECK_EQ_U64(READ_FDE_WITH_LSDA("\x41\x0a\x0e\x10\x42\x0b").flags,
+                 HFN_FDE_LSDA); /* remember, restore */
 }
 
 /* The size of the arguments at offset; UINT64_MAX if it is unknown. */

@@ -38,7 +38,7 @@ void push_send_spool(pushing *p);
 void push_free_run(pushed_run *run);
 
 void push_append_parameter(byte_buffer *out, const char *key, const char *value);
-/* Put a body, several times if need be.  HOTFN_OK with the last answer. */
+/* Send a body with PUT, again after a temporary failure.  HOTFN_OK with the last answer. */
 hotfn_status push_put_body(pushing *p, http_answer *answer, const char *path, const char *query,
                            const byte_buffer *body);
 /* Does the status say that the same request may succeed later? */

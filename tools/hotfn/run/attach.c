@@ -139,7 +139,8 @@ bool attach_finish_record(const run_options *o, hotfn_launch *launch)
     hotfn_launch_get_info(launch, &info);
     if (is_written && !o->quiet) {
         run_print_summary(o, launch);
-        fprintf(stderr, "hotfn: the threads stood %.1f ms at attach, %.1f ms at detach\n",
+        fprintf(stderr,
+                "hotfn: the threads were stopped for %.1f ms at attach, %.1f ms at detach\n",
                 (double)info.attach_stop_ns / 1e6, (double)info.detach_stop_ns / 1e6);
     } else if (!is_written) {
         hotfn_tool_fail("attach", &err);

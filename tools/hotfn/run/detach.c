@@ -21,7 +21,7 @@ static const char usage[] =
     "usage: hotfn detach [options] PID\n"
     "  -o, --output FILE  for the counts of a hotfn attach that was killed [hotfn.hfr]\n"
     "  -q, --quiet        no messages but errors\n"
-    "The process gets its own code back and runs on.  A hotfn attach that still runs ends and writes\n"
+    "The code of the process is restored, and it runs on.  A hotfn attach that still runs ends and writes\n"
     "its record itself.\n";
 
 static const char *read_option(void *user, int option, const char *argument)
@@ -69,7 +69,8 @@ int hotfn_command_detach(int argc, char **argv)
         return hotfn_tool_fail("detach", &err);
     }
     if (!options.quiet) {
-        fprintf(stderr, "hotfn: process %u has its own code again; its threads stood %.1f ms\n",
+        fprintf(stderr,
+                "hotfn: process %u has its own code again; its threads were stopped for %.1f ms\n",
                 pid, (double)stop_ns / 1e6);
     }
     return TOOL_OK;

@@ -12,8 +12,8 @@ enum { STACK_WORDS = 1 << 12 };
 
 static uint64_t stack[STACK_WORDS];
 static uint32_t tree = HOTFN_TIMING_TREE;
-static uint32_t asked;        /* how often the allocator was asked for a block's bytes */
-static uint32_t while_paused; /* and by how many of them it could have been counted    */
+static uint32_t asked;           /* how often the allocator was asked for a block's bytes  */
+static uint32_t asked_uncounted; /* how many of these calls ran while counting was paused */
 
 static hfn_time_frame *frame_at(uint32_t words_down)
 {
@@ -23,7 +23,7 @@ static hfn_time_frame *frame_at(uint32_t words_down)
 static uintptr_t usable(const uint64_t *block)
 {
     asked++;
-    while_paused += hfn_thread_row == hfn_rows.discard;
+    asked_uncounted += hfn_thread_row == hfn_rows.discard;
     return (uintptr_t)*block;
 }
 
@@ -54,7 +54,7 @@ static hfn_time_state *start(void)
     }
     added = true;
     hfn_rows.discard = timed.rows[TIMED_THREADS - 1].counts;
-    asked = while_paused = 0;
+    asked = asked_uncounted = 0;
     timed_start(tree | HOTFN_TIMING_ALLOC);
     return timed_use(0);
 }
@@ -77,13 +77,13 @@ static hotfn_alloc_cell sum_of(uint32_t slot)
     return sum;
 }
 
-#define CHECK_CELL(slot, bytes, blocks, less_bytes, less_blocks)                                   \
+#define CHECK_CELL(slot, bytes, blocks, freed_bytes_, freed_blocks_)                               \
     do {                                                                                           \
         hotfn_alloc_cell s_ = sum_of(slot);                                                        \
         CHECK_EQ_U64(s_.allocated_bytes, bytes);                                                   \
         CHECK_EQ_U64(s_.allocated_blocks, blocks);                                                 \
-        CHECK_EQ_U64(s_.freed_bytes, less_bytes);                                                  \
-        CHECK_EQ_U64(s_.freed_blocks, less_blocks);                                                \
+        CHECK_EQ_U64(s_.freed_bytes, freed_bytes_);                                                \
+        CHECK_EQ_U64(s_.freed_blocks, freed_blocks_);                                              \
     } while (0)
 
 static void call(uint32_t words_down, uint32_t slot, const void *first, uintptr_t second,
@@ -97,7 +97,7 @@ static void finish(hfn_time_state *t)
 {
     CHECK_EQ_U64(t->alloc_frame, 0);
     CHECK(hfn_thread_row == timed.rows[0].counts);
-    CHECK_EQ_U64(asked, while_paused);
+    CHECK_EQ_U64(asked, asked_uncounted);
     timed_forget();
 }
 
@@ -123,7 +123,7 @@ static void a_block_belongs_to_the_caller_of_the_allocator(void)
     finish(t);
 }
 
-static void called_from_outside_it_is_the_allocators_own(void)
+static void a_block_without_a_caller_belongs_to_the_allocator(void)
 {
     hfn_time_state *t = start();
     uint64_t block = 48;
@@ -135,7 +135,7 @@ static void called_from_outside_it_is_the_allocators_own(void)
     finish(t);
 }
 
-static void what_failed_is_nothing(void)
+static void failed_calls_add_nothing(void)
 {
     hfn_time_state *t = start();
     uint64_t block = 48;
@@ -150,7 +150,7 @@ static void what_failed_is_nothing(void)
     finish(t);
 }
 
-static void realloc_takes_one_and_gives_one(void)
+static void realloc_frees_one_block_and_allocates_one(void)
 {
     hfn_time_state *t = start();
     uint64_t small = 48, large = 1008;
@@ -160,7 +160,7 @@ static void realloc_takes_one_and_gives_one(void)
     CHECK_CELL(WORK, 48, 1, 0, 0);
     call(200, REALLOC, &small, 1000, &large);
     CHECK_CELL(WORK, 1056, 2, 48, 1);
-    call(200, REALLOC, &large, 1001, &large); /* where it is */
+    call(200, REALLOC, &large, 1001, &large); /* in place */
     CHECK_CELL(WORK, 2064, 3, 1056, 2);
     call(200, REALLOC, &large, 0, NULL); /* frees it */
     CHECK_CELL(WORK, 2064, 3, 2064, 3);
@@ -190,7 +190,7 @@ static void only_the_outermost_call_counts(void)
 
     enter(frame_at(100), WORK, NULL, 0);
     enter(frame_at(200), NEW, NULL, 0);
-    call(300, MALLOC, NULL, 0, &other); /* what new made of it is another's matter */
+    call(300, MALLOC, NULL, 0, &other); /* operator new calls the allocator itself */
     call(300, FREE, &other, 0, NULL);
     leave(frame_at(200), &block);
     leave(frame_at(100), NULL);
@@ -254,8 +254,8 @@ static void calls_deeper_than_the_log_are_nested_by_their_frames(void)
     finish(t);
 }
 
-/* The allocator's place is below the root then, but the caller is known. */
-static void where_the_tree_is_full_it_is_the_callers(void)
+/* New calls of the allocator get no place below their caller then, but the caller is known. */
+static void in_a_full_tree_a_block_belongs_to_the_caller(void)
 {
     hfn_time_state *t;
     uint64_t block = 48;
@@ -284,9 +284,9 @@ static void the_same_holds_for_a_flat_run(void)
 {
     tree = 0;
     a_block_belongs_to_the_caller_of_the_allocator();
-    called_from_outside_it_is_the_allocators_own();
-    what_failed_is_nothing();
-    realloc_takes_one_and_gives_one();
+    a_block_without_a_caller_belongs_to_the_allocator();
+    failed_calls_add_nothing();
+    realloc_frees_one_block_and_allocates_one();
     a_block_whose_address_is_stored_counts();
     only_the_outermost_call_counts();
     a_call_that_an_exception_left_hides_nothing();
@@ -295,7 +295,7 @@ static void the_same_holds_for_a_flat_run(void)
     tree = HOTFN_TIMING_TREE;
 }
 
-static void there_is_room_for_so_many_allocators(void)
+static void further_allocators_are_refused(void)
 {
     hfn_allocator more = { 15, HFN_ALLOC_RETURNS, (uintptr_t)usable };
     uint32_t count = NEW - MALLOC + 1;
@@ -308,16 +308,16 @@ static void there_is_room_for_so_many_allocators(void)
 
 static const check_test tests[] = {
     CHECK_TEST(a_block_belongs_to_the_caller_of_the_allocator),
-    CHECK_TEST(called_from_outside_it_is_the_allocators_own),
-    CHECK_TEST(what_failed_is_nothing),
-    CHECK_TEST(realloc_takes_one_and_gives_one),
+    CHECK_TEST(a_block_without_a_caller_belongs_to_the_allocator),
+    CHECK_TEST(failed_calls_add_nothing),
+    CHECK_TEST(realloc_frees_one_block_and_allocates_one),
     CHECK_TEST(a_block_whose_address_is_stored_counts),
     CHECK_TEST(only_the_outermost_call_counts),
     CHECK_TEST(a_call_that_an_exception_left_hides_nothing),
     CHECK_TEST(a_call_that_longjmp_left_hides_nothing),
     CHECK_TEST(calls_deeper_than_the_log_are_nested_by_their_frames),
-    CHECK_TEST(where_the_tree_is_full_it_is_the_callers),
+    CHECK_TEST(in_a_full_tree_a_block_belongs_to_the_caller),
     CHECK_TEST(the_same_holds_for_a_flat_run),
-    CHECK_TEST(there_is_room_for_so_many_allocators),
+    CHECK_TEST(further_allocators_are_refused),
 };
 CHECK_MAIN(tests)
