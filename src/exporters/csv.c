@@ -8,7 +8,7 @@
 
 #define TIME_COLUMNS                                                                               \
     ",total_ns,self_ns,max_ns,p50_ns,p90_ns,p99_ns,timing,timing_reason,"                          \
-    "open_calls,total_error_ns,self_error_ns"
+    "open_calls,total_error_ns,self_error_ns,waited_ns,total_waited_ns"
 
 static void put_field(hfn_sink *sink, const char *text)
 {
@@ -54,6 +54,13 @@ static void put_times(const hfn_view *view, hfn_sink *sink, uint32_t index)
         hfn_sink_text(sink, ",");
         if (t.timed_calls > 0 && errors[i] != HOTFN_ERROR_UNKNOWN) {
             hfn_sink_format(sink, "%" PRIu64, errors[i]);
+        }
+    }
+    const uint64_t waited[] = { t.waited_ns, t.total_waited_ns };
+    for (size_t i = 0; i < HFN_COUNT_OF(waited); i++) {
+        hfn_sink_text(sink, ",");
+        if (t.timed_calls > 0 && view->time.flags & HOTFN_TIMING_WAITING) {
+            hfn_sink_format(sink, "%" PRIu64, waited[i]);
         }
     }
 }

@@ -167,6 +167,7 @@ static void write_run(hfn_page *p)
     uint64_t own = info->window_end_ns ? 0 : info->preparation_ns;
     write_number(p, "wall_ns", end > begin + own ? end - begin - own : 0);
     write_number(p, "busy_ns", p->view->time.busy_ns);
+    write_number(p, "waited_ns", p->view->time.waited_ns);
     write_number(p, "slow_ns", p->view->time.slow_ns);
     write_number(p, "ticks_per_second", p->view->time.ticks_per_second);
     write_notes(p);

@@ -9,7 +9,8 @@
 
 /* Time and bytes of a node together with all nodes below it. */
 typedef struct hfn_page_sum {
-    uint64_t ns, bytes;
+    uint64_t ns, bytes; /* with those below; ns without waiting */
+    uint64_t waited_ns;
 } hfn_page_sum;
 
 typedef struct hfn_page {

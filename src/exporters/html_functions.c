@@ -151,6 +151,7 @@ TIME_COLUMN(self, self_ns)
 TIME_COLUMN(max, max_ns)
 TIME_COLUMN(total_error, total_error_ns)
 TIME_COLUMN(self_error, self_error_ns)
+TIME_COLUMN(waited, total_waited_ns)
 TIME_COLUMN(open, open_calls)
 
 /* A percentile that is only known to be below a time is the negative of that time. */
@@ -212,6 +213,7 @@ static const struct {
     { "p50", create_p50, UINT32_MAX, OF_TIMED },
     { "p90", create_p90, UINT32_MAX, OF_TIMED },
     { "p99", create_p99, UINT32_MAX, OF_TIMED },
+    { "waited", create_waited, UINT32_MAX, OF_TIMED },
     { "open", create_open, UINT32_MAX, OF_TIMED },
     { "alloc", create_alloc, HOTFN_TIMING_ALLOC, OF_TIMED },
 };

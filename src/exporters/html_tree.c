@@ -6,20 +6,23 @@
 #define MAX_NODES 200000u
 #define MIN_SHARE 50000u
 
-/* The total of a call that was still open at the end (main, when exit() was called) is not known;
- * the self time and the totals of its callees are its lower bound. */
+/* Waiting is omitted.  The total of a call that was still open at the end (main, when exit() was
+ * called) is not known; the self time and the totals of its callees are its lower bound. */
 static void sum_nodes(hfn_page *p)
 {
     hotfn_record_node n;
     for (uint32_t i = p->view->time.node_count; i-- > 0;) {
         hfn_view_node(p->view, i, &n);
         hfn_page_sum *sum = &p->sums[i];
+        sum->waited_ns += n.waited_ns;
+        n.total_ns -= sum->waited_ns < n.total_ns ? sum->waited_ns : n.total_ns;
         sum->ns = n.total_ns > sum->ns + n.self_ns ? n.total_ns : sum->ns + n.self_ns;
         sum->bytes += n.self_alloc.allocated_bytes;
         p->all.ns += n.parent == HOTFN_NO_NODE ? sum->ns : 0;
         p->all.bytes += n.self_alloc.allocated_bytes;
         if (n.parent != HOTFN_NO_NODE) {
             p->sums[n.parent].ns += sum->ns;
+            p->sums[n.parent].waited_ns += sum->waited_ns;
             p->sums[n.parent].bytes += sum->bytes;
         }
     }

@@ -127,6 +127,9 @@ static void add_timing(const hfn_view *view, hotfn_json *o, uint32_t index)
                      t.total_error_ns);
     hfn_add_optional(o, "self_error_ns", timed && t.self_error_ns != HOTFN_ERROR_UNKNOWN,
                      t.self_error_ns);
+    timed = timed && view->time.flags & HOTFN_TIMING_WAITING;
+    hfn_add_optional(o, "waited_ns", timed, t.waited_ns);
+    hfn_add_optional(o, "total_waited_ns", timed, t.total_waited_ns);
     hfn_add_text(o, "timing", hfn_timing_name(t.timing));
     hfn_add_text(o, "timing_reason", t.reason);
     if (view->time.flags & HOTFN_TIMING_ALLOC) {
@@ -190,6 +193,7 @@ static hotfn_json *create_time_info(const hfn_view *view)
     hfn_add_decimal(o, "resolution_ns", t->resolution_ns, 3);
     hfn_add_number(o, "sample_mean", t->sample_mean);
     hfn_add_number(o, "busy_ns", t->busy_ns);
+    hfn_add_optional(o, "waited_ns", t->flags & HOTFN_TIMING_WAITING, t->waited_ns);
     hfn_add_number(o, "nodes", t->node_count);
     hfn_add_number(o, "nodes_merged", t->nodes_merged);
     hfn_add_number(o, "self_ns", hfn_view_self_ns(view));
@@ -219,6 +223,7 @@ static void write_threads(const report *r)
         hfn_add_number(o, "calls", t.calls);
         hfn_add_optional(o, "busy_ns", r->view->time.flags != 0, t.busy_ns);
         hfn_add_optional(o, "cpu_ns", t.cpu_ns != 0, t.cpu_ns);
+        hfn_add_optional(o, "waited_ns", r->view->time.flags & HOTFN_TIMING_WAITING, t.waited_ns);
         hotfn_json_write(r->out, NULL, o);
     }
     hotfn_json_end(r->out);

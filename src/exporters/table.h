@@ -31,6 +31,7 @@ enum {
     HFN_COLUMN_RANK,
     HFN_COLUMN_CALLS,
     HFN_COLUMN_TOTAL,
+    HFN_COLUMN_WAITED,
     HFN_COLUMN_ERROR,
     HFN_COLUMN_SELF,
     HFN_COLUMN_SHARE,
@@ -77,6 +78,8 @@ void hfn_wrap_end(hfn_wrap *w);
 void hfn_table_memory(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                       const hotfn_record_timing *t);
 /* table_waiting.c: a part of a sentence about the time in hooked functions; or nothing. */
+/* Whether the table has a column of waiting. */
+bool hfn_table_shows_waiting(const hfn_view *view);
 void hfn_table_waiting(const hfn_view *view, hfn_sink *sink);
 void hfn_table_memory_notes(const hfn_view *view, hfn_sink *sink);
 

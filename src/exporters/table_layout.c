@@ -18,26 +18,20 @@ static const struct {
     const char *title;
     uint8_t width;
 } columns[HFN_COLUMN_COUNT] = {
-    [HFN_COLUMN_RANK] = { "rank", 5 },
-    [HFN_COLUMN_CALLS] = { "calls", 18 },
-    [HFN_COLUMN_TOTAL] = { "total", 10 },
-    [HFN_COLUMN_ERROR] = { "error", 6 },
-    [HFN_COLUMN_SELF] = { "self", 10 },
-    [HFN_COLUMN_SHARE] = { "share", 7 },
-    [HFN_COLUMN_P99] = { "p99", 9 },
-    [HFN_COLUMN_MAX] = { "max", 9 },
-    [HFN_COLUMN_ALLOCATED] = { "allocated", 9 },
-    [HFN_COLUMN_BLOCKS] = { "in blocks", 12 },
-    [HFN_COLUMN_FREED] = { "freed", 9 },
-    [HFN_COLUMN_BELOW] = { "+callees", 9 },
-    [HFN_COLUMN_MODULE] = { "module", 6 },
+    [HFN_COLUMN_RANK] = { "rank", 5 },         [HFN_COLUMN_CALLS] = { "calls", 18 },
+    [HFN_COLUMN_TOTAL] = { "total", 10 },      [HFN_COLUMN_WAITED] = { "waited", 10 },
+    [HFN_COLUMN_ERROR] = { "error", 6 },       [HFN_COLUMN_SELF] = { "self", 10 },
+    [HFN_COLUMN_SHARE] = { "share", 7 },       [HFN_COLUMN_P99] = { "p99", 9 },
+    [HFN_COLUMN_MAX] = { "max", 9 },           [HFN_COLUMN_ALLOCATED] = { "allocated", 9 },
+    [HFN_COLUMN_BLOCKS] = { "in blocks", 12 }, [HFN_COLUMN_FREED] = { "freed", 9 },
+    [HFN_COLUMN_BELOW] = { "+callees", 9 },    [HFN_COLUMN_MODULE] = { "module", 6 },
 };
 
 /* In the order in which columns are dropped. */
 static const uint8_t dropped_first[] = {
-    HFN_COLUMN_P99,   HFN_COLUMN_BLOCKS, HFN_COLUMN_FREED,     HFN_COLUMN_BELOW,
-    HFN_COLUMN_MAX,   HFN_COLUMN_ERROR,  HFN_COLUMN_RANK,      HFN_COLUMN_MODULE,
-    HFN_COLUMN_TOTAL, HFN_COLUMN_SHARE,  HFN_COLUMN_ALLOCATED, HFN_COLUMN_SELF,
+    HFN_COLUMN_P99,   HFN_COLUMN_BLOCKS,    HFN_COLUMN_FREED,  HFN_COLUMN_BELOW, HFN_COLUMN_MAX,
+    HFN_COLUMN_ERROR, HFN_COLUMN_RANK,      HFN_COLUMN_MODULE, HFN_COLUMN_TOTAL, HFN_COLUMN_WAITED,
+    HFN_COLUMN_SHARE, HFN_COLUMN_ALLOCATED, HFN_COLUMN_SELF,
 };
 
 /* The column of the sort key, which is never dropped. */
@@ -56,6 +50,7 @@ static bool is_present(const hfn_view *view, uint32_t column)
 {
     switch (column) {
     case HFN_COLUMN_ERROR: return view->time.flags & HOTFN_TIMING_SAMPLED;
+    case HFN_COLUMN_WAITED: return hfn_table_shows_waiting(view);
     case HFN_COLUMN_TOTAL:
     case HFN_COLUMN_SELF:
     case HFN_COLUMN_P99:

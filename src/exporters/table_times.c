@@ -101,6 +101,11 @@ void hfn_table_times(const hfn_view *view, hfn_sink *sink, const hfn_table_layou
         return;
     }
     put_estimate(view, sink, l, HFN_COLUMN_TOTAL, "", about, t->total_ns, t->total_error_ns);
+    if (t->total_waited_ns > 0) {
+        put_time(view, sink, l, HFN_COLUMN_WAITED, "", "", t->total_waited_ns);
+    } else {
+        hfn_layout_put(view, sink, l, HFN_COLUMN_WAITED, "", "-");
+    }
     if (t->total_error_ns == HOTFN_ERROR_UNKNOWN) {
         snprintf(text, sizeof text, "?");
     } else {

@@ -10,7 +10,7 @@
 
 /* The meaning of the words below.  A record of another version is read without its times
  * (hotfn_record_time_info.note). */
-#define HFN_TIMES_VERSION 3u
+#define HFN_TIMES_VERSION 4u
 
 /* One for a record; 256 bytes. */
 typedef struct hfn_time_header {
@@ -65,7 +65,7 @@ typedef struct hfn_time_thread {
  * not a sample, only the longest call and the histogram are used: the tree has the times. */
 typedef struct hfn_time_cell {
     uint64_t total_ticks; /* outermost calls only: recursion counts once       */
-    uint64_t self_ticks;
+    uint64_t self_ticks;  /* on a processor                                     */
     uint64_t timed_calls;
     uint64_t max_ticks;
     uint32_t histogram; /* index + 1 in the pool, 0: none                      */
@@ -85,7 +85,7 @@ typedef struct hfn_time_cell {
             uint64_t total, self;
         } errors;
     };
-    uint64_t reserved;
+    uint64_t waited_ticks; /* finished: in the function itself, not on a processor */
 } hfn_time_cell;
 
 #define HFN_SAMPLE_SHIFT 6
@@ -98,11 +98,13 @@ typedef struct hfn_time_node {
     uint32_t thread; /* index of the thread's cell                               */
     uint32_t flags;  /* HOTFN_NODE_*; unused without HFN_NODE_USED               */
     uint64_t calls;
-    uint64_t total_ticks; /* live: of the place itself, without those below; counter: signed */
+    uint64_t total_ticks; /* live: of the place itself, without those below; counter: signed;
+                             with waiting                                        */
     uint64_t timed_calls;
     uint32_t first_child, next_sibling; /* live: node index + 1                  */
     uint32_t depth;                     /* live: below the root                  */
-    uint32_t reserved[3];
+    uint32_t reserved;
+    uint64_t waited_ticks; /* of the place's own time: not on a processor        */
 } hfn_time_node;
 #define HFN_NODE_USED 2u /* live: it is complete */
 

@@ -85,7 +85,13 @@ typedef struct hfn_time_state {
     uint64_t alloc_frame; /* of the outermost open call of an allocator; 0: none     */
     uint64_t alloc_depth; /* and its index in the log                                */
     uint64_t exec_tick;   /* when the process executed another program; 0: it did not */
-    uint64_t spare[18];
+    /* Where the thread waits: counters/timing/waiting.c. */
+    uint64_t cpu_ns;        /* its processor time when that was read last             */
+    uint64_t cpu_tick;      /* the latest tick then; 0: never read                    */
+    int64_t waited_ticks;   /* waiting without a place; below 0: ticks that are still due */
+    uint64_t longest_ticks; /* of the intervals between two events since then         */
+    uint64_t longest_node;  /* and its place                                          */
+    uint64_t spare[13];
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");
 _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hfn_time_thread, depth), "one shape");

@@ -28,6 +28,8 @@ typedef struct hfn_thread_facts {
 /* False if there is no such thread. */
 bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out);
 
+/* Processor time of the calling thread, by a system call; 0: unknown. */
+uint64_t hfn_os_hot_cpu_ns(void);
 uint64_t hfn_os_hot_wall_ns(void);
 uint64_t hfn_os_hot_monotonic_ns(void);
 

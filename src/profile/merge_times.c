@@ -103,6 +103,8 @@ static void add_timing(hotfn_record_timing *sum, const hotfn_record_timing *t)
     sum->timed_calls += t->timed_calls;
     sum->total_ns += t->total_ns;
     sum->self_ns += t->self_ns;
+    sum->waited_ns += t->waited_ns;
+    sum->total_waited_ns += t->total_waited_ns;
     sum->open_calls += t->open_calls;
     sum->max_ns = t->max_ns > sum->max_ns ? t->max_ns : sum->max_ns;
     sum->total_error_ns = root_of_squares(sum->total_error_ns, t->total_error_ns);
@@ -134,10 +136,12 @@ static hfn_time_entry make_entry(const hotfn_record_timing *t, uint32_t slot, ui
                                        .self_ticks = t->self_ns,
                                        .timed_calls = t->timed_calls,
                                        .max_ticks = t->max_ns,
+                                       .waited_ticks = t->waited_ns,
                                        .open = (uint32_t)t->open_calls,
                                        .errors = { t->total_error_ns, t->self_error_ns } },
                              .slot = slot,
-                             .thread = thread };
+                             .thread = thread,
+                             .total_waited_ticks = t->total_waited_ns };
 }
 
 /* Entries are sorted by thread, then by slot; each run becomes a thread. */
@@ -159,7 +163,7 @@ static bool add_run_entries(const function_groups *s, hotfn_record *out)
 
 /* ---- Mean, minimum and maximum.  The values of one number of a function over all runs are
  * adjacent, so hfn_merge_values can reduce them to one. */
-enum { TOTAL, SELF, TIMED, MAX, TOTAL_ERROR, SELF_ERROR, NUMBERS };
+enum { TOTAL, SELF, TIMED, MAX, TOTAL_ERROR, SELF_ERROR, WAITED, TOTAL_WAITED, NUMBERS };
 
 static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t *counts)
 {
@@ -168,8 +172,9 @@ static void collect_numbers(const function_groups *s, uint64_t *values, uint32_t
     for (uint32_t run = 0; run < runs; run++) {
         for (uint32_t slot = 0; slot < s->slot_count; slot++) {
             hotfn_record_timing t = sum_group(s, run, slot);
-            const uint64_t numbers[NUMBERS] = { t.total_ns, t.self_ns,        t.timed_calls,
-                                                t.max_ns,   t.total_error_ns, t.self_error_ns };
+            const uint64_t numbers[NUMBERS] = { t.total_ns,  t.self_ns,        t.timed_calls,
+                                                t.max_ns,    t.total_error_ns, t.self_error_ns,
+                                                t.waited_ns, t.total_waited_ns };
 
             if (t.timed_calls == 0) {
                 continue;
@@ -252,6 +257,8 @@ static bool add_merged_entries(const function_groups *s, hotfn_record *out)
         t.self_ns = hfn_merge_values(m, at + SELF * m->record_count, counts[slot]);
         t.timed_calls = hfn_merge_values(m, at + TIMED * m->record_count, counts[slot]);
         t.max_ns = hfn_merge_values(m, at + MAX * m->record_count, counts[slot]);
+        t.waited_ns = hfn_merge_values(m, at + WAITED * m->record_count, counts[slot]);
+        t.total_waited_ns = hfn_merge_values(m, at + TOTAL_WAITED * m->record_count, counts[slot]);
         t.total_error_ns =
             merge_errors(m, at + TOTAL * m->record_count, at + TOTAL_ERROR * m->record_count,
                          counts[slot], t.total_ns);
@@ -351,6 +358,7 @@ static void copy_nodes(const hfn_merge *m, uint32_t run, hotfn_record *out, uint
                                .flags = n.flags,
                                .calls = n.calls,
                                .total_ticks = n.total_ns,
+                               .waited_ticks = n.waited_ns,
                                .timed_calls = n.calls };
         if (out->times.allocs) {
             out->times.allocs[base + i] = n.self_alloc;

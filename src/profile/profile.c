@@ -92,6 +92,7 @@ hotfn_status hotfn_record_get_thread(const hotfn_record *r, uint32_t index,
     memcpy(t.name, cell.name, sizeof t.name - 1);
     t.busy_ns = hfn_record_busy_ns(r, row);
     t.cpu_ns = cell.cpu_ns;
+    t.waited_ns = hfn_record_waited_ns(r, row);
     return hfn_copy_result(out, &t, sizeof t);
 }
 

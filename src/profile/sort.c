@@ -61,7 +61,7 @@ static uint64_t get_key(const hotfn_record *r, uint32_t function, uint32_t by)
     }
     hotfn_record_get_timing(r, function, &t);
     switch (by) {
-    case HOTFN_BY_TOTAL: return t.total_ns;
+    case HOTFN_BY_TOTAL: return t.total_ns - t.total_waited_ns;
     case HOTFN_BY_MAX: return t.max_ns;
     case HOTFN_BY_ALLOC: return t.self_alloc.allocated_bytes;
     default: return t.self_ns;

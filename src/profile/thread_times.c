@@ -38,7 +38,7 @@ static void fill_times(const thread_row *t, uint32_t slot, hotfn_record_thread_t
     hotfn_record_timing timing = HOTFN_RECORD_TIMING_INIT;
 
     if (entry) {
-        hfn_time_sums_add_cell(&sum, &entry->cell, t->record->times.header.flags);
+        hfn_time_sums_add_entry(&sum, entry, t->record->times.header.flags);
     }
     hfn_times_fill_timing(t->record, out->function, &sum, &timing);
     out->timing = timing.timing;
@@ -48,6 +48,8 @@ static void fill_times(const thread_row *t, uint32_t slot, hotfn_record_thread_t
     out->total_error_ns = timing.total_error_ns;
     out->self_error_ns = timing.self_error_ns;
     out->max_ns = timing.max_ns;
+    out->waited_ns = timing.waited_ns;
+    out->total_waited_ns = timing.total_waited_ns;
 }
 
 /* False: the thread did not call the function, or its calls are not known. */

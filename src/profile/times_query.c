@@ -239,7 +239,7 @@ static void fill_times(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_rec
     t->open_calls = sum->open_calls;
     t->self_alloc = sum->self_alloc;
     t->total_alloc = sum->total_alloc;
-    if (sum->timed_calls == 0 && sum->self_ticks == 0) {
+    if (sum->timed_calls == 0 && sum->self_ticks == 0 && sum->waited_ticks == 0) {
         t->total_error_ns = t->self_error_ns =
             t->timing == HOTFN_TIMING_SAMPLE ? HOTFN_ERROR_UNKNOWN : 0;
         return;
@@ -247,6 +247,8 @@ static void fill_times(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_rec
     t->total_ns = hfn_times_ns(r, sum->total_ticks);
     t->self_ns = hfn_times_ns(r, sum->self_ticks);
     t->max_ns = hfn_times_ns(r, sum->max_ticks);
+    t->waited_ns = hfn_times_ns(r, sum->waited_ticks);
+    t->total_waited_ns = hfn_times_ns(r, sum->total_waited_ticks);
     fill_percentiles(r, sum, t);
     if (t->timing == HOTFN_TIMING_SAMPLE) {
         fill_sampled(r, sum, t);

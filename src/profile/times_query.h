@@ -24,5 +24,6 @@ double hfn_times_tick_error_ns(const hfn_time_header *header);
 /* The time that the row's threads spent inside timed functions, from outermost entry to outermost
  * exit. */
 uint64_t hfn_record_busy_ns(const hotfn_record *record, uint32_t row);
+uint64_t hfn_record_waited_ns(const hotfn_record *record, uint32_t row);
 
 #endif

@@ -21,12 +21,16 @@ static void add_allocs(hotfn_alloc_cell *sum, const hotfn_alloc_cell *more)
 
 /* ---- Cells. */
 
-void hfn_time_sums_add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags)
+void hfn_time_sums_add_entry(hfn_slot_sum *sum, const hfn_time_entry *entry, uint32_t flags)
 {
+    const hfn_time_cell *cell = &entry->cell;
+
     sum->timed_calls = add_saturated(sum->timed_calls, cell->timed_calls);
     sum->open_calls = add_saturated(sum->open_calls, cell->open);
     sum->total_ticks = add_saturated(sum->total_ticks, cell->total_ticks);
     sum->self_ticks = add_saturated(sum->self_ticks, cell->self_ticks);
+    sum->waited_ticks = add_saturated(sum->waited_ticks, cell->waited_ticks);
+    sum->total_waited_ticks = add_saturated(sum->total_waited_ticks, entry->total_waited_ticks);
     if (flags & HOTFN_TIMING_ERRORS) {
         sum->total_squares += (double)cell->errors.total * (double)cell->errors.total;
         sum->self_squares += (double)cell->errors.self * (double)cell->errors.self;
@@ -69,7 +73,7 @@ static bool sum_cells(hfn_time_sums *out, const hfn_sum_input *in)
             continue;
         }
         out->entry_order[sum->first_entry + sum->entry_count++] = (uint32_t)i;
-        hfn_time_sums_add_cell(sum, &t->entries[i].cell, t->header.flags);
+        hfn_time_sums_add_entry(sum, &t->entries[i], t->header.flags);
     }
     return true;
 }

@@ -11,6 +11,7 @@ typedef struct hfn_slot_sum {
     uint64_t calls, timed_calls;
     uint64_t open_calls; /* of the timed ones: had not returned at the end            */
     uint64_t total_ticks, self_ticks, max_ticks;
+    uint64_t waited_ticks, total_waited_ticks; /* in the function itself; part of total_ticks */
     uint64_t callee_timed; /* timed calls that it made                                */
     uint64_t within_timed; /* and all in its outermost calls, with these              */
     uint64_t weight;       /* sampled: calls that the timed ones represent; about `calls` */
@@ -59,8 +60,8 @@ typedef struct hfn_sum_input {
     uint32_t slot_count;
 } hfn_sum_input;
 
-/* Add a cell of a thread to the sum of its function.  flags: of the header. */
-void hfn_time_sums_add_cell(hfn_slot_sum *sum, const hfn_time_cell *cell, uint32_t flags);
+/* Add an entry of a thread to the sum of its function.  flags: of the header. */
+void hfn_time_sums_add_entry(hfn_slot_sum *sum, const hfn_time_entry *entry, uint32_t flags);
 /* False: no memory; out is empty then. */
 bool hfn_time_sums_make(hfn_time_sums *out, const hfn_sum_input *in, const hotfn_env *env);
 void hfn_time_sums_finish(hfn_time_sums *sums);

@@ -41,7 +41,7 @@ hotfn_status hotfn_record_get_edge(const hotfn_record *r, uint32_t index, hotfn_
 static uint64_t get_self_ticks(const hotfn_record *r, uint32_t node)
 {
     const hfn_node_sum *nodes = r->sums->nodes;
-    uint64_t ticks = r->times.nodes[node].total_ticks;
+    uint64_t ticks = r->times.nodes[node].total_ticks - r->times.nodes[node].waited_ticks;
 
     for (uint32_t i = nodes[node].first_child; i != UINT32_MAX; i = nodes[i].next_sibling) {
         uint64_t below = r->times.nodes[i].total_ticks;
@@ -71,6 +71,7 @@ hotfn_status hotfn_record_get_node(const hotfn_record *r, uint32_t index, hotfn_
         n.calls = node->calls;
         n.total_ns = hfn_times_ns(r, node->total_ticks);
         n.self_ns = hfn_times_ns(r, get_self_ticks(r, index));
+        n.waited_ns = hfn_times_ns(r, node->waited_ticks);
         if (r->times.allocs) {
             n.self_alloc = r->times.allocs[index];
         }
@@ -191,6 +192,19 @@ uint64_t hfn_record_busy_ns(const hotfn_record *r, uint32_t row)
                : 0;
 }
 
+uint64_t hfn_record_waited_ns(const hotfn_record *r, uint32_t row)
+{
+    const hfn_time_entry *all = r->times.entries; /* by thread */
+    const size_t bytes = sizeof *all, thread_at = offsetof(hfn_time_entry, thread);
+    size_t i = all ? hfn_count_below_u32(all, r->times.entry_count, bytes, thread_at, row) : 0;
+    uint64_t ticks = 0;
+
+    for (; i < r->times.entry_count && all[i].thread == row; i++) {
+        ticks += all[i].cell.waited_ticks;
+    }
+    return ticks > 0 ? hfn_times_ns(r, ticks) : 0;
+}
+
 static double convert_cost_to_ns(const hotfn_record *r, uint32_t cost)
 {
     return (double)cost / 256 * 1e9 / (double)r->times.header.ticks_per_second;
@@ -256,6 +270,7 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
         }
         i->event_count += r->times.event_count > 0 ? count_events(&r->times, t) : 0;
         i->busy_ns += hfn_record_busy_ns(r, t);
+        i->waited_ns += hfn_record_waited_ns(r, t);
         i->events_lost += r->times.threads[t].events;
     }
     i->events_lost -= i->events_lost < i->event_count ? i->events_lost : i->event_count;

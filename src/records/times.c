@@ -424,6 +424,7 @@ static void subtract_cell(hfn_time_cell *cell, const hfn_time_cell *from)
     subtract_64(&cell->timed_calls, from->timed_calls);
     subtract_64(&cell->callee_timed, from->callee_timed);
     subtract_64(&cell->within_timed, from->within_timed);
+    subtract_64(&cell->waited_ticks, from->waited_ticks);
 }
 
 static void subtract_entries(hfn_times *t, const hfn_times *from)
@@ -441,6 +442,7 @@ static void subtract_entries(hfn_times *t, const hfn_times *from)
         if (k < from->entry_count && from->entries[k].thread == e->thread &&
             from->entries[k].slot == e->slot) {
             subtract_cell(&e->cell, &from->entries[k].cell);
+            subtract_64(&e->total_waited_ticks, from->entries[k].total_waited_ticks);
         }
     }
 }
@@ -453,6 +455,7 @@ static void subtract_nodes(hfn_times *t, const hfn_times *from)
         subtract_64(&t->nodes[i].calls, from->nodes[i].calls);
         subtract_64(&t->nodes[i].total_ticks, from->nodes[i].total_ticks);
         subtract_64(&t->nodes[i].timed_calls, from->nodes[i].timed_calls);
+        subtract_64(&t->nodes[i].waited_ticks, from->nodes[i].waited_ticks);
         if (t->allocs && from->allocs) {
             subtract_64(&t->allocs[i].allocated_bytes, from->allocs[i].allocated_bytes);
             subtract_64(&t->allocs[i].allocated_blocks, from->allocs[i].allocated_blocks);

@@ -10,7 +10,7 @@
  *                 - busy_ticks, events, first_tick, last_tick of the thread
  *                 - for each cell that is not empty: number of empty cells before it, timed_calls,
  *                   total_ticks, self_ticks, max_ticks, histogram, open (calls that had not
- *                   returned), callee_timed, within_timed
+ *                   returned), callee_timed, within_timed, waited_ticks, total_waited_ticks
  *   HISTOGRAMS    as PACKED_ROWS (pack.h): a row for each histogram, a slot for each bucket
  *   NODES         parents before children; parent UINT32_MAX: called from outside
  *   EVENTS        a u64 for each thread: the end of its events, as a number of events;
@@ -31,6 +31,7 @@ uint64_t hfn_ticks_to_ns(const hfn_time_header *header, uint64_t ticks);
 typedef struct hfn_time_entry {
     hfn_time_cell cell;
     uint32_t slot, thread;
+    uint64_t total_waited_ticks; /* part of cell.total_ticks */
 } hfn_time_entry;
 
 /* times_open.c: a call that had not returned when a live record was read, or what ran then. */
@@ -41,6 +42,7 @@ enum {
 };
 typedef struct hfn_unreturned {
     uint64_t ticks;  /* since it began; RUNS: since the thread's latest event */
+    uint64_t waited; /* RUNS: ticks of them in which it waited                */
     uint64_t start;  /* when that was; RUNS: 0                                */
     uint64_t weight; /* SAMPLED: the number of calls that it represents       */
     uint32_t thread, slot;
@@ -87,9 +89,11 @@ bool hfn_times_copy(hfn_times *out, const hfn_times *from);
 bool hfn_times_find_ends(const hfn_times *times, const hfn_thread_cell *owners, uint32_t rows,
                          uint32_t pid, uint64_t now, uint64_t *ends);
 /* Add to `open` the place that the thread executed at `end`, or `count` calls of its open-call
- * stack from index `depth`.  The thread's busy_ticks must still hold its hook_ticks.  False: no
+ * stack from index `depth`.  owner: of its row.  The thread's busy_ticks must still hold its
+ * hook_ticks.  False: no
  * memory. */
-bool hfn_times_add_running(hfn_times *times, uint32_t thread, uint64_t end);
+bool hfn_times_add_running(hfn_times *times, uint32_t thread, const hfn_thread_cell *owner,
+                           uint64_t end);
 bool hfn_times_add_open(hfn_times *times, uint32_t thread, const hfn_open_call *calls,
                         uint32_t depth, uint32_t count, uint64_t end);
 /* tree_times.c: make the cells and the totals of the nodes from a live record's tree.  False: no

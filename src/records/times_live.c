@@ -153,7 +153,8 @@ static uint64_t log_at(const live_reader *r)
     return r->out->header.row_bytes > end && r->out->header.row_bytes - end >= counts ? at : 0;
 }
 
-static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint64_t end)
+static hotfn_status read_log(live_reader *r, uint32_t thread, const hfn_thread_cell *owner,
+                             uint64_t at, uint64_t end)
 {
     const uint64_t most = CHUNK_BYTES / sizeof(hfn_open_call);
     uint64_t depth = min_of(r->out->threads[thread].depth, HFN_LOG_CAPACITY);
@@ -161,7 +162,7 @@ static hotfn_status read_log(live_reader *r, uint32_t thread, uint64_t at, uint6
 
     at += r->layout->sections[HFN_SECTION_TIME_ROWS].offset +
           (uint64_t)thread * r->out->header.row_bytes;
-    if (!hfn_times_add_running(r->out, thread, end)) {
+    if (!hfn_times_add_running(r->out, thread, owner, end)) {
         return no_memory(r);
     }
     for (uint64_t first = 0; status == HOTFN_OK && first < depth; first += most) {
@@ -195,7 +196,7 @@ static hotfn_status read_logs(live_reader *r, hfn_thread_cell *owners, uint64_t 
     }
     for (uint32_t i = 0; status == HOTFN_OK && at != 0 && i < rows; i++) {
         if (r->out->threads[i].depth > 0) {
-            status = read_log(r, i, at, ends[i]);
+            status = read_log(r, i, &owners[i], at, ends[i]);
         }
     }
     return status;

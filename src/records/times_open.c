@@ -79,6 +79,8 @@ bool hfn_times_find_ends(const hfn_times *t, const hfn_thread_cell *owners, uint
 
 /* ---- From a row. */
 
+#define READING_NS 1e8 /* launch/threads.c */
+
 /* Smaller frames mark free entries of the log, and calls that an exception has ended. */
 enum { FIRST_FRAME = 2 };
 
@@ -102,10 +104,29 @@ static bool is_sampled(const hfn_times *t)
     return (t->header.flags & HOTFN_TIMING_SAMPLED) != 0;
 }
 
-bool hfn_times_add_running(hfn_times *t, uint32_t thread, uint64_t end)
+/* What the thread waited since the time in its state, of at most `ticks`.  Others read its
+ * processor time at intervals of READING_NS, so it may have used that much more. */
+static uint64_t find_waited(const hfn_times *t, const hfn_time_state *s,
+                            const hfn_thread_cell *owner, uint64_t ticks, uint64_t end)
+{
+    double rate = (double)t->header.ticks_per_second / 1e9, used, waited;
+
+    if (!(t->header.flags & HOTFN_TIMING_WAITING) || owner->thread_count != 1 ||
+        owner->cpu_ns == 0) {
+        return 0;
+    }
+    used = owner->cpu_ns > s->cpu_ns ? (double)(owner->cpu_ns - s->cpu_ns) : 0;
+    waited = (double)ticks_between(s->cpu_tick, end) - (used + READING_NS) * rate;
+    return waited <= 0 ? 0 : waited < (double)ticks ? (uint64_t)waited : ticks;
+}
+
+bool hfn_times_add_running(hfn_times *t, uint32_t thread, const hfn_thread_cell *owner,
+                           uint64_t end)
 {
     const hfn_time_state *s = get_state(t, thread);
-    hfn_unreturned item = { .ticks = ticks_between(s->last_tick, end),
+    uint64_t ticks = ticks_between(s->last_tick, end);
+    hfn_unreturned item = { .ticks = ticks,
+                            .waited = find_waited(t, s, owner, ticks, end),
                             .thread = thread,
                             .node = s->node,
                             .kind = HFN_UNRETURNED_RUNS };

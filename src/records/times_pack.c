@@ -4,8 +4,8 @@
 #include "base/status.h"
 #include "records/times.h"
 
-#define CELL_NUMBERS 9u /* of a cell, with its slot */
-#define ULEB_BYTES 10u  /* of a u64, at most    */
+#define CELL_NUMBERS 11u /* of a cell, with its slot */
+#define ULEB_BYTES 10u   /* of a u64, at most    */
 
 /* ---- Writing. */
 
@@ -78,8 +78,17 @@ static bool put_thread(out_bytes *o, const hfn_times *t, uint32_t thread, size_t
         const hfn_time_cell *c = &t->entries[*entry].cell;
         uint32_t slot = t->entries[*entry].slot;
         const uint64_t cell[CELL_NUMBERS] = {
-            slot - next,  c->timed_calls, c->total_ticks,  c->self_ticks,   c->max_ticks,
-            c->histogram, c->open,        c->callee_timed, c->within_timed,
+            slot - next,
+            c->timed_calls,
+            c->total_ticks,
+            c->self_ticks,
+            c->max_ticks,
+            c->histogram,
+            c->open,
+            c->callee_timed,
+            c->within_timed,
+            c->waited_ticks,
+            t->entries[*entry].total_waited_ticks,
         };
 
         held = put_numbers(o, cell, CELL_NUMBERS);
@@ -195,7 +204,9 @@ static hotfn_status unpack_thread(hfn_times *t, hfn_span bytes, uint32_t thread)
                                   .histogram = (uint32_t)n[5],
                                   .open = (uint32_t)n[6],
                                   .callee_timed = n[7],
-                                  .within_timed = n[8] };
+                                  .within_timed = n[8],
+                                  .waited_ticks = n[9] };
+        e.total_waited_ticks = n[10];
         if (!hfn_times_add_entry(t, &e)) {
             return HOTFN_E_NO_MEMORY;
         }

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Times from the call tree of a live record.  Each place has the ticks that were charged to it,
- * and its calls; all other times are sums over the tree: totals of places, and the cells of
- * functions.  A cell in the live record has only the longest call and a histogram. */
+ * its calls, and how many of these ticks it waited; all other times are sums over the tree: totals
+ * of places, and the cells of functions.  A total includes waiting, a function's own time does not.
+ * A cell in the live record has only the longest call and a histogram. */
 #include "records/times.h"
 
 typedef struct sums {
     hfn_times *times;
     uint32_t slot_count;
-    uint64_t *within;     /* by node: calls in it and below                     */
-    uint64_t *self;       /* by node                                            */
-    uint32_t *by_thread;  /* node indices, by thread                            */
-    uint32_t *thread_end; /* by thread: end of its nodes in by_thread           */
-    hfn_time_cell *cells; /* of one thread, by slot                             */
-    hfn_time_entry *old;  /* the entries as they were read                      */
+    uint64_t *within;        /* by node: calls in it and below                     */
+    uint64_t *self;          /* by node: with waiting                              */
+    uint64_t *waited;        /* by node: in it and below                           */
+    uint32_t *by_thread;     /* node indices, by thread                            */
+    uint32_t *thread_end;    /* by thread: end of its nodes in by_thread           */
+    hfn_time_cell *cells;    /* of one thread, by slot                             */
+    uint64_t *totals_waited; /* likewise                                           */
+    hfn_time_entry *old;     /* the entries as they were read                      */
     size_t old_count;
 } sums;
 
@@ -69,13 +72,17 @@ static void add_up_nodes(sums *s)
     }
     pass_deficits(s);
     for (uint32_t i = 0; i < t->node_count; i++) {
-        t->nodes[i].total_ticks = s->self[i];
+        hfn_time_node *n = &t->nodes[i];
+        n->total_ticks = s->self[i];
+        n->waited_ticks = n->waited_ticks < s->self[i] ? n->waited_ticks : s->self[i];
+        s->waited[i] = n->waited_ticks;
     }
     for (uint32_t i = t->node_count; i-- > 0;) {
         uint32_t parent = is_place(s, i) ? parent_of(s, i) : i;
         if (parent != i) {
             t->nodes[parent].total_ticks += t->nodes[i].total_ticks;
             s->within[parent] += s->within[i];
+            s->waited[parent] += s->waited[i];
         }
     }
 }
@@ -108,7 +115,8 @@ static void add_to_cells(sums *s, uint32_t node)
     uint32_t parent = parent_of(s, node);
     hfn_time_cell *c = &s->cells[n->slot];
 
-    c->self_ticks += s->self[node];
+    c->self_ticks += s->self[node] - n->waited_ticks;
+    c->waited_ticks += n->waited_ticks;
     c->timed_calls += n->calls;
     if (parent != node) {
         s->cells[s->times->nodes[parent].slot].callee_timed += n->calls;
@@ -116,8 +124,9 @@ static void add_to_cells(sums *s, uint32_t node)
     if (!is_nested(s, node)) {
         c->total_ticks += n->total_ticks;
         c->within_timed += s->within[node];
+        s->totals_waited[n->slot] += s->waited[node];
     }
-    s->times->threads[n->thread].busy_ticks += s->self[node];
+    s->times->threads[n->thread].busy_ticks += s->self[node] - n->waited_ticks;
 }
 
 static bool add_thread(sums *s, uint32_t thread)
@@ -126,6 +135,7 @@ static bool add_thread(sums *s, uint32_t thread)
     uint32_t first = thread > 0 ? s->thread_end[thread - 1] : 0;
 
     memset(s->cells, 0, s->slot_count * sizeof *s->cells);
+    memset(s->totals_waited, 0, s->slot_count * sizeof *s->totals_waited);
     for (; s->old_count > 0 && s->old->thread == thread; s->old++, s->old_count--) {
         s->cells[s->old->slot].max_ticks = s->old->cell.max_ticks;
         s->cells[s->old->slot].histogram = s->old->cell.histogram;
@@ -134,8 +144,13 @@ static bool add_thread(sums *s, uint32_t thread)
         add_to_cells(s, s->by_thread[i]);
     }
     for (uint32_t slot = 0; first < s->thread_end[thread] && slot < s->slot_count; slot++) {
-        hfn_time_entry e = { .cell = s->cells[slot], .slot = slot, .thread = thread };
-        if ((e.cell.timed_calls != 0 || e.cell.self_ticks != 0) && !hfn_times_add_entry(t, &e)) {
+        hfn_time_entry e = { .cell = s->cells[slot],
+                             .slot = slot,
+                             .thread = thread,
+                             .total_waited_ticks = s->totals_waited[slot] };
+        bool has_time =
+            e.cell.timed_calls != 0 || e.cell.self_ticks != 0 || e.cell.waited_ticks != 0;
+        if (has_time && !hfn_times_add_entry(t, &e)) {
             return false;
         }
     }
@@ -175,6 +190,7 @@ static void charge_running_calls(hfn_times *t)
             t->open[kept++] = *item;
         } else if (item->node - 1 < t->node_count) {
             t->nodes[item->node - 1].total_ticks += item->ticks;
+            t->nodes[item->node - 1].waited_ticks += item->waited;
             t->threads[item->thread].last_tick += item->ticks;
         }
     }
@@ -232,15 +248,19 @@ static void drop_tree(hfn_times *t)
 
 bool hfn_times_sum_tree(hfn_times *t, uint32_t slot_count)
 {
-    size_t words = (size_t)t->node_count * sizeof(uint64_t), ends = t->thread_count + 1u;
+    size_t words = (size_t)t->node_count * sizeof(uint64_t), ends = t->thread_count + 1u,
+           slot_words = (slot_count + 1u) * sizeof(uint64_t);
     sums s = { .times = t,
                .slot_count = slot_count,
                .within = hfn_allocate_zeroed(&t->env, words + 8),
                .self = hfn_allocate_zeroed(&t->env, words + 8),
                .by_thread = hfn_allocate_zeroed(&t->env, words / 2 + 8),
                .thread_end = hfn_allocate_zeroed(&t->env, ends * sizeof(uint32_t)),
-               .cells = hfn_allocate_zeroed(&t->env, (slot_count + 1u) * sizeof *s.cells) };
-    bool fits = s.within && s.self && s.by_thread && s.thread_end && s.cells;
+               .waited = hfn_allocate_zeroed(&t->env, words + 8),
+               .cells = hfn_allocate_zeroed(&t->env, (slot_count + 1u) * sizeof *s.cells),
+               .totals_waited = hfn_allocate_zeroed(&t->env, slot_words) };
+    bool fits =
+        s.within && s.self && s.waited && s.by_thread && s.thread_end && s.cells && s.totals_waited;
 
     if (fits) {
         charge_running_calls(t);
@@ -251,6 +271,8 @@ bool hfn_times_sum_tree(hfn_times *t, uint32_t slot_count)
     }
     hfn_free_memory(&t->env, s.within, words + 8);
     hfn_free_memory(&t->env, s.self, words + 8);
+    hfn_free_memory(&t->env, s.waited, words + 8);
+    hfn_free_memory(&t->env, s.totals_waited, slot_words);
     hfn_free_memory(&t->env, s.by_thread, words / 2 + 8);
     hfn_free_memory(&t->env, s.thread_end, ends * sizeof(uint32_t));
     hfn_free_memory(&t->env, s.cells, (slot_count + 1u) * sizeof *s.cells);

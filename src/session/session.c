@@ -5,6 +5,7 @@
 #include "session/session.h"
 #include "base/status.h"
 #include "counters/rows.h"
+#include "counters/timing/timing.h"
 #include "live/live.h"
 #include "records/finish.h"
 
@@ -106,6 +107,7 @@ void hfn_session_stop_checks(void)
     if (session) {
         session->process.forbids_checks = true;
     }
+    hfn_timing_stop_waiting();
 }
 
 void hfn_session_revoke_verified(void)

@@ -22,7 +22,7 @@ def with_version(whole, version):
     for entry in range(table, table + step * count, step):
         if struct.unpack_from("<I", data, entry + TYPE)[0] == TIME_HEADER:
             at, size = struct.unpack_from("<QQ", data, entry + OFFSET)
-            assert struct.unpack_from("<I", data, at + VERSION_AT)[0] == 3
+            assert struct.unpack_from("<I", data, at + VERSION_AT)[0] == 4
             struct.pack_into("<I", data, at + VERSION_AT, version)
             struct.pack_into("<I", data, entry + CRC, crc32c(data[at:at + size]))
             struct.pack_into("<I", data, STATIC_CRC_AT,

@@ -46,11 +46,35 @@ def waiting_is_no_processor_time(place):
     assert 0 < threads["waits"] < WAIT_NS / 4, threads
 
 
-def waiting_in_timed_functions_is_reported(place):
+def waiting_is_known_for_each_function(place):
     program, record = build(place), place / "run.hfr"
-    run(place, program, "threads", options=["--mode", "time"])
+    report = run(place, program, "threads", options=["--mode", "time", "--clock", "tick"])
+    text = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+    assert "in hooked functions on a processor; they waited for" in text, text
+    function = {f["name"]: f for f in report["functions"]}
+    compute, wait, main = (function[name] for name in ("compute", "wait_ms", "main"))
+    assert 270_000_000 < compute["self_ns"] < 330_000_000, compute    # whatever else the machine does
+    assert wait["waited_ns"] > 1.8 * WAIT_NS and (wait["self_ns"] or 0) < WAIT_NS / 4, wait
+    assert main["total_waited_ns"] > 0.9 * WAIT_NS and main["total_ns"] >= main["total_waited_ns"], main
+    assert report["time"]["waited_ns"] > report["time"]["busy_ns"], report["time"]
+
+
+def a_killed_program_has_waited_until_its_end(place):
+    program, record = build(place), place / "run.hfr"
+    target = subprocess.Popen([HOTFN, "run", "-q", "--no-cache", "--mode", "time", "--clock", "tick", "-o", record, "--",
+                               "sh", "-c", f"(sleep 0.6; kill -9 $$) & exec {program} threads"])
+    target.wait()
+    report = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True, text=True)
+    wait = {f["name"]: f for f in json.loads(report.stdout)["functions"]}["wait_ms"]
+    assert wait["waited_ns"] > 300_000_000 and (wait["self_ns"] or 0) < 250_000_000, wait
+
+
+def without_ticks_waiting_is_known_for_threads(place):
+    program, record = build(place), place / "run.hfr"
+    report = run(place, program, "threads", options=["--mode", "time", "--clock", "cpu"])
     text = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
     assert "threads waited at least" in text, text
+    assert report["time"]["waited_ns"] is None and report["functions"][0]["waited_ns"] is None, report["time"]
 
 
 def open_calls_end_at_exec(place):
@@ -85,9 +109,9 @@ def places_beyond_the_limit_are_reported(place):
         assert ("merged" in text) == is_merged, (places, text)
 
 
-CASES = [threads_have_their_last_names, the_threads_of_the_next_program_are_read,
-         waiting_is_no_processor_time, waiting_in_timed_functions_is_reported,
-         open_calls_end_at_exec,
+CASES = [threads_have_their_last_names, the_threads_of_the_next_program_are_read, waiting_is_no_processor_time,
+         waiting_is_known_for_each_function, a_killed_program_has_waited_until_its_end,
+         without_ticks_waiting_is_known_for_threads, open_calls_end_at_exec,
          the_name_of_the_next_program_is_not_that_of_the_former_thread, as_many_threads_as_wanted_are_counted,
          places_beyond_the_limit_are_reported]
 

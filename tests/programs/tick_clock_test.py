@@ -52,15 +52,11 @@ def shares_of_short_functions_are_right(place):
     program = build(place)
 
     def measure():
-        # Time for which the program waits for a processor is charged too: only runs with little of it can be judged.
-        for _ in range(5):
-            report, f = run(place, program, "tick", ROUNDS)
-            if report["time"]["busy_ns"] <= 1.02 * report["record"]["cpu_ns"]:
-                break
+        _, f = run(place, program, "tick", ROUNDS)
         ratio = f["large"]["self_ns"] / f["small"]["self_ns"]
         inside = f["small"]["total_ns"] + f["large"]["total_ns"]
-        assert f["large"]["self_ns"] == f["large"]["total_ns"], f["large"]
-        # On a busy machine, the time for which the program waits for a processor is charged too, in large pieces.
+        own = f["large"]["self_ns"] + f["large"]["waited_ns"]
+        assert abs(own - f["large"]["total_ns"]) <= 2, f["large"]    # each is rounded
         claims = {"ratio": (2.2 < ratio < 4.0, ratio),
                   "total": (inside <= 1.05 * f["both"]["total_ns"], (inside, f["both"]))}
         return {claim: values for claim, (holds, values) in claims.items() if not holds}
@@ -131,7 +127,7 @@ def a_thread_that_sleeps_ticks_on_one_processor(place):
     report = json.loads(done.stdout)
     time = report["time"]
     assert time["clock"] == "tick" and time["ticker"] == "one-processor" and time["ticker_cpu_ns"] > 0, time
-    assert time["coarse_share"] > 0.5 and time["busy_ns"] > 0, time
+    assert time["coarse_share"] + time["missing_share"] > 0.5 and time["busy_ns"] > 0, time
     doctor = subprocess.run(["taskset", "-c", processor, HOTFN, "doctor", "--json"], capture_output=True, check=False)
     found = {check["name"]: check for check in json.loads(doctor.stdout)["checks"]}
     assert "only one processor" in found["clock"]["text"], found["clock"]

@@ -147,7 +147,7 @@ def every_command_reports_times_of_an_older_hotfn(place):
     hotfn("run", "-q", "--mode", "time", "--clock", "cpu", "--sample", "4", "-o", now, "--", binary, status=7)
     data, at = with_version(now.read_bytes(), 0)
     old.write_bytes(data)
-    message = f"{old}: offset {at}: the times have version 0 and are not read: this hotfn reads version 3\n"
+    message = f"{old}: offset {at}: the times have version 0 and are not read: this hotfn reads version 4\n"
     for words in (("report",), ("report", "--json"), ("info",), ("info", "--json"), ("top", "--once"),
                   ("top", "--once", "--json"), ("export", "-F", "json"), ("export", "-F", "html")):
         done = hotfn(*words, old, *(("-o", place / "out.html") if "html" in words else ()))
@@ -163,8 +163,8 @@ def every_command_reports_times_of_an_older_hotfn(place):
     done = hotfn("merge", "-o", place / "sum.hfr", now, old)
     assert done.stderr.startswith(f"hotfn merge: {message}") and "only calls are merged" in done.stderr, done
     assert times_of(place / "sum.hfr")[0]["works"]["calls"] == 20
-    old.write_bytes(with_version(now.read_bytes(), 4)[0])
-    assert "reads version 3" in hotfn("report", old).stderr
+    old.write_bytes(with_version(now.read_bytes(), 5)[0])
+    assert "reads version 4" in hotfn("report", old).stderr
 
 
 def a_flat_record_is_not_exported_as_stacks(place):

@@ -234,7 +234,7 @@ class RecordTimeInfo(Sized):
                 ("clock_stopped_ns", c_uint64),
                 ("ticker", c_uint32), ("reserved", c_uint32), ("ticker_cpu_ns", c_uint64),
                 ("tick_ns", c_double), ("tick_error_ns", c_double),
-                ("coarse_share", c_double), ("missing_share", c_double)]
+                ("coarse_share", c_double), ("missing_share", c_double), ("waited_ns", c_uint64)]
 
 
 class RecordTiming(Sized):
@@ -244,7 +244,7 @@ class RecordTiming(Sized):
                 ("p50_ns", c_uint64), ("p90_ns", c_uint64), ("p99_ns", c_uint64),
                 ("self_alloc", AllocCell), ("total_alloc", AllocCell), ("reason", c_char_p),
                 ("reason_text", c_char_p), ("open_calls", c_uint64), ("below", c_uint32),
-                ("reserved", c_uint32)]
+                ("reserved", c_uint32), ("waited_ns", c_uint64), ("total_waited_ns", c_uint64)]
 
 
 class RecordEdge(Sized):
@@ -257,7 +257,7 @@ class RecordNode(Sized):
     _fields_ = [("size", c_uint32), ("parent", c_uint32), ("function", c_uint32),
                 ("thread", c_uint32), ("flags", c_uint32), ("reserved", c_uint32),
                 ("calls", c_uint64), ("total_ns", c_uint64), ("self_ns", c_uint64),
-                ("self_alloc", AllocCell)]
+                ("self_alloc", AllocCell), ("waited_ns", c_uint64)]
 
 
 class RecordSlowCall(Sized):
@@ -273,7 +273,8 @@ class RecordEvent(Sized):
 class RecordThreadTiming(Sized):
     _fields_ = [("size", c_uint32), ("function", c_uint32), ("timing", c_uint32), ("reserved", c_uint32),
                 ("calls", c_uint64), ("timed_calls", c_uint64), ("total_ns", c_uint64), ("self_ns", c_uint64),
-                ("total_error_ns", c_uint64), ("self_error_ns", c_uint64), ("max_ns", c_uint64)]
+                ("total_error_ns", c_uint64), ("self_error_ns", c_uint64), ("max_ns", c_uint64),
+                ("waited_ns", c_uint64), ("total_waited_ns", c_uint64)]
 
 
 # hotfn/record.h
@@ -318,7 +319,7 @@ class RecordChild(Sized):
 class RecordThread(Sized):
     _fields_ = [("size", c_uint32), ("tid", c_uint32), ("pid", c_uint32),
                 ("thread_count", c_uint32), ("start_ns", c_uint64), ("calls", c_uint64),
-                ("name", c_char * 16), ("busy_ns", c_uint64), ("cpu_ns", c_uint64)]
+                ("name", c_char * 16), ("busy_ns", c_uint64), ("cpu_ns", c_uint64), ("waited_ns", c_uint64)]
 
 
 class RecordCaller(Sized):

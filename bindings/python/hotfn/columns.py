@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterator, List, Sequence, Tuple
 from . import _structs as s
 from ._errors import check
 from ._native import lib
+from .times import shows_waiting
 
 FUNCTIONS, TIMINGS, EDGES, NODES = range(4)             # HOTFN_ARRAY_*
 LINKER, READABLE = range(2)                             # HOTFN_NAMES_*
@@ -22,6 +23,7 @@ NO_INDEX = 0xFFFFFFFF                                   # HOTFN_NO_FUNCTION, HOT
 UNKNOWN = 0xFFFFFFFFFFFFFFFF                            # HOTFN_ERROR_UNKNOWN
 FIELDS = ("module", "state", "rva", "byte_count", "calls", "counted")
 TIMES = ("total_ns", "self_ns", "total_error_ns", "self_error_ns", "max_ns")
+WAITED = ("waited_ns", "total_waited_ns")
 
 
 def read_block(handle: c_void_p, kind: int, struct: Any, count: int) -> Any:
@@ -127,13 +129,19 @@ def fill_times(columns: Dict[str, Any], place: slice, raw: Any) -> None:
         if name in TIMES:
             none = UNKNOWN if name.endswith("error_ns") else 0
             numpy.copyto(columns[name][place], numpy.nan, where=untimed | (raw[name] == none))
+        elif name in WAITED:
+            numpy.copyto(columns[name][place], numpy.nan, where=untimed)
         elif name in BELOW:
             unknown = untimed | (raw["p99_ns"] == 0) | (raw["below"] & BELOW[name] != 0)
             numpy.copyto(columns[name][place], numpy.nan, where=unknown)
 
 
+def _choose_waited(handle: c_void_p) -> Sequence[str]:
+    return WAITED if shows_waiting(handle) else ()
+
+
 def read_times(handle: c_void_p, count: int) -> Dict[str, Any]:
-    columns = make_time_columns(count, (*TIMES, *BELOW))
+    columns = make_time_columns(count, (*TIMES, *BELOW, *_choose_waited(handle)))
     for place, raw in read_pieces(handle, TIMINGS, s.RecordTiming, count):
         fill_times(columns, place, raw)
     columns["timing"] = choose_texts(TIMING_NAMES, columns["timing"])
@@ -189,7 +197,7 @@ def read_functions_by_thread(handle: c_void_p, threads: Sequence[Any], functions
         "function": raw["function"].copy(),
     }
     if is_timed:
-        times = make_time_columns(len(raw), TIMES)
+        times = make_time_columns(len(raw), (*TIMES, *_choose_waited(handle)))
         fill_times(times, slice(None), raw)
         columns.update({**times, "timing": choose_texts(TIMING_NAMES, times["timing"])})
     return columns
@@ -240,7 +248,7 @@ def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any
     a root."""
     import numpy
     raw = read_fields(handle, NODES, s.RecordNode, count,
-                      ("parent", "function", "thread", "calls", "total_ns", "self_ns"))
+                      ("parent", "function", "thread", "calls", "total_ns", "self_ns", "waited_ns"))
     chosen = raw["thread"] < len(threads)     # a node and its callees belong to one thread
     places = numpy.cumsum(chosen) - 1
     raw = {name: values[chosen] for name, values in raw.items()}
@@ -254,6 +262,7 @@ def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any
         "thread": raw["thread"],
         "thread_name": choose_texts([thread.name for thread in threads] or [""], raw["thread"]),
         "calls": raw["calls"], "total_ns": raw["total_ns"], "self_ns": raw["self_ns"],
+        "waited_ns": raw["waited_ns"],
     }
 
 

@@ -40,8 +40,8 @@ class Frames:
     def columns(self, by: str = "function") -> Dict[str, Any]:
         """{column: numpy array} of all functions, in the order of `functions`: name, module, calls,
         rva, size, state, symbol (the linker's name); for a timed run also timing, timed_calls, total_ns,
-        self_ns, their errors, max_ns and percentiles.  A value that is unknown, or too short to be
-        measured, is NaN.
+        self_ns, their errors, max_ns and percentiles, and waited_ns and total_waited_ns if the clock shows
+        waiting.  A value that is unknown, or too short to be measured, is NaN.
 
         by="thread": an element for each function and thread that called it: name, module, thread (index
         in `threads`), thread_name, tid, calls, thread_cpu_ns (processor time of the whole thread),
@@ -85,7 +85,7 @@ class Frames:
     def tree_to_pandas(self) -> Any:
         """The call tree as a pandas DataFrame with a row for each node, callers first: parent (index of a
         row, -1 for a root), depth, name, module, thread (index in `threads`), thread_name, calls, total_ns,
-        self_ns.  UnsupportedError if the run recorded no call tree."""
+        self_ns, waited_ns.  UnsupportedError if the run recorded no call tree."""
         count = self._count_nodes()
         names = self._read_names([module.file for module in self.modules])
         return _columns.make_frame(_columns.read_tree(self._open_handle, names, self.threads, count))

@@ -104,6 +104,7 @@ class Thread:
     name: str
     busy_ns: int             # time in timed functions; 0 if the run was not timed
     cpu_ns: int | None       # processor time of all threads of the row; None: unknown
+    waited_ns: int = 0       # waited in timed functions, beside busy_ns; 0 if the clock does not show it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -268,7 +269,8 @@ class Record(Frames):
             check(lib.hotfn_record_get_thread(self._open_handle, index, raw))
             threads.append(Thread(tid=raw.tid, pid=raw.pid, thread_count=raw.thread_count,
                                   start_ns=raw.start_ns, calls=raw.calls, name=decode(raw.name),
-                                  busy_ns=raw.busy_ns, cpu_ns=raw.cpu_ns or None))
+                                  busy_ns=raw.busy_ns, cpu_ns=raw.cpu_ns or None,
+                                  waited_ns=raw.waited_ns))
         return tuple(threads)
 
     def _count_functions(self) -> int:

@@ -16,6 +16,7 @@ NO_INDEX = 0xFFFFFFFF    # HOTFN_NO_FUNCTION
 TICKERS = (None, "spins", "one-processor", "quota")  # HOTFN_TICKER_*
 UNKNOWN = 0xFFFFFFFFFFFFFFFF  # HOTFN_ERROR_UNKNOWN
 ALLOC = 8                # HOTFN_TIMING_ALLOC
+WAITING = 512            # HOTFN_TIMING_WAITING
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Times:
     self_memory: Optional[Memory] = None   # by the function itself; None without --with alloc
     total_memory: Optional[Memory] = None  # callees included
     open_calls: int = 0      # the timed calls that have not returned
+    waited_ns: Optional[int] = None        # in the function itself, not on a processor; not part of self_ns
+    total_waited_ns: Optional[int] = None  # callees included: part of total_ns; None: not known by this clock
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Node:
     total_ns: int
     self_ns: int
     self_memory: Optional[Memory]  # allocated by the node itself; None without --with alloc
+    waited_ns: int = 0       # in the function itself, not on a processor; not part of self_ns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +103,8 @@ class TimeInfo:
     tick_error_ns: float     # a time of T ns has a standard error of sqrt(T * tick_error_ns)
     coarse_share: float      # share of the run in which ticks were at least 16 us apart
     missing_share: float     # share of the run in which no tick came for at least 10 ms
+    waited_ns: Optional[int]  # when threads were in timed functions, but not on a processor; not part of
+                              # busy_ns; None: not known by this clock
 
 
 def get_raw_info(handle: c_void_p) -> s.RecordTimeInfo:
@@ -118,7 +124,8 @@ def read_info(handle: c_void_p) -> Optional[TimeInfo]:
                     clock_stopped_ns=raw.clock_stopped_ns,
                     ticker=TICKERS[raw.ticker], ticker_cpu_ns=raw.ticker_cpu_ns,
                     tick_error_ns=raw.tick_error_ns, coarse_share=raw.coarse_share,
-                    missing_share=raw.missing_share)
+                    missing_share=raw.missing_share,
+                    waited_ns=raw.waited_ns if raw.flags & WAITING else None)
 
 
 def read_note(handle: c_void_p) -> Optional[str]:
@@ -130,13 +137,17 @@ def has_memory(handle: c_void_p) -> bool:
     return bool(get_raw_info(handle).flags & ALLOC)
 
 
+def shows_waiting(handle: c_void_p) -> bool:
+    return bool(get_raw_info(handle).flags & WAITING)
+
+
 def convert_memory(cell: s.AllocCell, is_recorded: bool) -> Optional[Memory]:
     return Memory(cell.allocated_bytes, cell.allocated_blocks, cell.freed_bytes,
                   cell.freed_blocks) if is_recorded else None
 
 
 def read_times(handle: c_void_p, index: int, memory: bool) -> Times:
-    raw = s.RecordTiming()
+    raw, waits = s.RecordTiming(), shows_waiting(handle)
     check(lib.hotfn_record_get_timing(handle, index, raw))
 
     def known(name: str, is_known: Any = True) -> Optional[int]:
@@ -152,7 +163,8 @@ def read_times(handle: c_void_p, index: int, memory: bool) -> Times:
                  p90_ns=known("p90_ns", raw.p99_ns and not raw.below & 2),
                  p99_ns=known("p99_ns", raw.p99_ns and not raw.below & 4),
                  self_memory=convert_memory(raw.self_alloc, memory),
-                 total_memory=convert_memory(raw.total_alloc, memory), open_calls=raw.open_calls)
+                 total_memory=convert_memory(raw.total_alloc, memory), open_calls=raw.open_calls,
+                 waited_ns=known("waited_ns", waits), total_waited_ns=known("total_waited_ns", waits))
 
 
 def known_index(index: int) -> Optional[int]:
@@ -174,7 +186,8 @@ def read_nodes(handle: c_void_p) -> Sequence[Node]:
         check(lib.hotfn_record_get_node(handle, index, raw))
         nodes.append(Node(parent=known_index(raw.parent), function=known_index(raw.function),
                           thread=raw.thread, calls=raw.calls, total_ns=raw.total_ns,
-                          self_ns=raw.self_ns, self_memory=convert_memory(raw.self_alloc, memory)))
+                          self_ns=raw.self_ns, self_memory=convert_memory(raw.self_alloc, memory),
+                          waited_ns=raw.waited_ns))
     return nodes
 
 

@@ -170,6 +170,6 @@ def test_times_of_an_older_version_are_not_used(tool, path, tmp_path):
     with hotfn.open(old) as record:
         assert record.time is None and record.edges == ()
         assert record.times_note.startswith(
-            f"offset {at}: the times have version 0 and are not read: this hotfn reads version 3")
+            f"offset {at}: the times have version 0 and are not read: this hotfn reads version 4")
         assert {times.reason for times in record.times} == {"not-read"}
         assert sum(function.calls or 0 for function in record.functions) > 0

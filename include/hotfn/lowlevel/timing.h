@@ -36,6 +36,7 @@ extern "C" {
     128u /* merged runs: a cell's callee_timed and within_timed are the standard                   \
                                       errors of its total and self                          */
 #define HOTFN_TIMING_SOME_SAMPLED 256u /* merged runs: at least one of them was a sample */
+#define HOTFN_TIMING_WAITING 512u      /* waiting is known, and not part of self times     */
 
 /* Log-linear, 32 steps an octave: ticks below 64 have a bucket each, then bucket
  * 32 * (exponent - 5) + (ticks >> (exponent - 5)), exponent that of the highest set bit.  A bucket
@@ -64,7 +65,7 @@ typedef struct hotfn_record_time_info {
     double cost_outside_ns;
     double count_cost_ns;
     uint64_t slow_ns;
-    uint64_t busy_ns; /* of all threads                             */
+    uint64_t busy_ns; /* of all threads: the sum of self times      */
     uint32_t edge_count, node_count, slow_count;
     uint32_t nodes_merged; /* entries that found no tree node of their own */
     uint32_t histograms_lost;
@@ -82,11 +83,12 @@ typedef struct hotfn_record_time_info {
     double tick_error_ns;   /* a time of T ns has a standard error of sqrt(T * tick_error_ns) */
     double coarse_share;    /* share of the run with intervals of at least 16 us          */
     double missing_share;   /* and without ticks for at least 10 ms                       */
+    uint64_t waited_ns;     /* HOTFN_TIMING_WAITING: beside busy_ns, of all threads       */
 } hotfn_record_time_info;
 #define HOTFN_RECORD_TIME_INFO_INIT                                                                \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                               \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
     }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
@@ -103,7 +105,7 @@ typedef struct hotfn_record_timing {
     uint32_t size;   /* sizeof(hotfn_record_timing)                        */
     uint32_t timing; /* HOTFN_TIMING_COUNT_ONLY: reason says why           */
     uint64_t timed_calls;
-    uint64_t total_ns, self_ns;
+    uint64_t total_ns, self_ns; /* as the calls took; on a processor where that is known */
     /* By ticks and in a sample: one standard error; by the counter: what was subtracted for hooks.
      * A time of 0 is below what can be resolved: less than its error.  HOTFN_ERROR_UNKNOWN: none.
      */
@@ -116,6 +118,9 @@ typedef struct hotfn_record_timing {
     uint64_t open_calls; /* of the timed calls: those that had not returned */
     uint32_t below;      /* HOTFN_BELOW_*: the percentile is less than its value */
     uint32_t reserved;
+    /* HOTFN_TIMING_WAITING: when the thread was not on a processor, since it waited or others ran.
+     * In the function itself, beside self_ns; and the part of total_ns. */
+    uint64_t waited_ns, total_waited_ns;
 } hotfn_record_timing;
 #define HOTFN_BELOW_P50 1u
 #define HOTFN_BELOW_P90 2u
@@ -139,6 +144,7 @@ typedef struct hotfn_record_node {
     uint32_t reserved;
     uint64_t calls, total_ns, self_ns;
     hotfn_alloc_cell self_alloc;
+    uint64_t waited_ns; /* in the function itself; not part of self_ns */
 } hotfn_record_node;
 
 typedef struct hotfn_record_slow_call {
@@ -167,15 +173,16 @@ typedef struct hotfn_record_thread_timing {
     uint64_t total_ns, self_ns;
     uint64_t total_error_ns, self_error_ns;
     uint64_t max_ns;
+    uint64_t waited_ns, total_waited_ns;
 } hotfn_record_thread_timing;
 #define HOTFN_RECORD_THREAD_TIMING_INIT                                                            \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_record_thread_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                 \
+        (uint32_t)sizeof(hotfn_record_thread_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0           \
     }
 #define HOTFN_RECORD_TIMING_INIT                                                                   \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_timing), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 },       \
-            { 0, 0, 0, 0 }, 0, 0, 0, 0, 0                                                          \
+            { 0, 0, 0, 0 }, 0, 0, 0, 0, 0, 0, 0                                                    \
     }
 #define HOTFN_RECORD_EDGE_INIT                                                                     \
     {                                                                                              \
@@ -186,10 +193,7 @@ typedef struct hotfn_record_thread_timing {
     }
 #define HOTFN_RECORD_NODE_INIT                                                                     \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0,                               \
-        {                                                                                          \
-            0, 0, 0, 0                                                                             \
-        }                                                                                          \
+        (uint32_t)sizeof(hotfn_record_node), 0, 0, 0, 0, 0, 0, 0, 0, { 0, 0, 0, 0 }, 0             \
     }
 #define HOTFN_RECORD_SLOW_CALL_INIT                                                                \
     {                                                                                              \

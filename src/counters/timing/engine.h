@@ -44,7 +44,12 @@ typedef struct hfn_time_engine {
     hotfn_alloc_cell *allocs; /* by node; NULL: memory is not kept                 */
     const uint32_t *means;    /* sampled: by slot, the launcher may change them    */
     uint32_t event_mask;
+    uint32_t waiting_ticks; /* between two readings of a thread's processor time     */
+    uint64_t cpu_rate;      /* ticks in HFN_CPU_RATE_NS; 0: processor time is not read */
 } hfn_time_engine;
+
+#define HFN_CPU_RATE_SHIFT 20
+#define HFN_CPU_RATE_NS (UINT64_C(1) << HFN_CPU_RATE_SHIFT)
 
 /* The depth of the discard row: several threads may use it at once, so nothing begins there. */
 #define HFN_DEPTH_CLOSED UINT32_C(0x80000000)
@@ -64,8 +69,8 @@ void hfn_time_move(uint8_t *to, const uint8_t *from);
 void hfn_time_begin_child(uint8_t *row);
 /* Add from's cells to those of `to`, for the first `slots` slots. */
 void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots);
-/* All open calls of the row end at this tick. */
-void hfn_time_end_row(uint8_t *row, uint64_t now);
+/* All open calls of the row end at this tick.  cpu_ns: its thread's processor time, 0: unknown. */
+void hfn_time_end_row(uint8_t *row, uint64_t now, uint64_t cpu_ns);
 /* The call with the stub's frame at `frame` ends without its exit probe; 0: the innermost one. */
 void hfn_time_leave(uint64_t frame);
 /* The clock; where it is stopped, the thread's last reading. */

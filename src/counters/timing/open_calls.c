@@ -5,6 +5,7 @@
 #include "counters/thread_row.h"
 #include "counters/timing/places.h"
 #include "counters/timing/sample_mode.h"
+#include "counters/timing/waiting.h"
 #include "os/hot_path.h"
 
 hfn_time_engine hfn_time;
@@ -96,6 +97,7 @@ void hfn_time_begin_row(uint8_t *row, uint32_t thread)
         t->first_tick = now;
     }
     t->thread = thread;
+    hfn_waiting_begin(t, now);
     t->random ^= now;
 }
 
@@ -131,7 +133,7 @@ void hfn_time_add_row(uint8_t *to, const uint8_t *from, uint32_t slots)
     }
 }
 
-void hfn_time_end_row(uint8_t *row, uint64_t now)
+void hfn_time_end_row(uint8_t *row, uint64_t now, uint64_t cpu_ns)
 {
     hfn_time_state *t = hfn_time_state_of(row);
     hfn_open_call *log = hfn_open_calls_of(t);
@@ -139,6 +141,9 @@ void hfn_time_end_row(uint8_t *row, uint64_t now)
 
     if (!is_sampled) {
         hfn_place_charge_until(t, now);
+        if (hfn_time.cpu_rate != 0 && cpu_ns >= t->cpu_ns) {
+            hfn_waiting_charge(t, cpu_ns);
+        }
     }
     for (uint32_t i = hfn_open_calls_count(t); i-- > 0;) {
         if (log[i].frame > HFN_LEFT_FRAME) {

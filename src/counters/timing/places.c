@@ -3,6 +3,7 @@
 #include "counters/timing/places.h"
 
 #include "counters/timing/tick_mode.h"
+#include "counters/timing/waiting.h"
 
 HFN_KEEPS_REGISTERS uint32_t hfn_place_in_tree(hfn_time_state *t, uint32_t node)
 {
@@ -54,6 +55,7 @@ void hfn_place_charge_until(hfn_time_state *t, uint64_t now)
     if (t->node != 0) {
         hfn_add_tick(&hfn_place_at(t->node)->total_ticks, now - last);
     }
+    hfn_waiting_note(t, t->node, now - last);
 }
 
 void hfn_place_end_call(hfn_time_state *t, uint32_t index)

@@ -21,6 +21,7 @@
 
 #include "counters/thread_row.h"
 #include "counters/timing/places.h"
+#include "counters/timing/waiting.h"
 
 static HFN_ALWAYS_INLINE bool is_new_tick(const hfn_time_state *t)
 {
@@ -67,11 +68,18 @@ static HFN_NOINLINE HFN_KEEPS_REGISTERS void charge_place(hfn_time_state *t, uin
     if (node != 0) {
         hfn_add_tick(&hfn_place_at(node)->total_ticks, ticks);
     }
+    hfn_waiting_note(t, node, ticks);
+    if (HFN_UNLIKELY(hfn_waiting_is_due(t))) {
+        hfn_waiting_read(HFN_PASS(t));
+    }
 }
 
 HFN_KEEPS_REGISTERS void hfn_tick_charge_hook(hfn_time_state *t)
 {
-    hfn_add_tick(&t->hook_ticks, take_ticks(t));
+    uint64_t ticks = take_ticks(t);
+
+    hfn_add_tick(&t->hook_ticks, ticks);
+    hfn_waiting_note(t, 0, ticks);
 }
 
 HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argument)

@@ -10,8 +10,11 @@
 #include "counters/timing/hook_cost.h"
 #include "counters/timing/sample_mode.h"
 #include "counters/timing/tick_mode.h"
+#include "os/hot_path.h"
 
 #define COST_UNIT 256u /* costs in the header are given in 1/256 ticks */
+/* A reading of a thread's processor time takes 0.2 to 2 us. */
+#define WAITING_US 200u
 
 typedef void (*probe)(void);
 
@@ -61,6 +64,19 @@ static void load_costs(const hfn_time_memory *m)
     hfn_time.enter_cost = h->cost_outside_ticks / COST_UNIT;
 }
 
+/* By the tick clock, waiting is known where the system gives threads their processor time. */
+static void start_waiting(hfn_time_header *h)
+{
+    uint64_t rate = h->ticks_per_second;
+
+    if (!hfn_time.tick || (h->flags & HOTFN_TIMING_SAMPLED) || hfn_os_hot_cpu_ns() == 0) {
+        return;
+    }
+    hfn_time.waiting_ticks = (uint32_t)(rate / (1000000 / WAITING_US));
+    hfn_time.cpu_rate = (uint64_t)((double)rate * (double)HFN_CPU_RATE_NS / 1e9);
+    __atomic_fetch_or(&h->flags, HOTFN_TIMING_WAITING, __ATOMIC_RELAXED);
+}
+
 void hfn_timing_start(const hfn_time_memory *m)
 {
     hfn_time_header *h = m->header;
@@ -89,6 +105,7 @@ void hfn_timing_start(const hfn_time_memory *m)
     if (!m->histograms || h->histogram_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     }
+    start_waiting(h);
     hfn_time.header = h;
     close_discard_row(m->thread_at);
     load_costs(m);
@@ -116,7 +133,11 @@ void hfn_timing_end_rows(uint64_t now)
         const hfn_thread_cell *cell = &hfn_rows.cells[i];
 
         if (cell->process == hfn_rows.process && cell->pid == hfn_rows.pid) {
-            hfn_time_end_row(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes, now);
+            hfn_thread_facts facts = { "", 0 };
+            if (hfn_time.cpu_rate != 0) {
+                hfn_os_hot_read_thread(cell->pid, cell->tid, &facts);
+            }
+            hfn_time_end_row(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes, now, facts.cpu_ns);
         }
     }
 }
@@ -138,6 +159,11 @@ void hfn_timing_record_stop(uint64_t at)
         __atomic_compare_exchange_n(&hfn_time.header->clock_stopped_ticks, &none, at, false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     }
+}
+
+void hfn_timing_stop_waiting(void)
+{
+    __atomic_store_n(&hfn_time.cpu_rate, 0, __ATOMIC_RELAXED);
 }
 
 void hfn_timing_restart_clock(uint32_t clock)

@@ -21,6 +21,8 @@ void hfn_timing_end_rows(uint64_t now);
 uint32_t hfn_timing_stop_clock(uint64_t *at);
 void hfn_timing_record_stop(uint64_t at);
 void hfn_timing_restart_clock(uint32_t clock);
+/* The process may lose the right to read processor times: from now on, times include waiting. */
+void hfn_timing_stop_waiting(void);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {
     void (*enter)(void), (*exit)(void), (*personality)(void);

@@ -18,7 +18,8 @@
 
 __thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
 
-enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1 }; /* CLOCK_REALTIME, CLOCK_MONOTONIC */
+/* CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID */
+enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1, CPU_CLOCK = 3 };
 
 uint32_t hfn_os_hot_thread_id(void)
 {
@@ -138,6 +139,11 @@ static uint64_t read_clock(int clock)
 
     hfn_raw_clock(clock, now);
     return now[0] * 1000000000u + now[1];
+}
+
+uint64_t hfn_os_hot_cpu_ns(void)
+{
+    return read_clock(CPU_CLOCK);
 }
 
 uint64_t hfn_os_hot_wall_ns(void)

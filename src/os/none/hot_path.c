@@ -52,6 +52,11 @@ bool hfn_os_hot_read_thread(uint32_t pid, uint32_t tid, hfn_thread_facts *out)
     return false;
 }
 
+uint64_t hfn_os_hot_cpu_ns(void)
+{
+    return 0;
+}
+
 uint64_t hfn_os_hot_wall_ns(void)
 {
     return 0;

@@ -124,6 +124,11 @@ static uint64_t read_shared_time(uint64_t offset)
     return (uint64_t)high << 32 | low;
 }
 
+uint64_t hfn_os_hot_cpu_ns(void)
+{
+    return 0;
+}
+
 uint64_t hfn_os_hot_wall_ns(void)
 {
     return (read_shared_time(0x14) - UNITS_TO_1970) * 100; /* SystemTime */

@@ -360,7 +360,7 @@ def check_report(record):
                        "beta::run() -> beta::run()", "alpha -> gamma", "beta::run() -> gamma"]
     assert edge_names() == costliest_first, edge_names()
     assert edge_names("-f", "alpha") == [edge for edge in costliest_first if "alpha" in edge]
-    assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns")
+    assert run(HOTFN, "report", "--csv", record).splitlines()[0].endswith("timing_reason,open_calls,total_error_ns,self_error_ns,waited_ns,total_waited_ns")
 
 
 def check_unknown_errors(record):

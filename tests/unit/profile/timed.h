@@ -200,7 +200,7 @@ static inline void timed_fill(hfn_times *t, const timed_model *m, uint32_t threa
         t->threads[i].busy_ticks = m->threads[i].busy;
         t->threads[i].events = m->event_count[i];
         for (uint32_t s = 0; s < TIMED_SLOTS; s++) {
-            hfn_time_entry e = { m->cells[i][s], s, i };
+            hfn_time_entry e = { m->cells[i][s], s, i, 0 };
 
             if (e.cell.timed_calls) {
                 CHECK(hfn_times_add_entry(t, &e));

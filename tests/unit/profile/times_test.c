@@ -345,7 +345,7 @@ static void times_that_mean_something_else_are_not_read(void)
         { 1, 0, HOTFN_CLOCK_TSC, "version 1" },
         { 1, 0, HOTFN_CLOCK_MERGED, "version 1" },
         { HFN_TIMES_VERSION, 0, HOTFN_CLOCK_TSC, NULL },
-        { HFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "reads version 3" },
+        { HFN_TIMES_VERSION + 1, 0, HOTFN_CLOCK_TSC, "reads version 4" },
     };
 
     for (size_t i = 0; i < HFN_COUNT_OF(cases); i++) {

@@ -41,10 +41,12 @@ static const hfn_time_cell *cell(uint32_t slot)
     return &times.entries[0].cell;
 }
 
+static const hfn_thread_cell owner = { .tid = 1, .thread_count = 1 };
+
 static void add_log(hfn_time_state *s, const hfn_open_call *calls, uint32_t count)
 {
     s->depth = count;
-    CHECK(hfn_times_add_running(&times, 0, END));
+    CHECK(hfn_times_add_running(&times, 0, &owner, END));
     CHECK(hfn_times_add_open(&times, 0, calls, 0, count, END));
 }
 
@@ -87,6 +89,56 @@ static void a_place_with_less_than_no_time_reduces_its_callers(void)
     CHECK_EQ_U64(cell(OUTER)->total_ticks, 70);
     CHECK_EQ_U64(times.threads[0].busy_ticks, 70);
     hfn_times_finish(&times);
+}
+
+static uint64_t total_waited(uint32_t slot)
+{
+    for (size_t i = 0; i < times.entry_count; i++) {
+        if (times.entries[i].slot == slot && times.entries[i].thread == 0) {
+            return times.entries[i].total_waited_ticks;
+        }
+    }
+    return UINT64_MAX;
+}
+
+static void waiting_is_part_of_totals_but_not_of_self_times(void)
+{
+    start(HOTFN_TIMING_TREE);
+    times.nodes[1].total_ticks = 100;
+    times.nodes[1].waited_ticks = 30;
+    times.nodes[2].total_ticks = 40;
+    times.nodes[2].waited_ticks = 50; /* at most as long as the place's time */
+    CHECK(hfn_times_sum_tree(&times, SLOTS));
+    CHECK_EQ_U64(cell(INNER)->self_ticks, 0);
+    CHECK_EQ_U64(cell(INNER)->waited_ticks, 40);
+    CHECK_EQ_U64(cell(INNER)->total_ticks, 40);
+    CHECK_EQ_U64(cell(OUTER)->self_ticks, 70);
+    CHECK_EQ_U64(cell(OUTER)->waited_ticks, 30);
+    CHECK_EQ_U64(cell(OUTER)->total_ticks, 140);
+    CHECK_EQ_U64(total_waited(OUTER), 70);
+    CHECK_EQ_U64(times.threads[0].busy_ticks, 70);
+    hfn_times_finish(&times);
+}
+
+/* Others read a thread's processor time ten times a second. */
+static void a_thread_that_waits_at_the_end_has_waited(void)
+{
+    const uint64_t second = 1000000000;
+    hfn_thread_cell sleeper = { .tid = 1, .thread_count = 1, .cpu_ns = 500 };
+
+    for (int computes = 0; computes < 2; computes++) {
+        hfn_time_state *s = start(HOTFN_TIMING_TREE | HOTFN_TIMING_WAITING);
+        times.header.ticks_per_second = second;
+        s->depth = 1;
+        s->last_tick = s->cpu_tick = second;
+        s->cpu_ns = 400;
+        sleeper.cpu_ns = computes ? second : 500;
+        times.nodes[2].total_ticks = 0;
+        CHECK(hfn_times_add_running(&times, 0, &sleeper, 2 * second));
+        CHECK(hfn_times_sum_tree(&times, SLOTS));
+        CHECK_EQ_U64(cell(INNER)->waited_ticks, computes ? 0 : second - second / 10 - 100);
+        hfn_times_finish(&times);
+    }
 }
 
 /* Free entries of the log, and calls that an exception has ended. */
@@ -154,7 +206,8 @@ static void a_difference_has_its_own_part_of_open_calls(void)
     s->last_tick = 100;
     s->depth = 1;
     times.nodes[2].total_ticks = times.nodes[2].calls = 0;
-    CHECK(hfn_times_add_running(&times, 0, 110) && hfn_times_add_open(&times, 0, two, 0, 1, 110));
+    CHECK(hfn_times_add_running(&times, 0, &owner, 110) &&
+          hfn_times_add_open(&times, 0, two, 0, 1, 110));
     CHECK(hfn_times_sum_tree(&times, SLOTS));
     from = times;
     s = start(HOTFN_TIMING_TREE);
@@ -219,6 +272,8 @@ static const check_test tests[] = {
     CHECK_TEST(slow_open_calls_follow_the_slow_calls),
     CHECK_TEST(open_calls_have_the_time_until_the_end),
     CHECK_TEST(a_place_with_less_than_no_time_reduces_its_callers),
+    CHECK_TEST(waiting_is_part_of_totals_but_not_of_self_times),
+    CHECK_TEST(a_thread_that_waits_at_the_end_has_waited),
     CHECK_TEST(other_entries_are_not_open),
     CHECK_TEST(open_calls_of_a_sample_represent_others),
     CHECK_TEST(damaged_numbers_are_ignored),

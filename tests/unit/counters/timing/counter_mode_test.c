@@ -258,7 +258,7 @@ static void calls_of_an_earlier_session_are_ignored(void)
 
     enter(old, 1);
     spend(1000);
-    hfn_time_end_row(hfn_thread_row, hfn_timing_stop());
+    hfn_time_end_row(hfn_thread_row, hfn_timing_stop(), 0);
     CHECK(timed_ticks_of(1) >= 1000 && timed_cell(t, 1)->max_ticks >= 1000);
     enter(outer, 2); /* nothing is timed */
     leave(outer);

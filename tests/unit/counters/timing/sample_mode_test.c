@@ -143,7 +143,7 @@ static void open_calls_end_with_their_row(void)
 
     hfn_time_enter_sampled(&call.frame);
     tick += 25;
-    hfn_time_end_row(hfn_thread_row, hfn_timing_stop());
+    hfn_time_end_row(hfn_thread_row, hfn_timing_stop(), 0);
     CHECK_EQ_U64(timed_cell(t, 1)->total_ticks, 25);
     hfn_time_exit_sampled(&call.frame);
     CHECK_EQ_U64(timed_cell(t, 1)->timed_calls, 1);

@@ -2,6 +2,7 @@
 /* Timed calls by a tick clock, which the test itself advances: all times are exact. */
 #include "counters/timed_row.h"
 #include "counters/timing/tick_mode.h"
+#include "counters/timing/waiting.h"
 #include "counters/trap_flag.h"
 
 #include "check.h"
@@ -308,7 +309,106 @@ static void no_signal_at_each_instruction_here(void)
 }
 #endif
 
+/* ---- Waiting.  The test says what processor time the thread has; a tick is a nanosecond. */
+
+static hfn_time_state *start_waiting(void)
+{
+    hfn_time_state *t = start(0);
+
+    hfn_time.cpu_rate = HFN_CPU_RATE_NS;
+    hfn_time.waiting_ticks = UINT32_MAX; /* never read by itself */
+    hfn_waiting_begin(t, tick);
+    t->cpu_ns = 5000;
+    return t;
+}
+
+static uint64_t waited_at(uint32_t node)
+{
+    return timed.nodes[node - 1].waited_ticks;
+}
+
+/* A call of function 1 that takes so long, and one of 2 within it. */
+static void call_both(uint64_t outer, uint64_t inner)
+{
+    hfn_time_frame frames[2];
+
+    enter(&frames[1], 1);
+    enter(&frames[0], 2);
+    tick += inner;
+    leave(&frames[0]);
+    tick += outer;
+    leave(&frames[1]);
+}
+
+static void what_is_not_processor_time_is_waiting(void)
+{
+    hfn_time_state *t = start_waiting();
+
+    call_both(100, 900);
+    hfn_waiting_charge(t, 5000 + 400);
+    uint32_t outer = place(t, 0, 1), inner = place(t, outer, 2);
+    CHECK_EQ_U64(waited_at(inner), 600); /* of the longest interval */
+    CHECK_EQ_U64(waited_at(outer), 0);
+    CHECK_EQ_U64(ticks_of(inner), 900);
+    call_both(3000, 10);
+    hfn_waiting_charge(t, 5400 + 3010);
+    CHECK_EQ_U64(waited_at(inner) + waited_at(outer), 600);
+    call_both(3000, 10);
+    hfn_waiting_charge(t, 8410 + 11);
+    CHECK_EQ_U64(waited_at(outer), 2999);
+    CHECK_EQ_U64(t->cpu_ns, 8421);
+    timed_forget();
+}
+
+/* No interval waits longer than it is. */
+static void waiting_is_at_most_the_longest_interval(void)
+{
+    hfn_time_state *t = start_waiting();
+
+    for (int i = 0; i < 10; i++) {
+        call_both(0, 100);
+    }
+    hfn_waiting_charge(t, 5000 + 200);
+    CHECK_EQ_U64(waited_at(place(t, place(t, 0, 1), 2)), 100);
+    timed_forget();
+}
+
+/* The latest tick is older than the reading of the processor time. */
+static void a_late_tick_is_not_waiting(void)
+{
+    hfn_time_state *t = start_waiting();
+
+    call_both(0, 1000);
+    hfn_waiting_charge(t, 5000 + 1030);
+    call_both(0, 1000);
+    hfn_waiting_charge(t, 6030 + 970);
+    uint32_t inner = place(t, place(t, 0, 1), 2);
+    CHECK_EQ_U64(waited_at(inner), 0);
+    call_both(0, 1000);
+    hfn_waiting_charge(t, 7000);
+    CHECK_EQ_U64(waited_at(inner), 1000);
+    timed_forget();
+}
+
+/* The processor time of a thread that takes over the row begins at 0. */
+static void another_thread_begins_anew(void)
+{
+    hfn_time_state *t = start_waiting();
+
+    t->cpu_ns = UINT64_MAX;
+    call_both(0, 1000);
+    hfn_waiting_read(HFN_PASS(t));
+    CHECK(t->cpu_ns < UINT64_MAX);
+    CHECK_EQ_U64(t->cpu_tick, tick);
+    CHECK_EQ_U64(waited_at(place(t, place(t, 0, 1), 2)), 0);
+    timed_forget();
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(what_is_not_processor_time_is_waiting),
+    CHECK_TEST(waiting_is_at_most_the_longest_interval),
+    CHECK_TEST(a_late_tick_is_not_waiting),
+    CHECK_TEST(another_thread_begins_anew),
     CHECK_TEST(ticks_belong_to_the_place_where_they_come),
     CHECK_TEST(long_calls_are_in_the_histogram),
     CHECK_TEST(calls_that_were_left_are_removed),
