@@ -4,7 +4,7 @@
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes,
-                                     python, send
+                                     python, send, truth
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -23,10 +23,11 @@ import start
 import symbols
 import timing
 import tools
+import truth
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
          "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
-         "runtimes": runtimes.run, "python": python_columns.run, "send": send.run}
+         "runtimes": runtimes.run, "python": python_columns.run, "send": send.run, "truth": truth.run}
 
 
 def parse():
@@ -44,6 +45,7 @@ def parse():
     parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds in each placement [7]")
     parser.add_argument("--calls", type=int, default=4_000_000, help="calls in each measurement [4000000]")
     parser.add_argument("--start-runs", type=int, default=7, help="scans, starts, readings of symbols [7]")
+    parser.add_argument("--truth-runs", type=int, default=200, help="runs of known shares [200]")
     parser.add_argument("--json", metavar="FILE", help="write all values to a file")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
@@ -52,7 +54,7 @@ def parse():
         parser.error(f"no part '{unknown[0]}'; there are {', '.join(PARTS)}")
     if options.quick:
         options.runs, options.slow_runs, options.placements, options.slow_placements = 3, 1, 3, 1
-        options.rounds, options.calls, options.start_runs = 3, 500_000, 1
+        options.rounds, options.calls, options.start_runs, options.truth_runs = 3, 500_000, 1, 5
     return options
 
 

@@ -60,13 +60,13 @@ def wrapped(words):
 
 
 def read_totals(program, words, env):
-    """({name: total in ns}, the estimated cost of a call) of one run."""
+    """({name: total processor time in ns}, the estimated cost of a call) of one run."""
     folder = tempfile.mkdtemp(dir=tools.WORK)
     tools.timed(wrapped(words)(program.command(AGREEMENT_SCALE), folder), program.input(AGREEMENT_SCALE), env=env)
     report = json.loads(tools.output_of([tools.HOTFN, "report", "--json", "-n", "0",
                                          os.path.join(folder, "r.hfr")]))
     shutil.rmtree(folder, ignore_errors=True)
-    totals = {f["name"]: f["total_ns"] for f in report["functions"] if f["total_ns"]}
+    totals = {f["name"]: f["total_ns"] - (f["total_waited_ns"] or 0) for f in report["functions"] if f["total_ns"]}
     return totals, report["time"]["cost_inside_ns"] + report["time"]["cost_outside_ns"]
 
 
@@ -189,7 +189,7 @@ def run(report, options):
     report.heading(f"sqlite3: the {TOP} functions below main with the largest totals of a full run",
                    "Their share of main's total, compared with full runs and with runs that time only that function; "
                    f"medians of {AGREEMENT_ROUNDS} interleaved runs of each kind.",
-                   "Times are wall-clock: distant quartiles indicate other programs on the processor.",
+                   "Processor time where the clock knows it; distant quartiles indicate other programs on the processor.",
                    f"Omitted: {empty} runs in which main's time became 0.")
     report.table(["run", "against", "median difference", "largest", "quartiles apart", f"within 5 % of {TOP}"],
                  list(agreement_rows(report, top, runs)))
