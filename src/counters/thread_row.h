@@ -35,7 +35,6 @@ typedef struct hfn_row_state {
     uint32_t pid_namespace;
     uint32_t next_try;   /* where the next search for an ended owner begins */
     uint32_t generation; /* sets created or destroyed so far */
-    int64_t word_at;     /* core only: the thread word's offset from the thread pointer */
 } hfn_row_state;
 
 extern hfn_row_state hfn_rows;

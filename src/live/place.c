@@ -456,14 +456,28 @@ static uint64_t keep_pools(hfn_live *live)
     return hfn_os_replace_pages(live->base + before, live->base_bytes - before) ? before : 0;
 }
 
+/* The bytes from the rows on that are mapped.  In one mapping, the times of the last row lie behind
+ * the section of the rows. */
+static uint64_t get_mapped_row_bytes(const hfn_live *live)
+{
+    const hfn_section *sections = live->layout.sections;
+    uint64_t rows = sections[HFN_SECTION_ROWS].offset;
+    uint64_t functions = sections[HFN_SECTION_FUNCTIONS].offset;
+
+    return live->rows == live->base + rows && live->tail == live->base + functions
+               ? functions - rows
+               : live->rows_bytes;
+}
+
 void hfn_live_unmap(hfn_live *live)
 {
-    uint64_t kept, before;
+    uint64_t kept, before, mapped;
 
     if (live->rows) {
         kept = keep_rows(live);
+        mapped = get_mapped_row_bytes(live);
         if (kept < live->rows_bytes) {
-            hfn_os_unmap((uint64_t)(uintptr_t)(live->rows + kept), live->rows_bytes - kept);
+            hfn_os_unmap((uint64_t)(uintptr_t)(live->rows + kept), mapped - kept);
         }
     }
     before = live->base ? keep_pools(live) : 0;

@@ -91,7 +91,8 @@ typedef struct hfn_time_state {
     int64_t waited_ticks;   /* waiting without a place; below 0: ticks that are still due */
     uint64_t longest_ticks; /* of the intervals between two events since then         */
     uint64_t longest_node;  /* and its place                                          */
-    uint64_t spare[13];
+    uint64_t open_frames; /* core only: frames of stubs that calls of this row have put on stacks */
+    uint64_t spare[12];
 } hfn_time_state;
 _Static_assert(sizeof(hfn_time_state) == sizeof(hfn_time_thread), "one shape");
 _Static_assert(offsetof(hfn_time_state, depth) == offsetof(hfn_time_thread, depth), "one shape");

@@ -105,6 +105,8 @@ hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t by
  * written to its memory at `scratch`. */
 hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
                                     uint64_t address, uint64_t byte_count);
+/* Make pages read-only. */
+hfn_os_error hfn_os_remote_make_readonly(hfn_remote *remote, uint64_t address, uint64_t byte_count);
 /* Make pages executable and read-only. */
 hfn_os_error hfn_os_remote_make_executable(hfn_remote *remote, uint64_t address,
                                            uint64_t byte_count);

@@ -30,6 +30,21 @@ extern uint32_t hfn_os_row_word_at;
 /* The address of the calling thread's word. */
 uint64_t hfn_os_get_row_word_address(void);
 
+#elif defined(HFN_CORE)
+
+/* The core (counters/core) has no thread-local variables: the word lies in the C library's thread
+ * descriptor, so far from the thread pointer.  The launcher writes it. */
+extern int64_t hfn_core_word_at;
+
+static inline uint8_t *hfn_core_get_thread_row(void)
+{
+    uint8_t *row;
+
+    __asm__ volatile("movq %%fs:(%1), %0" : "=r"(row) : "r"(hfn_core_word_at));
+    return row;
+}
+#define hfn_thread_row hfn_core_get_thread_row()
+
 #else
 
 extern __thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));

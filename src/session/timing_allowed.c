@@ -5,38 +5,14 @@
  * that timed calls need are pinned. */
 #include "base/status.h"
 #include "hooks/unwind.h"
-#include "image/image.h"
+#include "image/unwinders.h"
 #include "session/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- Exceptions.  The frames of hotfn are registered with libgcc_s (hooks/unwind.c).  They cannot
- * be registered with an unwinder that is linked into a module.  Such a module imports functions of
- * the dynamic linker that find the module of an address, and nothing of libgcc_s.  If it has no
- * exception table, it throws nothing and only reads stacks, as crash handlers do. */
-
-typedef struct imports {
-    bool finds_modules, has_libgcc;
-} imports;
-
-static void note_import(void *user, const hfn_image_slot *slot)
-{
-    imports *i = user;
-    i->finds_modules |=
-        strcmp(slot->name, "_dl_find_object") == 0 || strcmp(slot->name, "dl_iterate_phdr") == 0;
-    i->has_libgcc |= strncmp(slot->name, "_Unwind_", strlen("_Unwind_")) == 0;
-}
-
-static bool has_own_unwinder(const hotfn_image *image)
-{
-    imports i = { false, false };
-    if (!hfn_elf_section_named(image, ".gcc_except_table")) {
-        return false;
-    }
-    hfn_image_each_slot(image, note_import, &i);
-    return i.finds_modules && !i.has_libgcc;
-}
+ * be registered with an unwinder that is linked into a module. */
 
 typedef struct search {
     hotfn_session *session;
@@ -53,7 +29,7 @@ static bool check_module(void *user, const hfn_os_module *m)
     if (m->path[0] == 0 || hotfn_image_open(&image, m->path, &s->session->env, NULL) != HOTFN_OK) {
         return true; /* the vdso, or a file that is gone */
     }
-    if (has_own_unwinder(image)) {
+    if (hfn_image_has_own_unwinder(image)) {
         snprintf(s->found, sizeof s->found, "%s", m->path);
     }
     hotfn_image_close(image);

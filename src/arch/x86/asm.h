@@ -72,8 +72,10 @@
 #ifdef __x86_64__
 /* The displacement of the word that points to the thread's row, from the segment's base. */
 .macro  load_row_displacement register
-#ifdef _WIN32
+#if defined(_WIN32)
     movslq  hfn_os_row_word_at(%rip), %\register
+#elif defined(HFN_CORE)
+    movq    hfn_core_word_at(%rip), %\register
 #else
     movq    hfn_thread_row@gottpoff(%rip), %\register
 #endif

@@ -46,6 +46,13 @@
     cmpq    LAST_TICK(%rcx), \register
 .endm
 
+/* In the core: one frame of a stub more or less is on a stack (counters/timing/engine.h). */
+.macro  count_frame change
+#ifdef HFN_CORE
+    \change\()q OPEN_FRAMES(%rcx)
+#endif
+.endm
+
 /* Find the callee's place, count the call there, and fill the stub's frame; to otherwise if there
  * is a special case.  Then edx is the depth with the new call, rsi its entry of the log, r8 its
  * `how`, r9d its place, and rdi the frame.  Changes rax. */
@@ -110,6 +117,7 @@
     movq    %rdi, LOG_FRAME(%rsi)
     movq    %r8, LOG_HOW(%rsi)
     movl    %r9d, CURRENT_NODE(%rcx)
+    count_frame inc
 3:  .cfi_remember_state
     restore r9
     restore r8
@@ -168,6 +176,7 @@
     movq    $0, LOG_FRAME(%rsi)
     movl    %edx, DEPTH(%rcx)           /* from then on the place is a handler's */
     movl    %edi, CURRENT_NODE(%rcx)
+    count_frame dec
 3:  .cfi_remember_state
     restore rdi
     restore rsi

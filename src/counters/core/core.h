@@ -10,9 +10,18 @@ typedef struct hfn_core_image {
     const uint8_t *bytes;
     uint32_t byte_count;      /* all of it; the rest of the last page is 0         */
     uint32_t data_at;         /* pages before it are executable, the others writable */
+    uint32_t unwind_at;       /* .eh_frame_hdr                                      */
     uint32_t slow_path_at;    /* hfn_thread_row_entry                              */
-    uint32_t rows_at;         /* hfn_rows                                          */
     uint32_t count_shared_at; /* hfn_thread_row_count_shared                       */
+    uint32_t tick_enter_at, tick_exit_at;
+    uint32_t sample_enter_at, sample_exit_at;
+    uint32_t personality_at;
+    uint32_t find_object_at, iterate_phdr_at;
+    uint32_t rows_at;    /* hfn_rows, hfn_row_state                                */
+    uint32_t time_at;    /* hfn_time, hfn_time_engine                              */
+    uint32_t word_at_at; /* hfn_core_word_at, int64_t                              */
+    uint32_t frames_at;  /* hfn_core_frames, uint64_t                              */
+    uint32_t tables_at;  /* hfn_core_tables, hfn_core_unwind                       */
 } hfn_core_image;
 
 /* byte_count 0: this CPU has no core. */

@@ -12,18 +12,23 @@ import struct
 import sys
 
 PAGE = 4096
-LOAD, TLS, DYNAMIC_RELOCATIONS = 1, 7, (4, 9)  # PT_LOAD, PT_TLS; SHT_RELA, SHT_REL
+LOAD, TLS, FRAMES, DYNAMIC_RELOCATIONS = 1, 7, 0x6474e550, (4, 9)  # PT_LOAD, PT_TLS, PT_GNU_EH_FRAME; SHT_RELA, SHT_REL
+NAMES = ("hfn_thread_row_entry", "hfn_thread_row_count_shared", "hfn_tick_enter_entry", "hfn_tick_exit_entry",
+         "hfn_time_enter_sampled_entry", "hfn_time_exit_sampled_entry", "hfn_time_personality", "hfn_core_find_object",
+         "hfn_core_iterate_phdr", "hfn_rows", "hfn_time", "hfn_core_word_at", "hfn_core_frames", "hfn_core_tables")
 
 data = pathlib.Path(sys.argv[1]).read_bytes()
 assert data[:5] == b"\x7fELF\x02", "the core is not a 64-bit ELF file"
 (program_at, section_at) = struct.unpack_from("<QQ", data, 32)
 (program_bytes, program_count, section_bytes, section_count) = struct.unpack_from("<HHHH", data, 54)
 
-image, data_at = bytearray(), None
+image, data_at, frames_at = bytearray(), None, None
 for i in range(program_count):
     kind, flags, offset, address, _, in_file, in_memory, _ = struct.unpack_from(
         "<IIQQQQQQ", data, program_at + i * program_bytes)
     assert kind != TLS, "the core has thread-local variables"
+    if kind == FRAMES:
+        frames_at = address
     if kind != LOAD or in_memory == 0:
         continue
     image.extend(bytes(max(0, address + in_memory - len(image))))
@@ -54,7 +59,6 @@ body = ",\n    ".join(lines)
 pathlib.Path(sys.argv[2]).write_text(
     "/* Made by src/counters/core/embed_core.py. */\n#include \"counters/core/core.h\"\n\n"
     f"static const uint8_t bytes[] = {{\n    {body}\n}};\n\n"
-    "const hfn_core_image hfn_core = {\n"
-    f"    bytes, sizeof bytes, {data_at}, {symbols['hfn_thread_row_entry']}, {symbols['hfn_rows']},\n"
-    f"    {symbols['hfn_thread_row_count_shared']}\n}};\n",
+    f"const hfn_core_image hfn_core = {{\n    bytes, sizeof bytes, {data_at}, {frames_at},\n    " +
+    ",\n    ".join(str(symbols[name]) for name in NAMES) + "\n};\n",
     encoding="ascii")

@@ -46,6 +46,7 @@ typedef struct hfn_time_engine {
     uint32_t event_mask;
     uint32_t waiting_ticks; /* between two readings of a thread's processor time     */
     uint64_t cpu_rate;      /* ticks in HFN_CPU_RATE_NS; 0: processor time is not read */
+    uint8_t *discard;       /* core only: hfn_row_state.discard */
 } hfn_time_engine;
 
 #define HFN_CPU_RATE_SHIFT 20
@@ -104,6 +105,27 @@ static inline hfn_time_gap *hfn_time_gap_of(hfn_time_state *t, uint32_t slot)
 {
     return (hfn_time_gap *)(void *)((uint8_t *)t + hfn_time.gaps_at) + slot;
 }
+
+/* The core counts the frames of stubs that are on stacks, since their code must stay mapped: the
+ * sum over the rows of the process is 0 if there is none.  A frame that is left without an exit
+ * probe (longjmp) stays counted. */
+#ifdef HFN_CORE
+extern uint64_t hfn_core_frames; /* of threads without a row */
+
+static HFN_ALWAYS_INLINE void hfn_count_frames(uint8_t *row, int64_t change)
+{
+    if (row == hfn_time.discard) {
+        __atomic_fetch_add(&hfn_core_frames, (uint64_t)change, __ATOMIC_RELAXED);
+    } else if (row) { /* one instruction, as a signal handler of the thread sees it */
+        __asm__ volatile("addq %1, %0" : "+m"(hfn_time_state_of(row)->open_frames) : "er"(change));
+    }
+}
+#else
+static HFN_ALWAYS_INLINE void hfn_count_frames(uint8_t *row, int64_t change)
+{
+    (void)row, (void)change;
+}
+#endif
 
 static inline uint32_t hfn_call_slot(uint64_t how)
 {

@@ -29,6 +29,7 @@ void list_offsets(void)
     OFFSET(DEPTH, hfn_time_state, depth);
     OFFSET(CURRENT_NODE, hfn_time_state, node);
     OFFSET(STARTED, hfn_time_state, started);
+    OFFSET(OPEN_FRAMES, hfn_time_state, open_frames);
 
     OFFSET(NODE_PARENT, hfn_time_node, parent);
     OFFSET(NODE_SLOT, hfn_time_node, slot);

@@ -10,6 +10,7 @@
  */
 #include "counters/thread_row.h"
 #include "counters/timing/open_calls.h"
+#include "os/core_unwind.h"
 
 /* Itanium C++ ABI, 1.6.2 (Personality Routine). */
 enum { ACTION_CLEANUP = 2, CONTINUE_UNWIND = 8 };
@@ -53,12 +54,40 @@ static void end_passed_call(const uintptr_t *context)
     }
 }
 
+/* The core counts the frames of stubs; also a call that is not timed has one, if its stub calls the
+ * probes.  The frame exists while the function's body runs, so if the return address, which follows
+ * the CFA in libgcc's context, is behind a call of the stub's own end.  From another unwinder's
+ * context it is not known: then the frame stays counted. */
+#ifdef HFN_CORE
+static void count_passed_frame(const uintptr_t *context)
+{
+    enum { CALL_OPCODE = 0xe8, CALL_BYTES = 5, MAX_STUB_BYTES = 256 };
+    uintptr_t pc = context[HFN_UNWIND_CFA_AT_WORD + 1];
+    const uint8_t *call = (const uint8_t *)pc - CALL_BYTES;
+    uint32_t distance;
+
+    if (!hfn_core_find_region(pc)) {
+        return;
+    }
+    distance = call[1] | (uint32_t)call[2] << 8 | (uint32_t)call[3] << 16 | (uint32_t)call[4] << 24;
+    if (call[0] == CALL_OPCODE && distance < MAX_STUB_BYTES) { /* the gates lie before the stubs */
+        hfn_count_frames(hfn_thread_row, -1);
+    }
+}
+#else
+static void count_passed_frame(const uintptr_t *context)
+{
+    (void)context;
+}
+#endif
+
 int hfn_time_personality(int version, int actions, uint64_t exception_class, void *exception,
                          void *context)
 {
     (void)version, (void)exception_class, (void)exception;
     if (actions & ACTION_CLEANUP) {
         end_passed_call(context);
+        count_passed_frame(context);
     }
     return CONTINUE_UNWIND;
 }

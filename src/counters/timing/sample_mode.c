@@ -123,6 +123,7 @@ HFN_KEEPS_REGISTERS void hfn_time_enter_sampled(hfn_time_frame *f)
     uint32_t slot = (uint32_t)f->slot & HFN_CALL_SLOT, interval;
     hfn_open_call *call;
 
+    hfn_count_frames(hfn_thread_row, 1);
     f->how = HFN_CALL_UNTIMED;
     if (HFN_UNLIKELY(!t)) {
         return;
@@ -152,6 +153,7 @@ HFN_KEEPS_REGISTERS void hfn_time_exit_sampled(hfn_time_frame *f)
     hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
     uint64_t now;
 
+    hfn_count_frames(hfn_thread_row, -1);
     if (HFN_UNLIKELY(!t)) {
         return;
     }

@@ -88,6 +88,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_enter(hfn_time_frame *f, uintptr_t first_argum
     uint32_t depth, child;
     hfn_open_call *call;
 
+    hfn_count_frames(hfn_thread_row, 1);
     if (HFN_UNLIKELY(!t)) {
         f->how = HFN_CALL_UNTIMED;
         return;
@@ -116,6 +117,7 @@ HFN_KEEPS_REGISTERS void hfn_tick_exit(hfn_time_frame *f, uintptr_t result)
     hfn_time_state *t = hfn_state_for_exit(hfn_thread_row, f->how);
     uint32_t depth = f->depth;
 
+    hfn_count_frames(hfn_thread_row, -1);
     if (HFN_UNLIKELY(!t)) {
         return;
     }

@@ -65,15 +65,15 @@ static void load_costs(const hfn_time_memory *m)
 }
 
 /* By the tick clock, waiting is known where the system gives threads their processor time. */
-static void start_waiting(hfn_time_header *h)
+void hfn_timing_start_waiting(hfn_time_engine *engine, hfn_time_header *h)
 {
     uint64_t rate = h->ticks_per_second;
 
-    if (!hfn_time.tick || (h->flags & HOTFN_TIMING_SAMPLED) || hfn_os_hot_cpu_ns() == 0) {
+    if (!engine->tick || (h->flags & HOTFN_TIMING_SAMPLED) || hfn_os_hot_cpu_ns() == 0) {
         return;
     }
-    hfn_time.waiting_ticks = (uint32_t)(rate / (1000000 / WAITING_US));
-    hfn_time.cpu_rate = (uint64_t)((double)rate * (double)HFN_CPU_RATE_NS / 1e9);
+    engine->waiting_ticks = (uint32_t)(rate / (1000000 / WAITING_US));
+    engine->cpu_rate = (uint64_t)((double)rate * (double)HFN_CPU_RATE_NS / 1e9);
     __atomic_fetch_or(&h->flags, HOTFN_TIMING_WAITING, __ATOMIC_RELAXED);
 }
 
@@ -105,7 +105,7 @@ void hfn_timing_start(const hfn_time_memory *m)
     if (!m->histograms || h->histogram_capacity == 0) {
         hfn_time.flags &= ~HOTFN_TIMING_HISTOGRAMS;
     }
-    start_waiting(h);
+    hfn_timing_start_waiting(&hfn_time, h);
     hfn_time.header = h;
     close_discard_row(m->thread_at);
     load_costs(m);

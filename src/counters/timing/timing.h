@@ -23,6 +23,8 @@ void hfn_timing_record_stop(uint64_t at);
 void hfn_timing_restart_clock(uint32_t clock);
 /* The process may lose the right to read processor times: from now on, times include waiting. */
 void hfn_timing_stop_waiting(void);
+/* Let an engine know what threads waited, if the clock and the system allow it. */
+void hfn_timing_start_waiting(hfn_time_engine *engine, hfn_time_header *header);
 /* What stubs call, for the row access; all NULL while nothing is timed. */
 typedef struct hfn_timing_calls {
     void (*enter)(void), (*exit)(void), (*personality)(void);

@@ -15,16 +15,20 @@ enum { MAX_WORDS = 256, COMMAND_BYTES = 4096, WAIT_NS = 100000000 };
 
 static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *err)
 {
-    const uint32_t flags = HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE;
-    const char *refused = o->mode != HOTFN_LAUNCH_COUNT ? "its calls are counted, but not timed"
-                          : o->target_glob              ? "name the process itself, not a target"
-                          : o->kit_path                 ? "a kit serves only a launch"
-                          : o->budget_ppm               ? "no budget is kept"
-                          : o->runtime                  ? "a runtime's functions need a launch"
-                          : o->send_to                  ? "its calls have no events to send"
-                          : o->after_ns                 ? "counting begins at once (no after_ns)"
-                          : (o->flags & ~flags)         ? "a flag of the launch does not apply"
-                                                        : NULL;
+    const uint32_t flags =
+        HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE | HOTFN_LAUNCH_FLAT;
+    const uint32_t dear = HOTFN_LAUNCH_EVENTS | HOTFN_LAUNCH_ALLOC;
+    const char *refused =
+        o->target_glob  ? "name the process itself, not a target"
+        : o->kit_path   ? "a kit serves only a launch"
+        : o->budget_ppm ? "no budget is kept"
+        : o->runtime    ? "a runtime's functions need a launch"
+        : o->after_ns   ? "counting begins at once (no after_ns)"
+        : o->send_to || o->flags & dear || o->clock == HOTFN_LAUNCH_CLOCK_CPU
+            ? "its times are those of the tick clock, which serves neither events nor allocated "
+              "memory"
+        : (o->flags & ~flags) ? "a flag of the launch does not apply"
+                              : NULL;
 
     return refused ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                       "a process that runs already is attached to: %s", refused)
@@ -139,6 +143,11 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
         status = hfn_launch_create_record(l, err);
     }
     if (status == HOTFN_OK) {
+        l->is_clock_free = false; /* nothing in the process may read the processor's counter */
+        status = hfn_launch_start_ticker(l, err);
+    }
+    if (status == HOTFN_OK) {
+        l->attachment->is_timed = l->timing != 0;
         hfn_live_set_pid(l->live, pid);
         hfn_launch_choose_cache(l);
         status = hfn_attachment_enter(l->attachment, err);
@@ -192,6 +201,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 static void end_attachment(hotfn_launch *l)
 {
     l->end_ns = hfn_os_monotonic_ns();
+    hfn_ticker_stop(&l->ticker);
     l->state = HOTFN_LAUNCH_ENDED;
 }
 

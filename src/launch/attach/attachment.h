@@ -5,7 +5,8 @@
  * (counters/core) and the patched pages into the target.  Until it is detached from, these are
  * mapped in the target, and the journal lists them:
  *
- *   the journal and the live record (shared); the core and its data; the stubs; a spare row
+ *   the journal and the live record (shared); the core and its data; the stubs; a spare row;
+ *   timed: the list of the stubs' unwind tables
  *
  *   DETACHED --enter.c--> ATTACHED --removal.c--> DETACHED, nothing is mapped any more
  */
@@ -18,6 +19,15 @@
 #include "os/remote.h"
 
 enum { HFN_ATTACH_BUFFER_BYTES = 1 << 20, HFN_WORD_CANDIDATES = 2 };
+
+/* A function of the C library that is replaced by one of the core (timing.h). */
+enum { HFN_REPLACED_FIND_OBJECT = 0, HFN_REPLACED_ITERATE_PHDR, HFN_REPLACED_COUNT };
+enum { HFN_REPLACED_BYTES = 5 }; /* the jump at its entry */
+typedef struct hfn_replacement {
+    uint64_t address;    /* in the target; 0: the module has no such function */
+    uint32_t function;   /* in the plan; UINT32_MAX: it cannot be hooked */
+    hotfn_code original; /* in the mirror */
+} hfn_replacement;
 
 /* A module of the target and the copy of its code, with room for stubs.  Addresses in the mirror
  * are those of the target plus `distance`. */
@@ -33,6 +43,7 @@ typedef struct hfn_mirror {
     hotfn_plan *plan;
     const void *plan_bytes;
     uint64_t plan_byte_count;
+    hfn_replacement replaced[HFN_REPLACED_COUNT];
 } hfn_mirror;
 
 /* Pages of stubs in the target. */
@@ -44,7 +55,7 @@ typedef struct hfn_stub_pages {
 
 /* Addresses in the target, one after the other; chosen before they are mapped. */
 typedef struct hfn_attached_pages {
-    uint64_t core, spare_row, journal, record, end;
+    uint64_t core, regions, spare_row, journal, record, end; /* no regions: nothing is timed */
 } hfn_attached_pages;
 
 typedef struct hfn_attachment {
@@ -55,7 +66,7 @@ typedef struct hfn_attachment {
     size_t mirror_count, mirror_capacity;
     hfn_stub_pages *stubs;
     size_t stub_count, stub_capacity;
-    bool has_fork_site;
+    bool has_fork_site, is_timed;
     hotfn_hooks *hooks;
     hfn_hook_space space;
     hotfn_commit_stats stats;
@@ -74,6 +85,8 @@ bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t
 void hfn_mirrors_finish(hfn_attachment *a);
 /* The mirror that represents an address of the target; NULL if none does. */
 hfn_mirror *hfn_mirror_of(const hfn_attachment *a, uint64_t address);
+/* The same for an address in this process. */
+hfn_mirror *hfn_mirror_of_local(const hfn_attachment *a, uint64_t local);
 /* Fill in a->space: the hook set changes mirrors, and chooses pages that are mapped later. */
 void hfn_mirror_init_space(hfn_attachment *a);
 /* Find free addresses: the middle of the target's largest gap, far from where the system and the
@@ -97,6 +110,12 @@ void hfn_mirrors_touch_code(hfn_attachment *a);
 bool hfn_mirrors_are_current(hfn_attachment *a);
 bool hfn_mirrors_adjust_threads(hfn_attachment *a);
 bool hfn_mirrors_write_code(hfn_attachment *a);
+
+/* core_state.c: the access of stubs to rows and to the core, once a->pages are chosen; describe the
+ * record in the journal; write the core and its variables. */
+hotfn_row_access hfn_core_get_access(const hfn_attachment *a);
+void hfn_core_describe(hfn_attachment *a);
+bool hfn_core_write(const hfn_attachment *a);
 
 /* fork_sites.c: let the child of fork() begin with no row. */
 /* Wait until a module has one: a program that has just started maps its C library only now. */

@@ -13,10 +13,10 @@
  * before it is stopped, hooks are built again; the last time while it stands.
  */
 #include "launch/attach/attachment.h"
+#include "launch/attach/timing.h"
 
 #include "base/status.h"
 #include "counters/core/core.h"
-#include "counters/thread_row.h"
 #include "scan/file_stamp.h"
 
 #include <string.h>
@@ -84,6 +84,9 @@ static void mirror_module(hfn_attachment *a, const hfn_remote_module *module, ui
         return;
     }
     m->live_module = live_module;
+    if (a->is_timed) {
+        hfn_timed_find_functions(a, m, module->path);
+    }
 }
 
 static bool add_module(void *user, const hfn_remote_module *module)
@@ -101,21 +104,39 @@ static bool add_module(void *user, const hfn_remote_module *module)
     return true;
 }
 
+/* The slots of the module's functions without those that the core replaces; NULL: no memory. */
+static uint32_t *choose_slots(hfn_attachment *a, const hfn_mirror *m, uint32_t function_count)
+{
+    const uint32_t *slots = hfn_live_get_slots(a->launch->live, m->live_module);
+    uint32_t *chosen = hfn_allocate_zeroed(&a->env, function_count * sizeof *chosen);
+
+    for (uint32_t i = 0; chosen && i < function_count; i++) {
+        chosen[i] = hfn_timed_is_replaced(m, i) ? HOTFN_NO_SLOT : slots[i];
+    }
+    return chosen;
+}
+
 static void request_hooks(hfn_attachment *a, hfn_mirror *m)
 {
     const hfn_live *live = a->launch->live;
     hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
+    uint32_t *slots;
 
     hfn_live_get_module(live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
-    if (known.function_count > 0 && known.function_count == info.function_count &&
-        hotfn_hooks_add_module(a->hooks, m->plan, m->base + m->distance,
-                               hfn_live_get_slots(live, m->live_module), &m->hooks_module,
-                               &err) != HOTFN_OK) {
+    if (known.function_count == 0 || known.function_count != info.function_count) {
+        return;
+    }
+    slots = choose_slots(a, m, info.function_count);
+    if (!slots) {
+        refuse_module(a, m->live_module, m->base, "not enough memory");
+    } else if (hotfn_hooks_add_module(a->hooks, m->plan, m->base + m->distance, slots,
+                                      &m->hooks_module, &err) != HOTFN_OK) {
         refuse_module(a, m->live_module, m->base, err.text);
     }
+    hfn_free_memory(&a->env, slots, info.function_count * sizeof *slots);
 }
 
 /* ---- Building, in the mirrors. */
@@ -133,25 +154,29 @@ static bool choose_pages(hfn_attachment *a)
     const hfn_live *live = a->launch->live;
     uint64_t core = page_up(hfn_core.byte_count), row = page_up(live->layout.row_bytes);
     uint64_t journal = page_up(a->journal.byte_count), record = page_up(live->layout.file_bytes);
-    uint64_t at = hfn_mirrors_find_room(a, core + row + journal + record);
+    uint64_t regions = a->is_timed ? HFN_TIMED_TABLE_BYTES : 0;
+    uint64_t at = hfn_mirrors_find_room(a, core + regions + row + journal + record);
+    hfn_attached_pages *pages = &a->pages;
 
-    a->pages = (hfn_attached_pages){ at, at + core, at + core + row, at + core + row + journal,
-                                     at + core + row + journal + record };
+    pages->core = at;
+    pages->regions = pages->core + core;
+    pages->spare_row = pages->regions + regions;
+    pages->journal = pages->spare_row + row;
+    pages->record = pages->journal + journal;
+    pages->end = pages->record + record;
     return at != 0;
 }
 
 static hotfn_status create_hooks(hfn_attachment *a, hotfn_error *err)
 {
     hotfn_hook_options options = HOTFN_HOOK_OPTIONS_INIT;
-    hotfn_row_access access = HOTFN_ROW_ACCESS_INIT;
+    hotfn_row_access access = hfn_core_get_access(a);
     hotfn_status status;
 
     hotfn_hooks_destroy(a->hooks);
     a->hooks = NULL;
     hfn_mirrors_reset(a);
-    options.flags = HOTFN_HOOKS_NO_UNWIND;
-    access.slow_path = (void (*)(void))(uintptr_t)(a->pages.core + hfn_core.slow_path_at);
-    access.displacement = (int32_t)a->word_at;
+    options.flags = a->is_timed ? 0 : HOTFN_HOOKS_NO_UNWIND;
     status = hotfn_hooks_create(&a->hooks, &options, &access, &a->env, err);
     if (status == HOTFN_OK) {
         hfn_hooks_set_count_shared(a->hooks, a->pages.core + hfn_core.count_shared_at);
@@ -166,6 +191,7 @@ static hotfn_status write_journal(hfn_attachment *a, hotfn_error *err)
     hfn_journal_clear(&a->journal);
     a->journal.header->state = HFN_JOURNAL_PREPARED;
     a->journal.header->word_at = a->word_at;
+    a->journal.header->frames = 0;
     return hfn_mirrors_write_journal(a) ? HOTFN_OK : hfn_report_no_memory(err, NULL);
 }
 
@@ -184,11 +210,16 @@ static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
     for (size_t i = 0; i < a->mirror_count; i++) {
         if (a->mirrors[i].plan) {
             request_hooks(a, &a->mirrors[i]);
+            hfn_timed_request_hooks(a, &a->mirrors[i]);
         }
     }
     a->stats = (hotfn_commit_stats)HOTFN_COMMIT_STATS_INIT;
     if (hotfn_hooks_commit(a->hooks, &a->stats, &why) != HOTFN_OK) {
         return report_failed_step(a, why.text, err);
+    }
+    status = a->is_timed ? hfn_timed_check_hooks(a, err) : HOTFN_OK;
+    if (status != HOTFN_OK) {
+        return status;
     }
     if (!hfn_fork_sites_patch(a)) {
         return report_failed_step(a, "its fork function could not be patched", err);
@@ -215,7 +246,8 @@ static bool map_shared(hfn_attachment *a, int fd, uint64_t wanted, uint64_t byte
     return a->error == 0;
 }
 
-/* Core and spare row are mapped as one, before the journal. */
+/* Core, regions and spare row are mapped as one, before the journal.  The regions stay as long as
+ * the core does. */
 static bool map_journal(hfn_attachment *a)
 {
     uint64_t core = a->pages.core, bytes = a->pages.journal - core;
@@ -230,7 +262,7 @@ static bool map_journal(hfn_attachment *a)
         return false;
     }
     a->journal.at = a->pages.journal;
-    return note_pages(a, HFN_JOURNAL_CODE, core, hfn_core.byte_count) &&
+    return note_pages(a, HFN_JOURNAL_CODE, core, a->pages.spare_row - core) &&
            note_pages(a, HFN_JOURNAL_PAGES, a->pages.spare_row,
                       a->pages.journal - a->pages.spare_row);
 }
@@ -238,15 +270,17 @@ static bool map_journal(hfn_attachment *a)
 static bool map_record(hfn_attachment *a)
 {
     const hfn_live *live = a->launch->live;
-    const hfn_section *rows = &live->layout.sections[HFN_SECTION_ROWS];
-    hfn_journal_header *header = a->journal.header;
+    const hfn_section *ticks = &live->layout.sections[HFN_SECTION_TICKS];
 
-    header->record = a->pages.record;
-    header->cells = header->record + live->layout.sections[HFN_SECTION_CELLS].offset;
-    header->rows = header->record + rows->offset;
-    header->rows_end = header->rows + rows->bytes;
-    header->spare_row = a->pages.spare_row;
-    return map_shared(a, hfn_live_get_fd(live), a->pages.record, live->layout.file_bytes);
+    hfn_core_describe(a);
+    if (!map_shared(a, hfn_live_get_fd(live), a->pages.record, live->layout.file_bytes)) {
+        return false;
+    }
+    if (ticks->type != 0) {
+        a->error =
+            hfn_os_remote_make_readonly(&a->remote, a->pages.record + ticks->offset, ticks->bytes);
+    }
+    return a->error == 0;
 }
 
 /* Code is made executable before it is written, through /proc/PID/mem. */
@@ -279,45 +313,6 @@ static hotfn_status map_all(hfn_attachment *a, hotfn_error *err)
         return report_failed_step(a, "it has no memory for the counting code", err);
     }
     return HOTFN_OK;
-}
-
-/* ---- Between the stops: core and stubs. */
-
-static void *in_target(uint64_t address)
-{
-    return (void *)(uintptr_t)address;
-}
-
-/* The state of the core, as thread_row.c reads it. */
-static hfn_row_state make_state(const hfn_attachment *a)
-{
-    const hfn_journal_header *header = a->journal.header;
-    const hfn_live *live = a->launch->live;
-    hfn_row_state state = {
-        .header = in_target(header->cells),
-        .cells = in_target(header->cells + sizeof(hfn_cell_header)),
-        .rows = in_target(header->rows),
-        .discard = in_target(a->pages.spare_row),
-        .discard_bytes = live->layout.row_bytes,
-        .row_bytes = live->layout.row_bytes,
-        .thread_capacity = (uint32_t)((header->rows_end - header->rows) / live->layout.row_bytes),
-        .slot_capacity = hfn_live_slot_capacity(live),
-        .word_at = a->word_at,
-    };
-    uint32_t number = 0;
-
-    hfn_os_get_random(&number, sizeof number);
-    state.process = number | 1;
-    hfn_os_remote_get_identity(a->remote.pid, &state.pid, &state.pid_namespace);
-    return state;
-}
-
-static bool write_core(hfn_attachment *a)
-{
-    hfn_row_state state = make_state(a);
-
-    return hfn_os_remote_write(&a->remote, a->pages.core, hfn_core.bytes, hfn_core.byte_count) &&
-           hfn_os_remote_write(&a->remote, a->pages.core + hfn_core.rows_at, &state, sizeof state);
 }
 
 /* ---- Stopping. */
@@ -373,7 +368,7 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
 {
     hotfn_status status;
 
-    if (!write_core(a)) {
+    if (!hfn_core_write(a)) {
         return report_failed_step(a, "its memory cannot be written", err);
     }
     hfn_mirror_write_stubs(a);
@@ -388,6 +383,7 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
         status = report_failed_step(a, "its code is being changed by others", err);
     }
     if (status == HOTFN_OK) {
+        a->journal.header->frames = a->is_timed ? a->pages.core + hfn_core.frames_at : 0;
         a->journal.header->state = HFN_JOURNAL_ATTACHED;
         a->is_inside = hfn_mirrors_write_code(a);
         status =
@@ -419,7 +415,10 @@ static void mark_hooked(hfn_live *live, const hfn_mirror *m)
 
     hfn_live_get_module(live, m->live_module, &known);
     for (uint32_t i = 0; i < known.function_count; i++) {
-        if (slots[i] != HOTFN_NO_SLOT) {
+        if (hfn_timed_is_replaced(m, i)) {
+            hfn_live_set_function(live, m->live_module, i, HOTFN_STATE_REFUSED, HOTFN_REASON_ENGINE,
+                                  0);
+        } else if (slots[i] != HOTFN_NO_SLOT) {
             hfn_live_set_function(live, m->live_module, i, HOTFN_STATE_HOOKED, 0, 0);
         }
     }
@@ -466,6 +465,12 @@ static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
 
     if (status != HOTFN_OK) {
         return status;
+    }
+    if (a->is_timed) {
+        status = hfn_timed_check_modules(a, err);
+        if (status != HOTFN_OK) {
+            return status;
+        }
     }
     if (!hfn_os_remote_each_module(a->remote.pid, add_module, a) || !hfn_fork_sites_find(a)) {
         return refuse_library(a, err);

@@ -98,10 +98,10 @@ bool hfn_journal_add(hfn_journal *j, const hfn_journal_entry *entry)
     return true;
 }
 
-bool hfn_journal_add_patch(hfn_journal *j, uint64_t address, const uint8_t *original,
+bool hfn_journal_add_patch(hfn_journal *j, uint32_t kind, uint64_t address, const uint8_t *original,
                            const uint8_t *patched, uint32_t byte_count)
 {
-    hfn_journal_entry entry = { HFN_JOURNAL_PATCH, byte_count, address, address + byte_count };
+    hfn_journal_entry entry = { kind, byte_count, address, address + byte_count };
     uint8_t *at = append_entry(j, &entry, 2ull * byte_count);
 
     if (!at) {
@@ -222,7 +222,7 @@ bool hfn_journal_next(const hfn_journal *j, uint64_t *cursor, hfn_journal_entry 
         return false;
     }
     memcpy(out, base + at, sizeof *out);
-    more = out->kind == HFN_JOURNAL_PATCH ? pad_bytes(2ull * out->byte_count) : 0;
+    more = hfn_journal_is_patch(out) ? pad_bytes(2ull * out->byte_count) : 0;
     at += sizeof *out;
     if (more > used - at || (out->kind != HFN_JOURNAL_ISLAND && out->end < out->address)) {
         return false;
@@ -243,7 +243,7 @@ bool hfn_journal_next_run(const hfn_journal *j, uint64_t *cursor, uint64_t max_b
 
     for (; hfn_journal_next(j, &next, &entry, NULL); before = next) {
         uint64_t end = page_of(entry.address + entry.byte_count + PAGE_BYTES - 1);
-        if (entry.kind != HFN_JOURNAL_PATCH) {
+        if (!hfn_journal_is_patch(&entry)) {
             continue;
         }
         if (run.end == 0) {

@@ -18,7 +18,7 @@
 
 #define HFN_JOURNAL_MEMORY_NAME "hotfn-attach"
 #define HFN_JOURNAL_MAGIC UINT64_C(0x6c616e72756f6a68) /* "hjournal" */
-#define HFN_JOURNAL_VERSION 1u
+#define HFN_JOURNAL_VERSION 2u
 
 /* States of the target that header.target_id names.  Its forked children share the word. */
 enum {
@@ -42,6 +42,13 @@ typedef struct hfn_journal_header {
     uint64_t cells;          /* of its cell header */
     uint64_t rows, rows_end; /* of its rows */
     uint64_t spare_row;      /* whose counts are not read */
+    /* Timed: where the frames of stubs are counted that are on stacks (counters/timing/engine.h).
+     * Their code stays mapped while there are any. */
+    uint64_t frames;    /* those of no row; 0: nothing is timed */
+    uint32_t frames_at; /* in a row */
+    uint32_t row_bytes;
+    uint32_t process; /* hfn_thread_cell.process of the target */
+    uint32_t more_reserved;
 } hfn_journal_header;
 
 typedef enum hfn_journal_kind {
@@ -49,7 +56,8 @@ typedef enum hfn_journal_kind {
     HFN_JOURNAL_CODE,      /* the same, and threads execute it */
     HFN_JOURNAL_PATCH,     /* byte_count original bytes follow, then those that replace them */
     HFN_JOURNAL_ISLAND,    /* a thread at `address` continues at `end` when the code is restored */
-    HFN_JOURNAL_UNMAPPED   /* was PAGES or CODE */
+    HFN_JOURNAL_UNMAPPED,  /* was PAGES or CODE */
+    HFN_JOURNAL_LATE_PATCH /* a PATCH that unwinders need while stubs have frames on stacks */
 } hfn_journal_kind;
 
 typedef struct hfn_journal_entry {
@@ -70,8 +78,12 @@ void hfn_journal_close(hfn_journal *journal);
 /* Remove all entries. */
 void hfn_journal_clear(hfn_journal *journal);
 bool hfn_journal_add(hfn_journal *journal, const hfn_journal_entry *entry);
-bool hfn_journal_add_patch(hfn_journal *journal, uint64_t address, const uint8_t *original,
-                           const uint8_t *patched, uint32_t byte_count);
+bool hfn_journal_add_patch(hfn_journal *journal, uint32_t kind, uint64_t address,
+                           const uint8_t *original, const uint8_t *patched, uint32_t byte_count);
+static inline bool hfn_journal_is_patch(const hfn_journal_entry *entry)
+{
+    return entry->kind == HFN_JOURNAL_PATCH || entry->kind == HFN_JOURNAL_LATE_PATCH;
+}
 
 /* Copy the journal that a process holds.  HOTFN_OK, HOTFN_E_NOT_FOUND: it holds none,
  * HOTFN_E_MISMATCH: of another version; err says what to do.  The memory of `remote` is open. */

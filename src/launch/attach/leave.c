@@ -25,7 +25,7 @@ bool hfn_attachment_remove(hfn_attachment *a)
 {
     hfn_removal removal = remove_attachment(a);
 
-    if (removal.is_empty || removal.is_gone) {
+    if (removal.is_empty || removal.is_left || removal.is_gone) {
         a->journal.at = 0;
     }
     return a->journal.at == 0;
@@ -59,7 +59,14 @@ hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err)
     } else if (removal.is_restored) {
         hfn_live_set_verified(a->launch->live);
     }
-    if (removal.is_restored && !removal.is_empty) {
+    if (removal.is_left) {
+        hfn_log_message(&a->env, HOTFN_LOG_WARNING,
+                        "timed calls of process %u have not returned: %llu KiB of code through "
+                        "which they return stay mapped, and its calls can only be counted from now "
+                        "on",
+                        a->remote.pid,
+                        (unsigned long long)hfn_removal_get_left_bytes(&a->journal) / 1024);
+    } else if (removal.is_restored && !removal.is_empty) {
         hfn_log_message(&a->env, HOTFN_LOG_INFO,
                         "a thread of process %u still executes a stub: its pages stay mapped",
                         a->remote.pid);

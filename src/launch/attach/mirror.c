@@ -123,7 +123,7 @@ hfn_mirror *hfn_mirror_of(const hfn_attachment *a, uint64_t address)
 }
 
 /* The mirror in which an address of this process lies. */
-static hfn_mirror *find_local_mirror(const hfn_attachment *a, uint64_t local)
+hfn_mirror *hfn_mirror_of_local(const hfn_attachment *a, uint64_t local)
 {
     for (size_t i = 0; i < a->mirror_count; i++) {
         hfn_mirror *m = &a->mirrors[i];
@@ -229,7 +229,7 @@ static uint64_t space_map_near(void *user, uint64_t near_begin, uint64_t near_en
 {
     hfn_attachment *a = user;
     hfn_os_gap *gaps = (hfn_os_gap *)(void *)a->buffer;
-    const hfn_mirror *m = find_local_mirror(a, near_begin);
+    const hfn_mirror *m = hfn_mirror_of_local(a, near_begin);
     uint64_t bytes = (byte_count + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1), lowest, at;
     place_search search = { gaps, 0, bytes };
     uint32_t index;
@@ -274,7 +274,7 @@ uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count)
 static bool space_map_at(void *user, uint64_t address, uint64_t byte_count)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = find_local_mirror(a, address);
+    const hfn_mirror *m = hfn_mirror_of_local(a, address);
 
     return m && plan_stubs(a, (uint32_t)(m - a->mirrors), address - m->distance, byte_count);
 }
@@ -283,7 +283,7 @@ static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os
                                 uint32_t capacity)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = find_local_mirror(a, begin + (end - begin) / 2);
+    const hfn_mirror *m = hfn_mirror_of_local(a, begin + (end - begin) / 2);
     uint32_t count;
 
     if (!m) {
@@ -305,7 +305,7 @@ static uint32_t space_find_gaps(void *user, uint64_t begin, uint64_t end, hfn_os
 static void space_unmap(void *user, uint64_t address, uint64_t byte_count)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = find_local_mirror(a, address);
+    const hfn_mirror *m = hfn_mirror_of_local(a, address);
 
     if (!m) {
         return;
@@ -369,8 +369,8 @@ void hfn_mirrors_reset(hfn_attachment *a)
 
 /* ---- The journal of changed bytes. */
 
-static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t *shown,
-                          const uint8_t *wanted, uint64_t bytes)
+static bool journal_range(hfn_journal *journal, uint32_t kind, uint64_t address,
+                          const uint8_t *shown, const uint8_t *wanted, uint64_t bytes)
 {
     for (uint64_t i = 0; i < bytes;) {
         uint64_t block = bytes - i < BLOCK_BYTES ? bytes - i : BLOCK_BYTES, last;
@@ -387,7 +387,7 @@ static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t 
         for (uint64_t n = i; n < bytes && n - last <= MAX_EQUAL_BYTES && n - i < PATCH_BYTES; n++) {
             last = shown[n] != wanted[n] ? n : last;
         }
-        if (!hfn_journal_add_patch(journal, address + i, shown + i, wanted + i,
+        if (!hfn_journal_add_patch(journal, kind, address + i, shown + i, wanted + i,
                                    (uint32_t)(last + 1 - i))) {
             return false;
         }
@@ -399,7 +399,7 @@ static bool journal_range(hfn_journal *journal, uint64_t address, const uint8_t 
 static bool journal_island(void *user, uint64_t island, uint64_t site)
 {
     hfn_attachment *a = user;
-    const hfn_mirror *m = find_local_mirror(a, island);
+    const hfn_mirror *m = hfn_mirror_of_local(a, island);
     hfn_journal_entry entry = { HFN_JOURNAL_ISLAND, 0, island, site };
 
     entry.address -= m ? m->distance : 0;
@@ -407,14 +407,44 @@ static bool journal_island(void *user, uint64_t island, uint64_t site)
     return hfn_journal_add(&a->journal, &entry);
 }
 
+/* The first replaced function at or above an address; NULL: none. */
+static const hfn_replacement *find_replaced(const hfn_mirror *m, uint64_t at, uint64_t end)
+{
+    const hfn_replacement *first = NULL;
+
+    for (uint32_t i = 0; i < HFN_REPLACED_COUNT; i++) {
+        const hfn_replacement *r = &m->replaced[i];
+        if (r->address >= at && r->address < end && (!first || r->address < first->address)) {
+            first = r;
+        }
+    }
+    return first;
+}
+
+/* The jumps at replaced functions are entries of their own. */
+static bool journal_code(hfn_journal *journal, const hfn_mirror *m, uint32_t range)
+{
+    uint64_t begin = m->code[range].begin, end = m->code[range].end, at = begin;
+
+    while (at < end) {
+        const hfn_replacement *r = find_replaced(m, at, end);
+        bool is_late = r && r->address == at;
+        uint64_t next = is_late ? at + HFN_REPLACED_BYTES : r ? r->address : end;
+
+        if (!journal_range(journal, is_late ? HFN_JOURNAL_LATE_PATCH : HFN_JOURNAL_PATCH, at,
+                           m->shown[range] + (at - begin), get_local_bytes(m, at), next - at)) {
+            return false;
+        }
+        at = next;
+    }
+    return true;
+}
+
 bool hfn_mirrors_write_journal(hfn_attachment *a)
 {
     for (size_t i = 0; i < a->mirror_count; i++) {
-        hfn_mirror *m = &a->mirrors[i];
-        for (uint32_t c = 0; c < m->code_count; c++) {
-            if (!journal_range(&a->journal, m->code[c].begin, m->shown[c],
-                               get_local_bytes(m, m->code[c].begin),
-                               m->code[c].end - m->code[c].begin)) {
+        for (uint32_t c = 0; c < a->mirrors[i].code_count; c++) {
+            if (!journal_code(&a->journal, &a->mirrors[i], c)) {
                 return false;
             }
         }
@@ -462,7 +492,7 @@ void hfn_mirrors_touch_code(hfn_attachment *a)
     uint8_t now;
 
     while (hfn_journal_next(&a->journal, &cursor, &entry, &original)) {
-        if (entry.kind == HFN_JOURNAL_PATCH && entry.address / PAGE_BYTES != page &&
+        if (hfn_journal_is_patch(&entry) && entry.address / PAGE_BYTES != page &&
             hfn_os_remote_read(&a->remote, entry.address, &now, 1) && now == *original) {
             hfn_os_remote_write(&a->remote, entry.address, &now, 1);
             page = entry.address / PAGE_BYTES;

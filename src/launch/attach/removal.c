@@ -8,15 +8,30 @@
  *
  * A thread leaves stubs and core within a few instructions, unless it waits for a page or for its
  * child in fork(); then the pages stay, unused, with the journal, and the next attach removes them.
+ *
+ * A timed call has a frame of its stub on a stack, and returns through it.  Such calls are waited
+ * for; until then unwinders need the two late patches (timing.h).  Calls that have not returned
+ * after DRAIN_NS may wait for ever, and frames that longjmp has left are counted for good: then
+ * stubs and core stay, with the late patches.  They use no row, since the threads' words are clear.
+ * How many frames a forked child has inherited is unknown, so it is treated in the same way.
  */
 #include "launch/attach/removal.h"
 
 #include "base/memory.h"
 #include "live/live.h"
+#include "os/os.h"
 
 #include <string.h>
 
-enum { STOP_NS = 100000000, TRIES = 50, PAUSE_NS = 2000000, REMOTE_TRIES = 4, PAGE_BYTES = 4096 };
+enum {
+    STOP_NS = 100000000,
+    TRIES = 50,
+    PAUSE_NS = 2000000,
+    DRAIN_NS = 1000000000,
+    REMOTE_TRIES = 4,
+    MAX_ROWS = 1 << 20,
+    PAGE_BYTES = 4096
+};
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -47,7 +62,13 @@ static bool is_mapped(const hfn_removal *r, uint64_t begin, uint64_t end)
     return hfn_os_remote_find_gaps(r->remote, begin, end, &gap, 1) == 0;
 }
 
-static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t begin, uint64_t end)
+static bool is_wanted(const hfn_journal_entry *entry, bool with_late)
+{
+    return entry->kind == HFN_JOURNAL_PATCH || (with_late && entry->kind == HFN_JOURNAL_LATE_PATCH);
+}
+
+static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t begin, uint64_t end,
+                          bool with_late)
 {
     uint64_t cursor = run->first;
     hfn_journal_entry entry;
@@ -57,7 +78,7 @@ static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t b
         return false;
     }
     while (cursor < run->behind && hfn_journal_next(r->journal, &cursor, &entry, &bytes)) {
-        if (entry.kind == HFN_JOURNAL_PATCH && entry.address >= begin &&
+        if (is_wanted(&entry, with_late) && entry.address >= begin &&
             entry.address + entry.byte_count <= end) {
             merge_patch(r, r->buffer + (entry.address - begin), bytes, entry.byte_count);
         }
@@ -67,21 +88,22 @@ static bool restore_range(hfn_removal *r, const hfn_journal_run *run, uint64_t b
 
 /* Pages that are gone need nothing.  A run that is partly gone is restored page by page; a patch
  * that crosses into a page that is gone is gone as well. */
-static bool restore_run(hfn_removal *r, const hfn_journal_run *run)
+static bool restore_run(hfn_removal *r, const hfn_journal_run *run, bool with_late)
 {
     bool ok = true;
 
     if (is_mapped(r, run->begin, run->end)) {
-        return restore_range(r, run, run->begin, run->end);
+        return restore_range(r, run, run->begin, run->end, with_late);
     }
     for (uint64_t at = run->begin; at < run->end; at += PAGE_BYTES) {
-        ok = (!is_mapped(r, at, at + PAGE_BYTES) || restore_range(r, run, at, at + PAGE_BYTES)) &&
+        ok = (!is_mapped(r, at, at + PAGE_BYTES) ||
+              restore_range(r, run, at, at + PAGE_BYTES, with_late)) &&
              ok;
     }
     return ok;
 }
 
-static bool restore_code(hfn_removal *r)
+static bool restore_code(hfn_removal *r, bool with_late)
 {
     hfn_journal_run run;
     uint64_t cursor = 0;
@@ -89,7 +111,7 @@ static bool restore_code(hfn_removal *r)
 
     r->foreign = 0;
     while (hfn_journal_next_run(r->journal, &cursor, HFN_REMOVAL_BUFFER_BYTES, &run)) {
-        for (int i = 0; i < REMOTE_TRIES && !(ok = restore_run(r, &run)); i++) {
+        for (int i = 0; i < REMOTE_TRIES && !(ok = restore_run(r, &run, with_late)); i++) {
         }
         if (!ok) {
             return false;
@@ -162,7 +184,6 @@ static bool clear_threads(const hfn_removal *r)
  * memory may have been unmapped since. */
 static void clear_cells(const hfn_removal *r)
 {
-    enum { MAX_ROWS = 1 << 20 };
     const hfn_journal_header *h = r->journal->header;
     hfn_cell_header head = { 0 };
     hfn_thread_cell cell;
@@ -176,6 +197,63 @@ static void clear_cells(const hfn_removal *r)
             clear_word(r, cell.row_variable);
         }
     }
+}
+
+/* ---- Open calls. */
+
+static bool is_own_process(const hfn_removal *r)
+{
+    uint32_t own_id, own_namespace;
+
+    hfn_os_remote_get_identity(r->remote->pid, &own_id, &own_namespace);
+    return own_id == r->journal->header->target_id;
+}
+
+/* The frames of stubs on the stacks of the process.  Rows of its children are not its own.  False:
+ * unknown. */
+static bool count_frames(const hfn_removal *r, uint64_t *out)
+{
+    const hfn_journal_header *h = r->journal->header;
+    hfn_cell_header head;
+    hfn_thread_cell cell;
+    uint64_t sum = 0, count;
+
+    *out = 0;
+    if (h->frames == 0) {
+        return true;
+    }
+    if (!is_own_process(r) || !hfn_os_remote_read(r->remote, h->frames, &sum, sizeof sum) ||
+        !hfn_os_remote_read(r->remote, h->cells, &head, sizeof head)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < head.cells_used && i < MAX_ROWS; i++) {
+        uint64_t row = h->rows + (uint64_t)i * h->row_bytes;
+        if (!hfn_os_remote_read(r->remote, h->cells + sizeof head + i * sizeof cell, &cell,
+                                sizeof cell) ||
+            (cell.process == h->process &&
+             !hfn_os_remote_read(r->remote, row + h->frames_at, &count, sizeof count))) {
+            return false;
+        }
+        sum += cell.process == h->process ? count : 0;
+    }
+    *out = sum;
+    return true;
+}
+
+/* While the process runs.  Sets gives_up when the time is over. */
+static void wait_for_frames(hfn_removal *r, uint64_t end_ns)
+{
+    uint64_t frames = 0;
+    bool is_known = true;
+
+    if (hfn_os_remote_open(r->remote) != 0) {
+        return;
+    }
+    while ((is_known = count_frames(r, &frames)) && frames != 0 && hfn_os_monotonic_ns() < end_ns &&
+           !hfn_os_remote_wait_end(r->remote->pid, PAUSE_NS)) {
+    }
+    r->gives_up = !is_known || hfn_os_monotonic_ns() >= end_ns;
+    hfn_os_remote_close(r->remote);
 }
 
 /* ---- Unmapping.  The threads stand and make calls. */
@@ -204,23 +282,27 @@ static void forget_range(const hfn_removal *r, hfn_journal_entry *mark)
 }
 
 /* Shared memory is found by its name: the launcher may have been killed behind the call that mapped
- * it. */
+ * it.  The record is several mappings, since a part of it is read-only. */
 static bool unmap_shared(const hfn_removal *r, const char *name, uint64_t address)
 {
     hfn_remote_range held;
 
-    return !hfn_os_remote_find_shared(r->remote->pid, name, &held) || held.begin != address ||
-           unmap_range(r, held.begin, held.end);
+    while (hfn_os_remote_find_shared(r->remote->pid, name, &held) && held.begin >= address) {
+        if (!unmap_range(r, held.begin, held.end)) {
+            return false;
+        }
+    }
+    return true;
 }
 
-/* The journal is the last to go. */
-static bool unmap_all(hfn_removal *r)
+/* The journal is the last to go.  with_code false: stubs and core stay. */
+static bool unmap_all(hfn_removal *r, bool with_code)
 {
     bool ok = true;
 
     for (size_t i = 0; i < r->mark_count; i++) {
         hfn_journal_entry *mark = &r->marks[i];
-        if (mark->kind != HFN_JOURNAL_PAGES && mark->kind != HFN_JOURNAL_CODE) {
+        if (mark->kind != HFN_JOURNAL_PAGES && (!with_code || mark->kind != HFN_JOURNAL_CODE)) {
             continue;
         }
         if (unmap_range(r, mark->address, mark->end)) {
@@ -239,10 +321,8 @@ static bool unmap_all(hfn_removal *r)
 static void publish_restored(const hfn_removal *r)
 {
     const uint32_t state = HFN_JOURNAL_RESTORED;
-    uint32_t own_id, own_namespace;
 
-    hfn_os_remote_get_identity(r->remote->pid, &own_id, &own_namespace);
-    if (own_id == r->journal->header->target_id) {
+    if (is_own_process(r)) {
         r->journal->header->state = state;
         for (int i = 0;
              i < REMOTE_TRIES &&
@@ -253,26 +333,28 @@ static void publish_restored(const hfn_removal *r)
     }
 }
 
-static void work_on_stopped(hfn_removal *r)
+/* Of a timed run the words stay until no call is open: an exit probe counts in its thread's row. */
+static bool clear_words(const hfn_removal *r)
 {
-    pc_search search = { r, false };
-
-    hfn_journal_place place = hfn_journal_locate(r->journal, r->remote);
-
-    if (place != HFN_JOURNAL_HELD) {
-        r->is_gone = place == HFN_JOURNAL_GONE;
-        return;
-    }
-    if (!restore_code(r) || !clear_threads(r)) {
-        return;
+    if (!clear_threads(r)) {
+        return false;
     }
     clear_cells(r);
-    if (!hfn_os_remote_adjust(r->remote, move_pc, &search)) {
+    return true;
+}
+
+/* The original code is in place, but for the late patches; no thread stands in a stub or in the
+ * core. */
+static void empty_stopped(hfn_removal *r)
+{
+    uint64_t frames;
+    bool is_free = count_frames(r, &frames) && frames == 0;
+
+    if (!is_free && !r->gives_up) {
         return;
     }
-    r->is_restored = true;
-    publish_restored(r);
-    if (search.in_use) {
+    if (r->journal->header->frames != 0 &&
+        ((is_free && !restore_code(r, true)) || !clear_words(r))) {
         return;
     }
     if (r->before_unmap) {
@@ -280,8 +362,33 @@ static void work_on_stopped(hfn_removal *r)
         r->before_unmap = NULL;
     }
     r->error = hfn_os_remote_begin_calls(r->remote);
-    r->is_empty = r->error == 0 && unmap_all(r);
+    if (r->error == 0 && unmap_all(r, is_free)) {
+        r->is_empty = is_free;
+        r->is_left = !is_free;
+    }
     hfn_os_remote_end_calls(r->remote);
+}
+
+static void work_on_stopped(hfn_removal *r)
+{
+    pc_search search = { r, false };
+    bool is_timed = r->journal->header->frames != 0;
+
+    hfn_journal_place place = hfn_journal_locate(r->journal, r->remote);
+
+    if (place != HFN_JOURNAL_HELD) {
+        r->is_gone = place == HFN_JOURNAL_GONE;
+        return;
+    }
+    if (!restore_code(r, !is_timed) || (!is_timed && !clear_words(r)) ||
+        !hfn_os_remote_adjust(r->remote, move_pc, &search)) {
+        return;
+    }
+    r->is_restored = true;
+    publish_restored(r);
+    if (!search.in_use) {
+        empty_stopped(r);
+    }
 }
 
 static void try_once(hfn_removal *r)
@@ -308,7 +415,7 @@ static bool collect_marks(hfn_removal *r)
     uint64_t cursor = 0, next = 0;
 
     for (; hfn_journal_next(r->journal, &next, &entry, NULL); cursor = next) {
-        if (entry.kind == HFN_JOURNAL_PATCH) {
+        if (hfn_journal_is_patch(&entry)) {
             continue;
         }
         if (!hfn_grow_array(&r->remote->env, (void **)&r->marks, &r->mark_capacity,
@@ -323,10 +430,15 @@ static bool collect_marks(hfn_removal *r)
 
 static void try_until_empty(hfn_removal *r)
 {
-    for (int i = 0; i < TRIES && !r->is_empty && !r->is_gone; i++) {
+    uint64_t end_ns = hfn_os_monotonic_ns() + DRAIN_NS;
+
+    for (int i = 0; i < TRIES && !r->is_empty && !r->is_left && !r->is_gone; i++) {
         if (i > 0 && hfn_os_remote_wait_end(r->remote->pid, PAUSE_NS)) {
             r->is_gone = true;
             return;
+        }
+        if (r->is_restored) {
+            wait_for_frames(r, end_ns);
         }
         r->error = 0;
         try_once(r);
@@ -343,4 +455,15 @@ void hfn_removal_run(hfn_removal *r)
     hfn_free_memory(&r->remote->env, r->marks, r->mark_capacity * sizeof *r->marks);
     r->marks = NULL;
     r->mark_count = r->mark_capacity = 0;
+}
+
+uint64_t hfn_removal_get_left_bytes(const hfn_journal *journal)
+{
+    hfn_journal_entry entry;
+    uint64_t cursor = 0, bytes = 0;
+
+    while (hfn_journal_next(journal, &cursor, &entry, NULL)) {
+        bytes += entry.kind == HFN_JOURNAL_CODE ? entry.end - entry.address : 0;
+    }
+    return bytes;
 }

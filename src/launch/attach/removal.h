@@ -19,17 +19,22 @@ typedef struct hfn_removal {
     uint64_t stopped_ns; /* the time for which all threads were stopped */
     bool is_restored;    /* the original code is in place */
     bool is_empty;       /* and no memory of hotfn is mapped any more */
+    bool is_left;        /* timed calls have not returned: code that nothing uses until they do
+                          * stays mapped for good, and with it two patches of the C library */
     bool is_gone;        /* the process has ended, or runs another program */
     hfn_os_error error;  /* of the latest step that failed */
     /* Private: the entries that are not patches; their byte_count is their position in the
      * journal. */
     hfn_journal_entry *marks;
     size_t mark_count, mark_capacity;
+    bool gives_up; /* open calls are not waited for any longer */
 } hfn_removal;
 
 enum { HFN_REMOVAL_BUFFER_BYTES = 1 << 20 };
 
-/* Try until the target is restored and empty, at most about a second. */
+/* Try until the target is restored and empty, at most about two seconds. */
 void hfn_removal_run(hfn_removal *removal);
+/* The bytes of code that stay if is_left. */
+uint64_t hfn_removal_get_left_bytes(const hfn_journal *journal);
 
 #endif

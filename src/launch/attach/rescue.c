@@ -28,9 +28,32 @@ static bool copy_range(const hfn_rescue *r, const hfn_remote *remote, uint64_t o
     return true;
 }
 
+/* How much of the record is in use, beyond what its head has. */
+typedef struct usage {
+    uint32_t rows;
+    hfn_time_header times;
+} usage;
+
+static bool read_usage(const hfn_rescue *r, const hfn_remote *remote, const hfn_layout *layout,
+                       usage *out)
+{
+    uint64_t record = r->journal->header->record;
+    const hfn_section *times = &layout->sections[HFN_SECTION_TIME_HEADER];
+    hfn_cell_header cells;
+
+    *out = (usage){ 0 };
+    if (!hfn_os_remote_read(remote, record + layout->sections[HFN_SECTION_CELLS].offset, &cells,
+                            sizeof cells)) {
+        return false;
+    }
+    out->rows = cells.cells_used;
+    return times->type == 0 ||
+           hfn_os_remote_read(remote, record + times->offset, &out->times, sizeof out->times);
+}
+
 /* The bytes of a section that are in use. */
 static uint64_t used_bytes(const hfn_layout *layout, uint32_t type, const uint8_t *head,
-                           uint32_t rows)
+                           const usage *u)
 {
     const hfn_section *section = &layout->sections[type];
     uint64_t functions = hfn_read_le32(head + HFN_AT_FUNCTIONS), used;
@@ -41,9 +64,14 @@ static uint64_t used_bytes(const hfn_layout *layout, uint32_t type, const uint8_
     case HFN_SECTION_FUNCTIONS: used = functions * HFN_FUNCTION_BYTES; break;
     case HFN_SECTION_STRINGS: used = hfn_read_le64(head + HFN_AT_STRINGS); break;
     case HFN_SECTION_CELLS:
-        used = sizeof(hfn_cell_header) + (uint64_t)rows * sizeof(hfn_thread_cell);
+        used = sizeof(hfn_cell_header) + (uint64_t)u->rows * sizeof(hfn_thread_cell);
         break;
-    case HFN_SECTION_ROWS: used = (uint64_t)rows * layout->row_bytes; break;
+    case HFN_SECTION_ROWS:
+    case HFN_SECTION_TIME_ROWS: used = (uint64_t)u->rows * layout->row_bytes; break;
+    case HFN_SECTION_NODES: used = (uint64_t)u->times.nodes_used * sizeof(hfn_time_node); break;
+    case HFN_SECTION_HISTOGRAMS:
+        used = (uint64_t)u->times.histograms_used * HFN_HISTOGRAM_BYTES;
+        break;
     default: used = section->bytes; break;
     }
     return used < section->bytes ? used : section->bytes;
@@ -52,16 +80,13 @@ static uint64_t used_bytes(const hfn_layout *layout, uint32_t type, const uint8_
 static bool copy_sections(const hfn_rescue *r, const hfn_remote *remote, const hfn_layout *layout,
                           const uint8_t *head)
 {
-    const hfn_section *cells = &layout->sections[HFN_SECTION_CELLS];
-    hfn_cell_header cell_header;
-    bool ok = hfn_os_remote_read(remote, r->journal->header->record + cells->offset, &cell_header,
-                                 sizeof cell_header);
+    usage u;
+    bool ok = read_usage(r, remote, layout, &u);
 
     for (uint32_t type = 1; ok && type < HFN_SECTION_TYPES; type++) {
         const hfn_section *section = &layout->sections[type];
         if (section->type != 0) {
-            ok = copy_range(r, remote, section->offset,
-                            used_bytes(layout, type, head, cell_header.cells_used));
+            ok = copy_range(r, remote, section->offset, used_bytes(layout, type, head, &u));
         }
     }
     return ok;

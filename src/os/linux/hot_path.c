@@ -16,7 +16,9 @@
 #define MADV_WIPEONFORK 18 /* Linux 4.14 */
 #endif
 
+#ifndef HFN_CORE
 __thread uint8_t *hfn_thread_row __attribute__((tls_model("initial-exec")));
+#endif
 
 /* CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID */
 enum { WALL_CLOCK = 0, MONOTONIC_CLOCK = 1, CPU_CLOCK = 3 };

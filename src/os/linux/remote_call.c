@@ -367,6 +367,11 @@ hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t sc
     return error;
 }
 
+hfn_os_error hfn_os_remote_make_readonly(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    return make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ, 0, 0, 0);
+}
+
 hfn_os_error hfn_os_remote_make_executable(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
     return make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ | PROT_EXEC, 0, 0, 0);
@@ -439,6 +444,12 @@ hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t sc
                                     uint64_t address, uint64_t byte_count)
 {
     (void)r, (void)path, (void)scratch, (void)address, (void)byte_count;
+    return ENOSYS;
+}
+
+hfn_os_error hfn_os_remote_make_readonly(hfn_remote *r, uint64_t address, uint64_t byte_count)
+{
+    (void)r, (void)address, (void)byte_count;
     return ENOSYS;
 }
 

@@ -117,6 +117,14 @@ hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64
     return UNAVAILABLE;
 }
 
+hfn_os_error hfn_os_remote_make_readonly(hfn_remote *remote, uint64_t address, uint64_t byte_count)
+{
+    (void)remote;
+    (void)address;
+    (void)byte_count;
+    return UNAVAILABLE;
+}
+
 hfn_os_error hfn_os_remote_make_executable(hfn_remote *remote, uint64_t address,
                                            uint64_t byte_count)
 {

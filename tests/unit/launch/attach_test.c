@@ -217,8 +217,8 @@ static uint64_t count_differing_pages(uint32_t pid)
 
 /* ---- Attaching. */
 
-static hotfn_status attach(hotfn_launch **launch, uint32_t pid, const char *record, bool all,
-                           hotfn_error *err)
+static hotfn_status attach_in_mode(hotfn_launch **launch, uint32_t pid, const char *record,
+                                   bool all, uint32_t mode, hotfn_error *err)
 {
     static const char *const every[] = { "*" };
     hotfn_launch_options options = HOTFN_LAUNCH_OPTIONS_INIT;
@@ -227,7 +227,14 @@ static hotfn_status attach(hotfn_launch **launch, uint32_t pid, const char *reco
     options.cache_folder = cache_folder;
     options.modules = all ? every : NULL;
     options.module_count = all;
+    options.mode = mode;
     return hotfn_launch_attach(launch, pid, &options, NULL, err);
+}
+
+static hotfn_status attach(hotfn_launch **launch, uint32_t pid, const char *record, bool all,
+                           hotfn_error *err)
+{
+    return attach_in_mode(launch, pid, record, all, HOTFN_LAUNCH_COUNT, err);
 }
 
 static uint64_t get_calls(const hotfn_record *record, const char *name)
@@ -244,7 +251,7 @@ static uint64_t get_calls(const hotfn_record *record, const char *name)
     return calls;
 }
 
-static void check_totals(bool all)
+static void check_totals(bool all, uint32_t mode)
 {
     uint32_t pid = start_target(false), maps = count_maps(pid);
     hotfn_error err = HOTFN_ERROR_INIT;
@@ -253,7 +260,7 @@ static void check_totals(bool all)
     char path[64];
 
     snprintf(path, sizeof path, "/tmp/attach-test-%d.hfr", (int)getpid());
-    if (!CHECK_EQ_U64(attach(&launch, pid, path, all, &err), HOTFN_OK)) {
+    if (!CHECK_EQ_U64(attach_in_mode(&launch, pid, path, all, mode, &err), HOTFN_OK)) {
         printf("#   %s\n", err.text);
         end_target(pid);
         return;
@@ -279,12 +286,17 @@ static void check_totals(bool all)
 
 static void calls_between_attach_and_detach_are_counted_exactly(void)
 {
-    check_totals(false);
+    check_totals(false, HOTFN_LAUNCH_COUNT);
 }
 
 static void they_are_with_all_modules_hooked(void)
 {
-    check_totals(true);
+    check_totals(true, HOTFN_LAUNCH_COUNT);
+}
+
+static void timed_calls_are_counted_exactly(void)
+{
+    check_totals(false, HOTFN_LAUNCH_TIME);
 }
 
 static void a_process_is_attached_to_again_and_again(void)
@@ -321,7 +333,7 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
     maps = count_maps(pid);
     for (bool was_reached = true; was_reached && step < 20000;) {
         hfn_os_remote_fail_at(++step);
-        hotfn_status status = attach(&launch, pid, NULL, false, &err);
+        hotfn_status status = attach_in_mode(&launch, pid, NULL, false, HOTFN_LAUNCH_TIME, &err);
         was_reached = hfn_os_remote_get_steps() >= step;
         hfn_os_remote_fail_at(0);
         if (status == HOTFN_OK) { /* no step failed, or it was repeated */
@@ -348,7 +360,8 @@ static void the_code_is_restored_whichever_step_of_a_detach_fails(void)
     wait_for_beats();
     maps = count_maps(pid);
     do {
-        if (!CHECK_EQ_U64(attach(&launch, pid, NULL, false, &err), HOTFN_OK)) {
+        if (!CHECK_EQ_U64(attach_in_mode(&launch, pid, NULL, false, HOTFN_LAUNCH_TIME, &err),
+                          HOTFN_OK)) {
             break;
         }
         hfn_os_remote_fail_at(++step);
@@ -371,12 +384,9 @@ static void a_second_hotfn_and_bad_options_are_refused(void)
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_launch *launch = NULL, *second = NULL;
 
-    options.mode = HOTFN_LAUNCH_TIME;
-    CHECK_EQ_U64(hotfn_launch_attach(&launch, pid, &options, NULL, &err), HOTFN_E_OPTION);
-    options.mode = HOTFN_LAUNCH_COUNT;
     options.send_to = "udp:9";
     CHECK_EQ_U64(hotfn_launch_attach(&launch, pid, &options, NULL, &err), HOTFN_E_OPTION);
-    CHECK(strstr(err.text, "no events to send"));
+    CHECK(strstr(err.text, "serves neither events"));
     CHECK_EQ_U64(hotfn_launch_attach(&launch, 0x7fffffff, NULL, NULL, &err), HOTFN_E_NOT_FOUND);
     CHECK_EQ_U64(hotfn_launch_detach(NULL, &err), HOTFN_E_OPTION);
     CHECK_EQ_U64(attach(&launch, pid, NULL, false, &err), HOTFN_OK);
@@ -391,6 +401,7 @@ static void a_second_hotfn_and_bad_options_are_refused(void)
 static const check_test tests[] = {
     CHECK_TEST(calls_between_attach_and_detach_are_counted_exactly),
     CHECK_TEST(they_are_with_all_modules_hooked),
+    CHECK_TEST(timed_calls_are_counted_exactly),
     CHECK_TEST(a_process_is_attached_to_again_and_again),
     CHECK_TEST(the_target_is_unharmed_whichever_step_of_an_attach_fails),
     CHECK_TEST(the_code_is_restored_whichever_step_of_a_detach_fails),

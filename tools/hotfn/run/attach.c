@@ -28,13 +28,19 @@ static const char usage[] =
     "      --children       also the processes that it has started and will start, each with a\n"
     "                       record of its own (FILE.PID)\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
+    "      --mode MODE      count, or time: also measure times, callers and the call tree [count]\n"
+    "      --flat           with --mode time: times by function only, no call tree\n"
+    "      --slower-than T  with --mode time: keep each call that takes longer (1ms, 20us)\n"
+    "      --sample N       with --mode time: time one call in N, at random; count all\n"
+    "      --max-threads N  count at most N threads at one time [by the memory there is]\n"
+    "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     "      --for TIME       detach after TIME (10s); without it, Ctrl-C detaches\n"
     RUN_SELECTION_USAGE
     "      --list FILE      hook only the functions listed (hotfn list -o)\n"
     "      --symbol-dir DIR also search DIR for separate debug files (may be repeated)\n"
     "      --no-cache       do not keep scans for the next run\n"
     "  -q, --quiet          no summary;  -v, --verbose: more messages\n"
-    "The process runs on afterwards, with its own code.  Calls are counted, not timed.\n";
+    "The process runs on afterwards, with its own code.\n";
 /* clang-format on */
 
 typedef struct attach_options {

@@ -41,6 +41,14 @@ enum {
     RUN_LIST,
     RUN_SYMBOL_DIR,
     RUN_NO_CACHE,
+    RUN_MODE,
+    RUN_FLAT,
+    RUN_SLOWER,
+    RUN_EVENTS,
+    RUN_SAMPLE,
+    RUN_CLOCK,
+    RUN_MAX_THREADS,
+    RUN_MAX_PLACES,
     RUN_FIRST_OWN_OPTION,
 };
 
@@ -57,6 +65,14 @@ enum {
     { "list", required_argument, NULL, RUN_LIST },                                                 \
     { "symbol-dir", required_argument, NULL, RUN_SYMBOL_DIR },                                     \
     { "no-cache", no_argument, NULL, RUN_NO_CACHE },                                               \
+    { "mode", required_argument, NULL, RUN_MODE },                                                 \
+    { "flat", no_argument, NULL, RUN_FLAT },                                                       \
+    { "slower-than", required_argument, NULL, RUN_SLOWER },                                        \
+    { "events", no_argument, NULL, RUN_EVENTS },                                                   \
+    { "sample", required_argument, NULL, RUN_SAMPLE },                                             \
+    { "clock", required_argument, NULL, RUN_CLOCK },                                               \
+    { "max-threads", required_argument, NULL, RUN_MAX_THREADS },                                   \
+    { "max-places", required_argument, NULL, RUN_MAX_PLACES },                                     \
     { "quiet", no_argument, NULL, 'q' },                                                           \
     { "verbose", no_argument, NULL, 'v' }
 /* clang-format on */

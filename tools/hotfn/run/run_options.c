@@ -18,15 +18,7 @@ enum {
     MAP,
     KIT,
     FORCE,
-    MODE,
-    FLAT,
-    SLOWER,
-    EVENTS,
-    SAMPLE,
     BUDGET,
-    MAX_THREADS,
-    MAX_PLACES,
-    CLOCK,
     WITH,
     RUNTIME,
     SEND,
@@ -50,15 +42,7 @@ static const struct option table[] = {
     { "map", required_argument, NULL, MAP },
     { "kit", required_argument, NULL, KIT },
     { "force", no_argument, NULL, FORCE },
-    { "mode", required_argument, NULL, MODE },
-    { "flat", no_argument, NULL, FLAT },
-    { "slower-than", required_argument, NULL, SLOWER },
-    { "events", no_argument, NULL, EVENTS },
-    { "sample", required_argument, NULL, SAMPLE },
     { "budget", required_argument, NULL, BUDGET },
-    { "clock", required_argument, NULL, CLOCK },
-    { "max-threads", required_argument, NULL, MAX_THREADS },
-    { "max-places", required_argument, NULL, MAX_PLACES },
     { "with", required_argument, NULL, WITH },
     { "runtime", required_argument, NULL, RUNTIME },
     { "send", required_argument, NULL, SEND },
@@ -157,6 +141,46 @@ static const char *parse_positive_time(const char *text, uint64_t *out_ns)
     return expected || *out_ns ? expected : "a time above 0";
 }
 
+static const char *parse_mode(const char *text, uint32_t *mode)
+{
+    static const char *const modes[] = { "count", "time" }; /* HOTFN_LAUNCH_COUNT, _TIME */
+
+    *mode = cli_find_name(text, modes, 2);
+    return *mode < 2 ? NULL : "count or time";
+}
+
+static const char *parse_clock(const char *text, uint32_t *clock)
+{
+    static const char *const clocks[] = { "auto", "tick", "cpu" }; /* HOTFN_LAUNCH_CLOCK_* */
+
+    *clock = cli_find_name(text, clocks, 3);
+    return *clock < 3 ? NULL : "auto, tick or cpu";
+}
+
+/* Times, and room for them. */
+static const char *read_times_option(hotfn_launch_options *launch, int option, const char *argument)
+{
+    switch (option) {
+    case RUN_MODE: return parse_mode(argument, &launch->mode);
+    case RUN_CLOCK: return parse_clock(argument, &launch->clock);
+    case RUN_FLAT: launch->flags |= HOTFN_LAUNCH_FLAT; return NULL;
+    case RUN_EVENTS: launch->flags |= HOTFN_LAUNCH_EVENTS; return NULL;
+    case RUN_SLOWER: return parse_positive_time(argument, &launch->slow_ns);
+    case RUN_SAMPLE:
+        return cli_parse_u32(argument, 1, 1000000, &launch->sample_interval)
+                   ? NULL
+                   : "a number from 1 to 1000000";
+    case RUN_MAX_THREADS:
+        return cli_parse_u32(argument, 1, 1000000, &launch->max_threads)
+                   ? NULL
+                   : "a number from 1 to 1000000";
+    default:
+        return cli_parse_u32(argument, 1, 60000000, &launch->max_places)
+                   ? NULL
+                   : "a number from 1 to 60000000";
+    }
+}
+
 const char *run_read_shared_option(run_options *o, int option, const char *argument)
 {
     hotfn_launch_options *launch = &o->launch;
@@ -173,7 +197,8 @@ const char *run_read_shared_option(run_options *o, int option, const char *argum
     case RUN_SYMBOL_DIR: return append_item(&o->symbol_dirs, &launch->symbol_dir_count, argument);
     case RUN_NO_CACHE: launch->flags |= HOTFN_LAUNCH_NO_CACHE; return NULL;
     case 'q': o->quiet = true; return NULL;
-    default: o->verbose = true; return NULL;
+    case 'v': o->verbose = true; return NULL;
+    default: return read_times_option(launch, option, argument);
     }
 }
 
@@ -192,22 +217,6 @@ bool run_use_lists(run_options *o, const char *command)
     return true;
 }
 
-static const char *parse_mode(const char *text, uint32_t *mode)
-{
-    static const char *const modes[] = { "count", "time" }; /* HOTFN_LAUNCH_COUNT, _TIME */
-
-    *mode = cli_find_name(text, modes, 2);
-    return *mode < 2 ? NULL : "count or time";
-}
-
-static const char *parse_clock(const char *text, uint32_t *clock)
-{
-    static const char *const clocks[] = { "auto", "tick", "cpu" }; /* HOTFN_LAUNCH_CLOCK_* */
-
-    *clock = cli_find_name(text, clocks, 3);
-    return *clock < 3 ? NULL : "auto, tick or cpu";
-}
-
 /* The flag of an option without an argument; 0: another option. */
 static uint32_t find_flag(int option)
 {
@@ -216,8 +225,6 @@ static uint32_t find_flag(int option)
     case DURABLE: return HOTFN_LAUNCH_DURABLE;
     case PERF_MAP: return HOTFN_LAUNCH_PERF_MAP;
     case FORCE: return HOTFN_LAUNCH_FORCE_MAP;
-    case FLAT: return HOTFN_LAUNCH_FLAT;
-    case EVENTS: return HOTFN_LAUNCH_EVENTS;
     default: return 0;
     }
 }
@@ -246,11 +253,6 @@ static const char *read_option(void *user, int option, const char *argument)
     case AFTER: return cli_parse_time(argument, &launch->after_ns);
     case MAP: launch->map_path = argument; return NULL;
     case KIT: launch->kit_path = argument; return NULL;
-    case SLOWER: return parse_positive_time(argument, &launch->slow_ns);
-    case SAMPLE:
-        return cli_parse_u32(argument, 1, 1000000, &launch->sample_interval)
-                   ? NULL
-                   : "a number from 1 to 1000000";
     case WITH:
         launch->flags |= HOTFN_LAUNCH_ALLOC;
         return strcmp(argument, "alloc") == 0 ? NULL : "alloc";
@@ -258,16 +260,6 @@ static const char *read_option(void *user, int option, const char *argument)
     case RUNTIME: launch->runtime = argument; return NULL;
     case WATCH: launch->watch = argument; return cli_check_glob(argument);
     case BUDGET: return parse_share(argument, &launch->budget_ppm);
-    case MAX_THREADS:
-        return cli_parse_u32(argument, 1, 1000000, &launch->max_threads)
-                   ? NULL
-                   : "a number from 1 to 1000000";
-    case MAX_PLACES:
-        return cli_parse_u32(argument, 1, 60000000, &launch->max_places)
-                   ? NULL
-                   : "a number from 1 to 60000000";
-    case CLOCK: return parse_clock(argument, &launch->clock);
-    case MODE: return parse_mode(argument, &launch->mode);
 #ifdef HOTFN_HAVE_PUSH
     case PUSH:
     case PUSH_EVERY:
