@@ -136,13 +136,14 @@ HOTFN_API hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch
                                           const hotfn_env *env, hotfn_error *err);
 
 /*
- * Count the calls of a process that runs already, from now on.
+ * Count or time the calls of a process that runs already, from now on.
  *
  * out      receives a launch that the caller owns; untouched on failure, when the process runs on
  *          as before.
  * pid      of the process.  It needs no relation to this one, only the permission to trace it.
  * options  borrowed; NULL means all defaults.  command is ignored.  for_ns: detach after so long.
- *          Options that apply only to a program that is started are refused.
+ *          Options that apply only to a program that is started are refused; with
+ *          HOTFN_LAUNCH_TIME also events, allocated memory and the clock CPU.
  * env      as for hotfn_launch_start.
  *
  * All threads of the process stand while its code is changed (hotfn_launch_info.attach_stop_ns).

@@ -342,10 +342,11 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
 
 
 def attach(pid: int, *, record: Optional[PathLike] = None, modules: Globs = None, functions: Globs = None,
-           exclude: Globs = None, min_size: int = 0, max_size: int = 0, duration: float = 0,
+           exclude: Globs = None, min_size: int = 0, max_size: int = 0, mode: str = "count", flat: bool = False,
+           sample: Optional[int] = None, slower_than_ns: Optional[int] = None, duration: float = 0,
            list: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (), cache: bool = True,
            cache_folder: Optional[PathLike] = None) -> Attached:
-    """Count the calls of a process that runs already, as `hotfn attach` does.
+    """Count or time the calls of a process that runs already, as `hotfn attach` does.
 
         with hotfn.attach(pid) as run:
             time.sleep(10)
@@ -358,8 +359,10 @@ def attach(pid: int, *, record: Optional[PathLike] = None, modules: Globs = None
     """
     globs, dirs = glob_list(modules), [os.fsencode(folder) for folder in symbol_dirs]
     selection = make_selection(functions, exclude, min_size, max_size)
+    times = make_times(mode, flat, sample, slower_than_ns)
     fields: Dict[str, Any] = {
-        "flags": 0 if cache else FLAGS["no_cache"], "modules": c_texts(globs), "module_count": len(globs),
+        "flags": (0 if cache else FLAGS["no_cache"]) | (FLAGS["flat"] if flat else 0), "mode": times.mode,
+        "sample_interval": times.interval, "slow_ns": times.slow_ns, "modules": c_texts(globs), "module_count": len(globs),
         "selection": ctypes.pointer(selection), "list_path": path_or_none(list), "symbol_dirs": c_texts(dirs),
         "symbol_dir_count": len(dirs), "for_ns": _make_ns("duration", duration),
         "cache_folder": path_or_none(cache_folder)}

@@ -215,6 +215,9 @@ def test_attach_counts_a_process_that_runs(compiler, tmp_path):
         assert run.record.find("often").calls > 3 and process.poll() is None
         assert "hotfn-record" not in open(f"/proc/{process.pid}/maps").read()
         assert hotfn.attach(process.pid, duration=0.05, cache=False).wait() == 0
+        with hotfn.attach(process.pid, mode="time", record=tmp_path / "times.hfr", cache=False) as run:
+            time.sleep(0.05)
+        assert run.record.times is not None
     finally:
         process.kill()
         process.wait()
