@@ -3,7 +3,7 @@
 
 // ---- Functions.
 
-const busy = data.busy_ns, allCalls = data.calls, waits = data.waited_ns > 0;
+const busy = data.busy_ns, allCalls = data.calls, waits = data.waited_ns > data.busy_ns / 10;
 const byRank = timed ? "self" : "calls"; // functions are numbered in this order
 const order = { key: byRank, down: true };
 let picked = -1, shown = [];
@@ -14,15 +14,15 @@ const columns = [
 ];
 if (timed) columns.push(
   { title: "total", key: "total", dropOrder: 8, width: "84px", number: true, about: "time including callees", fill: text(f => estimate(f, F.total[f], F.total_error[f])) },
+  ...waits ? [{ title: "waited", key: "waited", dropOrder: 6, width: "84px", number: true, about: "part of the total in which the thread was not on a processor", fill: text(f => F.waited[f] ? time(F.waited[f]) : "") }] : [],
   { title: "self", key: "self", width: "84px", number: true, about: waits ? "processor time without callees" : "time without callees", fill: text(f => estimate(f, F.self[f], F.self_error[f])) },
   { title: "self %", dropOrder: 5, width: "74px", number: true, about: "of the threads' busy time", fill: share(f => F.self[f] || 0, busy) },
   { title: "p50", key: "p50", dropOrder: 1, width: "76px", number: true, fill: text(f => percentile(F.p50[f])) },
   { title: "p99", key: "p99", dropOrder: 2, width: "76px", number: true, fill: text(f => percentile(F.p99[f])) },
   { title: "max", key: "max", dropOrder: 3, width: "76px", number: true, fill(cell, f) {
-    cell.textContent = time(F.max[f]);
+    cell.textContent = F.max[f] ? time(F.max[f]) : "";
     if (data.slow_ns && F.max[f] >= data.slow_ns) cell.classList.add("hot");
   } });
-if (waits) columns.push({ title: "waited", key: "waited", dropOrder: 6, width: "84px", number: true, about: "part of the total in which the thread was not on a processor", fill: text(f => F.waited[f] ? time(F.waited[f]) : "") });
 const allocOf = (f, i) => F.alloc[f] ? F.alloc[f][i] : 0; // 0 to 3: with callees, 4 and 5: by the function itself
 if (F.alloc) {
   columns.push(
@@ -178,7 +178,7 @@ function pick(f, scroll) {
     fact(list, "p50", percentile(F.p50[f]));
     fact(list, "p90", percentile(F.p90[f]));
     fact(list, "p99", percentile(F.p99[f]));
-    fact(list, "max", time(F.max[f]));
+    fact(list, "max", F.max[f] ? time(F.max[f]) : "");
     if (F.alloc) {
       fact(list, "allocated by itself", bytes(allocOf(f, 4)) + " in " + group(allocOf(f, 5)));
       fact(list, "allocated with callees", bytes(allocOf(f, 0)) + " in " + group(allocOf(f, 1)));
