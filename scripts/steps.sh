@@ -72,7 +72,8 @@ meson_step() {
     shift 2
     log=$folder/meson-logs/testlog.json
     rm -f "$log"
-    run_logged "$name" env "MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}" meson test -C "$folder" --print-errorlogs --timeout-multiplier 4 "$@"
+    run_logged "$name" env "MALLOC_PERTURB_=${MALLOC_PERTURB_:-165}" meson test -C "$folder" --print-errorlogs --timeout-multiplier 4 \
+        --num-processes $(($(nproc) + 1)) "$@" # one more: some tests mostly wait
     printf '%s\t%s\t%s\n' "$name" "$last_status" "$log" >>"$steps/results.tsv"
 }
 
