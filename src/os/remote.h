@@ -135,6 +135,9 @@ bool hfn_os_remote_each_module(uint32_t pid, hfn_remote_module_fn visit, void *u
 
 /* Find a mapping of the shared memory of that name (hfn_os_create_shared). */
 bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out);
+/* Visit the processes that map shared memory of that name, as far as this user may see it. */
+typedef void (*hfn_remote_sharer_fn)(void *user, uint32_t pid);
+void hfn_os_remote_each_sharer(const char *name, hfn_remote_sharer_fn visit, void *user);
 /* The process's id in its own pid namespace, and the id of that namespace (0: unknown). */
 bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_namespace);
 /* The words of its command, each followed by a NUL; returns the number of bytes. */

@@ -143,6 +143,15 @@ int main()
         case 's': in_threads(2, spend, 100); break;
         case 'e': in_threads(8, throw_some, 3000); break;
         case 'f': fork_some(5); break;
+        case 'c': {
+            pid_t pid = fork();
+            while (pid == 0) { /* until it is killed */
+                throw_some(30);
+                usleep(1000);
+            }
+            printf("%d\n", pid);
+            break;
+        }
         case 'w':
             try {
                 if (waiter(1) == 0) {
@@ -317,6 +326,32 @@ def a_call_that_is_open_at_a_detach_returns_later(folder):
             order(target, "e")
 
 
+def forked_children_that_outlive_the_attach_lose_their_hooks(folder):
+    for options, ends in (((), False), (TIMED, False), ((), True)):
+        with Program([build()]) as target:
+            target.expect("ready")
+            hotfn = start(target, folder / "forked.hfr", *(("--mode", "count") if not options else ()))
+            order(target, "c", expect=())
+            child = int(target.process.stdout.readline())
+            try:
+                while not own_mappings(child):  # it has begun
+                    time.sleep(0.01)
+                if ends:
+                    target.process.kill()
+                    assert hotfn.wait(timeout=60) == 0, hotfn.communicate()
+                else:
+                    end(hotfn)
+                assert not own_mappings(child), own_mappings(child)
+                if not options:
+                    check_text(child)
+                used = pathlib.Path(f"/proc/{child}/schedstat").read_text().split()[2]
+                while pathlib.Path(f"/proc/{child}/schedstat").read_text().split()[2] == used:
+                    time.sleep(0.01)  # it works on
+                attach(child, "--for", "5ms", "-o", str(folder / "child.hfr"))
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
 def what_cannot_be_timed_is_refused_in_one_sentence(folder):
     for name, options, text in (("own", ("-static-libgcc", "-static-libstdc++"), "unwinder of its own"),
                                 ("static", ("-static",), "linked statically")):
@@ -342,6 +377,7 @@ CASES = [
     a_server_and_a_script_are_timed_under_load,
     times_of_a_killed_launcher_are_kept,
     a_call_that_is_open_at_a_detach_returns_later,
+    forked_children_that_outlive_the_attach_lose_their_hooks,
     what_cannot_be_timed_is_refused_in_one_sentence,
 ]
 

@@ -238,8 +238,10 @@ hotfn_status hfn_attachment_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_err
         }
         wait_ns = timeout_ns - (now_ns - begin_ns);
         wait_ns = wait_ns < stop_ns - now_ns ? wait_ns : stop_ns - now_ns;
-        if (hfn_os_remote_wait_end(l->child.pid, wait_ns < WAIT_NS ? wait_ns : WAIT_NS) ||
-            hfn_attachment_was_removed(l->attachment)) {
+        if (hfn_os_remote_wait_end(l->child.pid, wait_ns < WAIT_NS ? wait_ns : WAIT_NS)) {
+            end_attachment(l);
+            hfn_attachment_release_forked(l->attachment);
+        } else if (hfn_attachment_was_removed(l->attachment)) {
             end_attachment(l);
         }
         now_ns = hfn_os_monotonic_ns();

@@ -139,6 +139,8 @@ hotfn_status hfn_attachment_stop(hfn_attachment *a, hotfn_error *err);
 void hfn_attachment_resume(hfn_attachment *a);
 hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err);
 hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err);
+/* The process has ended: remove the hooks of those that it has forked. */
+void hfn_attachment_release_forked(hfn_attachment *a);
 /* Undo an attach that failed; false if something stays in the target. */
 bool hfn_attachment_remove(hfn_attachment *a);
 /* Has another process detached the target (hotfn detach)? */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Detaching from the process that this launch has attached to. */
 #include "launch/attach/attachment.h"
+#include "launch/attach/forked.h"
 #include "launch/attach/removal.h"
 
 #include "base/status.h"
@@ -37,14 +38,27 @@ bool hfn_attachment_was_removed(const hfn_attachment *a)
            __atomic_load_n(&a->journal.header->state, __ATOMIC_ACQUIRE) == HFN_JOURNAL_RESTORED;
 }
 
+void hfn_attachment_release_forked(hfn_attachment *a)
+{
+    hfn_forked forked;
+
+    hfn_forked_begin(&forked, &a->env, a->remote.pid, &a->journal);
+    hfn_forked_release(&forked, a->buffer);
+    hfn_forked_finish(&forked);
+}
+
 hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err)
 {
     hfn_removal removal;
+    hfn_forked forked;
 
     if (!a->is_inside) {
         return HOTFN_OK;
     }
+    hfn_forked_begin(&forked, &a->env, a->remote.pid, &a->journal);
     removal = remove_attachment(a);
+    hfn_forked_release(&forked, a->buffer);
+    hfn_forked_finish(&forked);
     a->leave_ns += removal.stopped_ns;
     if (!removal.is_restored && !removal.is_gone && !hfn_attachment_was_removed(a)) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "launch/attach/check.h"
+#include "launch/attach/forked.h"
 #include "launch/attach/removal.h"
 #include "launch/attach/rescue.h"
 #include "live/live.h"
@@ -71,8 +72,12 @@ static hotfn_status run_release(release *r, const char *record_path, hotfn_error
 {
     bool saves = record_path && !hfn_journal_is_in_use(&r->journal) &&
                  r->journal.header->state != HFN_JOURNAL_PREPARED;
-    uint32_t pid = r->remote.pid;
+    uint32_t pid = r->remote.pid, own_id, own_namespace;
+    hfn_forked forked;
+    bool is_own;
 
+    hfn_os_remote_get_identity(pid, &own_id, &own_namespace);
+    is_own = own_id == r->journal.header->target_id; /* not a process that was forked from it */
     r->removal = (hfn_removal){ .remote = &r->remote, .journal = &r->journal, .buffer = r->buffer };
     if (saves) {
         r->rescue.journal = &r->journal;
@@ -81,7 +86,12 @@ static hotfn_status run_release(release *r, const char *record_path, hotfn_error
         r->removal.before_unmap = hfn_rescue_copy;
         r->removal.user = &r->rescue;
     }
+    hfn_forked_begin(&forked, &r->env, pid, &r->journal);
     hfn_removal_run(&r->removal);
+    if (is_own) {
+        hfn_forked_release(&forked, r->buffer);
+    }
+    hfn_forked_finish(&forked);
     if (!r->removal.is_restored) {
         return hfn_report_error(
             err, r->removal.is_gone ? HOTFN_E_NOT_FOUND : HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,

@@ -6,11 +6,13 @@
 #include "os/child.h"
 #include "os/process.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -176,6 +178,22 @@ bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range 
         fclose(maps);
     }
     return found;
+}
+
+void hfn_os_remote_each_sharer(const char *name, hfn_remote_sharer_fn visit, void *user)
+{
+    DIR *processes = opendir("/proc");
+    hfn_remote_range range;
+
+    for (struct dirent *entry; processes && (entry = readdir(processes));) {
+        uint32_t pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (pid != 0 && pid != (uint32_t)getpid() && hfn_os_remote_find_shared(pid, name, &range)) {
+            visit(user, pid);
+        }
+    }
+    if (processes) {
+        closedir(processes);
+    }
 }
 
 /* ---- Identity and end. */

@@ -117,6 +117,11 @@ hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64
     return UNAVAILABLE;
 }
 
+void hfn_os_remote_each_sharer(const char *name, hfn_remote_sharer_fn visit, void *user)
+{
+    (void)name, (void)visit, (void)user;
+}
+
 hfn_os_error hfn_os_remote_make_readonly(hfn_remote *remote, uint64_t address, uint64_t byte_count)
 {
     (void)remote;
