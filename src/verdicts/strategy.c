@@ -213,6 +213,14 @@ static bool is_call_always_executed(const candidate *c, uint32_t offset)
     return hfn_fixed_reason(a, end - c->jump_bytes, end, &unused) == HOTFN_REASON_NONE;
 }
 
+/* The bytes of prefixes without effect: linkers relax `call [rip + d]` to `addr32 call`. */
+static uint32_t count_prefix_bytes(const hfn_instruction *in)
+{
+    bool is_call = in->relative_bytes == 4 && in->length == in->relative_at + 4u;
+
+    return is_call && in->relative_at > 1 ? in->relative_at - 1u : 0;
+}
+
 /* Retarget a call that is among the covered bytes. */
 static bool try_retarget_call(candidate *c)
 {
@@ -227,7 +235,11 @@ static bool try_retarget_call(candidate *c)
         }
         at += in.flow == HFN_FLOW_NEXT ? in.length : 0;
     }
-    if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL || !is_call_always_executed(c, at) ||
+    if (at >= c->jump_bytes || in.flow != HFN_FLOW_CALL) {
+        return false;
+    }
+    at += count_prefix_bytes(&in);
+    if (!is_call_always_executed(c, at) ||
         !arch->retarget(c->bytes + at, c->size - at, c->site + at, &moved)) {
         return false;
     }
