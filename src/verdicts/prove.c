@@ -59,11 +59,16 @@ static void record_part(hfn_prover *p, uint64_t rva)
                      sizeof index);
 }
 
-/* Whether a call targets an instruction inside the function: to read its own address, or in a
- * retpoline, which replaces the return address. */
-static bool is_inside(const hfn_prover *p, uint64_t target)
+/* Whether a call at `at` targets an instruction inside the function, or inside code that belongs to
+ * no function: to read its own address, or in a retpoline, which replaces the return address. */
+static bool is_inside(const hfn_prover *p, uint64_t at, uint64_t target)
 {
     const hfn_analysis *a = p->analysis;
+
+    if (hfn_analysis_find_around(a, at) == HFN_NO_FUNCTION &&
+        hfn_analysis_find_around(a, target) == HFN_NO_FUNCTION) {
+        return true;
+    }
 
     for (size_t i = 0; i < p->part_count; i++) {
         if (target > a->bodies[p->parts[i]].rva && target < a->bodies[p->parts[i]].end) {
@@ -110,7 +115,7 @@ static bool is_push_of_pc(const hfn_prover *p, uint64_t at, const hfn_instructio
 /* A callee leaves the stack as it was, unless it is outlined code of its caller. */
 static uint32_t step_call(hfn_prover *p, uint64_t at, uint64_t target, hfn_stack_state *state)
 {
-    bool inside = is_inside(p, target);
+    bool inside = is_inside(p, at, target);
 
     record_call(p, at, state);
     if (inside) {
@@ -189,10 +194,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     case HFN_FLOW_JUMP_INDIRECT:
         *reason = hfn_prove_indirect_jump(p, b, in, state);
         return BLOCK_ENDS;
-    case HFN_FLOW_RETURN:
-        p->stored_arguments |= state->stored_arguments;
-        *reason = hfn_prove_return(p, state->popped_bytes);
-        return BLOCK_ENDS;
+    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return BLOCK_ENDS;
     default: return BLOCK_CONTINUES;
     }
 }
@@ -418,7 +420,6 @@ static void begin_proof(hfn_prover *p, uint32_t function)
     p->dispatches = p->case_seen = p->loops = false;
     p->block = UINT64_MAX;
     p->reach = p->frame_address = 0;
-    p->stored_arguments = p->reloaded_arguments = 0;
     p->home_stores = p->home_addresses = 0;
     p->pops = -1;
 }
@@ -466,10 +467,6 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     if (reason == HOTFN_REASON_NONE && (!hfn_prove_indexes_objects(p) || may_make_va_list(p))) {
-        return HOTFN_REASON_STACK_ARGUMENTS;
-    }
-    /* What only the caller can read after the return is a result. */
-    if (reason == HOTFN_REASON_NONE && (p->stored_arguments & ~p->reloaded_arguments)) {
         return HOTFN_REASON_STACK_ARGUMENTS;
     }
     /* Calls run with or without the additional frame, so comparing the addresses of their variables

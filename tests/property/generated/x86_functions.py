@@ -132,20 +132,28 @@ class Writer(Addresses):
         """Jump to targets[index]; changes T.  The index is lost, or 0 if `reset`."""
         cpu, table, bias = self.cpu, self.label("table"), self.pick(0, 0, 0, 1, 2)
         fixed = cpu.bits == 32 or not self.pie
-        kind = self.pick("relative", "text", "register", "pushed", *(["memory", "memory"] if fixed else []))
+        kind = self.pick("relative", "text", "register", "pushed", "stored", "thunk", "inline", "computed",
+                         *(["memory", "memory"] if fixed else []))
         entry = 4 if kind in ("relative", "text") else cpu.word
         zero = [f"mov {low32(index)}, 0"] if reset else []
         if bias:
             self.op(f"lea {index}, [{index}+{bias}]")
         place = f"[{cpu.T}+{index}*{entry}-{bias * entry}]"
+        if kind == "computed":
+            self.op(self.address(cpu.T, table), f"lea {cpu.T}, [{cpu.T}+{index}*8-{bias * 8}]", *zero, f"jmp {cpu.T}",
+                    ".p2align 3", f"{table}:", *[line for target in targets for line in (f"jmp {target}", ".p2align 3")])
+            return
         lines = [".p2align 3", f"{table}:"] + [f".long {target}-{table}" if entry == 4 and kind in ("relative", "text")
                                                 else f"{cpu.define} {target}" for target in targets]
         if kind == "memory":
             self.op(f"mov {cpu.T}, {index}", *zero, f"jmp {cpu.size} [{cpu.T}*{entry}+{table}-{bias * entry}]")
         elif kind == "pushed":
             self.op(self.address(cpu.T, table), f"push {cpu.size} {place}", *zero, "ret")
-        elif kind == "register":
-            self.op(self.address(cpu.T, table), f"mov {cpu.T}, {place}", *zero, f"jmp {cpu.T}")
+        elif kind in ("register", "stored", "thunk", "inline"):
+            below = f"{cpu.size} [{cpu.SP}-{15 * cpu.word}]"
+            jumps = {"register": [f"jmp {cpu.T}"], "stored": [f"mov {below}, {cpu.T}", f"jmp {below}"],
+                     "thunk": ["jmp thunk"], "inline": self.retpoline(self.label(), self.label())}
+            self.op(self.address(cpu.T, table), f"mov {cpu.T}, {place}", *zero, *jumps[kind])
         else:
             load = "movsxd" if cpu.bits == 64 else "mov"
             add = self.pick([f"lea {cpu.T}, [{cpu.T}+{index}]"], [f"add {cpu.T}, {index}", f"cmp {', '.join(self.two())}"])
@@ -155,6 +163,9 @@ class Writer(Addresses):
             self.op(*lines)
         else:
             self.data[kind != "relative"].append((self.f, lines, []))
+
+    def retpoline(self, again, behind):
+        return [f"call {behind}", f"{again}: pause", f"jmp {again}", f"{behind}: mov [{self.cpu.SP}], {self.cpu.T}", "ret"]
 
     # ---- Bodies.
 
@@ -390,7 +401,7 @@ class Writer(Addresses):
         cpu = self.cpu
         self.f, self.rng = Function(-1, self.rng, "main"), self.rng
         self.dirty, self.links, self.labels = False, [], 0
-        self.op(".p2align 4", ".globl main", ".type main, @function", "main:", *[f"push {r}" for r in cpu.kept])
+        self.op(".p2align 4", "thunk:", *self.retpoline(".Lthunk1", ".Lthunk2"), ".p2align 4", ".globl main", ".type main, @function", "main:", *[f"push {r}" for r in cpu.kept])
         for i, reg in enumerate(cpu.H + cpu.kept):
             self.op(f"mov {low32(reg)}, {1000003 * (i + 7)}")
         self.op(*[f"movd xmm{i}, {low32(cpu.H[i % len(cpu.H)])}" for i in range(4)], f"cmp {low32(cpu.H[0])}, 77")
