@@ -164,6 +164,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hfn_send_thread_start(l);
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
+    hfn_patch_watch_start(l);
     *out = l;
     return HOTFN_OK;
 }
@@ -236,6 +237,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     hfn_budget_thread_stop(l);
     store_run_facts(l);
     hfn_thread_watch_stop(l);
+    hfn_patch_watch_stop(l);
     hfn_os_child_reap(&l->child);
     hfn_observation_stop(l);
     hfn_ticker_stop(&l->ticker);
@@ -457,6 +459,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
         end_replacements(l);
         hfn_send_thread_stop(l, false);
         hfn_budget_thread_stop(l);
+        hfn_patch_watch_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
     }

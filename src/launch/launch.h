@@ -80,6 +80,8 @@ typedef struct hfn_thread_watch {
     hfn_live *live;
 } hfn_thread_watch;
 
+typedef struct hfn_patch_watch hfn_patch_watch;
+
 struct hotfn_launch {
     hotfn_env env;
     hfn_arena texts;
@@ -107,6 +109,7 @@ struct hotfn_launch {
     hfn_plan_service service;
     hfn_observation observation;
     hfn_thread_watch threads;
+    hfn_patch_watch *patch_watch; /* NULL: the patches are not compared from here */
     hfn_budget_thread budget;
     hfn_send_thread events;
     hfn_ticker ticker;
@@ -214,6 +217,11 @@ hotfn_status hfn_send_thread_open(hotfn_launch *launch, hotfn_error *err);
 void hfn_send_thread_start(hotfn_launch *launch);
 /* Called when the child has ended, or has executed another program: send the rest. */
 void hfn_send_thread_stop(hotfn_launch *launch, bool is_replaced);
+
+/* patch_watch.c: start to compare the patches with memory. */
+void hfn_patch_watch_start(hotfn_launch *launch);
+/* Called when the child has ended, before it is reaped. */
+void hfn_patch_watch_stop(hotfn_launch *launch);
 
 /* budget_thread.c: start the thread; a failure is logged. */
 void hfn_budget_thread_start(hotfn_launch *launch);

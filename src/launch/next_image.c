@@ -20,6 +20,7 @@ static void stop_helpers(hotfn_launch *l)
     hfn_send_thread_stop(l, true);
     hfn_budget_thread_stop(l);
     hfn_thread_watch_stop(l);
+    hfn_patch_watch_stop(l);
     hfn_watcher_stop(&l->observation.watcher);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);
@@ -36,6 +37,7 @@ static void start_helpers(hotfn_launch *l)
     hfn_send_thread_start(l);
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
+    hfn_patch_watch_start(l);
 }
 
 /* A durable record is closed first, because the new one has the same path. */

@@ -93,6 +93,19 @@ hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t fun
     return HOTFN_OK;
 }
 
+bool hfn_live_is_hooked(const hfn_live *live, uint32_t module, uint32_t function_index)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, module, &entry, &first, &count) || function_index >= count) {
+        return false;
+    }
+    const uint8_t *at = hfn_live_section(live, HFN_SECTION_STATES) +
+                        (uint64_t)(first + function_index) * HFN_STATE_BYTES;
+    return HFN_STATE_OF(hfn_shared_get32(at + HFN_STATE_WORD)) == HOTFN_STATE_HOOKED;
+}
+
 void hfn_live_set_count_only(hfn_live *live, uint32_t module, uint32_t function_index,
                              uint32_t reason)
 {

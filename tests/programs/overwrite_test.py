@@ -4,8 +4,10 @@ without a comparison of its hooks is reported as not verified."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import cases
 
@@ -26,6 +28,10 @@ def run(place, program, how, *options):
     record = place / "run.hfr"
     subprocess.run([HOTFN, "run", "-q", "--no-cache", *options, "-o", record, "--", program, how], capture_output=True,
                    cwd=place, env={**os.environ, "PATH": f"{place}:{os.environ['PATH']}"})
+    return read(record)
+
+
+def read(record):
     done = subprocess.run([HOTFN, "report", "--json", "-n", "0", record], check=True, capture_output=True, text=True)
     table = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
     report = json.loads(done.stdout)
@@ -57,6 +63,31 @@ def a_killed_program_is_not_verified(place):
     assert "not verified" in table, table
 
 
+def wait_for(record, what):
+    """Wait until the live record shows it, and return the record's facts."""
+    for _ in range(600):
+        time.sleep(0.1)
+        done = subprocess.run([HOTFN, "report", "--json", "-n", "1", record], capture_output=True, text=True)
+        info = json.loads(done.stdout)["record"] if done.returncode == 0 else None
+        if info and what(info):
+            return info
+    raise AssertionError(f"not seen within a minute: {info}")
+
+
+def the_launcher_compares_while_the_program_runs(place):
+    record = place / "run.hfr"
+    with subprocess.Popen([HOTFN, "run", "-q", "--no-cache", "-o", record, "--", build(place), "wait"], cwd=place,
+                          stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as launched:
+        assert wait_for(record, lambda info: info["checked_ns"] > 0)["overwritten"] == 0
+        launched.stdin.write(b"\n")
+        launched.stdin.flush()
+        os.kill(wait_for(record, lambda info: info["overwritten"] > 0)["pid"], signal.SIGKILL)
+    info, functions, table = read(record)
+    assert functions["overwritten"]["calls"] is None and functions["untouched"]["calls"] == 1050, functions
+    assert info["overwritten"] == 1 and info["unverified_processes"] == 1, info
+    assert "other code overwrote the hooks of 1 function" in table and "not verified" in table, table
+
+
 def a_filter_of_system_calls_is_respected(place):
     info, functions, table = run(place, build(place), "filter")
     assert info["exit_code"] == 0 and info["state"] == "finished" and info["unverified_processes"] == 1, info
@@ -64,7 +95,7 @@ def a_filter_of_system_calls_is_respected(place):
 
 
 CASES = [overwritten_hooks_are_reported, hooks_in_place_are_counted, a_killed_program_is_not_verified,
-         a_filter_of_system_calls_is_respected]
+         the_launcher_compares_while_the_program_runs, a_filter_of_system_calls_is_respected]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))
