@@ -46,7 +46,7 @@ class Bench:
         return Program(seed, count, lambda whole, rng: writer(whole, rng, cpu, "-pie" in self.command))
 
     def run(self, command):
-        return subprocess.run(command, capture_output=True, timeout=60, env=self.environment, cwd=self.folder)
+        return subprocess.run(command, capture_output=True, timeout=240, env=self.environment, cwd=self.folder)
 
     def build(self, text):
         source, program = self.folder / "generated.s", self.folder / "generated"

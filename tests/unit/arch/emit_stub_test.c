@@ -4,9 +4,13 @@
 #include "arch/x86/emit_stub.h"
 
 #include "arch/arch.h"
+#include "arch/arm64/emit_stub.h"
 #include "check.h"
 #include "hooks/row.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { ROUNDS = 2000, BELOW_BYTES = 256, PAGE_BYTES = 4096 };
@@ -350,7 +354,43 @@ static void every_head_has_the_size_of_its_shape(void)
     }
 }
 
+static uint32_t get_lowest(const hfn_stub_shape *shape)
+{
+    uint32_t lowest = 0;
+
+    for (uint32_t i = 0; i < shape->step_count; i++) {
+        if (shape->steps[i].lowered_bytes != HFN_STUB_PUSHES &&
+            shape->steps[i].lowered_bytes > lowest) {
+            lowest = shape->steps[i].lowered_bytes;
+        }
+    }
+    return lowest;
+}
+
+/* hotfn-run(1) names the number; the body is called below the stub's frame. */
+static void timed_call_uses_the_stack_that_the_manual_names(void)
+{
+    const hfn_stub_shape x86_64 = hfn_x86_get_stub_shape(HFN_STUB_TIME, 0);
+    const char *root = getenv("HOTFN_SOURCE_ROOT");
+    char path[4096], line[256], wanted[80];
+    bool is_named = false;
+
+    CHECK_EQ_U64(get_lowest(hfn_arm64_get_stub_shape(HFN_STUB_TIME, 0)), get_lowest(&x86_64) + 8);
+    snprintf(wanted, sizeof wanted, "A timed call uses %u bytes of stack", get_lowest(&x86_64) + 8);
+    snprintf(path, sizeof path, "%s/docs/man/hotfn-run.1", root ? root : ".");
+    FILE *manual = fopen(path, "r");
+    CHECK(manual != NULL);
+    while (manual && fgets(line, sizeof line, manual)) {
+        is_named |= strncmp(line, wanted, strlen(wanted)) == 0;
+    }
+    CHECK(is_named);
+    if (manual) {
+        fclose(manual);
+    }
+}
+
 static const check_test tests[] = {
+    CHECK_TEST(timed_call_uses_the_stack_that_the_manual_names),
     CHECK_TEST(every_head_has_the_size_of_its_shape),
     CHECK_TEST(count_keeps_all_registers),
     CHECK_TEST(count_with_live_flags_keeps_the_flags),
