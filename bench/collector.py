@@ -77,6 +77,15 @@ def resident_mib(c, key):
     return int(next(line for line in open(f"/proc/{c.process.pid}/status") if line.startswith(key)).split()[1]) / 1024
 
 
+def measure_fsync(place, byte_count):
+    """The seconds of writing and fsyncing so many bytes: what each record that is alone in its batch waits for."""
+    with open(place / "bytes", "wb", buffering=0) as out:
+        def write():
+            out.write(bytes(byte_count))
+            os.fsync(out.fileno())
+        return median_of(write, 20)
+
+
 def measure_storing(report, harness, options):
     count = 20 if options.quick else 200
     runs = make_runs(count)
@@ -91,12 +100,15 @@ def measure_storing(report, harness, options):
             shutil.rmtree(place / "data")
             with harness.Collector(place, "--rate", "0", "--quiet") as c:
                 many = push_side_by_side(c, bodies, CLIENTS)
+                packed = sum(path.stat().st_size for path in (place / "data").iterdir()) // count
+            fsync = measure_fsync(place, packed)
             ratios.append(shell / one)
             together.append(shell / many)
     print(f"storing {rows:,} rows, speed of the sqlite3 shell's .import = 1: one client {statistics.median(ratios):.2f} "
           f"(minimum {min(ratios):.2f}), {CLIENTS} clients {statistics.median(together):.2f} (minimum {min(together):.2f})")
     print(f"  last round: .import {shell:.2f} s, one client {one:.2f} s ({rows / one:,.0f} rows/s, "
-          f"{1000 * one / count:.1f} ms a push with fsync), {CLIENTS} clients {many:.2f} s")
+          f"{1000 * one / count:.1f} ms a push; to write and fsync its {packed:,} bytes alone: {1000 * fsync:.1f} ms), "
+          f"{CLIENTS} clients {many:.2f} s")
     report.add("collector.store", "ratio", ratios, clients=1)
     report.add("collector.store", "ratio", together, clients=CLIENTS)
 
@@ -117,32 +129,47 @@ def wait_for_delivery(c):
         time.sleep(0.02)
 
 
+def time_delivery(harness, place, servers, bodies, clients):
+    """The seconds from the first push to the last row in ClickHouse."""
+    place.mkdir()
+    with harness.Collector(place, "--rate", "0", "--quiet", *servers.option, "--clickhouse-database", place.name) as c:
+        begin = time.perf_counter()
+        push_side_by_side(c, bodies, clients)
+        wait_for_delivery(c)
+        seconds = time.perf_counter() - begin
+    rows = int(servers[0].ask(f"SELECT count() FROM {place.name}.hotfn_counts_local"))
+    assert rows == len(bodies) * FUNCTIONS, rows
+    return seconds
+
+
 def measure_clickhouse(report, harness, options):
     if not shutil.which("clickhouse-server") or not shutil.which("clickhouse-client"):
         print("collector: ClickHouse is not installed")
         return
     import clickhouse_servers
-    count, ratios = 20 if options.quick else 200, []
+    count, ratios = 20 if options.quick else 200, {1: [], CLIENTS: []}
     runs = make_runs(count)
     bodies = [(client, run, harness.encode_run(run, "game", counts)) for client, run, counts in runs]
     for _ in range(1 if options.quick else 5):
         with tempfile.TemporaryDirectory() as folder:
-            place = pathlib.Path(folder)
-            with clickhouse_servers.Servers(place, 1) as servers, \
-                    harness.Collector(place, "--rate", "0", "--quiet", *servers.option) as c:
-                begin = time.perf_counter()
-                push_all(c, bodies)
-                wait_for_delivery(c)
-                collector_s = time.perf_counter() - begin
+            place, last = pathlib.Path(folder), {}
+            with clickhouse_servers.Servers(place, 1) as servers:
+                for clients in ratios:
+                    last[clients] = time_delivery(harness, place / ("hotfn" if clients == 1 else "many"), servers, bodies, clients)
                 client = insert_by_client(servers[0], runs)
-                assert int(servers[0].ask("SELECT count() FROM hotfn.hotfn_counts_local")) == 2 * count * FUNCTIONS
-                ratios.append(client / collector_s)
-    print(f"ClickHouse, {count * FUNCTIONS:,} rows from the first push to the last row, speed of clickhouse-client = 1: "
-          f"{statistics.median(ratios):.2f} (minimum {min(ratios):.2f}); last round {collector_s:.2f} s and {client:.2f} s")
-    report.add("collector.clickhouse", "ratio", ratios)
+            for clients, seconds in last.items():
+                ratios[clients].append(client / seconds)
+    for clients, values in ratios.items():
+        print(f"ClickHouse, {count * FUNCTIONS:,} rows from the first push to the last row, {clients} client{'s'[:clients - 1]}, "
+              f"speed of clickhouse-client = 1: {statistics.median(values):.2f} (minimum {min(values):.2f}, maximum "
+              f"{max(values):.2f}); last round {last[clients]:.2f} s and {client:.2f} s")
+        report.add("collector.clickhouse", "ratio", values, clients=clients)
 
 
-# The same question as HOT, to the rows that the collector inserted.
+# The same questions to the rows that the collector inserted.
+CLICKHOUSE_MEDIAN = ("SELECT function, quantileExact(0.5)(v) AS s, count() FROM (SELECT function, client, sum(calls) AS v FROM "
+                     "hotfn.hotfn_counts_local WHERE build = 1 AND caller = 4294967295 GROUP BY function, client) "
+                     "GROUP BY function ORDER BY s DESC LIMIT 50")
 CLICKHOUSE_HOT = ("SELECT function, sum(calls) AS s, uniqExact(client) FROM hotfn.hotfn_counts_local WHERE build = 1 AND "
                   "caller = 4294967295 GROUP BY function ORDER BY s DESC LIMIT 50")
 
@@ -163,14 +190,15 @@ def measure_clickhouse_queries(report, harness, options):
                              runs[done:step]])
                 wait_for_delivery(c)
                 done = step
-                sql = median_of(lambda: servers[0].ask(CLICKHOUSE_HOT), 5)
-                times = {agg: median_of(lambda: c.get("hot", app="game", agg=agg, limit=50), 5) for agg in ("sum", "median")}
                 base = c.get("hot", app="game", limit=1)
                 assert base["records"] == step and base["found"] == FUNCTIONS and base["missing"] is None, base
-                print(f"ClickHouse, top 50 of {step * FUNCTIONS:>11,} rows: bare SQL {1000 * sql:6.1f} ms; collector " + ", ".join(
-                    f"{agg} {1000 * t:.1f} ms ({t / sql:.2f})" for agg, t in times.items()))
-                for agg, t in times.items():
-                    report.add("collector.clickhouse_hot", "ratio", [t / sql], agg=agg, rows=step * FUNCTIONS)
+                found = []
+                for agg, question in (("sum", CLICKHOUSE_HOT), ("median", CLICKHOUSE_MEDIAN)):
+                    sql = median_of(lambda: servers[0].ask(question), 5)
+                    own = median_of(lambda: c.get("hot", app="game", agg=agg, limit=50), 5)
+                    found.append(f"{agg} {1000 * sql:.1f} and {1000 * own:.1f} ms ({own / sql:.2f})")
+                    report.add("collector.clickhouse_hot", "ratio", [own / sql], agg=agg, rows=step * FUNCTIONS)
+                print(f"ClickHouse, top 50 of {step * FUNCTIONS:>11,} rows, bare SQL and collector: " + ", ".join(found))
             bytes_on_disk = int(servers[0].ask("SELECT sum(bytes_on_disk) FROM system.parts WHERE database = 'hotfn' AND active"))
             print(f"  {bytes_on_disk / (steps[-1] * FUNCTIONS):.2f} bytes a row in ClickHouse; the collector is resident at most "
                   f"{resident_mib(c, 'VmHWM'):.0f} MiB")

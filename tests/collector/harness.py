@@ -89,6 +89,7 @@ class Collector:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.stop()
+        assert "Sanitizer" not in self.log.read_text(), self.log.read_text()[-8000:]
 
     def start(self):
         with open(self.log, "ab") as log:

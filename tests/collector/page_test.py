@@ -234,6 +234,16 @@ def check_upload(p, place):
     assert p.texts("#buildtable .row button") == ["download"], p.texts("#buildtable .row")
 
 
+def check_short_times(p):
+    """A client whose time is too short to be known has no place among the values of a distribution."""
+    p.c.push("two", {0x20: (3, 0, 0, 0)}, uuid.UUID(int=99), version="2.0", timed=True, file="game")
+    number = next(row["function"] for row in p.c.get("hot", app="game", build="2.0")["rows"] if row["rva"] == 0x20)
+    p.show(app="game", build=image_of("two"), view="function", function=number, metric="self")
+    titles = p.b.run("[...document.querySelector('#functionpage svg').querySelectorAll('title')].map(e => e.textContent)")
+    assert titles[:2] == ["0 clients without a call", "1 client with times too short to be known"], titles
+    assert sum(int(text.split()[0]) for text in titles) == len(CLIENTS) + 1, titles
+
+
 def check_theme(p):
     background = "getComputedStyle(document.body).backgroundColor"
     p.b.dark(True)
@@ -316,6 +326,7 @@ def every_view_works(place):
         check_many(p)
         check_theme(p)
         check_keyboard(p)
+        check_short_times(p)
         check_axe(p, place)
         check_login(p)
         assert not b.complaints, b.complaints

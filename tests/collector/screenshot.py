@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Make a picture of the collector's page: two builds of a program, run by several testers with different input.
+"""Make pictures of the collector's page: a program that testers ran with different input, and one of its functions.
 
-    screenshot.py SQLITE3 PICTURE
+    screenshot.py SQLITE3 PICTURE PICTURE_OF_A_FUNCTION
 """
 import os
 import pathlib
@@ -44,6 +44,10 @@ def main():
             while not b.run("document.querySelectorAll('#hottable .row').length > 5"):
                 pass
             b.screenshot(picture)
+            b.run("document.querySelector('#hottable .row').click()")
+            while not b.run("document.querySelectorAll('#functionpage svg').length == 2"):
+                pass
+            b.screenshot(sys.argv[3])
 
 
 main()

@@ -83,6 +83,13 @@ void copy_bounded(char *out, size_t out_bytes, const char *text)
     out[length] = 0;
 }
 
+byte_cursor cursor_begin(const void *bytes, size_t byte_count)
+{
+    const uint8_t *at = bytes;
+
+    return (byte_cursor){ at, byte_count ? at + byte_count : at, false };
+}
+
 uint64_t cursor_read_number(byte_cursor *c)
 {
     uint64_t value = 0;

@@ -34,6 +34,8 @@ typedef struct byte_cursor {
     bool failed;
 } byte_cursor;
 
+/* bytes may be NULL if there are none, as SQLite returns an empty blob. */
+byte_cursor cursor_begin(const void *bytes, size_t byte_count);
 uint64_t cursor_read_number(byte_cursor *c);
 /* NULL if fewer bytes are left. */
 const uint8_t *cursor_read_bytes(byte_cursor *c, uint64_t byte_count);

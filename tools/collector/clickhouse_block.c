@@ -39,8 +39,7 @@ static void append_row(count_block *b, const block_run *run, uint32_t caller, co
 
 static bool add_callers(count_block *b, const block_run *run)
 {
-    const uint8_t *at = run->callers;
-    byte_cursor c = { at, at + run->caller_bytes, false };
+    byte_cursor c = cursor_begin(run->callers, run->caller_bytes);
 
     while (c.at < c.end) {
         uint64_t caller = cursor_read_number(&c), callee = cursor_read_number(&c);

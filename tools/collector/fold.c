@@ -407,8 +407,7 @@ bool fold_add_edge(fold_edges *e, uint64_t caller, uint64_t callee, uint64_t cal
 
 static bool add_edges_of_run(void *user, const folded_run *run)
 {
-    const uint8_t *at = run->callers;
-    byte_cursor c = { at, at + run->caller_bytes, false };
+    byte_cursor c = cursor_begin(run->callers, run->caller_bytes);
 
     while (c.at < c.end) {
         uint64_t caller = cursor_read_number(&c), callee = cursor_read_number(&c);

@@ -21,8 +21,7 @@ void pack_rows(byte_buffer *out, const packed_row *rows, uint32_t count, bool ti
 
 row_reader begin_rows(const void *bytes, size_t byte_count, bool timed)
 {
-    const uint8_t *at = bytes; /* NULL where there are no rows */
-    return (row_reader){ { at, byte_count ? at + byte_count : at, false }, 0, timed };
+    return (row_reader){ cursor_begin(bytes, byte_count), 0, timed };
 }
 
 bool read_row(row_reader *r, packed_row *out)

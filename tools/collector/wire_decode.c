@@ -183,7 +183,7 @@ static bool check_magic(byte_cursor *c, const char *magic)
 
 const char *wire_decode_run(wire_run *out, const uint8_t *bytes, size_t byte_count)
 {
-    byte_cursor c = { bytes, bytes + byte_count, false };
+    byte_cursor c = cursor_begin(bytes, byte_count);
 
     *out = (wire_run){ 0 };
     if (!check_magic(&c, "HFC1")) {
@@ -212,7 +212,7 @@ const char *wire_decode_run(wire_run *out, const uint8_t *bytes, size_t byte_cou
 
 const char *wire_decode_names(wire_run *out, const uint8_t *bytes, size_t byte_count)
 {
-    byte_cursor c = { bytes, bytes + byte_count, false };
+    byte_cursor c = cursor_begin(bytes, byte_count);
 
     *out = (wire_run){ 0 };
     if (!check_magic(&c, "HFN1")) {

@@ -290,7 +290,7 @@ static bool load_spooled(pushing *p, const char *name, byte_buffer *file, pushed
     if (!spool_read(p->folder, name, file)) {
         return false;
     }
-    byte_cursor c = { file->data, file->data + file->used, false };
+    byte_cursor c = cursor_begin(file->data, file->used);
     const char *url = next_line(&c), *image = url ? next_line(&c) : NULL,
                *query = image ? next_line(&c) : NULL;
     if (!query || strcmp(url, p->options->url) != 0) {

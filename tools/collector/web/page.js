@@ -228,17 +228,21 @@ function draw(label, width, height, bars) {
   });
   return svg;
 }
-// Bars of equal ratio from the smallest value to the largest; the first bar is the clients that did not call it.
+// Bars of equal ratio from the smallest value to the largest.  Before them are the clients that did not call it, and
+// those whose time is too short to be known, which is 0.
 function histogram(f) {
-  const values = f.values, low = Math.max(1, Math.min(...values)), high = Math.max(...values, low), count = high > low ? 16 : 1;
+  const values = f.values.filter(v => v > 0), unknown = f.values.length - values.length;
+  const low = values.length ? Math.min(...values) : 1, high = Math.max(...values, low), count = high > low ? 16 : 1;
   const bars = Array.from({ length: count }, (_, i) => ({ value: 0, from: low * Math.pow(high / low, i / count), to: low * Math.pow(high / low, (i + 1) / count) }));
-  for (const v of values) bars[count === 1 ? 0 : Math.min(count - 1, Math.floor(Math.log(Math.max(v, low) / low) / Math.log(high / low) * count))].value++;
+  for (const v of values) bars[count === 1 ? 0 : Math.min(count - 1, Math.floor(Math.log(v / low) / Math.log(high / low) * count))].value++;
   for (const b of bars) {
     b.title = amount(b.from);
     b.about = `${plural(b.value, "client")} with ${amount(b.from)} to ${amount(b.to)}`;
   }
   const none = f.of_clients - f.called_by;
-  return [{ value: none, title: "none", about: `${plural(none, "client")} without a call` }, ...bars];
+  const first = [{ value: none, title: "none", about: `${plural(none, "client")} without a call` }];
+  if (unknown) first.push({ value: unknown, title: "short", about: `${plural(unknown, "client")} with times too short to be known` });
+  return [...first, ...bars];
 }
 function listButtons(title, rows) {
   const box = make("div"), list = make("div", "list");
