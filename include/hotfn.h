@@ -13,5 +13,6 @@
 #include <hotfn/record.h>
 #include <hotfn/session.h>
 #include <hotfn/status.h>
+#include <hotfn/zone.h>
 
 #endif

@@ -69,6 +69,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_exporter),
     STRUCT_SIZE(hotfn_scan_options),
     STRUCT_SIZE(hotfn_scan_info),
+    STRUCT_SIZE(hotfn_group),
     STRUCT_SIZE(hotfn_session_options),
     STRUCT_SIZE(hotfn_session_stats),
     STRUCT_SIZE(hotfn_frame_options),

@@ -23,10 +23,27 @@ typedef struct hotfn_session hotfn_session;
 /* A thread of libhotfn reads and scans the files of the loaded modules.  hotfn_session_create does
  * not wait for this thread; hotfn_session_start does. */
 #define HOTFN_SESSION_BACKGROUND 16u
+/* Make room for the zones and messages of <hotfn/zone.h>: up to 1024 different names. */
+#define HOTFN_SESSION_ZONES 32u
 
 /* mode */
 #define HOTFN_SESSION_COUNT 0u
 #define HOTFN_SESSION_TIME 1u /* also measure how long calls take and who makes them; unstable */
+
+/* A group of functions that can be switched on and off together. */
+typedef struct hotfn_group {
+    uint32_t size;                    /* sizeof(hotfn_group)                             */
+    uint32_t flags;                   /* HOTFN_GROUP_* [none]                            */
+    const char *name;                 /* borrowed; must differ from those of the others  */
+    const hotfn_selection *selection; /* borrowed; functions of the group, among those
+                                         that the session hooks [all]                    */
+} hotfn_group;
+#define HOTFN_GROUP_OFF 1u /* off when the session is created */
+#define HOTFN_GROUP_INIT                                                                           \
+    {                                                                                              \
+        (uint32_t)sizeof(hotfn_group), 0, 0, 0                                                     \
+    }
+#define HOTFN_MAX_GROUPS 64u
 
 typedef struct hotfn_session_options {
     uint32_t size;              /* sizeof(hotfn_session_options)                          */
@@ -38,25 +55,29 @@ typedef struct hotfn_session_options {
     const hotfn_selection *selection; /* borrowed; functions to hook [all]                */
     const char *durable_path;         /* borrowed; file that holds the record while the session
                                    runs [the record is in memory]                             */
-    const hotfn_list *list;   /* kept; hook only the functions in this list [all]           */
-    const char *map_path;     /* borrowed; linker map with the main program's names [none]  */
-    const char *cache_folder; /* borrowed; folder where scans are kept for the next start
+    const hotfn_list *list;    /* kept; hook only the functions in this list [all]           */
+    const char *map_path;      /* borrowed; linker map with the main program's names [none]  */
+    const char *cache_folder;  /* borrowed; folder where scans are kept for the next start
                                    [none]                                                     */
-    uint32_t mode;            /* HOTFN_SESSION_COUNT or HOTFN_SESSION_TIME [COUNT]          */
-    uint32_t sample_mean;     /* TIME: time one in so many calls on average; every call is still
+    uint32_t mode;             /* HOTFN_SESSION_COUNT or HOTFN_SESSION_TIME [COUNT]          */
+    uint32_t sample_mean;      /* TIME: time one in so many calls on average; every call is still
                                    counted [every call is timed]                              */
-    uint64_t slow_ns;         /* TIME: keep a list of the calls that take longer [none]     */
+    uint64_t slow_ns;          /* TIME: keep a list of the calls that take longer [none]     */
+    const hotfn_group *groups; /* borrowed [none]                                           */
+    uint32_t group_count;      /* at most HOTFN_MAX_GROUPS                                  */
+    uint32_t reserved;         /* 0                                                         */
 } hotfn_session_options;
 #define HOTFN_SESSION_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                \
+        (uint32_t)sizeof(hotfn_session_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
     }
 
 /* What the latest start and stop did. */
 typedef struct hotfn_session_stats {
     uint32_t size;            /* sizeof(hotfn_session_stats)                                     */
-    uint32_t hooked;          /* functions hooked since the start, except the function of the
-                                 dynamic linker by which hotfn notices new modules */
+    uint32_t hooked;          /* functions hooked since the start, without those that are
+                                 switched off now, and without the function of the dynamic
+                                 linker by which hotfn notices new modules */
     uint32_t refused;         /* functions that could not be hooked; the record has the reasons  */
     uint32_t remaining;       /* hooks that the stop could not remove; they no longer count calls */
     int32_t remaining_status; /* why bytes remain changed: HOTFN_E_STATE (a thread could not
@@ -91,7 +112,8 @@ typedef struct hotfn_session_stats {
  * env      copied; NULL means all defaults.
  *
  * HOTFN_OK; HOTFN_E_STATE (the process has a session, or `hotfn run` hooks it already);
- * HOTFN_E_OPTION (a malformed glob, or an option for times without HOTFN_SESSION_TIME);
+ * HOTFN_E_OPTION (a malformed glob, a group without a name, or an option for times without
+ * HOTFN_SESSION_TIME);
  * HOTFN_E_UNSUPPORTED (libhotfn.a is in a selected module; for times: this CPU, libhotfn.a in the
  * main program, a module linked with -static-libgcc, or a process that may not read the processor's
  * counter); HOTFN_E_NO_MEMORY; HOTFN_E_IO (the durable file or the map); HOTFN_E_FORMAT and
@@ -120,6 +142,21 @@ HOTFN_API hotfn_status hotfn_session_start(hotfn_session *session, hotfn_error *
  * HOTFN_OK, HOTFN_E_STATE (the session does not run).  One thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_stop(hotfn_session *session, hotfn_error *err);
+/*
+ * Switch a group on or off, while the session runs or while it is stopped.  A function that is in
+ * groups is hooked if one of them is on; a function in no group is always hooked.  The code of
+ * functions that are off has its original bytes, and their counts and times stay as they are.
+ *
+ * name   of the group.
+ * is_on  0: off.
+ *
+ * HOTFN_OK; HOTFN_E_NOT_FOUND (no such group); HOTFN_E_STATE (a thread could not be stopped:
+ * nothing was changed); HOTFN_E_DENIED (code cannot be written any more) and HOTFN_E_MISMATCH
+ * (another program part changed it): the other functions were switched; HOTFN_E_NO_MEMORY.  One
+ * thread at a time.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_session_switch_group(hotfn_session *session, const char *name,
+                                                  int is_on, hotfn_error *err);
 /* Get what the latest start and stop did.  HOTFN_OK, HOTFN_E_OPTION.  One thread at a time.  Since
  * 0.1. */
 HOTFN_API hotfn_status hotfn_session_get_stats(const hotfn_session *session,

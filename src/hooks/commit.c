@@ -11,7 +11,7 @@
  *           5 write    compare with the plan, then patch: tail exits, entries (an island before its
  *                      short jump), call sites
  *           6 account  each hook becomes PATCHED or gets a reason
- *   remove  2, 4, then restore call sites, entries and islands, in this order
+ *   remove  remove.c: 2, 4, then restore call sites, entries and islands, in this order
  *
  * While threads are stopped, no memory is allocated and no lock is taken, because a stopped thread
  * may hold the lock.  libc is not called either, because its own code may be half patched.
@@ -28,16 +28,13 @@
 #include "hooks/sites.h"
 #include "hooks/trampoline.h"
 
-/* The state of one commit or removal. */
+/* The state of one commit. */
 typedef struct change {
     hotfn_hooks *hooks;
     hfn_patch_spans spans;
-    uint32_t done;             /* patched, or restored                         */
-    uint32_t sites;            /* commit: calls redirected to stubs            */
-    uint64_t copied_bytes;     /* commit: pages copied for the process    */
-    uint32_t foreign;          /* removal: sites changed by other code         */
-    uint32_t unwritable;       /* removal: hooks in code that is not writable  */
-    uint32_t unwritable_sites; /* removal: redirected calls in such code       */
+    uint32_t done;         /* hooks patched                   */
+    uint32_t sites;        /* calls redirected to stubs       */
+    uint64_t copied_bytes; /* pages copied for the process    */
 } change;
 
 static hfn_batch *get_batch_in_state(hotfn_hooks *hooks, size_t index, hfn_batch_state state)
@@ -89,18 +86,6 @@ static void store_originals(hotfn_hooks *hooks)
     }
 }
 
-static bool open_spans(change *c, hfn_batch_state state, uint32_t mask, uint32_t wanted)
-{
-    for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        const hfn_batch *batch = get_batch_in_state(c->hooks, i, state);
-        if (batch && !hfn_patch_spans_cover(&c->spans, c->hooks, batch, mask, wanted)) {
-            return false;
-        }
-    }
-    hfn_patch_spans_open(&c->spans);
-    return true;
-}
-
 /* ---- Prepare. */
 
 static void refuse_unwritable(change *c, hfn_batch *batch)
@@ -122,6 +107,16 @@ static void refuse_unwritable(change *c, hfn_batch *batch)
     }
 }
 
+/* Calls of a function that is switched off are not redirected. */
+static void forget_off_targets(hfn_batch *batch)
+{
+    for (uint32_t i = 0; batch->targets && i < batch->hook_count; i++) {
+        if (batch->hooks[i] & HFN_HOOK_OFF) {
+            batch->targets[batch->hooks[i] & HFN_HOOK_ENTRY].stub = 0;
+        }
+    }
+}
+
 static bool prepare_batches(change *c)
 {
     for (size_t i = 0; i < c->hooks->batch_count; i++) {
@@ -130,9 +125,10 @@ static bool prepare_batches(change *c)
             continue;
         }
         refuse_unwritable(c, batch);
-        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED, 0)) {
+        if (!hfn_sites_prepare(c->hooks, batch, HFN_HOOK_REFUSED | HFN_HOOK_PATCHED, 0)) {
             return false;
         }
+        forget_off_targets(batch);
         c->copied_bytes += hfn_pages_populate(c->hooks, batch, &c->spans);
     }
     return true;
@@ -162,7 +158,7 @@ static void write_batch(change *c, hfn_batch *batch)
 
     while (hfn_stub_walk_next(&walk)) {
         prefetch_entry(c->hooks, batch, walk.index);
-        if (batch->hooks[walk.index] & HFN_HOOK_REFUSED) {
+        if (batch->hooks[walk.index] & (HFN_HOOK_REFUSED | HFN_HOOK_OFF | HFN_HOOK_PATCHED)) {
             continue;
         }
         if (!(batch->hooks[walk.index] & HFN_HOOK_BLOCKED) &&
@@ -200,13 +196,13 @@ static void write_all(void *user)
 static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
 {
     uint64_t base = hfn_batch_module(hooks, batch)->base;
-    uint32_t patched_count = 0;
+    uint32_t kept_count = 0;
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         hfn_plan_hook hook;
         uint32_t offset;
-        patched_count += (batch->hooks[i] & HFN_HOOK_PATCHED) != 0;
-        if (batch->hooks[i] & (HFN_HOOK_PATCHED | HFN_HOOK_REFUSED)) {
+        kept_count += (batch->hooks[i] & (HFN_HOOK_PATCHED | HFN_HOOK_OFF)) != 0;
+        if (batch->hooks[i] & (HFN_HOOK_PATCHED | HFN_HOOK_REFUSED | HFN_HOOK_OFF)) {
             continue;
         }
         hfn_batch_hook(hooks, batch, i, &hook);
@@ -221,7 +217,7 @@ static void account_batch(hotfn_hooks *hooks, hfn_batch *batch, bool busy)
     }
     hfn_sites_finish(hooks, batch);
     hfn_batch_free_requests(hooks, batch);
-    batch->state = patched_count > 0 ? HFN_BATCH_PATCHED : HFN_BATCH_RETIRED;
+    batch->state = kept_count > 0 ? HFN_BATCH_PATCHED : HFN_BATCH_RETIRED;
 }
 
 static void account_batches(hotfn_hooks *hooks, bool busy)
@@ -269,7 +265,7 @@ static bool commit_pending(change *c)
     if (ok) {
         store_originals(hooks);
     }
-    ok = ok && open_spans(c, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
+    ok = ok && hfn_patch_spans_open(&c->spans, hooks, HFN_BATCH_PENDING, HFN_HOOK_REFUSED, 0);
     ok = ok && prepare_batches(c);
     if (ok) {
         written = hfn_run_quiesced(hooks, false, write_all, c);
@@ -329,108 +325,4 @@ hotfn_status hotfn_hooks_commit(hotfn_hooks *hooks, hotfn_commit_stats *stats, h
                                 "stats of unknown size");
     }
     return get_commit_status(&c, ok, err);
-}
-
-/* ---- Remove. */
-
-static void restore_batch(change *c, hfn_batch *batch)
-{
-    uint64_t base = hfn_batch_module(c->hooks, batch)->base;
-    hfn_stub_walk walk = hfn_stub_walk_begin(c->hooks, batch);
-
-    c->unwritable_sites += hfn_sites_restore(c->hooks, batch, &c->spans, &c->foreign);
-    while (hfn_stub_walk_next(&walk)) {
-        hfn_os_writable_text *text = hfn_patch_spans_find(&c->spans, base + walk.hook.site_rva);
-        if (!(batch->hooks[walk.index] & HFN_HOOK_PATCHED)) {
-            continue;
-        }
-        if (!text) {
-            c->unwritable++;
-            continue;
-        }
-        if (hfn_patch_restore(&walk.hook, base, walk.entry, text)) {
-            c->done++;
-        } else {
-            c->foreign++;
-        }
-        batch->hooks[walk.index] &= ~HFN_HOOK_PATCHED;
-    }
-}
-
-/* HOT PATH: see write_all. */
-static void restore_all(void *user)
-{
-    change *c = user;
-
-    for (size_t i = 0; i < c->hooks->batch_count; i++) {
-        if (get_batch_in_state(c->hooks, i, HFN_BATCH_PATCHED)) {
-            restore_batch(c, &c->hooks->batches[i]);
-        }
-    }
-}
-
-static void retire_all(hotfn_hooks *hooks)
-{
-    for (size_t i = 0; i < hooks->batch_count; i++) {
-        hfn_batch *batch = get_batch_in_state(hooks, i, HFN_BATCH_PATCHED);
-        bool in_place = batch && batch->sites_written > 0;
-        for (uint32_t n = 0; batch && n < batch->hook_count; n++) {
-            in_place |= (batch->hooks[n] & HFN_HOOK_PATCHED) != 0;
-        }
-        if (batch && !in_place) {
-            batch->state = HFN_BATCH_RETIRED;
-        }
-        if (batch) {
-            hfn_sites_finish(hooks, batch);
-        }
-    }
-}
-
-/* Compute the targets of the call sites that are still redirected; false if there is no memory. */
-static bool prepare_removal(hotfn_hooks *hooks)
-{
-    bool ok = true;
-
-    for (size_t i = 0; ok && i < hooks->batch_count; i++) {
-        hfn_batch *batch = get_batch_in_state(hooks, i, HFN_BATCH_PATCHED);
-        ok = !batch || batch->sites_written == 0 ||
-             hfn_sites_prepare(hooks, batch, HFN_HOOK_REFUSED, 0);
-    }
-    return ok;
-}
-
-hotfn_status hotfn_hooks_remove(hotfn_hooks *hooks, hotfn_error *err)
-{
-    if (!hooks) {
-        return hfn_report_null(err, __func__);
-    }
-
-    change c = { .hooks = hooks };
-    bool opened, written;
-
-    hfn_patch_spans_init(&c.spans, &hooks->env);
-    opened = prepare_removal(hooks) &&
-             open_spans(&c, HFN_BATCH_PATCHED, HFN_HOOK_PATCHED, HFN_HOOK_PATCHED);
-    written = opened && (c.spans.count == 0 || hfn_run_quiesced(hooks, true, restore_all, &c));
-    hfn_patch_spans_finish(&c.spans);
-    retire_all(hooks);
-    if (!opened) {
-        return hfn_report_no_memory(err, NULL);
-    }
-    if (!written) {
-        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                "a thread could not be stopped: no hook was removed, try again");
-    }
-    if (c.unwritable > 0 || c.unwritable_sites > 0) {
-        return hfn_report_error(
-            err, HOTFN_E_DENIED, NULL, HOTFN_NO_OFFSET,
-            "%u hooks and %u redirected calls are in code that is no longer writable", c.unwritable,
-            c.unwritable_sites);
-    }
-    if (c.foreign > 0) {
-        return hfn_report_error(err, HOTFN_E_MISMATCH, NULL, HOTFN_NO_OFFSET,
-                                "%u patched places were changed by other code and were left alone",
-                                c.foreign);
-    }
-    return HOTFN_OK;
 }

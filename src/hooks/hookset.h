@@ -16,7 +16,8 @@
 #define HFN_HOOK_REFUSED UINT32_C(0x40000000)
 #define HFN_HOOK_FAR_SLOT UINT32_C(0x20000000) /* its slot needs HFN_STUB_FAR_SLOT */
 #define HFN_HOOK_BLOCKED UINT32_C(0x10000000)  /* one of its tail exits cannot be patched */
-#define HFN_HOOK_ENTRY UINT32_C(0x0fffffff)
+#define HFN_HOOK_OFF UINT32_C(0x08000000)      /* its function is switched off (switch.c) */
+#define HFN_HOOK_ENTRY UINT32_C(0x07ffffff)
 
 /* Maximum size of a stub: the longest head and the longest moved code. */
 #define HFN_STUB_MAX_BYTES (208 + HFN_MOVED_MAX)
@@ -128,6 +129,15 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 /* replaceable.c: HOTFN_OK, or HOTFN_E_UNSUPPORTED with the reason. */
 hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry, uint32_t kind,
                                          hotfn_error *err);
+
+/* switch.c: whether a function of a module is switched off. */
+typedef bool (*hfn_hook_off_fn)(void *user, uint32_t module, uint32_t function_index);
+/* Switch functions that are counted or timed on and off, in batches that are committed and in those
+ * that are not.  hfn_hooks_restore_off and hotfn_hooks_commit then change the code. */
+void hfn_hooks_switch(hotfn_hooks *hooks, hfn_hook_off_fn is_off, void *user);
+/* remove.c: restore the original bytes of the functions that are switched off.  As
+ * hotfn_hooks_remove, but the stubs are kept, so that the functions can be switched on again. */
+hotfn_status hfn_hooks_restore_off(hotfn_hooks *hooks, hotfn_error *err);
 
 /* shared.c: the function by which stubs count in a process whose threads may have no word for a row
  * pointer.  It is called with the offset of a slot in a row, in any thread. */

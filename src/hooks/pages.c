@@ -68,7 +68,7 @@ uint64_t hfn_pages_populate(const hotfn_hooks *hooks, const hfn_batch *batch,
 
     for (uint32_t i = 0; i < batch->hook_count; i++) {
         uint64_t begin, end;
-        if (batch->hooks[i] & HFN_HOOK_REFUSED) {
+        if (batch->hooks[i] & (HFN_HOOK_REFUSED | HFN_HOOK_OFF)) {
             continue;
         }
         hfn_plan_patch_at(module->plan, batch->hooks[i] & HFN_HOOK_ENTRY, &begin, &end);

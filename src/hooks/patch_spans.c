@@ -70,8 +70,10 @@ static bool cover_ranges(hfn_patch_spans *spans, const hfn_module *module)
     return true;
 }
 
-bool hfn_patch_spans_cover(hfn_patch_spans *spans, const hotfn_hooks *hooks, const hfn_batch *batch,
-                           uint32_t mask, uint32_t wanted)
+/* Add spans for the hooks of the batch with (flags & mask) == wanted.  False if there is no
+ * memory. */
+static bool cover_batch(hfn_patch_spans *spans, const hotfn_hooks *hooks, const hfn_batch *batch,
+                        uint32_t mask, uint32_t wanted)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     uint64_t begin = 0, end = 0; /* of the span being extended; end 0: none */
@@ -126,8 +128,15 @@ static void join_spans(hfn_patch_spans *spans)
     spans->count = kept;
 }
 
-void hfn_patch_spans_open(hfn_patch_spans *spans)
+bool hfn_patch_spans_open(hfn_patch_spans *spans, const hotfn_hooks *hooks, hfn_batch_state state,
+                          uint32_t mask, uint32_t wanted)
 {
+    for (size_t i = 0; i < hooks->batch_count; i++) {
+        if (hooks->batches[i].state == state &&
+            !cover_batch(spans, hooks, &hooks->batches[i], mask, wanted)) {
+            return false;
+        }
+    }
     if (spans->count > 0) {
         join_spans(spans);
     }
@@ -135,6 +144,7 @@ void hfn_patch_spans_open(hfn_patch_spans *spans)
         spans->list[i].is_open =
             hfn_os_open_text(&spans->list[i].text, spans->list[i].begin, spans->list[i].end);
     }
+    return true;
 }
 
 bool hfn_patch_spans_are_open(const hfn_patch_spans *spans)

@@ -21,11 +21,10 @@ typedef struct hfn_patch_spans {
 } hfn_patch_spans;
 
 void hfn_patch_spans_init(hfn_patch_spans *spans, const hotfn_env *env);
-/* Add spans for the hooks of the batch with (flags & mask) == wanted.  False if there is no
- * memory. */
-bool hfn_patch_spans_cover(hfn_patch_spans *spans, const hotfn_hooks *hooks, const hfn_batch *batch,
-                           uint32_t mask, uint32_t wanted);
-void hfn_patch_spans_open(hfn_patch_spans *spans);
+/* Make the text writable for the hooks with (flags & mask) == wanted of the batches in this state.
+ * False if there is no memory. */
+bool hfn_patch_spans_open(hfn_patch_spans *spans, const hotfn_hooks *hooks, hfn_batch_state state,
+                          uint32_t mask, uint32_t wanted);
 /* Whether all spans are writable. */
 bool hfn_patch_spans_are_open(const hfn_patch_spans *spans);
 /* The writable text that contains the address; NULL if the system did not allow it. */

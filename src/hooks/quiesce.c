@@ -58,9 +58,8 @@ static uint64_t stub_address(const hotfn_hooks *hooks, const hfn_batch *batch, u
 static bool is_patched(const hfn_batch *batch, uint32_t index, const hfn_plan_hook *hook,
                        uint64_t base)
 {
-    return batch->state == HFN_BATCH_PATCHED
-               ? (batch->hooks[index] & HFN_HOOK_PATCHED) != 0
-               : hfn_patch_compare(hook, base) == HFN_PATCH_SAME;
+    return batch->state == HFN_BATCH_PATCHED ? (batch->hooks[index] & HFN_HOOK_PATCHED) != 0
+                                             : hfn_patch_compare(hook, base) == HFN_PATCH_SAME;
 }
 
 static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch, uint64_t pc)
@@ -70,7 +69,7 @@ static uint64_t pc_when_patched(const hotfn_hooks *hooks, const hfn_batch *batch
     uint32_t index, moved;
 
     if (pc < base || !find_hook(hooks, batch, pc - base, &index) ||
-        (batch->hooks[index] & HFN_HOOK_REFUSED)) {
+        (batch->hooks[index] & (HFN_HOOK_REFUSED | HFN_HOOK_OFF))) {
         return pc;
     }
     hfn_batch_hook(hooks, batch, index, &hook);

@@ -31,8 +31,8 @@ static inline void hfn_region_add_need(hfn_region_needs *needs, uint32_t kind,
 {
     bool key_b = hook->flags & HOTFN_VERDICT_KEY_B;
 
-    needs->calls |= kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_FILTER ||
-                    kind == HFN_ACTION_COUNT_SHARED;
+    needs->calls |=
+        kind == HOTFN_ACTION_CALL || kind == HOTFN_ACTION_FILTER || kind == HFN_ACTION_COUNT_SHARED;
     needs->stub_bytes += hfn_trampoline_bytes(kind, hook);
     needs->stub_count++;
     needs->cfi_bytes += hook->cfi_bytes;

@@ -217,13 +217,12 @@ void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch
     }
 }
 
-uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
-                           uint32_t *foreign)
+uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
+                                const hfn_patch_spans *spans)
 {
     const hfn_module *module = hfn_batch_module(hooks, batch);
     walks w = walks_begin(module->plan);
     site s = { .text = NULL };
-    uint32_t not_restored;
 
     while (batch->targets && next_site(batch, module->base, spans, &w, &s)) {
         if (value_at(s.field) != s.to_stub) {
@@ -232,8 +231,16 @@ uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;
     }
-    not_restored = batch->sites_written;
-    batch->sites_written = not_restored < s.closed ? not_restored : s.closed; /* still redirected */
+    return s.closed;
+}
+
+uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
+                           uint32_t *foreign)
+{
+    uint32_t closed = hfn_sites_restore_some(hooks, batch, spans);
+    uint32_t not_restored = batch->sites_written;
+
+    batch->sites_written = not_restored < closed ? not_restored : closed; /* still redirected */
     *foreign += not_restored - batch->sites_written;
     return batch->sites_written;
 }

@@ -31,6 +31,10 @@ void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
 /* Redirect all call sites of functions with a target.  A site that differs from the file, or that
  * cannot reach its stub, is left alone.  Adds to batch->sites_written. */
 void hfn_sites_write(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans);
+/* Restore the call sites of the functions with a target.  Returns the number of those that are not
+ * writable now. */
+uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
+                                const hfn_patch_spans *spans);
 /* Restore all redirected call sites.  Returns the number of call sites that are not writable now
  * and stay redirected until the next removal.  Adds the number of call sites that other code has
  * changed to *foreign. */

@@ -183,7 +183,7 @@ bool hfn_live_can_tick(uint32_t timing);
 /* The tick clock has no thread: the counter is read in its place.  Before the target begins. */
 void hfn_live_use_counter(const hfn_live *live);
 /* Map the memory that the first timed calls touch, so that these calls take no page faults. */
-void hfn_live_map_first_histograms(const hfn_live *live);
+void hfn_live_map_first_histograms(hfn_live *live);
 /* Measure the clock's frequency again, over the whole run. */
 void hfn_live_measure_clock(hfn_live *live);
 bool hfn_live_is_timed(const hfn_live *live, uint32_t function);
@@ -223,9 +223,10 @@ struct hfn_live {
     hfn_os_file file; /* HFN_OS_NO_FILE: joined                                             */
     bool is_durable;
     bool rows_were_active; /* counters used the rows: threads may still write to them            */
-    bool keeps_times;      /* a thread may still write times: the pools stay mapped              */
-    char *path;            /* of the durable file, or NULL                                       */
-    uint8_t *base;         /* header to cells    */
+    uint64_t mapped_histogram_bytes; /* so far, by hfn_live_map_first_histograms */
+    bool keeps_times; /* a thread may still write times: the pools stay mapped              */
+    char *path;       /* of the durable file, or NULL                                       */
+    uint8_t *base;    /* header to cells    */
     uint8_t *rows;
     uint8_t *tail; /* functions and names */
     uint64_t base_bytes, tail_bytes;

@@ -181,12 +181,13 @@ void hfn_live_allocate_first_histograms(const hfn_live *live)
     }
 }
 
-void hfn_live_map_first_histograms(const hfn_live *live)
+void hfn_live_map_first_histograms(hfn_live *live)
 {
-    uint64_t bytes = ready_bytes(live);
+    uint64_t bytes = ready_bytes(live), done = live->mapped_histogram_bytes;
 
-    if (bytes > 0) {
-        hfn_os_prefault_pages(hfn_live_section(live, HFN_SECTION_HISTOGRAMS), bytes);
+    if (bytes > done) {
+        hfn_os_prefault_pages(hfn_live_section(live, HFN_SECTION_HISTOGRAMS) + done, bytes - done);
+        live->mapped_histogram_bytes = bytes;
     }
 }
 

@@ -8,6 +8,9 @@
 #include <stdint.h>
 
 uint32_t hfn_os_thread_id(void);
+/* Name the calling thread; false if the system does not name threads. */
+#define HFN_OS_MAX_THREAD_NAME 15
+bool hfn_os_set_thread_name(const char *name);
 /* Is the calling thread the only one?  False also if this cannot be determined. */
 bool hfn_os_is_single_threaded(void);
 

@@ -179,7 +179,7 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
     }
     s->flags = kept.flags;
     s->runtime = kept.runtime;
-    s->source = (hfn_plan_source){ request_plan, s };
+    s->source = (hfn_plan_source){ .find = request_plan, .user = s };
     s->release = leave_channel;
     /* The session copies the path, because it maps the plans of modules that are loaded later. */
     kept.channel_path = hfn_arena_copy(&s->texts, kept.channel_path, strlen(kept.channel_path));

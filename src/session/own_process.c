@@ -2,11 +2,11 @@
 /* A session that scans its own process.  Counts go to a live record, so that a snapshot is an
  * ordinary record. */
 #include "base/status.h"
-#include "functions/glob.h"
 #include "live/live.h"
 #include "scan/choice.h"
 #include "scan/file_stamp.h"
 #include "scan/scan.h"
+#include "session/own_session.h"
 #include "session/session.h"
 
 #include <hotfn/lowlevel/timing.h>
@@ -18,45 +18,7 @@
 #define TIMED_SLOTS (1u << 17)
 #define TIMED_DURABLE_SLOTS (1u << 16)
 #define TIMED_NARROW_SLOTS (1u << 15)
-#define MAX_SAMPLE_MEAN 1000000u
 #define MAX_LOADER_BYTES (16u << 20) /* of the dynamic loader's image in memory */
-
-/* ---- Copies of options. */
-
-static char *copy_text(hotfn_session *s, const char *text)
-{
-    return hfn_arena_copy(&s->texts, text, strlen(text));
-}
-
-static bool copy_list(hotfn_session *s, const char *const *from, uint32_t count,
-                      const char *const **to)
-{
-    const char **list = hfn_arena_alloc(&s->texts, (count + 1u) * sizeof *list);
-    for (uint32_t i = 0; list && i < count; i++) {
-        list[i] = copy_text(s, from[i]);
-        if (!list[i]) {
-            return false;
-        }
-    }
-    *to = list;
-    return list != NULL;
-}
-
-static bool copy_options(hotfn_session *s, const hotfn_session_options *o,
-                         const hotfn_selection *pick)
-{
-    s->flags = o->flags & HFN_SESSION_FLAGS;
-    s->is_timed = o->mode == HOTFN_SESSION_TIME;
-    s->module_count = o->module_count;
-    s->list = o->list;
-    s->selection = *pick;
-    s->selection.size = sizeof s->selection;
-    s->cache_folder = o->cache_folder ? copy_text(s, o->cache_folder) : NULL;
-    return (s->cache_folder || !o->cache_folder) &&
-           copy_list(s, o->modules, o->module_count, &s->modules) &&
-           copy_list(s, pick->include, pick->include_count, &s->selection.include) &&
-           copy_list(s, pick->exclude, pick->exclude_count, &s->selection.exclude);
-}
 
 /* ---- Plans from scans. */
 
@@ -101,7 +63,7 @@ static hotfn_status add_to_record(hotfn_session *s, hfn_scanned *scanned, hfn_mo
     hfn_function_source source = hfn_scan_choice_source(&choice);
     status = hfn_live_add_module_from(s->live, &choice.module, &source, &scanned->live_module, err);
     hfn_scan_choice_finish(&choice);
-    return status;
+    return status == HOTFN_OK ? hfn_session_find_members(s, scanned, err) : status;
 }
 
 static bool keep_scan(hotfn_session *s, hfn_scanned *scanned, const hfn_module_facts *facts,
@@ -215,6 +177,17 @@ static void find_by_scan(void *user, const hfn_plan_request *request, bool is_ma
     }
 }
 
+static const uint64_t *get_groups(void *user, uint32_t live_module)
+{
+    const hotfn_session *s = user;
+    const hfn_scanned *scan = s->scans;
+
+    while (scan && scan->live_module != live_module) {
+        scan = scan->next;
+    }
+    return scan ? scan->groups : NULL;
+}
+
 static void close_scans(hotfn_session *s)
 {
     for (hfn_scanned *scan = s->scans; scan; scan = scan->next) {
@@ -224,42 +197,6 @@ static void close_scans(hotfn_session *s)
 }
 
 /* ---- The session. */
-
-static hotfn_status check_globs(const char *const *globs, uint32_t count, hotfn_error *err)
-{
-    hotfn_status status = HOTFN_OK;
-    for (uint32_t i = 0; i < count && status == HOTFN_OK; i++) {
-        status = hfn_glob_check(globs[i], err);
-    }
-    return status;
-}
-
-static hotfn_status check_options(const hotfn_session *s, hotfn_error *err)
-{
-    hotfn_status status = check_globs(s->modules, s->module_count, err);
-    if (status == HOTFN_OK) {
-        status = check_globs(s->selection.include, s->selection.include_count, err);
-    }
-    return status == HOTFN_OK ? check_globs(s->selection.exclude, s->selection.exclude_count, err)
-                              : status;
-}
-
-static hotfn_status check_mode(const hotfn_session_options *o, hotfn_error *err)
-{
-    const char *timing_option = o->sample_mean                    ? "a sample"
-                                : o->slow_ns                      ? "slow calls"
-                                : o->flags & HOTFN_SESSION_FLAT   ? "HOTFN_SESSION_FLAT"
-                                : o->flags & HOTFN_SESSION_TICKER ? "HOTFN_SESSION_TICKER"
-                                                                  : NULL;
-    if (o->mode == HOTFN_SESSION_COUNT && timing_option) {
-        return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                "%s: only with HOTFN_SESSION_TIME", timing_option);
-    }
-    return o->sample_mean > MAX_SAMPLE_MEAN
-               ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-                                  "sample_mean is at most %u", MAX_SAMPLE_MEAN)
-               : HOTFN_OK;
-}
 
 /* The same as `hotfn run --mode time` keeps. */
 static uint32_t get_timing_flags(const hotfn_session_options *o)
@@ -300,7 +237,7 @@ static bool read_module(void *user, const hfn_os_module *m)
     const void *plan;
     uint64_t plan_bytes;
 
-    if (!hfn_process_is_own_module(m) && hfn_process_describe_module(m, &request)) {
+    if (!hfn_process_is_own_module(m) && hfn_session_describe(user, m, &request)) {
         find_by_scan(user, &request, m->is_main, &live_module, &plan, &plan_bytes);
     }
     return true;
@@ -308,9 +245,14 @@ static bool read_module(void *user, const hfn_os_module *m)
 
 static void read_modules(void *user)
 {
+    hotfn_session *s = user;
     void *paused = hotfn_counters_pause();
 
-    hfn_os_each_module(read_module, user);
+    hfn_os_each_module(read_module, s);
+    if (s->is_timed) {
+        hfn_process_measure_hooks(s->live);
+        hfn_live_map_first_histograms(s->live);
+    }
     hotfn_counters_resume(paused);
 }
 
@@ -338,6 +280,7 @@ static void start_clock(hotfn_session *s)
     if (!hfn_ticker_start(&s->ticker, hfn_live_tick(s->live), &s->live->clock,
                           hfn_live_time_header(s->live))) {
         hfn_live_use_counter(s->live);
+        hfn_live_time_header(s->live)->count_cost_ticks = 0; /* hooks of the counter cost more */
     }
 }
 
@@ -443,24 +386,26 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     hotfn_selection pick;
     if (!hfn_copy_options(&o, sizeof o, options) ||
         o.flags & ~(HFN_SESSION_FLAGS | HOTFN_SESSION_FLAT | HOTFN_SESSION_TICKER |
-                    HOTFN_SESSION_BACKGROUND) ||
-        o.mode > HOTFN_SESSION_TIME || !hfn_copy_options(&pick, sizeof pick, o.selection) ||
-        pick.flags) {
+                    HOTFN_SESSION_BACKGROUND | HOTFN_SESSION_ZONES) ||
+        o.mode > HOTFN_SESSION_TIME || o.reserved ||
+        !hfn_copy_options(&pick, sizeof pick, o.selection) || pick.flags) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "unknown session option");
     }
     hotfn_session *s = hfn_session_new(env);
-    if (!s || !copy_options(s, &o, &pick)) {
+    if (!s || !hfn_session_copy_options(s, &o, &pick)) {
         hotfn_session_destroy(s);
         return hfn_report_no_memory(err, NULL);
     }
-    s->source = (hfn_plan_source){ find_by_scan, s };
+    s->source = (hfn_plan_source){
+        .find = find_by_scan, .describe = hfn_session_describe, .get_groups = get_groups, .user = s
+    };
     s->hook_flags = HOTFN_HOOKS_REGISTER_UNWIND;
     s->release = close_scans;
     hfn_known_modules_init(&s->known, &s->env);
-    hotfn_status status = check_mode(&o, err);
+    hotfn_status status = hfn_session_check_options(s, &o, err);
     if (status == HOTFN_OK) {
-        status = check_options(s, err);
+        status = hfn_session_copy_groups(s, &o, err);
     }
     if (status == HOTFN_OK) {
         status = refuse_own_code(s, err);
@@ -473,6 +418,9 @@ hotfn_status hotfn_session_create(hotfn_session **out, const hotfn_session_optio
     }
     if (status == HOTFN_OK) {
         status = create_record(s, &o, err);
+    }
+    if (status == HOTFN_OK && o.flags & HOTFN_SESSION_ZONES) {
+        status = hfn_session_add_zones(s, err);
     }
     if (status == HOTFN_OK && o.map_path) {
         status = scan_main_program(s, o.map_path, err);

@@ -275,6 +275,8 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     stop_clock_if_unsafe(p, m);
     note_own_threads(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {
+        m->groups =
+            p->source.get_groups ? p->source.get_groups(p->source.user, m->live_module) : NULL;
         request_hooks(p, m, info.function_count);
         hfn_process_find_allocators(p, m);
     }
@@ -315,7 +317,9 @@ static bool update_module(void *user, const hfn_os_module *os)
         known->seen = true;
         return true;
     }
-    return !hfn_process_describe_module(os, &request) || add_module(p, os, &request);
+    bool is_described = p->source.describe ? p->source.describe(p->source.user, os, &request)
+                                           : hfn_process_describe_module(os, &request);
+    return !is_described || add_module(p, os, &request);
 }
 
 static void forget_unseen(hfn_process *p)
@@ -386,10 +390,11 @@ static uint32_t count_own_hooks(const hfn_process *p)
     return count;
 }
 
-static hotfn_status commit_hooks(hfn_process *p, hotfn_error *err)
+hotfn_status hfn_process_commit(hfn_process *p, hotfn_error *err)
 {
     hotfn_commit_stats stats = HOTFN_COMMIT_STATS_INIT;
     uint32_t own = count_own_hooks(p);
+    hfn_process_switch_new(p);
     hotfn_status s = hotfn_hooks_commit(p->hooks, &stats, err);
     for (size_t i = 0; i < p->loaded_count; i++) {
         hfn_loaded_module *m = &p->loaded[i];
@@ -443,6 +448,15 @@ hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, ui
     return s;
 }
 
+void hfn_process_measure_hooks(hfn_live *live)
+{
+    hfn_time_memory times;
+
+    if (hfn_live_time_memory(live, &times)) {
+        hfn_timing_measure(&times, hfn_live_slot_capacity(live));
+    }
+}
+
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
 {
     hfn_process_begin_change(p);
@@ -454,7 +468,8 @@ hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err)
         p->follows_modules = hfn_os_watch_modules(handle_list_change, p);
     }
     hfn_os_each_module(update_module, p);
-    hotfn_status s = p->loaded_count > before || before == 0 ? commit_hooks(p, err) : HOTFN_OK;
+    hotfn_status s =
+        p->loaded_count > before || before == 0 ? hfn_process_commit(p, err) : HOTFN_OK;
     if (before == 0) {
         hfn_live_map_first_histograms(p->live);
     }

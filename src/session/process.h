@@ -20,6 +20,10 @@
 typedef struct hfn_plan_source {
     void (*find)(void *user, const hfn_plan_request *module, bool is_main, uint32_t *live_module,
                  const void **plan_bytes, uint64_t *plan_byte_count);
+    /* As hfn_process_describe_module, which is used if this is NULL. */
+    bool (*describe)(void *user, const hfn_os_module *module, hfn_plan_request *out);
+    /* The groups of each function of a module, as bits; NULL if there are no groups. */
+    const uint64_t *(*get_groups)(void *user, uint32_t live_module);
     void *user;
 } hfn_plan_source;
 
@@ -31,9 +35,10 @@ typedef struct hfn_loaded_module {
      * dynamic linker calls when modules change, and those that a runtime's tracer replaces. */
     uint32_t own_functions[HFN_MAX_REPLACED + 1];
     uint32_t own_count;
-    hotfn_plan *plan; /* kept for the hooks; NULL if none */
-    bool seen;        /* by the current update            */
-    bool is_new;      /* not committed yet                */
+    hotfn_plan *plan;       /* kept for the hooks; NULL if none */
+    const uint64_t *groups; /* kept; per function; NULL: none is in a group */
+    bool seen;              /* by the current update            */
+    bool is_new;            /* not committed yet                */
 } hfn_loaded_module;
 
 typedef struct hfn_process {
@@ -51,6 +56,7 @@ typedef struct hfn_process {
     uint32_t id;           /* of the process that has the hooks                     */
     bool forbids_checks;   /* the process filters its system calls */
     bool follows_modules;  /* the watched function is hooked */
+    uint64_t off_groups;   /* bits of the groups that are switched off                  */
     hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;
 
@@ -63,8 +69,17 @@ bool hfn_process_describe_module(const hfn_os_module *module, hfn_plan_request *
 
 hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
+/* Measure the cost of hooks before the first start in this process, so that the start need not. */
+void hfn_process_measure_hooks(hfn_live *live);
 /* Hook the modules that were loaded since the last update, and forget those that were unloaded. */
 hotfn_status hfn_process_update(hfn_process *p, hotfn_error *err);
+/* groups.c: switch groups of functions off, before a commit of new hooks.  Does nothing while no
+ * group is off. */
+void hfn_process_switch_new(hfn_process *p);
+/* groups.c: switch the groups with these bits off, and all others on. */
+hotfn_status hfn_process_switch(hfn_process *p, uint64_t off_groups, hotfn_error *err);
+/* Write the hooks that wait for it, and record the result. */
+hotfn_status hfn_process_commit(hfn_process *p, hotfn_error *err);
 /* check.c: compare the patches with memory, and mark the functions whose patches were overwritten.
  * False if some could not be compared, or if this is not the process that has the hooks (after
  * vfork).  Any thread, also in a signal handler. */

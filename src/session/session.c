@@ -200,6 +200,7 @@ hotfn_status hotfn_session_start(hotfn_session *s, hotfn_error *err)
         return status;
     }
     s->process.runtime = s->runtime;
+    s->process.off_groups = s->off_groups;
     paused = hotfn_counters_pause();
     status = hfn_process_update(&s->process, err);
     hotfn_counters_resume(paused);

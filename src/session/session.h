@@ -17,7 +17,20 @@ typedef struct hfn_scanned {
     hotfn_scan *scan; /* NULL: the file cannot be scanned */
     uint32_t number;  /* in the session's known modules */
     uint32_t live_module;
+    const uint64_t *groups; /* bits of the groups of each function; NULL: there are no groups */
 } hfn_scanned;
+
+/* A loaded module that was described. */
+typedef struct hfn_described {
+    struct hfn_described *next;
+    const char *name; /* as the dynamic linker has it */
+    hfn_plan_request request;
+} hfn_described;
+
+typedef struct hfn_group {
+    const char *name;
+    hotfn_selection selection;
+} hfn_group;
 
 typedef struct hfn_mapped_plan {
     struct hfn_mapped_plan *next;
@@ -30,6 +43,7 @@ struct hotfn_session {
     hotfn_env env;
     uint32_t flags;      /* HOTFN_SESSION_* */
     uint32_t hook_flags; /* HOTFN_HOOKS_*   */
+    uint64_t off_groups; /* bits of the groups that are off */
     bool running;
     bool is_verified;          /* the patches were checked at the end of the process */
     hotfn_session_stats stats; /* of the latest start and stop */
@@ -50,10 +64,16 @@ struct hotfn_session {
     bool is_timed;
     hfn_os_thread reader;
     bool is_reading;
+    hfn_described *described;
     hfn_scanned *scans;
     hfn_known_modules known; /* the modules in `scans` */
     hfn_ticker ticker;
     bool holds_own_code;
+    hfn_group *groups; /* the bit of group i is 1 << i */
+    uint32_t group_count;
+    bool has_zones;
+    uint32_t zones;             /* their module in the live record */
+    const uint32_t *zone_slots; /* by function of that module      */
     /* A session in the target of a launcher: */
     hfn_plan_client client;
     hfn_mapped_plan *plans;

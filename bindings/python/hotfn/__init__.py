@@ -45,7 +45,7 @@ from .records import (
     register_exporter,
     repair,
 )
-from .session import Frame, Session, Stats
+from .session import Frame, Session, Stats, set_thread_name
 from .times import Edge, Memory, Node, SlowCall, TimeInfo, Times
 from .tree import TreeNode
 from .verdicts import Scan, Verdict, scan

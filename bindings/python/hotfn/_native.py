@@ -185,6 +185,11 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_scan_get_info": (STATUS, [OBJECT, _ref(s.ScanInfo)]),
     "hotfn_scan_get_function": (STATUS, [OBJECT, c_uint32, _ref(s.RecordFunction)]),
     "hotfn_scan_find_listed": (STATUS, [OBJECT, OBJECT, U64S, c_uint32, POINTER(c_uint32), ENV, ERR]),
+    # hotfn/zone.h
+    "hotfn_zone_begin": (None, [_ref(s.Zone), OBJECT, c_char_p]),
+    "hotfn_zone_end": (None, [_ref(s.Zone)]),
+    "hotfn_zone_add_message": (STATUS, [OBJECT, c_char_p, ERR]),
+    "hotfn_thread_set_name": (STATUS, [c_char_p, ERR]),
     # hotfn/session.h
     "hotfn_session_create": (STATUS, [OUT, _ref(s.SessionOptions), ENV, ERR]),
     "hotfn_session_start": (STATUS, [OBJECT, ERR]),
@@ -192,6 +197,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_session_save": (STATUS, [OBJECT, c_char_p, ERR]),
     "hotfn_session_stop": (STATUS, [OBJECT, ERR]),
     "hotfn_session_get_stats": (STATUS, [OBJECT, _ref(s.SessionStats)]),
+    "hotfn_session_switch_group": (STATUS, [OBJECT, c_char_p, c_int, ERR]),
     "hotfn_session_destroy": (None, [OBJECT]),
     "hotfn_session_get_hooks": (c_void_p, [OBJECT]),
 

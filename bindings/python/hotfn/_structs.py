@@ -382,12 +382,17 @@ class ScanInfo(Sized):
 
 
 # hotfn/session.h
+class Group(Sized):
+    _fields_ = [("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("selection", POINTER(Selection))]
+
+
 class SessionOptions(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("modules", POINTER(c_char_p)),
                 ("module_count", c_uint32), ("slot_capacity", c_uint32),
                 ("selection", POINTER(Selection)), ("durable_path", c_char_p),
                 ("list", c_void_p), ("map_path", c_char_p), ("cache_folder", c_char_p),
-                ("mode", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64)]
+                ("mode", c_uint32), ("sample_mean", c_uint32), ("slow_ns", c_uint64),
+                ("groups", POINTER(Group)), ("group_count", c_uint32), ("reserved", c_uint32)]
 
 
 class SessionStats(Sized):
@@ -395,6 +400,11 @@ class SessionStats(Sized):
                 ("remaining_status", c_int32), ("reserved", c_uint32), ("stub_bytes", c_uint64),
                 ("unwind_bytes", c_uint64), ("table_bytes", c_uint64), ("copied_page_bytes", c_uint64),
                 ("total_ns", c_uint64)]
+
+
+# hotfn/zone.h
+class Zone(ctypes.Structure):
+    _fields_ = [("words", c_uint64 * 6)]
 
 
 # hotfn/frame.h

@@ -3,12 +3,13 @@
 stop."""
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import dataclasses
 import warnings
 import weakref
 from ctypes import c_void_p
-from typing import Any, Iterable, List, Optional, Tuple
+from typing import Any, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from . import _structs as s
 from ._errors import check, decode
@@ -22,6 +23,8 @@ SINGLE_THREADED = 2
 FLAT = 4
 TICKER = 8
 BACKGROUND = 16
+ZONES = 32
+GROUP_OFF = 1                                      # HOTFN_GROUP_OFF
 FRAME_TIMES = 1                                    # HOTFN_FRAME_TIMES
 FRAME_KEYS = {"calls": 1, "self": 2, "total": 3}   # HOTFN_BY_*
 
@@ -127,6 +130,23 @@ def convert_frame_times(raw: s.FrameTimes) -> FrameTimes:
                       tid=raw.tid or None, thread=decode(raw.name))
 
 
+def make_groups(groups: Mapping[str, Globs], off_groups: Set[str]) -> "ctypes.Array[s.Group]":
+    unknown = off_groups.difference(groups)
+    if unknown:
+        raise ValueError(f"off_groups: {', '.join(sorted(unknown))}: no such group")
+    return (s.Group * len(groups))(*(
+        s.Group(name=encode(name), flags=GROUP_OFF if name in off_groups else 0,
+                selection=ctypes.pointer(make_selection(globs, None, 0, 0)))
+        for name, globs in groups.items()))
+
+
+def set_thread_name(name: str) -> None:
+    """Name the calling thread in records and for the system's tools, with at most 15 bytes.  The main thread's name
+    is also that of the process."""
+    error = s.Error()
+    check(lib.hotfn_thread_set_name(encode(name), error), error)
+
+
 class Session:
     """Hooks in this process.  A process has one session at a time.
 
@@ -150,6 +170,9 @@ class Session:
                     the counter at both ends of each call
     sample          with "time": mean sampling interval in calls; every call is counted
     slower_than_ns  with "time": keep each call that takes longer (record.slow_calls)
+    groups          functions that switch() switches on and off together: a dict of names and globs
+    off_groups      names of groups that are off at first
+    zones           make room for zone() and message(): up to 1024 different names
 
     The constructor scans the modules and hooks nothing.  Entering `with`, or start(), hooks;
     leaving `with`, or stop(), restores all bytes.  Afterwards `record` has the final counts.  A
@@ -161,20 +184,24 @@ class Session:
                  follow_dlopen: bool = True, single_threaded: bool = False,
                  cache_folder: Optional[PathLike] = None, mode: str = "count", flat: bool = False,
                  ticker: bool = False, background: bool = False,
-                 sample: Optional[int] = None, slower_than_ns: Optional[int] = None) -> None:
+                 sample: Optional[int] = None, slower_than_ns: Optional[int] = None,
+                 groups: Optional[Mapping[str, Globs]] = None, off_groups: Iterable[str] = (),
+                 zones: bool = False) -> None:
         times = make_times(mode, flat, sample, slower_than_ns)
         names = glob_list(modules)
         selection = make_selection(functions, exclude, min_size, max_size)
         flags = ((0 if follow_dlopen else NO_FOLLOW_DLOPEN)
                  | (SINGLE_THREADED if single_threaded else 0) | (FLAT if flat else 0)
                  | (TICKER if ticker else 0)
-                 | (BACKGROUND if background else 0))
+                 | (BACKGROUND if background else 0) | (ZONES if zones else 0))
+        group_list = make_groups(groups or {}, set(off_groups))
         options = s.SessionOptions(mode=times.mode, sample_mean=times.interval, slow_ns=times.slow_ns,
                                    flags=flags, modules=c_texts(names), module_count=len(names),
                                    selection=ctypes.pointer(selection),
                                    durable_path=path_or_none(durable),
                                    map_path=path_or_none(map),
-                                   cache_folder=path_or_none(cache_folder))
+                                   cache_folder=path_or_none(cache_folder),
+                                   groups=group_list, group_count=len(group_list))
         out, error = c_void_p(), s.Error()
         check(lib.hotfn_session_create(ctypes.byref(out), options, env(), error), error)
         self._handle = out
@@ -234,6 +261,28 @@ class Session:
         spike_factor  so is a frame that takes longer than so many times the median of the frames before it
         """
         return Frame(self, top, times, by, spike_ms, spike_factor)
+
+    def switch(self, group: str, on: bool) -> None:
+        """Switch a group of functions on or off.  The code of functions that are off has its original bytes; they
+        keep their counts.  A function in several groups is off if all of them are."""
+        error = s.Error()
+        check(lib.hotfn_session_switch_group(self._open_handle, encode(group), int(on), error), error)
+
+    @contextlib.contextmanager
+    def zone(self, name: str) -> Iterator[None]:
+        """A part of the program that is counted and timed like a function: `with session.zone("load"):`.  Needs
+        zones=True; does nothing while the session does not run."""
+        zone = s.Zone()
+        lib.hotfn_zone_begin(zone, self._open_handle, encode(name))
+        try:
+            yield
+        finally:
+            lib.hotfn_zone_end(zone)
+
+    def message(self, text: str) -> None:
+        """Record a message at this place of the call tree, as a function "message: TEXT".  Needs zones=True."""
+        error = s.Error()
+        check(lib.hotfn_zone_add_message(self._open_handle, encode(text), error), error)
 
     def save(self, path: PathLike) -> None:
         """Write the counts so far to path as a finished record; the session continues."""

@@ -52,16 +52,12 @@ static void close_discard_row(uint32_t thread_at)
 }
 
 /* All processes of a record subtract the costs that the first one measured. */
-static void load_costs(const hfn_time_memory *m)
+static void measure_costs(const hfn_time_memory *m, uint32_t slot_capacity)
 {
-    hfn_time_header *h = m->header;
-
-    if (h->count_cost_ticks == 0 && HFN_CAN_TIME) {
+    if (m->header->count_cost_ticks == 0 && HFN_CAN_TIME) {
         hfn_timing_calls calls = hfn_timing_get_calls();
-        hfn_hook_cost_measure(&calls, m->thread_at + hfn_time_row_bytes(hfn_rows.slot_capacity));
+        hfn_hook_cost_measure(&calls, m->thread_at + hfn_time_row_bytes(slot_capacity));
     }
-    hfn_time.exit_cost = h->cost_inside_ticks / COST_UNIT;
-    hfn_time.enter_cost = h->cost_outside_ticks / COST_UNIT;
 }
 
 /* By the tick clock, waiting is known where the system gives threads their processor time. */
@@ -77,7 +73,7 @@ void hfn_timing_start_waiting(hfn_time_engine *engine, hfn_time_header *h)
     __atomic_fetch_or(&h->flags, HOTFN_TIMING_WAITING, __ATOMIC_RELAXED);
 }
 
-void hfn_timing_start(const hfn_time_memory *m)
+static void set_engine(const hfn_time_memory *m)
 {
     hfn_time_header *h = m->header;
     bool keeps_slow = (h->flags & HOTFN_TIMING_SLOW) && h->slow_capacity;
@@ -107,8 +103,27 @@ void hfn_timing_start(const hfn_time_memory *m)
     }
     hfn_timing_start_waiting(&hfn_time, h);
     hfn_time.header = h;
+}
+
+void hfn_timing_measure(const hfn_time_memory *m, uint32_t slot_capacity)
+{
+    static const hfn_time_engine none;
+
+    if (hfn_rows.generation != 0 || !hfn_os_reserve_row_word()) {
+        return;
+    }
+    set_engine(m);
+    measure_costs(m, slot_capacity);
+    hfn_time = none;
+}
+
+void hfn_timing_start(const hfn_time_memory *m)
+{
+    set_engine(m);
     close_discard_row(m->thread_at);
-    load_costs(m);
+    measure_costs(m, hfn_rows.slot_capacity);
+    hfn_time.exit_cost = m->header->cost_inside_ticks / COST_UNIT;
+    hfn_time.enter_cost = m->header->cost_outside_ticks / COST_UNIT;
 }
 
 uint64_t hfn_timing_stop(void)

@@ -6,7 +6,11 @@
 
 #include "counters/timing/engine.h"
 
-/* Rows of the active set hold times from now on; measures what a timed call costs. */
+/* Measure what a timed call costs, for a later start with this memory.  Does nothing if counters
+ * existed in this process: a thread may still be in a stub then. */
+void hfn_timing_measure(const hfn_time_memory *memory, uint32_t slot_capacity);
+/* Rows of the active set hold times from now on; measures what a timed call costs if that has not
+ * been done. */
 void hfn_timing_start(const hfn_time_memory *memory);
 /* From now on nothing is timed: calls that begin are counted only, those that are open return
  * without a word.  Returns the clock; 0: nothing was timed. */

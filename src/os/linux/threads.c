@@ -10,10 +10,16 @@
 #include <fcntl.h>
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 uint32_t hfn_os_thread_id(void)
 {
     return (uint32_t)hfn_raw_syscall3(SYS_gettid, 0, 0, 0);
+}
+
+bool hfn_os_set_thread_name(const char *name)
+{
+    return hfn_raw_syscall3(SYS_prctl, PR_SET_NAME, hfn_raw_pointer(name), 0) == 0;
 }
 
 static bool count_task(void *user, uint32_t tid)

@@ -9,6 +9,12 @@ uint32_t hfn_os_thread_id(void)
     return 0;
 }
 
+bool hfn_os_set_thread_name(const char *name)
+{
+    (void)name;
+    return false;
+}
+
 bool hfn_os_is_single_threaded(void)
 {
     return false;

@@ -53,6 +53,13 @@ uint32_t hfn_os_thread_id(void)
     return GetCurrentThreadId();
 }
 
+/* Names belong to debuggers there, and records do not have them. */
+bool hfn_os_set_thread_name(const char *name)
+{
+    (void)name;
+    return false;
+}
+
 /* The system starts threads of its own in every process, so this is never certain. */
 bool hfn_os_is_single_threaded(void)
 {
