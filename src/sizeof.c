@@ -72,6 +72,7 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_group),
     STRUCT_SIZE(hotfn_session_options),
     STRUCT_SIZE(hotfn_session_stats),
+    STRUCT_SIZE(hotfn_zone),
     STRUCT_SIZE(hotfn_frame_options),
     STRUCT_SIZE(hotfn_frame_info),
     STRUCT_SIZE(hotfn_frame_times),

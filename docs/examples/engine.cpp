@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A small game engine that watches its own frames: worker threads take jobs, a plug-in is loaded
 // again while the engine runs, and one frame is slow on purpose.  hotfn names the function that
-// made it slow, and saves the frame as a record with its call tree.
+// made it slow, and saves the frame as a record with its call tree.  The rendering functions are a
+// group that is switched on for ten frames only; a zone and a message of the engine join the tree.
 //
 //     c++ -O2 -shared -fPIC engine_weather.cpp -o weather.so
 //     c++ -O2 -pthread engine.cpp $(pkg-config --cflags hotfn) -ldl -o engine && ./engine
@@ -29,6 +30,7 @@ namespace engine
 {
 
 constexpr int frame_count = 120, slow_frame = 90, reload_frame = 60, worker_count = 2;
+constexpr uint64_t first_rendered = 85, last_rendered = 95;
 
 std::atomic<uint64_t> result; // keeps the compiler from dropping the work
 
@@ -246,7 +248,19 @@ class frame_watch
         options.modules = modules;
         options.module_count = 2;
         options.mode = HOTFN_SESSION_TIME;
-        options.flags = HOTFN_SESSION_TICKER;
+        options.flags = HOTFN_SESSION_TICKER | HOTFN_SESSION_ZONES;
+        static const char *const rendering[] = { "engine::render*", "engine::draw*",
+                                                 "engine::cull*" };
+        hotfn_selection rendered = HOTFN_SELECTION_INIT;
+        hotfn_group group = HOTFN_GROUP_INIT;
+
+        rendered.include = rendering;
+        rendered.include_count = 3;
+        group.name = "rendering";
+        group.flags = HOTFN_GROUP_OFF;
+        group.selection = &rendered;
+        options.groups = &group;
+        options.group_count = 1;
         check(hotfn_session_create(&session, &options, nullptr, &err), err);
         check(hotfn_session_start(session, &err), err);
         wanted.flags = HOTFN_FRAME_TIMES;
@@ -260,6 +274,22 @@ class frame_watch
     {
         hotfn_frame_destroy(frame);
         hotfn_session_destroy(session);
+    }
+
+    /* The parts of the engine that are of interest change while it runs. */
+    void begin_frame(uint64_t number)
+    {
+        if (frame && (number == engine::first_rendered || number == engine::last_rendered)) {
+            check(hotfn_session_switch_group(session, "rendering", number == engine::first_rendered,
+                                             &err),
+                  err);
+            hotfn_zone_add_message(session, "rendering is switched", nullptr);
+        }
+    }
+
+    const hotfn_session *get_session() const
+    {
+        return session;
     }
 
     void end_frame()
@@ -309,8 +339,13 @@ int main(int argc, char **argv)
     engine::workers pool;
     frame_watch watch;
 
+    hotfn_thread_set_name("engine main", nullptr);
     for (uint64_t number = 0; number < engine::frame_count; number++) {
-        engine::run_frame(pool, sky, number);
+        watch.begin_frame(number);
+        {
+            hotfn::zone whole(watch.get_session(), "frame");
+            engine::run_frame(pool, sky, number);
+        }
         watch.end_frame();
     }
     return 0;

@@ -16,6 +16,7 @@
 
 #include <hotfn/frame.h>
 #include <hotfn/session.h>
+#include <hotfn/zone.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,15 +86,15 @@ static inline hotfn_status hotfn_optional_refuse(hotfn_error *err)
 #define HOTFN_OPTIONAL(name, parameters, arguments, err)                                           \
     static inline hotfn_status name##_optional parameters                                          \
     {                                                                                              \
-        hotfn_status(*call) parameters;                                                            \
-        return hotfn_optional_find(#name, (void *)&call) ? call arguments                          \
-                                                         : hotfn_optional_refuse(err);             \
+        static hotfn_status(*call) parameters;                                                     \
+        return call || hotfn_optional_find(#name, (void *)&call) ? call arguments                  \
+                                                                 : hotfn_optional_refuse(err);     \
     }
 #define HOTFN_OPTIONAL_VOID(name, parameters, arguments)                                           \
     static inline void name##_optional parameters                                                  \
     {                                                                                              \
-        void(*call) parameters;                                                                    \
-        if (hotfn_optional_find(#name, (void *)&call)) {                                           \
+        static void(*call) parameters;                                                             \
+        if (call || hotfn_optional_find(#name, (void *)&call)) {                                   \
             call arguments;                                                                        \
         }                                                                                          \
     }
@@ -105,11 +106,22 @@ HOTFN_OPTIONAL(hotfn_session_create,
 HOTFN_OPTIONAL(hotfn_session_start, (hotfn_session * session, hotfn_error *err), (session, err),
                err)
 HOTFN_OPTIONAL(hotfn_session_stop, (hotfn_session * session, hotfn_error *err), (session, err), err)
+HOTFN_OPTIONAL(hotfn_session_switch_group,
+               (hotfn_session * session, const char *name, uint32_t is_on, hotfn_error *err),
+               (session, name, is_on, err), err)
 HOTFN_OPTIONAL(hotfn_session_get_stats, (const hotfn_session *session, hotfn_session_stats *out),
                (session, out), NULL)
 HOTFN_OPTIONAL(hotfn_session_save, (hotfn_session * session, const char *path, hotfn_error *err),
                (session, path, err), err)
 HOTFN_OPTIONAL_VOID(hotfn_session_destroy, (hotfn_session * session), (session))
+HOTFN_OPTIONAL_VOID(hotfn_zone_begin,
+                    (hotfn_zone * zone, const hotfn_session *session, const char *name),
+                    (zone, session, name))
+HOTFN_OPTIONAL_VOID(hotfn_zone_end, (hotfn_zone * zone), (zone))
+HOTFN_OPTIONAL(hotfn_zone_add_message,
+               (const hotfn_session *session, const char *text, hotfn_error *err),
+               (session, text, err), err)
+HOTFN_OPTIONAL(hotfn_thread_set_name, (const char *name, hotfn_error *err), (name, err), err)
 HOTFN_OPTIONAL(hotfn_frame_create,
                (hotfn_frame * *out, const hotfn_session *session,
                 const hotfn_frame_options *options, const hotfn_env *env, hotfn_error *err),
@@ -152,9 +164,14 @@ static inline const char *hotfn_status_get_name_optional(hotfn_status status)
 #define hotfn_session_create hotfn_session_create_optional
 #define hotfn_session_start hotfn_session_start_optional
 #define hotfn_session_stop hotfn_session_stop_optional
+#define hotfn_session_switch_group hotfn_session_switch_group_optional
 #define hotfn_session_get_stats hotfn_session_get_stats_optional
 #define hotfn_session_save hotfn_session_save_optional
 #define hotfn_session_destroy hotfn_session_destroy_optional
+#define hotfn_zone_begin hotfn_zone_begin_optional
+#define hotfn_zone_end hotfn_zone_end_optional
+#define hotfn_zone_add_message hotfn_zone_add_message_optional
+#define hotfn_thread_set_name hotfn_thread_set_name_optional
 #define hotfn_frame_create hotfn_frame_create_optional
 #define hotfn_frame_next hotfn_frame_next_optional
 #define hotfn_frame_get_function hotfn_frame_get_function_optional
@@ -167,6 +184,7 @@ static inline const char *hotfn_status_get_name_optional(hotfn_status status)
 
 #ifdef __cplusplus
 }
+HOTFN_DEFINE_ZONE_CLASS
 #endif
 
 #endif

@@ -156,7 +156,7 @@ HOTFN_API hotfn_status hotfn_session_stop(hotfn_session *session, hotfn_error *e
  * thread at a time.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_session_switch_group(hotfn_session *session, const char *name,
-                                                  int is_on, hotfn_error *err);
+                                                  uint32_t is_on, hotfn_error *err);
 /* Get what the latest start and stop did.  HOTFN_OK, HOTFN_E_OPTION.  One thread at a time.  Since
  * 0.1. */
 HOTFN_API hotfn_status hotfn_session_get_stats(const hotfn_session *session,

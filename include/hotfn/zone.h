@@ -61,29 +61,32 @@ HOTFN_API hotfn_status hotfn_thread_set_name(const char *name, hotfn_error *err)
 #ifdef __cplusplus
 }
 
-namespace hotfn
-{
-
-/* A zone that ends with the block in which it is declared. */
-class zone
-{
-  public:
-    zone(const hotfn_session *session, const char *name)
-    {
-        hotfn_zone_begin(&open, session, name);
+/* hotfn::zone, a zone that ends with the block in which it is declared.  A macro, because
+ * <hotfn/optional.h> defines it for its own calls. */
+#define HOTFN_DEFINE_ZONE_CLASS                                                                    \
+    namespace hotfn                                                                                \
+    {                                                                                              \
+    class zone                                                                                     \
+    {                                                                                              \
+      public:                                                                                      \
+        zone(const hotfn_session *session, const char *name)                                       \
+        {                                                                                          \
+            hotfn_zone_begin(&open, session, name);                                                \
+        }                                                                                          \
+        ~zone()                                                                                    \
+        {                                                                                          \
+            hotfn_zone_end(&open);                                                                 \
+        }                                                                                          \
+        zone(const zone &) = delete;                                                               \
+        zone &operator=(const zone &) = delete;                                                    \
+                                                                                                   \
+      private:                                                                                     \
+        hotfn_zone open;                                                                           \
+    };                                                                                             \
     }
-    ~zone()
-    {
-        hotfn_zone_end(&open);
-    }
-    zone(const zone &) = delete;
-    zone &operator=(const zone &) = delete;
-
-  private:
-    hotfn_zone open;
-};
-
-} // namespace hotfn
+#ifndef HOTFN_OPTIONAL_H
+HOTFN_DEFINE_ZONE_CLASS
+#endif
 #endif
 
 #endif

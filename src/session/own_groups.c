@@ -89,7 +89,7 @@ hotfn_status hfn_session_find_members(hotfn_session *s, hfn_scanned *scanned, ho
     return status;
 }
 
-hotfn_status hotfn_session_switch_group(hotfn_session *s, const char *name, int is_on,
+hotfn_status hotfn_session_switch_group(hotfn_session *s, const char *name, uint32_t is_on,
                                         hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;

@@ -3,6 +3,7 @@
 """Run one example and check its output: check_examples.py NAME PROGRAM [ARGUMENT...]."""
 import csv
 import io
+import json
 import os
 import re
 import subprocess
@@ -61,11 +62,23 @@ def frames(program):
                     ["frame", "200"], ["200", collide], ["100", move]], output)
 
 
+def check_engine_tree(record):
+    """The group of rendering functions is on in frame 90; the zone is above them in the tree."""
+    if "HOTFN" not in os.environ:
+        return
+    functions = json.loads(run(os.environ["HOTFN"], "report", "--json", record))["functions"]
+    calls = {function["display"].partition("(")[0]: function["calls"] for function in functions}
+    expect(calls.get("frame") == 1 and calls.get("engine::draw") == 100, str(calls))
+    threads = json.loads(run(os.environ["HOTFN"], "info", "--json", record))["threads"]
+    expect(any(thread["name"] == "engine main" for thread in threads), str(threads))
+
+
 def engine(program, plugin):
     """Frame 90 calls rebuild_navigation, which takes many times as long as a frame.  Any other frame may be slow too
     on a machine with other work."""
     with tempfile.TemporaryDirectory() as folder:
         output = run(os.path.abspath(program), os.path.abspath(plugin), folder=folder)
+        check_engine_tree(os.path.join(folder, "spike-90.hfr"))
         spikes = {int(number): text for number, text in
                   re.findall(r"^frame (\d+) took [0-9.]+ ms, .*\n((?:  .*\n)*)", output, re.MULTILINE)}
         expect(90 in spikes and re.match(r" *[0-9.]+ ms in 1 calls of engine::rebuild_navigation", spikes[90]), output)

@@ -106,4 +106,5 @@ __all__ = [
     "repair",
     "run",
     "scan",
+    "set_thread_name",
 ]

@@ -197,7 +197,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_session_save": (STATUS, [OBJECT, c_char_p, ERR]),
     "hotfn_session_stop": (STATUS, [OBJECT, ERR]),
     "hotfn_session_get_stats": (STATUS, [OBJECT, _ref(s.SessionStats)]),
-    "hotfn_session_switch_group": (STATUS, [OBJECT, c_char_p, c_int, ERR]),
+    "hotfn_session_switch_group": (STATUS, [OBJECT, c_char_p, c_uint32, ERR]),
     "hotfn_session_destroy": (None, [OBJECT]),
     "hotfn_session_get_hooks": (c_void_p, [OBJECT]),
 

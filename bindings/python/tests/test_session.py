@@ -246,3 +246,68 @@ def test_globs_that_match_cause_no_warning(target):
         with hotfn.Session(modules="libhotfn-target*", functions=["fib", "h?p"]) as session:
             target.fib(3)
     assert calls_of(session.record.functions)["fib"] == 5
+
+
+def test_groups_are_switched_while_the_session_runs(target):
+    before = entry_bytes(target, "hop")
+    with hotfn.Session(modules="libhotfn-target.so", groups={"walking": ["walk", "hop"], "numbers": "fib"},
+                       off_groups=["numbers"]) as session:
+        target.fib(15)
+        target.walk(10)
+        session.switch("walking", False)
+        assert entry_bytes(target, "hop") == before
+        target.walk(10)
+        session.switch("numbers", True)
+        target.fib(15)
+        with pytest.raises(hotfn.NotFoundError, match="'other'"):
+            session.switch("other", True)
+    calls = calls_of(session.record.functions)
+    assert (calls["hop"], calls["walk"], calls["fib"]) == (10, 1, FIB_15_CALLS)
+
+
+def test_an_unknown_group_cannot_be_off():
+    with pytest.raises(ValueError, match="off_groups: other"):
+        hotfn.Session(groups={"one": "f"}, off_groups=["other"])
+
+
+def test_zones_and_messages_join_the_tree(target):
+    with hotfn.Session(modules="libhotfn-target.so", mode="time", zones=True) as session:
+        with session.zone("level"):
+            session.message("loaded")
+            with session.zone("walking"):
+                target.walk(10)
+        target.walk(1)
+    root = session.record.tree()
+    paths = {}
+
+    def visit(node, path):
+        paths[path] = node.calls
+        for child in node.children:
+            visit(child, f"{path}/{child.name}")
+
+    for node in root.children:
+        visit(node, node.name)
+    assert paths["level/walking/walk"] == 1 and paths["level/message: loaded"] == 1, paths
+    assert paths["walk"] == 1, paths
+
+
+def test_a_message_needs_room(target):
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        with session.zone("nothing happens"):
+            pass
+        with pytest.raises(hotfn.UnsupportedError, match="HOTFN_SESSION_ZONES"):
+            session.message("lost")
+
+
+def test_threads_are_named(target):
+    def work():
+        hotfn.set_thread_name("walker")
+        target.walk(1)
+
+    with hotfn.Session(modules="libhotfn-target.so") as session:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert "walker" in [thread.name for thread in session.record.threads]
+    with pytest.raises(hotfn.OptionError, match="at most 15 bytes"):
+        hotfn.set_thread_name("a name of more than 15 bytes")
