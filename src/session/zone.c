@@ -29,7 +29,7 @@ hotfn_status hfn_session_add_zones(hotfn_session *s, hotfn_error *err)
 {
     hotfn_record_module module = HOTFN_RECORD_MODULE_INIT;
     hfn_function_source source = { get_row, NULL };
-    hfn_method_rules rules = { NULL, NULL, 0, 0 };
+    hfn_method_rules rules = { 0 };
     hotfn_status status;
 
     module.path = "zones";
