@@ -153,6 +153,12 @@ def check_report(folder):
     check_same("report", function_lines(functions, "source_file", "source_line"), expected, 3)
     assert re.search(r"three  a\.c:7$", report(record, "--symbol-dir", debug), re.MULTILINE)
     assert "a.c" not in report(record, "--symbol-dir", debug, "--no-lines")
+    exported = json.loads(output(HOTFN, "export", "-F", "json", "--symbol-dir", debug, record))["functions"]
+    check_same("export", function_lines(exported, "source_file", "source_line"), expected, 3)
+    pages = [folder / "without.html", folder / "with.html"]
+    output(HOTFN, "open", "--print", "-o", pages[0], record)
+    output(HOTFN, "open", "--print", "-o", pages[1], "--symbol-dir", debug, record)
+    assert [f"{folder}/a.c" in page.read_text() for page in pages] == [False, True]
     assert "source_line" not in report(record, "--json")
     output("gcc", "-g", "-O1", "-Wl,--build-id", folder / "a.c", "-o", path)
     assert "source_line" not in report(record, "--json"), "lines of another build"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The flame graph.  The root is at the top (an icicle graph); below it are callees, or callers.
 
-const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time", way: "callees", of: -1, folded: false };
+const flame = { root: null, top: null, boxes: [], row: 20, thread: -1, by: "time", way: "callees", of: -1, folded: false, zoom: "" };
 
 // ---- Colours: a hue for each of the modules with most of the weight, one for all others.
 
@@ -144,12 +144,33 @@ function showTip(e, node) {
 
 // ---- The choices.
 
+// The box that is zoomed in, for the link: its position among the children of each box above it.
+function zoomOf(node) {
+  const path = [];
+  for (let n = node; n.up; n = n.up) path.unshift(kidsOf(n.up).indexOf(n));
+  return path.join(".");
+}
+function boxOfZoom(zoom) {
+  let n = flame.root;
+  for (const position of zoom ? zoom.split(".") : []) {
+    if (!kidsOf(n)[position]) break;
+    n = kidsOf(n)[position];
+  }
+  return n;
+}
+function zoomFlame(node) {
+  Object.assign(flame, { top: node, zoom: zoomOf(node) });
+  drawFlame();
+  setLink({ zoom: flame.zoom });
+}
 function setFlame(changes) {
+  if (Object.keys(changes).length) flame.zoom = ""; // another tree
   Object.assign(flame, changes);
   if (flame.by !== "bytes" || !readNodes().bytes) flame.by = "time";
   if (flame.way !== "callers") Object.assign(flame, { way: "callees", of: -1 });
   const { thread, by, folded, way, of } = flame;
-  flame.root = flame.top = way === "callers" ? callersTree(thread, by, folded, of) : treeOf(thread, by, folded);
+  flame.root = way === "callers" ? callersTree(thread, by, folded, of) : treeOf(thread, by, folded);
+  flame.top = boxOfZoom(flame.zoom);
   chooseHues();
   $("flamethread").value = thread;
   $("flameby").value = by;
@@ -158,7 +179,7 @@ function setFlame(changes) {
   $("flameof").hidden = way !== "callers" || of < 0;
   $("flameof").textContent = of < 0 ? "" : `of ${fold(nameOf(of), 40)} \u00d7`;
   drawFlame();
-  setLink({ view: "flame", thread: thread < 0 ? "" : thread, by: by === "time" ? "" : by, way: way === "callees" ? "" : way, of: placeOf(of), fold: folded ? "1" : "" });
+  setLink({ view: "flame", thread: thread < 0 ? "" : thread, by: by === "time" ? "" : by, way: way === "callees" ? "" : way, of: placeOf(of), fold: folded ? "1" : "", zoom: flame.zoom });
 }
 function startFlame() {
   fillThreads($("flamethread"), thread => setFlame({ thread }));
@@ -174,9 +195,9 @@ function startFlame() {
   $("flamefold").onchange = () => setFlame({ folded: $("flamefold").checked });
   $("flamecanvas").onmousemove = e => { const b = boxAt(e); if (b) showTip(e, b.node); else $("tip").hidden = true; };
   $("flamecanvas").onmouseleave = () => { $("tip").hidden = true; };
-  $("flamecanvas").onclick = e => { const b = boxAt(e); if (b) { flame.top = b.node; drawFlame(); } };
+  $("flamecanvas").onclick = e => { const b = boxAt(e); if (b) zoomFlame(b.node); };
   $("flamecanvas").ondblclick = e => { const b = boxAt(e); if (b && b.node.f >= 0) { $("tip").hidden = true; pick(b.node.f, true); } };
-  $("flamereset").onclick = () => { flame.top = flame.root; drawFlame(); };
+  $("flamereset").onclick = () => zoomFlame(flame.root);
   $("flamesearch").oninput = () => { drawFlame(); setLink({ mark: $("flamesearch").value }, true); };
   new ResizeObserver(drawFlame).observe($("flamebox"));
   setFlame({});

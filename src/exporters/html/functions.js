@@ -188,7 +188,7 @@ function pick(f, scroll) {
   const callers = make("button", "", "callers in the flame graph");
   callers.type = "button";
   callers.onclick = () => {
-    Object.assign(flame, { way: "callers", of: f });
+    Object.assign(flame, { way: "callers", of: f, zoom: "" });
     openTab("flame");
   };
   const parts = [close, make("h2", "", nameOf(f)), make("div", "dim", data.modules[F.module[f]] + "+0x" + F.rva[f].toString(16)), list];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The address of what is shown: the text behind "#" has the view, the function, the filters.  A link that is
+// The address of what is shown: the text behind "#" has the view, the function, the filters, the zoom.  A link that is
 // shared shows the same, and the browser's back button works.
 
 const at = { link: new URLSearchParams(location.hash.slice(1)), following: false };
@@ -39,7 +39,7 @@ function followLink() {
   order.down = get("sort") ? get("up") !== "1" : true;
   listFunctions();
   const of = functionAt(get("of"));
-  Object.assign(flame, { thread: threadOf(get("thread")), by: get("by") || "time", way: get("way") || "callees", of, folded: get("fold") === "1" });
+  Object.assign(flame, { thread: threadOf(get("thread")), by: get("by") || "time", way: get("way") || "callees", of, folded: get("fold") === "1", zoom: get("zoom") });
   $("flamesearch").value = get("mark");
   $("linesearch").value = get("mark");
   if (data.event_count) line.view = get("from") && get("to") ? [Number(get("from")), Number(get("to"))] : null;

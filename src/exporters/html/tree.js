@@ -120,6 +120,7 @@ function toggle(node) {
   listTree();
 }
 function setTree(thread) {
+  if (flame.thread !== thread) flame.zoom = "";
   $("treethread").value = flame.thread = thread;
   setLink({ view: "tree", thread: thread < 0 ? "" : thread });
   treeRoot = treeOf(thread, "time", false);

@@ -265,6 +265,22 @@ def go_back(b):
     time.sleep(0.3)    # the browser's own list of addresses follows later
 
 
+def check_zoom_link(b, path):
+    """The box that is zoomed in is in the link, and is gone when another tree is shown."""
+    b.visit(f"file://{path}#view=flame")
+    whole, drawn = b.run("location.hash"), "document.getElementById('flamecanvas').toDataURL()"
+    point(b, box_of(b, "alpha", 1), click=True)
+    linked, zoomed = b.run("location.href"), b.run(drawn)
+    assert "zoom=" in linked and b.run("location.hash") != whole, linked
+    b.visit("about:blank#")
+    b.visit(linked)
+    assert b.run(drawn) == zoomed and b.run("flame.top.up === flame.root")
+    click(b, "#flamefold")
+    assert "zoom=" not in b.run("location.hash") and b.run("flame.top === flame.root")
+    b.visit(f"file://{path}#view=flame&zoom=7.1.x")    # no such box
+    assert b.run("flame.top === flame.root")
+
+
 def check_links(b, path):
     """The address has what is shown: a link shows it again, and the back button undoes a step."""
     at = "decodeURIComponent(location.hash)"
@@ -293,6 +309,7 @@ def check_links(b, path):
     assert b.run("document.getElementById('flamesearch').value") == "alpha"
     assert b.run("document.getElementById('flamethread').value") == "0"
     assert b.run("document.getElementById('search').value") == "beta" and "beta::run()" in b.run(detail)
+    check_zoom_link(b, path)
     b.visit(f"file://{path}#view=tree&at=no+0x1&sort=wrong&thread=99&of=x")    # as much of it as can be shown
     assert not b.run("document.getElementById('tree').hidden") and not b.run(detail)
     b.visit(f"file://{path}#sort=name&up=1")

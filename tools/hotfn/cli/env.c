@@ -3,6 +3,7 @@
  * terminal, and, where these libraries were present at build time and can be loaded, an xz
  * decompressor (liblzma) and debug files from servers (libdebuginfod). */
 #include "commands.h"
+#include "log.h"
 #include "progress.h"
 #include "scan/debuginfod.h"
 #include "scan/source_lines.h"
@@ -93,6 +94,7 @@ hotfn_env hotfn_tool_env(void)
 {
     hotfn_env env = HOTFN_ENV_INIT;
     env.demangle_fn = hotfn_tool_demangle;
+    log_set_env(&env);
 #if defined(HOTFN_HAVE_LZMA)
     env.decompress_fn = decompress_section;
 #endif

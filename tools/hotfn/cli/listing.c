@@ -3,6 +3,7 @@
 #include "listing.h"
 
 #include "commands.h"
+#include "log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 static void log_to_stderr(void *user, int32_t level, const char *text)
 {
     (void)user;
-    if (level <= HOTFN_LOG_WARNING) {
+    if (log_is_shown(level, HOTFN_LOG_WARNING)) {
         fprintf(stderr, "hotfn: %s\n", text);
     }
 }
@@ -20,9 +21,7 @@ static void init_listing(listing *l)
 {
     memset(l, 0, sizeof *l);
     l->env = hotfn_tool_env();
-    if (!l->env.log_fn) {
-        l->env.log_fn = log_to_stderr;
-    }
+    l->env.log_fn = log_to_stderr;
     l->info.size = (uint32_t)sizeof l->info;
 }
 

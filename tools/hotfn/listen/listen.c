@@ -5,6 +5,7 @@
 #include "cli/cli_options.h"
 #include "cli/column_widths.h"
 #include "cli/commands.h"
+#include "cli/log.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -241,7 +242,7 @@ static void print_summary(const listen_command *c)
 static void print_log(void *user, int32_t level, const char *text)
 {
     (void)user;
-    if (level <= HOTFN_LOG_WARNING) {
+    if (log_is_shown(level, HOTFN_LOG_WARNING)) {
         fprintf(stderr, "hotfn listen: %s\n", text);
     }
 }

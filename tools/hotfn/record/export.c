@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "export_file.h"
 #include "export_plugin.h"
+#include "scan/source_lines.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ typedef struct export_options {
     bool list;
 } export_options;
 
-enum { LIST = 256, MANGLED, PROCESS, THREAD, BY };
+enum { LIST = 256, MANGLED, PROCESS, THREAD, BY, SYMBOL_DIR };
 
 static const struct option table[] = {
     { "format", required_argument, NULL, 'F' },
@@ -27,6 +28,7 @@ static const struct option table[] = {
     { "process", required_argument, NULL, PROCESS },
     { "thread", required_argument, NULL, THREAD },
     { "by", required_argument, NULL, BY },
+    { "symbol-dir", required_argument, NULL, SYMBOL_DIR },
     CLI_OPTIONS_END,
 };
 
@@ -39,6 +41,7 @@ static const char usage[] =
     "      --by ORDER     the order, and the weight of stacks: calls, self, total, max or\n"
     "                     alloc (bytes allocated) [self if the run was timed, else calls]\n"
     "      --mangled      show the linker's names\n"
+    "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
     "      --list         list the formats and what each needs\n"
     "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
@@ -150,6 +153,7 @@ static const char *read_option(void *user, int option, const char *argument)
                                                                    : "the number of a process";
     case THREAD:
         return cli_parse_u32(argument, 1, UINT32_MAX, &o->thread) ? NULL : "the number of a thread";
+    case SYMBOL_DIR: return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
     default: return cli_parse_order(argument, &o->export.by);
     }
 }

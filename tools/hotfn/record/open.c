@@ -3,6 +3,7 @@
  * desktop if there is one. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "scan/source_lines.h"
 #include "show_page.h"
 
 #include <errno.h>
@@ -12,9 +13,10 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "usage: hotfn open [-o FILE] [--print] [RECORD]\n"
+    "usage: hotfn open [options] [RECORD]\n"
     "  -o, --output FILE  keep the page there [a new file in $TMPDIR or /tmp]\n"
     "      --print        only write the page and print its path\n"
+    "      --symbol-dir DIR  also search DIR for debug files (may be repeated)\n"
     "Without RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 typedef struct choices {
@@ -25,12 +27,11 @@ typedef struct choices {
 static const char *read_option(void *user, int option, const char *argument)
 {
     choices *c = user;
-    if (option == 'o') {
-        c->output = argument;
-    } else {
-        c->print = true;
+    switch (option) {
+    case 'o': c->output = argument; return NULL;
+    case 's': return hotfn_tool_source_dir(argument) ? NULL : "stored: not enough memory";
+    default: c->print = true; return NULL;
     }
-    return NULL;
 }
 
 /* Create a file with a name that no other user can have prepared. */
@@ -64,6 +65,7 @@ int hotfn_command_open(int argc, char **argv)
     static const struct option table[] = {
         { "output", required_argument, NULL, 'o' },
         { "print", no_argument, NULL, 'p' },
+        { "symbol-dir", required_argument, NULL, 's' },
         CLI_OPTIONS_END,
     };
     choices c = { 0 };

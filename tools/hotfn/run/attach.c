@@ -5,6 +5,7 @@
 
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "cli/log.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -78,7 +79,7 @@ static void print_log(void *user, int32_t level, const char *text)
     const run_options *o = user;
     int32_t max_level = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_WARNING;
 
-    if (level <= max_level || o->verbose) {
+    if (log_is_shown(level, max_level) || o->verbose) {
         fprintf(stderr, "hotfn attach: %s\n", text);
     }
 }

@@ -2,6 +2,7 @@
 /* `hotfn detach`: release a process that another hotfn has attached to, also if that was killed. */
 #include "cli/cli_options.h"
 #include "cli/commands.h"
+#include "cli/log.h"
 
 #include <hotfn/launch.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static void print_log(void *user, int32_t level, const char *text)
 {
     const detach_options *o = user;
 
-    if (level == HOTFN_LOG_ERROR || (level <= HOTFN_LOG_INFO && !o->quiet)) {
+    if (log_is_shown(level, o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_INFO)) {
         fprintf(stderr, "hotfn detach: %s\n", text);
     }
 }

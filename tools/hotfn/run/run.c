@@ -3,6 +3,7 @@
 #include "run.h"
 
 #include "cli/commands.h"
+#include "cli/log.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@ static void print_log(void *user, int32_t level, const char *text)
     const run_options *o = user;
     int32_t max_level = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_WARNING;
 
-    if (level <= max_level || o->verbose) {
+    if (log_is_shown(level, max_level) || o->verbose) {
         fprintf(stderr, "hotfn run: %s\n", text);
     }
 }
