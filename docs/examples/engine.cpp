@@ -276,13 +276,19 @@ class frame_watch
         hotfn_session_destroy(session);
     }
 
-    /* The parts of the engine that are of interest change while it runs. */
+    /* The parts of the engine that are of interest change while it runs.  If a thread could not be
+     * stopped (HOTFN_E_STATE), nothing has changed, and the next frame tries again. */
     void begin_frame(uint64_t number)
     {
-        if (frame && (number == engine::first_rendered || number == engine::last_rendered)) {
-            check(hotfn_session_switch_group(session, "rendering", number == engine::first_rendered,
-                                             &err),
-                  err);
+        bool is_wanted = number >= engine::first_rendered && number < engine::last_rendered;
+
+        if (!frame || is_wanted == sees_rendering) {
+            return;
+        }
+        hotfn_status status = hotfn_session_switch_group(session, "rendering", is_wanted, &err);
+        if (status != HOTFN_E_STATE) {
+            check(status, err);
+            sees_rendering = is_wanted;
             hotfn_zone_add_message(session, "rendering is switched", nullptr);
         }
     }
@@ -329,6 +335,7 @@ class frame_watch
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_session *session = nullptr;
     hotfn_frame *frame = nullptr;
+    bool sees_rendering = false;
 };
 
 } // namespace

@@ -68,7 +68,8 @@ void call_leaver(const hotfn_session *session)
     state = 4;
 }
 
-static hotfn_session *start_session(uint32_t mode, uint32_t flags)
+/* On a busy machine, threads of the tick clock may not be stopped in time; then nothing is hooked. */
+static hotfn_session *try_to_start(uint32_t mode, uint32_t flags)
 {
     static const char *const names[] = { "burn", "update", "leave_open", "call_leaver" };
     hotfn_selection selection = HOTFN_SELECTION_INIT;
@@ -83,6 +84,23 @@ static hotfn_session *start_session(uint32_t mode, uint32_t flags)
     if (!CHECK_EQ_I64(hotfn_session_create(&session, &options, NULL, NULL), HOTFN_OK) ||
         !CHECK_EQ_I64(hotfn_session_start(session, NULL), HOTFN_OK)) {
         exit(1);
+    }
+    return session;
+}
+
+static hotfn_session *start_session(uint32_t mode, uint32_t flags)
+{
+    enum { ATTEMPTS = 50 };
+    hotfn_session_stats stats = HOTFN_SESSION_STATS_INIT;
+    hotfn_session *session = try_to_start(mode, flags);
+
+    for (int i = 0; i < ATTEMPTS; i++) {
+        CHECK_EQ_I64(hotfn_session_get_stats(session, &stats), HOTFN_OK);
+        if (stats.refused == 0) {
+            break;
+        }
+        hotfn_session_destroy(session);
+        session = try_to_start(mode, flags);
     }
     return session;
 }
@@ -145,13 +163,17 @@ static hotfn_record_node find_node(const hotfn_record *record, const char *path)
     return none;
 }
 
-/* Time passes also while another program has the processor, so only lower bounds are certain. */
+/* Time passes also while another program has the processor, so only lower bounds are certain.  A
+ * tick clock whose ticks are missing on a busy machine has none. */
+static bool has_ticks;
+
 static void check_node(const hotfn_record *record, const char *path, uint64_t calls,
                        uint64_t total_ms)
 {
     hotfn_record_node node = find_node(record, path);
+    bool is_long = has_ticks || node.total_ns + 500000 >= total_ms * 1000000;
 
-    if (!CHECK_EQ_U64(node.calls, calls) || !CHECK(node.total_ns + 500000 >= total_ms * 1000000)) {
+    if (!CHECK_EQ_U64(node.calls, calls) || !CHECK(is_long)) {
         printf("# %s: %" PRIu64 " ns\n", path, node.total_ns);
     }
 }
@@ -161,6 +183,7 @@ static void check_tree(uint32_t flags)
     hotfn_session *session = start_session(HOTFN_SESSION_TIME, flags | HOTFN_SESSION_ZONES);
     hotfn_record *record;
 
+    has_ticks = (flags & HOTFN_SESSION_TICKER) != 0;
     for (int i = 0; i < 3; i++) {
         update(session);
     }
@@ -174,6 +197,7 @@ static void check_tree(uint32_t flags)
     check_node(record, "update/physics/collision", 3, 18);
     check_node(record, "update/physics/collision/burn", 3, 18);
     check_node(record, "update/physics/collision/message: too many contacts", 3, 0);
+    has_ticks = false;
     hotfn_record_close(record);
     hotfn_session_destroy(session);
 }
