@@ -68,7 +68,7 @@ void call_leaver(const hotfn_session *session)
     state = 4;
 }
 
-/* On a busy machine, threads of the tick clock may not be stopped in time; then nothing is hooked. */
+/* On a busy machine, threads of the tick clock may not be stopped in time: nothing is hooked. */
 static hotfn_session *try_to_start(uint32_t mode, uint32_t flags)
 {
     static const char *const names[] = { "burn", "update", "leave_open", "call_leaver" };
