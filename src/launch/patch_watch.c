@@ -81,10 +81,16 @@ static bool is_patch(const hfn_plan_hook *hook, const uint8_t *bytes, uint64_t a
 
 /* ---- Modules. */
 
+/* A plan may have no entry. */
+static size_t get_patches_bytes(const watched_module *m)
+{
+    return (m->plan->entry_count + 1u) * sizeof *m->patches;
+}
+
 static void forget_module(hfn_patch_watch *w, watched_module *m)
 {
     if (m->plan) {
-        hfn_free_memory(&w->env, m->patches, m->plan->entry_count * sizeof *m->patches);
+        hfn_free_memory(&w->env, m->patches, get_patches_bytes(m));
         hotfn_plan_destroy(m->plan);
         hfn_os_unmap((uint64_t)(uintptr_t)m->bytes, m->byte_count);
     }
@@ -98,7 +104,7 @@ static void read_plan(hfn_patch_watch *w, watched_module *m, uint32_t index)
         return;
     }
     if (hotfn_plan_open(&m->plan, m->bytes, m->byte_count, 0, &w->env, NULL) == HOTFN_OK) {
-        m->patches = hfn_allocate_zeroed(&w->env, m->plan->entry_count * sizeof *m->patches);
+        m->patches = hfn_allocate_zeroed(&w->env, get_patches_bytes(m));
     }
     if (!m->patches) {
         hotfn_plan_destroy(m->plan);
