@@ -70,8 +70,8 @@ typedef struct hotfn_launch_options {
     const char *agent_path;   /* hotfn-agent.so [beside the tool or library that runs]    */
     uint32_t max_threads;     /* at one time; further ones are not counted [by memory]    */
     uint32_t max_places;      /* TIME: in the call trees; more are merged [by memory]     */
-    const char *runtime;      /* also count the methods of this runtime: "python", "objc"; or filter
-                                 the method trace of "art" [none]                         */
+    const char *runtime;      /* also count the methods of this runtime: "python", "objc", "com"; or
+                                 filter the method trace of "art" [none]                  */
     const char *send_to;      /* send entries and exits as they happen to this address,
                                  "udp:HOST:PORT" or "unix:PATH"; implies HOTFN_LAUNCH_TIME and
                                  HOTFN_LAUNCH_EVENTS [none]                                 */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The agent in a Windows program.  The loader initialises it before every other library, because it
  * is the first one in the import list.  Without an order for this process it does nothing. */
+#include "agent/libc/find_export.h"
 #include "os/windows/order.h"
+#include "runtimes/com.h"
 #include "session/joined.h"
 #include "session/session.h"
 
@@ -21,36 +23,61 @@ __declspec(dllexport) void hotfn_agent(void)
 {
 }
 
-static void print_error(const hotfn_error *err)
+static void print_warning(const char *text)
 {
-    char text[600];
+    char line[700];
     DWORD put;
-    int length = snprintf(
-        text, sizeof text, "hotfn agent: nothing is counted in process %lu: %s%s%s\n",
-        (unsigned long)GetCurrentProcessId(), err->file, err->file[0] ? ": " : "", err->text);
+    int length = snprintf(line, sizeof line, "hotfn agent: %s\n", text);
 
     if (length > 0) {
-        WriteFile(GetStdHandle(STD_ERROR_HANDLE), text, (DWORD)length, &put, NULL);
+        WriteFile(GetStdHandle(STD_ERROR_HANDLE), line, (DWORD)length, &put, NULL);
     }
 }
 
+static void print_nothing(const char *text)
+{
+    (void)text;
+}
+
+/* Load the pool of methods, which imports nothing and has no entry point. */
+static const hfn_runtime *choose_runtime(unsigned flags, const char *pool)
+{
+    const hfn_runtime_process process = { .find_symbol = agent_find_export,
+                                          .warn =
+                                              flags & AGENT_QUIET ? print_nothing : print_warning };
+
+    return flags & AGENT_COM && LoadLibraryA(pool) ? hfn_com_get_runtime(&process) : NULL;
+}
+
+/* The order's texts: the flags as three digits, and the paths of the live record, of the plan
+ * channel and of the pool. */
 static void join_run(const hfn_agent_order *order)
 {
-    const char *flags = order->text, *live = flags + strlen(flags) + 1,
-               *end = order->text + order->text_bytes;
+    enum { FLAGS, LIVE, CHANNEL, POOL, TEXTS };
+    const char *texts[TEXTS], *at = order->text, *end = order->text + order->text_bytes;
     hotfn_env env = HOTFN_ENV_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
     hfn_join_options options = { .flags = HOTFN_SESSION_SINGLE_THREADED };
+    unsigned flags = 0, count = 0;
+    char text[600];
 
-    if (live >= end || live + strlen(live) + 1 >= end) {
+    for (; count < TEXTS && at < end; count++, at += strlen(at) + 1) {
+        texts[count] = at;
+    }
+    if (count < TEXTS) {
         return;
     }
+    for (at = texts[FLAGS]; *at; at++) {
+        flags = flags * 10 + (unsigned)(*at - '0');
+    }
     hotfn_env_own_memory(&env); /* the program's heap is not initialised yet */
-    options.live_path = live;
-    options.channel_path = live + strlen(live) + 1;
-    if (hfn_session_join(&session, &options, &env, &err) != HOTFN_OK &&
-        flags[2] != '0' + AGENT_QUIET) {
-        print_error(&err);
+    options.live_path = texts[LIVE];
+    options.channel_path = texts[CHANNEL];
+    options.runtime = choose_runtime(flags, texts[POOL]);
+    if (hfn_session_join(&session, &options, &env, &err) != HOTFN_OK && !(flags & AGENT_QUIET)) {
+        snprintf(text, sizeof text, "nothing is counted in process %lu: %s%s%s",
+                 (unsigned long)GetCurrentProcessId(), err.file, err.file[0] ? ": " : "", err.text);
+        print_warning(text);
     }
 }
 

@@ -6,9 +6,7 @@
 #ifndef HFN_ARCH_METHOD_POOL_H
 #define HFN_ARCH_METHOD_POOL_H
 
-/* The number is a power of two. */
-#define HFN_POOL_FUNCTIONS 16384
-#define HFN_POOL_FUNCTION_BYTES 32
+#include "arch/method_pool_numbers.h"
 
 /* Symbols of the pool's library. */
 #define HFN_POOL_TARGETS_NAME "hotfn_method_targets"

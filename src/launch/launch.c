@@ -443,6 +443,7 @@ hotfn_status hotfn_launch_finish(hotfn_launch *l, hotfn_error *err)
     l->is_kept = true;
     if (l->attachment || hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         hfn_runtime_check(l);
+        hfn_objects_check(l);
         warn_of_unmatched_globs(l);
     }
     return HOTFN_OK;

@@ -171,6 +171,8 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *launch, hotfn_error *err);
 bool hfn_runtime_is_pool(const hotfn_launch *launch, const hfn_file_identity *file);
 /* When the program has ended: mark the globs that match a method, and warn of what was missed. */
 void hfn_runtime_check(hotfn_launch *launch);
+/* objects.c: warn of COM objects that were not released, as the finished record has them. */
+void hfn_objects_check(const hotfn_launch *launch);
 /* Add the pool to the record. */
 hotfn_status hfn_runtime_add_pool(hotfn_launch *launch, const hotfn_scan *scan, uint32_t *module,
                                   hotfn_error *err);

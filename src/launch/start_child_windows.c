@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Start the child with the agent first in its import list, and pass the agent its `order`: the
- * flags, the path of the live record and the path of the plan channel, each followed by a NUL. */
+ * flags, and the paths of the live record, of the plan channel and of the pool of methods, each
+ * followed by a NUL. */
 #include "base/status.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"
@@ -8,18 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_ORDER = 512, MAX_SHARED_PATH = 200 };
+enum { MAX_ORDER = 1000, MAX_SHARED_PATH = 200 };
 
 static uint32_t make_order(char order[MAX_ORDER], const hotfn_launch *l)
 {
     char live[MAX_SHARED_PATH], channel[MAX_SHARED_PATH];
-    unsigned flags = l->options.flags & HOTFN_LAUNCH_QUIET_AGENT ? AGENT_QUIET : 0;
+    const hfn_runtime_kind *runtime = hfn_runtime_find(l->options.runtime);
+    unsigned flags = (l->options.flags & HOTFN_LAUNCH_QUIET_AGENT ? AGENT_QUIET : 0) |
+                     (runtime ? runtime->agent_flag : 0);
     int length;
 
     hfn_os_shared_path(hfn_live_get_fd(l->live), live, sizeof live);
     hfn_os_shared_path(hfn_plan_channel_get_fd(l->channel), channel, sizeof channel);
-    length = snprintf(order, MAX_ORDER, "%03u%c%s%c%s", flags, 0, live, 0, channel);
-    return (uint32_t)length + 1;
+    length =
+        snprintf(order, MAX_ORDER, "%03u%c%s%c%s%c%s", flags, 0, live, 0, channel, 0, l->methods);
+    return length < MAX_ORDER ? (uint32_t)length + 1 : 0;
 }
 
 hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
@@ -35,6 +39,11 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
     };
     hfn_os_error error;
 
+    if (o.order_bytes == 0) {
+        return hfn_report_error(err, HOTFN_E_LIMIT, l->methods, HOTFN_NO_OFFSET,
+                                "this path is too long; install libhotfn in a folder with a "
+                                "shorter one");
+    }
     if (l->options.flags & HOTFN_LAUNCH_FOLLOW || l->options.target_glob) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
                                 "children of a program are not counted on Windows: run the program "

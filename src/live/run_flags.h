@@ -12,5 +12,6 @@
 #define AGENT_PYTHON 32u  /* count Python functions (src/runtimes/python.c)        */
 #define AGENT_OBJC 64u    /* count Objective-C messages (src/runtimes/objc.c)      */
 #define AGENT_ART 128u    /* filter the method trace of Android (src/runtimes/art.c) */
+#define AGENT_COM 256u    /* count methods of COM objects (src/runtimes/com.c), Windows */
 
 #endif

@@ -29,7 +29,7 @@ USES = {
     "events": ["records"],
     "scan": ["plan", "os"],
     "session": ["scan", "hooks", "counters", "profile"],
-    "launch": ["scan", "hooks", "live", "os", "records", "counters", "events"],
+    "launch": ["scan", "hooks", "live", "os", "profile", "counters", "events"],
     "runtimes": ["session", "live", "counters"],
     "agent": ["session", "runtimes"],
 }

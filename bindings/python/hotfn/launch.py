@@ -302,8 +302,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     max_threads, max_places  room for so many threads at one time, for so many places in call trees;
                     0: by the memory there is
     runtime         "python": also count the functions of the Python program that runs in it;
-                    "objc": the methods of an Objective-C program; "art": filter the method trace of a
-                    virtual machine of Android
+                    "objc": the methods of an Objective-C program; "com": those of COM objects;
+                    "art": filter the method trace of a virtual machine of Android
     watch           with "art": glob; trace only calls of methods that match and take longer than
                     slower_than_ns
     send_to         send entries and exits as they happen to a `hotfn listen`: "udp:HOST:PORT" or

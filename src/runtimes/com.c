@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Methods and lifetimes of COM objects.  The functions of combase.dll that create objects are
+ * replaced.  They ask the original, count what was created or failed, and have the slots of the
+ * object's table replaced (com_tables.h).  QueryInterface, Release and IClassFactory's
+ * CreateInstance then lead here; all other slots lead to their methods.
+ */
+#include "runtimes/com.h"
+
+#include "os/os.h"
+#include "runtimes/com_objects.h"
+#include "runtimes/com_tables.h"
+
+#include <hotfn/lowlevel/counters.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct interface_query { /* MULTI_QI */
+    const hfn_guid *iid;
+    void *interface;
+    int32_t result;
+} interface_query;
+
+typedef int32_t create_fn(const hfn_guid *class, void *outer, uint32_t context, const hfn_guid *iid,
+                          void **out);
+typedef int32_t create_ex_fn(const hfn_guid *class, void *outer, uint32_t context, void *server,
+                             uint32_t count, interface_query *queries);
+typedef int32_t get_class_fn(const hfn_guid *class, uint32_t context, void *server,
+                             const hfn_guid *iid, void **out);
+typedef int32_t get_class_object_fn(const hfn_guid *class, const hfn_guid *iid, void **out);
+typedef int32_t query_fn(void *object, const hfn_guid *iid, void **out);
+typedef int32_t create_instance_fn(void *factory, void *outer, const hfn_guid *iid, void **out);
+typedef uint32_t release_fn(void *object);
+
+/* MAX_SERVERS: modules that export DllGetClassObject; each has a function that replaces its own. */
+enum { MAX_SERVERS = 8, MAX_THREADS = 64 };
+
+static struct {
+    hfn_runtime_process process;
+    hfn_methods methods;
+    hotfn_code create, create_ex, get_class; /* the originals */
+    hotfn_code servers[MAX_SERVERS];
+    uint32_t server_count;
+} com;
+
+/* ---- Nested creations: CoCreateInstance may call CoCreateInstanceEx, or a class object. */
+
+static _Atomic uint32_t creating[MAX_THREADS]; /* ids of threads; 0: free */
+
+/* True if the thread creates no object yet.  The caller then calls end_creation. */
+static bool begin_creation(void)
+{
+    uint32_t id = hfn_os_thread_id();
+
+    for (uint32_t i = 0; i < MAX_THREADS; i++) {
+        if (__atomic_load_n(&creating[i], __ATOMIC_RELAXED) == id) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i < MAX_THREADS; i++) {
+        uint32_t before = 0;
+
+        if (__atomic_compare_exchange_n(&creating[i], &before, id, false, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void end_creation(void)
+{
+    uint32_t id = hfn_os_thread_id();
+
+    for (uint32_t i = 0; i < MAX_THREADS; i++) {
+        if (__atomic_load_n(&creating[i], __ATOMIC_RELAXED) == id) {
+            __atomic_store_n(&creating[i], 0, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+/* ---- Counting. */
+
+static void count_nothing(void)
+{
+}
+
+/* Count a call of the function of this name. */
+static void count_event(const hfn_guid *class, const char *text)
+{
+    void *paused = hotfn_counters_pause();
+    char name[160];
+    hotfn_code function;
+
+    hfn_guid_write(name, class);
+    snprintf(name + strlen(name), sizeof name - HFN_GUID_BYTES, "%s", text);
+    function = hfn_methods_get(&com.methods, name, count_nothing);
+    hotfn_counters_resume(paused);
+    if (function) {
+        function();
+    }
+}
+
+static void count_failure(const hfn_guid *class, int32_t result, const char *call)
+{
+    char text[100];
+
+    snprintf(text, sizeof text, " failed: 0x%08x (%s)", (unsigned)result, call);
+    count_event(class, text);
+}
+
+/* ---- Interfaces. */
+
+static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid);
+
+static int32_t query_interface(void *object, const hfn_guid *iid, void **out)
+{
+    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
+    int32_t result = ((query_fn *)table->query)(object, iid, out);
+    hfn_com_pointer known;
+
+    if (result >= 0 && out && *out) {
+        bool is_known = hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object);
+
+        if (is_known) {
+            hfn_com_add_pointer((uint64_t)(uintptr_t)object, (uint64_t)(uintptr_t)*out);
+        }
+        watch_interface(*out, is_known ? &known.class : &table->class, iid);
+    }
+    return result;
+}
+
+static uint32_t release_interface(void *object)
+{
+    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
+    hfn_com_pointer known;
+    bool is_known = hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object);
+    uint32_t count = ((release_fn *)table->release)(object);
+
+    if (count == 0 && is_known && hfn_com_end_object(&known)) {
+        count_event(&known.class, " released");
+    }
+    return count;
+}
+
+static void add_object(void *interface, void *outer, const hfn_guid *class, const hfn_guid *iid)
+{
+    if (outer) {
+        count_event(class, " created, aggregated: its lifetime is not followed");
+    } else if (hfn_com_add_object((uint64_t)(uintptr_t)interface, class)) {
+        count_event(class, " created");
+    }
+    watch_interface(interface, class, iid);
+}
+
+static int32_t create_by_class_object(void *factory, void *outer, const hfn_guid *iid, void **out)
+{
+    const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)factory);
+    bool is_outermost = begin_creation();
+    int32_t result = ((create_instance_fn *)table->create)(factory, outer, iid, out);
+    hfn_com_pointer known;
+    const hfn_guid *class =
+        hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)factory) ? &known.class : &table->class;
+
+    if (is_outermost) {
+        end_creation();
+    }
+    if (result >= 0 && out && *out) {
+        add_object(*out, outer, class, iid);
+    } else if (result < 0 && is_outermost) {
+        count_failure(class, result, "IClassFactory::CreateInstance");
+    }
+    return result;
+}
+
+static void watch_interface(void *interface, const hfn_guid *class, const hfn_guid *iid)
+{
+    static const hfn_com_functions functions = { (hotfn_code)query_interface,
+                                                 (hotfn_code)release_interface,
+                                                 (hotfn_code)create_by_class_object };
+    void *paused = hotfn_counters_pause();
+
+    if (com.methods.live) {
+        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid);
+    }
+    hotfn_counters_resume(paused);
+}
+
+static void add_class_object(void *interface, const hfn_guid *class, const hfn_guid *iid)
+{
+    hfn_com_add_class_object((uint64_t)(uintptr_t)interface, class);
+    watch_interface(interface, class, iid);
+}
+
+/* ---- The functions that are replaced. */
+
+static int32_t create_instance(const hfn_guid *class, void *outer, uint32_t context,
+                               const hfn_guid *iid, void **out)
+{
+    bool is_outermost = begin_creation();
+    int32_t result = ((create_fn *)com.create)(class, outer, context, iid, out);
+
+    if (is_outermost) {
+        end_creation();
+    }
+    if (result >= 0 && out && *out) {
+        add_object(*out, outer, class, iid);
+    } else if (result < 0 && is_outermost) {
+        count_failure(class, result, "CoCreateInstance");
+    }
+    return result;
+}
+
+static int32_t create_instance_ex(const hfn_guid *class, void *outer, uint32_t context,
+                                  void *server, uint32_t count, interface_query *queries)
+{
+    bool is_outermost = begin_creation(), is_created = false;
+    int32_t result = ((create_ex_fn *)com.create_ex)(class, outer, context, server, count, queries);
+
+    if (is_outermost) {
+        end_creation();
+    }
+    /* The interfaces belong to one object, and the first one is its root. */
+    for (uint32_t i = 0; result >= 0 && i < count; i++) {
+        if (queries[i].result < 0 || !queries[i].interface) {
+            continue;
+        }
+        if (!is_created) {
+            add_object(queries[i].interface, outer, class, queries[i].iid);
+            is_created = true;
+        } else {
+            hfn_com_add_pointer((uint64_t)(uintptr_t)queries[0].interface,
+                                (uint64_t)(uintptr_t)queries[i].interface);
+            watch_interface(queries[i].interface, class, queries[i].iid);
+        }
+    }
+    if (result < 0 && is_outermost) {
+        count_failure(class, result, "CoCreateInstanceEx");
+    }
+    return result;
+}
+
+static int32_t get_class(const hfn_guid *class, uint32_t context, void *server, const hfn_guid *iid,
+                         void **out)
+{
+    int32_t result = ((get_class_fn *)com.get_class)(class, context, server, iid, out);
+
+    if (result >= 0 && out && *out) {
+        add_class_object(*out, class, iid);
+    } else if (result < 0) {
+        count_failure(class, result, "CoGetClassObject");
+    }
+    return result;
+}
+
+static int32_t get_from_server(uint32_t server, const hfn_guid *class, const hfn_guid *iid,
+                               void **out)
+{
+    int32_t result = ((get_class_object_fn *)com.servers[server])(class, iid, out);
+
+    if (result >= 0 && out && *out) {
+        add_class_object(*out, class, iid);
+    } else if (result < 0) {
+        count_failure(class, result, "DllGetClassObject");
+    }
+    return result;
+}
+
+#define SERVER(n)                                                                                  \
+    static int32_t get_class_object_##n(const hfn_guid *class, const hfn_guid *iid, void **out)    \
+    {                                                                                              \
+        return get_from_server(n, class, iid, out);                                                \
+    }
+
+SERVER(0)
+SERVER(1)
+SERVER(2)
+SERVER(3)
+SERVER(4)
+SERVER(5)
+SERVER(6)
+SERVER(7)
+
+/* ---- Start. */
+
+static uint64_t find_entry(uint64_t base, const char *name)
+{
+    return (uint64_t)(uintptr_t)com.process.find_symbol(base, name);
+}
+
+static uint32_t find_server(uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
+{
+    static get_class_object_fn *const functions[MAX_SERVERS] = {
+        get_class_object_0, get_class_object_1, get_class_object_2, get_class_object_3,
+        get_class_object_4, get_class_object_5, get_class_object_6, get_class_object_7
+    };
+    uint64_t entry = find_entry(base, "DllGetClassObject");
+    uint32_t server = com.server_count;
+
+    if (!entry || server == MAX_SERVERS) {
+        return 0;
+    }
+    com.server_count++;
+    out[0] = (hfn_replaced){ entry, (hotfn_code)functions[server], &com.servers[server] };
+    return 1;
+}
+
+static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
+{
+    uint64_t create = find_entry(base, "CoCreateInstance");
+    uint64_t create_ex = find_entry(base, "CoCreateInstanceEx");
+    uint64_t get = find_entry(base, "CoGetClassObject");
+
+    (void)user;
+    if (!hfn_com_open_objects()) {
+        return 0;
+    }
+    if (com.create || !create || !create_ex || !get) {
+        return find_server(base, out);
+    }
+    out[0] = (hfn_replaced){ create, (hotfn_code)create_instance, &com.create };
+    out[1] = (hfn_replaced){ create_ex, (hotfn_code)create_instance_ex, &com.create_ex };
+    out[2] = (hfn_replaced){ get, (hotfn_code)get_class, &com.get_class };
+    return 3;
+}
+
+static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)
+{
+    (void)user;
+    hfn_methods_open(&com.methods, live, module, com.process.find_symbol, base);
+}
+
+static void report_failure(void *user, const char *why)
+{
+    char text[400];
+
+    (void)user;
+    snprintf(text, sizeof text, "methods of COM objects are not counted, or not all: %.300s", why);
+    com.process.warn(text);
+}
+
+const hfn_runtime *hfn_com_get_runtime(const hfn_runtime_process *process)
+{
+    static const hfn_runtime runtime = { find_replaced, use_methods, report_failure, NULL };
+
+    com.process = *process;
+    return &runtime;
+}

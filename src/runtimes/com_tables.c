@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* Records of tables are published by their address, and not changed afterwards, except that slots
+ * are taken back that turn out to belong to another table. */
+#include "runtimes/com_tables.h"
+
+#include "os/os.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_TABLES = 4096, /* a power of two */
+    MAX_PROBES = 64,
+    MAX_SLOTS = 128,
+    QUERY = 0,
+    RELEASE = 2,
+    CREATE = 3,
+};
+
+typedef struct table_record {
+    hfn_com_table table;
+    uint64_t originals[MAX_SLOTS];
+    uint64_t replaced[MAX_SLOTS];
+} table_record;
+
+static table_record records[MAX_TABLES];
+static _Atomic uint32_t lock_word;
+
+static void lock_tables(void)
+{
+    while (__atomic_exchange_n(&lock_word, 1, __ATOMIC_ACQUIRE)) {
+        hfn_os_wait_word(&lock_word, 1, 20000);
+    }
+}
+
+static void unlock_tables(void)
+{
+    __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
+}
+
+static uint64_t read_word(uint64_t address)
+{
+    return *(const uint64_t *)(uintptr_t)address;
+}
+
+/* The record of the address, or a free one; NULL: there is no room. */
+static table_record *find_record(uint64_t address)
+{
+    uint32_t at = (uint32_t)(address * UINT64_C(0x9E3779B97F4A7C15) >> 40);
+
+    for (uint32_t i = 0; i < MAX_PROBES; i++) {
+        table_record *r = &records[(at + i) % MAX_TABLES];
+        /* Pairs with the release store in publish_record. */
+        uint64_t known = __atomic_load_n(&r->table.address, __ATOMIC_ACQUIRE);
+
+        if (known == address || known == 0) {
+            return r;
+        }
+    }
+    return NULL;
+}
+
+const hfn_com_table *hfn_com_find_table(uint64_t pointer)
+{
+    const table_record *r = find_record(read_word(pointer));
+
+    return r && r->table.address ? &r->table : NULL;
+}
+
+/* ---- Code of a module (PE format, COFF header and section table). */
+
+typedef struct module_search {
+    uint64_t address, base, end;
+} module_search;
+
+static bool visit_module(void *user, const hfn_os_module *m)
+{
+    module_search *search = user;
+
+    if (search->address >= m->base && search->address < m->end) {
+        search->base = m->base;
+        search->end = m->end;
+        return false;
+    }
+    return true;
+}
+
+static uint32_t read_u32(uint64_t address)
+{
+    uint32_t value;
+
+    memcpy(&value, (const void *)(uintptr_t)address, sizeof value);
+    return value;
+}
+
+static bool is_code(uint64_t base, uint64_t address)
+{
+    enum { EXECUTE = 0x20000000, SECTION_BYTES = 40 };
+    uint64_t header = base + read_u32(base + 0x3C);
+    uint32_t count = read_u32(header + 6) & 0xFFFF;
+    uint64_t section = header + 24 + (read_u32(header + 20) & 0xFFFF);
+
+    for (; count > 0; count--, section += SECTION_BYTES) {
+        uint64_t begin = base + read_u32(section + 12);
+
+        if (address >= begin && address < begin + read_u32(section + 8)) {
+            return (read_u32(section + 36) & EXECUTE) != 0;
+        }
+    }
+    return false;
+}
+
+/* The number of slots; 0: the table is left alone. */
+static uint32_t count_slots(uint64_t table, const hfn_guid *iid)
+{
+    module_search search = { table, 0, 0 };
+    uint32_t known = hfn_com_count_methods(iid), count = 0;
+
+    /* The proxy of an object in another apartment has its functions in another module. */
+    hfn_os_each_module(visit_module, &search);
+    if (search.base == 0) {
+        return 0;
+    }
+    known = known ? known : MAX_SLOTS;
+    while (count < known && table + 8 * (count + 1) <= search.end &&
+           is_code(search.base, read_word(table + 8 * count))) {
+        count++;
+    }
+    return count > RELEASE ? count : 0;
+}
+
+/* ---- Slots. */
+
+static void write_slots(uint64_t table, const uint64_t *from, uint32_t first, uint32_t count)
+{
+    hfn_os_writable_text text;
+    uint64_t begin = table + 8 * first, end = table + 8 * count;
+
+    if (first < count &&
+        hfn_os_open_text(&text, begin & ~UINT64_C(4095), (end + 4095) & ~UINT64_C(4095))) {
+        for (uint32_t i = first; i < count; i++) {
+            __atomic_store_n((uint64_t *)(uintptr_t)(table + 8 * i), from[i], __ATOMIC_RELAXED);
+        }
+        hfn_os_close_text(&text);
+    }
+}
+
+/* The slots of another record may run into this table. */
+static void take_back_slots(uint64_t table)
+{
+    for (uint32_t i = 0; i < MAX_TABLES; i++) {
+        table_record *r = &records[i];
+        uint64_t begin = r->table.address, first = (table - begin) / 8;
+
+        if (begin && begin < table && first < r->table.slot_count) {
+            write_slots(begin, r->originals, (uint32_t)first, r->table.slot_count);
+            r->table.slot_count = (uint32_t)first;
+        }
+    }
+}
+
+static hotfn_code get_target(const hfn_com_functions *functions, const table_record *r,
+                             uint32_t slot)
+{
+    return slot == QUERY                       ? functions->query
+           : slot == RELEASE                   ? functions->release
+           : slot == CREATE && r->table.create ? functions->create
+                                               : (hotfn_code)(uintptr_t)r->originals[slot];
+}
+
+static void fill_slots(table_record *r, const hfn_methods *methods,
+                       const hfn_com_functions *functions, const hfn_guid *class,
+                       const hfn_guid *iid)
+{
+    char name[256], *end;
+
+    hfn_guid_write(name, class);
+    end = name + strlen(name);
+    memcpy(end, "::", 2);
+    for (uint32_t i = 0; i < r->table.slot_count; i++) {
+        hotfn_code target = get_target(functions, r, i), function;
+
+        hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), iid, i);
+        function = hfn_methods_get_numbered(methods, name, target, false);
+        r->replaced[i] = (uint64_t)(uintptr_t)(function ? function : target);
+    }
+}
+
+static void make_record(table_record *r, uint64_t table, const hfn_methods *methods,
+                        const hfn_com_functions *functions, const hfn_guid *class,
+                        const hfn_guid *iid)
+{
+    uint64_t *originals = r->originals;
+
+    r->table.slot_count = count_slots(table, iid);
+    r->table.class = *class;
+    for (uint32_t i = 0; i < r->table.slot_count; i++) {
+        originals[i] = read_word(table + 8 * i);
+    }
+    if (r->table.slot_count == 0) { /* known, and left alone */
+        __atomic_store_n(&r->table.address, table, __ATOMIC_RELEASE);
+        return;
+    }
+    r->table.query = (hotfn_code)(uintptr_t)originals[QUERY];
+    r->table.release = (hotfn_code)(uintptr_t)originals[RELEASE];
+    if (hfn_guid_equals(iid, &hfn_iid_class_factory)) {
+        r->table.create = (hotfn_code)(uintptr_t)originals[CREATE];
+    }
+    fill_slots(r, methods, functions, class, iid);
+    __atomic_store_n(&r->table.address, table, __ATOMIC_RELEASE);
+    write_slots(table, r->replaced, 0, r->table.slot_count);
+}
+
+void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid)
+{
+    uint64_t table = read_word(pointer);
+    table_record *r = find_record(table);
+
+    if (!r || (r->table.address &&
+               (r->table.slot_count == 0 || read_word(table) == r->replaced[QUERY]))) {
+        return;
+    }
+    lock_tables();
+    r = find_record(table);
+    if (r && r->table.address == 0) {
+        take_back_slots(table);
+        make_record(r, table, methods, functions, class, iid);
+    } else if (r && r->table.slot_count > 0 && read_word(table) == r->originals[QUERY]) {
+        write_slots(table, r->replaced, 0, r->table.slot_count); /* its module was loaded again */
+    }
+    unlock_tables();
+}

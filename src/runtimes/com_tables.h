@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Tables of functions of COM interfaces, whose slots lead to the pool of methods. */
+#ifndef HFN_RUNTIMES_COM_TABLES_H
+#define HFN_RUNTIMES_COM_TABLES_H
+
+#include "runtimes/com_names.h"
+#include "runtimes/methods.h"
+
+typedef struct hfn_com_table {
+    uint64_t address;                  /* 0: free */
+    hotfn_code query, release, create; /* what the slots had; create: of IClassFactory, else NULL */
+    uint32_t slot_count;
+    hfn_guid class;
+} hfn_com_table;
+
+/* The functions that slots lead to, in place of the methods. */
+typedef struct hfn_com_functions {
+    hotfn_code query, release, create;
+} hfn_com_functions;
+
+/* Replace the slots of the table of the interface at pointer, unless that was done.  Any thread. */
+void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid);
+/* The table of the interface at pointer; NULL if its slots were not replaced. */
+const hfn_com_table *hfn_com_find_table(uint64_t pointer);
+
+#endif

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Methods of COM objects (`hotfn run --runtime com`) under wine: a server and a client with known calls, and components
+of wine.
+
+    com_test.py BUILD HOTFN [CASE ...]     as windows_test.py
+
+HOTFN_COM_OBJECTS is how many objects one case creates and releases [2000]."""
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+
+import windows_test
+from windows_test import BUILD, ROOT, TOOL, cases, execute, read_record, run_windows
+
+OBJECTS = int(os.environ.get("HOTFN_COM_OBJECTS", "2000"))
+SUM, MISSING, REFUSING = (f"{{5D1B6F1{n}-1234-4321-0102-030405060708}}" for n in range(3))
+ISUM, ISCALE = (f"{{5D1B6F2{n}-1234-4321-0102-030405060708}}" for n in range(2))
+holder = tempfile.TemporaryDirectory(prefix="hotfn_com_")
+built = pathlib.Path(holder.name)
+LINK, XML = "{00021401-0000-0000-C000-000000000046}", "{F5078F32-C551-11D3-89B9-0000F81FE221}"
+
+
+def build_client(folder):
+    """The client, whose server is registered in the prefix of wine.  Both are built once, in `built`."""
+    if not (built / "client.exe").is_file():
+        build_both(built)
+    shutil.copy(built / "client.exe", folder)
+
+
+def build_both(folder):
+    source = ROOT / "tests/windows/com_work.cpp"
+    command = ["x86_64-w64-mingw32-g++", "-O1", "-static", "-Wall", "-Wextra", "-Werror", source, "-lole32", "-luuid"]
+    for options in (["-DSERVER", "-shared", "-o", "server.dll"], ["-o", "client.exe", "-ladvapi32", "-loleaut32"]):
+        built = execute(folder, *command, *options)
+        assert built.returncode == 0, built.stderr
+    done = run_windows(folder, "client.exe", "register", "Z:" + str(folder / "server.dll").replace("/", "\\"))
+    assert done.returncode == 0, done
+
+
+def run_client(folder, *arguments, options=()):
+    """The calls of methods, as hotfn counts them, of a run that prints the same as one without hooks."""
+    bare = run_windows(folder, "client.exe", *arguments)
+    hooked = run_windows(folder, TOOL, "run", "--no-cache", "--runtime", "com", *options, "--", "client.exe", *arguments)
+    assert bare.returncode == hooked.returncode == 0 and bare.stdout and bare.stdout == hooked.stdout, (bare, hooked)
+    counts = {f["name"]: f["calls"] for f in read_record(folder)["functions"] if f["calls"]}
+    return {name: calls for name, calls in counts.items() if name.startswith("{")}, hooked.stderr.decode()
+
+
+def calls_failures_and_leaks_are_exact(folder):
+    build_client(folder)
+    counts, messages = run_client(folder, "work")
+    assert counts == {
+        f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISUM}::method 4": 10, f"{SUM}::{ISCALE}::method 3": 10,
+        # Of each of ten objects three interfaces are asked for, and CoCreateInstanceEx asks for one.
+        f"{SUM}::{ISUM}::QueryInterface": 31, f"{SUM}::{ISCALE}::QueryInterface": 10,
+        f"{SUM}::{ISUM}::Release": 33, f"{SUM}::{ISCALE}::Release": 11,
+        # The class object is known from CoGetClassObject on; both classes have the same table.
+        f"{SUM}::IClassFactory::CreateInstance": 8, f"{SUM}::IClassFactory::QueryInterface": 2,
+        f"{SUM}::IClassFactory::Release": 2,
+        f"{SUM} created": 16, f"{SUM} released": 13,
+        f"{SUM} failed: 0x80040110 (IClassFactory::CreateInstance)": 1,
+        f"{MISSING} failed: 0x80040154 (CoCreateInstance)": 4,
+        f"{REFUSING} failed: 0x8007000e (CoCreateInstance)": 1,
+    }, counts
+    assert f"3 objects of the class {SUM} were not released" in messages, messages
+
+
+def modules_that_are_selected_are_asked_for_class_objects(folder):
+    build_client(folder)
+    counts, _ = run_client(folder, "work", options=["--module", "client.exe", "--module", "server.dll"])
+    # DllGetClassObject is the first call that sees the class object.
+    assert counts[f"{SUM}::IClassFactory::CreateInstance"] == 18, counts
+    assert counts[f"{SUM}::{ISUM}::method 3"] == 1000 and counts[f"{SUM} created"] == 16, counts
+
+
+def methods_are_selected_by_name(folder):
+    build_client(folder)
+    counts, _ = run_client(folder, "work", options=["-f", "*::method 3"])
+    assert counts == {f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISCALE}::method 3": 10}, counts
+
+
+def components_of_the_system_print_the_same(folder):
+    build_client(folder)
+    counts, _ = run_client(folder, "system")
+    wanted = {f"{LINK}::IShellLinkW::SetPath": 20, f"{LINK}::IShellLinkW::GetPath": 20, f"{LINK}::IPersistFile::IsDirty": 1,
+              f"{LINK} created": 1, f"{LINK} released": 1, f"{XML}::IDispatch::Invoke": 2,
+              f"{XML}::IDispatch::GetIDsOfNames": 2, f"{XML} created": 1, f"{XML} released": 1}
+    assert {name: counts.get(name) for name in wanted} == wanted, counts
+
+
+def many_objects_come_and_go(folder):
+    build_client(folder)
+    counts, messages = run_client(folder, "many", OBJECTS)
+    assert counts == {f"{SUM} created": OBJECTS, f"{SUM} released": OBJECTS, f"{SUM}::{ISUM}::Release": OBJECTS}, counts
+    assert "not released" not in messages, messages
+
+
+def a_program_without_com_runs_and_is_reported(folder):
+    windows_test.build_work(folder, "work.exe")
+    done = run_windows(folder, TOOL, "run", "--no-cache", "--runtime", "com", "--", "work.exe", "x", "3")
+    assert done.returncode == 3 and b"COM objects" in done.stderr, done
+    assert (BUILD / "src/agent/hotfn-methods.dll").is_file()
+
+
+if __name__ == "__main__":
+    sys.exit(cases.run([calls_failures_and_leaks_are_exact, modules_that_are_selected_are_asked_for_class_objects,
+                        methods_are_selected_by_name, components_of_the_system_print_the_same, many_objects_come_and_go,
+                        a_program_without_com_runs_and_is_reported], needs=("wine", "x86_64-w64-mingw32-g++")))
