@@ -12,7 +12,7 @@ import time
 import uuid
 
 import harness
-from harness import Collector, encode_names, encode_run, image_of
+from harness import Collector, encode_names, encode_run, image_of, module_head, number
 
 NAMES = {0x10: "alpha", 0x20: "beta<int>(char const&)", 0x30: "gamma"}
 CLIENTS = [uuid.UUID(int=i + 1) for i in range(5)]
@@ -263,6 +263,31 @@ def bad_input_is_refused_with_one_sentence(place):
         assert c.get("hot", app="game", build=image_of("two"))["clients"] == 5
 
 
+def encode_modules(run, first, count):
+    """A run of the build "one" with so many modules of one function each, beside the program."""
+    out = [b"HFC1", number(0), run.bytes, number(harness.NOW_NS - 10**9), number(harness.NOW_NS), number(2), number(count),
+           number(0), number(count), module_head("one", 1) + number(16) + number(1)]
+    out += [module_head(f"module{i}", 1, main=False) + number(16) + number(1) for i in range(first, first + count - 1)]
+    return b"".join([*out, number(0)])
+
+
+def a_build_has_a_limited_number_of_modules(place):
+    """Else one tester could fill the memory of the collector and slow down its writer."""
+    with Collector(place) as c:
+        run = uuid.uuid4()
+        refused = c.put(run, encode_modules(run, 0, 4097), status=None)
+        assert refused[0] == 413 and "4,096 modules" in error(refused[1]), refused
+        for turn in range(4):
+            c.put(run := uuid.uuid4(), encode_modules(run, 4000 * turn, 4001))
+        run = uuid.uuid4()
+        refused = c.put(run, encode_modules(run, 16000, 4001), status=None)
+        assert refused[0] == 413 and "as many modules" in error(refused[1]), refused
+        # Other records are stored, also those of the same build whose modules are known.
+        c.push("two", {0x10: 1}, CLIENTS[0])
+        c.put(run := uuid.uuid4(), encode_modules(run, 0, 4001))
+        assert c.get("hot", app="game", build=image_of("one"), limit=1)["records"] == 5
+
+
 def too_many_requests_of_a_token_are_delayed(place):
     with Collector(place, "--rate", "2") as c:
         answers = [c.request("GET", "/api/v1/apps") for _ in range(30)]
@@ -321,7 +346,7 @@ def the_openapi_file_has_all_routes_and_parameters(place):
 CASES = [increments_of_a_run_are_one_run, the_openapi_file_has_all_routes_and_parameters, aggregates_are_those_of_the_clients, two_runs_of_a_client_are_one_client, selections_limit_what_is_folded,
          builds_are_compared_by_name, a_function_has_callers_callees_and_a_value_for_each_client, a_record_is_stored_once,
          sums_that_do_not_fit_are_not_wrapped, tokens_limit_what_may_be_done, anonymous_readers_are_allowed_on_request,
-         bad_input_is_refused_with_one_sentence, too_many_requests_of_a_token_are_delayed,
+         bad_input_is_refused_with_one_sentence, a_build_has_a_limited_number_of_modules, too_many_requests_of_a_token_are_delayed,
          exports_have_the_numbers_of_the_table, metrics_and_log_report_what_happened]
 
 if __name__ == "__main__":

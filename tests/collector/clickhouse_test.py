@@ -243,6 +243,20 @@ def old_days_and_builds_are_deleted(place):
         c.stop()
 
 
+def memory_stays_bounded(place):
+    if not LONG:
+        raise cases.Skipped("this is a test of scripts/soak")
+    with Servers(place, 1) as servers, Collector(place, "--rate", "0", "--quiet", *servers.option) as c:
+        counts = {16 * i: i * i + 1 for i in range(1, 5001)}
+        for i in range(1000):
+            c.push("game", counts, CLIENTS[i % len(CLIENTS)])
+        wait_until_delivered(c)
+        c.get("hot", app="game", agg="median")
+        peak = int(next(line for line in open(f"/proc/{c.process.pid}/status") if line.startswith("VmHWM")).split()[1])
+        print(f"peak after 1,000 pushes of 5,000 rows: {peak / 1024:.0f} MiB")
+        assert peak < 256 * 1024, peak
+
+
 class TooOld(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -287,7 +301,7 @@ def what_does_not_fit_is_refused_in_one_sentence(place):
 
 CASES = [numbers_are_those_of_sqlite, nothing_is_lost_or_doubled, a_dead_server_delays_and_is_reported,
          an_insertion_of_unknown_outcome_is_not_repeated, sums_that_do_not_fit_are_not_wrapped,
-         old_days_and_builds_are_deleted, what_does_not_fit_is_refused_in_one_sentence]
+         old_days_and_builds_are_deleted, what_does_not_fit_is_refused_in_one_sentence, memory_stays_bounded]
 
 if __name__ == "__main__":
     sys.exit(harness.cases.run(CASES))

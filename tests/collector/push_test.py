@@ -426,6 +426,13 @@ def python_sends_the_same_bytes(place):
             raise AssertionError("a wrong token was accepted")
         except package.PushError as refused:
             assert refused.status == 401
+        for how in ({"labels": {"k": "v" * (1 << 20)}}, {"labels": {"k" * 65: "v"}}, {"version": "v" * 257},
+                    {"labels": {f"k{i}": "v" for i in range(17)}}):
+            try:
+                package.push(record, url, token=c.admin, **how)
+                raise AssertionError(f"{how} was accepted")
+            except ValueError:
+                pass
 
 
 def record_files_are_accepted_as_they_are(place):

@@ -178,6 +178,11 @@ build_map *build_map_get(store *s, int64_t build)
     return map;
 }
 
+bool build_map_is_full(const build_map *map)
+{
+    return map->count >= WIRE_MAX_ROWS || map->known_count >= MAX_BUILD_MODULES;
+}
+
 /* A module without an image id is identified by its file name. */
 int64_t build_map_number_module(store *s, build_map *map, const wire_module *module)
 {
@@ -189,7 +194,8 @@ int64_t build_map_number_module(store *s, build_map *map, const wire_module *mod
         }
     }
     sqlite3_stmt *q = store_get_statement(s, "INSERT INTO module VALUES(?1, ?2, ?3, ?4)");
-    if (!store_bind(q, "iitt", map->build, (int64_t)map->known_count, module->image,
+    if (map->known_count >= MAX_BUILD_MODULES ||
+        !store_bind(q, "iitt", map->build, (int64_t)map->known_count, module->image,
                     module->file) ||
         !store_run(q) || !append_module(map, module->image, module->file)) {
         return -1;

@@ -9,6 +9,8 @@
 
 #define NO_FUNCTION UINT32_MAX
 
+enum { MAX_BUILD_MODULES = 16384 }; /* and WIRE_MAX_ROWS functions */
+
 typedef struct build_map {
     struct build_map *next;
     int64_t build;
@@ -27,6 +29,8 @@ build_map *build_map_get(store *s, int64_t build);
 int64_t build_map_number_module(store *s, build_map *map, const wire_module *module);
 /* The number of a function, added if it is new; NO_FUNCTION on failure. */
 uint32_t build_map_number_function(store *s, build_map *map, uint32_t module, uint64_t rva);
+/* Has it as many modules or functions as a build may have? */
+bool build_map_is_full(const build_map *map);
 /* Forget all maps: the transaction that they belong to was rolled back. */
 void build_map_free_all(store *s);
 

@@ -52,9 +52,9 @@ static bool refuse_record(const hotfn_error *err, refusal *why)
                           err->text[0] ? err->text : hotfn_status_get_name(err->status));
 }
 
-static bool refuse_bytes(const char *problem, refusal *why)
+static bool refuse_bytes(const char *problem, const wire_run *run, refusal *why)
 {
-    return problem == NULL || refuse_request(why, 400, "%s", problem);
+    return problem == NULL || refuse_request(why, run->too_many ? 413 : 400, "%s", problem);
 }
 
 bool decode_record_file(decoded_body *body, const char *path, submission *out, refusal *why)
@@ -74,8 +74,10 @@ bool decode_record_file(decoded_body *body, const char *path, submission *out, r
     sha256_begin(&hash);
     sha256_add(&hash, body->run.data, body->run.used);
     sha256_finish(&hash, out->checksum);
-    return refuse_bytes(wire_decode_run(&out->run, body->run.data, body->run.used), why) &&
-           refuse_bytes(wire_decode_names(&out->names, body->names.data, body->names.used), why);
+    return refuse_bytes(wire_decode_run(&out->run, body->run.data, body->run.used), &out->run,
+                        why) &&
+           refuse_bytes(wire_decode_names(&out->names, body->names.data, body->names.used),
+                        &out->names, why);
 }
 
 bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why)
@@ -86,7 +88,8 @@ bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why)
         return false;
     }
     if (body->mapped_bytes >= 4 && memcmp(body->mapped, "HFC", 3) == 0) {
-        return refuse_bytes(wire_decode_run(&out->run, body->mapped, body->mapped_bytes), why);
+        return refuse_bytes(wire_decode_run(&out->run, body->mapped, body->mapped_bytes), &out->run,
+                            why);
     }
     /* The file has no name; its descriptor leads to it. */
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -96,7 +99,8 @@ bool decode_run_body(decoded_body *body, int fd, submission *out, refusal *why)
 bool decode_names_body(decoded_body *body, int fd, submission *out, refusal *why)
 {
     return decode_map_body(body, fd, why) &&
-           refuse_bytes(wire_decode_names(&out->names, body->mapped, body->mapped_bytes), why);
+           refuse_bytes(wire_decode_names(&out->names, body->mapped, body->mapped_bytes),
+                        &out->names, why);
 }
 
 void decode_free(decoded_body *body, submission *sub)

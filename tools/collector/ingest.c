@@ -348,6 +348,14 @@ static bool store_submission(store *s, submission *sub, const wire_module *progr
         ok = store_bind(q, "i", build) && store_run(q);
     }
     ok = ok && (!sub->run.modules || store_rows(s, sub, app, build, map));
+    /* That is no failure of the database, for which the other submissions would be refused too. */
+    if (!ok && map && build_map_is_full(map)) {
+        refuse_request(&sub->result, 413,
+                       "build %.80s has as many modules or functions as a build may have: is a "
+                       "client sending other numbers than those of a program?",
+                       sub->image);
+        return true;
+    }
     if (!ok || sub->result.status) {
         return ok;
     }

@@ -49,6 +49,7 @@ typedef struct wire_run {
     wire_name *names; /* of a build, or NULL */
     wire_caller *callers;
     uint32_t module_count, row_count, name_count, caller_count;
+    bool too_many; /* it was refused for the number of its modules or functions */
 } wire_run;
 
 /* Decode the compact format; names are views into bytes.  Returns NULL on success, otherwise one

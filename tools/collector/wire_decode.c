@@ -9,6 +9,8 @@
 #include <string.h>
 
 static const char damaged[] = "the body is damaged or cut off: send the record again";
+static const char too_many[] =
+    "the record has more than 4,096 modules or 4,000,000 functions: count fewer modules";
 
 void wire_format_image(char out[80], uint32_t id_kind, const uint8_t *id, uint32_t id_bytes)
 {
@@ -45,7 +47,7 @@ static bool read_module(byte_cursor *c, wire_module *m)
     uint64_t rows = cursor_read_number(c);
 
     if (c->failed || kind > 255 || id_bytes > 32 || !store_file_name(m, file, file_bytes) ||
-        rows > (uint64_t)(c->end - c->at) / 2 || rows > WIRE_MAX_ROWS) {
+        rows > (uint64_t)(c->end - c->at) / 2 || rows > UINT32_MAX) {
         return false;
     }
     wire_format_image(m->image, (uint32_t)kind, id, (uint32_t)id_bytes);
@@ -54,9 +56,11 @@ static bool read_module(byte_cursor *c, wire_module *m)
 }
 
 /* Grow an array to hold count more elements. */
-static bool reserve_rows(void **array, uint32_t used, uint32_t count, size_t element_bytes)
+static bool reserve_rows(wire_run *run, void **array, uint32_t used, uint32_t count,
+                         size_t element_bytes)
 {
     if ((uint64_t)used + count > WIRE_MAX_ROWS) {
+        run->too_many = true;
         return false;
     }
     if (count == 0) {
@@ -83,7 +87,7 @@ static bool read_counts(byte_cursor *c, wire_run *run, const wire_module *m)
 {
     uint64_t rva = 0;
 
-    if (!reserve_rows((void **)&run->rows, run->row_count, m->row_count, sizeof *run->rows)) {
+    if (!reserve_rows(run, (void **)&run->rows, run->row_count, m->row_count, sizeof *run->rows)) {
         return false;
     }
     for (uint32_t i = 0; i < m->row_count; i++) {
@@ -107,7 +111,8 @@ static bool read_names(byte_cursor *c, wire_run *run, const wire_module *m)
 {
     uint64_t rva = 0;
 
-    if (!reserve_rows((void **)&run->names, run->name_count, m->row_count, sizeof *run->names)) {
+    if (!reserve_rows(run, (void **)&run->names, run->name_count, m->row_count,
+                      sizeof *run->names)) {
         return false;
     }
     for (uint32_t i = 0; i < m->row_count; i++) {
@@ -132,7 +137,8 @@ static bool read_modules(byte_cursor *c, wire_run *run, bool names)
 {
     uint64_t count = cursor_read_number(c);
 
-    if (c->failed || count == 0 || count > WIRE_MAX_MODULES) {
+    run->too_many = !c->failed && count > WIRE_MAX_MODULES;
+    if (c->failed || count == 0 || run->too_many) {
         return false;
     }
     run->modules = calloc(count, sizeof *run->modules);
@@ -205,7 +211,7 @@ const char *wire_decode_run(wire_run *out, const uint8_t *bytes, size_t byte_cou
     out->hooked = (uint32_t)hooked;
     out->unhooked = (uint32_t)unhooked;
     if (!read_modules(&c, out, false) || !read_callers(&c, out) || c.failed || c.at != c.end) {
-        return damaged;
+        return out->too_many ? too_many : damaged;
     }
     return NULL;
 }
@@ -218,7 +224,9 @@ const char *wire_decode_names(wire_run *out, const uint8_t *bytes, size_t byte_c
     if (!check_magic(&c, "HFN1")) {
         return "the body is not a list of names (HFN1): use hotfn push of the collector's version";
     }
-    return read_modules(&c, out, true) && c.at == c.end ? NULL : damaged;
+    bool ok = read_modules(&c, out, true) && c.at == c.end;
+
+    return ok ? NULL : out->too_many ? too_many : damaged;
 }
 
 const wire_module *wire_find_main(const wire_run *run)
