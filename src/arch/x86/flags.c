@@ -142,6 +142,8 @@ typedef struct path {
     uint32_t unwritten;           /* flags that it has not written */
     int32_t depth[CALLS_MAX + 1]; /* bytes pushed by the code at the start, and by each open call */
     uint32_t steps_left;          /* behind the return of an unknown callee; 0: there was none */
+    uint32_t replaced; /* bit n: the return address of the code at the start, or of open call n - 1,
+                        * may have been replaced */
 } path;
 
 typedef struct search {
@@ -165,7 +167,8 @@ static bool add_path(search *s, const path *added)
 {
     for (uint32_t i = 0; i < s->path_count; i++) {
         if (is_same_place(&s->paths[i], added) &&
-            (added->unwritten & ~s->paths[i].unwritten) == 0) {
+            (added->unwritten & ~s->paths[i].unwritten) == 0 &&
+            (added->replaced & ~s->paths[i].replaced) == 0) {
             return true;
         }
     }
@@ -192,6 +195,7 @@ static step_result follow_flow(search *s, path *p, const hfn_instruction *in)
     if (in->flow == HFN_FLOW_CALL) {
         p->return_to[p->calls++] = p->at;
         p->depth[p->calls] = 0;
+        p->replaced &= ~(1u << p->calls);
     }
     if (in->flow == HFN_FLOW_JUMP || in->flow == HFN_FLOW_CALL) {
         p->at = taken.at;
@@ -234,6 +238,20 @@ static void count_pushed(const search *s, path *p, const hfn_instruction *in)
     *depth = known && *depth + growth > 0 ? *depth + growth : 0;
 }
 
+/* Note a store to the return address, as in a retpoline: the return is an indirect jump. */
+static void note_replaced(const search *s, path *p, const hfn_instruction *in)
+{
+    const uint8_t *bytes = s->bytes + p->at;
+    hfn_x86_effects e;
+
+    if (in->flow == HFN_FLOW_NEXT && memchr(bytes, 0x24, in->length) && /* [rsp + d] */
+        hfn_x86_decode_effects(s->mode, bytes, s->size - p->at, s->rva + p->at, &e) &&
+        e.has_memory && e.base == HFN_X86_RSP && e.displacement == p->depth[p->calls] &&
+        e.shape != HFN_X86_LOAD) {
+        p->replaced |= 1u << p->calls;
+    }
+}
+
 /* Advance the path by one instruction. */
 static step_result step_path(search *s, path *p, uint64_t *leaves_to)
 {
@@ -245,7 +263,7 @@ static step_result step_path(search *s, path *p, uint64_t *leaves_to)
     }
     step_result v = check_instruction(s->mode, s->bytes + p->at, s->size - p->at, s->rva + p->at,
                                       &p->unwritten, &in);
-    if (v == RETURNS && p->depth[p->calls] > 0) {
+    if (v == RETURNS && (p->depth[p->calls] > 0 || (p->replaced >> p->calls & 1))) {
         v = JUMPS;
     }
     if ((v == JUMPS || v == CALLS) && may_read_flags(s, s->rva + p->at)) {
@@ -264,6 +282,7 @@ static step_result step_path(search *s, path *p, uint64_t *leaves_to)
     if (v != CONTINUES && v != FORKS && v != CALLS) {
         return v;
     }
+    note_replaced(s, p, &in);
     count_pushed(s, p, &in);
     return follow_flow(s, p, &in);
 }

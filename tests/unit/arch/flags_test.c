@@ -91,6 +91,9 @@ static void a_return_to_a_pushed_address_is_an_indirect_jump(void)
 
     CHECK(LIVE_WITH("push [rdi]; mov edi, 0; ret", &at_targets));
     CHECK(!LIVE_WITH("push rbx; mov edi, 0; pop rbx; ret", &at_targets));
+    /* a retpoline: call 2f; 1: pause; lfence; jmp 1b; 2: mov [rsp], rax; ret */
+    CHECK(LIVE_WITH("call .+0xc; pause; lfence; jmp .-5; mov [rsp], rax; ret", &at_targets));
+    CHECK(!LIVE_WITH("push rbx; mov [rsp], rax; pop rbx; ret", &at_targets));
     CHECK(!LIVE_WITH("push rbp; mov rbp, rsp; leave; ret", &at_targets));
     CHECK(!LIVE("push [rdi]; ret"));
 }
