@@ -90,6 +90,21 @@ def engine(program, plugin):
         expect(sorted(os.listdir(folder)) == sorted(f"spike-{number}.hfr" for number in spikes), output)
 
 
+def overlay(program=None):
+    """Two sounds are mixed per frame, until their group is switched off; the table then has a row less."""
+    if not program:
+        print("skipped: libimgui-dev is not installed")
+        sys.exit(77)
+    lines = run(program).splitlines()
+    second = [i for i, line in enumerate(lines) if line.endswith(" vertices")][1]
+    whole, less = lines[:second], lines[second:]
+    calls = {name.partition("(")[0]: int(count) for count, _, name in (line.partition(" ") for line in whole[1:])}
+    expect(calls == {"game::compute": 3, "game::move_objects": 1, "game::mix_sound": 2, "game::update": 1}, str(lines))
+    expect([line for line in whole[1:] if "mix_sound" not in line and "compute" not in line] != [] and
+           not any("mix_sound" in line for line in less), str(lines))
+    expect(int(whole[0].split()[0]) > int(less[0].split()[0]) > 100, str(lines))
+
+
 def count_self_py(program):
     """Inserting 1000 rows takes 1000 steps of the statement, and one database is opened while calls are counted."""
     try:
@@ -146,5 +161,5 @@ def scan_file(program):
 
 if __name__ == "__main__":
     {"count_self": count_self, "count_self_cpp": count_self_cpp, "count_self_py": count_self_py,
-     "data_py": data_py, "engine": engine, "frames": frames, "launch": launch, "launch_py": launch_py,
+     "data_py": data_py, "engine": engine, "frames": frames, "launch": launch, "launch_py": launch_py, "overlay": overlay,
      "scan_file": scan_file, "time_self": time_self}[sys.argv[1]](*sys.argv[2:])
