@@ -3,6 +3,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -133,6 +134,29 @@ def clang(world):
                   HERE / "src" / source, "-ffile-prefix-map=" + str(world.place) + "=.")
         world.see("object", hashlib.sha256(made.read_bytes()).hexdigest())
     world.run(os.path.realpath(program), "-c", WORK / "calls.lua", "-x", "c", "-o", "/dev/null")
+
+
+@case("godot_server")
+def godot_server(world):
+    """A game server with a GDScript project.  Scanning its 67,000 functions takes the most time."""
+    program, = need("godot3-server")
+    shutil.copy(WORK / "spike.gd", world.place)
+    _, output = world.run(program, "--path", world.place, "-s", "spike.gd", timeout=600)
+    world.must("planted at 70" in output, output)
+
+
+@case("minetest_server")
+def minetest_server(world):
+    program = "/usr/games/minetestserver"
+    if not os.path.exists(program):
+        raise Skipped(f"no {program} on this system: install minetest-server")
+    shutil.copytree(WORK / "minetest_game", world.place / ".minetest/games/steps")
+    (world.place / "map").mkdir()
+    (world.place / "map/world.mt").write_text(
+        "gameid = steps\nbackend = sqlite3\nplayer_backend = sqlite3\nauth_backend = sqlite3\n")
+    _, output = world.run(program, "--world", world.place / "map", "--gameid", "steps", "--port", free_port(),
+                          env={"HOME": str(world.place)}, normal=lambda text: re.findall(r"the sum is \d+", text))
+    world.must("the sum is" in output, output)
 
 
 def free_port():
