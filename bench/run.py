@@ -4,13 +4,14 @@
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes,
-                                     python, send, truth
+                                     python, send, truth, attach
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
 import argparse
 import sys
 
+import attach
 import budget
 import calls
 import collector
@@ -27,7 +28,8 @@ import truth
 
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
          "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
-         "runtimes": runtimes.run, "python": python_columns.run, "send": send.run, "truth": truth.run}
+         "runtimes": runtimes.run, "python": python_columns.run, "send": send.run, "truth": truth.run,
+         "attach": attach.run}
 
 
 def parse():

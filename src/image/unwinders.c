@@ -8,7 +8,7 @@
 #include <string.h>
 
 typedef struct imports {
-    bool finds_modules, has_libgcc;
+    bool finds_modules, finds_objects, has_libgcc;
 } imports;
 
 static void note_import(void *user, const hfn_image_slot *slot)
@@ -17,18 +17,30 @@ static void note_import(void *user, const hfn_image_slot *slot)
 
     i->finds_modules |=
         strcmp(slot->name, "_dl_find_object") == 0 || strcmp(slot->name, "dl_iterate_phdr") == 0;
+    i->finds_objects |= strcmp(slot->name, "_dl_find_object") == 0;
     i->has_libgcc |= strncmp(slot->name, "_Unwind_", strlen("_Unwind_")) == 0;
 }
 
 bool hfn_image_has_own_unwinder(const hotfn_image *image)
 {
-    imports i = { false, false };
+    imports i = { false, false, false };
 
     if (!hfn_elf_section_named(image, ".gcc_except_table")) {
         return false;
     }
     hfn_image_each_slot(image, note_import, &i);
     return i.finds_modules && !i.has_libgcc;
+}
+
+bool hfn_image_remembers_tables(const hotfn_image *image)
+{
+    imports i = { false, false, false };
+
+    if (hfn_image_find_export(image, "_Unwind_RaiseException") == 0) {
+        return false;
+    }
+    hfn_image_each_slot(image, note_import, &i);
+    return !i.finds_objects;
 }
 
 uint64_t hfn_image_find_export(const hotfn_image *image, const char *name)

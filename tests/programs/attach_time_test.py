@@ -353,7 +353,11 @@ def forked_children_that_outlive_the_attach_lose_their_hooks(folder):
 
 
 def what_cannot_be_timed_is_refused_in_one_sentence(folder):
+    other = folder / "libother.so"
+    (folder / "other.c").write_text("void _Unwind_RaiseException(void) {}\n")
+    subprocess.run([CXX, "-shared", "-fPIC", "-x", "c", "-o", other, folder / "other.c"], check=True)
     for name, options, text in (("own", ("-static-libgcc", "-static-libstdc++"), "unwinder of its own"),
+                                ("other", ("-Wl,--no-as-needed", "-lstdc++", "-lgcc_s", other), "unwinder of its own"),
                                 ("static", ("-static",), "linked statically")):
         with Program([build(*options, name=name)]) as target:
             target.expect("ready")

@@ -40,7 +40,7 @@ static bool check_module(void *user, const hfn_remote_module *module)
                              "the file of this module cannot be read, so it is unknown how its "
                              "exceptions pass timed calls: count its calls");
     }
-    has_own = hfn_image_has_own_unwinder(image);
+    has_own = hfn_image_has_own_unwinder(image) || hfn_image_remembers_tables(image);
     s->has_functions |= hfn_image_find_export(image, HFN_ITERATE_PHDR_NAME) != 0;
     hotfn_image_close(image);
     return !has_own || refuse_module(s, module->path,
