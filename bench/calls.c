@@ -271,7 +271,7 @@ NOT_INSTRUMENTED int main(int argc, char **argv)
         return 2;
     }
     pin_thread(0);  /* reads the allowed CPUs */
-    if (argc > 6) { /* a single mode is bare: other tools then measure the program without hotfn */
+    if (argc > 6) { /* with `bare` alone, hotfn is not used: another tool measures the program */
         open_own_image(&own);
         require_ok(hotfn_counters_create(&counters, 1000, 64, NULL, &err), &err, "counters");
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs a command with its output discarded and prints its wall nanoseconds and peak memory in
- * bytes.  A small parent, because the peak of a process includes its parent's memory at the
- * fork. */
+ * bytes.  This program is small, because the peak of a process includes the memory that its parent
+ * had at the fork. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>

@@ -15,7 +15,7 @@ STEPS = 1000  # of the run that measures how long a step takes
 SOCKET = "/tmp/hotfn-bench-events"
 RECEIVERS = {"UDP, listener": "udp:127.0.0.1:0", "Unix socket, listener": f"unix:{SOCKET}",
              "UDP, no listener": None, "Unix socket, no listener": f"unix:{SOCKET}-absent"}
-NO_PORT = "udp:127.0.0.1:9"  # discard: nothing listens there
+UNUSED_PORT = "udp:127.0.0.1:9"  # the port of the discard service: nothing listens there
 
 
 def run_program(binary, calls, steps, *words):
@@ -36,7 +36,7 @@ def choose_steps(binary):
 def run_sending(binary, calls, steps, receiver):
     """(processor time in ns, the listener's summary or None)."""
     if receiver is None or receiver.endswith("-absent"):
-        return run_program(binary, calls, steps, "--send", receiver or NO_PORT)[0], None
+        return run_program(binary, calls, steps, "--send", receiver or UNUSED_PORT)[0], None
     with subprocess.Popen([tools.HOTFN, "listen", "--json", "-f", "nothing", receiver], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, preexec_fn=tools.pinned(tools.CPUS[1:])) as listener:
         address = listener.stderr.readline().split()[-1]
@@ -54,10 +54,10 @@ def rows(report, options):
     calls, steps = EVENTS_PER_SECOND * SECONDS // 2, choose_steps(binary)
     ratios, arrived, rates = ({kind: [] for kind in RECEIVERS} for _ in range(3))
     for _ in range(options.rounds):
-        kept = run_program(binary, calls, steps, "--events")
+        recording = run_program(binary, calls, steps, "--events")
         for kind, receiver in RECEIVERS.items():
             cpu, summary = run_sending(binary, calls, steps, receiver)
-            ratios[kind].append(cpu / kept[0])
+            ratios[kind].append(cpu / recording[0])
             rates[kind].append(2e3 * calls / cpu)
             if summary:
                 arrived[kind].append(100 * summary["events"] / (2 * calls))

@@ -200,7 +200,8 @@ static void put_text(hotfn_json_writer *writer, const char *text)
     put_bytes(writer, text, strlen(text));
 }
 
-/* Objects in an array and what is open at the top have lines of their own, for readers and diff. */
+/* Objects in an array, and the containers in the outermost one, begin on a new line, so that people
+ * and diff can read the text. */
 static void put_separator(hotfn_json_writer *writer, const char *key, bool is_object, bool is_open)
 {
     if (writer->depth == 0) {

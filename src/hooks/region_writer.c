@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes a region.  Code and tables are written while the pages are data.  Then the pages become
- * executable (the tables too, because they share a page with the last stubs), and unused pages are
- * released. */
+/* Writes a region: the count gate; the time gates if the set can time; the call gate and the filter
+ * gate if a stub needs one of them; the stubs; the unwind tables.  Code and tables are written
+ * while the pages are data.  Then the pages become executable (the tables too, because they share a
+ * page with the last stubs), and unused pages are released. */
 #include "hooks/region_writer.h"
 
 #include "os/os.h"
-
-/* Every region begins with the count gate; the time gates follow if the set can time, then the
- * call gate and the filter gate if a stub needs one of them. */
 
 static uint64_t page_up(uint64_t address)
 {

@@ -74,7 +74,7 @@ typedef struct site {
     uint64_t field;
     uint32_t to_function, to_stub;
     hfn_os_writable_text *text;
-    uint32_t closed; /* sites skipped because they are not writable */
+    uint32_t read_only_count; /* sites that were skipped because they cannot be written */
 } site;
 
 /* The table of targets and the copied code are too large for the caches, so a second iterator
@@ -124,7 +124,7 @@ static inline bool next_site(const hfn_batch *batch, uint64_t base, const hfn_pa
             continue;
         }
         if (!out->text || behind > out->text->end) {
-            out->closed++;
+            out->read_only_count++;
             continue;
         }
         out->field = base + walk->field_rva;
@@ -162,7 +162,9 @@ static void write_field(const site *s, uint32_t value)
 
 /* ---- All sites. */
 
-static bool send_back(const hfn_stub_walk *walk, uint64_t base, const hfn_patch_spans *spans)
+/* Write the tail jumps of a function so that they lead to its stub; false if one cannot be. */
+static bool redirect_tail_jumps(const hfn_stub_walk *walk, uint64_t base,
+                                const hfn_patch_spans *spans)
 {
     const hfn_plan_hook *hook = &walk->hook;
 
@@ -196,7 +198,8 @@ void hfn_sites_write_tail_exits(const hotfn_hooks *hooks, hfn_batch *batch,
         return;
     }
     while (hfn_stub_walk_next(&walk)) {
-        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) && !send_back(&walk, base, spans)) {
+        if (!(batch->hooks[walk.index] & HFN_HOOK_REFUSED) &&
+            !redirect_tail_jumps(&walk, base, spans)) {
             batch->hooks[walk.index] |= HFN_HOOK_BLOCKED;
         }
     }
@@ -231,16 +234,17 @@ uint32_t hfn_sites_restore_some(const hotfn_hooks *hooks, hfn_batch *batch,
         write_field(&s, s.to_function);
         batch->sites_written -= batch->sites_written > 0;
     }
-    return s.closed;
+    return s.read_only_count;
 }
 
 uint32_t hfn_sites_restore(const hotfn_hooks *hooks, hfn_batch *batch, const hfn_patch_spans *spans,
                            uint32_t *foreign)
 {
-    uint32_t closed = hfn_sites_restore_some(hooks, batch, spans);
+    uint32_t read_only_count = hfn_sites_restore_some(hooks, batch, spans);
     uint32_t not_restored = batch->sites_written;
 
-    batch->sites_written = not_restored < closed ? not_restored : closed; /* still redirected */
+    batch->sites_written = /* still redirected */
+        not_restored < read_only_count ? not_restored : read_only_count;
     *foreign += not_restored - batch->sites_written;
     return batch->sites_written;
 }

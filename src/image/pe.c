@@ -141,7 +141,7 @@ static void fill_info(hotfn_image *image, const hfn_pe_headers *h)
     info->machine = machine_of(h->machine, info->bits);
     if (info->machine != HOTFN_MACHINE_X86 && is_hybrid(image)) {
         hfn_log_message(&image->env, HOTFN_LOG_WARNING,
-                        "%s: holds code of two machines: not judged", info->path);
+                        "%s: holds code of two machines: none of it can be hooked", info->path);
         info->machine = HOTFN_MACHINE_OTHER;
     }
     if (h->entry && h->entry < info->loaded_bytes) {

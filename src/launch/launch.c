@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* A launch from start to end.  start:   options -> target file -> agent -> inputs -> live record ->
- * child -> threads RUNNING: the plan service answers the target; the observation frame and the
- * budget work ENDED:   the child has ended: budget and service stopped, child reaped, frame stopped
- * FINISHED: the record is written to its path, or to a fallback path  If the program calls exec,
- * next_image.c gives it a record of its own.  The budget's thread stops the child briefly by
- * ptrace, so it must end before the child is reaped. The service ends before that too, because it
- * watches the child's children, whose processor time is complete only now.  A process that still
- * requests a plan goes on without it. */
+/*
+ * A launch from start to end.
+ *
+ *   start     options -> target file -> agent -> inputs -> live record -> child -> threads
+ *   RUNNING   the plan service answers the target; the observation frame and the budget work
+ *   ENDED     the child has ended: budget and service stopped, child reaped, frame stopped
+ *   FINISHED  the record is written to its path, or to a fallback path
+ *
+ * If the program calls exec, next_image.c gives it a record of its own.  The budget's thread stops
+ * the child briefly by ptrace, so it must end before the child is reaped.  The service ends before
+ * that too: the processor times of the child's children are complete only when it has ended.  A
+ * process that still requests a plan goes on without it.
+ */
 #include "launch/launch.h"
 
 #include "base/status.h"
@@ -182,6 +187,7 @@ static void unlock_record(const hotfn_launch *l)
     hfn_os_unlock_mutex((hfn_os_mutex *)(uintptr_t)&l->lock);
 }
 
+/* From now on no program that replaces this one by exec gets a record (next_image.c). */
 static void end_replacements(hotfn_launch *l)
 {
     hfn_os_lock_mutex(&l->lock);

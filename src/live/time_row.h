@@ -5,15 +5,15 @@
  *
  *   hfn_time_state    over a hfn_time_thread
  *   hfn_time_cell     for each slot
- *   the log           the open-call stack, outermost call first.  An entry that is never used
- *                     precedes it, so that each call has one further out
+ *   the log           the open-call stack, outermost call first.  An unused entry precedes it, so
+ *                     that there is an entry before that of each call
  *   the skips         sampled only, a u32 for each slot: how many calls are skipped before the next
  *                     one is timed.  Stubs count them down, so they lie close together
  *   the gaps          sampled only, an hfn_time_gap for each slot: the current block of calls
  *   the hints         where in the call tree a call was found the last time
  */
-#ifndef HFN_COUNTERS_TIME_ROW_H
-#define HFN_COUNTERS_TIME_ROW_H
+#ifndef HFN_LIVE_TIME_ROW_H
+#define HFN_LIVE_TIME_ROW_H
 
 #include "live/time_memory.h"
 
@@ -35,10 +35,10 @@ typedef struct hfn_time_frame {
     uint32_t depth;  /* index in the log                                     */
     uint64_t how;    /* HFN_CALL_*                                           */
     uint64_t room;   /* sampled: the number of calls that it represents      */
-    uintptr_t slot;  /* from the stub, with a flag in the upper half (arch/x86/emit_tail_exit.c).
-                      * Above it is the caller's return address, in a sample's stub on x86-64 as
-                      * many times 16 bytes apart as the bits from HFN_FRAME_APART_SHIFT on give */
+    uintptr_t slot;  /* from the stub, with a flag in the upper half (arch/x86/emit_tail_exit.c) */
 } hfn_time_frame;
+/* The caller's return address follows the frame.  Only in a sampling stub on x86-64 there is a gap
+ * before it: 16 bytes times the number in the bits of slot from HFN_FRAME_APART_SHIFT on. */
 #define HFN_FRAME_APART_SHIFT 24
 #define HFN_TIME_FRAME_BYTES (32 + sizeof(uintptr_t))
 

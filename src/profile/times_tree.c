@@ -9,8 +9,8 @@ static uint32_t get_function(const hotfn_record *r, uint32_t slot)
     return slot < r->slot_count ? r->slot_functions[slot] : HOTFN_NO_FUNCTION;
 }
 
-/* A record without a call tree may still have nodes, for the memory of functions; they are
- * hidden. */
+/* A record without a call tree may still have nodes, which hold the allocations of functions; they
+ * are hidden. */
 static uint32_t get_node_count(const hotfn_record *r)
 {
     return r->times.header.flags & HOTFN_TIMING_TREE ? r->times.node_count : 0;

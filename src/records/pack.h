@@ -23,8 +23,7 @@ typedef struct hfn_packed {
 void hfn_packed_init(hfn_packed *packed, const hotfn_env *env);
 void hfn_packed_finish(hfn_packed *packed);
 
-/* Pack row after row: append or skip the slots of a row in order, then end it.  False: no memory.
- */
+/* Pack each row: append or skip its slots in order, then end it.  False: no memory. */
 bool hfn_packed_append(hfn_packed *packed, const uint64_t *counts, uint64_t slot_count);
 void hfn_packed_skip_slots(hfn_packed *packed, uint64_t zero_count);
 bool hfn_packed_end_row(hfn_packed *packed);

@@ -9,9 +9,9 @@
 typedef struct hfn_art_version {
     const char *releases;
     const char *event_symbol; /* of the function that stores an event */
-    const char *name_symbol;  /* of the function that returns a method's name, up to the name;
-                                 NULL: Dalvik */
-    const char *name_types;   /* and the rest of this symbol */
+    const char *name_symbol;  /* of the function that returns a method's name, up to the place of
+                                 a mark of libstdc++; NULL: Dalvik */
+    const char *name_types;   /* the rest of this symbol */
     uint32_t enter;           /* the action of an entry; all others are exits */
     uint32_t class_offset;    /* of the word in a method that refers to its class */
 } hfn_art_version;

@@ -305,17 +305,17 @@ hotfn_status hotfn_frame_create(hotfn_frame **out, const hotfn_session *session,
         return hfn_report_null(err, __func__);
     }
 
-    hotfn_frame_options taken;
+    hotfn_frame_options copy;
     hotfn_env filled = hfn_env_fill(env);
 
-    if (!hfn_copy_options(&taken, sizeof taken, options)) {
+    if (!hfn_copy_options(&copy, sizeof copy, options)) {
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "hotfn_frame_options of another version");
     }
-    taken.by = taken.by == HOTFN_BY_DEFAULT ? HOTFN_BY_CALLS : taken.by;
-    hotfn_status status = check_options(&taken, session->live, err);
+    copy.by = copy.by == HOTFN_BY_DEFAULT ? HOTFN_BY_CALLS : copy.by;
+    hotfn_status status = check_options(&copy, session->live, err);
 
-    return status == HOTFN_OK ? create_frame(out, session, &taken, &filled, err) : status;
+    return status == HOTFN_OK ? create_frame(out, session, &copy, &filled, err) : status;
 }
 
 hotfn_status hotfn_frame_get_function(const hotfn_frame *f, uint32_t index,

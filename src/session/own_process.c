@@ -124,13 +124,13 @@ static hfn_scanned *scan_file(hotfn_session *s, const hfn_module_facts *facts, h
     return accepted;
 }
 
-/* No jump may be rewritten for good, because a stop restores every byte. */
+/* No tail exits, because their jumps stay rewritten, and a stop restores every byte. */
 static uint32_t get_scan_flags(const hotfn_session *s)
 {
     return s->is_timed ? HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT : 0;
 }
 
-/* A file that cannot be scanned is read once. */
+/* Store that the file cannot be scanned, so that it is not read again. */
 static void remember_failure(hotfn_session *s, const hfn_module_facts *facts)
 {
     hfn_scanned *scanned = hfn_arena_alloc(&s->texts, sizeof *scanned);
@@ -341,8 +341,7 @@ static hotfn_status scan_main_program(hotfn_session *s, const char *map_path, ho
     return HOTFN_OK;
 }
 
-/* Is the module the shared library itself?  A glob like "*" also selects it, and means the others.
- */
+/* Is the module the shared library itself?  A glob such as "*" is meant for the other modules. */
 static bool is_shared_library(const hfn_os_module *m)
 {
     const char *slash = strrchr(m->path, '/'), *file = slash ? slash + 1 : m->path;

@@ -40,10 +40,10 @@ typedef struct first_pass {
     hfn_verdict *items;
 } first_pass;
 
-static void decide_item(void *user, uint32_t item)
+static void decide_nth_batch(void *user, uint32_t number)
 {
     const first_pass *pass = user;
-    uint32_t from = item * BATCH, left = pass->analysis->count - from;
+    uint32_t from = number * BATCH, left = pass->analysis->count - from;
 
     decide_batch(pass->analysis, pass->items, from, from + (left < BATCH ? left : BATCH));
 }
@@ -53,7 +53,7 @@ static void decide_all(hfn_analysis *a, hfn_verdict *items)
     first_pass pass = { .analysis = a, .items = items };
 
     hfn_workers_run(
-        a->threads, (a->count + BATCH - 1) / BATCH, decide_item, &pass,
+        a->threads, (a->count + BATCH - 1) / BATCH, decide_nth_batch, &pass,
         hfn_progress_begin(&a->env, "judging functions of", hfn_image_path(a->image), a->count));
     for (uint32_t i = 0; i < a->count; i++) {
         if (items[i].pub.verdict == 0) {

@@ -205,7 +205,7 @@ class Worker:
 
 
 def wait_for_calls(c, calls):
-    """The calls of branch that the collector shows, once they are as many."""
+    """Wait until the collector shows at least so many calls of branch, and return how many it shows."""
     end = time.monotonic() + 30
     while time.monotonic() < end:
         if c.request("GET", "/api/v1/hot", app="game")[0] == 200:

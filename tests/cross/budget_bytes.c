@@ -17,8 +17,8 @@ enum { PAGE = 4096, PAGES = 3, FUNCTIONS = 3 };
 static const uint32_t code[] = { 0xd503201f, 0x2a0103e0, 0xd65f03c0 };
 static const uint32_t breakpoint = 0xd4200000; /* brk #0 */
 static const uint32_t rvas[FUNCTIONS] = { PAGE, 2 * PAGE - 4, 2 * PAGE + 64 };
-static const uint32_t stub_rvas[FUNCTIONS] = { 0, 3 * PAGE - 64,
-                                               128 }; /* behind the plan's code and before it */
+/* Stubs before and behind the plan's code. */
+static const uint32_t stub_rvas[FUNCTIONS] = { 0, 3 * PAGE - 64, 128 };
 
 static uint8_t *memory;
 static hotfn_plan *plan;
@@ -93,25 +93,25 @@ static void end(void)
     munmap(memory, PAGES * PAGE);
 }
 
-static hfn_unpatch_record *make(uint32_t entry)
+static hfn_unpatch_record *create_record(uint32_t entry)
 {
-    hfn_unpatch_record *cut = hfn_unpatch_create_record(&module, entry, &pages, &env);
+    hfn_unpatch_record *record = hfn_unpatch_create_record(&module, entry, &pages, &env);
 
     hfn_target_pages_write_back(&pages);
-    return cut;
+    return record;
 }
 
-static bool take_out(const hfn_unpatch_record *cut)
+static bool unpatch(const hfn_unpatch_record *record)
 {
-    bool done = hfn_unpatch_function(cut, &pages);
+    bool done = hfn_unpatch_function(record, &pages);
 
     hfn_target_pages_write_back(&pages);
     return done;
 }
 
-static bool put_in(const hfn_unpatch_record *cut)
+static bool repatch(const hfn_unpatch_record *record)
 {
-    bool done = hfn_repatch_function(cut, &pages);
+    bool done = hfn_repatch_function(record, &pages);
 
     hfn_target_pages_write_back(&pages);
     return done;
@@ -121,22 +121,22 @@ static void unpatching_and_repatching_restore_each_byte(void)
 {
     begin();
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        hfn_unpatch_record *cut = make(i);
+        hfn_unpatch_record *record = create_record(i);
         hfn_remote_range range;
-        if (!CHECK(cut != NULL)) {
+        if (!CHECK(record != NULL)) {
             break;
         }
-        CHECK_EQ_U64(cut->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
-        CHECK_EQ_U64(hfn_unpatch_get_range(cut, &range),
-                     0); /* a hook of one instruction has no inside */
-        CHECK(take_out(cut));
+        CHECK_EQ_U64(record->stub, (uint64_t)(uintptr_t)memory + stub_rvas[i]);
+        /* No thread can be inside a hook of one instruction. */
+        CHECK_EQ_U64(hfn_unpatch_get_range(record, &range), 0);
+        CHECK(unpatch(record));
         CHECK(memcmp(memory + rvas[i], code, sizeof code) == 0);
-        CHECK(!take_out(cut)); /* already unpatched */
-        CHECK(put_in(cut));
+        CHECK(!unpatch(record)); /* already unpatched */
+        CHECK(repatch(record));
         CHECK_EQ_U64(word_at(rvas[i]), branch(rvas[i], stub_rvas[i]));
         CHECK(memcmp(memory + rvas[i] + 4, code + 1, sizeof code - 4) == 0);
-        CHECK(!put_in(cut)); /* already patched */
-        hfn_unpatch_free_record(cut, &env);
+        CHECK(!repatch(record)); /* already patched */
+        hfn_unpatch_free_record(record, &env);
     }
     end();
 }
@@ -146,29 +146,29 @@ static void an_entry_without_a_branch_is_not_a_hook(void)
     begin();
     put_word(rvas[0], code[0]); /* unhooked */
     put_word(rvas[1], breakpoint);
-    CHECK(make(0) == NULL);
-    CHECK(make(1) == NULL);
+    CHECK(create_record(0) == NULL);
+    CHECK(create_record(1) == NULL);
     end();
 }
 
-static void bytes_that_others_changed_are_left_alone(void)
+static void bytes_changed_by_other_code_are_not_restored(void)
 {
-    hfn_unpatch_record *cut;
+    hfn_unpatch_record *record;
 
     begin();
-    cut = make(0);
-    if (CHECK(cut != NULL)) {
+    record = create_record(0);
+    if (CHECK(record != NULL)) {
         put_word(rvas[0], breakpoint); /* as a debugger writes */
-        CHECK(!take_out(cut));
+        CHECK(!unpatch(record));
         CHECK_EQ_U64(word_at(rvas[0]), breakpoint);
         put_word(rvas[0], branch(rvas[0], stub_rvas[0]));
-        CHECK(take_out(cut));
+        CHECK(unpatch(record));
         put_word(stub_rvas[0], breakpoint); /* the stub's memory was reused */
-        CHECK(!put_in(cut));
+        CHECK(!repatch(record));
         CHECK_EQ_U64(word_at(rvas[0]), code[0]);
         put_word(stub_rvas[0], 0x5a5a5a5a);
-        CHECK(put_in(cut));
-        hfn_unpatch_free_record(cut, &env);
+        CHECK(repatch(record));
+        hfn_unpatch_free_record(record, &env);
     }
     end();
 }
@@ -185,7 +185,7 @@ static void the_cost_of_a_hook_is_measured(void)
 static const check_test tests[] = {
     CHECK_TEST(unpatching_and_repatching_restore_each_byte),
     CHECK_TEST(an_entry_without_a_branch_is_not_a_hook),
-    CHECK_TEST(bytes_that_others_changed_are_left_alone),
+    CHECK_TEST(bytes_changed_by_other_code_are_not_restored),
     CHECK_TEST(the_cost_of_a_hook_is_measured),
 };
 CHECK_MAIN(tests)

@@ -166,7 +166,7 @@ static void maps_with_their_images_survive_every_failure(void)
 
 static char list_path[] = "/tmp/hotfn-oom-list-XXXXXX";
 
-/* Created, saved in the form that user selects, and read again from the file and from bytes. */
+/* Create a list, save it in the form that user selects, and read the file. */
 static hotfn_status walk_list(const void *user, const hotfn_env *env, hotfn_error *err)
 {
     const uint32_t *form = user;

@@ -227,7 +227,7 @@ static inline void seq_unary(sequence *s, random_source *r)
 
     seq_rex(s, random_below(r, 2), 0, rm);
     seq_u8(s, kind < 2 ? 0xFF : 0xF7);
-    seq_registers(s, kind < 2 ? kind : kind, rm); /* inc, dec; not, neg */
+    seq_registers(s, kind, rm); /* inc, dec; not, neg */
 }
 
 static inline void seq_stack(sequence *s, random_source *r)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FREE_RATIO_BYTES (UINT64_C(1) << 20) /* small bodies may inflate as they like */
+#define FREE_RATIO_BYTES (UINT64_C(1) << 20) /* up to this size a body may have any ratio */
 
 static bool refuse_for_file(refusal *why)
 {

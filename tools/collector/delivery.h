@@ -20,7 +20,7 @@ typedef struct delivery delivery;
 
 /* lock: held for reading while a query is answered; the delivery holds it for writing from a
  * sending to the commit after it, so that each query sees a batch in one place.  keep_days: delete
- * older days, 0: none. */
+ * days that are older; 0: delete none. */
 bool delivery_start(delivery **out, const char *folder, const clickhouse_options *options,
                     pthread_rwlock_t *lock, uint32_t keep_days, refusal *why);
 /* Finish the batch that is being sent; what waits stays in the database. */

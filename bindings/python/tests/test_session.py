@@ -106,8 +106,8 @@ def test_frame_times_and_spikes(target, tmp_path):
         target.walk(1000)
         functions = frame.next()
         assert frame.is_spike and frame.duration_ns > 20 * frame.median_ns
-        place = [function.name for function in functions].index("walk")
-        whole, (own,) = frame.times(place)
+        index = [function.name for function in functions].index("walk")
+        whole, (own,) = frame.times(index)
         assert own.tid == threading.get_native_id() and whole.tid is None
         assert whole.total_ns == own.total_ns >= own.self_ns and own.timed_calls == 1
         frame.save(tmp_path / "spike.hfr")

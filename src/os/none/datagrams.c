@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No socket can be opened.  Windows has this file too. */
+/* No socket can be opened.  Windows uses this file too. */
 #include "os/datagrams.h"
 
 #include "base/status.h"
