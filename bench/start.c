@@ -87,9 +87,9 @@ typedef struct decode_sum {
 static void decode_section(const hotfn_image *image, const hotfn_section *section, void *user)
 {
     decode_sum *sum = user;
-    uint64_t there = 0;
-    const uint8_t *bytes = hotfn_image_get_bytes(image, section->rva, &there);
-    uint64_t count = there < section->byte_count ? there : section->byte_count;
+    uint64_t available = 0;
+    const uint8_t *bytes = hotfn_image_get_bytes(image, section->rva, &available);
+    uint64_t count = available < section->byte_count ? available : section->byte_count;
     uint8_t *copy = malloc(count + 1); /* loads the file's pages into the cache */
 
     memcpy(copy, bytes, count);
@@ -140,8 +140,9 @@ static void map_section(const hotfn_image *image, const hotfn_section *section, 
 
     (void)image;
     if (mmap(m->base + begin, section->byte_count + slack, PROT_READ | PROT_EXEC,
-             MAP_PRIVATE | MAP_FIXED, m->fd, (off_t)(section->file_offset - slack)) == MAP_FAILED)
+             MAP_PRIVATE | MAP_FIXED, m->fd, (off_t)(section->file_offset - slack)) == MAP_FAILED) {
         exit(1);
+    }
 }
 
 static void map_text(mapping *m, const hotfn_image *image, const char *path)

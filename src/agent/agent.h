@@ -16,8 +16,7 @@ typedef struct agent_settings {
 
 /* exec/environment.c: the value of an environment variable; NULL if it is not set. */
 const char *agent_find_setting(char **envp, const char *name);
-/* Copy the agent's entry in LD_PRELOAD; returns its length, 0 if there is none or it is too long.
- * */
+/* Copy the agent's entry in LD_PRELOAD; returns its length, 0 if there is none or no room. */
 size_t agent_copy_preload(char **envp, char *out, size_t capacity);
 /* Remove the variables and values that hotfn added to the environment. */
 void agent_restore_environment(char **envp);

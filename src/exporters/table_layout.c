@@ -9,9 +9,10 @@
 
 #define MAX_MODULE 24 /* characters */
 #define MODULE_NARROW 12
-#define MODULE_NAME_WIDTH 48 /* if names have less, a common module is in the title */
-#define WANTED_NAME_WIDTH 32 /* if names have less, numbers are abbreviated */
-#define MIN_NAME_WIDTH 22    /* if names have less, columns are dropped */
+/* Characters of a line that remain for names: if there are fewer, ... */
+#define MODULE_NAME_WIDTH 48 /* a common module is shown in the title */
+#define WANTED_NAME_WIDTH 32 /* numbers are abbreviated               */
+#define MIN_NAME_WIDTH 22    /* columns are dropped                   */
 #define BETWEEN 2            /* blanks between two columns */
 
 static const struct {

@@ -67,11 +67,11 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
     return at == HFN_PATCH_SAME ? at : hook->island_rva + at - hook->rva;
 }
 
-static void put_back(const hfn_plan_hook *hook, const hfn_patch *p, hfn_os_writable_text *window)
+static void put_back(const hfn_plan_hook *hook, const hfn_patch *p, hfn_os_writable_text *text)
 {
-    hfn_os_write_text(window, p->site_at, hook->original, hook->patch_bytes);
+    hfn_os_write_text(text, p->site_at, hook->original, hook->patch_bytes);
     if (p->island_at != 0) {
-        hfn_os_write_text(window, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
+        hfn_os_write_text(text, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
     }
 }
 
@@ -83,29 +83,29 @@ static bool is_in_place(const hfn_plan_hook *hook, const hfn_patch *p)
 }
 
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                     hfn_os_writable_text *window)
+                     hfn_os_writable_text *text)
 {
     hfn_patch p = hfn_patch_make(hook, base, target);
 
     if (p.island_at != 0) {
-        hfn_os_write_text(window, p.island_at, p.island, JUMP_BYTES);
+        hfn_os_write_text(text, p.island_at, p.island, JUMP_BYTES);
     }
-    hfn_os_write_text(window, p.site_at, p.site, hook->patch_bytes);
+    hfn_os_write_text(text, p.site_at, p.site, hook->patch_bytes);
     if (is_in_place(hook, &p)) {
         return true;
     }
-    put_back(hook, &p, window);
+    put_back(hook, &p, text);
     return false;
 }
 
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                       hfn_os_writable_text *window)
+                       hfn_os_writable_text *text)
 {
     hfn_patch p = hfn_patch_make(hook, base, target);
 
     if (!is_in_place(hook, &p)) {
         return false;
     }
-    put_back(hook, &p, window);
+    put_back(hook, &p, text);
     return true;
 }

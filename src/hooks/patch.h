@@ -24,9 +24,9 @@ hfn_patch hfn_patch_make(const hfn_plan_hook *hook, uint64_t base, uint64_t targ
 uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base);
 /* Write a jump to target; false if memory did not accept it and the original bytes are in place. */
 bool hfn_patch_write(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                     hfn_os_writable_text *window);
+                     hfn_os_writable_text *text);
 /* Restore the original bytes if the patch is still in place; false if other code changed it. */
 bool hfn_patch_restore(const hfn_plan_hook *hook, uint64_t base, uint64_t target,
-                       hfn_os_writable_text *window);
+                       hfn_os_writable_text *text);
 
 #endif

@@ -147,8 +147,7 @@ hotfn_status hfn_live_set_reason(hfn_live *live, uint32_t reason, const char *na
 /* Set the pid of the target. */
 void hfn_live_set_pid(hfn_live *live, uint32_t pid);
 
-/* Add a text about the run to the finished record.  Only the creator; false if there is no memory.
- * */
+/* Add a text about the run to the finished record.  Only the creator; false: no memory. */
 bool hfn_live_add_run_text(hfn_live *live, const char *key, const char *value);
 
 /* The patches of a process: begin when it has hooks; checked when they were compared with memory;
@@ -290,8 +289,8 @@ void hfn_live_write_budget_header(hfn_live *live, const hfn_live_options *option
 
 /* place.c: the layout of the file, and its memory. */
 
-/* Upper bound of the address space that a record takes where it is limited (ulimit -v), because the
- * program needs address space too. */
+/* Upper bound of the address space that a record takes if address space is limited (ulimit -v):
+ * the program needs some too. */
 uint64_t hfn_live_get_address_share(void);
 hotfn_status hfn_live_choose_layout(hfn_layout *out, const hfn_live_options *options,
                                     uint64_t meta_bytes, hotfn_error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The names and the processor times of the threads that own rows, as the system reports them.  The
- * creator of the record reads them at intervals, when the record is looked at and at the end, so
- * what a thread does in its last interval is not seen.  Rows of processes in other pid namespaces
+ * creator of the record reads them at intervals, at queries of the record, and at the end, so what
+ * a thread does after its last reading is not seen.  Rows of processes in other pid namespaces
  * keep the name that their thread had at its first hooked call, and an unknown time.
  */
 #include "base/memory.h"

@@ -73,7 +73,7 @@ typedef struct hfn_time_cell {
     union {
         struct {
             uint64_t callee_timed; /* timed calls that it made                 */
-            uint64_t within_timed; /* and all in its outermost calls, with these */
+            uint64_t within_timed; /* all timed calls in its outermost calls, and those */
         };
         /* HOTFN_TIMING_SAMPLED.  A timed call of length x has the weight w. */
         struct {

@@ -400,8 +400,7 @@ static hotfn_status put_counts(merger *g, hfn_live *live)
 
 /* ---- The new record. */
 
-/* The new record begins with the first run and lasts as long as all runs together, or their mean.
- */
+/* The new record begins with the first run; its length is the sum of the runs', or their mean. */
 static void set_period(const hfn_merge *m, hotfn_record *out)
 {
     uint64_t start = UINT64_MAX, length = 0;
@@ -419,7 +418,7 @@ static void set_period(const hfn_merge *m, hotfn_record *out)
     hfn_write_le32(out->header + HFN_AT_PID, 0);
 }
 
-/* Note in the new record the losses that repairs of the merged records reported. */
+/* Store in the new record the losses that repairs of the merged records reported. */
 static bool note_repairs(const hfn_merge *m, hotfn_record *out)
 {
     bool ok = true;

@@ -13,11 +13,11 @@ typedef struct hfn_slot_sum {
     uint64_t total_ticks, self_ticks, max_ticks;
     uint64_t waited_ticks, total_waited_ticks; /* in the function itself; part of total_ticks */
     uint64_t callee_timed; /* timed calls that it made                                */
-    uint64_t within_timed; /* and all in its outermost calls, with these              */
+    uint64_t within_timed; /* all timed calls in its outermost calls, and those       */
     uint64_t weight;       /* sampled: calls that the timed ones represent; about `calls` */
     double sample_squares; /* sampled: variance of its total (ticks), not yet fitted to calls */
     double total_squares, self_squares; /* merged: squares of the errors (ns)         */
-    uint32_t function;                  /* HOTFN_NO_FUNCTION: of none                 */
+    uint32_t function;                  /* HOTFN_NO_FUNCTION: none has the slot       */
     uint32_t first_entry, entry_count;  /* in entry_order                             */
     hotfn_alloc_cell self_alloc, total_alloc;
 } hfn_slot_sum;

@@ -83,7 +83,7 @@ static hotfn_status load_live(hotfn_record *r, const hfn_source *in, hotfn_error
 
 /* ---- Versions. */
 
-/* Numbers that mean something else are no times; the counts stand. */
+/* Times of another version are not read; the counts remain. */
 static hotfn_status check_version(hotfn_record *r, hotfn_error *err)
 {
     uint32_t version = r->times.header.version;

@@ -8,9 +8,9 @@
  *       passed:  the pool's function (count), then the original, which stores the event
  *       dropped: a function of the pool whose name is the reason
  *
- * Passed are the methods of classes with a class loader, or, if globs select methods, those.  Where
- * methods are watched, events are stored of their slow calls only (art_watch.h).  The machine
- * prevents that classes are moved or unloaded while a thread reports an event.
+ * Methods are passed if the globs select them or, without globs, if their class has a class loader.
+ * If methods are watched, only the events of their slow calls are stored (art_watch.h).  The
+ * virtual machine neither moves nor unloads classes while a thread reports an event.
  */
 #include "runtimes/art.h"
 

@@ -50,7 +50,7 @@ static bool find_proof(const hfn_process *p, uint64_t address)
 }
 
 /* Another thread may change the list of modules.  The caller may have interrupted that change, so
- * it does not wait for its end for long. */
+ * the time that this function waits for its end is limited. */
 bool hfn_session_may_frame(hotfn_session *session, uint64_t address)
 {
     enum { TRIES = 100, WAIT_NS = 200000 };

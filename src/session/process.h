@@ -60,13 +60,14 @@ typedef struct hfn_process {
     hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;
 
-/* Counters over the live record's memory, and an empty hook set with hook_flags (HOTFN_HOOKS_*). */
 /* Is it the module that contains hotfn, which is never hooked? */
 bool hfn_process_is_own_module(const hfn_os_module *module);
 /* Fill in the request for the module's plan; false if it has no file: the vdso, or a file that is
  * gone. */
 bool hfn_process_describe_module(const hfn_os_module *module, hfn_plan_request *out);
 
+/* Begin with counters over the live record's memory, and an empty hook set with hook_flags
+ * (HOTFN_HOOKS_*). */
 hotfn_status hfn_process_init(hfn_process *p, hfn_live *live, uint32_t flags, uint32_t hook_flags,
                               hfn_plan_source source, const hotfn_env *env, hotfn_error *err);
 /* Measure the cost of hooks before the first start in this process, so that the start need not. */
@@ -89,8 +90,7 @@ void hfn_process_begin_change(hfn_process *p);
 void hfn_process_end_change(hfn_process *p);
 /* True if hotfn hooks this function of the module for its own use. */
 bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index);
-/* allocators.c: with HOTFN_TIMING_ALLOC, find the module's functions that allocate and free memory.
- */
+/* allocators.c: with HOTFN_TIMING_ALLOC, find the functions that allocate and free memory. */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
 /* end_times.c: after the hooks are removed, end the timed calls that are open. */
 void hfn_process_end_times(const hfn_process *p);

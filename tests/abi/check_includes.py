@@ -117,7 +117,7 @@ def inside_problem(path, kind, header):
     return None
 
 
-def customer_problem(path, kind, header):
+def outside_problem(path, kind, header):
     """The problem of an include outside of src/, or None."""
     if kind == "<":
         return None
@@ -155,9 +155,9 @@ def check_file(path, text):
     for match in INCLUDE.finditer(code):
         kind, header = match.groups()
         where = f"{path}:{line_of(code, match)}"
-        own = inside_problem if path.parts[0] == "src" else customer_problem
+        own = inside_problem if path.parts[0] == "src" else outside_problem
         if path.parts[0] == "include":
-            own = customer_problem
+            own = outside_problem
         for problem in (own(path, kind, header), foreign_problem(path, header), system_problem(path, header)):
             if problem:
                 yield f"{where}: {problem}"

@@ -258,7 +258,7 @@ static void put_filter(hfn_arm64_writer *w, const hfn_stub_request *r)
 
 /* clang-format off */
 #define SIGNS HFN_STUB_SIGNS
-/* Indexed by FAR_SLOT.  A keeping count has x16 and x17 on the stack meanwhile. */
+/* Indexed by FAR_SLOT.  A keeping count stub has x16 and x17 on the stack while it counts. */
 static const hfn_stub_shape counts[2] = { { .head_bytes = 32, .entry_at = ENTRY_AT },
                                           { .head_bytes = 36, .entry_at = ENTRY_AT } };
 static const hfn_stub_shape signed_counts[2] = { { 32, ENTRY_AT, 1, { { 0, SIGNS } } },

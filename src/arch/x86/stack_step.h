@@ -29,7 +29,8 @@ static inline int32_t hfn_x86_get_value(const hfn_x86_step *p, uint8_t reg)
 hfn_stack_outcome hfn_x86_check_memory(hfn_x86_step *p);
 /* Check the address of `bytes` bytes, all of which must be in the function's own frame. */
 hfn_stack_outcome hfn_x86_check_object(const hfn_x86_step *p, int64_t at, uint32_t bytes);
-/* Note that the function takes an address in its home space; false if the value is none. */
+/* Note that the function takes an address in its home space; false if the value is not such an
+ * address. */
 bool hfn_x86_note_home_address(const hfn_x86_step *p, int32_t value);
 /* May the value be stored to memory or passed on? */
 hfn_stack_outcome hfn_x86_check_passed(const hfn_x86_step *p, int32_t value);

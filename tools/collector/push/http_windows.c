@@ -44,7 +44,8 @@ typedef struct exchange {
 
 static bool load_winhttp(void)
 {
-    winhttp_calls found = { .library = LoadLibraryExW(L"winhttp.dll", NULL, LOAD_LIBRARY_SEARCH_SYSTEM32) };
+    winhttp_calls found = { .library = LoadLibraryExW(L"winhttp.dll", NULL,
+                                                      LOAD_LIBRARY_SEARCH_SYSTEM32) };
     bool ok = found.library != NULL;
 
 #define TAKE(name)                                                                                 \
@@ -159,7 +160,7 @@ static bool receive_answer(const exchange *x, http_answer *out)
     bool ok;
 
     while ((ok = calls.WinHttpReadData(x->request, bytes, sizeof bytes, &n)) && n > 0) {
-        /* More than an answer of the collector is thrown away. */
+        /* A longer answer is not the collector's: its end is dropped. */
         if (out->body.used + n <= MAX_ANSWER_BYTES) {
             buffer_append(&out->body, bytes, n);
         }
