@@ -202,6 +202,26 @@ def check_stripped(folder):
     print("a stripped program: names by build-id in scan, list, symbols, run and kit")
 
 
+def check_log_levels(folder):
+    """$HOTFN_LOG chooses the messages: a damaged .gnu_debugdata is a warning, where debug files are searched is for
+    debugging."""
+    path = folder / "damaged"
+    output("gcc", folder / "a.c", "-o", path)
+    output("objcopy", "--add-section", f".gnu_debugdata={folder}/a.c", path)
+    output("strip", path)
+
+    def messages(level):
+        done = subprocess.run([HOTFN, "symbols", path], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "HOTFN_LOG": level})
+        assert done.returncode == 0, done
+        return ["could not be unpacked" in done.stderr, ".debug: skipped" in done.stderr, "not a level" in done.stderr]
+
+    assert messages("none") == messages("error") == [False, False, False]
+    assert messages("") == messages("warning") == messages("info") == [True, False, False]
+    assert messages("debug") == [True, True, False]
+    assert messages("loud") == [True, False, True]
+
+
 def main():
     if os.environ.get("HOTFN_LIBDW") != "1":
         print("skipped: hotfn was built without libdw")
@@ -217,6 +237,7 @@ def main():
         check_symbols(folder)
         check_report(folder)
         check_stripped(folder)
+        check_log_levels(folder)
         check_without_libdw(folder)
     return 0
 
