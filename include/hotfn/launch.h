@@ -38,6 +38,7 @@ typedef struct hotfn_launch hotfn_launch;
  * child as well, and passes SIGTERM and SIGHUP on to the child.  One launch at a time may use this
  * flag. */
 #define HOTFN_LAUNCH_PASS_SIGNALS 0x200u
+#define HOTFN_LAUNCH_BY_HOOK 0x400u /* attach on Windows: enter by a window's message hook */
 
 /* Names of the files in a kit that hotfn_launch_options.kit_path leads to. */
 #define HOTFN_KIT_PLAN "program.scan" /* hotfn_scan_save of the program */
@@ -149,6 +150,7 @@ HOTFN_API hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch
  * All threads of the process stand while its code is changed (hotfn_launch_info.attach_stop_ns).
  * This process may be its parent only if it does not wait for children at the same time.  Modules
  * that the process loads later are not hooked.  x86-64 Linux; programs with glibc.
+ * On x86-64 Windows they are, and the agent stays loaded in the process, unused, after the detach.
  *
  * HOTFN_OK.  HOTFN_E_NOT_FOUND: there is no such process, or it has ended.  HOTFN_E_DENIED: it may
  * not be traced; err says why.  HOTFN_E_STATE: it is stopped, traced by another process, or counted

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent in a Windows program.  The loader initialises it before every other library, because it
- * is the first one in the import list.  Without an order for this process it does nothing. */
+/* The agent in a Windows program, initialised before every other library because it leads the import
+ * list; or loaded by an attach (attach/steps.c).  Without an order it does nothing. */
+#include "agent/attach/steps.h"
 #include "agent/libc/find_export.h"
 #include "os/windows/order.h"
 #include "runtimes/com.h"
@@ -90,7 +91,9 @@ BOOL WINAPI DllMain(HINSTANCE instance, DWORD reason, void *reserved)
     if (reason == DLL_PROCESS_ATTACH && hfn_order_read(&order)) {
         hfn_order_restore_headers(&order.headers);
         join_run(&order);
-    } else if (reason == DLL_PROCESS_DETACH && session) {
+    } else if (reason == DLL_PROCESS_ATTACH) {
+        agent_follow_attaches();
+    } else if (reason == DLL_PROCESS_DETACH) {
         hfn_session_verify(); /* the process ends: its patches are compared for the last time */
     }
     return TRUE;

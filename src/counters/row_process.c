@@ -76,6 +76,9 @@ void hfn_rows_forget_threads(void)
     uint32_t used = __atomic_load_n(&hfn_rows.header->cells_used, __ATOMIC_RELAXED);
 
     hfn_thread_row = NULL;
+    if (hfn_os_hot_clear_row_words()) {
+        return;
+    }
     for (uint32_t i = 0; i < used && i < hfn_rows.thread_capacity; i++) {
         const hfn_thread_cell *cell = &hfn_rows.cells[i];
         uintptr_t row = (uintptr_t)(hfn_rows.rows + (uint64_t)i * hfn_rows.row_bytes), seen = 0;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "counters/thread_row.h"
 #include "counters/timing/timing.h"
+#include "os/hot_path.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -108,6 +109,9 @@ static void activate_counters(hotfn_counters *c)
     hfn_rows.generation++;
     hfn_rows.shared = NULL;
     hfn_rows_identify_process(false);
+    /* A thread that made its first call while an earlier set was destroyed may hold a row of that
+     * set. */
+    hfn_os_hot_clear_row_words();
     /* pairs with the acquire load in hfn_thread_row_claim */
     __atomic_store_n(&hfn_rows.header, m->header, __ATOMIC_RELEASE);
 }

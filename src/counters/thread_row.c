@@ -225,9 +225,13 @@ HFN_SYSTEM_V void hfn_thread_row_first_call(void);
 HFN_SYSTEM_V void hfn_thread_row_first_call(void)
 {
     if (HFN_CLAIM_CALLS_LIBRARY) {
+        __atomic_fetch_add(&hfn_rows.claimers, 1, __ATOMIC_SEQ_CST);
         set_row(hfn_rows.discard);
     }
     set_row(hfn_thread_row_claim());
+    if (HFN_CLAIM_CALLS_LIBRARY) {
+        __atomic_fetch_sub(&hfn_rows.claimers, 1, __ATOMIC_SEQ_CST);
+    }
 }
 
 /* ---- The row of all threads. */

@@ -35,6 +35,7 @@ typedef struct hfn_row_state {
     uint32_t pid_namespace;
     uint32_t next_try;   /* where the next search for an ended owner begins */
     uint32_t generation; /* sets created or destroyed so far */
+    uint32_t claimers;   /* threads that claim a row now, where a claim calls a library; atomic */
 } hfn_row_state;
 
 extern hfn_row_state hfn_rows;

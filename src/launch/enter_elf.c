@@ -52,3 +52,10 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
                ? NULL
                : "its dynamic loader does not exist";
 }
+
+/* No agent enters: attach/check.c reads the process itself. */
+hotfn_status hfn_target_check_attached(hfn_target *t, const hotfn_env *env, hotfn_error *err)
+{
+    (void)t, (void)env, (void)err;
+    return HOTFN_OK;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which Windows programs the agent can enter through their import list, and which agent. */
 #include "arch/stub.h"
+#include "base/status.h"
 #include "launch/launch.h"
 
 #include <string.h>
@@ -38,4 +39,11 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
         return "a program for another CPU; use the hotfn of the same word size and CPU";
     }
     return NULL;
+}
+
+hotfn_status hfn_target_check_attached(hfn_target *t, const hotfn_env *env, hotfn_error *err)
+{
+    return t->image[0] ? hfn_target_check_image(t, env, err)
+                       : hfn_report_error(err, HOTFN_E_NOT_FOUND, NULL, HOTFN_NO_OFFSET,
+                                          "the process has just ended");
 }

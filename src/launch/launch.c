@@ -15,7 +15,7 @@
 #include "launch/launch.h"
 
 #include "base/status.h"
-#include "launch/attach/attachment.h"
+#include "launch/attach/attached.h"
 #include "live/live.h"
 #include "os/descendants.h"
 #include "os/os.h"
@@ -70,6 +70,10 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
 {
     hotfn_status status = hfn_launch_set_options(l, options, err);
 
+    if (status == HOTFN_OK && l->options.flags & HOTFN_LAUNCH_BY_HOOK) {
+        status = hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
+                                  "a message hook enters only a process that runs already");
+    }
     if (status == HOTFN_OK) {
         status = hfn_send_thread_open(l, err);
     }
@@ -102,7 +106,7 @@ void hfn_launch_free(hotfn_launch *l)
 {
     hotfn_env env = l->env;
 
-    hfn_attachment_destroy(l);
+    hfn_attachment_free(l->attachment);
     hfn_launch_unlink_record(l);
     hfn_ticker_stop(&l->ticker);
     hfn_event_sender_destroy(l->events.sender);
@@ -277,7 +281,7 @@ hotfn_status hotfn_launch_get_info(const hotfn_launch *l, hotfn_launch_info *out
         .preparation_ns = get_preparation_ns(l),
     };
     if (l->attachment) {
-        hfn_attachment_get_info(l, &info);
+        hfn_attachment_describe(l->attachment, &info);
     } else if (hfn_plan_channel_get_stats(l->channel, &stats) == HOTFN_OK) {
         info.is_joined = 1;
         info.hooked_count = stats.hooked;

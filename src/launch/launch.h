@@ -138,6 +138,8 @@ hotfn_status hfn_launch_set_options(hotfn_launch *launch, const hotfn_launch_opt
 /* target.c: find the target's file and check its image; with a target glob nothing is checked. */
 hotfn_status hfn_target_find(hfn_target *target, const hotfn_launch_options *options,
                              const hotfn_env *env, hotfn_error *err);
+/* Check the program of target->image; its identity, machine and size are stored. */
+hotfn_status hfn_target_check_image(hfn_target *target, const hotfn_env *env, hotfn_error *err);
 /* The process runs another image now.  Without effect if the image cannot be read. */
 void hfn_target_set_image(hfn_target *target, const char *image, const hotfn_env *env);
 
@@ -147,6 +149,8 @@ void hfn_launch_follow_exec(hotfn_launch *launch, const hfn_plan_request *reques
 /* enter_elf.c, enter_pe.c: the reason why the agent cannot enter the program; NULL if it can.  The
  * path of the program's loader, if it has one, is stored in the target. */
 const char *hfn_target_find_refusal(hfn_target *target, const hotfn_image_info *info);
+/* The same before an attach, where the agent enters a process that runs already. */
+hotfn_status hfn_target_check_attached(hfn_target *target, const hotfn_env *env, hotfn_error *err);
 /* Does this build have an agent for programs of that machine?  The name of its file; the reason why
  * an agent at that path cannot be loaded, or NULL. */
 bool hfn_agent_serves(uint32_t machine);

@@ -3,7 +3,7 @@
  * loads, the module policy (scan/modules.h) decides how it is used.  If it is hooked, the service
  * scans it and sends the plan; the target waits meanwhile and never scans itself. */
 #include "base/status.h"
-#include "launch/attach/timing.h"
+#include "launch/attach/attached.h"
 #include "launch/launch.h"
 #include "live/live.h"
 #include "os/clock.h"
@@ -26,9 +26,9 @@ static hfn_module_rules get_module_rules(const hotfn_launch *l)
         /* With a kit only the main program is hooked, unless globs choose other modules. */
         .needs_loader = !l->attachment && (!l->kit || l->options.module_count > 0),
         .needs_allocators = (l->options.flags & HOTFN_LAUNCH_ALLOC) != 0,
-        .replaced = runtime                      ? runtime->libraries
-                    : l->attachment && l->timing ? hfn_timed_libraries
-                                                 : NULL,
+        .replaced = runtime         ? runtime->libraries
+                    : l->attachment ? hfn_attachment_find_libraries(l)
+                                    : NULL,
     };
 }
 

@@ -66,7 +66,7 @@ static hotfn_status open_image(hotfn_image **image, const char *path, const hotf
                                   why.offset, "%s", why.text);
 }
 
-static hotfn_status check_image(hfn_target *t, const hotfn_env *env, hotfn_error *err)
+hotfn_status hfn_target_check_image(hfn_target *t, const hotfn_env *env, hotfn_error *err)
 {
     hotfn_image *image;
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -100,7 +100,7 @@ void hfn_target_set_image(hfn_target *t, const char *image, const hotfn_env *env
     hfn_target next = *t;
 
     snprintf(next.image, sizeof next.image, "%s", image);
-    if (check_image(&next, env, NULL) == HOTFN_OK) {
+    if (hfn_target_check_image(&next, env, NULL) == HOTFN_OK) {
         *t = next;
     }
 }
@@ -122,5 +122,5 @@ hotfn_status hfn_target_find(hfn_target *t, const hotfn_launch_options *o, const
     if (!find_image(t->file, t->image)) {
         return refuse_file(err, HOTFN_E_DENIED, name, "its #! interpreter was not found");
     }
-    return o->target_glob ? HOTFN_OK : check_image(t, env, err);
+    return o->target_glob ? HOTFN_OK : hfn_target_check_image(t, env, err);
 }

@@ -441,7 +441,9 @@ static uint64_t keep_rows(hfn_live *live)
         return 0;
     }
     kept = kept < live->rows_bytes ? kept : live->rows_bytes;
-    return hfn_os_replace_pages(live->rows, kept) ? kept : live->rows_bytes;
+    /* where parts cannot be unmapped, the pages behind are unmapped already */
+    return hfn_os_replace_pages(live->rows, kept) && hfn_os_can_unmap_parts() ? kept
+                                                                              : live->rows_bytes;
 }
 
 /* The header and the pools of times lie just before the rows.  They stay mapped if a thread may

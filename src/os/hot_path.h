@@ -57,5 +57,8 @@ size_t hfn_os_hot_read_bytes(uint64_t address, void *out, size_t byte_count);
 /* Read or write a word of this process; false if its address is not mapped. */
 bool hfn_os_hot_read_word(uint64_t address, uintptr_t *out);
 bool hfn_os_hot_write_word(uint64_t address, uintptr_t value);
+/* Set the row's word (os/row_word.h) of all threads to 0; false where no call of the system does
+ * it. */
+bool hfn_os_hot_clear_row_words(void);
 
 #endif

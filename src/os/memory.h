@@ -14,7 +14,8 @@ uint64_t hfn_os_page_bytes(void);
 void *hfn_os_map_pages(uint64_t byte_count);
 /* The same at exactly this address; false if the range is not free. */
 bool hfn_os_map_at(uint64_t address, uint64_t byte_count);
-/* Replace the mapping at `at` by private pages of zeros. */
+/* Replace the mapping at `at` by private pages of zeros; where parts cannot be unmapped, it is
+ * replaced as a whole, and what lies behind the pages is unmapped. */
 bool hfn_os_replace_pages(void *at, uint64_t byte_count);
 /* Can a part of a mapping be unmapped or replaced?  Else a mapping of a file goes as a whole. */
 bool hfn_os_can_unmap_parts(void);

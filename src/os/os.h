@@ -16,6 +16,7 @@
  *   datagrams.h    datagrams between processes; not included here
  *   descendants.h  the processes that a process started; not included here
  *   remote.h       changing another process; not included here
+ *   agent.h        entering another process with the agent; only windows/; not included here
  *   hot_path.h     calls for code inside the program's threads; not included here
  */
 #ifndef HFN_OS_OS_H

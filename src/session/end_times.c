@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Stop timing in a process that continues.  Open calls return to their stubs later and find that
- * timing has ended (counters/timing/timing.c).  A thread that is in an entry or exit probe now
- * uses memory that will be unmapped, so this file waits until no thread is in a probe. */
+/* Stop counting and timing in a process that continues.  Open calls return to their stubs later and
+ * find that timing has ended (counters/timing/timing.c).  A thread that is in an entry or exit
+ * probe, or that claims a row, uses memory that will be unmapped, so this file waits until no
+ * thread is in one. */
 #include "base/status.h"
+#include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "live/live.h"
 #include "session/process.h"
@@ -42,14 +44,17 @@ static uint64_t find_probe(void *user, uint64_t pc)
     return pc;
 }
 
-static void do_nothing(void *user)
+/* A claim of a row may be in a system call. */
+static void find_claim(void *user)
 {
-    (void)user;
+    probe_search *s = user;
+
+    s->found |= __atomic_load_n(&hfn_rows.claimers, __ATOMIC_SEQ_CST) > 0;
 }
 
 /* The pause grows: on a busy machine a thread may be stopped again before it has executed any of
  * its own instructions. */
-static bool wait_until_probes_end(const hotfn_hooks *hooks)
+bool hfn_process_wait_outside(const hotfn_hooks *hooks)
 {
     probe_search s = { .hooks = hooks };
     uint32_t pause = MIN_PAUSE_NS;
@@ -57,7 +62,7 @@ static bool wait_until_probes_end(const hotfn_hooks *hooks)
     hfn_os_each_module(note_own_module, &s);
     for (int i = 0; i < MAX_ATTEMPTS && !hfn_os_is_single_threaded(); i++) {
         s.found = false;
-        if (hfn_os_with_threads_stopped(STOP_NS, find_probe, do_nothing, &s) && !s.found) {
+        if (hfn_os_with_threads_stopped(STOP_NS, find_probe, find_claim, &s) && !s.found) {
             return true;
         }
         hfn_os_sleep(pause);
@@ -69,7 +74,7 @@ static bool wait_until_probes_end(const hotfn_hooks *hooks)
 void hfn_process_end_times(const hfn_process *p)
 {
     uint64_t now = hfn_timing_stop();
-    if (!wait_until_probes_end(p->hooks)) {
+    if (!hfn_process_wait_outside(p->hooks)) {
         thread_remains = true;
         p->live->keeps_times = true;
     }

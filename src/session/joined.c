@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Map the plan of a module, or find its earlier mapping.  A plan stays mapped for good, so a
- * program that loads and unloads a module again and again does not accumulate mappings. */
+/* Map the plan of a module, or find its earlier mapping.  A plan stays mapped until the session
+ * ends, so a program that loads and unloads a module again and again does not accumulate
+ * mappings. */
 static const hfn_mapped_plan *map_plan(hotfn_session *s, uint32_t module)
 {
     hfn_mapped_plan *plan = s->plans;
@@ -48,8 +49,15 @@ static void request_plan(void *user, const hfn_plan_request *request, bool is_ma
     }
 }
 
+/* The hooks that use the plans are gone. */
 static void leave_channel(hotfn_session *s)
 {
+    for (hfn_mapped_plan *plan = s->plans; plan; plan = plan->next) {
+        if (plan->bytes) {
+            hfn_os_unmap((uint64_t)(uintptr_t)plan->bytes, plan->byte_count);
+        }
+    }
+    s->plans = NULL;
     hfn_plan_client_leave(&s->client);
 }
 
@@ -194,5 +202,48 @@ hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *optio
         hotfn_counters_resume(paused);
     }
     *out = s;
+    return HOTFN_OK;
+}
+
+/* ---- Leaving. */
+
+static hotfn_status remove_hooks(hfn_process *p, hotfn_error *err)
+{
+    enum { ATTEMPTS = 20 };
+    hotfn_status status = HOTFN_E_STATE;
+
+    hfn_process_begin_change(p);
+    for (int i = 0; i < ATTEMPTS && status == HOTFN_E_STATE; i++) {
+        status = hotfn_hooks_remove(p->hooks, err);
+    }
+    hfn_process_end_change(p);
+    return status;
+}
+
+hotfn_status hfn_session_leave(hotfn_session **session, hotfn_error *err)
+{
+    hotfn_session *s = *session;
+    hotfn_error why = HOTFN_ERROR_INIT;
+    hotfn_status status;
+    void *paused = hotfn_counters_pause();
+
+    hfn_session_verify(); /* the patches are compared while they are in place */
+    status = remove_hooks(&s->process, &why);
+    if (status == HOTFN_E_STATE || status == HOTFN_E_NO_MEMORY) {
+        hfn_session_revoke_verified();
+        hotfn_counters_resume(paused);
+        return hfn_report_error(err, status, NULL, HOTFN_NO_OFFSET, "%s", why.text);
+    }
+    if (!hfn_process_wait_outside(s->process.hooks)) {
+        hotfn_counters_resume(paused);
+        return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                "its code is restored, but a thread stays in code of hotfn");
+    }
+    hotfn_session_destroy(s);
+    *session = NULL;
+    hotfn_counters_resume(paused);
+    if (status != HOTFN_OK) {
+        hfn_report_error(err, HOTFN_OK, NULL, HOTFN_NO_OFFSET, "%s", why.text);
+    }
     return HOTFN_OK;
 }

@@ -46,6 +46,15 @@ typedef struct hfn_join_options {
 hotfn_status hfn_session_join(hotfn_session **out, const hfn_join_options *options,
                               const hotfn_env *env, hotfn_error *err);
 
+/*
+ * End a joined session whose process runs on: restore its code, and release what the session has
+ * mapped, except the stubs and the rows that threads may still use.
+ *
+ * HOTFN_OK: *session is destroyed and NULL; err has a warning, or an empty text.  Otherwise the
+ * session counts on: HOTFN_E_STATE (a thread could not be stopped), HOTFN_E_NO_MEMORY.
+ */
+hotfn_status hfn_session_leave(hotfn_session **session, hotfn_error *err);
+
 /* framed.c: true if the function at the address was proven to access nothing of its caller's
  * stack, and may therefore be called from another frame.  False also in a session without times.
  * Any thread, also in a signal handler. */

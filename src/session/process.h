@@ -92,6 +92,9 @@ void hfn_process_end_change(hfn_process *p);
 bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index);
 /* allocators.c: with HOTFN_TIMING_ALLOC, find the functions that allocate and free memory. */
 void hfn_process_find_allocators(const hfn_process *p, const hfn_loaded_module *m);
+/* end_times.c: after the hooks are removed, wait until no other thread is in a stub or in code of
+ * hotfn; false if one stays there for some seconds. */
+bool hfn_process_wait_outside(const hotfn_hooks *hooks);
 /* end_times.c: after the hooks are removed, end the timed calls that are open. */
 void hfn_process_end_times(const hfn_process *p);
 /* False if a thread may still run an entry or exit probe of an earlier session; then the state of

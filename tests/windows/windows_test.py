@@ -9,6 +9,7 @@ The oracle of counts is the same program with the compiler's own instrumentation
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -187,6 +188,111 @@ def unwind_tables_are_needed(folder):
     assert b"End of exception test" in bare.stdout and b"End of exception test" not in timed.stdout, timed
 
 
+# ---- Attach.
+
+AGENT = BUILD / "src/agent/hotfn-agent.dll"
+ROUNDS = int(os.environ.get("HOTFN_ATTACH_ROUNDS", "20"))
+
+
+def build_attach_target(folder):
+    """Not relocatable, so that its code can be compared with that of its file."""
+    subprocess.run(["x86_64-w64-mingw32-gcc", "-O1", "-g", "-static", "-Wall", "-Wextra", "-Werror",
+                    "-Wl,--disable-dynamicbase", "-o", "attach_target.exe", ROOT / "tests/windows/attach_target.c"],
+                   cwd=folder, check=True, timeout=LIMIT_S)
+
+
+def run_rounds(folder, rounds, *program):
+    return run_windows(folder, BUILD / "tests/windows/attach_rounds.exe", rounds, f"Z:{AGENT}", "cache", *program)
+
+
+class AttachTarget:
+    """The program runs until the end of the block; its lines are read one by one."""
+
+    def __init__(self, folder, mode, *before):
+        self.process = subprocess.Popen(["wine", *map(str, before), "attach_target.exe", mode], cwd=folder, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                        env=os.environ | {"WINEDEBUG": "-all"})
+
+    def __enter__(self):
+        self.pid = int(self.read())
+        return self
+
+    def __exit__(self, *reason):
+        try:
+            self.process.communicate("end\n", timeout=LIMIT_S)
+        finally:
+            self.process.kill()
+        assert reason[0] or self.process.returncode == 7, self.process.returncode  # 7: all its results were right
+
+    def read(self):
+        return self.process.stdout.readline().strip()
+
+
+def attach_again_and_again(folder):
+    build_attach_target(folder)
+    done = run_rounds(folder, ROUNDS, "attach_target.exe")
+    assert done.stdout.decode().splitlines()[-1:] == [f"{ROUNDS} rounds, exit status 7"], done
+    done = run_rounds(folder, 0, "attach_target.exe")
+    assert done.stdout.split() == [b"refused"], done
+
+
+def attach_to_7zip_again_and_again(folder):
+    """It packs meanwhile; the rounds end with it."""
+    if not os.path.isfile(os.environ.get("HOTFN_7ZA", "")):
+        raise cases.Skipped("no HOTFN_7ZA (scripts/soak has it)")
+    shutil.copy(os.environ["HOTFN_7ZA"], folder / "7za.exe")
+    (folder / "data").write_bytes(random.Random(1).randbytes(ROUNDS << 21))
+    done = run_rounds(folder, ROUNDS, "7za.exe", "a", "-mmt2", "packed.7z", "data")
+    last = done.stdout.decode().splitlines()[-1]
+    rounds = re.fullmatch(r"(\d+) rounds, exit status 0", last)
+    assert rounds and int(rounds[1]) >= ROUNDS // 10 and b"Everything is Ok" in done.stdout, done
+    unpacked = run_windows(folder, "7za.exe", "x", "-oout", "packed.7z")
+    assert unpacked.returncode == 0 and (folder / "out/data").read_bytes() == (folder / "data").read_bytes()
+
+
+def attach_and_detach_as_commands(folder):
+    """One hotfn attaches, another one detaches; then one is killed, and its counts are saved."""
+    build_attach_target(folder)
+    with AttachTarget(folder, "watch") as target:
+        for name in "detached", "killed":
+            attached = subprocess.Popen(["wine", TOOL, "attach", "--name", "ATTACH_*.exe", "-o",
+                                         name + ".hfr"],
+                                        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            assert target.read() == "hooked"
+            if name == "killed":
+                attached.kill()
+            done = run_windows(folder, TOOL, "detach", "-o", "saved.hfr", target.pid)
+            assert done.returncode == 0 and b"stay loaded" in done.stderr, done
+            assert target.read() == "restored"
+            errors = attached.communicate(timeout=LIMIT_S)[1]
+            assert name == "killed" or (attached.returncode == 0 and b"functions hooked" in errors), errors
+        again = run_windows(folder, TOOL, "attach", "--for", "50ms", "--by", "hook", "-o", "again.hfr", target.pid)
+        assert again.returncode == 0 and b"stay loaded" in again.stderr, again
+    for name in "detached.hfr", "saved.hfr", "again.hfr":
+        assert calls_by_name(read_record(folder, name))["target_step"] > 100, name
+    shown = execute(folder, NATIVE, "report", "again.hfr").stdout
+    assert b"agent and stubs stay loaded" in shown, shown
+
+
+def attach_refuses_in_one_sentence(folder):
+    build_attach_target(folder)
+
+    def refused(wanted, *arguments):
+        done = run_windows(folder, TOOL, *arguments)
+        lines = done.stderr.decode().splitlines()
+        assert done.returncode in (1, 2) and wanted in lines[0] and len(lines) == 1, (arguments, done)
+
+    with AttachTarget(folder, "idle") as target:
+        refused("has a window", "attach", "--by", "hook", target.pid)
+        refused("no hotfn is attached", "detach", target.pid)
+        refused("no process is named", "attach", "--name", "missing*")
+    refused("there is no process", "attach", 999996)
+    with AttachTarget(folder, "closed") as target:
+        refused("run hotfn as the user of that process", "attach", target.pid)
+    with AttachTarget(folder, "idle", TOOL, "run", "-q", "--no-cache", "-o", "run.hfr", "--") as target:
+        refused("was started by hotfn run", "attach", target.pid)
+
+
 def agent_imports_the_system_only(folder):
     listed = execute(folder, "x86_64-w64-mingw32-objdump", "-p", BUILD / "src/agent/hotfn-agent.dll").stdout.decode()
     names = {line.split(":")[1].strip().lower() for line in listed.splitlines() if "DLL Name:" in line}
@@ -197,5 +303,7 @@ if __name__ == "__main__":
     sys.exit(cases.run([counts_equal_the_programs_own, parameters_may_be_kept_in_the_home_space,
                         nothing_is_kept_below_the_stack_pointer, exit_codes_are_passed_on,
                         paths_may_have_spaces_and_other_letters, microsofts_exception_tests_pass,
-                        unwind_tables_are_needed, agent_imports_the_system_only],
+                        unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
+                        attach_and_detach_as_commands,
+                        attach_refuses_in_one_sentence, agent_imports_the_system_only],
                        needs=("wine", "x86_64-w64-mingw32-g++")))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Attaching to a process as a kind of launch: the same options, record and states, but the program
  * is not a child of this process, and runs on afterwards. */
-#include "launch/attach/attachment.h"
+#include "launch/attach/attached.h"
 
 #include "base/status.h"
 #include "launch/attach/release.h"
 #include "os/os.h"
+#include "scan/file_stamp.h"
 
 #include <string.h>
 
@@ -15,8 +16,8 @@ enum { MAX_WORDS = 256, COMMAND_BYTES = 4096, WAIT_NS = 100000000 };
 
 static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *err)
 {
-    const uint32_t flags =
-        HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE | HOTFN_LAUNCH_FLAT;
+    const uint32_t flags = HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE |
+                           HOTFN_LAUNCH_FLAT | HOTFN_LAUNCH_BY_HOOK;
     const uint32_t dear = HOTFN_LAUNCH_EVENTS | HOTFN_LAUNCH_ALLOC;
     const char *refused =
         o->target_glob  ? "name the process itself, not a target"
@@ -28,7 +29,7 @@ static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *er
             ? "its times are those of the tick clock, which serves neither events nor allocated "
               "memory"
         : (o->flags & ~flags) ? "a flag of the launch does not apply"
-                              : NULL;
+                              : hfn_attachment_find_refusal(o);
 
     return refused ? hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                       "a process that runs already is attached to: %s", refused)
@@ -59,6 +60,24 @@ static bool read_main(void *user, const hfn_remote_module *module)
     return false;
 }
 
+bool hfn_attachment_describe_module(const hfn_remote_module *module, hfn_plan_request *out)
+{
+    hfn_os_file_info file;
+
+    *out = (hfn_plan_request){ 0 };
+    if (!module->is_available || strlen(module->path) >= sizeof out->path ||
+        hfn_os_get_path_info(module->path, &file) != 0) {
+        return false;
+    }
+    out->kind = module->is_main ? HFN_PLAN_REQUEST_MAIN : HFN_PLAN_REQUEST_MODULE;
+    out->load_base = module->base;
+    out->file_device = file.device;
+    out->file_inode = file.inode;
+    out->file_stamp = hfn_file_stamp(&file);
+    memcpy(out->path, module->path, strlen(module->path) + 1);
+    return true;
+}
+
 /* The words of a process's command, for the record. */
 typedef struct command_words {
     char text[COMMAND_BYTES];
@@ -83,46 +102,6 @@ static void read_command(uint32_t pid, command_words *out)
 
 /* ---- Entering. */
 
-hfn_attachment *hfn_attachment_create(const hotfn_env *env, uint32_t pid)
-{
-    hfn_attachment *a = hfn_allocate_zeroed(env, sizeof *a);
-
-    if (!a) {
-        return NULL;
-    }
-    a->env = *env;
-    a->remote = (hfn_remote){ .env = *env, .pid = pid, .memory = HFN_OS_NO_FILE };
-    a->journal.file = HFN_OS_NO_FILE;
-    a->buffer = hfn_os_map_pages(HFN_ATTACH_BUFFER_BYTES);
-    if (!a->buffer) {
-        hfn_attachment_free(a);
-        return NULL;
-    }
-    return a;
-}
-
-void hfn_attachment_free(hfn_attachment *a)
-{
-    hotfn_env env;
-
-    if (!a) {
-        return;
-    }
-    env = a->env;
-    hfn_journal_close(&a->journal);
-    hfn_os_remote_finish(&a->remote);
-    if (a->buffer) {
-        hfn_os_unmap((uint64_t)(uintptr_t)a->buffer, HFN_ATTACH_BUFFER_BYTES);
-    }
-    hfn_free_memory(&env, a, sizeof *a);
-}
-
-void hfn_attachment_destroy(hotfn_launch *l)
-{
-    hfn_attachment_free(l->attachment);
-    l->attachment = NULL;
-}
-
 static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *err)
 {
     hotfn_status status;
@@ -133,12 +112,14 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
     }
     l->child.pid = pid;
     hfn_os_remote_each_module(pid, read_main, l);
-    l->attachment = hfn_attachment_create(&l->env, pid);
+    l->attachment = hfn_attachment_create(&l->env, l, pid);
     if (!l->attachment) {
         return hfn_report_no_memory(err, NULL);
     }
-    l->attachment->launch = l;
-    status = hfn_launch_open_inputs(l, err);
+    status = hfn_target_check_attached(&l->target, &l->env, err);
+    if (status == HOTFN_OK) {
+        status = hfn_launch_open_inputs(l, err);
+    }
     if (status == HOTFN_OK) {
         status = hfn_launch_create_record(l, err);
     }
@@ -147,7 +128,6 @@ static hotfn_status enter_process(hotfn_launch *l, uint32_t pid, hotfn_error *er
         status = hfn_launch_start_ticker(l, err);
     }
     if (status == HOTFN_OK) {
-        l->attachment->is_timed = l->timing != 0;
         hfn_live_set_pid(l->live, pid);
         hfn_launch_choose_cache(l);
         status = hfn_attachment_enter(l->attachment, err);
@@ -200,6 +180,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 
 static void end_attachment(hotfn_launch *l)
 {
+    hfn_plan_service_stop(l);
     l->end_ns = hfn_os_monotonic_ns();
     hfn_ticker_stop(&l->ticker);
     l->state = HOTFN_LAUNCH_ENDED;
@@ -247,16 +228,4 @@ hotfn_status hfn_attachment_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_err
         now_ns = hfn_os_monotonic_ns();
     }
     return HOTFN_OK;
-}
-
-void hfn_attachment_get_info(const hotfn_launch *l, hotfn_launch_info *info)
-{
-    const hfn_attachment *a = l->attachment;
-
-    info->is_joined = 1;
-    info->hooked_count = a->stats.hooked;
-    info->refused_count = a->stats.refused;
-    info->hook_ns = a->stats.total_ns;
-    info->attach_stop_ns = a->enter_ns;
-    info->detach_stop_ns = a->leave_ns;
 }

@@ -14,6 +14,7 @@
 #define HFN_LAUNCH_ATTACHMENT_H
 
 #include "hooks/hookset.h"
+#include "launch/attach/attached.h"
 #include "launch/attach/journal.h"
 #include "launch/launch.h"
 #include "os/remote.h"
@@ -58,7 +59,7 @@ typedef struct hfn_attached_pages {
     uint64_t core, regions, spare_row, journal, record, end; /* no regions: nothing is timed */
 } hfn_attached_pages;
 
-typedef struct hfn_attachment {
+struct hfn_attachment {
     hotfn_env env;
     hotfn_launch *launch;
     hfn_remote remote;
@@ -78,7 +79,7 @@ typedef struct hfn_attachment {
     bool is_word_named[HFN_WORD_CANDIDATES]; /* by an instruction, or used by a thread */
     bool is_inside;
     hfn_os_error error; /* of the latest remote step that failed */
-} hfn_attachment;
+};
 
 /* mirror.c */
 bool hfn_mirror_add(hfn_attachment *a, const hfn_remote_module *module, uint32_t *index);
@@ -137,22 +138,7 @@ hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err);
 /* Stop its threads; hfn_attachment_resume must follow, also after an error. */
 hotfn_status hfn_attachment_stop(hfn_attachment *a, hotfn_error *err);
 void hfn_attachment_resume(hfn_attachment *a);
-hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err);
-hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err);
-/* The process has ended: remove the hooks of those that it has forked. */
-void hfn_attachment_release_forked(hfn_attachment *a);
 /* Undo an attach that failed; false if something stays in the target. */
 bool hfn_attachment_remove(hfn_attachment *a);
-/* Has another process detached the target (hotfn detach)? */
-bool hfn_attachment_was_removed(const hfn_attachment *a);
-/* attach.c: hotfn_launch_wait and hotfn_launch_get_info of a launch that is attached. */
-hotfn_status hfn_attachment_wait(hotfn_launch *launch, uint64_t timeout_ns, hotfn_error *err);
-void hfn_attachment_get_info(const hotfn_launch *launch, hotfn_launch_info *info);
-/* NULL: no memory. */
-hfn_attachment *hfn_attachment_create(const hotfn_env *env, uint32_t pid);
-/* Free it; NULL is fine.  The target keeps what was not removed. */
-void hfn_attachment_free(hfn_attachment *a);
-/* The same for that of a launch. */
-void hfn_attachment_destroy(hotfn_launch *launch);
 
 #endif

@@ -144,7 +144,7 @@ hotfn_status hotfn_launch_check_attach(uint32_t pid, hotfn_attach_check_fn repor
     if (check.is_unreadable || !check_other_hotfn(&check, pid, &filled)) {
         return check.status;
     }
-    attachment = hfn_attachment_create(&filled, pid);
+    attachment = hfn_attachment_create(&filled, NULL, pid);
     if (!attachment) {
         return hfn_report_no_memory(err, NULL);
     }

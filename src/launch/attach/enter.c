@@ -17,7 +17,6 @@
 
 #include "base/status.h"
 #include "counters/core/core.h"
-#include "scan/file_stamp.h"
 
 #include <string.h>
 
@@ -35,24 +34,6 @@ static uint64_t page_up(uint64_t bytes)
 }
 
 /* ---- Modules. */
-
-static bool describe_module(const hfn_remote_module *module, hfn_plan_request *out)
-{
-    hfn_os_file_info file;
-
-    *out = (hfn_plan_request){ 0 };
-    if (!module->is_available || strlen(module->path) >= sizeof out->path ||
-        hfn_os_get_path_info(module->path, &file) != 0) {
-        return false;
-    }
-    out->kind = module->is_main ? HFN_PLAN_REQUEST_MAIN : HFN_PLAN_REQUEST_MODULE;
-    out->load_base = module->base;
-    out->file_device = file.device;
-    out->file_inode = file.inode;
-    out->file_stamp = hfn_file_stamp(&file);
-    memcpy(out->path, module->path, strlen(module->path) + 1);
-    return true;
-}
 
 static void refuse_module(hfn_attachment *a, uint32_t live_module, uint64_t base, const char *why)
 {
@@ -95,7 +76,7 @@ static bool add_module(void *user, const hfn_remote_module *module)
     hfn_plan_request request;
     uint32_t live_module;
 
-    if (describe_module(module, &request)) {
+    if (hfn_attachment_describe_module(module, &request)) {
         live_module = hfn_plan_service_resolve(a->launch, &request);
         if (live_module != UINT32_MAX) {
             mirror_module(a, module, live_module);

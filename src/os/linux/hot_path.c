@@ -243,3 +243,8 @@ bool hfn_os_hot_commit_pages(void *at, uint64_t byte_count)
     (void)byte_count;
     return true;
 }
+
+bool hfn_os_hot_clear_row_words(void)
+{
+    return false;
+}

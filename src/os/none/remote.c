@@ -164,14 +164,6 @@ uint32_t hfn_os_remote_find_gaps(const hfn_remote *remote, uint64_t begin, uint6
     return 0;
 }
 
-bool hfn_os_remote_each_module(uint32_t pid, hfn_remote_module_fn visit, void *user)
-{
-    (void)pid;
-    (void)visit;
-    (void)user;
-    return false;
-}
-
 bool hfn_os_remote_find_shared(uint32_t pid, const char *name, hfn_remote_range *out)
 {
     (void)pid;
@@ -186,21 +178,6 @@ bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_nam
     (void)own_id;
     (void)id_namespace;
     return false;
-}
-
-size_t hfn_os_remote_read_command(uint32_t pid, char *out, size_t capacity)
-{
-    (void)pid;
-    (void)out;
-    (void)capacity;
-    return 0;
-}
-
-bool hfn_os_remote_wait_end(uint32_t pid, uint64_t timeout_ns)
-{
-    (void)pid;
-    (void)timeout_ns;
-    return true;
 }
 
 bool hfn_os_remote_get_thread_pointer(const hfn_remote *remote, uint32_t index, uint64_t *out)

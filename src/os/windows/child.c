@@ -128,7 +128,7 @@ static hfn_os_error create_process(PROCESS_INFORMATION *made, const hfn_os_child
 static hfn_os_error give_order(hfn_os_child *child, const PROCESS_INFORMATION *made,
                                const hfn_os_child_options *o)
 {
-    hfn_agent_order order = { .magic = HFN_ORDER_MAGIC };
+    hfn_agent_order order = { .magic = HFN_ORDER_MAGIC, .kind = HFN_ORDER_RUN };
     hfn_os_error error;
 
     if (o->order_bytes > sizeof order.text) {

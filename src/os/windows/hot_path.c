@@ -241,3 +241,12 @@ bool hfn_os_hot_write_word(uint64_t address, uintptr_t value)
     return NtWriteVirtualMemory(HFN_OWN_PROCESS, (void *)(uintptr_t)address, &value, sizeof value,
                                 &done) >= 0;
 }
+
+/* As TlsFree does it, but the slot stays in use. */
+bool hfn_os_hot_clear_row_words(void)
+{
+    enum { THREAD_ZERO_TLS_CELL = 10 }; /* THREADINFOCLASS: phnt, ntpsapi.h */
+    ULONG slot = (hfn_os_row_word_at - HFN_SLOTS_AT) / sizeof(void *);
+
+    return NtSetInformationThread(HFN_OWN_THREAD, THREAD_ZERO_TLS_CELL, &slot, sizeof slot) >= 0;
+}

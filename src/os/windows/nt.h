@@ -38,7 +38,17 @@ NTSTATUS NTAPI RtlWaitOnAddress(const void *address, const void *value, SIZE_T b
 PEB *NTAPI RtlGetCurrentPeb(void);
 void NTAPI RtlWakeAddressAll(const void *address);
 
+NTSTATUS NTAPI NtSetInformationThread(HANDLE thread, int information, void *value, ULONG bytes);
+
 #define HFN_OWN_PROCESS ((HANDLE)(intptr_t)-1)
+#define HFN_OWN_THREAD ((HANDLE)(intptr_t)-2)
+
+/* TEB.TlsSlots (winternl.h) */
+#if defined(_WIN64)
+enum { HFN_SLOTS_AT = 0x1480 };
+#else
+enum { HFN_SLOTS_AT = 0xe10 };
+#endif
 
 enum { HFN_UTF16_PATH = 4096 };
 #define HFN_SECTION_PREFIX "hotfn-section:" /* of a path that names shared memory */

@@ -22,50 +22,64 @@ static void make_name(wchar_t out[NAME_UNITS], uint32_t pid)
     out[used] = 0;
 }
 
-hfn_os_error hfn_order_publish(int64_t *handle, uint32_t pid, const hfn_agent_order *order)
+hfn_os_error hfn_order_map(int64_t *handle, hfn_agent_order **out, uint32_t pid, bool creates)
 {
     wchar_t name[NAME_UNITS];
+    hfn_os_error error;
     HANDLE section;
-    void *view;
 
     make_name(name, pid);
-    section =
-        CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0, sizeof *order, name);
+    section = creates ? CreateFileMappingW(INVALID_HANDLE_VALUE, NULL, PAGE_READWRITE, 0,
+                                           sizeof **out, name)
+                      : OpenFileMappingW(FILE_MAP_READ | FILE_MAP_WRITE, FALSE, name);
     if (!section) {
         return hfn_get_last_error();
     }
-    view = MapViewOfFile(section, FILE_MAP_WRITE, 0, 0, sizeof *order);
-    if (!view) {
-        hfn_os_error error = hfn_get_last_error();
-
+    /* the whole section: that of another version may be smaller */
+    *out = MapViewOfFile(section, FILE_MAP_READ | FILE_MAP_WRITE, 0, 0, 0);
+    if (!*out) {
+        error = hfn_get_last_error();
         CloseHandle(section);
         return error;
     }
-    memcpy(view, order, sizeof *order);
-    UnmapViewOfFile(view);
     *handle = (int64_t)(intptr_t)section;
     return 0;
 }
 
-bool hfn_order_read(hfn_agent_order *out)
+hfn_os_error hfn_order_publish(int64_t *handle, uint32_t pid, const hfn_agent_order *order)
 {
-    wchar_t name[NAME_UNITS];
-    HANDLE section;
-    void *view;
-    bool found = false;
+    hfn_agent_order *view;
+    hfn_os_error error = hfn_order_map(handle, &view, pid, true);
 
-    make_name(name, GetCurrentProcessId());
-    section = OpenFileMappingW(FILE_MAP_READ, FALSE, name);
-    view = section ? MapViewOfFile(section, FILE_MAP_READ, 0, 0, sizeof *out) : NULL;
-    if (view) {
-        memcpy(out, view, sizeof *out);
-        found = out->magic == HFN_ORDER_MAGIC && out->text_bytes > 0 &&
-                out->text_bytes <= sizeof out->text && out->text[out->text_bytes - 1] == 0;
+    if (error == 0) {
+        memcpy(view, order, sizeof *order);
         UnmapViewOfFile(view);
     }
-    if (section) {
-        CloseHandle(section);
+    return error;
+}
+
+bool hfn_order_is_valid(const hfn_agent_order *order)
+{
+    return order->magic == HFN_ORDER_MAGIC && order->text_bytes > 0 &&
+           order->text_bytes <= sizeof order->text && order->text[order->text_bytes - 1] == 0;
+}
+
+bool hfn_order_read(hfn_agent_order *out)
+{
+    hfn_agent_order *view;
+    int64_t section;
+    bool found;
+
+    if (hfn_order_map(&section, &view, GetCurrentProcessId(), false) != 0) {
+        return false;
     }
+    found = view->magic == HFN_ORDER_MAGIC && view->kind == HFN_ORDER_RUN;
+    if (found) {
+        memcpy(out, view, sizeof *out);
+        found = hfn_order_is_valid(out);
+    }
+    UnmapViewOfFile(view);
+    CloseHandle((HANDLE)(intptr_t)section);
     return found;
 }
 

@@ -9,6 +9,7 @@
 
 #include "os/clock.h"
 #include "os/windows/nt.h"
+#include "os/windows/order.h"
 
 enum { MAX_THREADS = 16384 };
 
@@ -30,6 +31,13 @@ typedef struct stop_state {
 #else
 #define PC Eip
 #endif
+
+static uint64_t last_stop_ns;
+
+uint64_t hfn_get_last_stop_ns(void)
+{
+    return last_stop_ns;
+}
 
 static bool is_stopped(const stop_state *s, DWORD tid)
 {
@@ -130,6 +138,7 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
         ResumeThread(s.list[i].thread);
         NtClose(s.list[i].thread);
     }
+    last_stop_ns = hfn_os_monotonic_ns() - now;
     VirtualFree(s.list, 0, MEM_RELEASE);
     return done;
 }

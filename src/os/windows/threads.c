@@ -11,11 +11,6 @@
 /* ---- The row's slot.  The first 64 slots lie in the thread's block (TEB.TlsSlots, winternl.h);
  * TlsAlloc clears the slot in all threads. */
 
-#if defined(__x86_64__)
-enum { SLOTS_AT = 0x1480, SLOT_BYTES = 8 };
-#else
-enum { SLOTS_AT = 0xe10, SLOT_BYTES = 4 };
-#endif
 enum { NEAR_SLOTS = 64, MAX_TRIES = 1100 };
 
 bool hfn_os_reserve_row_word(void)
@@ -41,7 +36,7 @@ bool hfn_os_reserve_row_word(void)
         TlsFree(index);
         return false;
     }
-    hfn_os_row_word_at = SLOTS_AT + index * SLOT_BYTES;
+    hfn_os_row_word_at = HFN_SLOTS_AT + index * sizeof(void *);
     is_reserved = true;
     return true;
 }

@@ -7,17 +7,17 @@
 #include "cli/commands.h"
 #include "cli/log.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME = RUN_FIRST_OWN_OPTION, CHILDREN, WAIT_NS = 50000000 };
+enum { NAME = RUN_FIRST_OWN_OPTION, CHILDREN, BY, WAIT_NS = 50000000 };
 
 static const struct option table[] = {
     RUN_SHARED_OPTIONS,
     { "name", required_argument, NULL, NAME },
     { "children", no_argument, NULL, CHILDREN },
+    { "by", required_argument, NULL, BY },
     CLI_OPTIONS_END,
 };
 
@@ -28,6 +28,8 @@ static const char usage[] =
     "      --name GLOB      the process of this program, if there is only one\n"
     "      --children       also the processes that it has started and will start, each with a\n"
     "                       record of its own (FILE.PID)\n"
+    "      --by thread|hook  Windows: enter by a new thread of the process, or by a message hook\n"
+    "                       of a thread that has a window [thread]\n"
     "  -o, --output FILE    the record [hotfn.hfr]\n"
     "      --mode MODE      count, or time: also measure times, callers and the call tree [count]\n"
     "      --flat           with --mode time: times by function only, no call tree\n"
@@ -50,17 +52,14 @@ typedef struct attach_options {
     bool children;
 } attach_options;
 
-static volatile sig_atomic_t is_interrupted;
-
-bool attach_is_interrupted(void)
+static const char *read_method(const char *argument, uint32_t *flags)
 {
-    return is_interrupted;
-}
-
-static void note_signal(int number)
-{
-    (void)number;
-    is_interrupted = 1;
+    *flags &= ~HOTFN_LAUNCH_BY_HOOK;
+    if (strcmp(argument, "hook") == 0) {
+        *flags |= HOTFN_LAUNCH_BY_HOOK;
+        return NULL;
+    }
+    return strcmp(argument, "thread") == 0 ? NULL : "thread or hook";
 }
 
 static const char *read_option(void *user, int option, const char *argument)
@@ -68,7 +67,8 @@ static const char *read_option(void *user, int option, const char *argument)
     attach_options *attach = user;
 
     switch (option) {
-    case CHILDREN: attach->children = true; return NULL;
+    case CHILDREN: attach->children = true; return attach_check_children();
+    case BY: return read_method(argument, &attach->run.launch.flags);
     case NAME: attach->name = argument; return NULL;
     default: return run_read_shared_option(&attach->run, option, argument);
     }
@@ -77,7 +77,7 @@ static const char *read_option(void *user, int option, const char *argument)
 static void print_log(void *user, int32_t level, const char *text)
 {
     const run_options *o = user;
-    int32_t max_level = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_WARNING;
+    int32_t max_level = o->quiet ? HOTFN_LOG_ERROR : HOTFN_LOG_INFO;
 
     if (log_is_shown(level, max_level) || o->verbose) {
         fprintf(stderr, "hotfn attach: %s\n", text);
@@ -127,8 +127,8 @@ static bool wait_for_end(hotfn_launch *launch)
     hotfn_status status = HOTFN_OK;
 
     do {
-        status = is_interrupted ? hotfn_launch_detach(launch, &err)
-                                : hotfn_launch_wait(launch, WAIT_NS, &err);
+        status = attach_is_interrupted() ? hotfn_launch_detach(launch, &err)
+                                         : hotfn_launch_wait(launch, WAIT_NS, &err);
         hotfn_launch_get_info(launch, &info);
     } while (status == HOTFN_OK && info.state == HOTFN_LAUNCH_RUNNING);
     if (status != HOTFN_OK) {
@@ -169,7 +169,6 @@ static bool run_one(const run_options *o, hotfn_launch *launch)
 int hotfn_command_attach(int argc, char **argv)
 {
     static attach_options options;
-    struct sigaction action = { .sa_handler = note_signal };
     hotfn_env env = hotfn_tool_env();
     hotfn_error err = HOTFN_ERROR_INIT;
     hotfn_launch *launch;
@@ -182,9 +181,7 @@ int hotfn_command_attach(int argc, char **argv)
     }
     env.log_fn = print_log;
     env.log_user = &options.run;
-    sigaction(SIGINT, &action, NULL); /* from here on the process must be detached from */
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    attach_catch_interrupts(); /* from here on the process must be detached from */
     if (hotfn_launch_attach(&launch, pid, &options.run.launch, &env, &err) != HOTFN_OK) {
         run_free_options(&options.run);
         return hotfn_tool_fail("attach", &err);

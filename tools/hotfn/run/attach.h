@@ -5,8 +5,12 @@
 
 #include "run.h"
 
-/* False until the user asks for the end of the attach. */
+/* attach_system.c, windows/attach.c: from now on, note that the user asks for the end of the
+ * attach. */
+void attach_catch_interrupts(void);
 bool attach_is_interrupted(void);
+/* NULL, or what --children must be instead on this system. */
+const char *attach_check_children(void);
 
 /* Write the record of a launch that has ended, and print its summary. */
 bool attach_finish_record(const run_options *options, hotfn_launch *launch);

@@ -34,18 +34,6 @@ int hotfn_command_doctor(int argc, char **argv)
     return refuse_command("doctor", "hotfn run reports what it lacks");
 }
 
-int hotfn_command_attach(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return refuse_command("attach", "start the program with hotfn run");
-}
-
-int hotfn_command_detach(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return refuse_command("detach", "no process is attached to there");
-}
-
 int hotfn_command_bisect(int argc, char **argv)
 {
     (void)argc, (void)argv;
