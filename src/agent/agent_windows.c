@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The agent in a Windows program, initialised before every other library because it leads the import
- * list; or loaded by an attach (attach/steps.c).  Without an order it does nothing. */
+/* The agent in a Windows program, initialised first because it leads the import list; or loaded by
+ * an attach (attach/steps.c).  Without an order for this process it does nothing. */
 #include "agent/attach/steps.h"
 #include "agent/libc/find_export.h"
 #include "os/windows/order.h"

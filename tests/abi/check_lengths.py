@@ -10,7 +10,7 @@ The limits in lines:
     650   all files of src/agent together, except these:
     100       the files for i386 together, and those for Windows together
     400       src/agent/exec
-    150       src/agent/attach
+    160       src/agent/attach
     -         src/agent/libc
 
 A comment in a function, or in the ten lines before it, may raise its limit, for instance for a switch that
@@ -23,7 +23,7 @@ import tree
 FUNCTION_CAP, FILE_NOTE_ABOVE, FILE_CAP, HEADER_CAP = 70, 500, 800, 300
 AGENT_CAP, AGENT_CPU_CAP = 650, 100  # files of all agents; of the i386 agent, or of the Windows agent
 AGENT_EXEC_CAP = 400  # exec/, which follows the target through exec
-AGENT_ATTACH_CAP = 150  # attach/, for processes that run already on Windows
+AGENT_ATTACH_CAP = 160  # attach/, for processes that run already on Windows
 EXCEPTION = re.compile(r"length: up to (\d+) lines because \S")
 PREPROCESSOR = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 FOLDERS = ("src", "include", "tools", "tests", "fuzz", "bench", "docs")
