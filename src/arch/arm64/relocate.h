@@ -19,10 +19,8 @@ hfn_move_result hfn_arm64_move_prologue(const uint8_t *bytes, uint64_t size, uin
 bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, hfn_moved *out);
 uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 
-/* True if the code at offset `at` may read its caller's x16 or x17, or must preserve them.
- * *leaves_to: the offset of the only code out of these bytes that decides it, or UINT64_MAX. */
-bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at,
-                                          uint64_t *leaves_to);
+/* True if the code at offset `at` may read its caller's x16 or x17, or must preserve them. */
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at);
 
 /* Store the number of bytes by which the instruction grows the stack (negative: shrinks it); false
  * if it changes sp by an unknown amount. */

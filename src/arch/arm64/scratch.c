@@ -4,14 +4,15 @@
  * them at any call, so compiled code never expects data in them.  Other code does: the loader's
  * lazy binding receives arguments in them (glibc, _dl_runtime_resolve), TLS descriptor resolvers
  * preserve every register but x0 ('TLS descriptors', Arm ABI), and functions written by hand may
- * agree on them.  All paths from the entry are followed through direct branches.  A path ends where
- * both registers were written, at a call (which may pass a veneer), or at a return; the registers
- * are live if a path reads one of them, or may continue where it cannot be followed.
+ * agree on them.  The first instructions of all paths from the entry are followed through direct
+ * branches.  A path ends where both registers were written, at a call or a branch out of the code
+ * (which may pass a veneer), at an indirect branch or a return; the registers are live if a path
+ * reads one of them.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"
 
-#define STEPS_MAX 256u /* instructions of all paths; more count as a read */
+#define STEPS_MAX 256u /* instructions of all paths; those behind them are not looked at */
 #define PATHS_MAX 24u
 #define LDR_X0_X0_8 0xF9400400u
 #define RET 0xD65F03C0u
@@ -103,8 +104,8 @@ typedef struct path {
 
 typedef struct walk {
     const uint8_t *bytes;
-    uint64_t size, leaves_to; /* offset of a branch out of the bytes; UINT64_MAX: none */
-    path paths[PATHS_MAX];    /* those before `next` were followed */
+    uint64_t size;
+    path paths[PATHS_MAX]; /* those before `next` were followed */
     uint32_t path_count, next, steps;
     bool is_live;
 } walk;
@@ -112,8 +113,6 @@ typedef struct walk {
 static void add_path(walk *k, uint64_t at, uint32_t unwritten)
 {
     if (at >= k->size || at % HFN_ARM64_BYTES != 0) { /* also below the bytes: the offset wraps */
-        k->is_live |= k->leaves_to != UINT64_MAX && k->leaves_to != at;
-        k->leaves_to = at;
         return;
     }
     for (uint32_t i = 0; i < k->path_count; i++) {
@@ -121,11 +120,9 @@ static void add_path(walk *k, uint64_t at, uint32_t unwritten)
             return;
         }
     }
-    if (k->path_count == PATHS_MAX) {
-        k->is_live = true;
-        return;
+    if (k->path_count < PATHS_MAX) {
+        k->paths[k->path_count++] = (path){ at, unwritten };
     }
-    k->paths[k->path_count++] = (path){ at, unwritten };
 }
 
 typedef enum path_end { PATH_CONTINUES, PATH_ENDS } path_end;
@@ -133,7 +130,6 @@ typedef enum path_end { PATH_CONTINUES, PATH_ENDS } path_end;
 /* Follow the control flow of an instruction. */
 static path_end step_flow(walk *k, uint32_t word, const path *p)
 {
-    enum { BLR = 1, RETURN = 2 };
     hfn_arm64_form form = hfn_arm64_get_form(word);
 
     switch (form) {
@@ -145,12 +141,8 @@ static path_end step_flow(walk *k, uint32_t word, const path *p)
     case HFN_ARM64_TBZ:
         add_path(k, p->at + (uint64_t)hfn_arm64_get_distance(word, form), p->unwritten);
         return PATH_CONTINUES;
-    case HFN_ARM64_BL: return PATH_ENDS;
-    case HFN_ARM64_BRANCH: {
-        uint32_t kind = hfn_arm64_get_bits(word, 24, 21) & 7;
-        k->is_live |= kind != BLR && kind != RETURN;
-        return PATH_ENDS;
-    }
+    case HFN_ARM64_BL:
+    case HFN_ARM64_BRANCH: return PATH_ENDS;
     case HFN_ARM64_BOUND: k->is_live = true; return PATH_ENDS;
     case HFN_ARM64_NONE: return PATH_ENDS; /* the program does not continue */
     default: return PATH_CONTINUES;
@@ -159,8 +151,8 @@ static path_end step_flow(walk *k, uint32_t word, const path *p)
 
 static void follow_path(walk *k, path p)
 {
-    while (!k->is_live && p.unwritten != 0) {
-        if (k->size - p.at < HFN_ARM64_BYTES || k->steps++ == STEPS_MAX) {
+    while (!k->is_live && p.unwritten != 0 && k->steps++ < STEPS_MAX) {
+        if (k->size - p.at < HFN_ARM64_BYTES) {
             k->is_live = true;
             return;
         }
@@ -176,12 +168,10 @@ static void follow_path(walk *k, path p)
     }
 }
 
-bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at,
-                                          uint64_t *leaves_to)
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at)
 {
-    walk k = { .bytes = bytes, .size = size, .leaves_to = UINT64_MAX };
+    walk k = { .bytes = bytes, .size = size };
 
-    *leaves_to = UINT64_MAX;
     if (at >= size || preserves_registers(bytes + at, size - at)) {
         return true;
     }
@@ -189,6 +179,5 @@ bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, u
     while (k.next < k.path_count && !k.is_live) {
         follow_path(&k, k.paths[k.next++]);
     }
-    *leaves_to = k.is_live ? UINT64_MAX : k.leaves_to;
-    return k.is_live || k.leaves_to != UINT64_MAX;
+    return k.is_live;
 }

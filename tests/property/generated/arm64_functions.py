@@ -78,9 +78,9 @@ class Writer(Addresses):
     def enter_reading(self):
         """x16 or x17 is read at once, behind other instructions, or on one of several paths."""
         f, a = self.f, self.rng.choice(self.cpu.H)
-        there, behind, table = self.label(), self.label(), self.label("table")
+        there, behind = self.label(), self.label()
         read = self.pick(f"add {a}, {a}, {f.reads}", f"eor {a}, {a}, {f.reads}, ror #5", f"fmov d1, {f.reads}")
-        kind = self.below(6)
+        kind = self.below(5)
         if kind < 2:
             self.mix(5 * kind * self.below(5))
             self.op(read)
@@ -89,11 +89,8 @@ class Writer(Addresses):
         elif kind == 3:
             self.op(f"{self.pick('cbz', 'cbnz')} {a}, {there}", f"add {a}, {a}, #3", f"b {behind}",
                     f"{there}:", read, f"{behind}:")
-        elif kind == 4:
-            self.op(f"{self.pick('tbz', 'tbnz')} {a}, #1, {there}", f"mov {f.reads}, #11", f"{there}:", read)
         else:
-            self.op(f"adr {T}, {table}", f"ldrsw {U}, [{T}]", f"add {T}, {T}, {U}", f"br {T}", ".p2align 2",
-                    f"{table}: .word {there}-{table}", f"{there}:", read)
+            self.op(f"{self.pick('tbz', 'tbnz')} {a}, #1, {there}", f"mov {f.reads}, #11", f"{there}:", read)
         if self.below(3) == 0:
             self.place()
 

@@ -287,25 +287,24 @@ static uint32_t count_instructions(hfn_stub_kind kind, uint32_t flags)
 }
 
 /* These numbers are documented in docs/design/cpu.md. */
-static bool are_live(const uint32_t *words, uint32_t count, uint64_t *leaves_to)
+static bool are_live(const uint32_t *words, uint32_t count)
 {
     uint8_t bytes[4 * LINE_MAX];
 
     for (uint32_t i = 0; i < count; i++) {
         store(bytes + 4 * i, words[i]);
     }
-    return hfn_arm64_are_scratch_registers_live(bytes, 4 * count, 4, leaves_to);
+    return hfn_arm64_are_scratch_registers_live(bytes, 4 * count, 4);
 }
 /* The code begins at the second word. */
 #define LIVE(...)                                                                                  \
-    are_live((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, &leaves_to)
+    are_live((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
 
 static void scratch_registers_are_live_if_any_path_reads_them(void)
 {
     enum { ADD_X16 = (int)0x8B100000, SET_X16 = (int)0xD2800030, SET_X17 = (int)0xD2800031 };
     enum { RET = (int)0xD65F03C0, BL = (int)0x94000010, BR_X9 = (int)0xD61F0120 };
     enum { CBZ_8 = (int)0xB4000040, B_8 = 0x14000002, B_BACK = 0x17FFFFFF };
-    uint64_t leaves_to;
 
     CHECK(LIVE(NOP, (uint32_t)ADD_X16, (uint32_t)RET));
     CHECK(!LIVE((uint32_t)ADD_X16, NOP, (uint32_t)RET));
@@ -315,12 +314,11 @@ static void scratch_registers_are_live_if_any_path_reads_them(void)
     CHECK(LIVE(NOP, B_8, NOP, (uint32_t)ADD_X16));
     CHECK(LIVE((uint32_t)ADD_X16, B_BACK));
     CHECK(!LIVE(NOP, NOP, B_BACK)); /* a loop */
-    CHECK(LIVE(NOP, (uint32_t)BR_X9));
+    CHECK(!LIVE(NOP, (uint32_t)BR_X9));
     CHECK(!LIVE(NOP, (uint32_t)SET_X16, (uint32_t)SET_X17, (uint32_t)BR_X9));
     CHECK(LIVE(NOP, (uint32_t)CBZ_8, (uint32_t)SET_X16, (uint32_t)ADD_X16, (uint32_t)RET));
-    CHECK_EQ_U64(leaves_to, UINT64_MAX);
-    CHECK(LIVE(NOP, B_8)); /* the code behind decides */
-    CHECK_EQ_U64(leaves_to, 12);
+    CHECK(!LIVE(NOP, B_8)); /* to another function: a veneer may change it */
+    CHECK(LIVE(NOP, NOP));  /* the code behind is unknown */
 }
 
 static void count_takes_six_instructions_or_seven_beyond_slot_4095(void)
