@@ -211,7 +211,9 @@ struct hfn_stack_state {
     hfn_stack_object objects[HFN_STACK_OBJECTS]; /* shown by this instruction; the caller removes
                                                   * them */
     uint32_t object_count;
-    int32_t elsewhere;       /* join of the values stored at unknown places of the frame */
+    int32_t elsewhere; /* join of the values stored at unknown places of the frame */
+    /* i386: bit n: argument word n was stored to; was loaded after a store. */
+    uint32_t stored_arguments, reloaded_arguments;
     uint16_t argument_bytes; /* size of the stack arguments accessed so far */
     /* Windows x64: size of the home space, the words above the return address that belong to the
      * callee (Microsoft, "x64 calling convention"); 0 elsewhere.  Bit n: word n was stored to; its

@@ -69,7 +69,6 @@ static bool is_inside(const hfn_prover *p, uint64_t at, uint64_t target)
         hfn_analysis_find_around(a, target) == HFN_NO_FUNCTION) {
         return true;
     }
-
     for (size_t i = 0; i < p->part_count; i++) {
         if (target > a->bodies[p->parts[i]].rva && target < a->bodies[p->parts[i]].end) {
             return target != p->items[p->parts[i]].site_rva;
@@ -194,7 +193,10 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     case HFN_FLOW_JUMP_INDIRECT:
         *reason = hfn_prove_indirect_jump(p, b, in, state);
         return BLOCK_ENDS;
-    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return BLOCK_ENDS;
+    case HFN_FLOW_RETURN:
+        p->stored_arguments |= state->stored_arguments;
+        *reason = hfn_prove_return(p, state->popped_bytes);
+        return BLOCK_ENDS;
     default: return BLOCK_CONTINUES;
     }
 }
@@ -420,6 +422,7 @@ static void begin_proof(hfn_prover *p, uint32_t function)
     p->dispatches = p->case_seen = p->loops = false;
     p->block = UINT64_MAX;
     p->reach = p->frame_address = 0;
+    p->stored_arguments = p->reloaded_arguments = 0;
     p->home_stores = p->home_addresses = 0;
     p->pops = -1;
 }
@@ -467,6 +470,10 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
         return HOTFN_REASON_STACK_UNKNOWN;
     }
     if (reason == HOTFN_REASON_NONE && (!hfn_prove_indexes_objects(p) || may_make_va_list(p))) {
+        return HOTFN_REASON_STACK_ARGUMENTS;
+    }
+    /* What only the caller can read after the return is a result. */
+    if (reason == HOTFN_REASON_NONE && (p->stored_arguments & ~p->reloaded_arguments)) {
         return HOTFN_REASON_STACK_ARGUMENTS;
     }
     /* Calls run with or without the additional frame, so comparing the addresses of their variables

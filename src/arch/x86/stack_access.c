@@ -49,6 +49,19 @@ static void note_uncertain_access(const hfn_x86_step *p, int64_t end)
     }
 }
 
+/* i386: compilers use the argument words as variables, so a store alone does not show that the
+ * caller reads the word (verdicts/prove.c). */
+static void note_argument_words(const hfn_x86_step *p, int64_t at, int64_t end)
+{
+    hfn_stack_state *s = p->s;
+
+    for (int64_t word = at / p->word; p->mode == HFN_X86_32 && word * p->word < end; word++) {
+        uint32_t bit = 1u << word;
+        s->reloaded_arguments |= p->e.data.loads ? s->stored_arguments & bit : 0;
+        s->stored_arguments |= p->e.data.stores ? bit : 0;
+    }
+}
+
 static void note_home_words(const hfn_x86_step *p, int64_t at, int64_t end)
 {
     for (int64_t word = at / p->word; word * p->word < end && end <= p->s->home_bytes; word++) {
@@ -68,12 +81,13 @@ static hfn_stack_outcome check_exact(const hfn_x86_step *p, int64_t at)
     if (outcome != HFN_STACK_TOUCHES_CALLER || end > max_end || p->opcode[0] == 0x8F) {
         return outcome;
     }
-    if (p->e.data.stores && end > p->s->home_bytes) {
+    if (p->e.data.stores && p->mode == HFN_X86_64 && end > p->s->home_bytes) {
         return HFN_STACK_TOUCHES_CALLER; /* the caller may read it when the function has returned */
     }
     if (p->e.data.stores) {
         note_home_words(p, at, end);
     }
+    note_argument_words(p, at, end);
     if (p->s->argument_bytes < end) {
         p->s->argument_bytes = (uint16_t)end;
     }

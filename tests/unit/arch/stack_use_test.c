@@ -452,8 +452,23 @@ static void arguments_are_not_written(void)
 
     CHECK_EQ_I64(FOLLOW(&s, "mov [rsp+8], rax"), HFN_STACK_TOUCHES_CALLER);
     CHECK_EQ_I64(FOLLOW(&s, "add qword ptr [rsp+8], 1"), HFN_STACK_TOUCHES_CALLER);
-    CHECK_EQ_I64(FOLLOW_32(&s, "mov [esp+4], eax"), HFN_STACK_TOUCHES_CALLER);
-    CHECK_EQ_I64(FOLLOW_32(&s, "add dword ptr [esp+8], 1"), HFN_STACK_TOUCHES_CALLER);
+    CHECK_EQ_I64(FOLLOW_32(&s, "mov [esp+0x80], eax"), HFN_STACK_TOUCHES_CALLER);
+}
+
+/* i386: arguments are variables of the callee, unless only the caller can read them. */
+static void i386_stores_to_arguments_are_noted(void)
+{
+    hfn_stack_state s;
+
+    CHECK_EQ_I64(FOLLOW_32(&s, "mov [esp+4], eax; fstp qword ptr [esp+8]; ret"), HFN_STACK_OK);
+    CHECK_EQ_U64(s.stored_arguments, 7);
+    CHECK_EQ_U64(s.reloaded_arguments, 0);
+    CHECK_EQ_I64(FOLLOW_32(&s, "mov edx, [esp+4]; add dword ptr [esp+4], 1; ret"), HFN_STACK_OK);
+    CHECK_EQ_U64(s.stored_arguments, 1);
+    CHECK_EQ_U64(s.reloaded_arguments, 0);
+    CHECK_EQ_I64(FOLLOW_32(&s, "mov [esp+8], eax; mov [esp+4], eax; mov edx, [esp+8]; ret"),
+                 HFN_STACK_OK);
+    CHECK_EQ_U64(s.reloaded_arguments, 2);
 }
 
 /* ---- i386. */
@@ -576,6 +591,7 @@ static const check_test tests[] = {
     CHECK_TEST(address_of_the_saved_frame_pointer_is_not_passed),
     CHECK_TEST(addresses_of_arguments_are_not_kept_across_calls),
     CHECK_TEST(arguments_are_not_written),
+    CHECK_TEST(i386_stores_to_arguments_are_noted),
     CHECK_TEST(parts_of_spilled_addresses_are_unknown),
     CHECK_TEST(indexed_pointers_are_noted),
     CHECK_TEST(offsets_of_virtual_bases_are_noted),
