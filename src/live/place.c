@@ -408,7 +408,8 @@ hotfn_status hfn_live_map(hfn_live *live, hfn_os_file file, const char *path, ho
     uint8_t *whole = NULL;
     hfn_os_error error;
 
-    if (live->layout.file_bytes <= share && hfn_os_can_unmap_parts()) {
+    /* The rows that stay mapped would break up the few addresses of a 32-bit process. */
+    if (SIZE_MAX > UINT32_MAX && live->layout.file_bytes <= share && hfn_os_can_unmap_parts()) {
         map_file(&whole, file, 0, live->layout.file_bytes);
     }
 
