@@ -45,7 +45,7 @@ static struct {
 
 /* ---- Nested creations: CoCreateInstance may call CoCreateInstanceEx, or a class object. */
 
-static _Atomic uint32_t creating[MAX_THREADS]; /* ids of threads; 0: free */
+static uint32_t creating[MAX_THREADS]; /* atomic; ids of threads, 0: free */
 
 /* True if the thread creates no object yet.  The caller then calls end_creation. */
 static bool begin_creation(void)

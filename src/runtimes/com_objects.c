@@ -5,6 +5,7 @@
 
 #include "os/os.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 enum {
@@ -18,14 +19,14 @@ static _Atomic uint32_t lock_word;
 
 static void lock_table(void)
 {
-    while (__atomic_exchange_n(&lock_word, 1, __ATOMIC_ACQUIRE)) {
+    while (atomic_exchange_explicit(&lock_word, 1, memory_order_acquire)) {
         hfn_os_wait_word(&lock_word, 1, WAIT_NS);
     }
 }
 
 static void unlock_table(void)
 {
-    __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
+    atomic_store_explicit(&lock_word, 0, memory_order_release);
 }
 
 bool hfn_com_open_objects(void)

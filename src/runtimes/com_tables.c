@@ -5,6 +5,7 @@
 
 #include "os/os.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,14 +29,14 @@ static _Atomic uint32_t lock_word;
 
 static void lock_tables(void)
 {
-    while (__atomic_exchange_n(&lock_word, 1, __ATOMIC_ACQUIRE)) {
+    while (atomic_exchange_explicit(&lock_word, 1, memory_order_acquire)) {
         hfn_os_wait_word(&lock_word, 1, 20000);
     }
 }
 
 static void unlock_tables(void)
 {
-    __atomic_store_n(&lock_word, 0, __ATOMIC_RELEASE);
+    atomic_store_explicit(&lock_word, 0, memory_order_release);
 }
 
 static uint64_t read_word(uint64_t address)
