@@ -7,6 +7,7 @@ import dataclasses
 import re
 
 COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+MACRO_LINE = re.compile(r"HOTFN_[A-Z_]+(?=\n)")    # a macro that is a whole declaration
 CALL = re.compile(r"^HOTFN(?:_PUSH)?_API\b[^(]*?\b(hotfn_\w+)\(", re.DOTALL)
 TYPE = re.compile(r"^typedef .*?(?:\}\s*|\(\*|\s\*?)(hotfn_\w+)(?:\)\([^;]*\))?;$", re.DOTALL)
 MACRO = re.compile(r"^#define (HOTFN_\w+)")
@@ -71,6 +72,9 @@ def find_end(text, at):
             end = line_end + 1
         opened = text.rfind("/*", at, line_end)
         return text.index("*/", opened) + 2 if opened > text.rfind("*/", at, line_end) else line_end
+    macro = MACRO_LINE.match(text, at)
+    if macro:
+        return macro.end()
     depth = 0
     code = COMMENT.sub(lambda match: " " * len(match.group()), text[at:])
     for offset, character in enumerate(code):
