@@ -228,7 +228,14 @@ class AttachTarget:
         return self.process.stdout.readline().strip()
 
 
+def need_soak():
+    """Under wine, the agent's GetThreadContext of a suspended thread did not return in 1 of about 120 attaches."""
+    if "HOTFN_ATTACH_ROUNDS" not in os.environ:
+        raise cases.Skipped("it may hang under wine (docs/design/windows.md); scripts/soak has it")
+
+
 def attach_again_and_again(folder):
+    need_soak()
     build_attach_target(folder)
     done = run_rounds(folder, ROUNDS, "attach_target.exe")
     assert done.stdout.decode().splitlines()[-1:] == [f"{ROUNDS} rounds, exit status 7"], done
@@ -252,6 +259,7 @@ def attach_to_7zip_again_and_again(folder):
 
 def attach_and_detach_as_commands(folder):
     """One hotfn attaches, another one detaches; then one is killed, and its counts are saved."""
+    need_soak()
     build_attach_target(folder)
     with AttachTarget(folder, "watch") as target:
         for name in "detached", "killed":
