@@ -12,7 +12,7 @@ CALL = re.compile(r"^HOTFN(?:_PUSH)?_API\b[^(]*?\b(hotfn_\w+)\(", re.DOTALL)
 TYPE = re.compile(r"^typedef .*?(?:\}\s*|\(\*|\s\*?)(hotfn_\w+)(?:\)\([^;]*\))?;$", re.DOTALL)
 MACRO = re.compile(r"^#define (HOTFN_\w+)")
 CPLUSPLUS = re.compile(r'#ifdef __cplusplus\n(?:extern "C" \{|\})\n#endif\n')
-SKIPPED = re.compile(r"^(#include|#ifn?def|#endif|#if |#else|struct hotfn_\w+;$|#define HOTFN_\w+_(?:H$|API\b)|#define HOTFN_API\b)")
+SKIPPED = re.compile(r"^(#include|#ifn?def|#endif|#if |#else|struct hotfn_\w+;$|#define HOTFN_\w+_(?:H$|API\b)|#define HOTFN_API\b|HOTFN_[A-Z_]+$)")
 
 
 @dataclasses.dataclass

@@ -60,7 +60,9 @@ HOTFN_API hotfn_status hotfn_thread_set_name(const char *name, hotfn_error *err)
 
 #ifdef __cplusplus
 }
+#endif
 
+#ifdef __cplusplus
 /* hotfn::zone, a zone that ends with the block in which it is declared.  A macro, because
  * <hotfn/optional.h> defines it for its own calls. */
 #define HOTFN_DEFINE_ZONE_CLASS                                                                    \
