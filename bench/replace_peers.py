@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Replacing functions, beside other libraries for inline hooks: bench/replace_peers.cc, built against each of them.
+"""Replacing functions, compared with other libraries for inline hooks: bench/replace_peers.cc, built against each of them.
 
     replace_peers.py [--funchook FOLDER] [--gum FOLDER] [--rounds N]
 

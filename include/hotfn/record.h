@@ -90,7 +90,7 @@ typedef struct hotfn_record_thread {
     char name[16];         /* of the latest thread; ends with NUL                    */
     uint64_t busy_ns;      /* unstable; spent in timed functions, 0 in an untimed run */
     uint64_t cpu_ns;       /* processor time of all threads of the row; 0: unknown   */
-    uint64_t waited_ns;    /* unstable; waited in timed functions, beside busy_ns, if known */
+    uint64_t waited_ns;    /* unstable; waited in timed functions, not part of busy_ns  */
 } hotfn_record_thread;
 #define HOTFN_RECORD_THREAD_INIT                                                                   \
     {                                                                                              \

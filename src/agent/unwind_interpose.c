@@ -3,6 +3,7 @@
  * the tables of a PC by _dl_find_object or dl_iterate_phdr of the dynamic linker.  The preloaded
  * agent interposes both, handles generated code, and passes everything else to the next
  * definition. */
+#include "os/linux/stub_object.h"
 #include "session/session.h"
 
 #include <dlfcn.h>
@@ -45,25 +46,14 @@ EXPORT int _dl_find_object(void *pc, struct dl_find_object *result)
     return next_find_object ? next_find_object(pc, result) : -1;
 }
 
-/* Describe a region as an object with two program headers: its code and its .eh_frame_hdr. */
 static int visit_region(const hotfn_stub_region *region, phdr_fn visit, void *data)
 {
-    ElfW(Phdr) headers[2];
-    struct dl_phdr_info info;
-    memset(headers, 0, sizeof headers);
-    memset(&info, 0, sizeof info);
-    headers[0].p_type = PT_LOAD;
-    headers[0].p_flags = PF_R | PF_X;
-    headers[0].p_vaddr = region->begin;
-    headers[0].p_memsz = region->end - region->begin;
-    headers[1].p_type = PT_GNU_EH_FRAME;
-    headers[1].p_flags = PF_R;
-    headers[1].p_vaddr = (ElfW(Addr))(uintptr_t)region->eh_frame_hdr;
-    headers[1].p_memsz = 8;
-    info.dlpi_name = "[hotfn stubs]";
-    info.dlpi_phdr = headers;
-    info.dlpi_phnum = 2;
-    return visit(&info, sizeof info, data);
+    hfn_stub_object object;
+
+    memset(&object, 0, sizeof object);
+    hfn_describe_stubs(&object, region->begin, region->end,
+                       (uint64_t)(uintptr_t)region->eh_frame_hdr);
+    return visit(&object.info, sizeof object.info, data);
 }
 
 /* ---- Modules are visited in the loader's order, except that the agent is last: AddressSanitizer

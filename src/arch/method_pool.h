@@ -28,11 +28,7 @@ targets:
     .type   hotfn_method_functions, %object
     .size   hotfn_method_functions, 8 * HFN_POOL_FUNCTIONS
 hotfn_method_functions:
-    .set    n, 0
-    .rept   HFN_POOL_FUNCTIONS
-    .quad   functions + HFN_POOL_FUNCTION_BYTES * n
-    .set    n, n + 1
-    .endr
+    all_addresses
 
     .section .note.GNU-stack, "", %progbits
 

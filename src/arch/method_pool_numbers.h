@@ -7,4 +7,15 @@
 #define HFN_POOL_FUNCTIONS 16384
 #define HFN_POOL_FUNCTION_BYTES 32
 
+#ifdef __ASSEMBLER__
+    /* The addresses of all functions of the pool. */
+.macro  all_addresses
+    .set    n, 0
+    .rept   HFN_POOL_FUNCTIONS
+    .quad   functions + HFN_POOL_FUNCTION_BYTES * n
+    .set    n, n + 1
+    .endr
+.endm
+#endif
+
 #endif

@@ -100,7 +100,7 @@ bool hfn_session_verify(void)
     return verified;
 }
 
-void hfn_session_stop_checks(void)
+void hfn_session_stop_system_calls(void)
 {
     hotfn_session *session = __atomic_load_n(&the_session, __ATOMIC_ACQUIRE);
 

@@ -102,7 +102,7 @@ void hfn_session_revoke_verified(void);
  * was_verified is the result of the first call. */
 bool hfn_session_begin_exec(void);
 void hfn_session_fail_exec(bool was_verified);
-/* From now on the process must not make the system call of a check. */
-void hfn_session_stop_checks(void);
+/* From now on the process must not make the system calls of a check, or of waiting. */
+void hfn_session_stop_system_calls(void);
 
 #endif

@@ -264,7 +264,7 @@ def bad_input_is_refused_with_one_sentence(place):
 
 
 def encode_modules(run, first, count):
-    """A run of the build "one" with so many modules of one function each, beside the program."""
+    """A run of the build "one" with so many modules of one function each, in addition to the program."""
     out = [b"HFC1", number(0), run.bytes, number(harness.NOW_NS - 10**9), number(harness.NOW_NS), number(2), number(count),
            number(0), number(count), module_head("one", 1) + number(16) + number(1)]
     out += [module_head(f"module{i}", 1, main=False) + number(16) + number(1) for i in range(first, first + count - 1)]

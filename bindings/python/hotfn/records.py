@@ -104,7 +104,7 @@ class Thread:
     name: str
     busy_ns: int             # time in timed functions; 0 if the run was not timed
     cpu_ns: int | None       # processor time of all threads of the row; None: unknown
-    waited_ns: int = 0       # waited in timed functions, beside busy_ns; 0 if the clock does not show it
+    waited_ns: int = 0       # waited in timed functions, in addition to busy_ns; 0 if the clock does not show it
 
 
 @dataclasses.dataclass(frozen=True)

@@ -83,7 +83,7 @@ typedef struct hotfn_record_time_info {
     double tick_error_ns;   /* a time of T ns has a standard error of sqrt(T * tick_error_ns) */
     double coarse_share;    /* share of the run with intervals of at least 16 us          */
     double missing_share;   /* and without ticks for at least 10 ms                       */
-    uint64_t waited_ns;     /* HOTFN_TIMING_WAITING: beside busy_ns, of all threads       */
+    uint64_t waited_ns;     /* HOTFN_TIMING_WAITING: of all threads, not part of busy_ns   */
 } hotfn_record_time_info;
 #define HOTFN_RECORD_TIME_INFO_INIT                                                                \
     {                                                                                              \
@@ -119,7 +119,7 @@ typedef struct hotfn_record_timing {
     uint32_t below;      /* HOTFN_BELOW_*: the percentile is less than its value */
     uint32_t reserved;
     /* HOTFN_TIMING_WAITING: when the thread was not on a processor, since it waited or others ran.
-     * In the function itself, beside self_ns; and the part of total_ns. */
+     * In the function itself, not part of self_ns; and as part of total_ns. */
     uint64_t waited_ns, total_waited_ns;
 } hotfn_record_timing;
 #define HOTFN_BELOW_P50 1u

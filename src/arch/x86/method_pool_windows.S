@@ -14,11 +14,7 @@ targets:
     .balign 8
     .globl  hotfn_method_functions
 hotfn_method_functions:
-    .set    n, 0
-    .rept   HFN_POOL_FUNCTIONS
-    .quad   functions + HFN_POOL_FUNCTION_BYTES * n
-    .set    n, n + 1
-    .endr
+    all_addresses
 
     .altmacro
 .macro  define number

@@ -18,14 +18,14 @@ static hotfn_status check_options(const hotfn_launch_options *o, hotfn_error *er
 {
     const uint32_t flags = HOTFN_LAUNCH_NO_CACHE | HOTFN_LAUNCH_FORCE_MAP | HOTFN_LAUNCH_DURABLE |
                            HOTFN_LAUNCH_FLAT | HOTFN_LAUNCH_BY_HOOK;
-    const uint32_t dear = HOTFN_LAUNCH_EVENTS | HOTFN_LAUNCH_ALLOC;
+    const uint32_t costly = HOTFN_LAUNCH_EVENTS | HOTFN_LAUNCH_ALLOC;
     const char *refused =
         o->target_glob  ? "name the process itself, not a target"
         : o->kit_path   ? "a kit serves only a launch"
         : o->budget_ppm ? "no budget is kept"
         : o->runtime    ? "a runtime's functions need a launch"
         : o->after_ns   ? "counting begins at once (no after_ns)"
-        : o->send_to || o->flags & dear || o->clock == HOTFN_LAUNCH_CLOCK_CPU
+        : o->send_to || o->flags & costly || o->clock == HOTFN_LAUNCH_CLOCK_CPU
             ? "its times are those of the tick clock, which serves neither events nor allocated "
               "memory"
         : (o->flags & ~flags) ? "a flag of the launch does not apply"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What timed calls need in a process besides counted ones: see timing.h. */
+/* What timed calls need in a process, and counted ones do not: see timing.h. */
 #include "launch/attach/timing.h"
 
 #include "base/status.h"

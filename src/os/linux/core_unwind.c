@@ -5,6 +5,7 @@
 #include "os/core_unwind.h"
 
 #include "base/compiler.h"
+#include "os/linux/stub_object.h"
 
 #include <elf.h>
 #include <link.h>
@@ -86,26 +87,13 @@ int hfn_core_find_object(void *pc, found_object *result)
     return 0;
 }
 
-/* Describe a region as an object with two program headers: its code and its table. */
 static int visit_region(const hfn_core_region *region, phdr_fn visit, void *data)
 {
-    ElfW(Phdr) headers[2];
-    struct dl_phdr_info info;
+    hfn_stub_object object;
 
-    clear_words(headers, sizeof headers);
-    clear_words(&info, sizeof info);
-    headers[0].p_type = PT_LOAD;
-    headers[0].p_flags = PF_R | PF_X;
-    headers[0].p_vaddr = region->begin;
-    headers[0].p_memsz = region->end - region->begin;
-    headers[1].p_type = PT_GNU_EH_FRAME;
-    headers[1].p_flags = PF_R;
-    headers[1].p_vaddr = region->eh_frame_hdr;
-    headers[1].p_memsz = 8;
-    info.dlpi_name = "[hotfn stubs]";
-    info.dlpi_phdr = headers;
-    info.dlpi_phnum = 2;
-    return visit(&info, sizeof info, data);
+    clear_words(&object, sizeof object);
+    hfn_describe_stubs(&object, region->begin, region->end, region->eh_frame_hdr);
+    return visit(&object.info, sizeof object.info, data);
 }
 
 int hfn_core_iterate_phdr(phdr_fn visit, void *data)

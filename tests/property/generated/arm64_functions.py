@@ -24,22 +24,11 @@ class Writer(Addresses):
             f.reads = self.pick("x16", "x17")
         else:
             f.signed = self.rng.random() < 0.12
-        self.begin()
-        self.write_entry()
-        if not self.ended:
-            self.write_body()
-        if not self.ended:
-            self.write_exit()
-        self.finish()
+        self.write_parts()
 
     def begin(self):
         f = self.f
-        self.op("", self.pick(".p2align 4", ".p2align 2", ""))
-        if not f.anonymous and self.below(3):
-            self.op(f".globl {f.name}")
-        if not f.anonymous and self.below(12):
-            self.op(f".type {f.name}, @function")
-        self.cfi = not f.anonymous and self.below(2) == 0
+        self.declare(self.pick(".p2align 4", ".p2align 2", ""))
         self.entry = self.label("entry")
         self.op(f"{f.name}:", f"{self.entry}:", *([".cfi_startproc"] if self.cfi else []))
 

@@ -10,6 +10,25 @@ class Base:
         self.f, self.rng = None, rng
         self.data = [[".section .rodata"], [".section .data.rel.ro,\"aw\""]]
 
+    def write_parts(self):
+        self.begin()
+        self.write_entry()
+        if not self.ended:
+            self.write_body()
+        if not self.ended:
+            self.write_exit()
+        self.finish()
+
+    def declare(self, align):
+        """The directives of the function's symbol, of which some are missing."""
+        f = self.f
+        self.op("", align)
+        if not f.anonymous and self.below(3):
+            self.op(f".globl {f.name}")
+        if not f.anonymous and self.below(12):
+            self.op(f".type {f.name}, @function")
+        self.cfi = not f.anonymous and self.below(2) == 0
+
     def op(self, *lines):
         self.f.lines.extend(lines)
 

@@ -18,24 +18,13 @@ class Writer(Addresses):
         if not f.pure and not f.anonymous and self.rng.random() < 0.2:
             f.arguments = 1 + self.below(3)
         f.below = self.cpu.bits == 64 and not (f.arguments or f.pure) and self.rng.random() < 0.14
-        self.begin()
-        self.write_entry()
-        if not self.ended:
-            self.write_body()
-        if not self.ended:
-            self.write_exit()
-        self.finish()
+        self.write_parts()
 
     def begin(self):
         f = self.f
         align = self.pick(".p2align 4", ".p2align 4", ".p2align 4,0xcc", ".p2align 1", "")
         f.traps = "0xcc" in align
-        self.op("", align)
-        if not f.anonymous and self.below(3):
-            self.op(f".globl {f.name}")
-        if not f.anonymous and self.below(12):
-            self.op(f".type {f.name}, @function")
-        self.cfi = not f.anonymous and self.below(2) == 0
+        self.declare(align)
         self.op(f"{f.name}:", *([".cfi_startproc"] if self.cfi else []))
 
     # ---- Entries.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calls of the operating system that sending needs besides HTTP: files.c, and files_windows.c
- * with the same contracts.  Paths are UTF-8.  What fails sets errno. */
+/* The calls of the operating system that sending needs, apart from HTTP: files.c, and
+ * files_windows.c with the same contracts.  Paths are UTF-8.  What fails sets errno. */
 #ifndef HOTFN_PUSH_FILES_H
 #define HOTFN_PUSH_FILES_H
 

@@ -70,7 +70,7 @@ static const char usage[] =
     "      --send ADDRESS   send entries and exits as they happen to hotfn listen: udp:HOST:PORT,\n"
     "                       unix:PATH; implies --mode time and --events\n"
     "      --with alloc     with --mode time: memory that each function allocates and frees\n"
-    "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, dear) [auto]\n"
+    "      --clock CLOCK    with --mode time: auto, tick (cheap, 4 us), cpu (exact, costly) [auto]\n"
     "      --budget SHARE   limit the hooks' share of the program's time (5%): functions that\n"
     "                       cost too much are timed less often, only counted, or unhooked\n"
     "      --runtime NAME   also count the functions of a runtime's programs: python, objc,\n"
