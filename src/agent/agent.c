@@ -102,7 +102,7 @@ static void print_nothing(const char *text)
 
 static bool may_frame(uint64_t address)
 {
-    return session && hfn_session_may_frame(session, address);
+    return session && hfn_session_may_frame(session, address, 0);
 }
 
 static const hfn_runtime *choose_runtime(unsigned flags)

@@ -11,6 +11,7 @@
 /* Symbols of the pool's library. */
 #define HFN_POOL_TARGETS_NAME "hotfn_method_targets"
 #define HFN_POOL_FUNCTIONS_NAME "hotfn_method_functions"
+#define HFN_POOL_FAILED_NAME "hotfn_method_failed" /* Windows */
 
 #ifdef __ASSEMBLER__
     .data

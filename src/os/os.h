@@ -15,6 +15,7 @@
  *   clock.h        clocks
  *   datagrams.h    datagrams between processes; not included here
  *   descendants.h  the processes that a process started; not included here
+ *   registry.h     the registry of classes; not included here
  *   remote.h       changing another process; not included here
  *   agent.h        entering another process with the agent; only windows/; not included here
  *   hot_path.h     calls for code inside the program's threads; not included here

@@ -9,6 +9,7 @@
 
 #include "os/os.h"
 #include "runtimes/com_objects.h"
+#include "runtimes/com_results.h"
 #include "runtimes/com_tables.h"
 
 #include <hotfn/lowlevel/counters.h>
@@ -81,24 +82,14 @@ static void end_creation(void)
 
 /* ---- Counting. */
 
-static void count_nothing(void)
-{
-}
-
 /* Count a call of the function of this name. */
 static void count_event(const hfn_guid *class, const char *text)
 {
-    void *paused = hotfn_counters_pause();
     char name[160];
-    hotfn_code function;
 
     hfn_guid_write(name, class);
     snprintf(name + strlen(name), sizeof name - HFN_GUID_BYTES, "%s", text);
-    function = hfn_methods_get(&com.methods, name, count_nothing);
-    hotfn_counters_resume(paused);
-    if (function) {
-        function();
-    }
+    hfn_com_count_event(&com.methods, name);
 }
 
 static void count_failure(const hfn_guid *class, int32_t result, const char *call)
@@ -181,7 +172,8 @@ static void watch_interface(void *interface, const hfn_guid *class, const hfn_gu
     void *paused = hotfn_counters_pause();
 
     if (com.methods.live) {
-        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid);
+        hfn_com_replace_slots(&com.methods, com.process.may_frame, &functions,
+                              (uint64_t)(uintptr_t)interface, class, iid);
     }
     hotfn_counters_resume(paused);
 }
@@ -326,8 +318,14 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
 
 static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)
 {
+    hfn_methods methods = { .live = NULL };
+
     (void)user;
-    hfn_methods_open(&com.methods, live, module, com.process.find_symbol, base);
+    hfn_methods_open(&methods, live, module, com.process.find_symbol, base);
+    if (methods.live) {
+        hfn_com_open_results(&methods, com.process.find_symbol, base);
+    }
+    com.methods = methods;
 }
 
 static void report_failure(void *user, const char *why)

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* The interfaces of unknwn.idl, oaidl.idl and objidl.idl that most components have. */
+/* Interfaces that most components have (unknwn.idl, oaidl.idl, objidl.idl), and others without a type
+ * library. */
 #include "runtimes/com_names.h"
 
+#include "arch/method_pool.h"
 #include "base/status.h"
+#include "runtimes/com_registry.h"
+#include "runtimes/com_typelib.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STANDARD(number)                                                                           \
-    {                                                                                              \
-        number, 0, 0,                                                                              \
-        {                                                                                          \
-            0xC0, 0, 0, 0, 0, 0, 0, 0x46                                                           \
-        }                                                                                          \
-    }
+#define STANDARD(number) HFN_STANDARD_GUID(number)
 
 const hfn_guid hfn_iid_unknown = STANDARD(0), hfn_iid_class_factory = STANDARD(1);
 
@@ -41,6 +38,10 @@ static const known_interface interfaces[] = {
       "GetPath GetIDList SetIDList GetDescription SetDescription GetWorkingDirectory "
       "SetWorkingDirectory GetArguments SetArguments GetHotkey SetHotkey GetShowCmd SetShowCmd "
       "GetIconLocation SetIconLocation SetRelativePath Resolve SetPath " },
+    { { 0xDC12A687, 0x737F, 0x11CF, { 0x88, 0x4D, 0, 0xAA, 0, 0x4B, 0x2E, 0x24 } },
+      "IWbemLocator",
+      4,
+      "ConnectServer " },
 };
 
 bool hfn_guid_equals(const hfn_guid *a, const hfn_guid *b)
@@ -70,40 +71,56 @@ static const known_interface *find_interface(const hfn_guid *iid)
     return NULL;
 }
 
-uint32_t hfn_com_count_methods(const hfn_guid *iid)
+/* Of the standard interfaces, each method has at most ten arguments, and returns an HRESULT. */
+static void add_method(hfn_com_method *out, const char *name, size_t length)
 {
-    const known_interface *known = find_interface(iid);
-
-    return known ? known->count : 0;
+    *out = (hfn_com_method){ "", HFN_POOL_MAX_ARGUMENTS, HFN_COM_HRESULT };
+    snprintf(out->name, sizeof out->name, "%.*s", (int)length, name);
 }
 
-/* The name of a method after IUnknown's, and its length. */
-static const char *find_name(const known_interface *known, uint32_t number, int *length)
+bool hfn_com_add_standard(hfn_com_interface *out, const hfn_guid *iid)
 {
-    const char *name = known ? known->methods : "", *end = strchr(name, ' ');
+    const known_interface *known = find_interface(iid);
+    uint32_t number = HFN_COM_UNKNOWN_METHODS;
 
-    for (uint32_t at = 3; end && at < number; at++) {
-        name = end + 1;
-        end = strchr(name, ' ');
+    if (!known) {
+        return false;
     }
-    *length = end ? (int)(end - name) : 0;
-    return name;
+    if (!out->name[0]) {
+        snprintf(out->name, sizeof out->name, "%s", known->name);
+    }
+    for (const char *name = known->methods, *end; (end = strchr(name, ' ')); name = end + 1) {
+        add_method(&out->methods[number++], name, (size_t)(end - name));
+    }
+    out->count = known->count;
+    return true;
 }
 
-void hfn_com_write_method(char *out, uint32_t out_bytes, const hfn_guid *iid, uint32_t number)
+void hfn_com_describe(hfn_com_interface *out, const hfn_guid *iid, uint64_t base, uint64_t end)
 {
-    static const char *const first[] = { "QueryInterface", "AddRef", "Release" };
-    const known_interface *known = find_interface(iid);
-    char text[HFN_GUID_BYTES];
-    int length;
-    const char *name = find_name(known, number, &length);
+    hfn_span module = { (const uint8_t *)(uintptr_t)base, end - base, false };
 
-    hfn_guid_write(text, iid);
-    if (number < HFN_COUNT_OF(first)) {
-        snprintf(out, out_bytes, "%s::%s", known ? known->name : text, first[number]);
-    } else if (length > 0) {
-        snprintf(out, out_bytes, "%s::%.*s", known->name, length, name);
+    memset(out, 0, sizeof *out);
+    if (!hfn_com_add_standard(out, iid) &&
+        !hfn_typelib_find(out, hfn_typelib_in_module(module, true, 0), iid)) {
+        hfn_com_find_registered(out, iid);
+    }
+    if (!out->name[0]) {
+        hfn_guid_write(out->name, iid);
+    }
+    out->methods[0] = (hfn_com_method){ "QueryInterface", 3, HFN_COM_HRESULT };
+    out->methods[1] = (hfn_com_method){ "AddRef", 1, HFN_COM_OTHER_RESULT };
+    out->methods[2] = (hfn_com_method){ "Release", 1, HFN_COM_OTHER_RESULT };
+}
+
+void hfn_com_write_method(char *out, uint32_t out_bytes, const hfn_com_interface *in,
+                          uint32_t number)
+{
+    const hfn_com_method *m = &in->methods[number];
+
+    if (m->name[0]) {
+        snprintf(out, out_bytes, "%s::%s", in->name, m->name);
     } else {
-        snprintf(out, out_bytes, "%s::method %u", known ? known->name : text, (unsigned)number);
+        snprintf(out, out_bytes, "%s::method %u", in->name, (unsigned)number);
     }
 }

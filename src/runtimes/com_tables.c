@@ -3,7 +3,9 @@
  * are taken back that turn out to belong to another table. */
 #include "runtimes/com_tables.h"
 
+#include "arch/method_pool.h"
 #include "os/os.h"
+#include "runtimes/com_results.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 enum {
     MAX_TABLES = 4096, /* a power of two */
     MAX_PROBES = 64,
-    MAX_SLOTS = 128,
+    MAX_SLOTS = HFN_COM_MAX_METHODS,
     QUERY = 0,
     RELEASE = 2,
     CREATE = 3,
@@ -20,9 +22,16 @@ enum {
 
 typedef struct table_record {
     hfn_com_table table;
+    hfn_guid iid; /* of the interface with the most slots */
     uint64_t originals[MAX_SLOTS];
     uint64_t replaced[MAX_SLOTS];
 } table_record;
+
+typedef struct replacement {
+    const hfn_methods *methods;
+    bool (*may_frame)(uint64_t address);
+    const hfn_com_functions *functions;
+} replacement;
 
 static table_record records[MAX_TABLES];
 static _Atomic uint32_t lock_word;
@@ -111,23 +120,46 @@ static bool is_code(uint64_t base, uint64_t address)
     return false;
 }
 
+/* The interface of the table that is being replaced; the lock protects it. */
+static hfn_com_interface interface;
+
+/* The slots before the next table that is known. */
+static uint32_t limit_slots(uint64_t table, uint32_t count)
+{
+    for (uint32_t i = 0; i < MAX_TABLES; i++) {
+        uint64_t other = records[i].table.address;
+
+        if (other > table && (other - table) / 8 < count) {
+            count = (uint32_t)((other - table) / 8);
+        }
+    }
+    return count;
+}
+
+/* What the slot has without hotfn. */
+static uint64_t read_slot(const table_record *r, uint64_t table, uint32_t slot)
+{
+    return slot < r->table.slot_count ? r->originals[slot] : read_word(table + 8 * slot);
+}
+
 /* The number of slots; 0: the table is left alone. */
-static uint32_t count_slots(uint64_t table, const hfn_guid *iid)
+static uint32_t count_slots(const table_record *r, uint64_t table, const hfn_guid *iid)
 {
     module_search search = { table, 0, 0 };
-    uint32_t known = hfn_com_count_methods(iid), count = 0;
+    uint32_t known, count = 0;
 
-    /* The proxy of an object in another apartment has its functions in another module. */
     hfn_os_each_module(visit_module, &search);
-    if (search.base == 0) {
+    /* The proxy of an object in another apartment has its functions in another module. */
+    if (search.base == 0 || !is_code(search.base, read_slot(r, table, 0))) {
         return 0;
     }
-    known = known ? known : MAX_SLOTS;
+    hfn_com_describe(&interface, iid, search.base, search.end);
+    known = interface.count ? interface.count : MAX_SLOTS;
     while (count < known && table + 8 * (count + 1) <= search.end &&
-           is_code(search.base, read_word(table + 8 * count))) {
+           is_code(search.base, read_slot(r, table, count))) {
         count++;
     }
-    return count > RELEASE ? count : 0;
+    return count > RELEASE ? limit_slots(table, count) : 0;
 }
 
 /* ---- Slots. */
@@ -169,32 +201,45 @@ static hotfn_code get_target(const hfn_com_functions *functions, const table_rec
                                                : (hotfn_code)(uintptr_t)r->originals[slot];
 }
 
-static void fill_slots(table_record *r, const hfn_methods *methods,
-                       const hfn_com_functions *functions, const hfn_guid *class,
-                       const hfn_guid *iid)
+/* A method can be called from the pool's frame if it has few arguments, which are known from its
+ * type or from the proof of its code. */
+static bool can_frame(const table_record *r, uint32_t slot, bool (*may_frame)(uint64_t address))
+{
+    uint32_t arguments = interface.methods[slot].arguments;
+
+    return arguments > 0 ? arguments <= HFN_POOL_MAX_ARGUMENTS : may_frame(r->originals[slot]);
+}
+
+/* From slot `first` on. */
+static void fill_slots(table_record *r, const replacement *how, const hfn_guid *class,
+                       uint32_t first)
 {
     char name[256], *end;
 
     hfn_guid_write(name, class);
     end = name + strlen(name);
     memcpy(end, "::", 2);
-    for (uint32_t i = 0; i < r->table.slot_count; i++) {
-        hotfn_code target = get_target(functions, r, i), function;
+    for (uint32_t i = first; i < r->table.slot_count; i++) {
+        hotfn_code target = get_target(how->functions, r, i), function;
 
-        hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), iid, i);
-        function = hfn_methods_get_numbered(methods, name, target, false);
+        hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), &interface, i);
+        function =
+            hfn_methods_get_numbered(how->methods, name, target, can_frame(r, i, how->may_frame));
+        if (function) {
+            hfn_com_set_result(how->methods, function, interface.methods[i].result);
+        }
         r->replaced[i] = (uint64_t)(uintptr_t)(function ? function : target);
     }
 }
 
-static void make_record(table_record *r, uint64_t table, const hfn_methods *methods,
-                        const hfn_com_functions *functions, const hfn_guid *class,
-                        const hfn_guid *iid)
+static void make_record(table_record *r, uint64_t table, const replacement *how,
+                        const hfn_guid *class, const hfn_guid *iid)
 {
     uint64_t *originals = r->originals;
 
-    r->table.slot_count = count_slots(table, iid);
+    r->table.slot_count = count_slots(r, table, iid);
     r->table.class = *class;
+    r->iid = *iid;
     for (uint32_t i = 0; i < r->table.slot_count; i++) {
         originals[i] = read_word(table + 8 * i);
     }
@@ -207,28 +252,65 @@ static void make_record(table_record *r, uint64_t table, const hfn_methods *meth
     if (hfn_guid_equals(iid, &hfn_iid_class_factory)) {
         r->table.create = (hotfn_code)(uintptr_t)originals[CREATE];
     }
-    fill_slots(r, methods, functions, class, iid);
+    fill_slots(r, how, class, 0);
     __atomic_store_n(&r->table.address, table, __ATOMIC_RELEASE);
     write_slots(table, r->replaced, 0, r->table.slot_count);
 }
 
-void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
-                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid)
+/* Interfaces of which others are extensions: a table that was seen as one of these may have more
+ * slots. */
+static bool is_base(const hfn_guid *iid)
 {
+    static const hfn_guid dispatch = HFN_STANDARD_GUID(0x20400), persist = HFN_STANDARD_GUID(0x10C);
+
+    return hfn_guid_equals(iid, &hfn_iid_unknown) || hfn_guid_equals(iid, &dispatch) ||
+           hfn_guid_equals(iid, &persist);
+}
+
+static bool may_extend(const table_record *r, const hfn_guid *iid)
+{
+    return r->table.slot_count > 0 && is_base(&r->iid) && !is_base(iid);
+}
+
+static void extend_record(table_record *r, const replacement *how, const hfn_guid *class,
+                          const hfn_guid *iid)
+{
+    uint64_t table = r->table.address;
+    uint32_t before = r->table.slot_count, count = count_slots(r, table, iid);
+
+    r->iid = *iid;
+    if (count > before) {
+        for (uint32_t i = before; i < count; i++) {
+            r->originals[i] = read_word(table + 8 * i);
+        }
+        r->table.slot_count = count;
+        fill_slots(r, how, class, before);
+        write_slots(table, r->replaced, before, count);
+    }
+}
+
+void hfn_com_replace_slots(const hfn_methods *methods, bool (*may_frame)(uint64_t address),
+                           const hfn_com_functions *functions, uint64_t pointer,
+                           const hfn_guid *class, const hfn_guid *iid)
+{
+    const replacement how = { methods, may_frame, functions };
     uint64_t table = read_word(pointer);
     table_record *r = find_record(table);
 
-    if (!r || (r->table.address &&
-               (r->table.slot_count == 0 || read_word(table) == r->replaced[QUERY]))) {
+    if (!r ||
+        (r->table.address && (r->table.slot_count == 0 || read_word(table) == r->replaced[QUERY]) &&
+         !may_extend(r, iid))) {
         return;
     }
     lock_tables();
     r = find_record(table);
     if (r && r->table.address == 0) {
         take_back_slots(table);
-        make_record(r, table, methods, functions, class, iid);
+        make_record(r, table, &how, class, iid);
     } else if (r && r->table.slot_count > 0 && read_word(table) == r->originals[QUERY]) {
         write_slots(table, r->replaced, 0, r->table.slot_count); /* its module was loaded again */
+    } else if (r && may_extend(r, iid)) {
+        extend_record(r, &how, class, iid);
     }
     unlock_tables();
 }

@@ -73,6 +73,17 @@ hotfn_code hfn_methods_get_any(const hfn_methods *m, const char *name, hotfn_cod
                                                                          : NULL;
 }
 
+hotfn_code hfn_methods_get_framed(const hfn_methods *m, const char *name, hotfn_code target,
+                                  bool *is_new)
+{
+    uint32_t index =
+        m->live ? hfn_live_get_method(m->live, m->module, name, HFN_METHODS_EVEN) : UINT32_MAX;
+
+    *is_new = index != UINT32_MAX && !__atomic_load_n(&m->targets[index], __ATOMIC_RELAXED);
+    return index != UINT32_MAX && take_place(&m->targets[index], target) ? m->functions[index]
+                                                                         : NULL;
+}
+
 hotfn_code hfn_methods_get(const hfn_methods *m, const char *name, hotfn_code target)
 {
     return m->live && hfn_methods_is_selected(m, name) ? hfn_methods_get_any(m, name, target)

@@ -49,4 +49,9 @@ const char *hfn_methods_get_watch(const hfn_methods *methods);
 hotfn_code hfn_methods_get_numbered(const hfn_methods *methods, const char *name, hotfn_code target,
                                     bool may_frame);
 
+/* The same, with the exact name, which needs not be selected.  *is_new: the function had no target
+ * before. */
+hotfn_code hfn_methods_get_framed(const hfn_methods *methods, const char *name, hotfn_code target,
+                                  bool *is_new);
+
 #endif

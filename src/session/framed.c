@@ -29,21 +29,22 @@ static bool find_hook(hfn_plan_hook *out, const hotfn_plan *plan, uint32_t rva)
 }
 
 /* A function with a tail exit is proven only until it jumps. */
-static bool is_proven(const hotfn_plan *plan, uint64_t rva)
+static bool is_proven(const hotfn_plan *plan, uint64_t rva, uint32_t max_words)
 {
     hfn_plan_hook hook;
 
     return rva <= UINT32_MAX && find_hook(&hook, plan, (uint32_t)rva) &&
-           (hook.flags & HOTFN_VERDICT_TIMED) && hook.arguments == 0 && hook.tail_target_rva == 0;
+           (hook.flags & HOTFN_VERDICT_TIMED) && hook.arguments <= max_words &&
+           hook.tail_target_rva == 0;
 }
 
-static bool find_proof(const hfn_process *p, uint64_t address)
+static bool find_proof(const hfn_process *p, uint64_t address, uint32_t max_words)
 {
     for (size_t i = 0; i < p->loaded_count; i++) {
         const hfn_loaded_module *m = &p->loaded[i];
 
         if (address >= m->base && address < m->end) {
-            return m->plan && is_proven(m->plan, address - m->base);
+            return m->plan && is_proven(m->plan, address - m->base, max_words);
         }
     }
     return false;
@@ -51,7 +52,7 @@ static bool find_proof(const hfn_process *p, uint64_t address)
 
 /* Another thread may change the list of modules.  The caller may have interrupted that change, so
  * the time that this function waits for its end is limited. */
-bool hfn_session_may_frame(hotfn_session *session, uint64_t address)
+bool hfn_session_may_frame(hotfn_session *session, uint64_t address, uint32_t max_words)
 {
     enum { TRIES = 100, WAIT_NS = 200000 };
     hfn_process *p = &session->process;
@@ -66,7 +67,7 @@ bool hfn_session_may_frame(hotfn_session *session, uint64_t address)
         }
         hfn_os_wait_word(&p->busy, 1, WAIT_NS);
     }
-    may_frame = find_proof(p, address);
+    may_frame = find_proof(p, address, max_words);
     hfn_process_end_change(p);
     return may_frame;
 }

@@ -6,6 +6,7 @@ of wine.
     com_test.py BUILD HOTFN [CASE ...]     as windows_test.py
 
 HOTFN_COM_OBJECTS is how many objects one case creates and releases [2000]."""
+import json
 import os
 import pathlib
 import shutil
@@ -18,9 +19,16 @@ from windows_test import BUILD, ROOT, TOOL, cases, execute, read_record, run_win
 OBJECTS = int(os.environ.get("HOTFN_COM_OBJECTS", "2000"))
 SUM, MISSING, REFUSING = (f"{{5D1B6F1{n}-1234-4321-0102-030405060708}}" for n in range(3))
 ISUM, ISCALE = (f"{{5D1B6F2{n}-1234-4321-0102-030405060708}}" for n in range(2))
+WMI = "{4590F811-1D3A-11D0-891F-00AA004B2E24}"
 holder = tempfile.TemporaryDirectory(prefix="hotfn_com_")
 built = pathlib.Path(holder.name)
 LINK, XML = "{00021401-0000-0000-C000-000000000046}", "{F5078F32-C551-11D3-89B9-0000F81FE221}"
+
+
+def name_edges(report):
+    names = [f["display"].split("(")[0] for f in report["functions"]]
+    return [e | {"caller": names[e["caller"]], "callee": names[e["callee"]]} for e in report["edges"]
+            if e["caller"] is not None]
 
 
 def build_client(folder):
@@ -33,10 +41,11 @@ def build_client(folder):
 def build_both(folder):
     source = ROOT / "tests/windows/com_work.cpp"
     command = ["x86_64-w64-mingw32-g++", "-O1", "-static", "-Wall", "-Wextra", "-Werror", source, "-lole32", "-luuid"]
-    for options in (["-DSERVER", "-shared", "-o", "server.dll"], ["-o", "client.exe", "-ladvapi32", "-loleaut32"]):
+    for options in (["-DSERVER", "-shared", "-o", "server.dll"], ["-o", "client.exe", "-ladvapi32", "-loleaut32", "-lwbemuuid"]):
         built = execute(folder, *command, *options)
         assert built.returncode == 0, built.stderr
-    done = run_windows(folder, "client.exe", "register", "Z:" + str(folder / "server.dll").replace("/", "\\"))
+    done = run_windows(folder, "client.exe", "register", *("Z:" + str(folder / name).replace("/", "\\")
+                                                                for name in ("server.dll", "sums.tlb")))
     assert done.returncode == 0, done
 
 
@@ -53,19 +62,38 @@ def calls_failures_and_leaks_are_exact(folder):
     build_client(folder)
     counts, messages = run_client(folder, "work")
     assert counts == {
-        f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISUM}::method 4": 10, f"{SUM}::{ISCALE}::method 3": 10,
+        f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISUM}::method 4": 20,
+        # The name is in a type library that the registry names.
+        f"{SUM}::IScale::Scale": 10, f"{SUM}::IScale::QueryInterface": 10, f"{SUM}::IScale::Release": 11,
         # Of each of ten objects three interfaces are asked for, and CoCreateInstanceEx asks for one.
-        f"{SUM}::{ISUM}::QueryInterface": 31, f"{SUM}::{ISCALE}::QueryInterface": 10,
-        f"{SUM}::{ISUM}::Release": 33, f"{SUM}::{ISCALE}::Release": 11,
+        f"{SUM}::{ISUM}::QueryInterface": 31, f"{SUM}::{ISUM}::QueryInterface failed: 0x80004002": 10,
+        f"{SUM}::{ISUM}::Release": 33,
         # The class object is known from CoGetClassObject on; both classes have the same table.
         f"{SUM}::IClassFactory::CreateInstance": 8, f"{SUM}::IClassFactory::QueryInterface": 2,
-        f"{SUM}::IClassFactory::Release": 2,
+        f"{SUM}::IClassFactory::CreateInstance failed: 0x80040110": 1,
+        f"{SUM}::IClassFactory::CreateInstance failed: 0x8007000e": 1, f"{SUM}::IClassFactory::Release": 2,
         f"{SUM} created": 16, f"{SUM} released": 13,
         f"{SUM} failed: 0x80040110 (IClassFactory::CreateInstance)": 1,
         f"{MISSING} failed: 0x80040154 (CoCreateInstance)": 4,
         f"{REFUSING} failed: 0x8007000e (CoCreateInstance)": 1,
     }, counts
     assert f"3 objects of the class {SUM} were not released" in messages, messages
+
+
+def methods_are_timed_where_their_arguments_are_known(folder):
+    """Those of a known type, and those whose code is proven to have few arguments."""
+    build_client(folder)
+    counts, _ = run_client(folder, "work", options=["--mode", "time", "--module", "client.exe", "--module", "server.dll"])
+    assert counts[f"{SUM}::{ISUM}::method 4 failed: 0x80004003"] == 10, counts
+    shown = execute(folder, windows_test.NATIVE, "report", "--json", "--edges", "hotfn.hfr")
+    report = json.loads(shown.stdout)
+    timed = {f["name"]: f["timed_calls"] for f in report["functions"] if f["timing"] == "full"}
+    for name in (f"{ISUM}::method 3", f"{ISUM}::method 4", f"{ISUM}::QueryInterface", f"{ISUM}::Release",
+                 "IScale::Scale", "IScale::Release", "IClassFactory::CreateInstance"):
+        assert timed[f"{SUM}::{name}"] == counts[f"{SUM}::{name}"] > 0, (name, timed)
+    calls = {(e["caller"], e["callee"]): e["calls"] for e in name_edges(report)}
+    assert calls[f"{SUM}::{ISUM}::method 3", "Sum::Add"] == 1000, calls
+    assert calls[f"{SUM}::IClassFactory::CreateInstance", "Factory::CreateInstance"] == 18, calls
 
 
 def modules_that_are_selected_are_asked_for_class_objects(folder):
@@ -79,7 +107,7 @@ def modules_that_are_selected_are_asked_for_class_objects(folder):
 def methods_are_selected_by_name(folder):
     build_client(folder)
     counts, _ = run_client(folder, "work", options=["-f", "*::method 3"])
-    assert counts == {f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISCALE}::method 3": 10}, counts
+    assert counts == {f"{SUM}::{ISUM}::method 3": 1000}, counts
 
 
 def components_of_the_system_print_the_same(folder):
@@ -87,7 +115,11 @@ def components_of_the_system_print_the_same(folder):
     counts, _ = run_client(folder, "system")
     wanted = {f"{LINK}::IShellLinkW::SetPath": 20, f"{LINK}::IShellLinkW::GetPath": 20, f"{LINK}::IPersistFile::IsDirty": 1,
               f"{LINK} created": 1, f"{LINK} released": 1, f"{XML}::IDispatch::Invoke": 2,
-              f"{XML}::IDispatch::GetIDsOfNames": 2, f"{XML} created": 1, f"{XML} released": 1}
+              f"{XML}::IDispatch::GetIDsOfNames": 2, f"{XML} created": 1, f"{XML} released": 1,
+              # By the type library of msxml, which calls its methods by the table in Invoke.
+              f"{XML}::IXMLDOMDocument3::get_xml": 2, f"{XML}::IXMLDOMDocument3::loadXML": 3,
+              f"{WMI}::IWbemLocator::ConnectServer": 4, f"{WMI}::IWbemLocator::ConnectServer failed: 0x8004100e": 3,
+              f"{WMI} created": 1, f"{WMI} released": 1}
     assert {name: counts.get(name) for name in wanted} == wanted, counts
 
 
@@ -106,6 +138,7 @@ def a_program_without_com_runs_and_is_reported(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([calls_failures_and_leaks_are_exact, modules_that_are_selected_are_asked_for_class_objects,
+    sys.exit(cases.run([calls_failures_and_leaks_are_exact, methods_are_timed_where_their_arguments_are_known,
+                        modules_that_are_selected_are_asked_for_class_objects,
                         methods_are_selected_by_name, components_of_the_system_print_the_same, many_objects_come_and_go,
                         a_program_without_com_runs_and_is_reported], needs=("wine", "x86_64-w64-mingw32-g++")))

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 // A COM server (-DSERVER: a DLL) and its client, with known calls.
 //
-//   client register PATH     make PATH the in-process server of the classes
+//   client register PATH LIBRARY
+//                            make PATH the in-process server of the classes, and a type library
 //   client work              create, call, query, release, fail and leak; prints the results
 //   client system            use components of the system
 //   client many N            create and release N objects
+#include <msxml.h>
 #include <objbase.h>
 #include <shlobj.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wbemidl.h>
 #include <windows.h>
 
 static const GUID class_sum = { 0x5d1b6f10, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
@@ -63,6 +66,9 @@ struct Sum final : ISum, IScale {
     }
     HRESULT STDMETHODCALLTYPE Get(long *value) override
     {
+        if (!value) {
+            return E_POINTER;
+        }
         *value = total;
         return S_OK;
     }
@@ -124,20 +130,96 @@ extern "C" __declspec(dllexport) HRESULT WINAPI DllCanUnloadNow()
     return S_FALSE;
 }
 #else
+static void write_text(char *out, const GUID &id)
+{
+    const BYTE *d = id.Data4;
+    sprintf(out, "{%08lX-%04X-%04X-%02X%02X-%02X%02X%02X%02X%02X%02X}", (unsigned long)id.Data1,
+            id.Data2, id.Data3, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]);
+}
+
+// Set a value of a class's key; key: "CLSID\\%s\\...", where %s is the id.
+static void set_value(const char *format, const GUID &id, const char *name, const char *text)
+{
+    char key[300], guid[40];
+    write_text(guid, id);
+    int length = snprintf(key, sizeof key, "Software\\Classes\\");
+    snprintf(key + length, sizeof key - length, format, guid);
+    RegSetKeyValueA(HKEY_LOCAL_MACHINE, key, name, REG_SZ, text, (DWORD)strlen(text) + 1);
+}
+
 static void set_server(const GUID &id, const char *path)
 {
-    char key[200];
-    const BYTE *d = id.Data4;
-    HKEY made;
-    snprintf(
-        key, sizeof key,
-        "Software\\Classes\\CLSID\\{%08lX-%04X-%04X-%02X%02X-%02X%02X%02X%02X%02X%02X}\\InprocServer32",
-        (unsigned long)id.Data1, id.Data2, id.Data3, d[0], d[1], d[2], d[3], d[4], d[5], d[6],
-        d[7]);
-    RegCreateKeyExA(HKEY_LOCAL_MACHINE, key, 0, nullptr, 0, KEY_WRITE, nullptr, &made, nullptr);
-    RegSetValueExA(made, nullptr, 0, REG_SZ, (const BYTE *)path, (DWORD)strlen(path) + 1);
-    RegSetValueExA(made, "ThreadingModel", 0, REG_SZ, (const BYTE *)"Both", 5);
-    RegCloseKey(made);
+    set_value("CLSID\\%s\\InprocServer32", id, nullptr, path);
+    set_value("CLSID\\%s\\InprocServer32", id, "ThreadingModel", "Both");
+}
+
+static const GUID id_library = { 0x5d1b6f30, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
+
+static void check(HRESULT result, const char *step)
+{
+    if (FAILED(result)) {
+        printf("%s: %lx\n", step, (unsigned long)result);
+        exit(3);
+    }
+}
+
+// A type library that describes IScale: double Scale(double, float, long, double, long, float).
+static void make_library(const WCHAR *path)
+{
+    static const VARTYPE types[] = { VT_R8, VT_R4, VT_I4, VT_R8, VT_I4, VT_R4 };
+    ICreateTypeLib2 *library = nullptr;
+    ICreateTypeInfo *info = nullptr;
+    ITypeLib *standard = nullptr;
+    ITypeInfo *unknown = nullptr;
+    HREFTYPE base = 0;
+    ELEMDESC arguments[6];
+    FUNCDESC function;
+    LPOLESTR names[] = { (LPOLESTR)L"Scale" };
+    check(CreateTypeLib2(SYS_WIN64, path, &library), "create library");
+    check(library->SetGuid(id_library), "set id");
+    check(library->SetName((LPOLESTR)L"Sums"), "name library");
+    check(library->CreateTypeInfo((LPOLESTR)L"IScale", TKIND_INTERFACE, &info), "create type");
+    check(info->SetGuid(iid_scale), "set id of type");
+    check(LoadTypeLib(L"stdole2.tlb", &standard), "load stdole2.tlb");
+    check(standard->GetTypeInfoOfGuid(IID_IUnknown, &unknown), "find IUnknown");
+    check(info->AddRefTypeInfo(unknown, &base), "refer to IUnknown");
+    check(info->AddImplType(0, base), "add base");
+    memset(arguments, 0, sizeof arguments);
+    memset(&function, 0, sizeof function);
+    for (int i = 0; i < 6; i++) {
+        arguments[i].tdesc.vt = types[i];
+    }
+    function.funckind = FUNC_PUREVIRTUAL;
+    function.invkind = INVOKE_FUNC;
+    function.callconv = CC_STDCALL;
+    function.cParams = 6;
+    function.lprgelemdescParam = arguments;
+    function.elemdescFunc.tdesc.vt = VT_R8;
+    function.memid = 0x60010000;
+    check(info->AddFuncDesc(0, &function), "add method");
+    check(info->SetFuncAndParamNames(0, names, 1), "name method");
+    check(info->LayOut(), "lay out");
+    check(library->SaveAllChanges(), "save");
+}
+
+static void register_library(const char *path)
+{
+    WCHAR wide[MAX_PATH];
+    char guid[40];
+    MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, MAX_PATH);
+    make_library(wide);
+    write_text(guid, id_library);
+    set_value("Interface\\%s", iid_scale, nullptr, "IRegisteredName");
+    set_value("Interface\\%s\\TypeLib", iid_scale, nullptr, guid);
+    set_value("Interface\\%s\\TypeLib", iid_scale, "Version", "1.0");
+    set_value("TypeLib\\%s\\1.0\\0\\win64", id_library, nullptr, path);
+}
+
+static void register_all(const char *server, const char *library)
+{
+    set_server(class_sum, server);
+    set_server(class_refusing, server);
+    register_library(library);
 }
 
 static ISum *create()
@@ -161,6 +243,7 @@ static void call(ISum *sum)
         sum->Add(i);
     }
     sum->Get(&total);
+    printf("no place %lx\n", (unsigned long)sum->Get(nullptr));
     sum->QueryInterface(iid_scale, (void **)&scale);
     printf("%ld %.3f\n", total, scale->Scale(1.5, 2.5f, 3, 4.25, 5, 6.5f));
     sum->QueryInterface(IID_IUnknown, (void **)&one);
@@ -199,6 +282,22 @@ static void work()
     }
     printf("refusing %lx\n", (unsigned long)CoCreateInstance(class_refusing, nullptr,
                                                              CLSCTX_INPROC_SERVER, iid_sum, &none));
+}
+
+// The same document by its own interface, which the type library of msxml describes.
+static void use_document(IDispatch *xml)
+{
+    IXMLDOMDocument *document = nullptr;
+    VARIANT_BOOL loaded = 0;
+    BSTR text = nullptr;
+    check(xml->QueryInterface(IID_IXMLDOMDocument, (void **)&document), "find document");
+    check(document->loadXML(SysAllocString(L"<c/>"), &loaded), "load document");
+    printf("loaded %d\n", loaded);
+    check(document->loadXML(SysAllocString(L"<c>"), &loaded), "load malformed document");
+    printf("loaded %d\n", loaded);
+    check(document->get_xml(&text), "get text");
+    printf("text of %u units\n", SysStringLen(text));
+    document->Release();
 }
 
 // Components of wine: a shell link and an XML document.
@@ -249,17 +348,51 @@ static void use_system()
         parameters.cArgs = 0;
         xml->GetIDsOfNames(IID_NULL, &name, 1, 0, &id);
         xml->Invoke(id, IID_NULL, 0, DISPATCH_PROPERTYGET, &parameters, &result, nullptr, nullptr);
+        use_document(xml);
         printf("%ls\nxml left %lu\n", result.vt == VT_BSTR ? result.bstrVal : L"no text",
                (unsigned long)xml->Release());
     }
 }
 
+// WMI: the names of this machine's operating systems.
+static void use_wmi()
+{
+    IWbemLocator *locator = nullptr;
+    IWbemServices *services = nullptr;
+    IEnumWbemClassObject *found = nullptr;
+    IWbemClassObject *object = nullptr;
+    ULONG count = 0;
+    BSTR path = SysAllocString(L"ROOT\\CIMV2"), language = SysAllocString(L"WQL"),
+         query = SysAllocString(L"SELECT Caption FROM Win32_OperatingSystem"),
+         missing = SysAllocString(L"ROOT\\NOTHING");
+    check(CoCreateInstance(CLSID_WbemLocator, nullptr, CLSCTX_INPROC_SERVER, IID_IWbemLocator,
+                           (void **)&locator),
+          "create locator");
+    for (int i = 0; i < 3; i++) {
+        printf("no such place %lx\n",
+               (unsigned long)locator->ConnectServer(missing, nullptr, nullptr, nullptr, 0, nullptr,
+                                                     nullptr, &services));
+    }
+    check(locator->ConnectServer(path, nullptr, nullptr, nullptr, 0, nullptr, nullptr, &services),
+          "connect");
+    check(services->ExecQuery(language, query, WBEM_FLAG_FORWARD_ONLY, nullptr, &found), "query");
+    while (found->Next(WBEM_INFINITE, 1, &object, &count) == S_OK && count == 1) {
+        VARIANT value;
+        VariantInit(&value);
+        check(object->Get(L"Caption", 0, &value, nullptr, nullptr), "get");
+        printf("%ls\n", value.vt == VT_BSTR ? value.bstrVal : L"no text");
+        object->Release();
+    }
+    found->Release();
+    services->Release();
+    printf("locator left %lu\n", (unsigned long)locator->Release());
+}
+
 int main(int argc, char **argv)
 {
     CoInitializeEx(nullptr, COINIT_MULTITHREADED);
-    if (argc > 2 && strcmp(argv[1], "register") == 0) {
-        set_server(class_sum, argv[2]);
-        set_server(class_refusing, argv[2]);
+    if (argc > 3 && strcmp(argv[1], "register") == 0) {
+        register_all(argv[2], argv[3]);
         return 0;
     }
     if (argc > 2 && strcmp(argv[1], "many") == 0) {
@@ -271,6 +404,7 @@ int main(int argc, char **argv)
     }
     if (argc > 1 && strcmp(argv[1], "system") == 0) {
         use_system();
+        use_wmi();
     } else {
         work();
     }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The pool of functions for methods, for Windows x64.  They jump to the method, which may therefore
- * have any arguments; their calls are counted, not timed. */
+/* The pool of functions for methods, for Windows x64.  Odd functions jump to the method, which may
+ * therefore have any arguments.  Even functions call it from a frame with HFN_POOL_STACK_WORDS copied
+ * words of arguments, so the call can be timed, and a failure (HRESULT) reaches the function whose
+ * address is in hotfn_method_failed: its arguments are the number of the method and the result. */
+#define HFN_POOL_FUNCTION_BYTES 96
 #include "arch/method_pool_numbers.h"
 
     .data
@@ -10,6 +13,10 @@ hotfn_method_targets:
 targets:
     .skip   8 * HFN_POOL_FUNCTIONS
 
+    .globl  hotfn_method_failed
+hotfn_method_failed:
+    .quad   0 /* set before a method has a function */
+
     .section .rdata, "dr"
     .balign 8
     .globl  hotfn_method_functions
@@ -17,6 +24,39 @@ hotfn_method_functions:
     all_addresses
 
     .altmacro
+#define HOME 32                                     /* bytes that a callee may use */
+#define FRAME (HOME + 8 * HFN_POOL_STACK_WORDS + 8) /* aligns the stack */
+#define FRAME_RESULT HOME
+#define FRAME_VECTOR (HOME + 16)
+
+    /* Copy two words of arguments. */
+.macro  copy_words at
+    movups  FRAME + 8 + HOME + \at(%rsp), %xmm4
+    movups  %xmm4, HOME + \at(%rsp)
+.endm
+
+.macro  call_target number
+    .seh_stackalloc FRAME
+    .seh_endprologue
+    copy_words 0
+    copy_words 16
+    copy_words 32
+    callq   *targets + 8 * \number(%rip)
+    testl   %eax, %eax
+    js      1f
+2:  addq    $FRAME, %rsp
+    retq
+    /* keep the registers in which a method of any type may have its result */
+1:  movq    %rax, FRAME_RESULT(%rsp)
+    movups  %xmm0, FRAME_VECTOR(%rsp)
+    movl    $\number, %ecx
+    movl    %eax, %edx
+    callq   *hotfn_method_failed(%rip)
+    movups  FRAME_VECTOR(%rsp), %xmm0
+    movq    FRAME_RESULT(%rsp), %rax
+    jmp     2b
+.endm
+
 .macro  define number
     .p2align 5, 0xcc
     .def    function_\number
@@ -25,9 +65,15 @@ hotfn_method_functions:
     .endef
     .seh_proc function_\number
 function_\number:
+    .if n - n / 2 * 2
     .seh_endprologue
     jmpq    *targets + 8 * \number(%rip)
+    .else
+    subq    $FRAME, %rsp
+    call_target \number
+    .endif
     .seh_endproc
+    .org    functions + HFN_POOL_FUNCTION_BYTES * (\number + 1), 0xcc
 .endm
 
     .text
@@ -41,3 +87,4 @@ functions:
 
     .section .drectve, "yn"
     .ascii  " -export:hotfn_method_targets,data -export:hotfn_method_functions,data"
+    .ascii  " -export:hotfn_method_failed,data"

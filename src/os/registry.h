@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* The registry of classes, which only Windows has. */
+#ifndef HFN_OS_REGISTRY_H
+#define HFN_OS_REGISTRY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Read a text of a key below HKEY_CLASSES_ROOT; value "": the key's default.  False, and out
+ * unchanged: it is not there or does not fit, or the system has no registry.  Loads no module. */
+bool hfn_os_read_class_text(const char *key, const char *value, char *out, size_t capacity);
+
+#endif

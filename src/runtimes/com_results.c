@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtimes/com_results.h"
+
+#include "arch/method_pool.h"
+
+#include <hotfn/lowlevel/counters.h>
+#include <stdio.h>
+
+/* Failures of one method that are told apart.  The results of a method of an unknown type may be
+ * any numbers. */
+enum { MAX_FAILURES = 16 };
+
+typedef void failed_fn(uint32_t function, int32_t result);
+
+static struct {
+    hfn_methods methods;
+    uint8_t results[HFN_POOL_FUNCTIONS];  /* hfn_com_result */
+    uint8_t failures[HFN_POOL_FUNCTIONS]; /* atomic; different ones so far */
+} state;
+
+/* The pool takes a result below 0 for a failure. */
+static int32_t return_success(void)
+{
+    return 0;
+}
+
+/* HRESULT: bit 31 is set in failures, bits 30, 28 and 27 are reserved ([MS-ERREF], 2.1). */
+static bool is_failure(hfn_com_result type, int32_t result)
+{
+    return type == HFN_COM_HRESULT ||
+           (type == HFN_COM_UNKNOWN_RESULT && ((uint32_t)result & UINT32_C(0x58000000)) == 0);
+}
+
+static hotfn_code get_failure(const char *method, uint32_t function, int32_t result)
+{
+    uint8_t *count = &state.failures[function];
+    char name[300];
+    hotfn_code found;
+    bool is_new = false;
+
+    if (__atomic_load_n(count, __ATOMIC_RELAXED) < MAX_FAILURES) {
+        snprintf(name, sizeof name, "%.250s failed: 0x%08x", method, (unsigned)result);
+        found = hfn_methods_get_framed(&state.methods, name, (hotfn_code)return_success, &is_new);
+        if (is_new) {
+            __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+        }
+        return found;
+    }
+    snprintf(name, sizeof name, "%.250s failed: other results", method);
+    return hfn_methods_get_framed(&state.methods, name, (hotfn_code)return_success, &is_new);
+}
+
+/* Called by the pool's function, in its frame. */
+static void count_failure(uint32_t function, int32_t result)
+{
+    void *paused = hotfn_counters_pause();
+    hotfn_code event = NULL;
+
+    if (is_failure((hfn_com_result)state.results[function], result)) {
+        const char *name =
+            hfn_live_get_function_name(state.methods.live, state.methods.module, function);
+
+        event = name ? get_failure(name, function, result) : NULL;
+    }
+    hotfn_counters_resume(paused);
+    if (event) {
+        event();
+    }
+}
+
+void hfn_com_open_results(const hfn_methods *methods, hfn_find_symbol_fn *find_symbol,
+                          uint64_t base)
+{
+    failed_fn **failed = find_symbol(base, HFN_POOL_FAILED_NAME);
+
+    state.methods = *methods;
+    if (failed) {
+        *failed = count_failure;
+    }
+}
+
+static uint32_t find_index(const hfn_methods *methods, hotfn_code function)
+{
+    const hotfn_code *all = methods->functions;
+    uintptr_t first = (uintptr_t)all[0], step = (uintptr_t)all[1] - first;
+
+    return (uint32_t)(((uintptr_t)function - first) / step);
+}
+
+void hfn_com_set_result(const hfn_methods *methods, hotfn_code function, hfn_com_result result)
+{
+    state.results[find_index(methods, function) % HFN_POOL_FUNCTIONS] = (uint8_t)result;
+}
+
+void hfn_com_count_event(const hfn_methods *methods, const char *name)
+{
+    void *paused = hotfn_counters_pause();
+    hotfn_code function = hfn_methods_get_numbered(methods, name, (hotfn_code)return_success, true);
+
+    hotfn_counters_resume(paused);
+    if (function) {
+        function();
+    }
+}
