@@ -100,16 +100,10 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
-static bool may_frame(uint64_t address)
-{
-    return session && hfn_session_may_frame(session, address, 0);
-}
-
 static const hfn_runtime *choose_runtime(unsigned flags)
 {
     const hfn_runtime_process process = { agent_find_symbol,
-                                          flags & AGENT_QUIET ? print_nothing : print_warning,
-                                          may_frame };
+                                          flags & AGENT_QUIET ? print_nothing : print_warning };
     if (flags & AGENT_ART) {
         return hfn_art_get_runtime(&process);
     }

@@ -3,7 +3,6 @@
  * an attach (attach/steps.c).  Without an order for this process it does nothing. */
 #include "agent/attach/steps.h"
 #include "agent/libc/find_export.h"
-#include "arch/method_pool.h"
 #include "os/windows/order.h"
 #include "runtimes/com.h"
 #include "session/joined.h"
@@ -41,17 +40,11 @@ static void print_nothing(const char *text)
     (void)text;
 }
 
-static bool may_frame(uint64_t address)
-{
-    return session && hfn_session_may_frame(session, address, HFN_POOL_MAX_ARGUMENTS);
-}
-
 /* Load the pool of methods, which imports nothing and has no entry point. */
 static const hfn_runtime *choose_runtime(unsigned flags, const char *pool)
 {
     const hfn_runtime_process process = { agent_find_export,
-                                          flags & AGENT_QUIET ? print_nothing : print_warning,
-                                          may_frame };
+                                          flags & AGENT_QUIET ? print_nothing : print_warning };
 
     return flags & AGENT_COM && LoadLibraryA(pool) ? hfn_com_get_runtime(&process) : NULL;
 }

@@ -172,8 +172,7 @@ static void watch_interface(void *interface, const hfn_guid *class, const hfn_gu
     void *paused = hotfn_counters_pause();
 
     if (com.methods.live) {
-        hfn_com_replace_slots(&com.methods, com.process.may_frame, &functions,
-                              (uint64_t)(uintptr_t)interface, class, iid);
+        hfn_com_replace_slots(&com.methods, &functions, (uint64_t)(uintptr_t)interface, class, iid);
     }
     hotfn_counters_resume(paused);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Interfaces that most components have (unknwn.idl, oaidl.idl, objidl.idl), and others without a type
- * library. */
+/* Interfaces that most components have (unknwn.idl, oaidl.idl, objidl.idl), and others without a
+ * type library. */
 #include "runtimes/com_names.h"
 
 #include "arch/method_pool.h"

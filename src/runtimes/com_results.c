@@ -6,8 +6,8 @@
 #include <hotfn/lowlevel/counters.h>
 #include <stdio.h>
 
-/* Failures of one method that are told apart.  The results of a method of an unknown type may be
- * any numbers. */
+/* Failures of one method that have functions of their own.  The results of a method of an unknown
+ * type may be any numbers. */
 enum { MAX_FAILURES = 16 };
 
 typedef void failed_fn(uint32_t function, int32_t result);

@@ -6,6 +6,7 @@
 #include "arch/method_pool.h"
 #include "os/os.h"
 #include "runtimes/com_results.h"
+#include "session/joined.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,7 +30,6 @@ typedef struct table_record {
 
 typedef struct replacement {
     const hfn_methods *methods;
-    bool (*may_frame)(uint64_t address);
     const hfn_com_functions *functions;
 } replacement;
 
@@ -203,11 +203,12 @@ static hotfn_code get_target(const hfn_com_functions *functions, const table_rec
 
 /* A method can be called from the pool's frame if it has few arguments, which are known from its
  * type or from the proof of its code. */
-static bool can_frame(const table_record *r, uint32_t slot, bool (*may_frame)(uint64_t address))
+static bool can_frame(const table_record *r, uint32_t slot)
 {
     uint32_t arguments = interface.methods[slot].arguments;
 
-    return arguments > 0 ? arguments <= HFN_POOL_MAX_ARGUMENTS : may_frame(r->originals[slot]);
+    return arguments > 0 ? arguments <= HFN_POOL_MAX_ARGUMENTS
+                         : hfn_session_may_frame(r->originals[slot], HFN_POOL_MAX_ARGUMENTS);
 }
 
 /* From slot `first` on. */
@@ -223,8 +224,7 @@ static void fill_slots(table_record *r, const replacement *how, const hfn_guid *
         hotfn_code target = get_target(how->functions, r, i), function;
 
         hfn_com_write_method(end + 2, (uint32_t)(sizeof name - HFN_GUID_BYTES - 2), &interface, i);
-        function =
-            hfn_methods_get_numbered(how->methods, name, target, can_frame(r, i, how->may_frame));
+        function = hfn_methods_get_numbered(how->methods, name, target, can_frame(r, i));
         if (function) {
             hfn_com_set_result(how->methods, function, interface.methods[i].result);
         }
@@ -289,11 +289,10 @@ static void extend_record(table_record *r, const replacement *how, const hfn_gui
     }
 }
 
-void hfn_com_replace_slots(const hfn_methods *methods, bool (*may_frame)(uint64_t address),
-                           const hfn_com_functions *functions, uint64_t pointer,
-                           const hfn_guid *class, const hfn_guid *iid)
+void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid)
 {
-    const replacement how = { methods, may_frame, functions };
+    const replacement how = { methods, functions };
     uint64_t table = read_word(pointer);
     table_record *r = find_record(table);
 

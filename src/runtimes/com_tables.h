@@ -18,11 +18,9 @@ typedef struct hfn_com_functions {
     hotfn_code query, release, create;
 } hfn_com_functions;
 
-/* Replace the slots of the table of the interface at pointer, unless that was done.  may_frame: as
- * in hfn_runtime_process.  Any thread. */
-void hfn_com_replace_slots(const hfn_methods *methods, bool (*may_frame)(uint64_t address),
-                           const hfn_com_functions *functions, uint64_t pointer,
-                           const hfn_guid *class, const hfn_guid *iid);
+/* Replace the slots of the table of the interface at pointer, unless that was done.  Any thread. */
+void hfn_com_replace_slots(const hfn_methods *methods, const hfn_com_functions *functions,
+                           uint64_t pointer, const hfn_guid *class, const hfn_guid *iid);
 /* The table of the interface at pointer; NULL if its slots were not replaced. */
 const hfn_com_table *hfn_com_find_table(uint64_t pointer);
 

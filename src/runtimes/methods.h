@@ -16,8 +16,6 @@ typedef void *hfn_find_symbol_fn(uint64_t base, const char *name);
 typedef struct hfn_runtime_process {
     hfn_find_symbol_fn *find_symbol;
     void (*warn)(const char *text); /* shown to the user */
-    /* May the function at the address run in a frame of the pool (hfn_session_may_frame)? */
-    bool (*may_frame)(uint64_t address);
 } hfn_runtime_process;
 
 typedef struct hfn_methods {

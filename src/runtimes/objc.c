@@ -15,6 +15,7 @@
 #include "runtimes/objc.h"
 
 #include "os/threads.h"
+#include "session/joined.h"
 
 #include <hotfn/lowlevel/counters.h>
 #include <stddef.h>
@@ -208,7 +209,7 @@ static hotfn_code get_function(const objc_class *class, const char *selector, ho
     snprintf(name, sizeof name, "%c[%.500s %.500s]", class->info & CLASS_META ? '+' : '-',
              class->name, selector);
     function = hfn_methods_get_numbered(&objc.methods, name, imp,
-                                        objc.process.may_frame((uint64_t)(uintptr_t)imp));
+                                        hfn_session_may_frame((uint64_t)(uintptr_t)imp, 0));
     return function ? function : imp;
 }
 

@@ -52,13 +52,14 @@ static bool find_proof(const hfn_process *p, uint64_t address, uint32_t max_word
 
 /* Another thread may change the list of modules.  The caller may have interrupted that change, so
  * the time that this function waits for its end is limited. */
-bool hfn_session_may_frame(hotfn_session *session, uint64_t address, uint32_t max_words)
+bool hfn_session_may_frame(uint64_t address, uint32_t max_words)
 {
     enum { TRIES = 100, WAIT_NS = 200000 };
-    hfn_process *p = &session->process;
+    hotfn_session *session = hfn_session_current();
+    hfn_process *p = session ? &session->process : NULL;
     bool may_frame;
 
-    if (!hfn_live_time_header(session->live)) {
+    if (!p || !hfn_live_time_header(session->live)) {
         return false;
     }
     for (int i = 0; atomic_exchange_explicit(&p->busy, 1, memory_order_acquire); i++) {

@@ -58,6 +58,6 @@ hotfn_status hfn_session_leave(hotfn_session **session, hotfn_error *err);
 /* framed.c: true if the function at the address was proven to access nothing of its caller's stack
  * but max_words words of arguments, and may therefore be called from another frame.  False also in
  * a session without times.  Any thread, also in a signal handler. */
-bool hfn_session_may_frame(hotfn_session *session, uint64_t address, uint32_t max_words);
+bool hfn_session_may_frame(uint64_t address, uint32_t max_words);
 
 #endif

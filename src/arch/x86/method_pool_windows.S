@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The pool of functions for methods, for Windows x64.  Odd functions jump to the method, which may
- * therefore have any arguments.  Even functions call it from a frame with HFN_POOL_STACK_WORDS copied
- * words of arguments, so the call can be timed, and a failure (HRESULT) reaches the function whose
- * address is in hotfn_method_failed: its arguments are the number of the method and the result. */
+ * therefore have any arguments.  Even functions call it from a frame with HFN_POOL_STACK_WORDS
+ * copied words of arguments, so the call can be timed, and a failure (HRESULT) reaches the function
+ * whose address is in hotfn_method_failed: its arguments are the number of the method and the
+ * result. */
 #define HFN_POOL_FUNCTION_BYTES 96
 #include "arch/method_pool_numbers.h"
 

@@ -4,8 +4,8 @@
 #include "base/byte_order.h"
 #include "check.h"
 
-/* A type library: types 0 (IUnknown's child with Get and put_Get), 1 (its child, dual, with Run) and
- * 2 (a child of an imported IDispatch, without methods of its own). */
+/* A type library: types 0 (IUnknown's child with Get and put_Get), 1 (its child, dual, with Run),
+ * and 2 (a child of an imported IDispatch, without methods of its own). */
 enum {
     TYPES = 0x200,
     TYPE_BYTES = 0x64,
