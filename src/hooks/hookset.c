@@ -486,7 +486,7 @@ hotfn_status hotfn_hooks_add(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_
                                 "function %u may not be timed", function_index);
     }
     status = check_action(hooks, &taken, err);
-    if (status == HOTFN_OK &&
+    if (status == HOTFN_OK && !hooks->knows_entries &&
         (taken.kind == HOTFN_ACTION_REPLACE || taken.kind == HOTFN_ACTION_FILTER)) {
         status = hfn_hooks_check_replaceable(plan, entry, taken.kind, err);
     }

@@ -92,6 +92,7 @@ struct hotfn_hooks {
     size_t kept_count, kept_capacity;
     hfn_regions regions;
     uint64_t count_shared;             /* void (*)(void *slot_bytes); 0: none */
+    bool knows_entries;                /* hfn_hooks_add_known */
     bool has_own_threads;              /* of a module; shared.c */
     bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
@@ -129,6 +130,13 @@ static inline bool hfn_hooks_is_wide(const hotfn_hooks *hooks, const hotfn_plan 
 /* replaceable.c: HOTFN_OK, or HOTFN_E_UNSUPPORTED with the reason. */
 hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry, uint32_t kind,
                                          hotfn_error *err);
+
+/* replaceable.c: hotfn_hooks_add for a replacement that was made for this very function, so it needs
+ * no proof: nothing is passed in flags or below the stack pointer; and where the hook is at a call
+ * inside the function, this call is replaced, and the original is what it calls. */
+hotfn_status hfn_hooks_add_known(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                                 uint32_t function_index, const hotfn_hook_action *action,
+                                 uint32_t *module, hotfn_error *err);
 
 /* switch.c: whether a function of a module is switched off. */
 typedef bool (*hfn_hook_off_fn)(void *user, uint32_t module, uint32_t function_index);

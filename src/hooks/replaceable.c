@@ -47,3 +47,15 @@ hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry,
                                   kind == HOTFN_ACTION_FILTER ? "filtered" : "replaced", why)
                : HOTFN_OK;
 }
+
+hotfn_status hfn_hooks_add_known(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                                 uint32_t function_index, const hotfn_hook_action *action,
+                                 uint32_t *module, hotfn_error *err)
+{
+    hotfn_status status;
+
+    hooks->knows_entries = true;
+    status = hotfn_hooks_add(hooks, plan, base, function_index, action, module, err);
+    hooks->knows_entries = false;
+    return status;
+}

@@ -25,7 +25,7 @@ static const char *const com_libraries[] = { "combase.dll", NULL };
 
 static const hfn_runtime_kind kinds[] = {
     { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries },
-    { "objc", "GCC's runtime of Objective-C (libobjc.so.4)", "hotfn-messages.so", AGENT_OBJC,
+    { "objc", "a runtime of Objective-C (GCC's, libobjc2)", "hotfn-messages.so", AGENT_OBJC,
       objc_libraries },
     { "art",
       "a virtual machine of Android (libart.so, libdvm.so) with its method trace switched on",
@@ -63,9 +63,8 @@ hotfn_status hfn_runtime_find_pool(hotfn_launch *l, hotfn_error *err)
         return hfn_report_error(
             err, HOTFN_E_IO, l->methods, HOTFN_NO_OFFSET,
             "the library for methods was not found in the folder of the agent "
-            "(python and art: Linux on x86-64 and ARM64, objc: Linux on x86-64, com: "
-            "Windows x64); install all "
-            "of libhotfn");
+            "(python, objc and art: Linux on x86-64 and ARM64, com: Windows x64); install all of "
+            "libhotfn");
     }
     l->methods_file = (hfn_file_identity){ info.device, info.inode, 0 };
     return HOTFN_OK;

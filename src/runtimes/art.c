@@ -237,7 +237,7 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
     out[0] = (hfn_replaced){ (uint64_t)(uintptr_t)art.symbols.store_event,
                              art.symbols.get_name ? (hotfn_code)take_art_event
                                                   : (hotfn_code)take_dalvik_event,
-                             &art.store };
+                             &art.store, false };
     return 1;
 }
 

@@ -292,7 +292,7 @@ static uint32_t find_server(uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
         return 0;
     }
     com.server_count++;
-    out[0] = (hfn_replaced){ entry, (hotfn_code)functions[server], &com.servers[server] };
+    out[0] = (hfn_replaced){ entry, (hotfn_code)functions[server], &com.servers[server], false };
     return 1;
 }
 
@@ -309,9 +309,9 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
     if (com.create || !create || !create_ex || !get) {
         return find_server(base, out);
     }
-    out[0] = (hfn_replaced){ create, (hotfn_code)create_instance, &com.create };
-    out[1] = (hfn_replaced){ create_ex, (hotfn_code)create_instance_ex, &com.create_ex };
-    out[2] = (hfn_replaced){ get, (hotfn_code)get_class, &com.get_class };
+    out[0] = (hfn_replaced){ create, (hotfn_code)create_instance, &com.create, false };
+    out[1] = (hfn_replaced){ create_ex, (hotfn_code)create_instance_ex, &com.create_ex, false };
+    out[2] = (hfn_replaced){ get, (hotfn_code)get_class, &com.get_class, false };
     return 3;
 }
 

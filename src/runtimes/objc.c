@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages of Objective-C programs, in GCC's runtime (libobjc.so.4).  Compiled code asks
- * objc_msg_lookup, or objc_msg_lookup_super, for the function of a method (its IMP), and calls it.
- * Both are replaced: they ask the original, and return the method's function of the pool, which
- * counts the call and enters the method with all registers unchanged.
+ * Messages of Objective-C programs, in GCC's runtime (libobjc.so.4) and in libobjc2.  Code that GCC
+ * compiles asks objc_msg_lookup, or objc_msg_lookup_super, for the function of a method (its IMP),
+ * and calls it.  Both are replaced: they ask the original, and return the method's function of the
+ * pool, which counts the call and enters the method with all registers unchanged.  With libobjc2,
+ * clang's code calls objc_msgSend instead, whose replacement looks the function up and jumps to it
+ * (arch/objc_send.h).
  *
  *     caller -> lookup -> original lookup -> IMP -> table: (class, selector, IMP) -> pool function
  *     caller -> pool function -> stub: count, clock -> method
  *
  * Because the IMP is a part of the key, a method that gets another IMP gets another function of
- * the pool.  The original lookup sends +initialize.  Afterwards classes are only read, because the
- * runtime's own functions may send messages, or wait for a thread that holds its lock.
+ * the pool.  The original lookup sends +initialize.  Afterwards classes of GCC's runtime are only
+ * read, because the runtime's own functions may send messages, or wait for a thread that holds its
+ * lock.
  */
 #include "runtimes/objc.h"
 
+#include "arch/objc_send.h"
 #include "os/threads.h"
+#include "runtimes/objc2.h"
 #include "session/joined.h"
 
 #include <hotfn/lowlevel/counters.h>
@@ -65,6 +70,7 @@ typedef struct objc_super {
 #define CLASS_RESOLVED 8u /* `super` is a class, and not the name of one */
 
 typedef hotfn_code lookup_fn(const objc_object *receiver, const objc_selector *selector);
+typedef const hotfn_code *lookup_slot_fn(const objc_super *super, const objc_selector *selector);
 typedef hotfn_code lookup_super_fn(const objc_super *super, const objc_selector *selector);
 
 /* ---- The tracer of this process. */
@@ -77,6 +83,7 @@ static struct {
     int (*try_lock)(void *mutex);    /* -1: another thread has the lock */
     int (*unlock)(void *mutex);
     const char *(*get_name)(const objc_selector *selector);
+    bool is_libobjc2;
     uint32_t is_locked_out; /* 1: a name was not found, as another thread kept the lock; atomic */
 } objc;
 
@@ -103,17 +110,17 @@ static uint32_t hash_send(const objc_class *class, const void *id, hotfn_code im
     return (uint32_t)(hash * UINT64_C(0x9E3779B97F4A7C15) >> 40);
 }
 
-static hotfn_code find_known(const objc_class *class, const void *id, hotfn_code imp)
+static const known_send *find_known(const objc_class *class, const void *id, hotfn_code imp)
 {
     uint32_t at = hash_send(class, id, imp);
 
     for (uint32_t i = 0; i < MAX_PROBES; i++) {
         const known_send *e = &entries[(at + i) % ENTRIES];
-        /* Pairs with the release store in add_known. */
-        hotfn_code function = __atomic_load_n(&e->function, __ATOMIC_ACQUIRE);
 
-        if (function && e->class == class && e->id == id && e->imp == imp) {
-            return function;
+        /* Pairs with the release store in add_known. */
+        if (__atomic_load_n(&e->function, __ATOMIC_ACQUIRE) && e->class == class && e->id == id &&
+            e->imp == imp) {
+            return e;
         }
         if (!__atomic_load_n(&e->class, __ATOMIC_RELAXED)) {
             return NULL;
@@ -201,28 +208,38 @@ static const char *get_name(const objc_selector *selector)
     return name;
 }
 
-static hotfn_code get_function(const objc_class *class, const char *selector, hotfn_code imp)
+static bool write_gcc_name(char *out, size_t out_bytes, const objc_class *class,
+                           const objc_selector *selector, hotfn_code imp)
 {
-    char name[1024];
-    hotfn_code function;
+    const objc_class *owner = find_class(class, selector->id, imp);
+    const char *name = owner ? get_name(selector) : NULL;
 
-    snprintf(name, sizeof name, "%c[%.500s %.500s]", class->info & CLASS_META ? '+' : '-',
-             class->name, selector);
-    function = hfn_methods_get_numbered(&objc.methods, name, imp,
-                                        hfn_session_may_frame((uint64_t)(uintptr_t)imp, 0));
+    if (name) {
+        snprintf(out, out_bytes, "%c[%.500s %.500s]", owner->info & CLASS_META ? '+' : '-',
+                 owner->name, name);
+    }
+    return name != NULL;
+}
+
+static hotfn_code get_function(const char *name, hotfn_code imp)
+{
+    hotfn_code function = hfn_methods_get_numbered(
+        &objc.methods, name, imp, hfn_session_may_frame((uint64_t)(uintptr_t)imp, 0));
+
     return function ? function : imp;
 }
 
+/* NULL: the IMP is that of no method that is known. */
 static hotfn_code find_function(const objc_class *class, const objc_selector *selector,
                                 hotfn_code imp)
 {
     void *paused = hotfn_counters_pause();
-    const objc_class *owner = find_class(class, selector->id, imp);
-    const char *name = owner ? get_name(selector) : NULL;
-    hotfn_code function = imp;
+    char name[1024];
+    hotfn_code function = NULL;
 
-    if (name) {
-        function = get_function(owner, name, imp);
+    if (objc.is_libobjc2 ? hfn_objc2_write_name(name, sizeof name, class, selector, imp)
+                         : write_gcc_name(name, sizeof name, class, selector, imp)) {
+        function = get_function(name, imp);
         add_known(class, selector->id, imp, function);
     }
     hotfn_counters_resume(paused);
@@ -233,24 +250,63 @@ static hotfn_code find_function(const objc_class *class, const objc_selector *se
 static hotfn_code choose_function(const objc_class *class, const objc_selector *selector,
                                   hotfn_code imp)
 {
-    hotfn_code known = find_known(class, selector->id, imp);
+    const known_send *known = find_known(class, selector->id, imp);
 
-    return known ? known : find_function(class, selector, imp);
+    return known ? known->function : find_function(class, selector, imp);
+}
+
+static const objc_class *get_class(const objc_object *receiver)
+{
+    return objc.is_libobjc2 ? hfn_objc2_get_class(receiver) : receiver->class;
 }
 
 static hotfn_code look_up(const objc_object *receiver, const objc_selector *selector)
 {
-    hotfn_code imp = ((lookup_fn *)objc.lookup)(receiver, selector);
+    hotfn_code imp = ((lookup_fn *)objc.lookup)(receiver, selector), function = NULL;
 
-    return receiver && objc.methods.live ? choose_function(receiver->class, selector, imp) : imp;
+    if (receiver && objc.methods.live) {
+        function = choose_function(get_class(receiver), selector, imp);
+    }
+    return function ? function : imp;
 }
 
 static hotfn_code look_up_super(const objc_super *super, const objc_selector *selector)
 {
-    hotfn_code imp = ((lookup_super_fn *)objc.lookup_super)(super, selector);
+    hotfn_code imp = ((lookup_super_fn *)objc.lookup_super)(super, selector), function = NULL;
 
-    return super->receiver && objc.methods.live ? choose_function(super->class, selector, imp)
-                                                : imp;
+    if (super->receiver && objc.methods.live) {
+        function = choose_function(super->class, selector, imp);
+    }
+    return function ? function : imp;
+}
+
+/* As look_up_super, where a slot is returned: the address of the function's address. */
+static const hotfn_code *look_up_super_slot(const objc_super *super, const objc_selector *selector)
+{
+    const hotfn_code *slot = ((lookup_slot_fn *)objc.lookup_super)(super, selector);
+    const known_send *known = NULL;
+
+    if (super->receiver && objc.methods.live) {
+        choose_function(super->class, selector, *slot);
+        known = find_known(super->class, selector->id, *slot);
+    }
+    return known ? &known->function : slot;
+}
+
+hfn_objc_code *hfn_objc_originals[HFN_OBJC_SENDS];
+
+/* HOT PATH: runs at each message; objc_msgSend's replacement has saved the arguments.  Messages
+ * without a method are sent by the original, which may forward them to another receiver. */
+hfn_objc_code *hfn_objc_choose(const void *receiver, const void *selector, uint32_t variant)
+{
+    hotfn_code function = NULL;
+
+    if (objc.methods.live) {
+        hotfn_code imp = ((lookup_fn *)objc.lookup)(receiver, selector);
+
+        function = choose_function(hfn_objc2_get_class(receiver), selector, imp);
+    }
+    return function ? function : hfn_objc_originals[variant];
 }
 
 /* ---- Start. */
@@ -270,15 +326,10 @@ static bool find_functions(uint64_t base)
     return objc.lock && objc.try_lock && objc.unlock && objc.get_name;
 }
 
-/* Is this a runtime whose data are as described above?  GCC's has a second lookup for messages to
- * super and, since 4.6, class_getMethodImplementation. */
+/* Is this GCC's runtime, with data as described above?  It has a second lookup for messages to super
+ * and, since 4.6, class_getMethodImplementation. */
 static bool check_version(uint64_t base)
 {
-    if (find_symbol(base, "objc_msgSend")) {
-        objc.process.warn("Objective-C messages are not counted: this runtime has objc_msgSend, "
-                          "and only GCC's (libobjc.so.4) is known");
-        return false;
-    }
     if (!find_symbol(base, "class_getMethodImplementation") ||
         !find_symbol(base, "objc_msg_lookup_super") || !find_functions(base)) {
         objc.process.warn("Objective-C messages are not counted: this runtime is not that of GCC "
@@ -288,18 +339,64 @@ static bool check_version(uint64_t base)
     return true;
 }
 
-static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
+/* objc_msgSend and its variants; several may be one function. */
+static uint32_t find_sends(uint64_t base, hfn_replaced out[HFN_MAX_REPLACED], uint32_t count)
+{
+    static hfn_objc_code *const sends[HFN_OBJC_SENDS] = HFN_OBJC_SEND_ENTRIES;
+    static const char *const names[HFN_OBJC_SENDS] = { "objc_msgSend", "objc_msgSend_fpret",
+                                                       "objc_msgSend_stret" };
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < HFN_OBJC_SENDS && sends[i]; i++) {
+        uint64_t entry = (uint64_t)(uintptr_t)find_symbol(base, names[i]);
+
+        if (entry && entry != last) {
+            out[count++] = (hfn_replaced){ entry, sends[i], &hfn_objc_originals[i], true };
+            last = entry;
+        }
+    }
+    return count;
+}
+
+static uint32_t find_lookups(uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
 {
     uint64_t plain = (uint64_t)(uintptr_t)find_symbol(base, "objc_msg_lookup");
     uint64_t super = (uint64_t)(uintptr_t)find_symbol(base, "objc_msg_lookup_super");
 
-    (void)user;
-    if (objc.lookup || (!plain && !find_symbol(base, "objc_msgSend")) || !check_version(base)) {
+    if (!plain || !super) {
         return 0;
     }
-    out[0] = (hfn_replaced){ plain, (hotfn_code)look_up, &objc.lookup };
-    out[1] = (hfn_replaced){ super, (hotfn_code)look_up_super, &objc.lookup_super };
+    out[0] = (hfn_replaced){ plain, (hotfn_code)look_up, &objc.lookup, false };
+    out[1] = (hfn_replaced){ super, (hotfn_code)look_up_super, &objc.lookup_super, false };
     return 2;
+}
+
+static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MAX_REPLACED])
+{
+    bool has_send = find_symbol(base, "objc_msgSend") != NULL;
+    uint32_t lookups = objc.lookup ? 0 : find_lookups(base, out), count = 0;
+
+    (void)user;
+    if (objc.lookup || (lookups == 0 && !has_send)) {
+        return 0;
+    }
+    if (!has_send) {
+        return check_version(base) ? lookups : 0;
+    }
+    if (lookups > 0 && hfn_objc2_open(objc.process.find_symbol, base)) {
+        if (hfn_objc_calls_slot_lookup((const void *)(uintptr_t)out[1].entry)) {
+            out[1].replacement = (hotfn_code)look_up_super_slot;
+            out[1].is_known = true;
+        }
+        count = find_sends(base, out, lookups);
+    }
+    objc.is_libobjc2 = count > lookups;
+    if (!objc.is_libobjc2) {
+        objc.process.warn("Objective-C messages are not counted: this runtime has objc_msgSend, "
+                          "but not the calls of libobjc2 2.0 or later");
+        return 0;
+    }
+    return count;
 }
 
 static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)

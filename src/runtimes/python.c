@@ -268,9 +268,9 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
         return 0;
     }
     out[0] = (hfn_replaced){ (uint64_t)(uintptr_t)create, (hotfn_code)create_interpreter,
-                             &python.create_interpreter };
+                             &python.create_interpreter, false };
     out[1] = (hfn_replaced){ (uint64_t)(uintptr_t)create_one, (hotfn_code)create_function,
-                             &python.create_function };
+                             &python.create_function, false };
     return 2;
 }
 

@@ -144,18 +144,26 @@ bool hfn_process_owns(const hfn_loaded_module *m, uint32_t function_index)
     return false;
 }
 
+typedef hotfn_status add_hook_fn(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
+                                 uint32_t function_index, const hotfn_hook_action *action,
+                                 uint32_t *module, hotfn_error *err);
+
 /* Hook the module's function at an address for hotfn itself; false if that is not possible. */
-static bool add_own_hook(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count,
-                         uint64_t address, const hotfn_hook_action *action, hotfn_error *err)
+static bool add_own_hook(hfn_process *p, hfn_loaded_module *m, add_hook_fn *add, uint64_t address,
+                         const hotfn_hook_action *action, hotfn_error *err)
 {
-    uint32_t function = find_function_at(m->plan, entry_count, address - m->base), module;
+    hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
+    uint32_t function, module;
+
+    hotfn_plan_get_info(m->plan, &info);
+    function = find_function_at(m->plan, info.entry_count, address - m->base);
 
     if (function == UINT32_MAX || m->own_count >= HFN_COUNT_OF(m->own_functions)) {
         hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                          "the function at +0x%" PRIx64 " cannot be hooked", address - m->base);
         return false;
     }
-    if (hotfn_hooks_add(p->hooks, m->plan, m->base, function, action, &module, err) != HOTFN_OK) {
+    if (add(p->hooks, m->plan, m->base, function, action, &module, err) != HOTFN_OK) {
         return false;
     }
     m->own_functions[m->own_count++] = function;
@@ -163,7 +171,7 @@ static bool add_own_hook(hfn_process *p, hfn_loaded_module *m, uint32_t entry_co
 }
 
 /* Hook the function that the dynamic linker calls, if it lies in this module. */
-static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+static void follow_module_list(hfn_process *p, hfn_loaded_module *m)
 {
     uint64_t breakpoint = hfn_os_get_module_list_hook();
     if (p->follows_modules || (p->flags & HOTFN_SESSION_NO_FOLLOW_DLOPEN) || breakpoint < m->base ||
@@ -175,7 +183,7 @@ static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t en
     action.callback = handle_list_change;
     action.user = p;
     hotfn_error err = HOTFN_ERROR_INIT;
-    if (add_own_hook(p, m, entry_count, breakpoint, &action, &err)) {
+    if (add_own_hook(p, m, hotfn_hooks_add, breakpoint, &action, &err)) {
         p->follows_modules = true;
     } else {
         hfn_log_message(&p->env, HOTFN_LOG_WARNING,
@@ -184,7 +192,7 @@ static void follow_module_list(hfn_process *p, hfn_loaded_module *m, uint32_t en
 }
 
 /* Replace the functions by which a runtime's tracer enters the module. */
-static void replace_functions(hfn_process *p, hfn_loaded_module *m, uint32_t entry_count)
+static void replace_functions(hfn_process *p, hfn_loaded_module *m)
 {
     hfn_replaced replaced[HFN_MAX_REPLACED];
     uint32_t count =
@@ -195,7 +203,8 @@ static void replace_functions(hfn_process *p, hfn_loaded_module *m, uint32_t ent
         action.kind = HOTFN_ACTION_REPLACE;
         action.replacement = replaced[i].replacement;
         action.original = replaced[i].original;
-        if (!add_own_hook(p, m, entry_count, replaced[i].entry, &action, &err)) {
+        if (!add_own_hook(p, m, replaced[i].is_known ? hfn_hooks_add_known : hotfn_hooks_add,
+                          replaced[i].entry, &action, &err)) {
             p->runtime->report_failure(p->runtime->user, err.text);
         }
     }
@@ -270,8 +279,8 @@ static void hook_module(hfn_process *p, hfn_loaded_module *m, const void *bytes,
     hotfn_plan_info info = HOTFN_PLAN_INFO_INIT;
     hfn_live_get_module(p->live, m->live_module, &known);
     hotfn_plan_get_info(m->plan, &info);
-    follow_module_list(p, m, info.entry_count);
-    replace_functions(p, m, info.entry_count);
+    follow_module_list(p, m);
+    replace_functions(p, m);
     stop_clock_if_unsafe(p, m);
     note_own_threads(p, m);
     if (known.function_count > 0 && known.function_count == info.function_count) {

@@ -14,6 +14,7 @@ typedef struct hfn_replaced {
     uint64_t entry;
     hotfn_code replacement;
     hotfn_code *original;
+    bool is_known; /* hfn_hooks_add_known */
 } hfn_replaced;
 
 /* A tracer.  Its calls are made with the hooks locked, from the thread that loads a module. */
