@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The cost of counting and timing Python functions, compared with cProfile and sys.setprofile in one run."""
+"""The cost of counting and timing Python functions, compared with cProfile and sys.setprofile in one run; and of
+Objective-C messages, compared with a message that is not traced."""
 import resource
 import subprocess
 
@@ -66,6 +67,60 @@ def make_commands():
     return commands
 
 
+SENDS = r"""
+#import <objc/objc.h>
+#import <objc/runtime.h>
+#include <stdio.h>
+#include <time.h>
+@interface Root { Class isa; long sum; }
+- (void)add:(long)value;
+@end
+@implementation Root
+- (void)add:(long)value { sum += value; }
+@end
+int main(void)
+{
+    enum { SENDS = 5000000 };
+    Root *o = class_createInstance(objc_getClass("Root"), 0);
+    struct timespec begin, end;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    for (long i = 0; i < SENDS; i++) [o add:i];
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    printf("%.3f\n", ((end.tv_sec - begin.tv_sec) * 1e9 + (end.tv_nsec - begin.tv_nsec)) / SENDS);
+    return 0;
+}
+"""
+# A message is timed if its method's function is hooked too, so its cost is that of two timed calls.
+SEND_MODES = {"counted": ["-f", "-?Root *"], "counted, and its function": [],
+              "timed, and its function": ["--mode", "time"],
+              "timed by the TSC, and its function": ["--mode", "time", "--clock", "tsc"]}
+
+
+def get_send_ns(command):
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
+
+
+def measure_sends(report, rounds):
+    source, program = tools.WORK / "sends.m", tools.WORK / "sends"
+    source.write_text(SENDS)
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-w", "-o", program, source, "-lobjc"], check=True)
+    commands = {"not traced": [program]} | {
+        name: [tools.HOTFN, "run", "-q", "--runtime", "objc", *words, "-o", tools.WORK / "sends.hfr", "--", program]
+        for name, words in SEND_MODES.items()}
+    ns = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            ns[name].append(get_send_ns(command))
+    rows = []
+    for name, values in ns.items():
+        added = [value - bare for value, bare in zip(values, ns["not traced"])]
+        report.add(f"runtimes/objc/{name}", "ns", added if any(added) else values)
+        rows.append([name, figures.spread(values), figures.spread(added), len(values)])
+    report.heading("Objective-C messages of GCC's runtime: processor time of one, in ns",
+                   "and what tracing adds to it; min, median, upper quartile")
+    report.table(["message", "ns", "added ns", "rounds"], rows)
+
+
 def run(report, options):
     tools.need(PYTHON)
     commands = make_commands()
@@ -84,3 +139,4 @@ def run(report, options):
     report.heading("Python functions: CPU time of program and tool over that of the program alone",
                    "and what a tool adds, as a share of what cProfile adds; min, median, upper quartile")
     report.table(["tool", "ratio", "added / cProfile's", "minimum s", "rounds"], rows)
+    measure_sends(report, min(options.runs, 15))

@@ -326,8 +326,8 @@ static bool find_functions(uint64_t base)
     return objc.lock && objc.try_lock && objc.unlock && objc.get_name;
 }
 
-/* Is this GCC's runtime, with data as described above?  It has a second lookup for messages to super
- * and, since 4.6, class_getMethodImplementation. */
+/* Is this GCC's runtime, with data as described above?  It has a second lookup for messages to
+ * super and, since 4.6, class_getMethodImplementation. */
 static bool check_version(uint64_t base)
 {
     if (!find_symbol(base, "class_getMethodImplementation") ||

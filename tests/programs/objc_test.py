@@ -2,7 +2,8 @@
 """Messages of Objective-C programs (`hotfn run --runtime objc`): generated programs count the calls of their own methods,
 and hotfn's counts equal theirs; GNUstep's tools print the same with hooks as without.
 
-HOTFN names the program.  HOTFN_SEEDS is the number of generated programs [4]."""
+HOTFN names the program.  HOTFN_SEEDS is the number of generated programs [4].  HOTFN_LIBOBJC2 is a folder in which
+libobjc2 is installed (include/objc, lib/libobjc.so; its programs are compiled by clang)."""
 import json
 import os
 import pathlib
@@ -155,10 +156,10 @@ int main(void)
 
 # ---- Running.
 
-def build(folder, text, *options):
+def build(folder, text, *options, compiler="gcc"):
     source, program = folder / "program.m", folder / "program"
     source.write_text(text)
-    done = subprocess.run(["gcc", "-std=gnu11", "-O2", "-w", "-fobjc-exceptions", "-pthread", "-o", program, source, *options, "-lobjc"],
+    done = subprocess.run([compiler, "-std=gnu11", "-O2", "-w", "-fobjc-exceptions", "-pthread", "-o", program, source, *options, "-lobjc"],
                           capture_output=True, text=True)
     if "cannot execute" in done.stderr or "not installed" in done.stderr:
         raise Skipped("gcc has no Objective-C (package gobjc)")
@@ -180,8 +181,31 @@ def run_bare(*words, **others):
 
 
 def counts_equal_those_of_generated_programs(folder):
+    check_generated_programs(folder, lambda text: build(folder, text))
+
+
+def counts_equal_those_of_programs_of_libobjc2(folder):
+    """The real one."""
+    prefix = os.environ.get("HOTFN_LIBOBJC2")
+    if not prefix:
+        raise Skipped("HOTFN_LIBOBJC2 names no installed libobjc2")
+    options = ["-fobjc-runtime=gnustep-2.0", f"-I{prefix}/include", f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib"]
+    check_generated_programs(folder, lambda text: build(folder, text.replace("free(o)", "object_dispose(o)"), *options,
+                                                        compiler="clang"))
+
+
+def counts_equal_those_of_the_standin_for_libobjc2(folder):
+    program = build_standin(folder, "g++")
+    for mode in MODES:
+        done, functions = hook(folder, program, options=mode)
+        check_standin(run_bare(program), done, functions)
+        if mode:
+            assert functions["-[A throw]"]["timed_calls"] == functions["-[A throw]"]["calls"], functions
+
+
+def check_generated_programs(folder, make):
     for seed in range(SEEDS):
-        program = build(folder, Generated(seed).text)
+        program = make(Generated(seed).text)
         expected = {name: int(calls) for name, calls in re.findall(r"(.*)\t(\d+)", run_bare(program))}
         assert sum(expected.values()) > 1000, expected
         for mode in MODES:
@@ -192,6 +216,23 @@ def counts_equal_those_of_generated_programs(folder):
             assert not wrong, (seed, mode, wrong)
             if mode and seed == 0:
                 assert any(f.get("total_ns") for name, f in functions.items() if name in expected), mode
+
+
+def build_standin(folder, compiler, *options):
+    """The stand-in has the name of libobjc2's library."""
+    source = pathlib.Path(__file__).parent / "src/objc_standin.cc"
+    command = [compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-cast-function-type", "-pthread", *options]
+    library, program = folder / "libobjc.so.4.6", folder / "standin"
+    subprocess.run([*command, "-fvisibility=hidden", "-DLIBRARY", "-shared", "-fPIC", "-o", library, source], check=True)
+    subprocess.run([*command, "-o", program, source, library, f"-Wl,-rpath,{folder}"], check=True)
+    return program
+
+
+def check_standin(bare, done, functions):
+    expected = {name: int(calls) for name, calls in re.findall(r"(.*)\t(\d+)", bare)}
+    assert len(expected) == 11 and sum(expected.values()) == 18401, expected
+    assert done.stdout == bare and "not counted" not in done.stderr, done
+    assert {name: functions[name]["calls"] for name in expected} == expected, functions
 
 
 def methods_are_selected_by_name(folder):
@@ -291,6 +332,8 @@ def a_runtime_with_another_dispatcher_is_reported(folder):
 
 CASES = [
     counts_equal_those_of_generated_programs,
+    counts_equal_those_of_the_standin_for_libobjc2,
+    counts_equal_those_of_programs_of_libobjc2,
     methods_are_selected_by_name,
     exchanged_methods_and_forked_children_are_counted,
     tools_of_gnustep_print_the_same,
