@@ -92,8 +92,7 @@ int main(void)
 """
 # A message is timed if its method's function is hooked too, so its cost is that of two timed calls.
 SEND_MODES = {"counted": ["-f", "-?Root *"], "counted, and its function": [],
-              "timed, and its function": ["--mode", "time"],
-              "timed by the TSC, and its function": ["--mode", "time", "--clock", "tsc"]}
+              "timed, and its function": ["--mode", "time"]}
 
 
 def get_send_ns(command):
