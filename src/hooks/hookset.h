@@ -132,8 +132,8 @@ hotfn_status hfn_hooks_check_replaceable(const hotfn_plan *plan, uint32_t entry,
                                          hotfn_error *err);
 
 /* replaceable.c: hotfn_hooks_add for a replacement that was made for this very function, so it
- * needs no proof: nothing is passed in flags or below the stack pointer; and where the hook is at a call
- * inside the function, this call is replaced, and the original is the function that it calls. */
+ * needs no proof: nothing is passed in flags or below the stack pointer.  Where the hook is at a
+ * call inside the function, this call is replaced, and the original is the called function. */
 hotfn_status hfn_hooks_add_known(hotfn_hooks *hooks, const hotfn_plan *plan, uint64_t base,
                                  uint32_t function_index, const hotfn_hook_action *action,
                                  uint32_t *module, hotfn_error *err);
