@@ -30,6 +30,13 @@ typedef struct hotfn_list hotfn_list;
 #define HOTFN_VERDICT_TIMED 16u         /* proven: its return may be intercepted                */
 #define HOTFN_VERDICT_RETURN_SIGNED 32u /* begins with PACIASP: x30 is signed in the stub       */
 #define HOTFN_VERDICT_KEY_B 64u         /* PACIBSP instead, at the entry or in the stub         */
+/* What shows that the function begins at its rva, a HOTFN_FOUND_BY_*. */
+#define HOTFN_VERDICT_FOUND_BY(flags) ((flags) >> 8 & 7u)
+#define HOTFN_FOUND_BY_UNKNOWN 0u
+#define HOTFN_FOUND_BY_SYMBOL 1u
+#define HOTFN_FOUND_BY_UNWIND_DATA 2u
+#define HOTFN_FOUND_BY_CALL 3u    /* a direct call targets it */
+#define HOTFN_FOUND_BY_POINTER 4u /* data contains a pointer to it */
 /* Not TIMED: the reason why it is only counted, a HOTFN_REASON_*. */
 #define HOTFN_VERDICT_TIMING_REASON(flags) ((flags) >> 16 & 0xffu)
 /* TIMED: the words of stack arguments that it accesses, and (i386) what its return pops. */

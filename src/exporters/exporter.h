@@ -85,7 +85,11 @@ const char *hfn_view_cost_note(const hfn_view *view, char out[200]);
 
 const char *hfn_timing_name(uint32_t timing); /* "full" ...     */
 const char *hfn_clock_name(uint32_t clock);   /* "tsc" ...      */
-const char *hfn_state_name(uint32_t state);   /* "hooked" ...   */
+/* "symbol" ...: what shows that a function begins there; NULL: not known. */
+const char *hfn_found_by_name(uint32_t flags);
+/* Whether only a call or a pointer shows it. */
+bool hfn_is_found_by_code(const hotfn_record_function *f);
+const char *hfn_state_name(uint32_t state); /* "hooked" ...   */
 
 #define HFN_LONG_PREPARATION_NS 100000000 /* shorter ones are not mentioned */
 

@@ -135,6 +135,10 @@ static hotfn_json *create_reason(hfn_page *p, uint32_t rank)
         reason = "unhooked for a while to keep the budget: the count is a lower bound";
     } else if (p->view->time.flags && t.timing == HOTFN_TIMING_COUNT_ONLY) {
         reason = t.reason_text[0] ? t.reason_text : t.reason;
+    } else if (hfn_is_found_by_code(&f)) {
+        reason = HOTFN_VERDICT_FOUND_BY(f.flags) == HOTFN_FOUND_BY_CALL
+                     ? "found by a call: the program has no symbol for it"
+                     : "found by a pointer: the program has no symbol for it";
     }
     return hotfn_json_create_text(reason);
 }

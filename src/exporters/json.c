@@ -171,6 +171,7 @@ static hotfn_json *create_function(report *r, uint32_t index)
     hfn_add_text(o, "strategy", f.strategy);
     hfn_add_text(o, "reason", f.reason);
     hfn_add_text(o, "reason_text", f.reason_text);
+    hfn_add_text(o, "found_by", hfn_found_by_name(f.flags));
     hfn_add_bool(o, "entry_is_loop", f.flags & HOTFN_VERDICT_ENTRY_LOOP);
     hfn_budget_add_function(view, o, index);
     if (view->time.flags) {

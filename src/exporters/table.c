@@ -249,6 +249,10 @@ static void put_row(const hfn_view *view, hfn_sink *sink, const hfn_table_layout
         size_t used = strlen(remark);
         snprintf(remark + used, sizeof remark - used, " (entry is a loop)");
     }
+    if (hfn_is_found_by_code(&f)) {
+        size_t used = strlen(remark);
+        snprintf(remark + used, sizeof remark - used, " (found by %s)", hfn_found_by_name(f.flags));
+    }
     uint32_t others = count_other_names(view, &f);
     if (others > 0) {
         size_t used = strlen(remark);

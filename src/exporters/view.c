@@ -200,6 +200,20 @@ const char *hfn_timing_name(uint32_t timing)
                                            : "count-only";
 }
 
+const char *hfn_found_by_name(uint32_t flags)
+{
+    static const char *const names[] = { NULL, "symbol", "unwind-data", "call", "pointer" };
+    uint32_t found_by = HOTFN_VERDICT_FOUND_BY(flags);
+
+    return found_by < HFN_COUNT_OF(names) ? names[found_by] : NULL;
+}
+
+bool hfn_is_found_by_code(const hotfn_record_function *f)
+{
+    return HOTFN_VERDICT_FOUND_BY(f->flags) == HOTFN_FOUND_BY_CALL ||
+           HOTFN_VERDICT_FOUND_BY(f->flags) == HOTFN_FOUND_BY_POINTER;
+}
+
 const char *hfn_state_name(uint32_t state)
 {
     switch (state) {

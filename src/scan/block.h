@@ -9,7 +9,7 @@
 #include <hotfn/lowlevel/scan.h>
 
 #define HFN_SCAN_MAGIC 0x314e4143534e4648ull /* "HFNSCAN1" */
-#define HFN_SCAN_VERSION 12u
+#define HFN_SCAN_VERSION 13u
 #define HFN_SCAN_HEADER_BYTES 152u
 #define HFN_SCAN_FUNCTION_BYTES 40u
 

@@ -68,6 +68,9 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
         s = hotfn_functions_build(&p->functions, p->image, p->symbols, p->env, err);
     }
     if (s == HOTFN_OK) {
+        s = hotfn_verdicts_find_functions(p->functions, p->image, options->threads, p->env, err);
+    }
+    if (s == HOTFN_OK) {
         s = hotfn_verdicts_create(&p->verdicts, p->image, p->functions, &vo, p->env, err);
     }
     if (s == HOTFN_OK) {
@@ -105,6 +108,14 @@ static uint8_t state_of(const hotfn_verdict *v)
     }
 }
 
+static uint32_t found_by(const hotfn_function *f)
+{
+    return f->flags & HOTFN_FUNCTION_FOUND_CALL      ? HOTFN_FOUND_BY_CALL
+           : f->flags & HOTFN_FUNCTION_FOUND_POINTER ? HOTFN_FOUND_BY_POINTER
+           : f->flags & HOTFN_FUNCTION_HAS_SYMBOL    ? HOTFN_FOUND_BY_SYMBOL
+                                                     : HOTFN_FOUND_BY_UNWIND_DATA;
+}
+
 /* Copy all names of function i to names + *at; an empty name ends them. */
 static void put_names(const pipeline *p, uint32_t i, uint8_t *names, uint64_t *at)
 {
@@ -135,7 +146,7 @@ static void put_functions(const pipeline *p, hfn_scan_header *h, uint8_t *block)
         e[26] = (uint8_t)v.reason;
         e[27] = (uint8_t)(v.reason >> 8);
         hfn_write_le32(e + 28, e[24] == HOTFN_STATE_FRAGMENT ? v.owner : v.offset);
-        hfn_write_le32(e + 32, v.flags);
+        hfn_write_le32(e + 32, v.flags | found_by(&f) << 8);
         h->hookable_count += e[24] == HOTFN_STATE_WAITING;
         h->refused_count += e[24] == HOTFN_STATE_REFUSED;
         h->fragment_count += e[24] == HOTFN_STATE_FRAGMENT;

@@ -145,6 +145,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
                          .info = HOTFN_IMAGE_INFO_INIT,
                          .threads = options->threads ? options->threads : hfn_workers_default(),
                          .flags = options->flags,
+                         .gap_from = UINT64_MAX,
                          .runtimes = hfn_runtimes_find(image, functions),
                          .count = hotfn_functions_get_count(functions) };
     hotfn_image_get_info(image, &a->info);

@@ -32,6 +32,7 @@
 #define HFN_TRAIT_AMBIGUOUS 64u /* some of its bytes were decoded in two ways                  */
 #define HFN_TRAIT_RED_ZONE 128u /* code that uses the red zone jumps to it                   */
 #define HFN_TRAIT_FLAGS_LIVE_AT_TAIL 256u /* FLAGS_LIVE_OUT, and its callers certainly run on    */
+#define HFN_TRAIT_GAP_ADDED 512u /* flags.c added the places in the code behind it            */
 /* Functions whose instructions must keep their addresses, or have uncertain boundaries. */
 #define HFN_TRAITS_FIXED                                                                           \
     (HFN_TRAIT_UNBOUNDED | HFN_TRAIT_RSEQ | HFN_TRAIT_FAULT | HFN_TRAIT_AMBIGUOUS)
@@ -140,7 +141,9 @@ typedef struct hfn_analysis {
     size_t fixed_count, fixed_capacity;
     hfn_flags_call *flags_calls; /* behind which flags are live; may repeat */
     size_t flags_call_count, flags_call_capacity;
-    hfn_flag_reads flag_reads; /* valid after hfn_flags_propagate */
+    uint64_t gap_from, gap_read, gap_data; /* flags.c: the code between functions that was decoded
+                                            * last, how far, and where it has data */
+    hfn_flag_reads flag_reads;             /* valid after hfn_flags_propagate */
     uint64_t *table_jumps; /* indirect jumps with a known table; sorted by hfn_flow_finish_exits */
     size_t table_jump_count, table_jump_capacity;
     uint64_t *reading_jumps; /* indirect jumps whose tables lead to code that reads flags */

@@ -11,6 +11,7 @@
  * jump.  So unknown targets are followed only from calls that certainly return.  The code of other
  * images is expected to follow the ABI.
  */
+#include "base/sort.h"
 #include "verdicts/analysis.h"
 
 #include <stdlib.h>
@@ -103,7 +104,15 @@ static bool start_walk(hfn_analysis *a, const hfn_region *region, uint64_t rva)
 static void add_places_between(hfn_analysis *a, const hfn_region *region, uint64_t rva)
 {
     const hfn_dispatcher d = hfn_analysis_find_surroundings(a, region, rva);
+    uint32_t next = hfn_analysis_find_body(a, d.from);
+    hfn_body *before = next > 0 ? &a->bodies[next - 1] : NULL;
 
+    if (before && before->region == region) {
+        if (before->traits & HFN_TRAIT_GAP_ADDED) {
+            return;
+        }
+        before->traits |= HFN_TRAIT_GAP_ADDED;
+    }
     for (uint64_t at = hfn_region_next_marked(region, d.from); at < d.to;
          at = hfn_region_next_marked(region, at + 1)) {
         add_call(a, at, HFN_RETURNS);
@@ -185,26 +194,33 @@ static void propagate_to(hfn_analysis *a, uint64_t target, uint64_t behind)
     }
 }
 
-/* Whether the byte is in a gap between functions that contains data. */
-static bool is_among_data(const hfn_analysis *a, const hfn_region *region, uint64_t rva)
+/* Whether the byte is in a gap between functions that contains data before it.  Calls are sorted,
+ * so that each gap is decoded once. */
+static bool is_among_data(hfn_analysis *a, const hfn_region *region, uint64_t rva)
 {
     uint32_t next = hfn_analysis_find_body(a, rva + 1);
     const hfn_body *before =
         next > 0 && a->bodies[next - 1].region == region ? &a->bodies[next - 1] : NULL;
-    uint64_t at = before ? before->max_end : region->rva;
+    uint64_t from = before ? before->max_end : region->rva;
     hfn_instruction in;
 
-    while (at < rva) {
-        if (!a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
-            return true;
-        }
-        at += in.length;
+    if (a->gap_from != from) {
+        a->gap_from = a->gap_read = from;
+        a->gap_data = UINT64_MAX;
     }
-    return false;
+    while (a->gap_read < rva && a->gap_data == UINT64_MAX) {
+        uint64_t at = a->gap_read;
+        if (a->arch->decode(region->bytes + (at - region->rva), region->end - at, at, 0, &in)) {
+            a->gap_read += in.length;
+        } else {
+            a->gap_data = at;
+        }
+    }
+    return a->gap_data < rva;
 }
 
 /* Whether the code behind a call certainly runs after it. */
-static bool is_certain_return(const hfn_analysis *a, uint64_t rva)
+static bool is_certain_return(hfn_analysis *a, uint64_t rva)
 {
     const hfn_region *region = hfn_code_region(&a->code, rva);
     hfn_instruction in = { .is_padding = true };
@@ -246,6 +262,11 @@ static bool reads_at_targets(const hfn_analysis *a)
     return false;
 }
 
+static bool is_behind_lower(const void *a, const void *b)
+{
+    return ((const hfn_flags_call *)a)->behind < ((const hfn_flags_call *)b)->behind;
+}
+
 /* Propagate the recorded calls that certainly return, or the others. */
 static void propagate_calls(hfn_analysis *a, bool returns)
 {
@@ -284,6 +305,11 @@ void hfn_flags_propagate(hfn_analysis *a)
     a->flag_reads = (hfn_flag_reads){ .at_targets = reads_at_targets(a),
                                       .jumps = a->reading_jumps,
                                       .jump_count = a->reading_jump_count };
+    if (!hfn_sort_array(&a->env, (void **)&a->flags_calls, a->flags_call_capacity,
+                        a->flags_call_count, sizeof *a->flags_calls, is_behind_lower)) {
+        a->no_memory = true;
+        return;
+    }
     propagate_calls(a, true);
     propagate_calls(a, false);
 }

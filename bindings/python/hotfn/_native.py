@@ -89,6 +89,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_list_get_info": (STATUS, [OBJECT, _ref(s.ListInfo)]),
     "hotfn_list_get": (STATUS, [OBJECT, c_uint32, _ref(s.ListEntry)]),
     # hotfn/lowlevel/verdicts.h
+    "hotfn_verdicts_find_functions": (STATUS, [OBJECT, OBJECT, c_uint32, ENV, ERR]),
     "hotfn_verdicts_create": (STATUS, [OUT, OBJECT, OBJECT, _ref(s.VerdictsOptions), ENV, ERR]),
     "hotfn_verdicts_destroy": (None, [OBJECT]),
     "hotfn_verdicts_get_count": (c_uint32, [OBJECT]),

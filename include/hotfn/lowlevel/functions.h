@@ -31,6 +31,10 @@ typedef struct hotfn_functions hotfn_functions;
     32u                             /* FDE augmentation 'S': a signal restorer                   */
 #define HOTFN_FUNCTION_HAS_LSDA 64u /* FDE with language data (landing pads inside)               */
 #define HOTFN_FUNCTION_UNTYPED 128u /* named only by symbols without type: hand-written           */
+/* Without symbol and unwind data, found by hotfn_verdicts_find_functions: */
+#define HOTFN_FUNCTION_FOUND_CALL 256u /* a direct call targets it                               */
+#define HOTFN_FUNCTION_FOUND_POINTER                                                               \
+    512u /* data contains a pointer to it                          */
 
 typedef struct hotfn_function {
     uint32_t size;       /* sizeof(hotfn_function)                        */

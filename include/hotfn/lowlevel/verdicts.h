@@ -112,6 +112,19 @@ typedef struct hotfn_verdicts_options {
     }
 
 /*
+ * Add the functions that have neither a symbol nor unwind data, but that direct calls or pointers
+ * prove to be functions.  Only ELF images of which functions are missing are searched.
+ *
+ * functions  nothing else uses them yet: indexes of functions change.
+ * image      borrowed; the image of the functions.
+ * threads    for the search; 0: number of CPUs.
+ *
+ * HOTFN_OK, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION.  One thread.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_verdicts_find_functions(hotfn_functions *functions,
+                                                     const hotfn_image *image, uint32_t threads,
+                                                     const hotfn_env *env, hotfn_error *err);
+/*
  * Compute the verdicts of all functions of an image.
  *
  * out               receives verdicts that the caller owns; untouched on failure.

@@ -72,6 +72,8 @@ static void add_flags(hotfn_json *object, uint32_t flags)
         { HOTFN_FUNCTION_SIGNAL_FRAME, "signal-frame" },
         { HOTFN_FUNCTION_HAS_LSDA, "lsda" },
         { HOTFN_FUNCTION_UNTYPED, "untyped" },
+        { HOTFN_FUNCTION_FOUND_CALL, "found-by-call" },
+        { HOTFN_FUNCTION_FOUND_POINTER, "found-by-pointer" },
     };
     hotfn_json *list = hotfn_json_create_array();
 
@@ -168,7 +170,8 @@ static int list_functions(const choices *c)
     if (!listing_open(&l, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("list", &err);
     }
-    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK) {
+    if (hotfn_functions_build(&functions, l.image, l.symbols, &l.env, &err) != HOTFN_OK ||
+        hotfn_verdicts_find_functions(functions, l.image, 0, &l.env, &err) != HOTFN_OK) {
         status = hotfn_tool_fail("list", &err);
     } else {
         status = print_selected(c, &l, functions);

@@ -112,8 +112,9 @@ static double get_percentage(uint32_t part, uint32_t whole)
 
 static void print_summary(const scan *s, const totals *t)
 {
-    printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32 " fragment%s, which are parts of other functions, %" PRIu32
-           " linker stub%s, %" PRIu32 " process %s)\n",
+    printf("%s: %" PRIu32 " %s of functions (not included: %" PRIu32
+           " fragment%s, which are parts of other functions, %" PRIu32 " linker stub%s, %" PRIu32
+           " process %s)\n",
            s->file.info.path, t->entries, t->entries == 1 ? "entry" : "entries", t->fragments,
            cli_plural(t->fragments), t->reasons[HOTFN_REASON_PLT],
            cli_plural(t->reasons[HOTFN_REASON_PLT]), t->reasons[HOTFN_REASON_GLUE],
@@ -252,6 +253,14 @@ static void add_timing(hotfn_json *o, const scan *s, const hotfn_verdict *v)
     }
 }
 
+static const char *get_evidence(uint32_t flags)
+{
+    return flags & HOTFN_FUNCTION_FOUND_CALL      ? "call"
+           : flags & HOTFN_FUNCTION_FOUND_POINTER ? "pointer"
+           : flags & HOTFN_FUNCTION_HAS_SYMBOL    ? "symbol"
+                                                  : "unwind-data";
+}
+
 static hotfn_json *create_function(const scan *s, bool timed, uint32_t index)
 {
     const hotfn_verdict v = verdict_at(s, index);
@@ -269,7 +278,7 @@ static hotfn_json *create_function(const scan *s, bool timed, uint32_t index)
         json_add_text(names, NULL, name);
     }
     hotfn_json_add(o, "names", names);
-    json_add_text(o, "found_by", f.flags & HOTFN_FUNCTION_HAS_SYMBOL ? "symbol" : "unwind-data");
+    json_add_text(o, "found_by", get_evidence(f.flags));
     add_verdict(o, &v);
     if (timed) {
         add_timing(o, s, &v);
@@ -320,6 +329,10 @@ static bool judge_functions(scan *s, const choices *c, const char **unmatched, h
     const hotfn_env *env = &s->file.env;
 
     if (hotfn_functions_build(&s->functions, s->file.image, s->file.symbols, env, err) !=
+        HOTFN_OK) {
+        return false;
+    }
+    if (hotfn_verdicts_find_functions(s->functions, s->file.image, c->verdicts.threads, env, err) !=
         HOTFN_OK) {
         return false;
     }
