@@ -81,7 +81,8 @@ static inline void check_image(const hotfn_image *image)
 
     no_files.flags = HOTFN_SYMBOLS_NO_SEPARATE;
     hotfn_symbols_load(&symbols, image, &no_files, NULL, NULL);
-    if (hotfn_functions_build(&functions, image, symbols, NULL, NULL) == HOTFN_OK) {
+    if (hotfn_functions_build(&functions, image, symbols, NULL, NULL) == HOTFN_OK &&
+        hotfn_verdicts_find_functions(functions, image, 1, NULL, NULL) == HOTFN_OK) {
         options.flags = HOTFN_VERDICTS_TIMING;
         options.threads = 1;
         must(hotfn_verdicts_create(&one, image, functions, &options, NULL, NULL) == HOTFN_OK);

@@ -162,8 +162,9 @@ static void lack_of_memory_is_reported(void)
     SCENE_CODE(&s, "\x31\xc0\xc3\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90\x90");
     scene_build(&s);
     while (status == HOTFN_E_NO_MEMORY) {
-        counting c = { .fail_at = failures + 1 };
+        counting c;
         hotfn_env env = counting_env(&c);
+        c.fail_at = failures + 1;
         status = hotfn_verdicts_find_functions(s.functions, s.image, 1, &env, NULL);
         CHECK_EQ_U64(c.live_bytes, 0);
         failures += status == HOTFN_E_NO_MEMORY;
