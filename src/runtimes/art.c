@@ -16,6 +16,7 @@
 
 #include "functions/glob.h"
 #include "os/os.h"
+#include "runtimes/art_calls.h"
 #include "runtimes/art_versions.h"
 #include "runtimes/art_watch.h"
 
@@ -45,6 +46,7 @@ typedef struct known_method {
     uint64_t method; /* atomic; 0: free */
     uint64_t class;
     hotfn_code function; /* atomic; counts a call, or a dropped event; NULL: not published */
+    uint32_t slot;       /* of a passed method */
     bool is_passed, is_watched;
 } known_method;
 
@@ -84,10 +86,28 @@ static void store_event(const hfn_art_event *event)
 {
     const uint64_t *a = event->arguments;
 
+    ((store_fn *)art.store)(a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Events that were held back are stored later than they occurred, so their calls have no time. */
+static void store_held_event(const hfn_art_event *event)
+{
     if (event->is_enter) {
         event->function();
     }
-    ((store_fn *)art.store)(a[0], a[1], a[2], a[3], a[4], a[5]);
+    store_event(event);
+}
+
+/* The time of the call does not include that of storing its events. */
+static void store_timed_event(const hfn_art_event *event, uint64_t method, uint32_t slot)
+{
+    if (!event->is_enter) {
+        hfn_art_calls_leave(event->thread, method);
+    }
+    store_event(event);
+    if (event->is_enter) {
+        hfn_art_calls_enter(event->thread, method, slot);
+    }
 }
 
 static void drop_fast(uint64_t count)
@@ -121,6 +141,7 @@ static drop_reason judge_method(known_method *out, uint64_t method)
     }
     out->function = hfn_methods_get_any(&art.methods, name, count_nothing);
     out->is_passed = out->function != NULL;
+    out->slot = hfn_methods_get_slot(&art.methods, out->function);
     return DROP_NO_ROOM;
 }
 
@@ -157,6 +178,7 @@ static known_method get_method(uint64_t method, uint64_t class)
             known_method made = make_method(method, class);
 
             e->class = class;
+            e->slot = made.slot;
             e->is_passed = made.is_passed;
             e->is_watched = made.is_watched;
             __atomic_store_n(&e->function, made.function, __ATOMIC_RELEASE);
@@ -179,7 +201,7 @@ static void pass_event(uint64_t method, hfn_art_event *event)
     } else if (art.watched) {
         hfn_art_watch_pass(&art.sink, event);
     } else {
-        store_event(event);
+        store_timed_event(event, method, known.slot);
     }
 }
 
@@ -230,7 +252,7 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
         return 0;
     }
     art.entries = hfn_os_map_pages((uint64_t)ENTRIES * sizeof *art.entries);
-    if (!art.entries || !hfn_art_watch_open()) {
+    if (!art.entries || !hfn_art_watch_open() || !hfn_art_calls_open()) {
         art.process.warn("the method trace is not filtered: not enough memory");
         return 0;
     }
@@ -256,7 +278,7 @@ static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t ba
         for (const char *at = watch; *at != ' '; at++) {
             limit_ns = limit_ns * 10 + (uint64_t)(*at - '0');
         }
-        art.sink = (hfn_art_sink){ store_event, drop_fast, hfn_os_monotonic_ns, limit_ns };
+        art.sink = (hfn_art_sink){ store_held_event, drop_fast, hfn_os_monotonic_ns, limit_ns };
         art.watched = glob;
     }
     art.methods = methods;

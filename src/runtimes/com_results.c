@@ -79,17 +79,9 @@ void hfn_com_open_results(const hfn_methods *methods, hfn_find_symbol_fn *find_s
     }
 }
 
-static uint32_t find_index(const hfn_methods *methods, hotfn_code function)
-{
-    const hotfn_code *all = methods->functions;
-    uintptr_t first = (uintptr_t)all[0], step = (uintptr_t)all[1] - first;
-
-    return (uint32_t)(((uintptr_t)function - first) / step);
-}
-
 void hfn_com_set_result(const hfn_methods *methods, hotfn_code function, hfn_com_result result)
 {
-    state.results[find_index(methods, function) % HFN_POOL_FUNCTIONS] = (uint8_t)result;
+    state.results[hfn_methods_get_index(methods, function) % HFN_POOL_FUNCTIONS] = (uint8_t)result;
 }
 
 void hfn_com_count_event(const hfn_methods *methods, const char *name)

@@ -54,6 +54,21 @@ const char *hfn_methods_get_watch(const hfn_methods *m)
 
 /* ---- Functions of the pool. */
 
+uint32_t hfn_methods_get_index(const hfn_methods *m, hotfn_code function)
+{
+    uintptr_t first = (uintptr_t)m->functions[0], step = (uintptr_t)m->functions[1] - first;
+    uintptr_t index = ((uintptr_t)function - first) / step;
+
+    return function && index < HFN_POOL_FUNCTIONS ? (uint32_t)index : UINT32_MAX;
+}
+
+uint32_t hfn_methods_get_slot(const hfn_methods *m, hotfn_code function)
+{
+    uint32_t index = hfn_methods_get_index(m, function);
+
+    return index == UINT32_MAX ? HOTFN_NO_SLOT : hfn_live_get_slots(m->live, m->module)[index];
+}
+
 /* Store the target, unless another one is there. */
 static bool take_place(hotfn_code *place, hotfn_code target)
 {

@@ -35,6 +35,10 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
 hotfn_code hfn_methods_get(const hfn_methods *methods, const char *name, hotfn_code target);
 /* The same for a name that needs not be selected. */
 hotfn_code hfn_methods_get_any(const hfn_methods *methods, const char *name, hotfn_code target);
+/* The number of a function of the pool; UINT32_MAX if it is none. */
+uint32_t hfn_methods_get_index(const hfn_methods *methods, hotfn_code function);
+/* The slot of a function of the pool; HOTFN_NO_SLOT if it is none. */
+uint32_t hfn_methods_get_slot(const hfn_methods *methods, hotfn_code function);
 bool hfn_methods_is_selected(const hfn_methods *methods, const char *name);
 /* Are only methods selected whose names match a glob? */
 bool hfn_methods_has_includes(const hfn_methods *methods);

@@ -178,6 +178,25 @@ def one_slow_frame_yields_one_trace_that_contains_it(folder):
     assert not read_trace(trace.path) and trace.functions[DROPPED_FAST], trace
 
 
+def calls_of_methods_are_timed(folder):
+    """A method of the app, which a frame calls, takes 600 ms; its caller's own time does not include them."""
+    program = build_driver(folder)
+    trace = run_driver(folder, program, "frames", 60, 37, 600, options=["--mode", "time", "-f", "app.*", "-f", "*.doFrame"])
+    shown = subprocess.run([HOTFN, "report", "--json", "--edges", "-n", "0", folder / "art.hfr"], capture_output=True, text=True, check=True)
+    report = json.loads(shown.stdout)
+    functions = {f["name"]: f for f in report["functions"] if f["calls"]}
+    chosen = {name: calls for name, calls in trace.expected.items() if re.match(r"app\.|.*\.doFrame ", name) and calls}
+    assert read_trace(trace.path) == chosen == {name: f["timed_calls"] for name, f in functions.items() if name[0] != "("}
+    slow = [name for name in trace.expected if name.startswith("app.")][(37 + 4) % 14]
+    frame = next(f for name, f in functions.items() if ".doFrame " in name)
+    assert functions[slow]["total_ns"] > 500e6 and frame["total_ns"] > 500e6, (functions[slow], frame)
+    own = {f["name"]: (f["self_ns"] or 0) + (f["waited_ns"] or 0) for f in (functions[slow], frame)}
+    assert own[frame["name"]] < 300e6 and own[slow] > 500e6, own
+    names = [f["name"] for f in report["functions"]]
+    inner = sum(e["calls"] for e in report["edges"] if e["caller"] is not None and names[e["caller"]] == frame["name"])
+    assert inner == 60 * 8, inner
+
+
 # ---- A stand-in for libdvm.so.
 
 DALVIK = r"""
@@ -269,6 +288,7 @@ CASES = [
     a_trace_of_a_million_events_shrinks,
     methods_are_selected_by_name,
     one_slow_frame_yields_one_trace_that_contains_it,
+    calls_of_methods_are_timed,
     dalvik_of_each_release_is_filtered,
     an_unknown_release_runs_and_is_reported,
     a_program_without_a_virtual_machine_is_reported,
