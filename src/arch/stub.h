@@ -62,6 +62,7 @@ typedef struct hfn_stub_request {
     uint32_t flags;                 /* HFN_STUB_FLAGS_LIVE ...                          */
     uint64_t address;               /* where the head will be placed                    */
     uint64_t gate;                  /* COUNT, CALL, FILTER: the region's gate, within 2 GiB */
+    bool row_in_gs;                 /* x86-64: row_displacement is from the gs base     */
     int32_t row_displacement;       /* of the word that points to the thread's row,
                                      * from the thread pointer                          */
     int32_t slot_displacement;      /* of the counter, from the row                     */

@@ -41,12 +41,21 @@ static bool is_word_set(const hfn_thread_cell *cell)
     uintptr_t word = 0, row = (uintptr_t)(hfn_rows.rows +
                                           (uint64_t)(cell - hfn_rows.cells) * hfn_rows.row_bytes);
 
-    return hfn_os_hot_read_word(cell->row_variable, &word) && word == row;
+    return cell->row_variable != 0 && hfn_os_hot_read_word(cell->row_variable, &word) &&
+           word == row;
 }
 
 static void set_row(uint8_t *row)
 {
-    *(uint8_t **)(uintptr_t)get_variable_address() = row;
+    uint64_t variable = get_variable_address();
+
+    if (variable != 0) {
+        *(uint8_t **)(uintptr_t)variable = row;
+    } else {
+        hfn_core_set_gs_row(row == hfn_rows.discard
+                                ? hfn_rows.thread_capacity
+                                : (uint64_t)(row - hfn_rows.rows) / hfn_rows.row_bytes);
+    }
 }
 #else
 

@@ -94,6 +94,7 @@ struct hotfn_hooks {
     uint64_t count_shared;             /* void (*)(void *slot_bytes); 0: none */
     bool knows_entries;                /* hfn_hooks_add_known */
     bool has_own_threads;              /* of a module; shared.c */
+    bool row_in_gs;                    /* access.displacement is from the gs base */
     bool refusals_lost;                /* no memory for some refusals */
     uint64_t stub_bytes, unwind_bytes; /* of this commit            */
 };
@@ -150,6 +151,8 @@ hotfn_status hfn_hooks_restore_off(hotfn_hooks *hooks, hotfn_error *err);
 /* shared.c: the function by which stubs count in a process whose threads may have no word for a row
  * pointer.  It is called with the offset of a slot in a row, in any thread. */
 void hfn_hooks_set_count_shared(hotfn_hooks *hooks, uint64_t function);
+/* Let stubs find the row by the gs base, which each thread of any program has. */
+void hfn_hooks_use_gs(hotfn_hooks *hooks);
 /* Whether the plan can be hooked: HOTFN_OK, or HOTFN_E_UNSUPPORTED if it needs that function. */
 hotfn_status hfn_hooks_check_threads(hotfn_hooks *hooks, const hotfn_plan *plan, hotfn_error *err);
 /* Before a commit: let pending batches count by that function if a module needs it. */

@@ -102,6 +102,7 @@ void hfn_region_begin(hfn_region_writer *writer, const hotfn_hooks *hooks,
                          needs->key_changes, hooks->access.personality);
     }
     writer->gates.count_shared = hooks->count_shared;
+    writer->gates.row_in_gs = hooks->row_in_gs;
     write_count_gate(writer);
     if (hfn_hooks_can_time(hooks)) {
         writer->gates.time_enter = write_time_gate(writer, hooks->access.time_enter);
@@ -161,6 +162,7 @@ hfn_gates hfn_region_gates(const hotfn_hooks *hooks, const hotfn_stub_region *re
         .call = begin + call_gate_at(hooks),
         .filter = begin + call_gate_at(hooks) + HFN_STUB_CALL_GATE_ROOM,
         .count_shared = hooks->count_shared,
+        .row_in_gs = hooks->row_in_gs,
         .time_enter = times,
         .time_exit = times + HFN_STUB_TIME_GATE_ROOM,
     };

@@ -15,9 +15,14 @@ void hfn_hooks_set_count_shared(hotfn_hooks *hooks, uint64_t function)
     hooks->count_shared = function;
 }
 
+void hfn_hooks_use_gs(hotfn_hooks *hooks)
+{
+    hooks->row_in_gs = true;
+}
+
 hotfn_status hfn_hooks_check_threads(hotfn_hooks *hooks, const hotfn_plan *plan, hotfn_error *err)
 {
-    if (!hfn_plan_has_own_threads(plan)) {
+    if (!hfn_plan_has_own_threads(plan) || hooks->row_in_gs) {
         return HOTFN_OK;
     }
     if (hooks->count_shared == 0) {

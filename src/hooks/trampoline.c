@@ -45,6 +45,7 @@ bool hfn_trampoline_write(uint8_t *out, uint64_t address, const hfn_plan_hook *h
         .flags = hfn_trampoline_flags(hook),
         .address = address,
         .gate = gate_for(gates, action->kind),
+        .row_in_gs = gates->row_in_gs,
         .row_displacement = access->displacement,
         .slot_displacement = (int32_t)(access->slot_base_bytes + 8 * action->slot),
         .callback = callback_of(action),

@@ -63,6 +63,7 @@ static inline uint32_t hfn_trampoline_bytes(uint32_t kind, const hfn_plan_hook *
 typedef struct hfn_gates {
     uint64_t count, call, filter; /* addresses, or 0 */
     uint64_t count_shared;        /* hooks->count_shared */
+    bool row_in_gs;               /* hooks->row_in_gs */
     uint64_t time_enter, time_exit;
 } hfn_gates;
 

@@ -29,8 +29,9 @@ typedef struct hfn_remote_thread {
 typedef struct hfn_remote {
     hotfn_env env;
     uint32_t pid;
-    bool is_child;      /* a child of this process, which reaps it itself   */
-    hfn_os_file memory; /* its memory, from open to close                   */
+    bool is_child;         /* a child of this process, which reaps it itself   */
+    bool has_small_stacks; /* threads may run on stacks of 2 KiB (Go)       */
+    hfn_os_file memory;    /* its memory, from open to close                   */
     hfn_remote_thread *threads;
     uint32_t thread_count, thread_capacity;
     uint64_t stopped_ns;  /* when the first thread was seen stopped; 0: none is   */
@@ -148,6 +149,20 @@ bool hfn_os_remote_wait_end(uint32_t pid, uint64_t timeout_ns);
 /* The thread pointer of stopped thread number `index`, below thread_count; false if it has
  * ended. */
 bool hfn_os_remote_get_thread_pointer(const hfn_remote *remote, uint32_t index, uint64_t *out);
+
+/* The same for its gs base, which a program of 64 bits need not use. */
+bool hfn_os_remote_get_gs_base(const hfn_remote *remote, uint32_t index, uint64_t *out);
+bool hfn_os_remote_set_gs_base(hfn_remote *remote, uint32_t index, uint64_t base);
+bool hfn_os_remote_has_ended(const hfn_remote *remote, uint32_t index);
+/* The program counter of a stopped thread whose system call the kernel is about to make again, and
+ * the number of the call; false if there is none.  The call is made by the instruction before. */
+bool hfn_os_remote_get_restart(const hfn_remote *remote, uint32_t index, uint64_t *pc,
+                               uint64_t *number);
+bool hfn_os_remote_set_pc(hfn_remote *remote, uint32_t index, uint64_t pc);
+/* May programs change the gs base without a system call? */
+bool hfn_os_has_wrgsbase(void);
+/* Is the process's program linked without a dynamic linker? */
+bool hfn_os_remote_is_static(uint32_t pid);
 
 /* How long a thread has been stopped, without the time that the calling thread waited for a
  * processor: that delay belongs to the machine's load.  0: none is stopped. */

@@ -92,6 +92,11 @@ static uint8_t *put_flag_free_increment(uint8_t *out, int32_t displacement)
     return PUT(out, 0x5a);                                             /* pop rdx             */
 }
 
+static uint8_t get_row_segment(const hfn_stub_request *request)
+{
+    return request->row_in_gs ? 0x65 : THREAD_SEGMENT;
+}
+
 /* slow: call gate
  * body: mov scratch, fs:[row]; test scratch, scratch; jz slow; inc qword [scratch + d]
  * Only the call steps over a red zone. */
@@ -108,7 +113,7 @@ static uint8_t *put_scratch_count(uint8_t *out, uint64_t at, const hfn_stub_requ
         out = put_call(out, at, gate);
     }
     /* mov scratch, thread:[row] */
-    out = PUT(out, THREAD_SEGMENT, 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25);
+    out = PUT(out, get_row_segment(request), 0x48 | high << 2, 0x8b, 0x04 | low << 3, 0x25);
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0x48 | high << 2 | high, 0x85, 0xc0 | low << 3 | low); /* test r, r */
     out = PUT(out, 0x74, red_zone ? 0xe0 : 0xed);                         /* jz slow           */
@@ -121,9 +126,9 @@ static uint8_t *put_scratch_count(uint8_t *out, uint64_t at, const hfn_stub_requ
 static uint8_t *put_count_body(uint8_t *out, uint64_t at, const hfn_stub_request *request)
 {
     out = put_call(out, at, request->gate);
-    out = PUT(out, 0x59);                                   /* pop rcx               */
-    out = PUT(out, 0x51);                                   /* push rcx              */
-    out = PUT(out, THREAD_SEGMENT, 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, thread:[row] */
+    out = PUT(out, 0x59);                                             /* pop rcx               */
+    out = PUT(out, 0x51);                                             /* push rcx              */
+    out = PUT(out, get_row_segment(request), 0x48, 0x8b, 0x0c, 0x25); /* mov rcx, thread:[row] */
     out = put_u32(out, (uint32_t)request->row_displacement);
     out = PUT(out, 0xe3, 0xee); /* jrcxz slow        */
     out = (request->flags & HFN_STUB_FLAGS_LIVE)

@@ -92,6 +92,15 @@
     movq    %fs:0, %rax
     ret
     end_function hfn_core_thread_pointer
+
+/* void hfn_core_set_gs_base(uint64_t base): arch_prctl(ARCH_SET_GS). */
+    function hfn_core_set_gs_base
+    movq    %rdi, %rsi
+    movl    $0x1001, %edi
+    movl    $158, %eax
+    syscall
+    ret
+    end_function hfn_core_set_gs_base
 #else
 /* int64_t hfn_thread_row_displacement(void) */
     function hfn_thread_row_displacement

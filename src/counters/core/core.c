@@ -7,11 +7,20 @@
 #include "counters/timing/engine.h"
 
 int64_t hfn_core_word_at;
+/* The gs base that leads to row 0; 0: hfn_core_word_at is used.  Each further row is 8 bytes
+ * further. */
+uint64_t hfn_core_gs_rows;
 uint64_t hfn_core_frames;
 
 uint64_t hfn_core_thread_pointer(void);
+void hfn_core_set_gs_base(uint64_t base);
 
 uint64_t hfn_core_word_address(void)
 {
-    return hfn_core_thread_pointer() + (uint64_t)hfn_core_word_at;
+    return hfn_core_gs_rows ? 0 : hfn_core_thread_pointer() + (uint64_t)hfn_core_word_at;
+}
+
+void hfn_core_set_gs_row(uint64_t index)
+{
+    hfn_core_set_gs_base(hfn_core_gs_rows + 8 * index);
 }

@@ -20,6 +20,7 @@ typedef struct hfn_core_image {
     uint32_t rows_at;    /* hfn_rows, hfn_row_state                                */
     uint32_t time_at;    /* hfn_time, hfn_time_engine                              */
     uint32_t word_at_at; /* hfn_core_word_at, int64_t                              */
+    uint32_t gs_rows_at; /* hfn_core_gs_rows, uint64_t                             */
     uint32_t frames_at;  /* hfn_core_frames, uint64_t                              */
     uint32_t tables_at;  /* hfn_core_tables, hfn_core_unwind                       */
 } hfn_core_image;

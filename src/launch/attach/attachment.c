@@ -46,6 +46,7 @@ void hfn_attachment_free(hfn_attachment *a)
     env = a->env;
     hfn_journal_close(&a->journal);
     hfn_os_remote_finish(&a->remote);
+    hfn_free_memory(&env, a->sites, a->site_capacity * sizeof *a->sites);
     if (a->buffer) {
         hfn_os_unmap((uint64_t)(uintptr_t)a->buffer, HFN_ATTACH_BUFFER_BYTES);
     }

@@ -13,6 +13,7 @@
 #ifndef HFN_LAUNCH_ATTACHMENT_H
 #define HFN_LAUNCH_ATTACHMENT_H
 
+#include "arch/call_site.h"
 #include "hooks/hookset.h"
 #include "launch/attach/attached.h"
 #include "launch/attach/journal.h"
@@ -54,10 +55,20 @@ typedef struct hfn_stub_pages {
     bool is_written;
 } hfn_stub_pages;
 
-/* Addresses in the target, one after the other; chosen before they are mapped. */
+/* Addresses in the target, one after the other; chosen before they are mapped.  No regions: nothing
+ * is timed.  Without a gs base, no words of rows and no page of zeros, which is elsewhere. */
 typedef struct hfn_attached_pages {
-    uint64_t core, regions, spare_row, journal, record, end; /* no regions: nothing is timed */
+    uint64_t core, regions, words, spare_row, journal, record, end;
+    uint64_t zeros; /* below 2 GiB */
 } hfn_attached_pages;
+
+/* A system call that may begin a thread (call_sites.c). */
+typedef struct hfn_attached_site {
+    uint64_t address;   /* of the first replaced instruction, in the target */
+    hfn_call_site site; /* counted from it: begin is 0 */
+    uint64_t stub;      /* in the target */
+    hfn_call_stub code;
+} hfn_attached_site;
 
 struct hfn_attachment {
     hotfn_env env;
@@ -67,7 +78,10 @@ struct hfn_attachment {
     size_t mirror_count, mirror_capacity;
     hfn_stub_pages *stubs;
     size_t stub_count, stub_capacity;
+    hfn_attached_site *sites;
+    size_t site_count, site_capacity;
     bool has_fork_site, is_timed;
+    bool uses_gs; /* a thread's row is found by its gs base, else by its word */
     hotfn_hooks *hooks;
     hfn_hook_space space;
     hotfn_commit_stats stats;
@@ -94,6 +108,8 @@ void hfn_mirror_init_space(hfn_attachment *a);
  * program's memory allocator map next, and from the code, whose stubs need the addresses around it.
  * 0: none. */
 uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count);
+/* A free page below 2 GiB; 0: none. */
+uint64_t hfn_mirrors_find_low_page(const hfn_attachment *a);
 /* Undo all patches and choices. */
 void hfn_mirrors_reset(hfn_attachment *a);
 
@@ -117,6 +133,8 @@ bool hfn_mirrors_write_code(hfn_attachment *a);
 hotfn_row_access hfn_core_get_access(const hfn_attachment *a);
 void hfn_core_describe(hfn_attachment *a);
 bool hfn_core_write(const hfn_attachment *a);
+/* While the target stands: give its threads rows, to which their gs bases lead. */
+bool hfn_core_assign_rows(hfn_attachment *a);
 
 /* fork_sites.c: let the child of fork() begin with no row. */
 /* Wait until a module has one: a program that has just started maps its C library only now. */
@@ -138,6 +156,9 @@ hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err);
 /* Stop its threads; hfn_attachment_resume must follow, also after an error. */
 hotfn_status hfn_attachment_stop(hfn_attachment *a, hotfn_error *err);
 void hfn_attachment_resume(hfn_attachment *a);
+/* Choose where threads keep their rows; check that while they stand.  As hfn_thread_word_*. */
+bool hfn_attachment_choose_word(hfn_attachment *a, hotfn_error *err);
+hotfn_status hfn_attachment_check_threads(hfn_attachment *a, hotfn_error *err);
 /* Undo an attach that failed; false if something stays in the target. */
 bool hfn_attachment_remove(hfn_attachment *a);
 

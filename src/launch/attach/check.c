@@ -4,8 +4,8 @@
  *
  *   the system's  user, ptrace_scope, tracer, ...  os/linux/remote_check.c  also before an attach
  *   hotfn         another hotfn inside             release.c                also before an attach
- *   c-library     code of glibc                    enter.c                  the attach's first step
- *   threads       a free word in each thread       thread_word.c            in the attach's stop
+ *   c-library     code of glibc, or no use of gs   enter.c                  the attach's first step
+ *   threads       a free word in each thread       enter.c                  in the attach's stop
  *
  * An attach ends at the first condition that fails; hotfn_launch_check_attach continues as long as
  * the next one can be checked, and changes nothing in the process.
@@ -101,12 +101,12 @@ static hotfn_status check_threads(hfn_attachment *a, hotfn_error *err)
     hotfn_status status = HOTFN_E_STATE;
 
     for (int i = 0; i < THREAD_TRIES && status == HOTFN_E_STATE; i++) {
-        if (!hfn_thread_word_choose(a, err)) {
+        if (!hfn_attachment_choose_word(a, err)) {
             return HOTFN_E_UNSUPPORTED;
         }
         status = hfn_attachment_stop(a, err);
         if (status == HOTFN_OK) {
-            status = hfn_thread_word_check(a, err);
+            status = hfn_attachment_check_threads(a, err);
         }
         hfn_attachment_resume(a);
     }
@@ -120,7 +120,10 @@ static void check_code(hfn_attach_check *c, hfn_attachment *a)
     char text[128] = "its threads have room for the address of their counts";
 
     report_condition(c, "c-library", status,
-                     status == HOTFN_OK ? "it has the fork function of glibc" : why.text);
+                     status != HOTFN_OK ? why.text
+                     : a->uses_gs       ? "it does not use the gs segment, and its system calls "
+                                          "that may begin threads can be followed"
+                                        : "it has the fork function of glibc");
     /* A process that is traced or stopped by job control cannot be stopped here. */
     if (status == HOTFN_OK && c->status == HOTFN_OK) {
         status = check_threads(a, &why);

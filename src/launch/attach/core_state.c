@@ -8,6 +8,9 @@
 #include "counters/thread_row.h"
 #include "counters/timing/timing.h"
 #include "os/core_unwind.h"
+#include "os/hot_path.h"
+
+#include <string.h>
 
 static void *in_target(uint64_t address)
 {
@@ -99,13 +102,71 @@ static bool write_time(const hfn_attachment *a)
            hfn_timed_write_tables(a);
 }
 
+/* The words to which gs bases lead: the address of each row, then that of the spare row. */
+static bool write_words(const hfn_attachment *a, const hfn_row_state *rows)
+{
+    uint64_t *words = (uint64_t *)(void *)a->buffer;
+    uint64_t gs_rows = a->journal.header->gs_begin;
+
+    if (!a->uses_gs) {
+        return true;
+    }
+    for (uint32_t i = 0; i < rows->thread_capacity; i++) {
+        words[i] = a->journal.header->rows + (uint64_t)i * rows->row_bytes;
+    }
+    words[rows->thread_capacity] = a->pages.spare_row;
+    return write_variable(a, hfn_core.gs_rows_at, &gs_rows, sizeof gs_rows) &&
+           hfn_os_remote_write(&a->remote, a->pages.words, words,
+                               (uint32_t)sizeof *words * (rows->thread_capacity + 1));
+}
+
 bool hfn_core_write(const hfn_attachment *a)
 {
     hfn_row_state rows = make_rows(a);
 
     return write_variable(a, 0, hfn_core.bytes, hfn_core.byte_count) &&
            write_variable(a, hfn_core.rows_at, &rows, sizeof rows) &&
-           write_variable(a, hfn_core.word_at_at, &a->word_at, sizeof a->word_at) && write_time(a);
+           write_variable(a, hfn_core.word_at_at, &a->word_at, sizeof a->word_at) &&
+           write_words(a, &rows) && write_time(a);
+}
+
+/* As thread_row.c describes a row that a thread begins. */
+static bool assign_row(hfn_attachment *a, uint32_t thread, const hfn_row_state *state)
+{
+    hfn_row_memory rows = hfn_live_get_rows(a->launch->live);
+    uint32_t index = rows.header->cells_used;
+    hfn_thread_cell *cell = &rows.cells[index];
+    hfn_thread_facts facts = { { 0 }, 0 };
+
+    if (index >= rows.thread_capacity || a->remote.threads[thread].tid == 0 ||
+        !hfn_os_hot_commit_pages(rows.rows + (uint64_t)index * rows.row_bytes, rows.row_bytes)) {
+        return true; /* its first counted call finds no row either, and says so */
+    }
+    hfn_os_hot_read_thread(a->remote.pid, a->remote.threads[thread].tid, &facts);
+    *cell = (hfn_thread_cell){ .tid = a->remote.threads[thread].tid,
+                               .thread_count = 1,
+                               .pid = state->pid,
+                               .process = state->process,
+                               .pid_namespace = state->pid_namespace,
+                               .process_count = 1,
+                               .start_ns = hfn_os_hot_wall_ns() };
+    memcpy(cell->name, facts.name, sizeof cell->name);
+    rows.header->cells_used = index + 1;
+    return hfn_os_remote_set_gs_base(&a->remote, thread,
+                                     a->journal.header->gs_begin + UINT64_C(8) * index);
+}
+
+bool hfn_core_assign_rows(hfn_attachment *a)
+{
+    hfn_row_state state = make_rows(a);
+    uint64_t base;
+
+    for (uint32_t i = 0; a->uses_gs && i < a->remote.thread_count; i++) {
+        if (hfn_os_remote_get_gs_base(&a->remote, i, &base) && !assign_row(a, i, &state)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void hfn_core_describe(hfn_attachment *a)
@@ -124,6 +185,8 @@ void hfn_core_describe(hfn_attachment *a)
     header->rows_end = header->rows + rows->bytes;
     header->spare_row = a->pages.spare_row;
     header->row_bytes = live->layout.row_bytes;
+    header->gs_begin = a->uses_gs ? a->pages.words - a->pages.zeros : 0;
+    header->gs_end = a->uses_gs ? a->pages.spare_row - a->pages.zeros : 0;
     if (hfn_live_time_memory(live, &memory)) {
         header->frames_at = memory.thread_at + (uint32_t)offsetof(hfn_time_state, open_frames);
     }
@@ -137,7 +200,7 @@ hotfn_row_access hfn_core_get_access(const hfn_attachment *a)
     bool is_sampled;
 
     access.slow_path = (void (*)(void))(uintptr_t)(core + hfn_core.slow_path_at);
-    access.displacement = (int32_t)a->word_at;
+    access.displacement = (int32_t)(a->uses_gs ? (int64_t)a->pages.zeros : a->word_at);
     if (!hfn_live_time_memory(a->launch->live, &memory)) {
         return access;
     }

@@ -13,6 +13,7 @@
  * before it is stopped, hooks are built again; the last time while it stands.
  */
 #include "launch/attach/attachment.h"
+#include "launch/attach/call_sites.h"
 #include "launch/attach/timing.h"
 
 #include "base/status.h"
@@ -130,22 +131,30 @@ static hotfn_status report_failed_step(const hfn_attachment *a, const char *what
                             a->error ? hfn_os_get_error_text(a->error) : "");
 }
 
+static uint64_t get_row_capacity(const hfn_live *live)
+{
+    return live->layout.sections[HFN_SECTION_ROWS].bytes / live->layout.row_bytes;
+}
+
 static bool choose_pages(hfn_attachment *a)
 {
     const hfn_live *live = a->launch->live;
     uint64_t core = page_up(hfn_core.byte_count), row = page_up(live->layout.row_bytes);
     uint64_t journal = page_up(a->journal.byte_count), record = page_up(live->layout.file_bytes);
     uint64_t regions = a->is_timed ? HFN_TIMED_TABLE_BYTES : 0;
-    uint64_t at = hfn_mirrors_find_room(a, core + regions + row + journal + record);
+    uint64_t words = a->uses_gs ? page_up(8 * (get_row_capacity(live) + 1)) : 0;
+    uint64_t at = hfn_mirrors_find_room(a, core + regions + words + row + journal + record);
     hfn_attached_pages *pages = &a->pages;
 
     pages->core = at;
     pages->regions = pages->core + core;
-    pages->spare_row = pages->regions + regions;
+    pages->words = pages->regions + regions;
+    pages->spare_row = pages->words + words;
     pages->journal = pages->spare_row + row;
     pages->record = pages->journal + journal;
     pages->end = pages->record + record;
-    return at != 0;
+    pages->zeros = a->uses_gs ? hfn_mirrors_find_low_page(a) : 0;
+    return at != 0 && (pages->zeros != 0 || !a->uses_gs);
 }
 
 static hotfn_status create_hooks(hfn_attachment *a, hotfn_error *err)
@@ -163,6 +172,9 @@ static hotfn_status create_hooks(hfn_attachment *a, hotfn_error *err)
         hfn_hooks_set_count_shared(a->hooks, a->pages.core + hfn_core.count_shared_at);
         hfn_mirror_init_space(a);
         hfn_hooks_use_space(a->hooks, &a->space);
+        if (a->uses_gs) {
+            hfn_hooks_use_gs(a->hooks);
+        }
     }
     return status;
 }
@@ -188,6 +200,9 @@ static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
     if (status != HOTFN_OK) {
         return status;
     }
+    if (!hfn_call_sites_patch(a)) {
+        return report_failed_step(a, "its system calls could not be patched", err);
+    }
     for (size_t i = 0; i < a->mirror_count; i++) {
         if (a->mirrors[i].plan) {
             request_hooks(a, &a->mirrors[i]);
@@ -202,7 +217,7 @@ static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
     if (status != HOTFN_OK) {
         return status;
     }
-    if (!hfn_fork_sites_patch(a)) {
+    if (!a->uses_gs && !hfn_fork_sites_patch(a)) {
         return report_failed_step(a, "its fork function could not be patched", err);
     }
     return write_journal(a, err);
@@ -248,6 +263,20 @@ static bool map_journal(hfn_attachment *a)
                       a->pages.journal - a->pages.spare_row);
 }
 
+/* What threads without a row read. */
+static bool map_zeros(hfn_attachment *a)
+{
+    if (!a->uses_gs) {
+        return true;
+    }
+    a->error = hfn_os_remote_map(&a->remote, a->pages.zeros, PAGE_BYTES);
+    if (a->error != 0 || !note_pages(a, HFN_JOURNAL_PAGES, a->pages.zeros, PAGE_BYTES)) {
+        return false;
+    }
+    a->error = hfn_os_remote_make_readonly(&a->remote, a->pages.zeros, PAGE_BYTES);
+    return a->error == 0;
+}
+
 static bool map_record(hfn_attachment *a)
 {
     const hfn_live *live = a->launch->live;
@@ -287,7 +316,7 @@ static hotfn_status map_all(hfn_attachment *a, hotfn_error *err)
     if (a->error != 0) {
         return report_failed_step(a, "it cannot make system calls", err);
     }
-    if (!map_journal(a) || !map_record(a)) {
+    if (!map_journal(a) || !map_record(a) || !map_zeros(a)) {
         return report_failed_step(a, "it cannot map the record", err);
     }
     if (!map_code(a)) {
@@ -322,12 +351,22 @@ void hfn_attachment_resume(hfn_attachment *a)
     }
 }
 
+bool hfn_attachment_choose_word(hfn_attachment *a, hotfn_error *err)
+{
+    return a->uses_gs || hfn_thread_word_choose(a, err);
+}
+
+hotfn_status hfn_attachment_check_threads(hfn_attachment *a, hotfn_error *err)
+{
+    return a->uses_gs ? hfn_call_sites_check_threads(a, err) : hfn_thread_word_check(a, err);
+}
+
 /* HOTFN_E_STATE: another try may succeed. */
 static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error *err)
 {
     hotfn_status status = HOTFN_OK;
 
-    if (!hfn_thread_word_choose(a, err)) {
+    if (!hfn_attachment_choose_word(a, err)) {
         return HOTFN_E_UNSUPPORTED;
     }
     status = stop_first ? hfn_attachment_stop(a, err) : build_hooks(a, err);
@@ -335,7 +374,7 @@ static hotfn_status place_hooks(hfn_attachment *a, bool stop_first, hotfn_error 
         status = stop_first ? build_hooks(a, err) : hfn_attachment_stop(a, err);
     }
     if (status == HOTFN_OK) {
-        status = hfn_thread_word_check(a, err);
+        status = hfn_attachment_check_threads(a, err);
     }
     if (status == HOTFN_OK) {
         status = map_all(a, err);
@@ -356,11 +395,11 @@ static hotfn_status patch_code(hfn_attachment *a, hotfn_error *err)
     hfn_mirrors_touch_code(a);
     status = hfn_attachment_stop(a, err);
     if (status == HOTFN_OK) {
-        status = hfn_thread_word_check(a, err);
+        status = hfn_attachment_check_threads(a, err);
     }
     if (status == HOTFN_OK && (hfn_journal_locate(&a->journal, &a->remote) != HFN_JOURNAL_HELD ||
                                !hfn_mirrors_are_current(a) || !hfn_mirror_write_stubs(a) ||
-                               !hfn_mirrors_adjust_threads(a))) {
+                               !hfn_mirrors_adjust_threads(a) || !hfn_core_assign_rows(a))) {
         status = report_failed_step(a, "its code is being changed by others", err);
     }
     if (status == HOTFN_OK) {
@@ -427,11 +466,23 @@ static hotfn_status refuse_library(const hfn_attachment *a, hotfn_error *err)
                             a->remote.pid);
 }
 
+static hotfn_status refuse_timed(const hfn_attachment *a, hotfn_error *err)
+{
+    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                            "process %u is linked statically, or uses musl, or is written in Go, "
+                            "so what unwinds its stack does not know timed calls: count its calls",
+                            a->remote.pid);
+}
+
 hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
 {
     a->error = hfn_os_remote_open(&a->remote);
     if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
+    }
+    a->uses_gs = hfn_call_sites_are_needed(a);
+    if (a->uses_gs) {
+        return a->is_timed ? refuse_timed(a, err) : hfn_call_sites_search(a, err);
     }
     if (!hfn_fork_sites_wait(a)) {
         return refuse_library(a, err);
@@ -453,7 +504,8 @@ static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
             return status;
         }
     }
-    if (!hfn_os_remote_each_module(a->remote.pid, add_module, a) || !hfn_fork_sites_find(a)) {
+    if (!hfn_os_remote_each_module(a->remote.pid, add_module, a) ||
+        !(a->uses_gs ? hfn_call_sites_add_mirrors(a) : hfn_fork_sites_find(a))) {
         return refuse_library(a, err);
     }
     return hfn_journal_create(&a->journal, a->remote.pid, hfn_mirrors_bound_journal(a))

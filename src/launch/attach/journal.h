@@ -18,7 +18,7 @@
 
 #define HFN_JOURNAL_MEMORY_NAME "hotfn-attach"
 #define HFN_JOURNAL_MAGIC UINT64_C(0x6c616e72756f6a68) /* "hjournal" */
-#define HFN_JOURNAL_VERSION 2u
+#define HFN_JOURNAL_VERSION 3u
 
 /* States of the target that header.target_id names.  Its forked children share the word. */
 enum {
@@ -49,6 +49,8 @@ typedef struct hfn_journal_header {
     uint32_t row_bytes;
     uint32_t process; /* hfn_thread_cell.process of the target */
     uint32_t more_reserved;
+    /* The gs bases of threads that have rows; gs_end 0: rows are found by words. */
+    uint64_t gs_begin, gs_end;
 } hfn_journal_header;
 
 typedef enum hfn_journal_kind {

@@ -4,6 +4,7 @@
 #include "launch/attach/attachment.h"
 
 #include "hooks/quiesce.h"
+#include "launch/attach/call_sites.h"
 
 #include <string.h>
 
@@ -18,6 +19,7 @@ enum {
 };
 
 #define LOWEST_ADDRESS UINT64_C(0x10000)
+#define LOW_END UINT64_C(0x40000000)
 #define HIGHEST_ADDRESS UINT64_C(0x7fff00000000)
 
 static uint8_t *get_local_bytes(const hfn_mirror *m, uint64_t address)
@@ -101,6 +103,9 @@ void hfn_mirrors_finish(hfn_attachment *a)
     }
     hfn_free_memory(&a->env, a->mirrors, a->mirror_capacity * sizeof *a->mirrors);
     hfn_free_memory(&a->env, a->stubs, a->stub_capacity * sizeof *a->stubs);
+    hfn_free_memory(&a->env, a->sites, a->site_capacity * sizeof *a->sites);
+    a->sites = NULL;
+    a->site_count = a->site_capacity = 0;
     a->mirrors = NULL;
     a->stubs = NULL;
     a->mirror_count = a->mirror_capacity = a->stub_count = a->stub_capacity = 0;
@@ -269,6 +274,20 @@ uint64_t hfn_mirrors_find_room(const hfn_attachment *a, uint64_t byte_count)
     }
     at = largest.begin + (largest.end - largest.begin - byte_count) / 2;
     return at & ~(uint64_t)(PAGE_BYTES - 1);
+}
+
+/* The middle of the lowest gap, but not far above it: the heap of a program may grow there. */
+uint64_t hfn_mirrors_find_low_page(const hfn_attachment *a)
+{
+    hfn_os_gap gap = { 0, 0 };
+    uint64_t end;
+
+    if (hfn_os_remote_find_gaps(&a->remote, LOWEST_ADDRESS, LOW_END, &gap, 1) == 0 ||
+        gap.end - gap.begin < PAGE_BYTES) {
+        return 0;
+    }
+    end = gap.end < LOW_END ? gap.end : LOW_END;
+    return (gap.begin + (end - gap.begin) / 2) & ~(uint64_t)(PAGE_BYTES - 1);
 }
 
 static bool space_map_at(void *user, uint64_t address, uint64_t byte_count)
@@ -449,7 +468,7 @@ bool hfn_mirrors_write_journal(hfn_attachment *a)
             }
         }
     }
-    return hfn_hooks_each_island(a->hooks, journal_island, a);
+    return hfn_hooks_each_island(a->hooks, journal_island, a) && hfn_call_sites_write_journal(a);
 }
 
 uint64_t hfn_mirrors_bound_journal(const hfn_attachment *a)
@@ -559,12 +578,16 @@ bool hfn_mirrors_write_code(hfn_attachment *a)
 static uint64_t move_pc(void *user, uint64_t pc)
 {
     const hfn_attachment *a = user;
-    const hfn_mirror *m = hfn_mirror_of(a, pc);
+    uint64_t moved = hfn_call_sites_move_pc(a, pc);
+    const hfn_mirror *m = moved == pc ? hfn_mirror_of(a, pc) : NULL;
 
+    if (moved != pc) {
+        return moved;
+    }
     return m ? hfn_hooks_move_pc(a->hooks, pc + m->distance) - m->distance : pc;
 }
 
 bool hfn_mirrors_adjust_threads(hfn_attachment *a)
 {
-    return hfn_os_remote_adjust(&a->remote, move_pc, a);
+    return hfn_call_sites_move_restarts(a) && hfn_os_remote_adjust(&a->remote, move_pc, a);
 }

@@ -164,6 +164,33 @@ static bool clear_word(const hfn_removal *r, uint64_t address)
     return false;
 }
 
+/* Set a thread's gs base to 0 if it leads to a row. */
+static bool clear_base(const hfn_removal *r, uint32_t thread)
+{
+    const hfn_journal_header *h = r->journal->header;
+    uint64_t base;
+
+    for (int i = 0; i < REMOTE_TRIES; i++) {
+        if (hfn_os_remote_get_gs_base(r->remote, thread, &base)) {
+            if (base < h->gs_begin || base >= h->gs_end ||
+                hfn_os_remote_set_gs_base(r->remote, thread, 0)) {
+                return true;
+            }
+        }
+    }
+    return hfn_os_remote_has_ended(r->remote, thread);
+}
+
+static bool clear_bases(const hfn_removal *r)
+{
+    bool ok = true;
+
+    for (uint32_t i = 0; i < r->remote->thread_count; i++) {
+        ok = clear_base(r, i) && ok;
+    }
+    return ok;
+}
+
 static bool clear_threads(const hfn_removal *r)
 {
     uint64_t pointer;
@@ -336,6 +363,9 @@ static void publish_restored(const hfn_removal *r)
 /* Of a timed run the words stay until no call is open: an exit probe counts in its thread's row. */
 static bool clear_words(const hfn_removal *r)
 {
+    if (r->journal->header->gs_end != 0) {
+        return clear_bases(r);
+    }
     if (!clear_threads(r)) {
         return false;
     }

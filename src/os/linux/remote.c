@@ -293,6 +293,11 @@ hfn_os_error hfn_os_remote_stop(hfn_remote *r, uint64_t timeout_ns)
     return error;
 }
 
+bool hfn_os_remote_has_ended(const hfn_remote *r, uint32_t index)
+{
+    return r->threads[index].state != HFN_THREAD_STOPPED;
+}
+
 bool hfn_os_remote_resume(hfn_remote *r)
 {
     bool all = true;

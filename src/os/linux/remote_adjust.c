@@ -13,6 +13,7 @@ enum {
     CHUNK_WORDS = 4096,
     MAX_STACKS = 8,
     MAX_STACK_BYTES = 8 << 20,
+    MAX_SMALL_BYTES = 1 << 17, /* handlers of such programs run on stacks of their own */
     SP_WORD = 168 / 8,
     PC_WORD = 176 / 8,
     SEGMENT_WORD = 192 / 8,
@@ -83,7 +84,9 @@ static uint32_t read_words(stack_pass *pass, uint64_t at)
 
 static void adjust_stack(stack_pass *pass, uint64_t begin)
 {
-    for (uint64_t at = begin; at - begin < MAX_STACK_BYTES; at += 8 * CHUNK_WORDS) {
+    uint64_t max_bytes = pass->remote->has_small_stacks ? MAX_SMALL_BYTES : MAX_STACK_BYTES;
+
+    for (uint64_t at = begin; at - begin < max_bytes; at += 8 * CHUNK_WORDS) {
         uint32_t count = read_words(pass, at);
         for (uint32_t i = 0; i + SEGMENT_WORD < count && i < CHUNK_WORDS; i++) {
             const uint64_t *frame = &pass->words[i];

@@ -248,15 +248,44 @@ static uint64_t find_code(const hfn_remote *r, const uint8_t *pattern, size_t by
     return search.found;
 }
 
+/* Is the frame's stack large?  Programs with small ones have that of their first thread, which the
+ * kernel has made and extends. */
+typedef struct stack_search {
+    uint64_t sp;
+    bool is_large;
+} stack_search;
+
+static bool search_stack(void *user, const hfn_map *map)
+{
+    stack_search *search = user;
+
+    search->is_large = map->is_stack && search->sp >= map->begin && search->sp < map->end;
+    return !search->is_large;
+}
+
+static bool has_large_stack(const hfn_remote *r)
+{
+    registers before;
+    stack_search search = { 0, !r->has_small_stacks };
+
+    memcpy(&before, r->caller.registers, sizeof before);
+    search.sp = before.rsp;
+    if (r->has_small_stacks) {
+        hfn_linux_each_map_of(r->pid, search_stack, &search);
+    }
+    return search.is_large;
+}
+
 /* Choose the code of the calls, and where it returns to.  Programs without such code, or with no
  * room on the stack, are lost if this process is killed during the calls. */
 static hfn_os_error prepare_code(hfn_remote *r, uint32_t tid)
 {
     uint64_t code = find_code(r, call_and_return, sizeof call_and_return);
     uint64_t returns_to = find_code(r, restorer, sizeof restorer);
+    bool can_return = code && returns_to && has_large_stack(r);
 
     r->caller.stack = 0;
-    for (int i = 0; i < RETRIES && code && returns_to && r->caller.stack == 0; i++) {
+    for (int i = 0; i < RETRIES && can_return && r->caller.stack == 0; i++) {
         r->caller.stack = hfn_linux_write_frame(r, tid, returns_to, r->caller.signals);
     }
     r->caller.code = r->caller.stack ? code : find_code(r, call_alone, sizeof call_alone);

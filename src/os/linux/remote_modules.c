@@ -222,6 +222,25 @@ bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_nam
     return true;
 }
 
+/* The kernel passes the address of the dynamic linker in the auxiliary vector. */
+bool hfn_os_remote_is_static(uint32_t pid)
+{
+    char path[HFN_PROC_PATH_BYTES];
+    Elf64_auxv_t entry;
+    bool is_static = false;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%u/auxv", pid);
+    file = fopen(path, "re");
+    while (file && fread(&entry, sizeof entry, 1, file) == 1) {
+        is_static = is_static || (entry.a_type == AT_BASE && entry.a_un.a_val == 0);
+    }
+    if (file) {
+        fclose(file);
+    }
+    return is_static;
+}
+
 size_t hfn_os_remote_read_command(uint32_t pid, char *out, size_t capacity)
 {
     char path[HFN_PROC_PATH_BYTES];

@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -79,6 +80,64 @@ bool hfn_os_remote_get_thread_pointer(const hfn_remote *r, uint32_t index, uint6
     }
     *out = registers.fs_base;
     return true;
+}
+
+bool hfn_os_remote_get_gs_base(const hfn_remote *r, uint32_t index, uint64_t *out)
+{
+    struct user_regs_struct registers;
+
+    if (r->threads[index].state != HFN_THREAD_STOPPED || hfn_linux_step_fails() ||
+        !read_all(r, r->threads[index].tid, &registers)) {
+        return false;
+    }
+    *out = registers.gs_base;
+    return true;
+}
+
+bool hfn_os_remote_set_gs_base(hfn_remote *r, uint32_t index, uint64_t base)
+{
+    struct user_regs_struct registers;
+
+    if (r->threads[index].state != HFN_THREAD_STOPPED || hfn_linux_step_fails() ||
+        !read_all(r, r->threads[index].tid, &registers)) {
+        return false;
+    }
+    registers.gs_base = base;
+    return write_all(r, r->threads[index].tid, &registers);
+}
+
+/* Linux, include/linux/errno.h: ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND,
+ * ERESTART_RESTARTBLOCK. */
+static bool is_restarted(const struct user_regs_struct *registers)
+{
+    int64_t error = -(int64_t)registers->rax;
+
+    return (int64_t)registers->orig_rax >= 0 && error >= 512 && error <= 516 && error != 515;
+}
+
+bool hfn_os_remote_get_restart(const hfn_remote *r, uint32_t index, uint64_t *pc, uint64_t *number)
+{
+    struct user_regs_struct registers;
+
+    if (r->threads[index].state != HFN_THREAD_STOPPED || hfn_linux_step_fails() ||
+        !read_all(r, r->threads[index].tid, &registers) || !is_restarted(&registers)) {
+        return false;
+    }
+    *pc = registers.rip;
+    *number = registers.orig_rax;
+    return true;
+}
+
+bool hfn_os_remote_set_pc(hfn_remote *r, uint32_t index, uint64_t pc)
+{
+    return hfn_linux_set_pc(r, r->threads[index].tid, pc);
+}
+
+bool hfn_os_has_wrgsbase(void)
+{
+    enum { FSGSBASE = 2 }; /* Linux, arch/x86/include/uapi/asm/hwcap2.h */
+
+    return (getauxval(AT_HWCAP2) & FSGSBASE) != 0;
 }
 
 /* These return EINTR only if they have done nothing yet, so they can be made again. */
@@ -185,6 +244,35 @@ bool hfn_linux_set_pc(hfn_remote *r, uint32_t tid, uint64_t pc)
 bool hfn_os_remote_get_thread_pointer(const hfn_remote *r, uint32_t index, uint64_t *out)
 {
     (void)r, (void)index, (void)out;
+    return false;
+}
+
+bool hfn_os_remote_get_gs_base(const hfn_remote *r, uint32_t index, uint64_t *out)
+{
+    (void)r, (void)index, (void)out;
+    return false;
+}
+
+bool hfn_os_remote_set_gs_base(hfn_remote *r, uint32_t index, uint64_t base)
+{
+    (void)r, (void)index, (void)base;
+    return false;
+}
+
+bool hfn_os_remote_get_restart(const hfn_remote *r, uint32_t index, uint64_t *pc, uint64_t *number)
+{
+    (void)r, (void)index, (void)pc, (void)number;
+    return false;
+}
+
+bool hfn_os_remote_set_pc(hfn_remote *r, uint32_t index, uint64_t pc)
+{
+    (void)r, (void)index, (void)pc;
+    return false;
+}
+
+bool hfn_os_has_wrgsbase(void)
+{
     return false;
 }
 
