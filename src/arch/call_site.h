@@ -21,15 +21,15 @@ enum { HFN_CALL_STUB_MAX = 192, HFN_CALL_STEPS_MAX = 48, HFN_CALL_PATCH_BYTES = 
 enum { HFN_CALL_ROOM_BYTES = 1 << 20 };
 
 /* Offsets in the code. */
-typedef struct hfn_call_site {
+typedef struct hfn_child_call {
     uint64_t call;       /* of the `syscall` */
     uint64_t begin, end; /* of the instructions to replace; equal: the call cannot be patched */
-} hfn_call_site;
+} hfn_child_call;
 
 /* Visit the sites of code, until visit returns false.  False then, with thousands of calls, and
  * without a decoder for x86-64.  room: [HFN_CALL_ROOM_BYTES]. */
-typedef bool (*hfn_call_site_fn)(void *user, const hfn_call_site *site);
-bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_call_site_fn visit,
+typedef bool (*hfn_child_call_fn)(void *user, const hfn_child_call *site);
+bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_child_call_fn visit,
                          void *user);
 
 /* The offset of the first instruction that uses the gs segment or changes its base; UINT64_MAX if
@@ -54,10 +54,10 @@ typedef struct hfn_call_stub {
 
 /* Make the stub for `address`; `original` is the code at the site's begin, which is at `begin`.
  * has_wrgsbase: the system lets programs execute wrgsbase. */
-void hfn_make_call_stub(hfn_call_stub *out, const hfn_call_site *site, const uint8_t *original,
+void hfn_make_call_stub(hfn_call_stub *out, const hfn_child_call *site, const uint8_t *original,
                         uint64_t begin, uint64_t address, bool has_wrgsbase);
 
 /* Write the patch: a jump to the stub, and padding up to the site's end. */
-void hfn_emit_call_patch(uint8_t *out, const hfn_call_site *site, uint64_t begin, uint64_t stub);
+void hfn_emit_call_patch(uint8_t *out, const hfn_child_call *site, uint64_t begin, uint64_t stub);
 
 #endif

@@ -32,14 +32,15 @@ static void add_step(writer *w, uint64_t original_at)
     s->steps[s->step_count++] = (hfn_call_step){ (uint8_t)s->length, (int16_t)original_at };
 }
 
-static void put(writer *w, const void *bytes, uint32_t count)
+static void put_bytes(writer *w, const void *bytes, uint32_t count)
 {
     memcpy(w->stub->bytes + w->stub->length, bytes, count);
     w->stub->length += count;
 }
 
 #define PUT(w, ...)                                                                                \
-    put(w, (const uint8_t[]){ __VA_ARGS__ }, (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
+    put_bytes(w, (const uint8_t[]){ __VA_ARGS__ },                                                 \
+              (uint32_t)sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 /* A short jump to a place that is written already, or whose distance is filled in later. */
 static uint32_t put_short(writer *w, uint8_t opcode, uint32_t target)
@@ -59,9 +60,9 @@ static void put_relative(writer *w, const uint8_t *opcode, uint32_t opcode_bytes
 {
     uint8_t field[4];
 
-    put(w, opcode, opcode_bytes);
+    put_bytes(w, opcode, opcode_bytes);
     hfn_write_le32(field, (uint32_t)(target - (w->address + w->stub->length + sizeof field)));
-    put(w, field, sizeof field);
+    put_bytes(w, field, sizeof field);
 }
 
 static void put_jump(writer *w, uint64_t target)
@@ -76,7 +77,7 @@ static void put_moved(writer *w, const uint8_t *bytes, const hfn_instruction *in
 
     add_step(w, at);
     if (in->relative_bytes == 0) {
-        put(w, bytes, in->length);
+        put_bytes(w, bytes, in->length);
     } else if (in->flow == HFN_FLOW_JUMP) {
         put_jump(w, target);
     } else {
@@ -167,7 +168,7 @@ static void put_fork(writer *w, uint64_t call, bool has_wrgsbase)
     put_short(w, 0xeb, behind);
 }
 
-void hfn_make_call_stub(hfn_call_stub *out, const hfn_call_site *site, const uint8_t *original,
+void hfn_make_call_stub(hfn_call_stub *out, const hfn_child_call *site, const uint8_t *original,
                         uint64_t begin, uint64_t address, bool has_wrgsbase)
 {
     writer w = { out, begin, address };
@@ -188,7 +189,7 @@ void hfn_make_call_stub(hfn_call_stub *out, const hfn_call_site *site, const uin
     put_fork(&w, call, has_wrgsbase);
 }
 
-void hfn_emit_call_patch(uint8_t *out, const hfn_call_site *site, uint64_t begin, uint64_t stub)
+void hfn_emit_call_patch(uint8_t *out, const hfn_child_call *site, uint64_t begin, uint64_t stub)
 {
     memset(out, PADDING, site->end - site->begin);
     out[0] = 0xe9;

@@ -3,8 +3,9 @@
  * Finds the system calls that may begin a thread or process (arch/call_site.h), in code whose
  * functions are not known.
  *
- * - The bytes of a `syscall` may be a part of another instruction.  Decoding from many places before
- *   them soon arrives at the same instructions, so most of these paths reach a true `syscall`.
+ * - The bytes of a `syscall` may be a part of another instruction.  Decoding from many places
+ *   before them soon arrives at the same instructions, so most of these paths reach a true
+ *   `syscall`.
  * - The number of a call is the constant that the code before it loads into eax, if no branch leads
  *   between the two.
  * - Only instructions that work at any address, and to which no branch leads, are replaced.
@@ -49,17 +50,17 @@ _Static_assert(MAX_CALLS * sizeof(line) <= HFN_CALL_ROOM_BYTES, "room for all ca
 
 /* ---- Decoding. */
 
-static bool decode(const finder *f, uint64_t at, hfn_instruction *out)
+static bool decode_at(const finder *f, uint64_t at, hfn_instruction *out)
 {
     return at < f->size && f->arch->decode(f->code + at, f->size - at, at, 0, out);
 }
 
 /* Does decoding from `at` reach `goal`? */
-static bool reaches(const finder *f, uint64_t at, uint64_t goal)
+static bool reaches_call(const finder *f, uint64_t at, uint64_t goal)
 {
     hfn_instruction in;
 
-    while (at < goal && decode(f, at, &in)) {
+    while (at < goal && decode_at(f, at, &in)) {
         at += in.length;
     }
     return at == goal;
@@ -73,7 +74,7 @@ static uint64_t find_path(const finder *f, uint64_t call, uint64_t distance)
     uint32_t hits = 0, tries = 0;
 
     for (uint64_t at = from; at < from + STARTS && at <= call; at++, tries++) {
-        if (reaches(f, at, call)) {
+        if (reaches_call(f, at, call)) {
             hits++;
             first = first == UINT64_MAX ? at : first;
         }
@@ -100,7 +101,7 @@ static void note_short_branches(const finder *f, line *l)
     if (at == UINT64_MAX) { /* data before the function */
         at = find_path(f, l->call, WAY);
     }
-    while (at < end && decode(f, at, &in)) {
+    while (at < end && decode_at(f, at, &in)) {
         if (in.flow == HFN_FLOW_JUMP || in.flow == HFN_FLOW_JUMP_IF || in.flow == HFN_FLOW_CALL) {
             note_target(l, in.target);
         }
@@ -259,7 +260,7 @@ static uint64_t find_end(const finder *f, const line *l, uint64_t begin)
     hfn_instruction in;
 
     while (at - begin < HFN_CALL_PATCH_BYTES) {
-        if (is_target(l, at) || !decode(f, at, &in) || !can_move_behind(f->code + at, &in) ||
+        if (is_target(l, at) || !decode_at(f, at, &in) || !can_move_behind(f->code + at, &in) ||
             (!continues && !in.is_padding)) {
             return 0;
         }
@@ -270,23 +271,23 @@ static uint64_t find_end(const finder *f, const line *l, uint64_t begin)
 }
 
 /* Instructions before the call are preferred to those behind it. */
-static hfn_call_site choose_span(const finder *f, const line *l)
+static hfn_child_call choose_span(const finder *f, const line *l)
 {
     uint64_t begin = l->call, behind = l->call + CALL_BYTES, end;
     hfn_instruction in;
 
     for (uint32_t i = 0; i < l->before_count && behind - begin < HFN_CALL_PATCH_BYTES; i++) {
         uint64_t at = l->call - l->before[i];
-        if (is_target(l, begin) || !decode(f, at, &in) || !can_move_before(&in)) {
+        if (is_target(l, begin) || !decode_at(f, at, &in) || !can_move_before(&in)) {
             break;
         }
         begin = at;
     }
     if (behind - begin >= HFN_CALL_PATCH_BYTES) {
-        return (hfn_call_site){ l->call, begin, behind };
+        return (hfn_child_call){ l->call, begin, behind };
     }
     end = find_end(f, l, begin);
-    return (hfn_call_site){ l->call, end ? begin : 0, end };
+    return (hfn_child_call){ l->call, end ? begin : 0, end };
 }
 
 /* ---- All of it. */
@@ -297,7 +298,7 @@ static void describe_line(const finder *f, line *l, uint64_t from)
     uint32_t count = 0;
     hfn_instruction in;
 
-    for (uint64_t at = from; at < l->call && count < MAX_STEPS && decode(f, at, &in);
+    for (uint64_t at = from; at < l->call && count < MAX_STEPS && decode_at(f, at, &in);
          at += in.length) {
         starts[count++] = at;
     }
@@ -333,7 +334,7 @@ static uint32_t collect_calls(const finder *f, line *lines)
     return count;
 }
 
-bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_call_site_fn visit,
+bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_child_call_fn visit,
                          void *user)
 {
     finder f = { get_arch(), code, size };
@@ -345,7 +346,7 @@ bool hfn_find_call_sites(const uint8_t *code, uint64_t size, void *room, hfn_cal
     }
     note_far_branches(&f, lines, count);
     for (uint32_t i = 0; i < count; i++) {
-        hfn_call_site site;
+        hfn_child_call site;
         note_short_branches(&f, &lines[i]);
         if (is_harmless(&f, &lines[i])) {
             continue;
@@ -385,7 +386,7 @@ uint64_t hfn_find_gs_use(const uint8_t *code, uint64_t size)
     hfn_instruction in;
 
     for (uint64_t at = 0; f.arch && at < size; at += in.length) {
-        if (!decode(&f, at, &in)) {
+        if (!decode_at(&f, at, &in)) {
             in.length = 1;
         } else if (uses_gs(code + at, &in)) {
             return at;

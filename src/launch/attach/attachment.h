@@ -64,9 +64,9 @@ typedef struct hfn_attached_pages {
 
 /* A system call that may begin a thread (call_sites.c). */
 typedef struct hfn_attached_site {
-    uint64_t address;   /* of the first replaced instruction, in the target */
-    hfn_call_site site; /* counted from it: begin is 0 */
-    uint64_t stub;      /* in the target */
+    uint64_t address;    /* of the first replaced instruction, in the target */
+    hfn_child_call site; /* counted from it: begin is 0 */
+    uint64_t stub;       /* in the target */
     hfn_call_stub code;
 } hfn_attached_site;
 

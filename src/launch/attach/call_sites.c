@@ -4,13 +4,14 @@
  * of a thread, which such programs do not use, is the address of a word less a displacement.  The
  * word holds the address of the thread's row.
  *
- *   gs base 0                             the displacement itself is the address of a word that is 0
- *   gs base = &words[n] - displacement    the thread counts in row n
+ *   gs base 0                           the displacement itself is the address of a word that is 0
+ *   gs base = &words[n] - displacement  the thread counts in row n
  *
- * Existing threads get rows while they stand (core_state.c).  A child inherits its parent's base, so
- * each system call that may begin a thread or process is led through a stub that sets the base of
- * the child to 0 (arch/call_site.h); its first counted call then takes a row.  That these programs
- * do not use gs is checked: no thread has a base, and no module has an instruction that uses gs.
+ * Existing threads get rows while they stand (core_state.c).  A child inherits its parent's base,
+ * so each system call that may begin a thread or process is led through a stub that sets the base
+ * of the child to 0 (arch/call_site.h); its first counted call then takes a row.  That these
+ * programs do not use gs is checked: no thread has a base, and no module has an instruction that
+ * uses gs.
  */
 #include "launch/attach/call_sites.h"
 
@@ -25,47 +26,53 @@ enum { SYSCALL_BYTES = 2, CLONE = 56, FORK = 57, CLONE3 = 435 };
 
 /* ---- Which programs. */
 
-typedef struct kind_search {
-    hfn_attachment *attachment;
-    bool has_musl, has_go;
-} kind_search;
-
-static bool has_section(const hotfn_image *image, const char *name)
+static bool find_section(const hotfn_image *image, const char *name, hotfn_section *out)
 {
-    hotfn_section section = HOTFN_SECTION_INIT;
-
-    for (uint32_t i = 0; hotfn_image_get_section(image, i, &section) == HOTFN_OK; i++) {
-        if (strcmp(section.name, name) == 0) {
+    for (uint32_t i = 0; hotfn_image_get_section(image, i, out) == HOTFN_OK; i++) {
+        if (strcmp(out->name, name) == 0) {
             return true;
         }
     }
     return false;
 }
 
+/* The dynamic linker that the program names is musl's (System V gABI, ch. 5, "Program
+ * Interpreter"). */
+static bool uses_musl(const hotfn_image *image)
+{
+    hotfn_section section = HOTFN_SECTION_INIT;
+    const uint8_t *path = NULL;
+    uint64_t count = 0;
+
+    if (find_section(image, ".interp", &section)) {
+        path = hotfn_image_get_bytes(image, section.rva, &count);
+    }
+    count = count < section.byte_count ? count : section.byte_count;
+    return path && hfn_find_bytes(path, count, "/ld-musl-", 9) != NULL;
+}
+
 static bool search_kind(void *user, const hfn_remote_module *module)
 {
-    kind_search *s = user;
-    const char *name = strrchr(module->path, '/');
+    hfn_attachment *a = user;
+    hotfn_section section = HOTFN_SECTION_INIT;
     hotfn_image *image;
 
-    if (name && strncmp(name, "/ld-musl-", 9) == 0) {
-        s->has_musl = true;
+    if (!module->is_main || !module->is_available ||
+        hotfn_image_open(&image, module->path, &a->env, NULL) != HOTFN_OK) {
+        return true;
     }
-    if (module->is_main && module->is_available &&
-        hotfn_image_open(&image, module->path, &s->attachment->env, NULL) == HOTFN_OK) {
-        s->has_go = has_section(image, ".gopclntab");
-        hotfn_image_close(image);
-    }
-    return true;
+    a->remote.has_small_stacks = find_section(image, ".gopclntab", &section);
+    a->uses_gs = a->remote.has_small_stacks || uses_musl(image);
+    hotfn_image_close(image);
+    return false;
 }
 
 bool hfn_call_sites_are_needed(hfn_attachment *a)
 {
-    kind_search s = { a, false, false };
-
-    hfn_os_remote_each_module(a->remote.pid, search_kind, &s);
-    a->remote.has_small_stacks = s.has_go;
-    return s.has_musl || s.has_go || hfn_os_remote_is_static(a->remote.pid);
+    a->uses_gs = false;
+    hfn_os_remote_each_module(a->remote.pid, search_kind, a);
+    a->uses_gs = a->uses_gs || hfn_os_remote_is_static(a->remote.pid);
+    return a->uses_gs;
 }
 
 /* ---- Searching the code. */
@@ -79,22 +86,22 @@ typedef struct site_search {
     hotfn_status status;
 } site_search;
 
-static bool refuse(site_search *s, uint64_t address, const char *why)
+static bool refuse_code(site_search *s, uint64_t address, const char *why)
 {
     s->status = hfn_report_error(s->err, HOTFN_E_UNSUPPORTED, s->module->path,
                                  address - s->module->base, "%s", why);
     return false;
 }
 
-static bool add_site(void *user, const hfn_call_site *found)
+static bool add_site(void *user, const hfn_child_call *found)
 {
     site_search *s = user;
     hfn_attachment *a = s->attachment;
 
     if (found->begin == found->end) {
-        return refuse(s, s->begin + found->call,
-                      "no jump can be placed at a system call that may begin a thread, so new "
-                      "threads would have no counts of their own");
+        return refuse_code(s, s->begin + found->call,
+                           "no jump can be placed at a system call that may begin a thread, so new "
+                           "threads would have no counts of their own");
     }
     if (!hfn_grow_array(&a->env, (void **)&a->sites, &a->site_capacity, a->site_count + 1,
                         sizeof *a->sites)) {
@@ -112,9 +119,10 @@ static void search_bytes(site_search *s, const uint8_t *code, uint64_t bytes)
     uint64_t gs = hfn_find_gs_use(code, bytes);
 
     if (gs != UINT64_MAX) {
-        refuse(s, s->begin + gs, "its code uses the gs segment, by which hotfn would find counts");
+        refuse_code(s, s->begin + gs,
+                    "its code uses the gs segment, by which hotfn would find counts");
     } else if (!hfn_find_call_sites(code, bytes, s->room, add_site, s) && s->status == HOTFN_OK) {
-        refuse(s, s->begin, "its code has too many system calls");
+        refuse_code(s, s->begin, "its code has too many system calls");
     }
 }
 
@@ -128,7 +136,7 @@ static void search_range(site_search *s, uint64_t begin, uint64_t end)
     if (!code) {
         s->status = hfn_report_no_memory(s->err, NULL);
     } else if (!hfn_os_remote_read(&s->attachment->remote, begin, code, (uint32_t)bytes)) {
-        refuse(s, begin, "its code cannot be read");
+        refuse_code(s, begin, "its code cannot be read");
     } else {
         search_bytes(s, code, bytes);
     }

@@ -5,7 +5,7 @@
 
 #include "launch/attach/attachment.h"
 
-/* Is this a program whose threads have no word for the address of a row? */
+/* Is this a program whose threads have no word for the address of a row (a->uses_gs)? */
 bool hfn_call_sites_are_needed(hfn_attachment *a);
 /* Search the running process: HOTFN_OK, HOTFN_E_UNSUPPORTED with the reason. */
 hotfn_status hfn_call_sites_search(hfn_attachment *a, hotfn_error *err);

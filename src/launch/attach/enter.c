@@ -480,8 +480,7 @@ hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
     if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
     }
-    a->uses_gs = hfn_call_sites_are_needed(a);
-    if (a->uses_gs) {
+    if (hfn_call_sites_are_needed(a)) {
         return a->is_timed ? refuse_timed(a, err) : hfn_call_sites_search(a, err);
     }
     if (!hfn_fork_sites_wait(a)) {

@@ -180,6 +180,48 @@ bool hfn_os_remote_get_identity(uint32_t pid, uint32_t *own_id, uint32_t *id_nam
     return false;
 }
 
+bool hfn_os_remote_get_gs_base(const hfn_remote *remote, uint32_t index, uint64_t *out)
+{
+    (void)remote, (void)index, (void)out;
+    return false;
+}
+
+bool hfn_os_remote_set_gs_base(hfn_remote *remote, uint32_t index, uint64_t base)
+{
+    (void)remote, (void)index, (void)base;
+    return false;
+}
+
+bool hfn_os_remote_has_ended(const hfn_remote *remote, uint32_t index)
+{
+    (void)remote, (void)index;
+    return true;
+}
+
+bool hfn_os_remote_get_restart(const hfn_remote *remote, uint32_t index, uint64_t *pc,
+                               uint64_t *number)
+{
+    (void)remote, (void)index, (void)pc, (void)number;
+    return false;
+}
+
+bool hfn_os_remote_set_pc(hfn_remote *remote, uint32_t index, uint64_t pc)
+{
+    (void)remote, (void)index, (void)pc;
+    return false;
+}
+
+bool hfn_os_has_wrgsbase(void)
+{
+    return false;
+}
+
+bool hfn_os_remote_is_static(uint32_t pid)
+{
+    (void)pid;
+    return false;
+}
+
 bool hfn_os_remote_get_thread_pointer(const hfn_remote *remote, uint32_t index, uint64_t *out)
 {
     (void)remote;

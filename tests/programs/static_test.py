@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`hotfn attach` and `hotfn run` of programs whose threads have no word of glibc's for the address of a row: linked
+statically, linked with musl, or written in Go.  Known totals are exact, threads and processes that start meanwhile
+included; rounds of attach and detach leave the program as it was.
+
+HOTFN names the program.  HOTFN_ROUNDS is the number of rounds for each program [10].
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import cases
+from attach_test import (HOTFN, Program, ROUNDS, attach, calls_in, check_text, detach, make, own_mappings, run_once,
+                         run_rounds, wait_until_attached)
+from cases import Skipped
+
+SOURCES = pathlib.Path(__file__).parent / "src"
+CC = os.environ.get("CC", "gcc").split()
+KINDS = {
+    "static": [*CC, "-static", "-pthread"],
+    "static-pie": [*CC, "-static-pie", "-pthread"],
+    "musl-static": ["musl-gcc", "-static"],
+    "musl-dynamic": ["musl-gcc"],
+    "musl-stripped": ["musl-gcc", "-static", "-s"],
+}
+
+
+def build(folder, kind):
+    command = KINDS[kind]
+    if not shutil.which(command[0]):
+        raise Skipped(f"no {command[0]} on this system")
+    program = folder / f"totals-{kind}"
+    subprocess.run([*command, "-O1", "-g", "-o", program, SOURCES / "static_totals.c"], check=True)
+    return program
+
+
+def build_kinds(folder):
+    """Each kind that this system can build."""
+    built = {kind: build(folder, kind) for kind in KINDS if shutil.which(KINDS[kind][0])}
+    if not built:
+        raise Skipped("no compiler on this system")
+    return built
+
+
+class Attached:
+    """A `hotfn attach` that runs until the block ends."""
+
+    def __init__(self, target, record, *options):
+        self.target, self.record = target, record
+        self.hotfn = subprocess.Popen([HOTFN, "attach", "-o", record, *options, str(target.pid)],
+                                      stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        wait_until_attached(self.target, self.hotfn)
+
+    def __exit__(self, kind, *_):
+        self.hotfn.send_signal(signal.SIGINT)
+        messages = self.hotfn.communicate(timeout=60)[1]
+        assert kind or (self.hotfn.returncode == 0 and "the threads were stopped" in messages), messages
+
+
+def check_totals(found, rounds, threads, forks, calls):
+    if "work" in found:  # not stripped
+        assert found["work"] == rounds * (threads + (threads + 7) // 8) * calls, found["work"]
+        assert found["fork_work"] == rounds * 2 * forks * 1000, found["fork_work"]
+
+
+# ---- The cases.
+
+def totals_between_attach_and_detach_are_exact(folder):
+    for kind, program in build_kinds(folder).items():
+        threads, forks, calls = 64, 5, 3000
+        record = folder / f"{kind}.hfr"
+        with Program([program, str(threads), str(forks), str(calls)]) as target:
+            target.expect("ready")
+            with Attached(target, record, "--module", "*"):
+                run_once(target, 3)
+            check_text(target.pid)
+            assert not own_mappings(target.pid), own_mappings(target.pid)
+            run_once(target)  # not counted
+        found = calls_in(record)
+        assert kind == "musl-stripped" or found["work"] > 0, kind
+        check_totals(found, 3, threads, forks, calls)
+
+
+def programs_survive_rounds(folder):
+    for program in build_kinds(folder).values():
+        with Program([program, "8", "1", "1000"]) as target:
+            target.expect("ready")
+            for _ in range(4 * ROUNDS):
+                target.process.stdin.write("x")
+            target.process.stdin.flush()
+            run_rounds(target.pid, folder, "--module", "*")
+            for _ in range(4 * ROUNDS):
+                target.expect("done")
+
+
+def counts_of_a_killed_launcher_are_kept(folder):
+    record = folder / "killed.hfr"
+    with Program([build(folder, "musl-static"), "8", "2", "2000"]) as target:
+        target.expect("ready")
+        hotfn = subprocess.Popen([HOTFN, "attach", "-o", folder / "never.hfr", str(target.pid)])
+        wait_until_attached(target, hotfn)
+        run_once(target)
+        hotfn.kill()
+        hotfn.wait()
+        run_once(target)
+        detach(target.pid, record)
+        check_totals(calls_in(record), 2, 8, 2, 2000)
+        check_text(target.pid)
+        assert not own_mappings(target.pid), own_mappings(target.pid)
+        run_once(target)
+
+
+def times_are_refused_with_the_reason(folder):
+    with Program([build(folder, "static")]) as target:
+        target.expect("ready")
+        done = attach(target.pid, "--mode", "time", check=False)
+        assert done.returncode == 1 and "count its calls" in done.stderr, done
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def a_program_that_uses_gs_is_refused(folder):
+    source, program = folder / "gs.c", folder / "gs"
+    source.write_text(r"""
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static long cell[4];
+int main(int count, char **words)
+{
+    if (count > 1) {
+        syscall(SYS_arch_prctl, 0x1001, cell);
+    } else {
+        __asm__ volatile("mov %%gs:8, %%rax" ::: "rax");
+    }
+    puts("ready");
+    fflush(stdout);
+    return getchar() == 0;
+}
+""")
+    subprocess.run([*CC, "-static", "-O1", "-o", program, source], check=True)
+    with Program([program, "set"]) as target:
+        target.expect("ready")
+        done = attach(target.pid, check=False)
+        assert done.returncode == 1 and "gs segment" in done.stderr, done
+        check_text(target.pid)
+
+
+CASES = [
+    totals_between_attach_and_detach_are_exact,
+    programs_survive_rounds,
+    counts_of_a_killed_launcher_are_kept,
+    times_are_refused_with_the_reason,
+    a_program_that_uses_gs_is_refused,
+]
+
+if __name__ == "__main__":
+    sys.exit(cases.run(CASES, make=make))
