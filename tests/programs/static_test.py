@@ -47,6 +47,24 @@ def build_kinds(folder):
     return built
 
 
+def build_go(folder, *options, **environment):
+    if not shutil.which("go"):
+        raise Skipped("no go on this system")
+    program = folder / "totals-go"
+    caches = {"GOCACHE": os.environ.get("GOCACHE", str(folder.parent / "hotfn-go-cache")), "GO111MODULE": "off"}
+    subprocess.run(["go", "build", *options, "-o", program, SOURCES / "totals.go"], check=True,
+                   env={**os.environ, **caches, "HOME": str(folder), **environment})
+    return program
+
+
+def check_go_totals(found, rounds, goroutines, calls):
+    expected = {"main.work": goroutines * (calls + 100), "main.deep": goroutines * 3001,
+                "main.produce": goroutines, "main.tree": goroutines * 2047, "main.(*node).sum": goroutines * 4095,
+                "main.answer": goroutines, "main.request": goroutines, "main.run": goroutines}
+    assert {name: found.get(name) for name in expected} == {n: rounds * c for n, c in expected.items()}, \
+        {name: (found.get(name), rounds * calls) for name, calls in expected.items()}
+
+
 class Attached:
     """A `hotfn attach` that runs until the block ends."""
 
@@ -152,12 +170,39 @@ int main(int count, char **words)
         check_text(target.pid)
 
 
+def totals_of_go_programs_are_exact(folder):
+    program = build_go(folder, CGO_ENABLED="0")
+    record = folder / "go.hfr"
+    with Program([program, "9", "20000"]) as target:
+        target.expect("ready")
+        run_once(target)
+        with Attached(target, record):
+            run_once(target, 3)
+        check_text(target.pid)
+        assert not own_mappings(target.pid), own_mappings(target.pid)
+        run_once(target)
+    check_go_totals(calls_in(record), 3, 9, 20000)
+
+
+def go_programs_survive_rounds(folder):
+    with Program([build_go(folder, CGO_ENABLED="0"), "9", "20000"]) as target:
+        target.expect("ready")
+        for _ in range(4 * ROUNDS):
+            target.process.stdin.write("x")
+        target.process.stdin.flush()
+        run_rounds(target.pid, folder)
+        for _ in range(4 * ROUNDS):
+            target.expect("done")
+
+
 CASES = [
     totals_between_attach_and_detach_are_exact,
     programs_survive_rounds,
     counts_of_a_killed_launcher_are_kept,
     times_are_refused_with_the_reason,
     a_program_that_uses_gs_is_refused,
+    totals_of_go_programs_are_exact,
+    go_programs_survive_rounds,
 ]
 
 if __name__ == "__main__":

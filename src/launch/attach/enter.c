@@ -14,6 +14,7 @@
  */
 #include "launch/attach/attachment.h"
 #include "launch/attach/call_sites.h"
+#include "launch/attach/stack_growth.h"
 #include "launch/attach/timing.h"
 
 #include "base/status.h"
@@ -216,6 +217,9 @@ static hotfn_status build_hooks(hfn_attachment *a, hotfn_error *err)
     status = a->is_timed ? hfn_timed_check_hooks(a, err) : HOTFN_OK;
     if (status != HOTFN_OK) {
         return status;
+    }
+    if (!hfn_stack_growth_patch(a)) {
+        return report_failed_step(a, "calls that let stacks grow could not be patched", err);
     }
     if (!a->uses_gs && !hfn_fork_sites_patch(a)) {
         return report_failed_step(a, "its fork function could not be patched", err);
