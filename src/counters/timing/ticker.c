@@ -103,10 +103,15 @@ static bool is_stopped(hfn_ticker *t)
     return atomic_load_explicit(&t->is_stopped, memory_order_acquire);
 }
 
-/* In a process with hooks, these threads count nothing. */
-static void begin_thread(void)
+/* In a process with hooks, these threads count nothing.  Between these calls they execute only code
+ * of this file, system calls, and the processor's counter, so they need not be stopped when hooks
+ * are written: on a busy machine the spinner may have no processor for seconds. */
+static void begin_ticking(const hfn_ticker *t)
 {
     hfn_thread_row = hfn_rows.discard;
+    if (t->clock != HOTFN_CLOCK_MONOTONIC) { /* which is read by the C library */
+        hfn_os_begin_unstopped();
+    }
 }
 
 static void run_spinner(void *user)
@@ -116,8 +121,8 @@ static void run_spinner(void *user)
     uint32_t ticks = 0;
     tick_sums sums = { 0 };
 
-    begin_thread();
     hfn_os_run_when_idle();
+    begin_ticking(t);
     while (!is_stopped(t)) {
         now = hfn_clock_read(t->clock);
         if ((int64_t)(now - next) >= 0) {
@@ -132,6 +137,7 @@ static void run_spinner(void *user)
         }
     }
     report_sums(t->header, &sums, &cpu_ns);
+    hfn_os_end_unstopped();
 }
 
 static void sleep_and_tick(void *user)
@@ -140,8 +146,8 @@ static void sleep_and_tick(void *user)
     uint64_t state = hfn_clock_read(t->clock) | 1, late = LATE_US * t->ticks_per_us, cpu_ns = 0;
     tick_sums sums = { 0 };
 
-    begin_thread();
     hfn_os_wake_on_time();
+    begin_ticking(t);
     while (!is_stopped(t)) {
         uint64_t now = hfn_clock_read(t->clock);
         bool is_late = !t->has_spinner || now - __atomic_load_n(t->tick, __ATOMIC_RELAXED) >= late;
@@ -154,6 +160,7 @@ static void sleep_and_tick(void *user)
     }
     add_interval(t, &sums, store_tick(t->tick, hfn_clock_read(t->clock)));
     report_sums(t->header, &sums, &cpu_ns);
+    hfn_os_end_unstopped();
 }
 
 /* ---- Start and stop. */

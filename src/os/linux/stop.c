@@ -9,6 +9,12 @@
  *
  * A thread inside one of its own signal handlers will resume at the PC in its signal frame; these
  * frames are searched on its stacks (signal_frames.c).
+ *
+ * Workers of hotfn that execute only its own code and system calls are not stopped: no stop changes
+ * bytes that they execute, and no handler interrupts them, as they block all signals.  A worker
+ * clears its entry in `unstopped`, then waits while `attempt` is odd; a stop makes `attempt` odd,
+ * then reads the entries.  Both are sequentially consistent, so a stop that misses the worker's
+ * entry signals it, and a worker that a stop has passed over waits for its end.
  */
 #include "os/os.h"
 
@@ -24,7 +30,13 @@
 #include <time.h>
 #include <ucontext.h>
 
-enum { STOP_SIGNAL = 33, TASK_BITS = 15, MAX_TASKS = 1 << TASK_BITS, RESCAN_NS = 1000000 };
+enum {
+    MAX_UNSTOPPED = 32,
+    STOP_SIGNAL = 33,
+    TASK_BITS = 15,
+    MAX_TASKS = 1 << TASK_BITS,
+    RESCAN_NS = 1000000
+};
 
 typedef hfn_kernel_action kernel_action;
 
@@ -47,6 +59,9 @@ static struct {
     kernel_action before;
     bool installed;
 } stop;
+
+/* Process id << 32 | thread id, so that entries mean nothing in a child of fork; 0: free. */
+static _Atomic uint64_t unstopped[MAX_UNSTOPPED];
 
 static long call_futex(_Atomic uint32_t *word, int operation, uint32_t value, uint64_t timeout_ns)
 {
@@ -144,6 +159,54 @@ static void on_signal(int number, siginfo_t *info, void *context)
     }
 }
 
+/* ---- In workers that are not stopped. */
+
+static uint64_t get_process_bits(void)
+{
+    return (uint64_t)(uint32_t)hfn_raw_syscall3(SYS_getpid, 0, 0, 0) << 32;
+}
+
+/* If there is no free entry, the worker is stopped like other threads. */
+void hfn_os_begin_unstopped(void)
+{
+    uint64_t process = get_process_bits();
+
+    for (uint32_t i = 0; i < MAX_UNSTOPPED; i++) {
+        uint64_t entry = atomic_load(&unstopped[i]);
+        if ((entry == 0 || entry >> 32 != process >> 32) &&
+            atomic_compare_exchange_strong(&unstopped[i], &entry, process | hfn_os_thread_id())) {
+            return;
+        }
+    }
+}
+
+static bool is_unstopped(uint32_t tid, _Atomic uint64_t **entry)
+{
+    uint64_t sought = get_process_bits() | tid;
+
+    for (uint32_t i = 0; i < MAX_UNSTOPPED; i++) {
+        if (atomic_load(&unstopped[i]) == sought) {
+            *entry = &unstopped[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+void hfn_os_end_unstopped(void)
+{
+    _Atomic uint64_t *entry;
+    uint32_t attempt;
+
+    if (!is_unstopped(hfn_os_thread_id(), &entry)) {
+        return;
+    }
+    atomic_store(entry, 0);
+    while ((attempt = atomic_load(&stop.attempt)) & 1) {
+        call_futex(&stop.attempt, FUTEX_WAIT, attempt, 0);
+    }
+}
+
 /* ---- In the thread that stops them. */
 
 static long set_action(const kernel_action *action, kernel_action *before)
@@ -217,9 +280,10 @@ static bool is_signalled(uint32_t tid)
 static bool signal_task(void *user, uint32_t tid)
 {
     bool *failed = user;
+    _Atomic uint64_t *entry;
     task *one;
 
-    if (tid == hfn_os_thread_id() || is_signalled(tid)) {
+    if (tid == hfn_os_thread_id() || is_signalled(tid) || is_unstopped(tid, &entry)) {
         return true;
     }
     *failed = stop.task_count == MAX_TASKS;
@@ -320,7 +384,7 @@ bool hfn_os_with_threads_stopped(uint64_t timeout_ns, hfn_adjust_pc_fn adjust, h
     if (stopped) {
         stop.task_count = stop.first;
         atomic_store_explicit(&stop.parked, 0, memory_order_relaxed);
-        atomic_fetch_add_explicit(&stop.attempt, 1, memory_order_release);
+        atomic_fetch_add(&stop.attempt, 1); /* before `unstopped` is read */
         stopped = park_all(deadline_ns);
         if (stopped) {
             adjust_all(&restorers, adjust, user);

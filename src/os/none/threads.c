@@ -61,6 +61,15 @@ void hfn_os_run_when_idle(void)
 {
 }
 
+/* Here such workers are stopped like others. */
+void hfn_os_begin_unstopped(void)
+{
+}
+
+void hfn_os_end_unstopped(void)
+{
+}
+
 void hfn_os_wake_on_time(void)
 {
 }

@@ -147,6 +147,15 @@ void hfn_os_run_when_idle(void)
     SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_IDLE);
 }
 
+/* Here such workers are stopped like others. */
+void hfn_os_begin_unstopped(void)
+{
+}
+
+void hfn_os_end_unstopped(void)
+{
+}
+
 void hfn_os_wake_on_time(void)
 {
     SetThreadPriority(GetCurrentThread(), THREAD_PRIORITY_TIME_CRITICAL);

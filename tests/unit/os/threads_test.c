@@ -266,6 +266,54 @@ static void a_thread_is_stopped_with_one_free_file_descriptor(void)
     pthread_join(thread, NULL);
 }
 
+static _Atomic bool is_leaving, has_left;
+
+static void beat_unstopped(void *user)
+{
+    (void)user;
+    hfn_os_begin_unstopped();
+    while (!atomic_load(&stopping)) {
+        atomic_fetch_add(&beats, 1);
+    }
+    atomic_store(&is_leaving, true);
+    hfn_os_end_unstopped();
+    atomic_store(&has_left, true);
+}
+
+/* In a stop: wait until the worker has made progress, and then until it wants to end. */
+static void watch_worker(void *user)
+{
+    observed *o = user;
+    uint64_t until = hfn_os_monotonic_ns() + TIMEOUT_NS;
+
+    o->last = o->first = atomic_load(&beats);
+    while (o->last == o->first && hfn_os_monotonic_ns() < until) {
+        o->last = atomic_load(&beats);
+    }
+    atomic_store(&stopping, true);
+    while (!atomic_load(&is_leaving) && hfn_os_monotonic_ns() < until) {
+    }
+    hfn_os_sleep(20000000);
+    CHECK(atomic_load(&is_leaving) && !atomic_load(&has_left));
+}
+
+static void an_unstopped_worker_runs_on_and_ends_after_the_stop(void)
+{
+    observed o = { 0, 0, 0 };
+    hfn_os_thread worker;
+    uint64_t before = atomic_load(&beats);
+
+    atomic_store(&stopping, false);
+    CHECK(hfn_os_start_thread(&worker, beat_unstopped, NULL));
+    while (atomic_load(&beats) == before) {
+    }
+    CHECK(hfn_os_with_threads_stopped(TIMEOUT_NS, count_thread, watch_worker, &o));
+    CHECK_EQ_U64(o.threads, 0);
+    CHECK(o.last > o.first);
+    hfn_os_join_thread(&worker);
+    CHECK(atomic_load(&has_left));
+}
+
 static void setuid_works_after_a_stop(void)
 {
     pthread_t thread;
@@ -324,6 +372,7 @@ static const check_test tests[] = {
     CHECK_TEST(kernel_workers_are_not_waited_for),
     CHECK_TEST(a_thread_named_like_a_worker_is_stopped),
     CHECK_TEST(a_thread_is_stopped_with_one_free_file_descriptor),
+    CHECK_TEST(an_unstopped_worker_runs_on_and_ends_after_the_stop),
     CHECK_TEST(setuid_works_after_a_stop),
     CHECK_TEST(a_thread_that_cannot_be_stopped_is_reported),
 };
