@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Zones and messages: parts of a program that it names itself.  They are counted and timed like
- * functions, and appear in the same call tree, in a module that is called "zones".  They belong to a
- * session of the program itself: records that `hotfn run` and `hotfn attach` make have no zones. */
+ * functions, and appear in the same call tree, in a module that is called "zones".  They belong to
+ * a session of the program itself: records of `hotfn run` and `hotfn attach` have no zones. */
 #ifndef HOTFN_ZONE_H
 #define HOTFN_ZONE_H
 

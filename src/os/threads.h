@@ -62,10 +62,11 @@ void hfn_os_run_when_idle(void);
 /* The calling worker wakes from hfn_os_wait_word within microseconds of its time. */
 void hfn_os_wake_on_time(void);
 /*
- * Between these two calls hfn_os_with_threads_stopped does not stop the calling worker, which may be
- * one that seldom gets a processor.  Meanwhile it executes only code of this library and system
- * calls, no code of the C library or another module: those may be hooked.  The second call returns
- * when no stop is in progress, so the bytes that the worker executes afterwards are complete.
+ * Between these two calls hfn_os_with_threads_stopped does not stop the calling worker: a worker
+ * that seldom gets a processor would not stop in time.  Meanwhile it executes only code of this
+ * library and system calls, no code of the C library or another module: those may be hooked.  The
+ * second call returns when no stop is in progress, so the bytes that the worker executes afterwards
+ * are complete.
  */
 void hfn_os_begin_unstopped(void);
 void hfn_os_end_unstopped(void);
