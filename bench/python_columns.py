@@ -126,6 +126,17 @@ def compare(report, hotfn, title, record_path, runs):
             f"{min(found['frame']) / min(decoded):.2f}"]
 
 
+def measure_trees(report, hotfn, record_path, runs):
+    """Rows of the call tree by name, and of its flame graph."""
+    with hotfn.open(record_path) as record:
+        rows = []
+        for title, function in (("tree()", record.tree), ("plot.flame()", record.plot.flame)):
+            seconds = [measure(function) for _ in range(runs + 1)][1:]
+            report.add(f"python/{title}", "s", seconds)
+            rows.append([title, figures.spread([1000 * value for value in seconds], 0)])
+    return rows
+
+
 def run(report, options):
     report.heading("A record as a pandas frame, over numpy.frombuffer and decoding of the same names",
                    f"Min, median, upper quartile of {RUNS} interleaved rounds.  Each function was called.",
@@ -135,10 +146,12 @@ def run(report, options):
         runs = 3 if options.quick else RUNS
         rows = [compare(report, hotfn, f"{'C++' if name is cxx_name else 'C'} names, {mode}", make_record(name, mode), runs)
                 for name in (c_name, cxx_name) for mode in ("count", "time")]
+        trees = measure_trees(report, hotfn, make_record(c_name, "time"), runs)
     except tools.Missing as missing:
         report.heading("python: missing", str(missing))
         return
     report.table(["record", "rows", "ratio", "frame ms", "baseline ms", "min/min"], rows)
+    report.table(["call tree of 240,000 functions", "ms"], trees)
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ def read_edges(handle: c_void_p, functions: Dict[str, Any], count: int) -> Dict[
     }
 
 
-def _find_depths(parents: Any) -> Any:
+def find_depths(parents: Any) -> Any:
     """The depth of each node, 0 for a root; a parent has a lower index than its callees."""
     import numpy
     depths = numpy.zeros(len(parents), dtype="u4")
@@ -256,7 +256,7 @@ def read_tree(handle: c_void_p, functions: Dict[str, Any], threads: Sequence[Any
                           places.take(raw["parent"], mode="clip") if len(places) else 0).astype("i8")
     return {
         "parent": parents,
-        "depth": _find_depths(parents),
+        "depth": find_depths(parents),
         "name": _choose_names(functions["name"], raw["function"]),
         "module": _choose_names(functions["module"], raw["function"]),
         "thread": raw["thread"],
