@@ -6,10 +6,12 @@ of wine.
     com_test.py BUILD HOTFN [CASE ...]     as windows_test.py
 
 HOTFN_COM_OBJECTS is how many objects one case creates and releases [2000]."""
+import collections
 import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -123,6 +125,35 @@ def components_of_the_system_print_the_same(folder):
     assert {name: counts.get(name) for name in wanted} == wanted, counts
 
 
+def listen_to_client(folder, *options):
+    """The calls of the methods, and what a listener of Linux shows of them."""
+    build_client(folder)
+    listener = subprocess.Popen([windows_test.NATIVE, "listen", *options, "udp:0"], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+    port = listener.stderr.readline().split(":")[-1].strip()
+    counts, _ = run_client(folder, "work", options=["--send", f"udp:127.0.0.1:{port}"])
+    out, errors = listener.communicate(timeout=60)
+    assert listener.returncode == 0, errors
+    return counts, out.splitlines()
+
+
+def events_of_objects_are_sent(folder):
+    """Creations, releases and failures are events of their own, between begin and end of calls."""
+    counts, lines = listen_to_client(folder, "--json")
+    events = collections.Counter((event["event"], event.get("function")) for event in map(json.loads, lines))
+    assert json.loads(lines[-1])["lost_datagrams"] == 0, lines[-1]
+    assert events["created", f"{SUM} created"] == counts[f"{SUM} created"] == 16, events
+    assert events["released", f"{SUM} released"] == 13, events
+    for name in (f"{MISSING} failed: 0x80040154 (CoCreateInstance)", f"{SUM}::{ISUM}::QueryInterface failed: 0x80004002"):
+        assert events["failed", name] == counts[name] > 0, events
+    for kind in "entry", "exit":
+        assert events[kind, f"{SUM}::IScale::Scale"] == 10, events
+    assert not events["exit", f"{SUM} created"], events
+    _, lines = listen_to_client(folder)
+    for mark, event, count in ("+", "created", 16), ("-", "released", 13), ("!", "failed: 0x80040110 (IClassFactory::CreateInstance)", 1):
+        assert sum(line.endswith(f" {mark} {SUM} {event}") for line in lines) == count, lines
+
+
 def many_objects_come_and_go(folder):
     build_client(folder)
     counts, messages = run_client(folder, "many", OBJECTS)
@@ -140,5 +171,6 @@ def a_program_without_com_runs_and_is_reported(folder):
 if __name__ == "__main__":
     sys.exit(cases.run([calls_failures_and_leaks_are_exact, methods_are_timed_where_their_arguments_are_known,
                         modules_that_are_selected_are_asked_for_class_objects,
-                        methods_are_selected_by_name, components_of_the_system_print_the_same, many_objects_come_and_go,
+                        methods_are_selected_by_name, components_of_the_system_print_the_same, events_of_objects_are_sent,
+                        many_objects_come_and_go,
                         a_program_without_com_runs_and_is_reported], needs=("wine", "x86_64-w64-mingw32-g++")))

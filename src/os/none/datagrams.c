@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* No socket can be opened.  Windows uses this file too. */
+/* No socket can be opened. */
 #include "os/datagrams.h"
 
 #include "base/status.h"
@@ -8,8 +8,8 @@ static hotfn_status refuse_socket(hfn_os_socket *out, hotfn_error *err)
 {
     out->handle = -1;
     return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                            "events are sent and received on Linux only: keep them in the record "
-                            "(run --events), and show it with hotfn open");
+                            "events cannot be sent and received on this system: keep them in the "
+                            "record (run --events), and show it with hotfn open");
 }
 
 hotfn_status hfn_os_open_sender(hfn_os_socket *out, const hfn_os_address *to, hotfn_error *err)

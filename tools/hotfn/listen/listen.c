@@ -102,6 +102,19 @@ bool listen_is_slow(const listen_view *v, const hotfn_listener_event *e)
     return v->slow_ns && e->duration_ns != HOTFN_NO_DURATION && e->duration_ns >= v->slow_ns;
 }
 
+listen_object_event listen_get_object_event(const char *name)
+{
+    static const char created[] = "} created", released[] = "} released", failed[] = " failed: ";
+
+    if (name[0] != '{') {
+        return LISTEN_NO_OBJECT;
+    }
+    return strstr(name, created)    ? LISTEN_CREATED
+           : strstr(name, released) ? LISTEN_RELEASED
+           : strstr(name, failed)   ? LISTEN_FAILED
+                                    : LISTEN_NO_OBJECT;
+}
+
 /* Find what is known of a stream, or add it.  NULL: not enough memory. */
 static known_stream *find_stream(listen_command *c, uint32_t stream)
 {

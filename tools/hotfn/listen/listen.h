@@ -22,6 +22,15 @@ bool listen_shows_function(const listen_view *view, const char *name);
 /* Whether the call that ends took so long that it is highlighted. */
 bool listen_is_slow(const listen_view *view, const hotfn_listener_event *event);
 
+/* What happened to an object, if the function is counted for that (runtimes/com.c). */
+typedef enum listen_object_event {
+    LISTEN_NO_OBJECT,
+    LISTEN_CREATED,
+    LISTEN_RELEASED,
+    LISTEN_FAILED, /* a creation, or a call of a method */
+} listen_object_event;
+listen_object_event listen_get_object_event(const char *name);
+
 /* listen_tree.c: the events as a tree.  An entry is held back for a short time: if its exit is the
  * next event to be shown, the call has one line. */
 #define LISTEN_NAME_BYTES 4096

@@ -20,12 +20,20 @@ static void print_text(FILE *out, const char *key, const char *text)
 
 static void print_call(const listen_view *v, const hotfn_listener_event *e)
 {
+    static const char *const objects[] = { "", "created", "released", "failed" };
+    listen_object_event what = listen_get_object_event(e->name);
     bool is_exit = e->kind == HOTFN_EVENTS_EXIT;
 
+    if (what != LISTEN_NO_OBJECT && is_exit) {
+        return; /* it has no length */
+    }
     fprintf(v->out,
             "{\"event\":\"%s\",\"stream\":%" PRIu32 ",\"pid\":%" PRIu32 ",\"thread\":%" PRIu32
             ",\"depth\":%" PRIu32 ",\"time_ns\":%" PRIu64,
-            is_exit ? "exit" : "entry", e->stream, e->pid, e->thread, e->depth, e->time_ns);
+            what != LISTEN_NO_OBJECT ? objects[what]
+            : is_exit                ? "exit"
+                                     : "entry",
+            e->stream, e->pid, e->thread, e->depth, e->time_ns);
     print_text(v->out, "function", e->name);
     if (is_exit && e->duration_ns == HOTFN_NO_DURATION) {
         fputs(",\"duration_ns\":null", v->out);

@@ -8,6 +8,7 @@ enum { MAX_INDENT = 40, INDENT_COLUMNS = 2 };
 
 #define DIM "\033[2m"
 #define BOLD "\033[1m"
+#define GREEN "\033[32m"
 #define SLOW "\033[1;31m"
 #define PLAIN "\033[0m"
 
@@ -123,11 +124,31 @@ static void show_stream_event(listen_tree *t, const hotfn_listener_event *e)
     fprintf(out, "%s\n", get_style(t, PLAIN));
 }
 
+/* An event of an object has no length: its entry is shown, its exit is not. */
+static void show_object_event(listen_tree *t, const hotfn_listener_event *e,
+                              listen_object_event what)
+{
+    static const char *const marks[] = { "", "+ ", "- ", "! " };
+    static const char *const styles[] = { "", GREEN, DIM, SLOW };
+
+    if (e->kind == HOTFN_EVENTS_ENTRY) {
+        listen_print_held(t);
+        print_line_start(t, e);
+        fprintf(t->view->out, "%s%s%s%s\n", get_style(t, styles[what]), marks[what], e->name,
+                get_style(t, PLAIN));
+    }
+}
+
 void listen_show_event(listen_tree *t, const hotfn_listener_event *e)
 {
     bool is_call = e->kind == HOTFN_EVENTS_ENTRY || e->kind == HOTFN_EVENTS_EXIT;
+    listen_object_event what = is_call ? listen_get_object_event(e->name) : LISTEN_NO_OBJECT;
 
     if (is_call && !listen_shows_function(t->view, e->name)) {
+        return;
+    }
+    if (what != LISTEN_NO_OBJECT) {
+        show_object_event(t, e, what);
         return;
     }
     if (e->kind == HOTFN_EVENTS_EXIT) {
