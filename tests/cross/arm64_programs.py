@@ -30,6 +30,7 @@ FLAGS = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-ipa-pure-con
 LUA_FLAGS = ["-std=gnu99", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=((void)(L),20231u)", "-DSTRCACHE_N=1", "-DSTRCACHE_M=1"]
 PACKAGES = ("sqlite3", "libsqlite3-0", "lua5.4", "libreadline8", "libtinfo6", "zlib1g", "libc6", "libgcc-s1",
             "libstdc++6")
+PYTHON_PACKAGES = ("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libexpat1", "libssl3")
 
 
 class Programs(Bench):
@@ -153,7 +154,7 @@ def debian_root(bench):
         return root
     partial = root.with_suffix(".partial")
     partial.mkdir(parents=True, exist_ok=True)
-    for package in download(bench, *PACKAGES):
+    for package in [*download(bench, *PACKAGES), *download(bench, *PYTHON_PACKAGES)]:
         run(["dpkg-deb", "-x", str(package), str(partial)])
     partial.rename(root)
     return root
@@ -171,6 +172,51 @@ def check_debian(bench, _name, cpu):
             if tuple(result) != expected or called < 300:
                 return f"{name} {options}: status {result[0]}, wanted {expected[0]}, output same: " \
                        f"{result[1] == expected[1]}, {called} functions called"
+    return None
+
+
+PYTHON_WORK = """
+import sys
+counts = {}
+def note(frame, event, arg):
+    if event == "call":
+        counts[frame.f_code.co_name] = counts.get(frame.f_code.co_name, 0) + 1
+def fib(n):
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
+class Node:
+    def __init__(self, value): self.value = value
+    def get(self): return self.value
+def count(n):
+    for i in range(n): yield i
+def fail(): raise ValueError
+def work():
+    try: fail()
+    except ValueError: pass
+    return fib(12) + sum(Node(i).get() for i in range(50)) + sum(count(20))
+sys.setprofile(note if sys.argv[1:] else None)
+result = work()
+sys.setprofile(None)
+print(result)
+for name, calls in counts.items(): print(name, calls)
+"""
+
+
+def check_python(bench, _name, cpu):
+    """Debian's CPython: its functions are called as often as sys.setprofile reports."""
+    root, script = debian_root(bench), pathlib.Path(bench.path("work.py"))
+    script.write_text(PYTHON_WORK)
+    command = ["qemu-aarch64", *CPUS[cpu], "-L", str(root), str(root / "usr/bin/python3.11"), "-S", "-E", str(script)]
+    expected = bench.start(command, os.devnull)
+    lines = bench.start([*command, "x"], os.devnull)[1].splitlines()[1:]
+    wanted = {name: int(calls) for name, calls in map(str.split, lines)}
+    if len(wanted) != 7 or wanted["fib"] != 465:
+        return f"sys.setprofile reports {wanted}"
+    for options in ((), ("--mode", "time")):
+        *result, report = bench.hooked(command, os.devnull, "python3.11", "--runtime", "python", "-f", "* (*", *options)
+        found = {f["name"].split(" (")[0].split(".")[-1]: f["calls"] for f in report["functions"] if "work.py:" in f["name"]}
+        wrong = {name: (calls, found.get(name)) for name, calls in wanted.items() if found.get(name) != calls}
+        if tuple(result) != expected or wrong:
+            return f"{options}: status {result[0]}, output same: {result[1] == expected[1]}, wrong: {wrong}"
     return None
 
 
@@ -215,7 +261,7 @@ def unless_unavailable(check):
 
 
 CASES = {"lua": (check_counts, "lua", "max"), "sqlite3": (check_counts, "sqlite3", "max"),
-         "debian": (check_debian, "debian", "cortex-a57"), "covered": (check_covered, "covered", "max"),
+         "debian": (check_debian, "debian", "cortex-a57"), "python": (check_python, "python", "max"), "covered": (check_covered, "covered", "max"),
          "decoder": (check_decoder, "decoder", "max")}
 
 
