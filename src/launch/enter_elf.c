@@ -3,6 +3,7 @@
 #include "arch/stub.h"
 #include "launch/launch.h"
 #include "os/files.h"
+#include "os/remote.h"
 
 #include <string.h>
 
@@ -40,12 +41,20 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
                    : "not an x86-64 or i386 ELF program (x32 is neither); this build of hotfn "
                      "counts no others";
     }
-    if (!(info->flags & HOTFN_IMAGE_INTERPRETER)) {
+    bool is_static = !(info->flags & HOTFN_IMAGE_INTERPRETER);
+    const char *slash = is_static ? NULL : strrchr(info->interpreter, '/');
+    const char *loader = slash ? slash + 1 : is_static ? "" : info->interpreter;
+
+    t->is_outside = hfn_os_can_enter_others() && info->machine == own_machine() &&
+                    (is_static || strncmp(loader, "ld-musl", 7) == 0);
+    if (t->is_outside) {
+        return NULL;
+    }
+    if (is_static) {
         return "a static program has no dynamic loader that could load the agent; count a "
                "dynamically linked build of it";
     }
-    const char *slash = strrchr(info->interpreter, '/');
-    if (strncmp(slash ? slash + 1 : info->interpreter, "ld-linux", 8) != 0) {
+    if (strncmp(loader, "ld-linux", 8) != 0) {
         return "its dynamic loader is not glibc's (ld-linux); the agent needs glibc";
     }
     return hfn_os_resolve_path(info->interpreter, t->interpreter, sizeof t->interpreter)

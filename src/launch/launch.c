@@ -81,7 +81,7 @@ static hotfn_status start_program(hotfn_launch *l, const hotfn_launch_options *o
         status = hfn_target_find(&l->target, &l->options, &l->env, err);
     }
     if (status == HOTFN_OK) {
-        status = hfn_agent_choose(l, err);
+        status = l->target.is_outside ? hfn_launch_check_outside(l, err) : hfn_agent_choose(l, err);
     }
     if (status == HOTFN_OK) {
         status = hfn_runtime_find_pool(l, err);
@@ -162,6 +162,11 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
         return status;
     }
     hfn_launch_begin(l);
+    if (l->attachment) {
+        hfn_observation_start(l);
+        *out = l;
+        return HOTFN_OK;
+    }
     if (!l->options.target_glob) {
         hfn_children_begin(&l->children, l->child.pid,
                            (l->options.flags & HOTFN_LAUNCH_FOLLOW) != 0, &l->env);
@@ -214,9 +219,11 @@ static void store_run_facts(hotfn_launch *l)
     char number[24];
 
     hfn_plan_service_stop(l);
-    hfn_children_finish(&l->children, l->live, l->channel);
+    if (!l->attachment) {
+        hfn_children_finish(&l->children, l->live, l->channel);
+    }
     char became[HFN_PLAN_PATH_BYTES];
-    if (hfn_plan_channel_get_own_exec(l->channel, became)) {
+    if (!l->attachment && hfn_plan_channel_get_own_exec(l->channel, became)) {
         hfn_log_message(&l->env, HOTFN_LOG_WARNING,
                         "the program became %s by exec, which the agent could not enter: what was "
                         "counted is the program before",
@@ -235,7 +242,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     if (!l) {
         return hfn_report_null(err, __func__);
     }
-    if (l->attachment) {
+    if (l->attachment && !l->target.is_outside) {
         return hfn_attachment_wait(l, timeout_ns, err);
     }
     if (l->state != HOTFN_LAUNCH_RUNNING || !hfn_os_child_wait(&l->child, timeout_ns)) {
@@ -248,6 +255,9 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     store_run_facts(l);
     hfn_thread_watch_stop(l);
     hfn_patch_watch_stop(l);
+    if (l->attachment) {
+        hfn_attachment_release_forked(l->attachment);
+    }
     hfn_os_child_reap(&l->child);
     hfn_observation_stop(l);
     hfn_ticker_stop(&l->ticker);
@@ -465,7 +475,9 @@ void hotfn_launch_destroy(hotfn_launch *l)
         return;
     }
     if (l->state == HOTFN_LAUNCH_RUNNING && l->attachment) {
-        hotfn_launch_detach(l, NULL);
+        hfn_watcher_stop(&l->observation.watcher);
+        hfn_plan_service_stop(l);
+        hfn_attachment_leave(l->attachment, NULL);
     } else if (l->state == HOTFN_LAUNCH_RUNNING) {
         end_replacements(l);
         hfn_send_thread_stop(l, false);

@@ -30,6 +30,7 @@ typedef struct hfn_target {
     uint64_t device, inode;              /* of image                                */
     uint64_t text_bytes;
     uint32_t machine; /* HOTFN_MACHINE_* of image; OTHER where a descendant is the target */
+    bool is_outside;  /* no agent can enter it: it is attached to at its entry point */
 } hfn_target;
 
 /* watcher.c: a thread that works at intervals while the child runs. */
@@ -128,6 +129,8 @@ struct hotfn_launch {
 hotfn_launch *hfn_launch_new(const hotfn_env *env);
 void hfn_launch_free(hotfn_launch *launch);
 void hfn_launch_choose_cache(hotfn_launch *launch);
+/* start_child.c: can the program be counted from outside with these options? */
+hotfn_status hfn_launch_check_outside(const hotfn_launch *launch, hotfn_error *err);
 /* The program runs, and is counted. */
 void hfn_launch_begin(hotfn_launch *launch);
 

@@ -63,7 +63,8 @@ static hotfn_status check_combinations(const hotfn_launch_options *o,
     if (o->runtime && !hfn_runtime_find(o->runtime)) {
         return hfn_report_error(
             err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
-            "'%s' is not a runtime whose methods can be counted: art, com, objc, python", o->runtime);
+            "'%s' is not a runtime whose methods can be counted: art, com, objc, python",
+            o->runtime);
     }
     if (o->watch && (!o->slow_ns || !o->runtime || strcmp(o->runtime, "art") != 0)) {
         return refuse_option(err, "watched methods need the runtime 'art' and the time above which "

@@ -2,6 +2,7 @@
 /* Start the child with the agent's settings in its environment.  The agent reads them there and
  * removes them before the program runs. */
 #include "base/status.h"
+#include "launch/attach/run_outside.h"
 #include "launch/launch.h"
 #include "live/run_flags.h"
 #include "os/process.h"
@@ -63,18 +64,24 @@ static hotfn_status report_start_error(const hotfn_launch *l, hfn_os_error error
                                 : hfn_os_get_error_text(error));
 }
 
+hotfn_status hfn_launch_check_outside(const hotfn_launch *l, hotfn_error *err)
+{
+    return hfn_outside_check_options(l, err);
+}
+
 hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
 {
     environment e = { .count = 0 };
     hfn_os_error error = E2BIG;
 
-    if (fill_environment(&e, l)) {
+    if (l->target.is_outside || fill_environment(&e, l)) {
         const hfn_os_child_options o = {
             .file = l->target.file,
             .command = l->options.command,
             .settings = e.settings,
             .setting_count = e.count,
             .passes_signals = (l->options.flags & HOTFN_LAUNCH_PASS_SIGNALS) != 0,
+            .is_parked = l->target.is_outside,
         };
         error = hfn_os_child_start(&l->child, &o, &l->env);
     }
@@ -82,5 +89,5 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
         return report_start_error(l, error, err);
     }
     hfn_live_set_pid(l->live, l->child.pid);
-    return HOTFN_OK;
+    return l->target.is_outside ? hfn_outside_enter(l, err) : HOTFN_OK;
 }

@@ -41,11 +41,15 @@ const char *hfn_os_platform(void);
 
 /* ---- A child. */
 
+enum { HFN_OS_PARKED_BYTES = 2 };
+
 typedef struct hfn_os_child {
     uint32_t pid;      /* 0: not started */
     int32_t exit_code; /* 0..255, and -signal if it was killed by one; Windows: all 32 bits */
     bool passes_signals;
     int64_t process, order; /* the system's; 0: none */
+    uint64_t entry;         /* parked: of its program, and the code there */
+    uint8_t entry_code[HFN_OS_PARKED_BYTES];
 } hfn_os_child;
 
 typedef struct hfn_os_child_options {
@@ -54,6 +58,8 @@ typedef struct hfn_os_child_options {
     const char *const *settings; /* "NAME=VALUE": the only changes to the child's environment */
     uint32_t setting_count;
     bool passes_signals; /* as HOTFN_LAUNCH_PASS_SIGNALS of hotfn/launch.h */
+    bool is_parked;      /* Linux: the program stands at its entry point, in a loop that replaces
+                          * the code there, until the code is restored */
     /* Where no setting makes the loader load a library: the agent's file, and its order. */
     const char *agent;
     const void *order;
@@ -69,6 +75,8 @@ hfn_os_error hfn_os_child_start(hfn_os_child *child, const hfn_os_child_options 
 bool hfn_os_child_wait(const hfn_os_child *child, uint64_t timeout_ns);
 /* Reap the child, which has ended, and store its exit code. */
 void hfn_os_child_reap(hfn_os_child *child);
+/* End the child at once, and reap it. */
+void hfn_os_child_kill(hfn_os_child *child);
 /* Restore the signal actions that this process had before the child was started. */
 void hfn_os_child_release_signals(hfn_os_child *child);
 

@@ -193,9 +193,9 @@ hotfn_status hotfn_launch_detach(hotfn_launch *l, hotfn_error *err)
     if (!l) {
         return hfn_report_null(err, __func__);
     }
-    if (!l->attachment || l->state != HOTFN_LAUNCH_RUNNING) {
+    if (!l->attachment || l->target.is_outside || l->state != HOTFN_LAUNCH_RUNNING) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                l->attachment ? "the process is detached from already"
+                                l->attachment && !l->target.is_outside ? "the process is detached from already"
                                               : "the program was started, not attached to");
     }
     status = hfn_attachment_leave(l->attachment, err);

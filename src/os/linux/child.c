@@ -4,6 +4,7 @@
 #include "os/child.h"
 
 #include "base/memory.h"
+#include "os/linux/parked.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -143,9 +144,13 @@ static int spawn_with_signals(hfn_os_child *child, const hfn_os_child_options *o
         sigaddset(&blocked, passed_signals[i]);
     }
     pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    int error = spawn_child(&pid, o, environment, &before);
+    int error = o->is_parked ? hfn_linux_spawn_traced(&pid, o, environment, &before)
+                             : spawn_child(&pid, o, environment, &before);
     if (error == 0) {
         *child = (hfn_os_child){ .pid = (uint32_t)pid, .passes_signals = o->passes_signals };
+        error = o->is_parked ? hfn_linux_park(child) : 0;
+    }
+    if (error == 0) {
         if (o->passes_signals) {
             set_signal_actions(pid);
         }
@@ -218,6 +223,12 @@ void hfn_os_child_reap(hfn_os_child *child)
         receiver = 0; /* the number may soon belong to another process */
     }
     child->exit_code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void hfn_os_child_kill(hfn_os_child *child)
+{
+    kill((pid_t)child->pid, SIGKILL);
+    hfn_os_child_reap(child);
 }
 
 /* ---- Other processes. */

@@ -92,6 +92,11 @@ void hfn_os_child_reap(hfn_os_child *child)
     (void)child;
 }
 
+void hfn_os_child_kill(hfn_os_child *child)
+{
+    (void)child;
+}
+
 void hfn_os_child_release_signals(hfn_os_child *child)
 {
     (void)child;

@@ -185,6 +185,13 @@ void hfn_os_child_reap(hfn_os_child *child)
     child->exit_code = (int32_t)code;
 }
 
+void hfn_os_child_kill(hfn_os_child *child)
+{
+    TerminateProcess((HANDLE)(intptr_t)child->process, 1);
+    WaitForSingleObject((HANDLE)(intptr_t)child->process, INFINITE);
+    hfn_os_child_reap(child);
+}
+
 bool hfn_os_process_maps_file(uint32_t pid, int fd)
 {
     (void)pid;
