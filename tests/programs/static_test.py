@@ -198,6 +198,58 @@ def go_programs_survive_rounds(folder):
         assert count_files(target.pid) <= before
 
 
+def run(record, *command, options=(), **more):
+    return subprocess.run([HOTFN, "run", *options, "-o", str(record), "--", *map(str, command)], capture_output=True,
+                          text=True, timeout=120, **more)
+
+
+def a_run_counts_from_the_entry_point(folder):
+    threads, forks, calls = 16, 3, 2000
+    for kind, program in build_kinds(folder).items():
+        record = folder / f"run-{kind}.hfr"
+        done = run(record, program, threads, forks, calls, input="xx")
+        assert done.returncode == 0 and done.stdout == "ready\ndone\ndone\n", (kind, done)
+        found = calls_in(record)
+        assert kind == "musl-stripped" or found["main"] == 1, (kind, found.get("main"))
+        check_totals(found, 2, threads, forks, calls)
+
+
+def a_run_of_a_go_program_is_exact(folder):
+    program = build_go(folder, CGO_ENABLED="0")
+    done = run(folder / "go.hfr", program, 9, 2000, input="xx")
+    assert done.returncode == 0 and done.stdout == "ready\ndone\ndone\n", done
+    found = calls_in(folder / "go.hfr")
+    check_go_totals(found, 2, 9, 2000)
+    assert found["main.main"] == 1, found["main.main"]
+
+
+def busybox_behaves_as_without_hotfn(folder):
+    """Debian's, which is linked statically and has no names."""
+    busybox, record = "/bin/busybox", folder / "busybox.hfr"
+    if not os.path.exists(busybox):
+        raise Skipped("busybox-static is not installed")
+    script = "for i in 1 2 3; do (echo $i; seq $i | sort -r); done; sed s/a/b/ </etc/passwd | md5sum; kill -TERM $$"
+    for words in (["seq", "1", "50"], ["sh", "-c", "exit 7"], ["sh", "-c", script], ["md5sum", "/bin/busybox"]):
+        bare = subprocess.run([busybox, *words], capture_output=True, text=True)
+        done = run(record, busybox, *words)
+        assert (done.returncode, done.stdout) == (bare.returncode, bare.stdout), (words, done, bare)
+        assert sum(calls or 0 for calls in calls_in(record).values()) > 100, words
+
+
+def refusals_of_a_run_are_one_sentence(folder):
+    program, record = build(folder, "static"), folder / "none.hfr"
+    for options, text in ((["--mode", "time"], "not timed"), (["--follow"], "cannot be followed")):
+        done = run(record, program, options=options)
+        assert done.returncode == 2 and text in done.stderr and len(done.stderr.splitlines()) == 1, done
+    if os.getuid() == 0:
+        if shutil.which("setcap") and subprocess.run(["setcap", "cap_net_raw+ep", program]).returncode == 0:
+            assert run(record, program).returncode == 0  # root gains nothing
+        os.chown(program, 65534, 65534)
+        program.chmod(0o4755)
+        done = run(record, program)
+        assert done.returncode == 125 and "setuid" in done.stderr and len(done.stderr.splitlines()) == 1, done
+
+
 CASES = [
     totals_between_attach_and_detach_are_exact,
     programs_survive_rounds,
@@ -206,6 +258,10 @@ CASES = [
     a_program_that_uses_gs_is_refused,
     totals_of_go_programs_are_exact,
     go_programs_survive_rounds,
+    a_run_counts_from_the_entry_point,
+    a_run_of_a_go_program_is_exact,
+    busybox_behaves_as_without_hotfn,
+    refusals_of_a_run_are_one_sentence,
 ]
 
 if __name__ == "__main__":
