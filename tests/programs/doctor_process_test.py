@@ -220,15 +220,13 @@ def other_programs_are_reported(folder):
     if shutil.which("musl-gcc"):
         for options in ((), ("-static",)):
             with running(build(folder, *options, *SYSTEM_HEADERS, compiler=["musl-gcc"])) as target:
-                expect_refusal(folder, target.pid, "c-library", "glibc")
+                expect_success(folder, target.pid)
     if shutil.which("go"):
         (folder / "go.go").write_text(GO)
         subprocess.run(["go", "build", "-o", folder / "go", folder / "go.go"], check=True,
                        env={**os.environ, "GOCACHE": str(folder / "cache"), "CGO_ENABLED": "0"})
         with running(folder / "go") as target:
-            problems = problems_of(target.pid)
-            assert "c-library" in problems or "threads" in problems, problems
-            expect_refusal(folder, target.pid, next(iter(problems)), "glibc")
+            expect_success(folder, target.pid)
 
 
 def another_hotfn_is_reported(folder):

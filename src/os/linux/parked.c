@@ -3,7 +3,7 @@
  * A child whose program stands at its entry point until it is let go.  It is traced only until it
  * gets there:
  *
- *   clone, PTRACE_TRACEME, exec  ->  stop by the exec
+ *   vfork, PTRACE_TRACEME, exec  ->  stop by the exec
  *   int3 at the entry point      ->  stop there, the dynamic linker has loaded the libraries
  *   jmp to itself there, PTRACE_DETACH: the process runs and gets no further
  *   hfn_os_child_unpark: the original bytes, while its threads stand
@@ -15,10 +15,8 @@
 #include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -28,7 +26,7 @@
 
 #if defined(__x86_64__)
 
-enum { STACK_BYTES = 65536, SIGNALS = 64, TRAP = 0xcc };
+enum { SIGNALS = 64, TRAP = 0xcc };
 static const uint8_t loop[HFN_OS_PARKED_BYTES] = { 0xeb, 0xfe };
 
 /* ---- Starting. */
@@ -56,10 +54,8 @@ static void reset_handlers(void)
     }
 }
 
-static int run_child(void *user)
+__attribute__((noinline, noreturn)) static void run_child(start *s)
 {
-    start *s = user;
-
     reset_handlers();
     if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) == 0) {
         sigprocmask(SIG_SETMASK, s->mask, NULL);
@@ -74,20 +70,18 @@ int hfn_linux_spawn_traced(pid_t *pid, const hfn_os_child_options *options,
                            const char **environment, const sigset_t *mask)
 {
     start s = { options, environment, mask, 0 };
-    char *stack = malloc(STACK_BYTES);
     sigset_t all, before;
 
-    if (!stack) {
-        return ENOMEM;
-    }
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, &before);
-    *pid = clone(run_child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD, &s);
+    *pid = vfork();
+    if (*pid == 0) {
+        run_child(&s);
+    }
     if (*pid < 0) {
         s.error = errno;
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
-    free(stack);
     if (s.error != 0 && *pid > 0) {
         waitpid(*pid, NULL, 0);
     }
