@@ -89,6 +89,7 @@ def methods_are_timed_where_their_arguments_are_known(folder):
     assert counts[f"{SUM}::{ISUM}::method 4 failed: 0x80004003"] == 10, counts
     shown = execute(folder, windows_test.NATIVE, "report", "--json", "--edges", "hotfn.hfr")
     report = json.loads(shown.stdout)
+    assert all(f["state"] == "hooked" for f in report["functions"] if f["calls"]), report  # also when the process ends
     timed = {f["name"]: f["timed_calls"] for f in report["functions"] if f["timing"] == "full"}
     for name in (f"{ISUM}::method 3", f"{ISUM}::method 4", f"{ISUM}::QueryInterface", f"{ISUM}::Release",
                  "IScale::Scale", "IScale::Release", "IClassFactory::CreateInstance"):

@@ -22,6 +22,7 @@ typedef void(CALLBACK *notify_fn)(ULONG reason, const notification *data, void *
 NTSTATUS NTAPI LdrRegisterDllNotification(ULONG flags, notify_fn function, void *user,
                                           void **cookie);
 NTSTATUS NTAPI LdrUnregisterDllNotification(void *cookie);
+BOOLEAN NTAPI RtlDllShutdownInProgress(void);
 
 /* The fields of LDR_DATA_TABLE_ENTRY that winternl.h names Reserved (phnt, ntldr.h). */
 typedef struct loader_entry {
@@ -87,9 +88,13 @@ void hfn_os_each_module(hfn_os_module_fn visit, void *user)
 static void (*watcher)(void *user);
 static void *watcher_user, *watcher_cookie;
 
+/* When the process ends, wine reports each module as unmapped, although all of them stay. */
 static void CALLBACK handle_change(ULONG reason, const notification *data, void *user)
 {
     (void)user;
+    if (RtlDllShutdownInProgress()) {
+        return;
+    }
     leaving = reason == REASON_UNLOADED ? data->base : NULL;
     if (watcher) {
         watcher(watcher_user);
