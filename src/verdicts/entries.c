@@ -256,19 +256,23 @@ static bool follows_trap(const search *s, const hfn_region *region, uint64_t rva
            in.is_padding && in.flow == HFN_FLOW_STOP && before + in.length == rva;
 }
 
-/* A linker stub has no other instruction than its jump, possibly behind a landing pad. */
+/* A linker stub has no other instruction than its jump, possibly behind a landing pad; on ARM64 it
+ * loads the address by up to three instructions. */
 static bool is_stub(const search *s, const hfn_region *region, uint64_t rva)
 {
-    hfn_instruction in = { .is_landing_pad = true };
+    bool is_fixed_width = s->arch->patching->unit_bytes > 1;
+    hfn_instruction in = { .flow = HFN_FLOW_NEXT };
 
-    while (in.is_landing_pad) {
+    for (int left = is_fixed_width ? 4 : 1; left > 0 && in.flow == HFN_FLOW_NEXT;) {
         if (!hfn_region_has(region, rva) ||
-            !s->arch->decode(region->bytes + (rva - region->rva), region->end - rva, rva, 0, &in)) {
+            !s->arch->decode(region->bytes + (rva - region->rva), region->end - rva, rva, 0, &in) ||
+            in.is_padding) {
             return true;
         }
         rva += in.length;
+        left -= !in.is_landing_pad;
     }
-    return in.is_padding || (in.flow == HFN_FLOW_JUMP_INDIRECT && !in.through_table);
+    return in.flow == HFN_FLOW_JUMP_INDIRECT && (is_fixed_width || !in.through_table);
 }
 
 static bool is_candidate(const search *s, const hfn_region *region, uint64_t rva)
