@@ -68,9 +68,6 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
         s = hotfn_functions_build(&p->functions, p->image, p->symbols, p->env, err);
     }
     if (s == HOTFN_OK) {
-        s = hotfn_verdicts_find_functions(p->functions, p->image, options->threads, p->env, err);
-    }
-    if (s == HOTFN_OK) {
         s = hotfn_verdicts_create(&p->verdicts, p->image, p->functions, &vo, p->env, err);
     }
     if (s == HOTFN_OK) {
