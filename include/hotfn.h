@@ -13,6 +13,7 @@
 #include <hotfn/record.h>
 #include <hotfn/session.h>
 #include <hotfn/status.h>
+#include <hotfn/switch.h>
 #include <hotfn/zone.h>
 
 #endif

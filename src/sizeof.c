@@ -57,6 +57,8 @@ static const struct_size struct_sizes[] = {
     STRUCT_SIZE(hotfn_record_child),
     STRUCT_SIZE(hotfn_launch_options),
     STRUCT_SIZE(hotfn_launch_info),
+    STRUCT_SIZE(hotfn_switch_order),
+    STRUCT_SIZE(hotfn_switch_result),
     STRUCT_SIZE(hotfn_record_budget),
     STRUCT_SIZE(hotfn_record_change),
     STRUCT_SIZE(hotfn_events_header),

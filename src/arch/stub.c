@@ -133,6 +133,26 @@ uint8_t hfn_stub_get_return_column(void)
 
 #endif
 
+bool hfn_stub_has_edits(void)
+{
+#if defined(__x86_64__)
+    return true;
+#else
+    return false;
+#endif
+}
+
+uint32_t hfn_stub_find_timing(hfn_stub_edit out[HFN_STUB_MAX_EDITS], const uint8_t *entry,
+                              uint32_t byte_count)
+{
+#if defined(__x86_64__)
+    return hfn_x86_find_timing(out, entry, byte_count);
+#else
+    (void)out, (void)entry, (void)byte_count;
+    return 0;
+#endif
+}
+
 void hfn_stub_emit(uint8_t *out, const hfn_stub_request *request)
 {
     CPU_NAME(emit_stub)(out, request);

@@ -119,6 +119,20 @@ uint32_t hfn_stub_write_call_gate_cfi(uint8_t *out, uint32_t gate_bytes);
 uint32_t hfn_stub_write_cie_state(uint8_t *out);
 uint32_t hfn_stub_write_step_cfi(uint8_t *out, uint32_t lowered_bytes);
 
+/* The instructions of a stub that lead into its timing tail: with their counted bytes, calls are
+ * counted and no longer timed, but those that are open still end as timed calls. */
+typedef struct hfn_stub_edit {
+    uint8_t at, byte_count; /* from the stub's entry */
+    uint8_t timed[8], counted[8];
+} hfn_stub_edit;
+enum { HFN_STUB_MAX_EDITS = 2, HFN_STUB_TIMED_BYTES = 176 };
+/* Find them in the first bytes of a stub, at most HFN_STUB_TIMED_BYTES of which matter.  Returns
+ * their number; 0: the stub does not time, or its calls are only counted already, or the library
+ * is built for another CPU than x86-64. */
+bool hfn_stub_has_edits(void); /* is the library built for x86-64? */
+uint32_t hfn_stub_find_timing(hfn_stub_edit out[HFN_STUB_MAX_EDITS], const uint8_t *entry,
+                              uint32_t byte_count);
+
 /* DWARF number of the column that holds the return address. */
 uint8_t hfn_stub_get_return_column(void);
 

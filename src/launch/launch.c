@@ -114,6 +114,7 @@ void hfn_launch_free(hotfn_launch *l)
     hfn_snapshot_destroy(l->observation.to);
     hfn_children_free(&l->children);
     hfn_os_destroy_mutex(&l->lock);
+    hfn_switch_finish(&l->switching);
     hfn_plan_channel_destroy(l->channel);
     hfn_live_close(l->live);
     hotfn_list_destroy(l->list);
@@ -133,6 +134,7 @@ hotfn_launch *hfn_launch_new(const hotfn_env *env)
         hfn_arena_init(&l->texts, &l->env);
         hfn_known_modules_init(&l->known, &l->env);
         hfn_os_init_mutex(&l->lock);
+        hfn_switch_init(&l->switching);
     }
     return l;
 }
@@ -179,6 +181,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
     hfn_patch_watch_start(l);
+    hfn_switch_start(l);
     *out = l;
     return HOTFN_OK;
 }
@@ -251,6 +254,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     l->end_ns = hfn_os_monotonic_ns();
     end_replacements(l);
     hfn_send_thread_stop(l, false);
+    hfn_switch_stop(l);
     hfn_budget_thread_stop(l);
     store_run_facts(l);
     hfn_thread_watch_stop(l);
@@ -481,11 +485,13 @@ void hotfn_launch_destroy(hotfn_launch *l)
     } else if (l->state == HOTFN_LAUNCH_RUNNING) {
         end_replacements(l);
         hfn_send_thread_stop(l, false);
+        hfn_switch_stop(l);
         hfn_budget_thread_stop(l);
         hfn_patch_watch_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
     }
+    hfn_switch_stop(l);
     hfn_os_child_release_signals(&l->child);
     hfn_launch_free(l);
 }

@@ -9,6 +9,7 @@
 #include "events/sender.h"
 #include "launch/budget/budget.h"
 #include "launch/children.h"
+#include "launch/switch/switch.h"
 #include "live/live.h"
 #include "live/plan_channel.h"
 #include "os/child.h"
@@ -113,6 +114,7 @@ struct hotfn_launch {
     hfn_patch_watch *patch_watch; /* NULL: the patches are not compared from here */
     hfn_budget_thread budget;
     hfn_send_thread events;
+    hfn_switch switching;
     hfn_ticker ticker;
     bool is_clock_free;                /* if it cannot tick, the counter is read */
     struct hfn_attachment *attachment; /* NULL: the program is a child of this process */

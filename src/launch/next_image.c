@@ -18,6 +18,7 @@ typedef struct run {
 static void stop_helpers(hotfn_launch *l)
 {
     hfn_send_thread_stop(l, true);
+    hfn_switch_stop(l);
     hfn_budget_thread_stop(l);
     hfn_thread_watch_stop(l);
     hfn_patch_watch_stop(l);
@@ -38,6 +39,7 @@ static void start_helpers(hotfn_launch *l)
     hfn_budget_thread_start(l);
     hfn_thread_watch_start(l);
     hfn_patch_watch_start(l);
+    hfn_switch_start(l);
 }
 
 /* A durable record is closed first, because the new one has the same path. */

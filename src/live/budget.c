@@ -63,10 +63,28 @@ bool hfn_live_was_unhooked(const hfn_live *live, uint32_t module, uint32_t funct
     uint32_t first, count;
     uint8_t *entry;
 
-    return hfn_live_get_budget(live) &&
-           hfn_live_find_module(live, module, &entry, &first, &count) && function_index < count &&
+    return hfn_live_find_module(live, module, &entry, &first, &count) && function_index < count &&
            hfn_shared_get32(hfn_live_get_budget_state(live, first + function_index)) &
                HOTFN_BUDGET_LOWER_BOUND;
+}
+
+void hfn_live_set_level(hfn_live *live, uint32_t function, uint32_t level)
+{
+    uint8_t *state = hfn_live_get_budget_state(live, function);
+    uint32_t word = hfn_shared_get32(state) & ~HOTFN_BUDGET_LEVEL;
+
+    hfn_shared_put32(state, word | level |
+                                (level == HOTFN_BUDGET_UNHOOKED ? HOTFN_BUDGET_LOWER_BOUND : 0));
+}
+
+bool hfn_live_has_levels(const hfn_live *live)
+{
+    for (uint32_t i = 0; i < live->function_count; i++) {
+        if (hfn_shared_get32(hfn_live_get_budget_state(live, i)) != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change)

@@ -198,6 +198,10 @@ uint32_t *hfn_live_get_means(const hfn_live *live);
 bool hfn_live_read_timed_calls(const hfn_live *live, uint32_t row, uint64_t *calls);
 /* Append a change and update the state of its function. */
 void hfn_live_add_change(hfn_live *live, const hfn_budget_change *change);
+/* Update the state of a function that was switched.  Any record has these states. */
+void hfn_live_set_level(hfn_live *live, uint32_t function, uint32_t level);
+/* Has any function a state? */
+bool hfn_live_has_levels(const hfn_live *live);
 /* Has the launcher ever unhooked the function?  Its count is a lower bound since. */
 bool hfn_live_was_unhooked(const hfn_live *live, uint32_t module, uint32_t function_index);
 

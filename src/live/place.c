@@ -123,6 +123,7 @@ static void place_time_rows(hfn_layout *out, uint32_t slots)
 static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *time,
                          uint32_t functions, uint32_t slots)
 {
+    place_section(out, HFN_SECTION_BUDGET_STATES, functions, 0);
     if (!wanted) {
         return;
     }
@@ -131,7 +132,6 @@ static void place_budget(hfn_layout *out, bool wanted, const hfn_time_sizes *tim
     }
     place_section(out, HFN_SECTION_BUDGET, HFN_BUDGET_CHANGES,
                   sizeof(hfn_budget_header) + HFN_BUDGET_CHANGES * sizeof(hfn_budget_change));
-    place_section(out, HFN_SECTION_BUDGET_STATES, functions, 0);
 }
 
 /* The sections that the target writes come first, so that one call allocates them in a durable

@@ -186,14 +186,15 @@ static void set_time_parts(hfn_parts *parts, const hfn_live *live, const hfn_tim
 
 static void set_budget_parts(hfn_parts *parts, const hfn_live *live)
 {
-    if (!hfn_live_get_budget(live)) {
-        return;
+    if (hfn_live_get_budget(live)) {
+        set_part(parts, live, HFN_SECTION_BUDGET,
+                 hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
+                                       hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
     }
-    set_part(parts, live, HFN_SECTION_BUDGET,
-             hfn_budget_used_bytes(hfn_live_section(live, HFN_SECTION_BUDGET),
-                                   hfn_live_section_bytes(live, HFN_SECTION_BUDGET)));
-    set_part(parts, live, HFN_SECTION_BUDGET_STATES,
-             (uint64_t)live->function_count * sizeof(uint32_t));
+    if (hfn_live_get_budget(live) || hfn_live_has_levels(live)) {
+        set_part(parts, live, HFN_SECTION_BUDGET_STATES,
+                 (uint64_t)live->function_count * sizeof(uint32_t));
+    }
 }
 
 /* The texts that were known when the record was created, and those that were added since. */

@@ -34,7 +34,7 @@ USES = {
     "agent": ["session", "runtimes"],
 }
 ALWAYS_PUBLIC = {"status", "env", "machine", "function", "json", "ranks"}  # <hotfn/status.h> and the like belong to base
-OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", "frame": "session", "zone": "session",
+OWNER = {"lists": "scan", "timing": "live", "budget": "live", "record": "live", "frame": "session", "zone": "session", "switch": "launch",
          "export": "exporters"}  # the folder of a public header, where the names differ
 FOREIGN = [  # headers of other projects, and the paths that may include them
     (re.compile(r"uthash|utarray|utlist|utstring|uthash/.*"), re.compile(r"src/base/")),

@@ -20,6 +20,7 @@ static const command commands[] = {
     { "run", hotfn_command_run, "run a program and count every call of its functions" },
     { "attach", hotfn_command_attach, "count the calls of a process that runs already" },
     { "detach", hotfn_command_detach, "restore the code of a process that hotfn has attached to" },
+    { "ctl", hotfn_command_ctl, "switch functions of a running program off, on, or to times" },
     { "report", hotfn_command_report, "show the hot functions of a record" },
     { "export", hotfn_command_export, "write a record for other viewers" },
     { "open", hotfn_command_open, "show a record in the browser" },

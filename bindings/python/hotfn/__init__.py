@@ -28,7 +28,7 @@ from ._native import lib as _lib
 from ._text import demangle
 from .budgets import Budget, Change
 from .hooks import Call, Hooks
-from .launch import AttachCheck, Attached, LaunchInfo, Run, attach, check_attach, detach, run
+from .launch import AttachCheck, Attached, LaunchInfo, Run, Switched, attach, check_attach, ctl, detach, run
 from .push import Pushed, PushError, push
 from .records import (
     Caller,
@@ -89,6 +89,7 @@ __all__ = [
     "SlowCall",
     "StateError",
     "Stats",
+    "Switched",
     "Thread",
     "TimeInfo",
     "Times",
@@ -97,6 +98,7 @@ __all__ = [
     "Verdict",
     "attach",
     "check_attach",
+    "ctl",
     "demangle",
     "detach",
     "formats",

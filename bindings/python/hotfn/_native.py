@@ -229,6 +229,8 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_launch_get_info": (STATUS, [OBJECT, _ref(s.LaunchInfo)]),
     "hotfn_launch_finish": (STATUS, [OBJECT, ERR]),
     "hotfn_launch_open_record": (STATUS, [OUT, OBJECT, ERR]),
+    "hotfn_launch_switch": (STATUS, [OBJECT, _ref(s.SwitchOrder), _ref(s.SwitchResult), ERR]),
+    "hotfn_switch_functions": (STATUS, [c_char_p, c_uint32, _ref(s.SwitchOrder), _ref(s.SwitchResult), ENV, ERR]),
     "hotfn_launch_find_remaining": (c_uint32, [U32S, OBJECT, c_uint32]),
     "hotfn_launch_counts_process": (c_int32, [OBJECT, c_uint32]),
     "hotfn_launch_find_family": (c_uint32, [U32S, U64S, c_uint32, c_uint32]),

@@ -381,6 +381,18 @@ class ScanInfo(Sized):
                 ("file_stamp", c_uint64), ("code_bytes", c_uint64), ("known_bytes", c_uint64)]
 
 
+# hotfn/switch.h
+class SwitchOrder(Sized):
+    _fields_ = [("size", c_uint32), ("mode", c_uint32), ("selection", POINTER(Selection)),
+                ("modules", POINTER(c_char_p)), ("module_count", c_uint32), ("reserved", c_uint32)]
+
+
+class SwitchResult(Sized):
+    _fields_ = [("size", c_uint32), ("matched_count", c_uint32), ("switched_count", c_uint32),
+                ("count_only_count", c_uint32), ("busy_count", c_uint32), ("foreign_count", c_uint32),
+                ("process_count", c_uint32), ("failed_process_count", c_uint32), ("stop_ns", c_uint64)]
+
+
 # hotfn/session.h
 class Group(Sized):
     _fields_ = [("size", c_uint32), ("flags", c_uint32), ("name", c_char_p), ("selection", POINTER(Selection))]

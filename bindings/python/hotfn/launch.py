@@ -11,7 +11,7 @@ import time
 import warnings
 import weakref
 from ctypes import c_char_p, c_uint32, c_void_p
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import _structs as s
 from ._errors import check, decode
@@ -50,6 +50,36 @@ class AttachCheck:
     name: str
     holds: bool
     text: str  # one sentence; if it does not hold, with what to do
+
+
+@dataclasses.dataclass(frozen=True)
+class Switched:
+    """What switch() has changed."""
+    matched: int           # hooked functions that the globs match
+    switched: int          # of these, those that were in another mode before
+    count_only: int        # mode "time": their hooks can only count
+    busy: int              # still off, since a thread was inside their first bytes: try again
+    foreign: int           # unchanged, since other code has changed their bytes
+    processes: int         # processes that were changed: the program and its forks
+    failed_processes: int  # processes that could not be stopped
+    stop_ns: int           # how long their threads stood, in sum
+
+
+MODES = {"off": 1, "count": 2, "time": 3}  # HOTFN_SWITCH_*
+
+
+def _make_order(mode: str, functions: Globs, exclude: Globs, modules: Globs) -> s.SwitchOrder:
+    if mode not in MODES:
+        raise ValueError(f"mode: {mode!r} is none of {', '.join(MODES)}")
+    globs, selection = glob_list(modules), make_selection(functions, exclude, 0, 0)
+    return s.SwitchOrder(mode=MODES[mode], selection=ctypes.pointer(selection), modules=c_texts(globs),
+                         module_count=len(globs))
+
+
+def _make_switched(raw: s.SwitchResult) -> Switched:
+    return Switched(matched=raw.matched_count, switched=raw.switched_count, count_only=raw.count_only_count,
+                    busy=raw.busy_count, foreign=raw.foreign_count, processes=raw.process_count,
+                    failed_processes=raw.failed_process_count, stop_ns=raw.stop_ns)
 
 
 class _Log:
@@ -189,6 +219,15 @@ class Run:
     def hot(self, n: int = 20, by: str = "default") -> List[Function]:
         """The n hottest functions so far, or of the whole run once it has ended; see Record.hot."""
         return self.record.hot(n, by)
+
+    def switch(self, mode: str, *, functions: Globs = None, exclude: Globs = None,
+               modules: Globs = None) -> Switched:
+        """Switch hooked functions while the program runs: "off" restores their bytes, so that they cost nothing,
+        "count" counts their calls, "time" also times them if the run does.  None: all."""
+        raw, error = s.SwitchResult(), s.Error()
+        order = _make_order(mode, functions, exclude, modules)
+        check(lib.hotfn_launch_switch(self._open_handle, order, raw, error), error)
+        return _make_switched(raw)
 
     def close(self) -> None:
         """Free the launch, as wait() does in the end.  A program that still runs continues without
@@ -397,6 +436,19 @@ def detach(pid: int, *, record: Optional[PathLike] = None) -> float:
     path = None if record is None else os.fsencode(record)
     check(lib.hotfn_launch_release(pid, path, ctypes.byref(stop_ns), None, error), error)
     return stop_ns.value / 1e9
+
+
+def ctl(target: Union[int, PathLike], mode: str, *, functions: Globs = None, exclude: Globs = None,
+        modules: Globs = None) -> Switched:
+    """Switch functions of a program that another hotfn counts, as `hotfn ctl` does; see Run.switch().
+
+    target  the number of a process that is counted, or the path of its record
+    """
+    raw, error = s.SwitchResult(), s.Error()
+    order = _make_order(mode, functions, exclude, modules)
+    path, pid = (None, target) if isinstance(target, int) else (os.fsencode(target), 0)
+    check(lib.hotfn_switch_functions(path, pid, order, raw, None, error), error)
+    return _make_switched(raw)
 
 
 def _start(fields: Dict[str, Any], record: Optional[PathLike], pid: Optional[int] = None) -> Run:

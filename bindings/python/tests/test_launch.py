@@ -225,6 +225,34 @@ def test_attach_counts_a_process_that_runs(compiler, tmp_path):
         hotfn.attach(process.pid)
 
 
+def test_functions_are_switched_while_the_program_runs(compiler, tmp_path):
+    (tmp_path / "loop.c").write_text(LOOP)
+    subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)
+    process = subprocess.Popen([tmp_path / "loop"])
+    try:
+        with hotfn.attach(process.pid, record=tmp_path / "loop.hfr", cache=False) as run:
+            wait_for(lambda: run.record.find("often").calls > 3)
+            done = run.switch("off", functions="often")
+            assert (done.matched, done.switched, done.processes) == (1, 1, 1) and done.stop_ns > 0
+            calls = run.record.find("often").calls
+            time.sleep(0.02)
+            assert run.record.find("often").calls == calls
+            assert hotfn.ctl(process.pid, "count").switched == 1
+            wait_for(lambda: run.record.find("often").calls > calls)
+            assert hotfn.ctl(tmp_path / "loop.hfr", "off", exclude="often").matched >= 1
+            with pytest.raises(hotfn.UnsupportedError, match="start it with --mode time"):
+                run.switch("time")
+            with pytest.raises(hotfn.NotFoundError):
+                hotfn.ctl(process.pid, "off", modules="no_such_module")
+            with pytest.raises(ValueError):
+                run.switch("slow")
+    finally:
+        process.kill()
+        process.wait()
+    with pytest.raises(hotfn.StateError):
+        hotfn.ctl(tmp_path / "loop.hfr", "off")
+
+
 def test_check_attach_reports_each_condition(compiler, tmp_path):
     (tmp_path / "loop.c").write_text(LOOP)
     subprocess.run([compiler, "-O1", tmp_path / "loop.c", "-o", tmp_path / "loop"], check=True)

@@ -9,6 +9,10 @@ hfn_stub_shape hfn_x86_get_stub_shape(hfn_stub_kind kind, uint32_t flags);
 /* Write shape.head_bytes bytes. */
 void hfn_x86_emit_stub(uint8_t *out, const hfn_stub_request *request);
 
+/* find_timing.c: hfn_stub_find_timing. */
+uint32_t hfn_x86_find_timing(hfn_stub_edit out[HFN_STUB_MAX_EDITS], const uint8_t *entry,
+                             uint32_t count);
+
 /* emit_tail_exit.c: the code before a stub with HFN_STUB_TAIL_EXIT.  After the exit probe the stub
  * jumps into it at HFN_TAIL_EXIT_END_AT.  behind_body: the return address of the stub's call of the
  * body; room: the size of the stub's frame in bytes; argument_bytes: the size of the copied

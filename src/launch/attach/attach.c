@@ -172,6 +172,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
         return status;
     }
     hfn_launch_begin(l);
+    hfn_switch_start(l);
     *out = l;
     return HOTFN_OK;
 }
@@ -180,6 +181,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 
 static void end_attachment(hotfn_launch *l)
 {
+    hfn_switch_stop(l);
     hfn_plan_service_stop(l);
     l->end_ns = hfn_os_monotonic_ns();
     hfn_ticker_stop(&l->ticker);
@@ -198,7 +200,9 @@ hotfn_status hotfn_launch_detach(hotfn_launch *l, hotfn_error *err)
                                 l->attachment && !l->target.is_outside ? "the process is detached from already"
                                               : "the program was started, not attached to");
     }
+    hfn_switch_pause(l);
     status = hfn_attachment_leave(l->attachment, err);
+    hfn_switch_resume(l);
     if (status == HOTFN_OK) {
         end_attachment(l);
     }

@@ -74,6 +74,10 @@ typedef struct hfn_target_pages {
  * record. */
 hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *module, uint32_t entry,
                                               hfn_target_pages *pages, const hotfn_env *env);
+/* Record the instructions of a stub that lead to its timing: "hooked" they time, "unhooked" they
+ * only count.  NULL if the stub does not time, or only counts already. */
+hfn_unpatch_record *hfn_unpatch_create_timing(uint64_t stub, hfn_target_pages *pages,
+                                              const hotfn_env *env);
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env);
 void hfn_patched_module_finish(hfn_patched_module *module, const hotfn_env *env);
 

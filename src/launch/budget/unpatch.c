@@ -192,6 +192,37 @@ hfn_unpatch_record *hfn_unpatch_create_record(hfn_patched_module *m, uint32_t en
     return unpatch;
 }
 
+hfn_unpatch_record *hfn_unpatch_create_timing(uint64_t stub, hfn_target_pages *pages,
+                                              const hotfn_env *env)
+{
+    hfn_stub_edit edits[HFN_STUB_MAX_EDITS];
+    uint8_t bytes[HFN_STUB_TIMED_BYTES];
+    uint32_t count = 0, edit_count;
+    hfn_unpatch_record *unpatch;
+
+    while (count < sizeof bytes && read_bytes(pages, stub + count, bytes + count, 1)) {
+        count++;
+    }
+    edit_count = count < HFN_RECORDED_STUB_BYTES ? 0 : hfn_stub_find_timing(edits, bytes, count);
+    if (edit_count == 0) {
+        return NULL;
+    }
+    unpatch = hfn_allocate_zeroed(env, sizeof *unpatch + edit_count * sizeof *unpatch->writes);
+    if (!unpatch) {
+        return NULL;
+    }
+    unpatch->write_count = unpatch->write_capacity = edit_count;
+    unpatch->stub = stub;
+    memcpy(unpatch->stub_bytes, bytes, sizeof unpatch->stub_bytes);
+    for (uint32_t i = 0; i < edit_count; i++) {
+        hfn_patch_write *w = &unpatch->writes[i];
+        *w = (hfn_patch_write){ stub + edits[i].at, edits[i].byte_count, 0, { 0 }, { 0 } };
+        memcpy(w->hooked, edits[i].timed, edits[i].byte_count);
+        memcpy(w->unhooked, edits[i].counted, edits[i].byte_count);
+    }
+    return unpatch;
+}
+
 void hfn_unpatch_free_record(hfn_unpatch_record *unpatch, const hotfn_env *env)
 {
     if (unpatch) {

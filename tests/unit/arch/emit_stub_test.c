@@ -221,6 +221,63 @@ static void run_times(hfn_stub_kind kind, uint32_t flags, uint8_t scratch)
     munmap(page, PAGE_BYTES);
 }
 
+/* With the counted bytes of hfn_stub_find_timing no probe runs; with the timed ones all is as
+ * before. */
+static void run_counted(hfn_stub_kind kind, uint32_t flags, uint8_t scratch)
+{
+    void *page = make_head(kind, flags, NULL, NULL);
+    uint8_t *entry = (uint8_t *)(uintptr_t)head_entry;
+    hfn_stub_edit edits[HFN_STUB_MAX_EDITS], unused[HFN_STUB_MAX_EDITS];
+    uint32_t count = hfn_stub_find_timing(edits, entry, HFN_STUB_TIMED_BYTES);
+    uint64_t before = slots[SLOT], entered = slots[ENTERED], exited = slots[EXITED];
+
+    CHECK_EQ_U64(count, kind == HFN_STUB_TIME ? 1 : 2);
+    mprotect(page, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(entry + edits[i].at, edits[i].counted, edits[i].byte_count);
+    }
+    CHECK_EQ_U64(hfn_stub_find_timing(unused, entry, HFN_STUB_TIMED_BYTES), 0);
+    row = slots;
+    for (int i = 0; i < ROUNDS && !check_failures; i++) {
+        slots[SKIP] = i % 2;
+        run_and_compare(false, 0, scratch);
+        CHECK_EQ_U64((uint32_t)slots[SKIP], i % 2);
+    }
+    CHECK_EQ_U64(slots[SLOT] - before, ROUNDS);
+    CHECK_EQ_U64(slots[ENTERED], entered);
+    CHECK_EQ_U64(slots[EXITED], exited);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(entry + edits[i].at, edits[i].timed, edits[i].byte_count);
+    }
+    slots[SKIP] = 0;
+    run_and_compare(false, 0, scratch);
+    CHECK_EQ_U64(slots[ENTERED] - entered, 1);
+    CHECK_EQ_U64(slots[EXITED] - exited, 1);
+    munmap(page, PAGE_BYTES);
+}
+
+static void timing_is_switched_off_and_on_in_the_stub(void)
+{
+    static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
+    const uint32_t words = UINT32_C(3) << HFN_STUB_ARGUMENTS_SHIFT;
+    uint8_t counted[HFN_STUB_TIMED_BYTES] = { 0 };
+    hfn_stub_edit unused[HFN_STUB_MAX_EDITS];
+
+    for (hfn_stub_kind kind = HFN_STUB_TIME; kind <= HFN_STUB_SAMPLE; kind++) {
+        run_counted(kind, 0, HFN_NO_REGISTER);
+        run_counted(kind, words, HFN_NO_REGISTER);
+        for (size_t i = 0; i < sizeof numbers; i++) {
+            run_counted(kind, (numbers[i] + 1u) << HFN_STUB_SCRATCH_SHIFT, numbers[i]);
+        }
+    }
+    for (uint32_t bytes = 0; bytes < sizeof counted; bytes++) { /* not a stub, and less than one */
+        CHECK_EQ_U64(hfn_stub_find_timing(unused, counted, bytes), 0);
+    }
+    void *page = make_head(HFN_STUB_COUNT, 0, NULL, NULL);
+    CHECK_EQ_U64(hfn_stub_find_timing(unused, head_entry, HFN_STUB_TIMED_BYTES), 0);
+    munmap(page, PAGE_BYTES);
+}
+
 static void time_stubs_call_both_probes_and_keep_registers(void)
 {
     static const uint8_t numbers[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11 };
@@ -397,6 +454,7 @@ static const check_test tests[] = {
     CHECK_TEST(red_zone_count_keeps_the_red_zone),
     CHECK_TEST(count_with_a_scratch_register_keeps_all_others),
     CHECK_TEST(time_stubs_call_both_probes_and_keep_registers),
+    CHECK_TEST(timing_is_switched_off_and_on_in_the_stub),
     CHECK_TEST(call_keeps_all_registers_flags_and_red_zone),
     CHECK_TEST(call_keeps_vector_registers),
 };

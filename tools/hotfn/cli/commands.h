@@ -17,6 +17,7 @@
 int hotfn_command_run(int argc, char **argv);
 int hotfn_command_attach(int argc, char **argv);
 int hotfn_command_detach(int argc, char **argv);
+int hotfn_command_ctl(int argc, char **argv);
 int hotfn_command_report(int argc, char **argv);
 int hotfn_command_export(int argc, char **argv);
 int hotfn_command_open(int argc, char **argv);

@@ -3,6 +3,7 @@
  * sequences; --once is for scripts. */
 #include "top.h"
 #include "cli/cli_options.h"
+#include "run/ctl.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -103,9 +104,41 @@ static void change_interval(top_view *v, double factor)
     v->interval_s = s < MIN_INTERVAL_S ? MIN_INTERVAL_S : s > MAX_INTERVAL_S ? MAX_INTERVAL_S : s;
 }
 
+/* Switch the functions that the filter shows. */
+static void switch_shown(top_view *v, uint32_t mode)
+{
+    hotfn_switch_order order = HOTFN_SWITCH_ORDER_INIT;
+    hotfn_switch_result result = HOTFN_SWITCH_RESULT_INIT;
+    hotfn_selection selection = HOTFN_SELECTION_INIT;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    char glob[4 * sizeof v->filter + 3] = "*";
+    const char *globs = glob;
+    size_t at = 1;
+
+    for (const char *c = v->filter; *c; c++) { /* the filter ignores case */
+        int lower = tolower((unsigned char)*c), upper = toupper((unsigned char)*c);
+        at += (size_t)snprintf(glob + at, sizeof glob - at,
+                               lower != upper        ? "[%c%c]"
+                               : strchr("*?[\\", *c) ? "\\%c"
+                                                     : "%c",
+                               lower, upper);
+    }
+    glob[at] = '*';
+    selection.include = &globs;
+    selection.include_count = v->filter[0] ? 1 : 0;
+    order.selection = &selection;
+    order.mode = mode;
+    if (hotfn_switch_functions(v->path, 0, &order, &result, NULL, &err) == HOTFN_OK) {
+        ctl_describe(v->message, sizeof v->message, mode, &result);
+    } else {
+        snprintf(v->message, sizeof v->message, "%s", err.text);
+    }
+}
+
 /* Returns false if the key quits. */
 static bool handle_key(top_view *v, int key)
 {
+    v->message[0] = 0;
     if (v->typing) {
         edit_filter(v, key);
         return true;
@@ -126,6 +159,9 @@ static bool handle_key(top_view *v, int key)
         break;
     case '+': change_interval(v, 0.5); break;
     case '-': change_interval(v, 2); break;
+    case '0': switch_shown(v, HOTFN_SWITCH_OFF); break;
+    case '1': switch_shown(v, HOTFN_SWITCH_COUNT); break;
+    case '2': switch_shown(v, HOTFN_SWITCH_TIME); break;
     case 'j': v->scroll++; break;
     case 'k': v->scroll -= v->scroll > 0; break;
     default: break;
@@ -303,6 +339,7 @@ int hotfn_command_top(int argc, char **argv)
     if (!top_find_record(named, path, sizeof path) || !top_take_sample(&l.now, path, NULL)) {
         return TOOL_FAILED;
     }
+    c.view.path = path;
     status = c.once ? print_once(&l, &c.view, path, c.json) : watch_record(&l, &c.view, path);
     free_samples(&l);
     return status;

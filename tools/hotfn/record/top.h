@@ -35,6 +35,8 @@ typedef struct top_view {
     char filter[128];
     uint32_t scroll;
     double interval_s;
+    const char *path;  /* of the record */
+    char message[512]; /* of the latest switch; "": none */
 } top_view;
 
 /* Find the record named by `what`, a path or the id of a counted process.  False after a message.

@@ -210,10 +210,11 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
         fputs("\033[J", out);
         fprintf(out, "\033[%" PRIu32 ";1H", lines);
         fit_cut(out,
-                view->typing ? "type a part of a name, then Enter"
-                : columns < 66
-                    ? "q quit  / filter  T threads  f freeze"
-                    : "q quit  r c s t a order  / filter  T threads  f freeze  + - speed",
+                view->typing       ? "type a part of a name, then Enter"
+                : view->message[0] ? view->message
+                : columns < 66     ? "q quit  / filter  T threads  f freeze"
+                                   : "q quit  r c s t a order  / filter  T threads  f freeze  "
+                                     "+ - speed  0 1 2 off, count, time",
                 columns);
     }
     free(rows);

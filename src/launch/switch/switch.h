@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switching functions of a running target (docs/design/switch.md):
+ *
+ *   hotfn ctl --(order.h, a socket named after the record)--> serve.c --> switch.c
+ *   hotfn_launch_switch ---------------------------------------------> switch.c
+ *
+ *   select.c    which functions an order matches
+ *   switch.c    changes them, in groups, in all processes of the target
+ *   order.h     the message; client.c sends it
+ */
+#ifndef HFN_LAUNCH_SWITCH_H
+#define HFN_LAUNCH_SWITCH_H
+
+#include "launch/budget/budget.h"
+#include "os/files.h"
+#include "os/threads.h"
+
+#include <hotfn/switch.h>
+
+struct hotfn_launch;
+
+/* A function of the record.  The first order that matches it finds its bytes in the target. */
+typedef struct hfn_switched {
+    hfn_unpatch_record *hook;   /* its patches: in place unless it is off                    */
+    hfn_unpatch_record *timing; /* what leads to its timing: in place unless it only counts  */
+    uint32_t module, entry;     /* of the plan                                               */
+    uint8_t level;              /* HOTFN_BUDGET_*; 0: not known yet                          */
+    uint8_t wanted;
+    bool can_time;
+    /* Of the order that is carried out: it was changed in a process; a thread is inside it now, or
+     * was at the end. */
+    bool is_done, is_busy, is_refused;
+} hfn_switched;
+
+typedef struct hfn_switch {
+    hfn_os_mutex lock; /* held by an order, and while the target's record is replaced */
+    hfn_live *live;    /* NULL: nothing can be switched now */
+    hfn_plan_channel *channel;
+    hfn_patched_module *modules;
+    size_t module_capacity;
+    hfn_switched *functions; /* by number in the record */
+    size_t function_capacity;
+    uint32_t *chosen; /* functions that the order matches */
+    size_t chosen_count, chosen_capacity;
+    /* serve.c */
+    hfn_os_file listener; /* HFN_OS_NO_FILE: none */
+    hfn_os_thread thread;
+    bool is_serving;
+} hfn_switch;
+
+void hfn_switch_init(hfn_switch *s);
+void hfn_switch_finish(hfn_switch *s);
+/* serve.c: serve orders for the record that the launch has now; stop before it has another one, or
+ * before its program is reaped.  A failure is logged. */
+void hfn_switch_start(struct hotfn_launch *launch);
+void hfn_switch_stop(struct hotfn_launch *launch);
+
+/* switch.c: the target's code is changed by others between the two calls. */
+void hfn_switch_pause(struct hotfn_launch *launch);
+void hfn_switch_resume(struct hotfn_launch *launch);
+/* Forget all functions. */
+void hfn_switch_forget(hfn_switch *s, const hotfn_env *env);
+
+/* select.c: set s->chosen, and the level and the plan entry of each.  HOTFN_OK, HOTFN_E_OPTION,
+ * HOTFN_E_NO_MEMORY. */
+hotfn_status hfn_switch_select(hfn_switch *s, const hotfn_switch_order *order, const hotfn_env *env,
+                               hotfn_error *err);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages between two processes of one user on this machine: one message and its answer for each
+ * connection.  The receiver has a name, which is no file. */
+#ifndef HFN_OS_LOCAL_SOCKET_H
+#define HFN_OS_LOCAL_SOCKET_H
+
+#include "os/files.h"
+
+enum { HFN_OS_SOCKET_NAME_BYTES = 100 };
+
+/* Receive connections by that name; it is free again when the file is closed. */
+hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name);
+/* Wait for a connection.  *is_own: its process acts for the same user, or for root.  Fails after
+ * hfn_os_stop_listening. */
+hfn_os_error hfn_os_accept(hfn_os_file *out, hfn_os_file listener, bool *is_own);
+/* End the wait of another thread in hfn_os_accept, and all later ones. */
+void hfn_os_stop_listening(hfn_os_file listener);
+
+/* Connect to the process that listens by that name; hfn_os_is_missing: none does. */
+hfn_os_error hfn_os_connect(hfn_os_file *out, const char *name);
+
+/* Send a message in one piece. */
+hfn_os_error hfn_os_send_message(hfn_os_file connection, const void *bytes, size_t count);
+/* Receive one, for at most timeout_s seconds; *count is 0 if the other end was closed.  A message
+ * that is longer than the capacity is cut. */
+hfn_os_error hfn_os_receive_message(hfn_os_file connection, uint32_t timeout_s, void *out,
+                                    size_t capacity, size_t *count);
+
+#endif
