@@ -161,8 +161,8 @@ HOTFN_API hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
                                            const hotfn_launch_options *options,
                                            const hotfn_env *env, hotfn_error *err);
 
-/* One condition of an attach.  status: HOTFN_OK if it holds, else that of the refusal; text: one
- * sentence, after a refusal with what to do.  Both strings are borrowed for the call. */
+/* One condition of an attach ("times": of HOTFN_LAUNCH_TIME, not of the result).  status: HOTFN_OK
+ * if it holds, else that of the refusal; text: one sentence, after a refusal with what to do. */
 typedef void (*hotfn_attach_check_fn)(void *user, const char *name, hotfn_status status,
                                       const char *text);
 

@@ -309,7 +309,7 @@ def times_of_a_killed_launcher_are_kept(folder):
 
 def a_call_that_is_open_at_a_detach_returns_later(folder):
     program = build()
-    for byte, lines in (("r", ("done",)), ("t", ("thrown", "done"))):
+    for byte, lines, is_forced in (("r", ("done",), False), ("t", ("thrown", "done"), True), ("t", ("thrown", "done"), False)):
         with Program([program]) as target:
             target.expect("ready")
             hotfn = start(target, folder / "open.hfr", "-f", "wait*")
@@ -317,12 +317,24 @@ def a_call_that_is_open_at_a_detach_returns_later(folder):
             while calls_in(folder / "open.hfr")["wait_for_byte"] == 0:
                 time.sleep(0.01)
             messages = end(hotfn)
-            assert "have not returned" in messages, messages
-            assert not own_mappings(target.pid), own_mappings(target.pid)
-            done = attach(target.pid, *TIMED, "-o", str(folder / "no.hfr"), check=False)
-            assert done.returncode == 1 and "have not returned" in done.stderr, done
-            attach(target.pid, "--for", "5ms", "-o", str(folder / "counted.hfr"))
-            order(target, byte, expect=lines)
+            assert "have not returned" in messages and "hotfn detach removes it" in messages, messages
+            before = os.stat(folder / "open.hfr")
+            done = detach(target.pid, folder / "no.hfr")  # still open; the record was written
+            assert "have not returned" in done.stderr and not (folder / "no.hfr").exists(), done
+            assert os.stat(folder / "open.hfr").st_ino == before.st_ino
+            if is_forced:
+                done = attach(target.pid, *TIMED, "-o", str(folder / "no.hfr"), check=False)
+                assert done.returncode == 1 and "have not returned" in done.stderr, done
+                assert not own_mappings(target.pid), own_mappings(target.pid)
+                attach(target.pid, "--for", "5ms", "-o", str(folder / "counted.hfr"))
+                order(target, byte, expect=lines)
+            else:
+                order(target, byte, expect=lines)
+                done = detach(target.pid, folder / "no.hfr")
+                assert "have not returned" not in done.stderr and not (folder / "no.hfr").exists(), done
+                check_clean(target)
+                attach(target.pid, *TIMED, "--for", "5ms", "-o", str(folder / "timed.hfr"))
+                check_clean(target)
             order(target, "e")
 
 

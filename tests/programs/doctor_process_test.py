@@ -119,6 +119,11 @@ def problems_of(pid, compare=True, **options):
     return {c["name"]: c["text"] for c in report["checks"] if c["state"] == "problem"}
 
 
+def warnings_of(pid):
+    report = json.loads(hotfn("doctor", "--json", pid).stdout)
+    return {c["name"]: c["text"] for c in report["checks"] if c["state"] == "warning"}
+
+
 def check_text(report, data, text):
     problems = {c["name"]: c["text"] for c in report["checks"] if c["state"] == "problem"}
     assert report["can_attach"] == (not problems), report
@@ -154,6 +159,9 @@ def a_process_that_runs_is_unchanged_and_can_be_attached_to(folder):
         with running(build(folder, *options)) as target:
             before = pathlib.Path(f"/proc/{target.pid}/maps").read_text()
             assert problems_of(target.pid) == {}
+            warnings = warnings_of(target.pid)  # what a timed attach refuses
+            assert list(warnings) == (["times"] if options else []), warnings
+            assert "linked statically" in warnings.get("times", "linked statically"), warnings
             assert pathlib.Path(f"/proc/{target.pid}/maps").read_text() == before
             assert status_of(target.pid, "TracerPid") == "0" and target.poll() is None
             expect_success(folder, target.pid)

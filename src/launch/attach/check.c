@@ -16,6 +16,7 @@
 #include "counters/core/core.h"
 #include "launch/attach/attachment.h"
 #include "launch/attach/release.h"
+#include "launch/attach/timing.h"
 #include "os/os.h"
 
 #include <stdarg.h>
@@ -87,8 +88,8 @@ static bool check_other_hotfn(hfn_attach_check *c, uint32_t pid, const hotfn_env
 
     report_condition(c, "hotfn", status,
                      status != HOTFN_OK ? why.text
-                     : is_left ? "a hotfn that was killed has left hooks in it, which hotfn attach "
-                                 "removes first (hotfn detach saves its counts)"
+                     : is_left ? "an earlier hotfn has left code in it, which hotfn attach removes "
+                                 "first (hotfn detach saves the counts of a hotfn that was killed)"
                                : "no other hotfn counts it");
     return status == HOTFN_OK && !is_left;
 }
@@ -113,6 +114,22 @@ static hotfn_status check_threads(hfn_attachment *a, hotfn_error *err)
     return status;
 }
 
+/* A process whose calls cannot be timed can be attached to, so this does not change the result. */
+static void check_times(const hfn_attach_check *c, hfn_attachment *a)
+{
+    hotfn_error why = HOTFN_ERROR_INIT;
+    hotfn_status status = hfn_timed_check_modules(a, &why);
+    char text[sizeof why.file + sizeof why.text + 8];
+
+    snprintf(text, sizeof text, "%s%s%s", status == HOTFN_OK ? "" : why.file,
+             status != HOTFN_OK && why.file[0] ? ": " : "",
+             status == HOTFN_OK ? "its calls can be timed too (hotfn attach --mode time)"
+                                : why.text);
+    if (c->report) {
+        c->report(c->user, "times", status, text);
+    }
+}
+
 static void check_code(hfn_attach_check *c, hfn_attachment *a)
 {
     hotfn_error why = HOTFN_ERROR_INIT;
@@ -132,6 +149,9 @@ static void check_code(hfn_attach_check *c, hfn_attachment *a)
                  "%.2f ms)",
                  (double)a->enter_ns / 1e6);
         report_condition(c, "threads", status, status == HOTFN_OK ? text : why.text);
+    }
+    if (c->status == HOTFN_OK) {
+        check_times(c, a);
     }
     hfn_os_remote_close(&a->remote);
 }

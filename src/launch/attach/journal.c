@@ -200,7 +200,7 @@ bool hfn_journal_is_in_use(const hfn_journal *j)
     uint32_t own_id, own_namespace;
     hfn_os_process_facts facts;
 
-    if (h->state == HFN_JOURNAL_RESTORED) {
+    if (h->state == HFN_JOURNAL_RESTORED || h->state == HFN_JOURNAL_LEFT) {
         return false;
     }
     hfn_os_remote_get_identity(hfn_os_get_process_id(), &own_id, &own_namespace);

@@ -24,7 +24,8 @@
 enum {
     HFN_JOURNAL_PREPARED = 1, /* its code is its own */
     HFN_JOURNAL_ATTACHED,     /* from before the first changed byte on */
-    HFN_JOURNAL_RESTORED      /* its code is its own again; pages may still be mapped */
+    HFN_JOURNAL_RESTORED,     /* its code is its own again; pages may still be mapped */
+    HFN_JOURNAL_LEFT          /* and the counts are saved: only open timed calls need the pages */
 };
 
 typedef struct hfn_journal_header {

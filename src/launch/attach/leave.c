@@ -35,7 +35,7 @@ bool hfn_attachment_remove(hfn_attachment *a)
 bool hfn_attachment_was_removed(const hfn_attachment *a)
 {
     return a->journal.header &&
-           __atomic_load_n(&a->journal.header->state, __ATOMIC_ACQUIRE) == HFN_JOURNAL_RESTORED;
+           __atomic_load_n(&a->journal.header->state, __ATOMIC_ACQUIRE) >= HFN_JOURNAL_RESTORED;
 }
 
 void hfn_attachment_release_forked(hfn_attachment *a)
@@ -74,12 +74,7 @@ hotfn_status hfn_attachment_leave(hfn_attachment *a, hotfn_error *err)
         hfn_live_set_verified(a->launch->live);
     }
     if (removal.is_left) {
-        hfn_log_message(&a->env, HOTFN_LOG_WARNING,
-                        "timed calls of process %u have not returned: %llu KiB of code through "
-                        "which they return stay mapped, and its calls can only be counted from now "
-                        "on",
-                        a->remote.pid,
-                        (unsigned long long)hfn_removal_get_left_bytes(&a->journal) / 1024);
+        hfn_removal_report_left(&removal, &a->env);
     } else if (removal.is_restored && !removal.is_empty) {
         hfn_log_message(&a->env, HOTFN_LOG_INFO,
                         "a thread of process %u still executes a stub: its pages stay mapped",

@@ -68,17 +68,20 @@ static hotfn_status save_counts(release *r, const char *record_path, hotfn_error
 }
 
 /* Restore the process.  If the launcher was killed and a path is given, its counts are saved. */
-static hotfn_status run_release(release *r, const char *record_path, hotfn_error *err)
+static hotfn_status run_release(release *r, const char *record_path, bool forces, hotfn_error *err)
 {
     bool saves = record_path && !hfn_journal_is_in_use(&r->journal) &&
-                 r->journal.header->state != HFN_JOURNAL_PREPARED;
+                 r->journal.header->state != HFN_JOURNAL_PREPARED &&
+                 r->journal.header->state != HFN_JOURNAL_LEFT;
     uint32_t pid = r->remote.pid, own_id, own_namespace;
     hfn_forked forked;
     bool is_own;
 
     hfn_os_remote_get_identity(pid, &own_id, &own_namespace);
     is_own = own_id == r->journal.header->target_id; /* not a process that was forked from it */
-    r->removal = (hfn_removal){ .remote = &r->remote, .journal = &r->journal, .buffer = r->buffer };
+    r->removal = (hfn_removal){
+        .remote = &r->remote, .journal = &r->journal, .buffer = r->buffer, .forces = forces
+    };
     if (saves) {
         r->rescue.journal = &r->journal;
         r->rescue.buffer = r->buffer;
@@ -105,6 +108,9 @@ static hotfn_status run_release(release *r, const char *record_path, hotfn_error
                         "%u bytes of code were changed by other code and were not restored",
                         r->removal.foreign);
     }
+    if (r->removal.is_left) {
+        hfn_removal_report_left(&r->removal, &r->env);
+    }
     return saves ? save_counts(r, record_path, err) : HOTFN_OK;
 }
 
@@ -120,7 +126,7 @@ hotfn_status hotfn_launch_release(uint32_t pid, const char *record_path, uint64_
     }
     status = begin_release(&r, pid, env, err);
     if (status == HOTFN_OK) {
-        status = run_release(&r, record_path, err);
+        status = run_release(&r, record_path, false, err);
     }
     if (status == HOTFN_OK && stop_ns) {
         *stop_ns = r.removal.stopped_ns;
@@ -148,11 +154,12 @@ static bool name_rescued(char *out, size_t bytes, const char *record_path)
 static hotfn_status release_killed(release *r, const char *record_path, hotfn_error *err)
 {
     char path[4096];
-    bool is_saved = name_rescued(path, sizeof path, record_path) &&
+    bool was_left = r->journal.header->state == HFN_JOURNAL_LEFT;
+    bool is_saved = !was_left && name_rescued(path, sizeof path, record_path) &&
                     r->journal.header->state != HFN_JOURNAL_PREPARED;
-    hotfn_status status = run_release(r, is_saved ? path : NULL, err);
+    hotfn_status status = run_release(r, is_saved ? path : NULL, true, err);
 
-    if (!r->removal.is_restored) {
+    if (!r->removal.is_restored || was_left) {
         return status;
     }
     hfn_log_message(&r->env, HOTFN_LOG_WARNING,

@@ -11,13 +11,17 @@
  *
  * A timed call has a frame of its stub on a stack, and returns through it.  Such calls are waited
  * for; until then unwinders need the two late patches (timing.h).  Calls that have not returned
- * after DRAIN_NS may wait for ever, and frames that longjmp has left are counted for good: then
- * stubs and core stay, with the late patches.  They use no row, since the threads' words are clear.
- * How many frames a forked child has inherited is unknown, so it is treated in the same way.
+ * after DRAIN_NS may wait for ever, and frames that longjmp has left are counted for good: then all
+ * pages stay, with the late patches, and a later removal (hotfn detach) finishes if it finds no
+ * frame.  A removal that forces, before another attach, keeps only stubs and core; they use no row
+ * from then on, since the threads' words are clear, so that it is not known any more when the calls
+ * have returned.  How many frames a forked child has inherited is unknown, so a removal always
+ * forces there.
  */
 #include "launch/attach/removal.h"
 
 #include "base/memory.h"
+#include "base/status.h"
 #include "live/live.h"
 #include "os/os.h"
 
@@ -345,11 +349,9 @@ static bool unmap_all(hfn_removal *r, bool with_code)
 /* ---- All of it. */
 
 /* The state is in memory that launcher and target share, and of a target only its own. */
-static void publish_restored(const hfn_removal *r)
+static void publish_state(const hfn_removal *r, uint32_t state)
 {
-    const uint32_t state = HFN_JOURNAL_RESTORED;
-
-    if (is_own_process(r)) {
+    if (is_own_process(r) && r->journal->header->state < state) {
         r->journal->header->state = state;
         for (int i = 0;
              i < REMOTE_TRIES &&
@@ -373,6 +375,14 @@ static bool clear_words(const hfn_removal *r)
     return true;
 }
 
+static void copy_counts(hfn_removal *r)
+{
+    if (r->before_unmap) {
+        r->before_unmap(r->user, r->remote);
+        r->before_unmap = NULL;
+    }
+}
+
 /* The original code is in place, but for the late patches; no thread stands in a stub or in the
  * core. */
 static void empty_stopped(hfn_removal *r)
@@ -383,14 +393,17 @@ static void empty_stopped(hfn_removal *r)
     if (!is_free && !r->gives_up) {
         return;
     }
+    if (!is_free && !r->forces && is_own_process(r)) {
+        copy_counts(r);
+        publish_state(r, HFN_JOURNAL_LEFT);
+        r->is_left = true;
+        return;
+    }
     if (r->journal->header->frames != 0 &&
         ((is_free && !restore_code(r, true)) || !clear_words(r))) {
         return;
     }
-    if (r->before_unmap) {
-        r->before_unmap(r->user, r->remote);
-        r->before_unmap = NULL;
-    }
+    copy_counts(r);
     r->error = hfn_os_remote_begin_calls(r->remote);
     if (r->error == 0 && unmap_all(r, is_free)) {
         r->is_empty = is_free;
@@ -415,7 +428,7 @@ static void work_on_stopped(hfn_removal *r)
         return;
     }
     r->is_restored = true;
-    publish_restored(r);
+    publish_state(r, HFN_JOURNAL_RESTORED);
     if (!search.in_use) {
         empty_stopped(r);
     }
@@ -487,7 +500,7 @@ void hfn_removal_run(hfn_removal *r)
     r->mark_count = r->mark_capacity = 0;
 }
 
-uint64_t hfn_removal_get_left_bytes(const hfn_journal *journal)
+static uint64_t count_code_bytes(const hfn_journal *journal)
 {
     hfn_journal_entry entry;
     uint64_t cursor = 0, bytes = 0;
@@ -496,4 +509,16 @@ uint64_t hfn_removal_get_left_bytes(const hfn_journal *journal)
         bytes += entry.kind == HFN_JOURNAL_CODE ? entry.end - entry.address : 0;
     }
     return bytes;
+}
+
+void hfn_removal_report_left(const hfn_removal *r, const hotfn_env *env)
+{
+    hfn_log_message(env, HOTFN_LOG_WARNING,
+                    "timed calls of process %u have not returned: %llu KiB of code through which "
+                    "they return stay mapped%s",
+                    r->remote->pid, (unsigned long long)count_code_bytes(r->journal) / 1024,
+                    r->forces
+                        ? ", and its calls can only be counted from now on"
+                        : "; hotfn detach removes it when they have, and until then its calls "
+                          "can only be counted");
 }

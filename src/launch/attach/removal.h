@@ -14,13 +14,15 @@ typedef struct hfn_removal {
     /* Called while the target is stopped and no hook counts any more; NULL: not called. */
     void (*before_unmap)(void *user, const hfn_remote *remote);
     void *user;
+    bool forces; /* make room for another attach, even if timed calls have not returned */
     /* Results. */
     uint32_t foreign;    /* bytes that other code had changed and that were not restored */
     uint64_t stopped_ns; /* the time for which all threads were stopped */
     bool is_restored;    /* the original code is in place */
     bool is_empty;       /* and no memory of hotfn is mapped any more */
-    bool is_left;        /* timed calls have not returned: code that nothing uses until they do
-                          * stays mapped for good, and with it two patches of the C library */
+    bool is_left;        /* timed calls have not returned: the pages stay, and two patches of the C
+                          * library, until a later removal finds that they have; if it forces,
+                          * only code stays, for good */
     bool is_gone;        /* the process has ended, or runs another program */
     hfn_os_error error;  /* of the latest step that failed */
     /* Private: the entries that are not patches; their byte_count is their position in the
@@ -34,7 +36,7 @@ enum { HFN_REMOVAL_BUFFER_BYTES = 1 << 20 };
 
 /* Try until the target is restored and empty, at most about two seconds. */
 void hfn_removal_run(hfn_removal *removal);
-/* The bytes of code that stay if is_left. */
-uint64_t hfn_removal_get_left_bytes(const hfn_journal *journal);
+/* Log what stays, if is_left. */
+void hfn_removal_report_left(const hfn_removal *removal, const hotfn_env *env);
 
 #endif

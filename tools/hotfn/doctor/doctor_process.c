@@ -7,6 +7,7 @@
 #include <hotfn/launch.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { MAX_CONDITIONS = 32 };
 
@@ -25,7 +26,9 @@ static void keep_condition(void *user, const char *name, hotfn_status status, co
         return;
     }
     findings->count++;
-    *f = (doctor_finding){ .level = status == HOTFN_OK ? DOCTOR_OK : DOCTOR_PROBLEM };
+    *f = (doctor_finding){ .level = status == HOTFN_OK           ? DOCTOR_OK
+                                    : strcmp(name, "times") == 0 ? DOCTOR_WARNING
+                                                                 : DOCTOR_PROBLEM };
     snprintf(f->name, sizeof f->name, "%s", name);
     doctor_add_text(f, "%s", text);
     if (!findings->json) {
