@@ -319,7 +319,7 @@ def a_call_that_is_open_at_a_detach_returns_later(folder):
             messages = end(hotfn)
             assert "have not returned" in messages and "hotfn detach removes it" in messages, messages
             before = os.stat(folder / "open.hfr")
-            done = detach(target.pid, folder / "no.hfr")  # still open; the record was written
+            done = base.detach(target.pid, folder / "no.hfr")  # still open; the record was written
             assert "have not returned" in done.stderr and not (folder / "no.hfr").exists(), done
             assert os.stat(folder / "open.hfr").st_ino == before.st_ino
             if is_forced:
@@ -330,7 +330,7 @@ def a_call_that_is_open_at_a_detach_returns_later(folder):
                 order(target, byte, expect=lines)
             else:
                 order(target, byte, expect=lines)
-                done = detach(target.pid, folder / "no.hfr")
+                done = base.detach(target.pid, folder / "no.hfr")
                 assert "have not returned" not in done.stderr and not (folder / "no.hfr").exists(), done
                 check_clean(target)
                 attach(target.pid, *TIMED, "--for", "5ms", "-o", str(folder / "timed.hfr"))
