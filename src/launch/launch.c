@@ -166,6 +166,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     hfn_launch_begin(l);
     if (l->attachment) {
         hfn_observation_start(l);
+        hfn_switch_start(l);
         *out = l;
         return HOTFN_OK;
     }
@@ -478,6 +479,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
     if (!l) {
         return;
     }
+    hfn_switch_stop(l);
     if (l->state == HOTFN_LAUNCH_RUNNING && l->attachment) {
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
@@ -485,13 +487,11 @@ void hotfn_launch_destroy(hotfn_launch *l)
     } else if (l->state == HOTFN_LAUNCH_RUNNING) {
         end_replacements(l);
         hfn_send_thread_stop(l, false);
-        hfn_switch_stop(l);
         hfn_budget_thread_stop(l);
         hfn_patch_watch_stop(l);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
     }
-    hfn_switch_stop(l);
     hfn_os_child_release_signals(&l->child);
     hfn_launch_free(l);
 }

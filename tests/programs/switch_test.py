@@ -90,11 +90,11 @@ int main(int argc, char **argv)
 """
 
 
-def build(folder):
+def build(folder, *flags):
     source, program = folder / "switched.cpp", folder / "switched"
-    if not program.exists():
+    if flags or not program.exists():
         source.write_text(SOURCE)
-        subprocess.run([CXX, "-O2", "-pthread", "-o", program, source], check=True)
+        subprocess.run([CXX, "-O2", "-pthread", *flags, "-o", program, source], check=True)
     return program
 
 
@@ -217,6 +217,22 @@ def off_restores_the_bytes_and_on_counts_on(folder):
             assert found["second"]["calls_at_least"] and found["first"]["calls_at_least"], found
 
 
+def functions_of_a_static_program_are_switched(folder):
+    """Changed system calls, by which new threads are found, stay."""
+    program = build(folder, "-static-pie")
+    with Counted(folder, "run") as target:
+        hooked = differing_bytes(target.pid, program)
+        target.send("c")
+        target.ctl("--mode", "off")
+        off = differing_bytes(target.pid, program)
+        assert off < hooked and len(off) < len(hooked) / 10, (len(off), len(hooked))
+        target.send("c")
+        target.ctl("--mode", "count")
+        assert differing_bytes(target.pid, program) == hooked
+        target.send("c")
+        check_counts(target.finish(), first=2 * CALLS, third=2 * CALLS)
+
+
 def functions_of_forked_processes_are_switched_too(folder):
     for way in ("run", "attach"):
         with Counted(folder, way, arguments=["fork"]) as target:
@@ -330,6 +346,7 @@ def another_user_is_refused(folder):
 if __name__ == "__main__":
     sys.exit(cases.run([
         off_restores_the_bytes_and_on_counts_on,
+        functions_of_a_static_program_are_switched,
         functions_of_forked_processes_are_switched_too,
         timed_functions_can_be_counted_and_timed_again,
         threads_that_call_meanwhile_are_unharmed,

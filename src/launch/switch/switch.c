@@ -188,12 +188,18 @@ static void change_stopped(change *c, hfn_remote *remote)
     hfn_target_pages_write_back(c->pages);
 }
 
+/* A program that was started is a child, also if it is attached to at its entry point. */
+static bool is_child(const hotfn_launch *l, uint32_t pid)
+{
+    return pid == l->child.pid && (!l->attachment || l->target.is_outside);
+}
+
 /* Returns false if the process could not be stopped. */
 static bool change_process(change *c, uint32_t pid)
 {
     hfn_remote remote = { .env = c->launch->env,
                           .pid = pid,
-                          .is_child = !c->launch->attachment && pid == c->launch->child.pid,
+                          .is_child = is_child(c->launch, pid),
                           .memory = HFN_OS_NO_FILE };
     hfn_os_error error = hfn_os_remote_open(&remote);
 
