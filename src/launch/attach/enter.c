@@ -470,14 +470,6 @@ static hotfn_status refuse_library(const hfn_attachment *a, hotfn_error *err)
                             a->remote.pid);
 }
 
-static hotfn_status refuse_timed(const hfn_attachment *a, hotfn_error *err)
-{
-    return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
-                            "process %u is linked statically, or uses musl, or is written in Go, "
-                            "so what unwinds its stack does not know timed calls: count its calls",
-                            a->remote.pid);
-}
-
 hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
 {
     a->error = hfn_os_remote_open(&a->remote);
@@ -485,7 +477,7 @@ hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
         return report_failed_step(a, "its memory cannot be opened", err);
     }
     if (hfn_call_sites_are_needed(a)) {
-        return a->is_timed ? refuse_timed(a, err) : hfn_call_sites_search(a, err);
+        return a->is_timed ? hfn_timed_check_modules(a, err) : hfn_call_sites_search(a, err);
     }
     if (!hfn_fork_sites_wait(a)) {
         return refuse_library(a, err);

@@ -53,6 +53,13 @@ hotfn_status hfn_timed_check_modules(hfn_attachment *a, hotfn_error *err)
 {
     module_search s = { a, false, HOTFN_OK, err };
 
+    if (a->uses_gs) {
+        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
+                                "process %u is linked statically, or uses musl, or is written in "
+                                "Go, so what unwinds its stack does not know timed calls: count "
+                                "its calls",
+                                a->remote.pid);
+    }
     hfn_os_remote_each_module(a->remote.pid, check_module, &s);
     if (s.status == HOTFN_OK && !s.has_functions) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
