@@ -249,7 +249,7 @@ def functions_of_forked_processes_are_switched_too(folder):
 
 
 def timed_functions_can_be_counted_and_timed_again(folder):
-    for way, options in (("run", ()), ("attach", ()), ("run", ("--sample", "4")), ("run", ("--clock", "cpu"))):
+    for way, options in (("run", ("--clock", "cpu")), ("attach", ()), ("run", ("--sample", "4"))):
         with Counted(folder, way, "--mode", "time", *options) as target:
             target.send("w")  # an open call
             target.send("c")
