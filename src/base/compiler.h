@@ -67,14 +67,6 @@ static inline void hfn_prefetch_line(uint64_t address)
 #define HFN_CAN_TIME 0
 #endif
 
-/* May the tick clock be used?  Not on ARM64: a timed function of the C library whose faults a
- * handler leaves by longjmp has made a program loop for ever. */
-#if defined(__aarch64__)
-#define HFN_CAN_TICK 0
-#else
-#define HFN_CAN_TICK 1
-#endif
-
 /* How far below its frame a timing stub may have put a copy of the function's arguments. */
 #if defined(__i386__)
 #define HFN_MAX_BELOW_FRAME 152u

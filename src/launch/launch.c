@@ -46,7 +46,7 @@ void hfn_launch_choose_cache(hotfn_launch *l)
 
 uint32_t hotfn_launch_choose_ticker(void)
 {
-    return HFN_CAN_TICK ? hfn_ticker_choose() : HOTFN_TICKER_NONE;
+    return HFN_CAN_TIME ? hfn_ticker_choose() : HOTFN_TICKER_NONE;
 }
 
 hotfn_status hfn_launch_start_ticker(hotfn_launch *l, hotfn_error *err)

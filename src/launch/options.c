@@ -100,9 +100,6 @@ static hotfn_status check_times(const hotfn_launch_options *o, hotfn_error *err)
         return refuse_option(err, "a tick clock serves neither events nor allocated memory: use "
                                   "the clock cpu for them");
     }
-    if (o->clock == HOTFN_LAUNCH_CLOCK_TICK && !HFN_CAN_TICK) {
-        return refuse_option(err, "the tick clock is not available on ARM64: use the clock cpu");
-    }
     if (o->max_threads > MAX_THREADS || o->max_places > MAX_PLACES) {
         return refuse_option(err, "a record has room for at most 1000000 threads and 60000000 "
                                   "places in call trees");

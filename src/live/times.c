@@ -121,7 +121,7 @@ void hfn_live_protect_tick(const hfn_live *live)
 
 bool hfn_live_can_tick(uint32_t timing)
 {
-    return HFN_CAN_TICK && timing != 0 && !(timing & (HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC));
+    return timing != 0 && !(timing & (HOTFN_TIMING_EVENTS | HOTFN_TIMING_ALLOC));
 }
 
 void hfn_live_use_counter(const hfn_live *live)

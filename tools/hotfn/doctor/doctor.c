@@ -317,8 +317,7 @@ static void check_clock(doctor_finding *f)
 {
     switch (hotfn_launch_choose_ticker()) {
     case HOTFN_TICKER_NONE:
-        doctor_add_text(f, "cpu: the processor's counter; the tick clock is not available on "
-                           "this CPU");
+        doctor_add_text(f, "none: calls cannot be timed on this CPU");
         break;
     case HOTFN_TICKER_SPINS:
         doctor_add_text(f,
