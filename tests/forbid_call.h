@@ -13,7 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-static bool forbid_call(uint32_t number)
+typedef int (*prctl_fn)(int option, ...);
+
+static inline bool forbid_call_by(uint32_t number, prctl_fn install)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -24,7 +26,12 @@ static bool forbid_call(uint32_t number)
     struct sock_fprog program = { sizeof code / sizeof *code, code };
 
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+           install(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static inline bool forbid_call(uint32_t number)
+{
+    return forbid_call_by(number, prctl);
 }
 
 #endif

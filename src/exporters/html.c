@@ -169,6 +169,7 @@ static void write_run(hfn_page *p)
     write_number(p, "busy_ns", p->view->time.busy_ns);
     write_number(p, "waited_ns", p->view->time.waited_ns);
     write_number(p, "slow_ns", p->view->time.slow_ns);
+    write_number(p, "ticks", p->view->time.ticker != HOTFN_TICKER_NONE);
     write_number(p, "ticks_per_second", p->view->time.ticks_per_second);
     write_notes(p);
     hfn_page_write_column(p, "modules", 0, info->module_count, create_module);

@@ -205,6 +205,7 @@ static hotfn_json *create_time_info(const hfn_view *view)
     hfn_add_number(o, "events", t->event_count);
     hfn_add_number(o, "events_lost", t->events_lost);
     hfn_add_number(o, "clock_stopped_ns", t->clock_stopped_ns);
+    hfn_add_number(o, "waiting_stopped_ns", t->waiting_stopped_ns);
     hfn_add_ticker(o, t);
     return o;
 }

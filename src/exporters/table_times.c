@@ -71,14 +71,17 @@ static void put_bound(const hfn_view *view, hfn_sink *sink, const hfn_table_layo
     hfn_layout_put(view, sink, l, column, "", text);
 }
 
-/* A time and its error: "~" before the time if the error is large, "<" before the error if no time
- * is known. */
+/* A time and its error: "~" before the time if the error is large, "<" before the sum of both if
+ * the error is as large as the time. */
 static void put_estimate(const hfn_view *view, hfn_sink *sink, const hfn_table_layout *l,
                          uint32_t column, const char *color, bool about, uint64_t ns,
                          uint64_t error_ns)
 {
     bool is_large = error_ns > ns / 10;
-    if (ns == 0 && error_ns == HOTFN_ERROR_UNKNOWN) {
+    bool is_unresolved = view->time.ticker != HOTFN_TICKER_NONE && !about && error_ns >= ns;
+    if (is_unresolved && error_ns != 0 && error_ns != HOTFN_ERROR_UNKNOWN) {
+        put_bound(view, sink, l, column, ns + error_ns);
+    } else if (ns == 0 && error_ns == HOTFN_ERROR_UNKNOWN) {
         hfn_layout_put(view, sink, l, column, "", "-");
     } else if (ns > 0 || error_ns == 0 || error_ns == HOTFN_ERROR_UNKNOWN) {
         put_time(view, sink, l, column, color, about || is_large ? "~" : "", ns);
@@ -367,8 +370,9 @@ static void put_line(hfn_sink *sink, const char *note)
     }
 }
 
-static void put_ticker(const hotfn_record_time_info *t, hfn_sink *sink)
+static void put_ticker(const hfn_view *view, hfn_sink *sink)
 {
+    const hotfn_record_time_info *t = &view->time;
     char error[24], used[24];
     if (t->ticker == HOTFN_TICKER_NONE) {
         return;
@@ -394,6 +398,10 @@ static void put_ticker(const hotfn_record_time_info *t, hfn_sink *sink)
                         "belongs to whatever ran at their end\n",
                         100 * t->missing_share);
     }
+    if (view->info.state == HOTFN_RECORD_BROKEN || view->info.repaired[0]) {
+        hfn_sink_text(sink, "the ticker ended before the record was finished: no ticks came after "
+                            "that, and later calls have no times\n");
+    }
 }
 
 static void put_clock(const hfn_view *view, hfn_sink *sink)
@@ -406,13 +414,19 @@ static void put_clock(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink, "clock: %s, %.6g MHz, resolution %.3g ns\n", hfn_clock_name(t->clock),
                         (double)t->ticks_per_second / 1e6, t->resolution_ns);
     }
-    put_ticker(t, sink);
+    put_ticker(view, sink);
     if (t->clock_stopped_ns > 0) {
         hfn_sink_format(
             sink,
             "the program disabled the clock for itself %s after the start: later calls were only "
             "counted\n",
             time_text(t->clock_stopped_ns, at));
+    }
+    if (t->waiting_stopped_ns > 0) {
+        hfn_sink_format(sink,
+                        "the program filtered its system calls %s after the start: from then on "
+                        "its times include waiting\n",
+                        time_text(t->waiting_stopped_ns, at));
     }
 }
 
@@ -443,7 +457,12 @@ bool hfn_table_time_notes(const hfn_view *view, hfn_sink *sink)
         hfn_sink_format(sink, "\ntimed: %s in hooked functions", time_text(t->busy_ns, busy));
     }
     hfn_table_waiting(view, sink);
-    if (t->cost_inside_ns + t->cost_outside_ns > 0) {
+    if (t->ticker != HOTFN_TICKER_NONE && t->cost_outside_ns > 0) {
+        hfn_sink_format(sink,
+                        "; it does not include the hooks: %.1f ns in a timed call, half of which "
+                        "may be missing in the function's self time\n",
+                        t->cost_outside_ns);
+    } else if (t->cost_inside_ns + t->cost_outside_ns > 0) {
         hfn_sink_format(sink,
                         "; a hook costs %.1f ns in a timed call (%.1f ns of it within the measured "
                         "time) and %.1f ns in a counted one",

@@ -244,7 +244,7 @@ const char *hfn_view_cost_note(const hfn_view *view, char out[200])
         hfn_view_timing(view, i, &t);
         calls += (double)t.timed_calls;
     }
-    if (view->time.flags & HOTFN_TIMING_SAMPLED ||
+    if (view->time.flags & HOTFN_TIMING_SAMPLED || view->time.ticker != HOTFN_TICKER_NONE ||
         calls * cost_ns <= (double)hfn_view_self_ns(view)) {
         return "";
     }

@@ -21,7 +21,7 @@ typedef struct hfn_time_header {
     uint64_t resolution_ticks;
     /* Costs that were measured at the start, in 1/256 ticks. */
     uint32_t cost_inside_ticks;  /* of a timed call, in its own time; counter: subtracted */
-    uint32_t cost_outside_ticks; /* and in its caller's; counter: subtracted              */
+    uint32_t cost_outside_ticks; /* and in its caller's; counter: subtracted; ticks: both  */
     uint32_t count_cost_ticks;   /* of a call that is counted only                        */
     uint32_t sample_mean;
     uint64_t slow_ticks;
@@ -44,9 +44,11 @@ typedef struct hfn_time_header {
     uint64_t ticker_cpu_ns; /* processor time of the ticker's threads                  */
     uint64_t tick_sum;      /* of its intervals, and of their squares >> 10            */
     uint64_t tick_squares;
-    uint64_t coarse_ticks;  /* in intervals that were several times as long as the mean */
-    uint64_t missing_ticks; /* in intervals in which the ticker did not run            */
-    uint64_t spare[11];
+    uint64_t coarse_ticks;          /* in intervals that were several times as long as the mean */
+    uint64_t missing_ticks;         /* in intervals in which the ticker did not run            */
+    uint64_t waiting_stopped_ticks; /* when a process first could no more read its processor time:
+                                       from then on its times include waiting; 0: none   */
+    uint64_t spare[10];
 } hfn_time_header;
 _Static_assert(sizeof(hfn_time_header) == 256, "readers of other versions find the version");
 #define HFN_TICK_SQUARE_SHIFT 10

@@ -23,6 +23,7 @@ static bool are_all_timed(const hfn_merge *m)
 
 /* The times of a sampled function are estimates for all of its calls, so timed_calls becomes the
  * number of all calls. */
+/* The errors are without what hooks have shifted: that is the same in each run, and no noise. */
 static hotfn_record_timing get_timing(const hotfn_record *r, uint32_t function)
 {
     hotfn_record_timing t = HOTFN_RECORD_TIMING_INIT;
@@ -32,6 +33,9 @@ static hotfn_record_timing get_timing(const hotfn_record *r, uint32_t function)
     if (t.timing == HOTFN_TIMING_SAMPLE && t.timed_calls > 0) {
         hotfn_record_get_function(r, function, &f);
         t.timed_calls = f.calls;
+    } else if (r->times.header.tick_ticks && t.timed_calls > 0) {
+        t.total_error_ns = hfn_times_random_error_ns(r, t.total_ns);
+        t.self_error_ns = hfn_times_random_error_ns(r, t.self_ns);
     }
     return t;
 }

@@ -166,12 +166,29 @@ static void fill_percentiles(const hotfn_record *r, const hfn_slot_sum *sum, hot
 
 /* Ticks come at random: the number of those in a time has the variance of its mean.  A time in
  * which none came is shorter than their mean interval, as far as can be known. */
-static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns)
+static double tick_variance(const hotfn_record *r, uint64_t ns)
 {
     double interval = hfn_times_tick_error_ns(&r->times.header);
-    double error = hfn_times_root((double)ns * interval);
 
-    return (uint64_t)(error > interval ? error : interval);
+    return interval * ((double)ns > interval ? (double)ns : interval);
+}
+
+uint64_t hfn_times_random_error_ns(const hotfn_record *r, uint64_t ns)
+{
+    return (uint64_t)hfn_times_root(tick_variance(r, ns));
+}
+
+/* The processor executes a hook and the function together, and a tick that arrives then may be
+ * charged to either: one of a call's two hooks, half of its cost, is uncertain in the function's
+ * own time.  A quarter of the cost lies before the first and behind the last load of the tick, and
+ * belongs to the caller (docs/design/timing.md). */
+static uint64_t tick_error_ns(const hotfn_record *r, uint64_t ns, uint64_t calls, uint64_t callees)
+{
+    const hfn_time_header *h = &r->times.header;
+    double cost = h->cost_outside_ticks / COST_UNIT * 1e9 / (double)h->ticks_per_second;
+    double hooks = cost * ((double)calls / 2 + (double)callees / 4);
+
+    return (uint64_t)hfn_times_root(tick_variance(r, ns) + hooks * hooks);
 }
 
 /* The error of a merged time: the root of the sum of the runs' squares, if it is known in all. */
@@ -203,8 +220,8 @@ static void fill_errors(const hotfn_record *r, const hfn_slot_sum *sum, hotfn_re
         t->total_error_ns = error_of(sum->total_squares);
         t->self_error_ns = error_of(sum->self_squares);
     } else if (r->times.header.tick_ticks) {
-        t->total_error_ns = tick_error_ns(r, t->total_ns);
-        t->self_error_ns = tick_error_ns(r, t->self_ns);
+        t->total_error_ns = tick_error_ns(r, t->total_ns, sum->timed_calls, callees);
+        t->self_error_ns = tick_error_ns(r, t->self_ns, sum->timed_calls, sum->callee_timed);
     } else {
         t->total_error_ns = subtracted_ns(r, sum->within_timed, callees);
         t->self_error_ns = subtracted_ns(r, sum->timed_calls, sum->callee_timed);

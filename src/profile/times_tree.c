@@ -261,6 +261,9 @@ static void fill_info(const hotfn_record *r, hotfn_record_time_info *i)
     if (h->clock_stopped_ticks > h->start_ticks) {
         i->clock_stopped_ns = hfn_times_ns(r, h->clock_stopped_ticks - h->start_ticks);
     }
+    if (h->waiting_stopped_ticks > h->start_ticks) {
+        i->waiting_stopped_ns = hfn_times_ns(r, h->waiting_stopped_ticks - h->start_ticks);
+    }
     i->abandoned_exits = h->abandoned_exits;
     i->clock_went_back = h->clock_went_back;
     i->slow_lost = h->slow_used > r->times.slow_count ? h->slow_used - r->times.slow_count : 0;

@@ -78,6 +78,21 @@ def without_ticks_waiting_is_known_for_threads(place):
     assert report["time"]["waited_ns"] is None and report["functions"][0]["waited_ns"] is None, report["time"]
 
 
+def times_behind_a_filter_of_system_calls_include_waiting(place):
+    """The agent sees the filter, or the system call by which it reads processor times fails."""
+    program, record = build(place), place / "run.hfr"
+    for how in "filter", "hidden":
+        report = run(place, program, how, options=["--mode", "time", "--clock", "tick", "--target", "program"])
+        text = subprocess.run([HOTFN, "report", record], check=True, capture_output=True, text=True).stdout
+        info = subprocess.run([HOTFN, "info", record], check=True, capture_output=True, text=True).stdout
+        wait = {f["name"]: f for f in report["functions"]}["wait_ms"]
+        assert "from then on its times include waiting" in text and "filtered its system calls" in info, (how, text, info)
+        assert report["time"]["waiting_stopped_ns"] >= WAIT_NS / 4, (how, report["time"])
+        assert wait["waited_ns"] > 0.9 * WAIT_NS / 4 and wait["self_ns"] > 0.9 * WAIT_NS / 4 - 50_000_000, (how, wait)
+    report = run(place, program, "threads", options=["--mode", "time", "--clock", "tick"])
+    assert report["time"]["waiting_stopped_ns"] == 0, report["time"]
+
+
 def open_calls_end_at_exec(place):
     program = build(place)
 
@@ -119,7 +134,8 @@ def places_beyond_the_limit_are_reported(place):
 
 CASES = [threads_have_their_last_names, the_threads_of_the_next_program_are_read, waiting_is_no_processor_time,
          waiting_is_known_for_each_function, a_killed_program_has_waited_until_its_end,
-         without_ticks_waiting_is_known_for_threads, open_calls_end_at_exec,
+         without_ticks_waiting_is_known_for_threads,
+         times_behind_a_filter_of_system_calls_include_waiting, open_calls_end_at_exec,
          the_name_of_the_next_program_is_not_that_of_the_former_thread, as_many_threads_as_wanted_are_counted,
          places_beyond_the_limit_are_reported]
 

@@ -234,7 +234,8 @@ class RecordTimeInfo(Sized):
                 ("clock_stopped_ns", c_uint64),
                 ("ticker", c_uint32), ("reserved", c_uint32), ("ticker_cpu_ns", c_uint64),
                 ("tick_ns", c_double), ("tick_error_ns", c_double),
-                ("coarse_share", c_double), ("missing_share", c_double), ("waited_ns", c_uint64)]
+                ("coarse_share", c_double), ("missing_share", c_double), ("waited_ns", c_uint64),
+                ("waiting_stopped_ns", c_uint64)]
 
 
 class RecordTiming(Sized):

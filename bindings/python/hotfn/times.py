@@ -103,6 +103,8 @@ class TimeInfo:
     tick_error_ns: float     # a time of T ns has a standard error of sqrt(T * tick_error_ns)
     coarse_share: float      # share of the run in which ticks were at least 16 us apart
     missing_share: float     # share of the run in which no tick came for at least 10 ms
+    waiting_stopped_ns: int  # ns since the run began at which the program filtered its system calls;
+                             # from then on its times include waiting; 0: never
     waited_ns: Optional[int]  # when threads were in timed functions, but not on a processor; not part of
                               # busy_ns; None: not known by this clock
 
@@ -124,7 +126,7 @@ def read_info(handle: c_void_p) -> Optional[TimeInfo]:
                     clock_stopped_ns=raw.clock_stopped_ns,
                     ticker=TICKERS[raw.ticker], ticker_cpu_ns=raw.ticker_cpu_ns,
                     tick_error_ns=raw.tick_error_ns, coarse_share=raw.coarse_share,
-                    missing_share=raw.missing_share,
+                    missing_share=raw.missing_share, waiting_stopped_ns=raw.waiting_stopped_ns,
                     waited_ns=raw.waited_ns if raw.flags & WAITING else None)
 
 

@@ -61,7 +61,7 @@ typedef struct hotfn_record_time_info {
     uint32_t sample_mean;
     uint64_t ticks_per_second;
     double resolution_ns;
-    double cost_inside_ns; /* of a timed call, subtracted from its own time */
+    double cost_inside_ns; /* of a timed call, subtracted from its own time; by ticks 0    */
     double cost_outside_ns;
     double count_cost_ns;
     uint64_t slow_ns;
@@ -84,11 +84,14 @@ typedef struct hotfn_record_time_info {
     double coarse_share;    /* share of the run with intervals of at least 16 us          */
     double missing_share;   /* and without ticks for at least 10 ms                       */
     uint64_t waited_ns;     /* HOTFN_TIMING_WAITING: of all threads, not part of busy_ns   */
+    uint64_t waiting_stopped_ns; /* so long after the record's start a process first filtered its
+                                    system calls, and its times include waiting from then on; 0:
+                                    none did */
 } hotfn_record_time_info;
 #define HOTFN_RECORD_TIME_INFO_INIT                                                                \
     {                                                                                              \
         (uint32_t)sizeof(hotfn_record_time_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
-            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                            \
+            0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                         \
     }
 
 #define HOTFN_TIMING_COUNT_ONLY 0u
@@ -107,6 +110,7 @@ typedef struct hotfn_record_timing {
     uint64_t timed_calls;
     uint64_t total_ns, self_ns; /* as the calls took; on a processor where that is known */
     /* By ticks and in a sample: one standard error; by the counter: what was subtracted for hooks.
+     * By ticks it includes what the hooks of the calls may have shifted, except in merged records.
      * A time of 0 is below what can be resolved: less than its error.  HOTFN_ERROR_UNKNOWN: none.
      */
     uint64_t total_error_ns, self_error_ns;

@@ -121,12 +121,15 @@ static void measure_timed_call(const hfn_timing_calls *calls, uint64_t row_bytes
     hfn_time.slow_ticks = UINT64_MAX;
     hfn_time.events = NULL;
     hfn_time.allocs = NULL;
+    hfn_time.cpu_rate = 0;
+    hfn_time.flags &= hfn_time.tick ? ~HOTFN_TIMING_HISTOGRAMS : ~0u;
     hfn_thread_row = p.row;
     timed = measure_rounds(&p, calls->enter, calls->exit);
     bare = measure_rounds(&p, NULL, NULL);
     hfn_thread_row = row;
     hfn_time = before;
     hfn_rows_unmap(p.row, p.bytes);
+    timed.inside = hfn_time.tick && !(h->flags & HOTFN_TIMING_SAMPLED) ? 0 : timed.inside;
     h->cost_inside_ticks = in_units(min_of(timed.inside, timed.all));
     h->cost_outside_ticks = in_units(timed.all - bare.all - timed.inside);
 }
@@ -136,7 +139,5 @@ void hfn_hook_cost_measure(const hfn_timing_calls *calls, uint64_t row_bytes)
     hfn_time_header *h = hfn_time.header;
 
     h->count_cost_ticks = in_units(measure_counted_call());
-    if (!hfn_time.tick || (h->flags & HOTFN_TIMING_SAMPLED)) {
-        measure_timed_call(calls, row_bytes);
-    }
+    measure_timed_call(calls, row_bytes);
 }

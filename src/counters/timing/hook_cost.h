@@ -5,8 +5,8 @@
 
 #include "counters/timing/timing.h"
 
-/* Measure the costs on a separate row and write them to the header.  The cost of a timed call is
- * measured only if it is needed: to subtract it from times, or for a budget. */
+/* Measure the costs on a separate row and write them to the header.  By ticks the cost of a timed
+ * call is all outside: no tick comes in so short a time, and none is subtracted. */
 void hfn_hook_cost_measure(const hfn_timing_calls *calls, uint64_t row_bytes);
 
 #endif

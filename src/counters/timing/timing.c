@@ -10,6 +10,7 @@
 #include "counters/timing/hook_cost.h"
 #include "counters/timing/sample_mode.h"
 #include "counters/timing/tick_mode.h"
+#include "counters/timing/waiting.h"
 #include "os/hot_path.h"
 
 #define COST_UNIT 256u /* costs in the header are given in 1/256 ticks */
@@ -178,7 +179,9 @@ void hfn_timing_record_stop(uint64_t at)
 
 void hfn_timing_stop_waiting(void)
 {
-    __atomic_store_n(&hfn_time.cpu_rate, 0, __ATOMIC_RELAXED);
+    if (hfn_time_is_on() && hfn_time.cpu_rate != 0) {
+        hfn_waiting_stop(hfn_time_now());
+    }
 }
 
 void hfn_timing_restart_clock(uint32_t clock)

@@ -42,11 +42,24 @@ void hfn_waiting_charge(hfn_time_state *t, uint64_t cpu_ns)
     }
 }
 
+HFN_KEEPS_REGISTERS void hfn_waiting_stop(uint64_t now)
+{
+    uint64_t none = 0;
+
+    if (__atomic_load_n(&hfn_time.cpu_rate, __ATOMIC_RELAXED) != 0) {
+        __atomic_store_n(&hfn_time.cpu_rate, 0, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&hfn_time.header->waiting_stopped_ticks, &none, now, false,
+                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    }
+}
+
 HFN_KEEPS_REGISTERS void hfn_waiting_read(hfn_time_state *t)
 {
     uint64_t cpu_ns = hfn_os_hot_cpu_ns();
 
-    if (cpu_ns >= t->cpu_ns) {
+    if (cpu_ns == 0) { /* forbidden */
+        hfn_waiting_stop(HFN_PASS(hfn_load_tick(&t->last_tick)));
+    } else if (cpu_ns >= t->cpu_ns) {
         hfn_waiting_charge(t, cpu_ns);
     } else { /* another thread goes on with the row */
         hfn_waiting_begin(t, hfn_load_tick(&t->last_tick));

@@ -14,6 +14,8 @@
 
 #include "counters/timing/engine.h"
 
+/* Read processor times no more, in the whole process: from now on times include waiting. */
+HFN_KEEPS_REGISTERS void hfn_waiting_stop(uint64_t now);
 /* The thread begins to use the row: nothing is known of it before this tick. */
 void hfn_waiting_begin(hfn_time_state *t, uint64_t now);
 /* Read the thread's processor time, and charge what it waited since the last reading. */

@@ -64,7 +64,7 @@ function nameOf(f) {
   return f < 0 ? "(outside)" : F.name[f];
 }
 // "~" marks a time with an error above 10 %, "<" an upper bound of a time that is too short to be measured.
-const estimate = (i, ns, error) => ns === 0 && error > 0 ? "<" + time(error)
+const estimate = (i, ns, error) => error > 0 && (ns === 0 || data.ticks && F.timing[i] !== 2 && error >= ns) ? "<" + time(ns + error)
   : (ns !== null && (F.timing[i] === 2 || error > ns / 10) ? "~" : "") + time(ns);
 const lowerBounds = new Set(data.at_least || []); // functions that were unhooked for a while: their counts are lower bounds
 const callsOf = f => F.calls[f] === null ? "" : (lowerBounds.has(f) ? ">" : "") + group(F.calls[f]);

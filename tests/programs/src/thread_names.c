@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that rename themselves after their first hooked call, a computing thread and a waiting
- * thread; then, with arguments, another program in place of this one.
+ * thread; then, with arguments, another program in place of this one.  "filter": waits before and
+ * after a filter of system calls is installed; "hidden": without the agent's prctl.
  */
 #define _GNU_SOURCE
+#include "../../forbid_call.h"
+
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -61,6 +65,24 @@ __attribute__((noinline)) static void become(char **argv)
     _exit(3);
 }
 
+__attribute__((noinline)) static int wait_behind_filter(bool is_hidden)
+{
+    void *libc = dlopen("libc.so.6", RTLD_LAZY);
+    void *own = dlsym(libc, "prctl");
+    int (*hidden)(int, ...);
+
+    memcpy(&hidden, &own, sizeof hidden);
+    wait_ms(WAIT_MS / 4);
+    if (!forbid_call_by(is_hidden ? SYS_clock_gettime : SYS_personality,
+                        is_hidden ? hidden : prctl)) {
+        return 5;
+    }
+    for (int i = 0; i < 4; i++) {
+        wait_ms(WAIT_MS / 16);
+    }
+    return 0;
+}
+
 static pthread_barrier_t all;
 
 __attribute__((noinline)) static void *run_one(void *unused)
@@ -97,6 +119,9 @@ int main(int argc, char **argv)
         return 0;
     }
 
+    if (argc > 1 && (strcmp(argv[1], "filter") == 0 || strcmp(argv[1], "hidden") == 0)) {
+        return wait_behind_filter(strcmp(argv[1], "hidden") == 0);
+    }
     if (argc > 1 && strcmp(argv[1], "threads") != 0) {
         become(argv + 1);
     }

@@ -150,6 +150,7 @@ static bool open_side(diff_side *side, char **paths, uint32_t count)
         }
         hotfn_record_get_time_info(run->record, &info);
         run->timing_flags = info.flags;
+        run->tick_error_ns = info.tick_error_ns;
         side->run_count++;
     }
     return side->runs != NULL;

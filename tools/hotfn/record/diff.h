@@ -35,6 +35,7 @@ typedef struct diff_run {
     hotfn_record *record;
     diff_module *modules;
     uint32_t timing_flags; /* HOTFN_TIMING_*; 0: not timed */
+    double tick_error_ns;  /* of its tick clock; 0: none    */
 } diff_run;
 
 typedef struct diff_side {

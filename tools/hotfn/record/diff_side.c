@@ -67,6 +67,15 @@ static void add_value(double *mean, double *squares, uint32_t count, double valu
     *squares += change * (value - *mean);
 }
 
+/* The variance of a time between runs.  By ticks, the error of a time also has a part that hooks
+ * cause, which is the same in each run. */
+static double get_variance(const diff_run *run, uint64_t ns, uint64_t error)
+{
+    bool has_ticks = run->tick_error_ns > 0 && !(run->timing_flags & HOTFN_TIMING_SAMPLED);
+    double ticks = (double)ns > run->tick_error_ns ? (double)ns : run->tick_error_ns;
+    return has_ticks ? ticks * run->tick_error_ns : (double)error * (double)error;
+}
+
 static void read_function(const diff *d, const diff_run *run, uint32_t index,
                           const hotfn_record_function *f, diff_function *out)
 {
@@ -84,7 +93,8 @@ static void read_function(const diff *d, const diff_run *run, uint32_t index,
                             .total_ns = t.total_ns,
                             .runs = 1,
                             .mean = (double)value,
-                            .error_squares = is_unknown ? 0 : (double)error * (double)error,
+                            .error_squares =
+                                is_unknown || by_calls ? 0 : get_variance(run, value, error),
                             .is_error_unknown = is_unknown };
 }
 

@@ -172,6 +172,11 @@ static void print_timing(const hotfn_record *record)
             "%-10s stopped %.6f s after the start, when the program disabled reading it: later calls were only counted\n",
             "clock", (double)t.clock_stopped_ns / 1e9);
     }
+    if (t.waiting_stopped_ns) {
+        printf(
+            "%-10s part of the times from %.6f s after the start, when the program filtered its system calls\n",
+            "waiting", (double)t.waiting_stopped_ns / 1e9);
+    }
     if (t.abandoned_exits || t.clock_went_back) {
         printf("%-10s %" PRIu32 " call%s left by longjmp or the like; the clock decreased %" PRIu32
                " time%s\n",
@@ -357,6 +362,7 @@ static void write_timing(hotfn_json_writer *out, const hotfn_record *record)
     json_add_number(o, "abandoned_exits", t.abandoned_exits);
     json_add_number(o, "clock_went_back", t.clock_went_back);
     json_add_number(o, "clock_stopped_ns", t.clock_stopped_ns);
+    json_add_number(o, "waiting_stopped_ns", t.waiting_stopped_ns);
     json_add_text(o, "ticker", t.ticker ? get_ticker_name(t.ticker) : NULL);
     json_add_number(o, "ticker_cpu_ns", t.ticker_cpu_ns);
     json_add_decimal(o, "tick_ns", t.tick_ns, 1);
