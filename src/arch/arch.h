@@ -181,8 +181,9 @@ typedef enum hfn_move_result {
 #define HFN_STACK_NUMBERS 16   /* registers whose numbers have limits                */
 
 /* Bytes of stack arguments that a timing stub can copy. */
-#define HFN_ARGUMENTS_MAX_64 80 /* x86-64, ARM64 */
-#define HFN_ARGUMENTS_MAX 124   /* i386          */
+#define HFN_ARGUMENTS_MAX_64 80    /* x86-64, ARM64 */
+#define HFN_ARGUMENTS_MAX 124      /* i386          */
+#define HFN_STORED_ARGUMENTS_MAX 8 /* i386: words of these that it can write back */
 
 /* How the function uses addresses of its own frame: it stores one outside of the frame; it compares
  * one with a value that is not such an address. */
@@ -211,10 +212,9 @@ struct hfn_stack_state {
     hfn_stack_object objects[HFN_STACK_OBJECTS]; /* shown by this instruction; the caller removes
                                                   * them */
     uint32_t object_count;
-    int32_t elsewhere; /* join of the values stored at unknown places of the frame */
-    /* i386: bit n: argument word n was stored to; was loaded after a store. */
-    uint32_t stored_arguments, reloaded_arguments;
-    uint16_t argument_bytes; /* size of the stack arguments accessed so far */
+    int32_t elsewhere;         /* join of the values stored at unknown places of the frame */
+    uint32_t stored_arguments; /* i386: bit n: argument word n was stored to */
+    uint16_t argument_bytes;   /* size of the stack arguments accessed so far */
     /* Windows x64: size of the home space, the words above the return address that belong to the
      * callee (Microsoft, "x64 calling convention"); 0 elsewhere.  Bit n: word n was stored to; its
      * address was taken. */

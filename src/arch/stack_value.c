@@ -399,8 +399,6 @@ bool hfn_stack_merge(hfn_stack_state *known, const hfn_stack_state *state, bool 
         changed |= merge_value(&known->at[i], state->at[i], widens);
     }
     changed |= merge_value(&known->elsewhere, state->elsewhere, widens);
-    changed |= (state->stored_arguments & ~known->stored_arguments) != 0;
-    known->stored_arguments |= state->stored_arguments;
     if (state->uncertain_calls > known->uncertain_calls) {
         known->uncertain_calls = state->uncertain_calls;
         changed = true;

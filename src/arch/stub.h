@@ -38,6 +38,9 @@ typedef enum hfn_stub_kind {
  * i386: how many of them the return pops: none, one or all (HFN_STUB_POPS_ALL). */
 #define HFN_STUB_ARGUMENTS_SHIFT 16
 #define HFN_STUB_POPS_ALL 2u
+/* TIME, SAMPLE on i386.  From this bit on, bit n: the copy of argument word n is written back to
+ * the caller's when the body has returned. */
+#define HFN_STUB_STORED_SHIFT 24
 
 /* A change of the unwinding state within a head.  From offset `at` on, the stack pointer is
  * lowered_bytes below its value at the entry.  Two values of lowered_bytes have a meaning of

@@ -40,7 +40,8 @@ static inline uint32_t hfn_trampoline_flags(const hfn_plan_hook *hook)
            (hook->far_slot ? HFN_STUB_FAR_SLOT : 0) |
            (hook->tail_exit_count > 0 ? HFN_STUB_TAIL_EXIT : 0) |
            (uint32_t)hook->scratch << HFN_STUB_SCRATCH_SHIFT |
-           (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT;
+           (uint32_t)hook->arguments << HFN_STUB_ARGUMENTS_SHIFT |
+           (uint32_t)hook->stored_arguments << HFN_STUB_STORED_SHIFT;
 }
 
 /* The head's shape for an action (HOTFN_ACTION_*); see hfn_stub_get_shape. */

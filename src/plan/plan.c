@@ -121,19 +121,21 @@ static bool check_scratch(uint8_t scratch)
 
 static bool check_arguments(const hotfn_plan *plan, const uint8_t *entry)
 {
-    uint8_t arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
+    uint8_t arguments = entry[PLAN_ENTRY_ARGUMENTS_AT], stored = entry[PLAN_ENTRY_STORED_AT];
     uint32_t words = arguments & 31, pops = arguments >> 5; /* on i386 */
+    uint32_t popped = pops == HOTFN_POPS_ALL ? words : pops;
 
     if (arguments == 0) {
-        return true;
+        return stored == 0;
     }
     if (!(entry[PLAN_ENTRY_FLAGS_AT] & HOTFN_VERDICT_TIMED)) {
         return false;
     }
     if (plan->machine != HOTFN_MACHINE_X86) {
-        return arguments <= HFN_ARGUMENTS_MAX_64 / 8;
+        return arguments <= HFN_ARGUMENTS_MAX_64 / 8 && stored == 0;
     }
-    return pops <= HOTFN_POPS_ALL && (pops != HOTFN_POPS_ONE || words >= 1);
+    return pops <= HOTFN_POPS_ALL && (pops != HOTFN_POPS_ONE || words >= 1) &&
+           (uint64_t)stored >> words == 0 && (stored & ((UINT64_C(1) << popped) - 1)) == 0;
 }
 
 static bool check_sizes(const hotfn_plan *plan, const uint8_t *entry)

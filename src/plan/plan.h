@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 9u
+#define PLAN_VERSION 10u
 
 /* Offsets in the header. */
 enum {
@@ -89,7 +89,8 @@ enum {
     PLAN_ENTRY_ARGUMENTS_AT = 23, /* u8 TIMED: words of stack arguments; bits 5..7 HOTFN_POPS_* */
     PLAN_ENTRY_TAIL_TARGET_AT = 24, /* u32 rva of the function that tail exits jump to; 0     */
     PLAN_ENTRY_TAIL_EXITS_AT = 28,  /* u8 count                                               */
-    PLAN_ENTRY_BYTES = 29,
+    PLAN_ENTRY_STORED_AT = 29,      /* u8 i386, TIMED: argument words to write back           */
+    PLAN_ENTRY_BYTES = 30,
 };
 
 enum {
@@ -125,6 +126,7 @@ typedef struct hfn_plan_hook {
     uint32_t island_rva; /* ISLAND, else 0 */
     bool far_slot;       /* set by hfn_batch_hook, not stored in the plan */
     uint8_t strategy, flags, patch_offset, patch_bytes, scratch, arguments;
+    uint8_t stored_arguments;
     uint8_t original_bytes, moved_bytes, fixup_count, step_count, cfi_bytes, tail_exit_count;
     uint32_t tail_target_rva; /* 0: none */
     const uint8_t *original, *island_original, *moved, *fixups, *steps, *cfi, *tail_exits;
@@ -199,6 +201,7 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->cfi_bytes = entry[PLAN_ENTRY_CFI_BYTES_AT];
     out->scratch = entry[PLAN_ENTRY_SCRATCH_AT];
     out->arguments = entry[PLAN_ENTRY_ARGUMENTS_AT];
+    out->stored_arguments = entry[PLAN_ENTRY_STORED_AT];
     out->site_rva = out->rva + out->patch_offset;
     out->island_rva = 0;
     out->far_slot = false;

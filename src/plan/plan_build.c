@@ -76,6 +76,7 @@ static hotfn_status add_entry(hfn_plan_writer *writer, const hotfn_verdicts *ver
         .strategy = verdict->pub.strategy,
         .flags = verdict->pub.flags & 0xffu, /* without the reason for not being timed */
         .arguments = verdict->pub.flags >> 24,
+        .stored_arguments = verdict->stored_arguments,
         .patch_offset = verdict->pub.patch_offset,
         .patch_bytes = verdict->pub.patch_bytes,
         .scratch = verdict->scratch,

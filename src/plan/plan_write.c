@@ -197,6 +197,7 @@ static void write_entry(uint8_t *entry, const hfn_plan_new_entry *source, uint32
     entry[PLAN_ENTRY_CFI_BYTES_AT] = (uint8_t)cfi_bytes;
     entry[PLAN_ENTRY_SCRATCH_AT] = (uint8_t)source->scratch;
     entry[PLAN_ENTRY_ARGUMENTS_AT] = (uint8_t)source->arguments;
+    entry[PLAN_ENTRY_STORED_AT] = (uint8_t)source->stored_arguments;
     hfn_write_le32(entry + PLAN_ENTRY_TAIL_TARGET_AT, source->tail_target_rva);
     entry[PLAN_ENTRY_TAIL_EXITS_AT] = (uint8_t)source->tail_exit_count;
     if (source->strategy == HOTFN_STRATEGY_ISLAND) {

@@ -14,6 +14,7 @@ typedef struct hfn_plan_new_entry {
     uint64_t end_rva; /* of the function, if its code may contain sites; otherwise 0 */
     uint32_t strategy, flags, patch_offset, patch_bytes;
     uint32_t arguments;         /* PLAN_ENTRY_ARGUMENTS_AT */
+    uint32_t stored_arguments;  /* PLAN_ENTRY_STORED_AT */
     uint32_t scratch;           /* scratch register at the site, plus 1; 0: none */
     const uint32_t *tail_exits; /* rvas of the fields of tail jumps that end a timed call */
     uint32_t tail_exit_count, tail_target_rva;

@@ -82,7 +82,7 @@ void hfn_pops_record_step(hfn_prover *p, uint8_t called_before, hfn_stack_state 
 {
     hfn_leader *l;
 
-    p->reloaded_arguments |= state->reloaded_arguments;
+    p->stored_arguments |= state->stored_arguments;
     hfn_prove_record_objects(p, state);
     if (p->reach < state->argument_bytes) {
         p->reach = state->argument_bytes;

@@ -193,10 +193,7 @@ static step_result step_instruction(hfn_prover *p, const hfn_block *b, uint64_t 
     case HFN_FLOW_JUMP_INDIRECT:
         *reason = hfn_prove_indirect_jump(p, b, in, state);
         return BLOCK_ENDS;
-    case HFN_FLOW_RETURN:
-        p->stored_arguments |= state->stored_arguments;
-        *reason = hfn_prove_return(p, state->popped_bytes);
-        return BLOCK_ENDS;
+    case HFN_FLOW_RETURN: *reason = hfn_prove_return(p, state->popped_bytes); return BLOCK_ENDS;
     default: return BLOCK_CONTINUES;
     }
 }
@@ -422,7 +419,7 @@ static void begin_proof(hfn_prover *p, uint32_t function)
     p->dispatches = p->case_seen = p->loops = false;
     p->block = UINT64_MAX;
     p->reach = p->frame_address = 0;
-    p->stored_arguments = p->reloaded_arguments = 0;
+    p->stored_arguments = 0;
     p->home_stores = p->home_addresses = 0;
     p->pops = -1;
 }
@@ -472,9 +469,8 @@ uint32_t hfn_prove_function(hfn_prover *p, uint32_t function)
     if (reason == HOTFN_REASON_NONE && (!hfn_prove_indexes_objects(p) || may_make_va_list(p))) {
         return HOTFN_REASON_STACK_ARGUMENTS;
     }
-    /* What only the caller can read after the return is a result. */
-    if (reason == HOTFN_REASON_NONE && (p->stored_arguments & ~p->reloaded_arguments)) {
-        return HOTFN_REASON_STACK_ARGUMENTS;
+    if (reason == HOTFN_REASON_NONE && p->stored_arguments >> HFN_STORED_ARGUMENTS_MAX) {
+        return HOTFN_REASON_STACK_ARGUMENTS; /* a stub writes only the first words back */
     }
     /* Calls run with or without the additional frame, so comparing the addresses of their variables
      * would give other results. */

@@ -79,9 +79,8 @@ typedef struct hfn_prover {
     uint8_t frame_address; /* HFN_FRAME_ADDRESS_* of all its code */
     hfn_stack_object *objects; /* of the frame */
     size_t object_count, object_capacity;
-    uint32_t reach; /* bytes of stack arguments that it accesses       */
-    /* i386: argument words with a store before a return; loaded after a store */
-    uint32_t stored_arguments, reloaded_arguments;
+    uint32_t reach;                      /* bytes of stack arguments that it accesses       */
+    uint32_t stored_arguments;           /* i386: bit n: it stores to argument word n       */
     uint8_t home_stores, home_addresses; /* Windows x64: as in hfn_stack_state */
     int32_t pops;                        /* i386: bytes that its returns pop; -1: no return yet  */
 } hfn_prover;

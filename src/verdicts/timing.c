@@ -26,6 +26,7 @@ typedef struct tail {
 typedef struct proof {
     bool holds;           /* the function may run inside a timed call                         */
     uint8_t words;        /* stack argument words that it accesses                            */
+    uint8_t stored;       /* bit n: it stores to argument word n                              */
     int8_t pops;          /* words that its returns pop; -1: it does not return               */
     bool is_blocked;      /* one of its tail exits cannot be patched                          */
     uint8_t tail_words;   /* argument words of tail targets that run inside the timed call    */
@@ -111,6 +112,7 @@ static void prove_item(timing *t, hfn_prover *p, uint32_t index)
     }
     t->proven[index] = (proof){ .holds = found == HOTFN_REASON_NONE,
                                 .words = (uint8_t)((p->reach + word - 1) / word),
+                                .stored = (uint8_t)p->stored_arguments,
                                 .pops = (int8_t)(p->pops < 0 ? -1 : p->pops / (int32_t)word) };
     if (reason == HOTFN_REASON_NONE &&
         (p->loops || (p->dispatches && (v->pub.flags & HOTFN_VERDICT_ENTRY_LOOP)))) {
@@ -204,13 +206,14 @@ static void refuse_cycles(timing *t)
 
 /* ---- Arguments. */
 
-/* Merge the accessed and popped words of a tail target into the jumping function; true if that
- * changed it. */
+/* Merge the accessed, stored and popped words of a tail target into the jumping function; true if
+ * that changed it. */
 static bool merge_tail_target(timing *t, const tail *jump)
 {
     proof *from = &t->proven[jump->from];
     const proof *to = &t->proven[jump->to];
     bool more_words = from->words < to->words, sets_pops = from->pops < 0 && to->pops >= 0;
+    bool more_stored = (to->stored & ~from->stored) != 0;
 
     if (!from->holds) {
         return false;
@@ -220,8 +223,15 @@ static bool merge_tail_target(timing *t, const tail *jump)
         return true;
     }
     from->words = more_words ? to->words : from->words;
+    from->stored |= to->stored;
     from->pops = sets_pops ? to->pops : from->pops;
-    return more_words || sets_pops;
+    return more_words || more_stored || sets_pops;
+}
+
+/* The stored words that the caller can still read when the return has popped some of them. */
+static uint8_t get_kept_stores(const proof *p)
+{
+    return p->pops >= 8 ? 0 : p->pops > 0 ? p->stored >> p->pops << p->pops : p->stored;
 }
 
 static void resolve_arguments(timing *t)
@@ -246,6 +256,7 @@ static void resolve_arguments(timing *t)
             withdraw_proof(t, i, HOTFN_REASON_RETURN_POPS);
         } else {
             t->items[i].pub.flags |= ((uint32_t)p->words | pops << 5) << 24;
+            t->items[i].stored_arguments = get_kept_stores(p);
         }
     }
 }

@@ -38,7 +38,9 @@ typedef struct hfn_verdict {
     uint32_t pun_mask;      /* PUN: which bits are fixed; else 0                         */
     uint32_t covered_bytes; /* size of the original instructions that move               */
     uint8_t scratch;        /* scratch register at the site, plus 1; 0: none known          */
-    uint8_t pc_register;    /* i386: receives the return address of a moved call, plus 1; 0 */
+    uint8_t
+        stored_arguments; /* i386, TIMED: bit n: argument word n is written back at the return */
+    uint8_t pc_register;  /* i386: receives the return address of a moved call, plus 1; 0 */
 } hfn_verdict;
 
 /* The verdict of a function; NULL past the end. */
@@ -56,8 +58,8 @@ hfn_span hfn_verdicts_island_original(const hotfn_verdicts *verdicts, uint32_t i
 
 /* A direct call or jump. */
 typedef struct hfn_branch {
-    uint32_t field;  /* RVA of its 4-byte field                           */
-    uint32_t target; /* during the analysis an RVA, then a function's index */
+    uint32_t field;     /* RVA of its 4-byte field                           */
+    uint32_t target;    /* during the analysis an RVA, then a function's index */
     uint32_t path_from; /* only during the analysis: RVA at which the code before it begins */
 } hfn_branch;
 

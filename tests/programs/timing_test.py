@@ -214,6 +214,23 @@ def functions_with_stack_arguments_are_timed(place):
         assert f["timing"] == "full" and f["calls"] == f["timed_calls"] > 0, f
 
 
+def callers_read_arguments_that_their_callees_changed(place):
+    """i386: the stub writes the words back that the function stores to, if they are among the first eight."""
+    binary = build(place, "timed_arguments.c", "-O1")
+    bare = run_bare(binary)
+    assert bare[0] == 0, bare
+    for more in ([], ["--flat"], ["--sample", "2"]):
+        status, output, report = run(place, binary, "--mode", "time", "--clock", "cpu", *more)
+        assert (status, output) == bare, (more, status)
+        functions = by_name(report)
+        for name in ("adds", "reloads", "tails", "pops", "ninth"):
+            f = functions[name]
+            if FLAGS and name != "ninth":
+                assert f["timing"] != "count-only" and f["timed_calls"] > 0, (more, f)
+            else:
+                assert f["timing_reason"] in ("stack-arguments", "tail-unproven", "return-pops"), (more, f)
+
+
 def functions_called_through_a_table_find_their_callers_arguments(place):
     """`return table[k](...)`: the target of the jump reads its caller's arguments in place."""
     for compiler in [c for c in ("gcc", "clang") if shutil.which(c) and not (FLAGS and c == "clang")]:

@@ -366,9 +366,11 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
                       uint32_t scratch, bool is_sampled)
 {
     uint32_t popped = pops == HOTFN_POPS_ALL ? words : pops, slot = random_below(r, 1 << 24);
+    uint32_t stored = random_below(r, 256) & ((1u << words) - 1) & ~((1u << popped) - 1);
     hfn_stub_request request = { .kind = kind,
                                  .flags = scratch << HFN_STUB_SCRATCH_SHIFT |
-                                          (words | pops << 5) << HFN_STUB_ARGUMENTS_SHIFT,
+                                          (words | pops << 5) << HFN_STUB_ARGUMENTS_SHIFT |
+                                          stored << HFN_STUB_STORED_SHIFT,
                                  .address = (uintptr_t)(page + STUB_AT),
                                  .gate = (uintptr_t)(page + GATE_AT),
                                  .row_displacement = (int32_t)hfn_thread_row_displacement(),
@@ -424,7 +426,8 @@ static void run_timed(random_source *r, hfn_stub_kind kind, uint32_t words, uint
         check(found.words[i] == MARK + 1 + i, "the arguments are passed", request.flags, i);
     }
     for (uint32_t i = 1; timed && i <= words + 4; i++) {
-        check(top[i] == MARK + i, "the caller's arguments are kept", request.flags, i);
+        check(top[i] == MARK + i + (i <= HFN_STORED_ARGUMENTS_MAX && (stored >> (i - 1) & 1)),
+              "the caller sees stored arguments, the others are kept", request.flags, i);
     }
     check(current_state.registers[ESP] == (uint32_t)(uintptr_t)(top + 1 + popped),
           "the return pops its arguments", request.flags, popped);

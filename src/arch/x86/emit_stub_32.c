@@ -94,15 +94,23 @@ static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
 /* ---- Time.  The caller's return address and arguments stay where they are; the body runs below a
  * frame of the stub and room for a copy of the arguments, which the entry probe makes:
  *   count; push slot; lea esp, [esp - frame - room]; mov [esp], words; call enter; call body
+ *   (write back the words that the body may have stored to, because the caller may read them)
  *   lea esp, [esp + room - popped]; call exit; lea esp, [esp + frame]; ret popped
  *   body: the moved instructions
  * The body is called with the same stack alignment modulo 64 as the entry, which code may rely
  * on. */
 
-enum { FRAME_BYTES = 36, TIME_TAIL_BYTES = 48, SKIP_BYTES = 8 };
+enum {
+    FRAME_BYTES = 36,
+    TIME_TAIL_BYTES = 48, /* without writing back */
+    WORD_BACK_BYTES = 11, /* of one word; EAX_BACK_BYTES: of restoring eax */
+    EAX_BACK_BYTES = 4,
+    SKIP_BYTES = 7,
+};
 
 typedef struct stack_arguments {
     uint32_t words, room, popped; /* room and popped in bytes */
+    uint32_t stored;              /* bit n: write word n back */
 } stack_arguments;
 
 static stack_arguments get_arguments(uint32_t flags)
@@ -111,13 +119,49 @@ static stack_arguments get_arguments(uint32_t flags)
              pops = flags >> (HFN_STUB_ARGUMENTS_SHIFT + 5) & 7;
 
     return (stack_arguments){ words, (words + 9) / 16 * 64 + 24,
-                              pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4 };
+                              pops == HFN_STUB_POPS_ALL ? words * 4 : pops * 4,
+                              flags >> HFN_STUB_STORED_SHIFT };
+}
+
+static uint32_t get_tail_bytes(stack_arguments a)
+{
+    uint32_t count = 0;
+
+    for (uint32_t left = a.stored; left != 0; left &= left - 1) {
+        count++;
+    }
+    return TIME_TAIL_BYTES + (count > 0 ? count * WORD_BACK_BYTES + EAX_BACK_BYTES : 0);
 }
 
 static void put_lea_esp(hfn_x86_writer *w, uint32_t distance)
 {
     PUT(w, 0x8d, 0xa4, 0x24);
     hfn_x86_put_u32(w, distance);
+}
+
+/* Write the copies of stored words back.  The result in eax is kept in the first copy; flags and
+ * all other registers do not change. */
+static void put_write_back(hfn_x86_writer *w, stack_arguments a)
+{
+    uint8_t first = 0;
+
+    for (uint32_t i = 0; a.stored >> i != 0; i++) {
+        uint32_t copy = 4 * i - a.popped; /* the words are above the stack pointer */
+        if (!(a.stored >> i & 1)) {
+            continue;
+        }
+        if ((a.stored & ((1u << i) - 1)) == 0) {
+            first = (uint8_t)copy;
+            PUT(w, 0x87, 0x44, 0x24, first); /* xchg eax, [esp + copy] */
+        } else {
+            PUT(w, 0x8b, 0x44, 0x24, (uint8_t)copy); /* mov eax, [esp + copy] */
+        }
+        PUT(w, 0x89, 0x84, 0x24); /* mov [esp + original], eax */
+        hfn_x86_put_u32(w, copy + a.room + FRAME_BYTES + 4);
+    }
+    if (a.stored != 0) {
+        PUT(w, 0x8b, 0x44, 0x24, first); /* mov eax, [esp + first] */
+    }
 }
 
 /* body: address of the moved instructions */
@@ -132,6 +176,7 @@ static void put_time_tail(hfn_x86_writer *w, const hfn_stub_request *request, ui
     hfn_x86_put_u32(w, a.words);
     put_call(w, request->address, request->time_enter);
     put_call(w, request->address, body);
+    put_write_back(w, a);
     put_lea_esp(w, a.room - a.popped);
     put_call(w, request->address, request->time_exit);
     PUT(w, 0x8d, 0x64, 0x24, FRAME_BYTES); /* lea esp, [esp + frame] */
@@ -153,6 +198,25 @@ static void put_any_count(hfn_x86_writer *w, const hfn_stub_request *request)
     }
 }
 
+/* The size of a conditional jump from this offset to the first byte. */
+static uint32_t get_jump_bytes(uint32_t at)
+{
+    return at + 2 <= 128 ? 2 : 6;
+}
+
+/* jb to the first byte */
+static void put_jump_to_tail(hfn_x86_writer *w)
+{
+    uint32_t distance = w->length + get_jump_bytes(w->length);
+
+    if (distance <= 128) {
+        PUT(w, 0x72, (uint8_t)(0 - distance));
+    } else {
+        PUT(w, 0x0f, 0x82);
+        hfn_x86_put_u32(w, 0 - distance);
+    }
+}
+
 /* Most calls are not timed, so their path is straight and the timing tail precedes the entry:
  * tail; count, whose register still points to the row: sub dword [row + skip], 1; jb tail */
 static void put_sample(hfn_x86_writer *w, const hfn_stub_request *request, uint32_t head_bytes)
@@ -171,7 +235,7 @@ static void put_sample(hfn_x86_writer *w, const hfn_stub_request *request, uint3
     if (scratch == 0) {
         hfn_x86_put_u8(w, 0x59);
     }
-    PUT(w, 0x72, (uint8_t)(0 - (w->length + 2)));
+    put_jump_to_tail(w);
 }
 
 /* ---- Call: call gate; jmp over data; callback, user */
@@ -210,6 +274,7 @@ static void add_tail_steps(hfn_stub_shape *shape, uint32_t at, stack_arguments a
     add_step(shape, at + 5, 4);
     add_step(shape, at + 12, FRAME_BYTES + a.room);
     add_step(shape, at + 29, FRAME_BYTES + a.room - a.popped);
+    at += get_tail_bytes(a) - TIME_TAIL_BYTES;
     add_step(shape, at + 36, FRAME_BYTES);
     add_step(shape, at + 45, 0);
 }
@@ -225,7 +290,9 @@ static void add_count_steps(hfn_stub_shape *shape, const hfn_stub_shape *count, 
 hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
 {
     const hfn_stub_shape *count = get_count_shape(flags & ~HFN_STUB_FLAGS_LIVE);
+    const stack_arguments arguments = get_arguments(flags);
     hfn_stub_shape shape = { .head_bytes = 0 };
+    uint32_t jump_at;
     bool keeps_ecx = count->step_count > 0;
 
     switch (kind) {
@@ -234,21 +301,22 @@ hfn_stub_shape hfn_x86_32_get_stub_shape(hfn_stub_kind kind, uint32_t flags)
     case HFN_STUB_REPLACE:
     case HFN_STUB_FILTER: return *hfn_x86_32_get_replace_shape(kind);
     case HFN_STUB_TIME:
-        shape.head_bytes = (uint8_t)(count->head_bytes + TIME_TAIL_BYTES);
+        shape.head_bytes = (uint8_t)(count->head_bytes + get_tail_bytes(arguments));
         shape.entry_at = count->entry_at;
         add_count_steps(&shape, count, 0);
         if (keeps_ecx) {
             add_step(&shape, count->head_bytes, 0);
         }
-        add_tail_steps(&shape, count->head_bytes, get_arguments(flags));
+        add_tail_steps(&shape, count->head_bytes, arguments);
         return shape;
     case HFN_STUB_SAMPLE:
-        shape.head_bytes = (uint8_t)(TIME_TAIL_BYTES + count->head_bytes + SKIP_BYTES + 1);
-        shape.entry_at = (uint8_t)(TIME_TAIL_BYTES + count->entry_at);
-        add_tail_steps(&shape, 0, get_arguments(flags));
-        add_count_steps(&shape, count, TIME_TAIL_BYTES);
+        jump_at = get_tail_bytes(arguments) + count->head_bytes + SKIP_BYTES;
+        shape.head_bytes = (uint8_t)(jump_at + get_jump_bytes(jump_at));
+        shape.entry_at = (uint8_t)(get_tail_bytes(arguments) + count->entry_at);
+        add_tail_steps(&shape, 0, arguments);
+        add_count_steps(&shape, count, get_tail_bytes(arguments));
         if (keeps_ecx) {
-            add_step(&shape, shape.head_bytes - 2, 0);
+            add_step(&shape, jump_at, 0);
         }
         return shape;
     default: return shape;

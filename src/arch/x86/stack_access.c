@@ -49,16 +49,12 @@ static void note_uncertain_access(const hfn_x86_step *p, int64_t end)
     }
 }
 
-/* i386: compilers use the argument words as variables, so a store alone does not show that the
- * caller reads the word (verdicts/prove.c). */
-static void note_argument_words(const hfn_x86_step *p, int64_t at, int64_t end)
+/* i386: compilers use argument words as variables.  Their copies are written back when the call
+ * returns, because the caller may read them. */
+static void note_stored_words(const hfn_x86_step *p, int64_t at, int64_t end)
 {
-    hfn_stack_state *s = p->s;
-
     for (int64_t word = at / p->word; p->mode == HFN_X86_32 && word * p->word < end; word++) {
-        uint32_t bit = 1u << word;
-        s->reloaded_arguments |= p->e.data.loads ? s->stored_arguments & bit : 0;
-        s->stored_arguments |= p->e.data.stores ? bit : 0;
+        p->s->stored_arguments |= 1u << word;
     }
 }
 
@@ -86,8 +82,8 @@ static hfn_stack_outcome check_exact(const hfn_x86_step *p, int64_t at)
     }
     if (p->e.data.stores) {
         note_home_words(p, at, end);
+        note_stored_words(p, at, end);
     }
-    note_argument_words(p, at, end);
     if (p->s->argument_bytes < end) {
         p->s->argument_bytes = (uint16_t)end;
     }

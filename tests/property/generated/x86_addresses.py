@@ -45,7 +45,7 @@ class Addresses(Basics):
         k = self.below(frame["locals"] if own else f.arguments)
         self.base, self.distance = self.get_base(own, k)
         if self.below(3) == 0:
-            self.access_directly(f"[{self.base}+{self.distance}]", own)
+            self.access_directly(f"[{self.base}+{self.distance}]")
             return
         self.passes = self.below(3) == 0
         self.start_address(self.pick(0, 0, 8 * self.below(9) - 32, self.below(64) - 32))
@@ -55,15 +55,12 @@ class Addresses(Basics):
         self.op(f"mov {low32(cpu.T)}, 0", *([f"mov {low32(frame['X'])}, 0"] if frame["X"] else []), "pxor xmm4, xmm4")
         self.dirty = True
 
-    def access_directly(self, place, own):
-        """On i386, arguments are not stored to: there, a stored argument that the function loads again counts as its
-        variable, as compilers use it, although these callers read it (docs/design/timing-proof.md)."""
+    def access_directly(self, place):
         a, size = self.rng.choice(self.cpu.H), self.cpu.size
-        stores = [[f"mov {place}, {a}"], [f"add {size} {place}, 5"], [f"mov {size} {place}, 9", f"add {a}, {place}"],
-                  [f"xchg {a}, {place}"]]
-        self.op(*self.pick([f"add {a}, {place}"], [f"mov {a}, {place}"], [f"movzx {low32(a)}, byte ptr {place}"],
-                           [f"movd xmm1, dword ptr {place}"], [f"push {size} {place}", f"pop {a}"],
-                           *(stores if own or self.cpu.bits == 64 else [])))
+        self.op(*self.pick([f"add {a}, {place}"], [f"mov {a}, {place}"], [f"mov {place}, {a}"], [f"add {size} {place}, 5"],
+                           [f"mov {size} {place}, 9", f"add {a}, {place}"], [f"xchg {a}, {place}"],
+                           [f"movzx {low32(a)}, byte ptr {place}"], [f"movd xmm1, dword ptr {place}"],
+                           [f"push {size} {place}", f"pop {a}"]))
         self.dirty = True
 
     def start_address(self, away):

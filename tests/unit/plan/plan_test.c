@@ -336,7 +336,9 @@ typedef struct plan_case {
     uint32_t strategy, patch_bytes, original_bytes;
     uint8_t first_byte; /* of the original             */
     int32_t island_at;  /* distance from the site      */
-    uint32_t scratch, flags, arguments, machine;
+    uint32_t scratch, flags;
+    uint32_t arguments; /* of bits 8 to 15: the words to write back */
+    uint32_t machine;
     hotfn_status status; /* of opening the plan */
 } plan_case;
 
@@ -351,7 +353,8 @@ static hotfn_status finish_plan_of(const plan_case *row)
                                   .flags = row->flags,
                                   .patch_offset = 8, /* room for an island */
                                   .patch_bytes = row->patch_bytes,
-                                  .arguments = row->arguments,
+                                  .arguments = row->arguments & 0xff,
+                                  .stored_arguments = row->arguments >> 8,
                                   .scratch = row->scratch,
                                   .original = code,
                                   .original_bytes = row->original_bytes,
@@ -421,6 +424,13 @@ static void an_entry_opens_only_if_its_strategy_can_be_patched(void)
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_ONE << 5, I386,
           REFUSED }, /* but there is no word */
         { JUMP, 5, 5, 0x90, 0, 0, TIMED, HOTFN_POPS_NOTHING << 5 | 1, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0xff08, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0xff07, I386, REFUSED }, /* more than there are */
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0x200 | HOTFN_POPS_ONE << 5 | 2, I386, HOTFN_OK },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0x100 | HOTFN_POPS_ONE << 5 | 2, I386, REFUSED },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0x200 | HOTFN_POPS_ALL << 5 | 2, I386, REFUSED },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0x100, I386, REFUSED },
+        { JUMP, 5, 5, 0x90, 0, 0, TIMED, 0x101, 0, REFUSED },
     };
 
     for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

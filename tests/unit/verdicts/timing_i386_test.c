@@ -34,20 +34,35 @@ static void stack_argument_words_are_counted(void)
     CHECK_EQ_U64(REASON_OF("\x53\x31\xC0\x31\xD2\xC3"), HOTFN_REASON_STACK_UNKNOWN); /* push ebx */
 }
 
-/* A stored argument word is a result for the caller if the function does not load it again. */
-static void results_in_arguments_are_refused(void)
+/* The argument words that are written back when f, which jumps to g at its end, returns. */
+static uint32_t stored_in(const char *f, size_t f_size, const char *g, size_t g_size)
 {
-    /* mov [esp+4], eax; inc dword [esp+4]; test eax, eax, je over mov [esp+4], eax */
-    CHECK_EQ_U64(REASON_OF("\x89\x44\x24\x04\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
-    CHECK_EQ_U64(REASON_OF("\xFF\x44\x24\x04\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
-    CHECK_EQ_U64(REASON_OF("\x85\xC0\x90\x74\x04\x89\x44\x24\x04\xC3"),
-                 HOTFN_REASON_STACK_ARGUMENTS);
-    /* mov [esp+4], eax; mov edx, [esp+4]; the same with another word */
-    CHECK_EQ_U64(COPIES_OF("\x89\x44\x24\x04\x8B\x54\x24\x04\xC3"), TIMED(1, NOTHING));
-    CHECK_EQ_U64(REASON_OF("\x89\x44\x24\x04\x8B\x54\x24\x08\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
-    /* mov [esp+4], eax; test eax, eax; je over mov edx, [esp+4] */
-    CHECK_EQ_U64(COPIES_OF("\x89\x44\x24\x04\x90\x85\xC0\x74\x04\x8B\x54\x24\x04\xC3"),
-                 TIMED(1, NOTHING));
+    scene s = scene_begin_i386();
+    uint64_t first = refer_to(&s, scene_function(&s, "g", g, g_size));
+    uint64_t rva = refer_to(&s, scene_code(&s, f, f_size));
+    uint32_t stored;
+
+    scene_branch(&s, 0xE9, first);
+    scene_symbol(&s, "f", rva, f_size + 5, FUNC);
+    prove_scene(&s);
+    CHECK_EQ_U64(reason_at(&s, rva), HOTFN_REASON_NONE);
+    stored = scene_verdict(&s, rva).stored_arguments;
+    scene_finish(&s);
+    return stored;
+}
+#define STORED_IN(f, g) stored_in(f, sizeof(f) - 1, g, sizeof(g) - 1)
+
+/* The caller may read a stored argument word, unless the return pops it. */
+static void stored_arguments_are_written_back(void)
+{
+    /* mov [esp+4], eax; test eax, eax, je over mov [esp+8], eax; inc dword [esp+32] */
+    CHECK_EQ_U64(STORED_IN("\x89\x44\x24\x04\x90", "\x31\xC0\x90\x90\x90\xC3"), 1);
+    CHECK_EQ_U64(STORED_IN("\x31\xC0\x90\x90\x90", "\x85\xC0\x90\x74\x04\x89\x44\x24\x08\xC3"), 2);
+    CHECK_EQ_U64(STORED_IN("\x89\x44\x24\x04\x90", "\xFF\x44\x24\x20\x90\xC3"), 0x81);
+    CHECK_EQ_U64(STORED_IN("\x89\x44\x24\x04\x90", "\xFF\x44\x24\x20\x90\xC2\x04\x00"), 0x80);
+    CHECK_EQ_U64(STORED_IN("\x89\x44\x24\x04\x90", "\xFF\x44\x24\x0C\x90\xC2\x0C\x00"), 0);
+    CHECK_EQ_U64(REASON_OF("\xFF\x44\x24\x24\x90\xC3"), HOTFN_REASON_STACK_ARGUMENTS);
+    CHECK_EQ_U64(COPIES_OF("\x89\x44\x24\x04\x8B\x54\x24\x08\xC3"), TIMED(2, NOTHING));
 }
 
 static void returns_pop_one_word_or_all(void)
@@ -435,7 +450,7 @@ static void system_calls_through_the_thread_block_are_followed(void)
 
 static const check_test tests[] = {
     CHECK_TEST(stack_argument_words_are_counted),
-    CHECK_TEST(results_in_arguments_are_refused),
+    CHECK_TEST(stored_arguments_are_written_back),
     CHECK_TEST(returns_pop_one_word_or_all),
     CHECK_TEST(a_tail_target_pops_as_much_as_the_function),
     CHECK_TEST(arguments_are_found_through_a_register_when_the_stack_is_realigned),
