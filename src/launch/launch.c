@@ -167,6 +167,7 @@ hotfn_status hotfn_launch_start(hotfn_launch **out, const hotfn_launch_options *
     if (l->attachment) {
         hfn_observation_start(l);
         hfn_switch_start(l);
+        hfn_patch_watch_start(l);
         *out = l;
         return HOTFN_OK;
     }
@@ -259,7 +260,7 @@ hotfn_status hotfn_launch_wait(hotfn_launch *l, uint64_t timeout_ns, hotfn_error
     hfn_budget_thread_stop(l);
     store_run_facts(l);
     hfn_thread_watch_stop(l);
-    hfn_patch_watch_stop(l);
+    hfn_patch_watch_stop(l, false);
     if (l->attachment) {
         hfn_attachment_release_forked(l->attachment);
     }
@@ -481,6 +482,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
     }
     hfn_switch_stop(l);
     if (l->state == HOTFN_LAUNCH_RUNNING && l->attachment) {
+        hfn_patch_watch_stop(l, true);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
         hfn_attachment_leave(l->attachment, NULL);
@@ -488,7 +490,7 @@ void hotfn_launch_destroy(hotfn_launch *l)
         end_replacements(l);
         hfn_send_thread_stop(l, false);
         hfn_budget_thread_stop(l);
-        hfn_patch_watch_stop(l);
+        hfn_patch_watch_stop(l, false);
         hfn_watcher_stop(&l->observation.watcher);
         hfn_plan_service_stop(l);
     }

@@ -231,8 +231,9 @@ void hfn_send_thread_stop(hotfn_launch *launch, bool is_replaced);
 
 /* patch_watch.c: start to compare the patches with memory. */
 void hfn_patch_watch_start(hotfn_launch *launch);
-/* Called when the child has ended, before it is reaped. */
-void hfn_patch_watch_stop(hotfn_launch *launch);
+/* Called when the child has ended, before it is reaped; with a last look, before an attachment's
+ * patches are removed. */
+void hfn_patch_watch_stop(hotfn_launch *launch, bool with_last_look);
 
 /* budget_thread.c: start the thread; a failure is logged. */
 void hfn_budget_thread_start(hotfn_launch *launch);

@@ -21,7 +21,7 @@ static void stop_helpers(hotfn_launch *l)
     hfn_switch_stop(l);
     hfn_budget_thread_stop(l);
     hfn_thread_watch_stop(l);
-    hfn_patch_watch_stop(l);
+    hfn_patch_watch_stop(l, false);
     hfn_watcher_stop(&l->observation.watcher);
     hfn_snapshot_destroy(l->observation.from);
     hfn_snapshot_destroy(l->observation.to);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A function whose hook other code overwrites is reported as such, not with a plain count; a process that ends
 without a comparison of its hooks is reported as not verified."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -88,6 +89,48 @@ def the_launcher_compares_while_the_program_runs(place):
     assert "other code overwrote the hooks of 1 function" in table and "not verified" in table, table
 
 
+def is_lost(place, how):
+    """The record of a run whose program waits, and the hook of whose function is overwritten while it runs."""
+    record, program = place / f"{how}.hfr", place / "program"
+    started = {"target": ["run", "--target", "program", "-o", record, "--", "sh", "-c", f"{program} wait; true"],
+               "follow": ["run", "--follow", "-o", record, "--", "sh", "-c", f"{program} wait; true"],
+               "fork": ["run", "-o", record, "--", program, "fork", "wait"]}.get(how)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "cwd": place}
+    if started:
+        with subprocess.Popen([HOTFN, *started[:1], "-q", "--no-cache", *started[1:]], **pipes) as launched:
+            wait_for(record, lambda info: info["checked_ns"] > 0)
+            launched.stdin.write(b"\n")
+            launched.stdin.flush()
+            wait_for(record, lambda info: info["overwritten"] > 0)
+            pid = int(launched.stdout.readline())
+            os.kill(pid, signal.SIGKILL)
+        return
+    with subprocess.Popen([program, "wait"], **pipes) as running:
+        pid = int(running.stdout.readline())
+        with subprocess.Popen([HOTFN, "attach", "-q", "--no-cache", "-o", record, str(pid)]) as attached:
+            wait_for(record, lambda info: info["checked_ns"] > 0)
+            running.stdin.write(b"\n")
+            running.stdin.flush()
+            if how == "attach":
+                wait_for(record, lambda info: info["overwritten"] > 0)
+            else:       # the last look, before the hooks are removed
+                running.stdout.readline()
+            attached.send_signal(signal.SIGINT)
+        running.kill()
+
+
+def hooks_of_other_processes_are_compared(place):
+    build(place)
+    kinds = ("target", "follow", "fork", "attach", "detach")
+    with concurrent.futures.ThreadPoolExecutor(len(kinds)) as pool:
+        list(pool.map(lambda how: is_lost(place, how), kinds))
+    for how in kinds:
+        info, functions, table = read(place / f"{how}.hfr")
+        assert functions["overwritten"]["calls"] is None, (how, functions["overwritten"])
+        assert functions["overwritten"]["reason"] == "overwritten", (how, functions["overwritten"])
+        assert functions["untouched"]["calls"] >= 50 and info["overwritten"] == 1, (how, info, functions["untouched"])
+
+
 def a_filter_of_system_calls_is_respected(place):
     info, functions, table = run(place, build(place), "filter")
     assert info["exit_code"] == 0 and info["state"] == "finished" and info["unverified_processes"] == 1, info
@@ -95,7 +138,7 @@ def a_filter_of_system_calls_is_respected(place):
 
 
 CASES = [overwritten_hooks_are_reported, hooks_in_place_are_counted, a_killed_program_is_not_verified,
-         the_launcher_compares_while_the_program_runs, a_filter_of_system_calls_is_respected]
+         the_launcher_compares_while_the_program_runs, hooks_of_other_processes_are_compared, a_filter_of_system_calls_is_respected]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES))

@@ -173,6 +173,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
     }
     hfn_launch_begin(l);
     hfn_switch_start(l);
+    hfn_patch_watch_start(l);
     *out = l;
     return HOTFN_OK;
 }
@@ -182,6 +183,7 @@ hotfn_status hotfn_launch_attach(hotfn_launch **out, uint32_t pid,
 static void end_attachment(hotfn_launch *l)
 {
     hfn_switch_stop(l);
+    hfn_patch_watch_stop(l, false);
     hfn_plan_service_stop(l);
     l->end_ns = hfn_os_monotonic_ns();
     hfn_ticker_stop(&l->ticker);
@@ -197,14 +199,18 @@ hotfn_status hotfn_launch_detach(hotfn_launch *l, hotfn_error *err)
     }
     if (!l->attachment || l->target.is_outside || l->state != HOTFN_LAUNCH_RUNNING) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
-                                l->attachment && !l->target.is_outside ? "the process is detached from already"
-                                              : "the program was started, not attached to");
+                                l->attachment && !l->target.is_outside
+                                    ? "the process is detached from already"
+                                    : "the program was started, not attached to");
     }
     hfn_switch_pause(l);
+    hfn_patch_watch_stop(l, true);
     status = hfn_attachment_leave(l->attachment, err);
     hfn_switch_resume(l);
     if (status == HOTFN_OK) {
         end_attachment(l);
+    } else {
+        hfn_patch_watch_start(l);
     }
     return status;
 }

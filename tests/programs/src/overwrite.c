@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 int overwritten(int x);
@@ -50,6 +51,17 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
     int sum = 0;
+    if (strcmp(how, "fork") == 0) { /* the child does what argv[2] says */
+        int status;
+        how = argv[2];
+        if (fork() != 0) {
+            return wait(&status) < 0;
+        }
+    }
+    if (strcmp(how, "wait") == 0) {
+        printf("%d\n", (int)getpid());
+        fflush(stdout);
+    }
     for (int i = 0; i < 1000; i++) {
         sum += overwritten(i) + untouched(i);
     }
