@@ -268,9 +268,10 @@ typedef struct hfn_patching {
 
 /* Where the flags that a path has not written may be read. */
 typedef struct hfn_flag_reads {
-    bool at_return;        /* behind its return */
-    bool at_tail;          /* behind the return of the target of its indirect jump */
-    bool at_targets;       /* at the targets of all indirect jumps and calls */
+    bool at_entry;   /* ARM64: the code begins a function that may have to preserve x16 and x17 */
+    bool at_return;  /* behind its return */
+    bool at_tail;    /* behind the return of the target of its indirect jump */
+    bool at_targets; /* at the targets of all indirect jumps and calls */
     const uint64_t *jumps; /* sorted: indirect jumps whose targets read them */
     size_t jump_count;
 } hfn_flag_reads;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds functions at whose entry flags are live.  No ABI passes values in flags, but hand-written
+ * Finds functions at whose entry flags are live (ARM64: x16 and x17, of which only reads at the
+ * targets of indirect jumps and calls concern this file).  No ABI passes values in flags, but hand-written
  * code does, and so do outlined functions of clang: `call outlined; jne`, where the outlined code
  * only moves data.  Where flags are read after a call and not written in between, the callee either
  * sets them, which its own code shows, or leaves them live out; then the same holds for its last
@@ -238,12 +239,14 @@ static bool is_certain_return(hfn_analysis *a, uint64_t rva)
     return true;
 }
 
-/* Whether code to which an indirect call or jump may lead reads flags. */
+/* Whether code to which an indirect call or jump may lead reads flags (ARM64: x16 or x17).  Of
+ * exported functions x86 needs those too whose address is not taken here; on ARM64, other images
+ * reach them through a PLT, which writes x16 and x17. */
 static bool reads_at_targets(const hfn_analysis *a)
 {
     const hfn_flag_reads nowhere = { .at_return = false };
 
-    for (uint32_t i = 0; i < a->count; i++) {
+    for (uint32_t i = 0; a->arch->stubs_change_flags && i < a->count; i++) {
         if (hfn_analysis_has_pointer(&a->bodies[i]) &&
             hfn_flags_live(a, a->bodies[i].rva, &nowhere)) {
             return true;
@@ -295,9 +298,6 @@ static void propagate_calls(hfn_analysis *a, bool returns)
 
 void hfn_flags_propagate(hfn_analysis *a)
 {
-    if (!a->arch->stubs_change_flags) {
-        return;
-    }
     if (a->reading_jump_count > 0) {
         qsort(a->reading_jumps, a->reading_jump_count, sizeof *a->reading_jumps,
               hfn_analysis_compare_addresses);
@@ -305,6 +305,9 @@ void hfn_flags_propagate(hfn_analysis *a)
     a->flag_reads = (hfn_flag_reads){ .at_targets = reads_at_targets(a),
                                       .jumps = a->reading_jumps,
                                       .jump_count = a->reading_jump_count };
+    if (!a->arch->stubs_change_flags) {
+        return;
+    }
     if (!hfn_sort_array(&a->env, (void **)&a->flags_calls, a->flags_call_capacity,
                         a->flags_call_count, sizeof *a->flags_calls, is_behind_lower)) {
         a->no_memory = true;

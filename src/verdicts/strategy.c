@@ -403,6 +403,7 @@ static void finish_verdict(const candidate *c)
 
     if (out->pub.verdict == HOTFN_VERDICT_HOOKABLE) {
         hfn_flag_reads reads = c->analysis->flag_reads;
+        reads.at_entry = true;
         reads.at_return = c->function->traits & HFN_TRAIT_FLAGS_LIVE_OUT;
         reads.at_tail = c->function->traits & HFN_TRAIT_FLAGS_LIVE_AT_TAIL;
         if (hfn_flags_live(c->analysis, c->site, &reads)) {

@@ -459,13 +459,13 @@ static bool drop_broken_proofs(table_scan *s, bool all)
     return dropped;
 }
 
-/* Whether code to which the table leads reads flags.  Code that establishes a size writes all
- * flags, so then they are none from before the jump. */
+/* Whether code to which the table leads reads what stubs change. */
 static bool leads_to_reader(const hfn_analysis *a, const table *t)
 {
     const hfn_flag_reads nowhere = { .jump_count = 0 };
     hfn_span bytes = hfn_image_span(a->image, t->rva);
-    uint64_t limit = (latest_end(a, t) - t->rva) / t->entry_bytes, target;
+    uint64_t limit = t->entry_count ? t->entry_count : (latest_end(a, t) - t->rva) / t->entry_bytes;
+    uint64_t target;
 
     for (uint64_t k = 0;
          k < limit && read_entry(a, bytes, t, k, &target) && hfn_code_region(&a->code, target);
@@ -477,11 +477,15 @@ static bool leads_to_reader(const hfn_analysis *a, const table *t)
     return false;
 }
 
+/* Code that establishes the size of a table writes all flags, so then they are none from before the
+ * jump. */
 static void find_reading_jumps(table_scan *s)
 {
-    for (size_t i = 0; s->analysis->arch->stubs_change_flags && i < s->count; i++) {
+    bool changes_flags = s->analysis->arch->stubs_change_flags;
+
+    for (size_t i = 0; i < s->count; i++) {
         const table *t = &s->tables[i];
-        if (t->entry_count == 0 && leads_to_reader(s->analysis, t)) {
+        if ((t->entry_count == 0 || !changes_flags) && leads_to_reader(s->analysis, t)) {
             hfn_flags_add_reading_jump(s->analysis, t->proof_to);
         }
     }

@@ -20,7 +20,8 @@ bool hfn_arm64_make_retarget(const uint8_t *bytes, uint64_t size, uint64_t rva, 
 uint32_t hfn_arm64_write_cfi(const hfn_moved *moved, uint8_t *out, uint32_t out_bytes);
 
 /* True if the code at offset `at` may read its caller's x16 or x17, or must preserve them. */
-bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at);
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                          uint64_t at, const hfn_flag_reads *reads);
 
 /* Store the number of bytes by which the instruction grows the stack (negative: shrinks it); false
  * if it changes sp by an unknown amount. */

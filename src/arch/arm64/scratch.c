@@ -4,18 +4,21 @@
  * them at any call, so compiled code never expects data in them.  Other code does: the loader's
  * lazy binding receives arguments in them (glibc, _dl_runtime_resolve), TLS descriptor resolvers
  * preserve every register but x0 ('TLS descriptors', Arm ABI), and functions written by hand may
- * agree on them.  The first instructions of all paths from the entry are followed through direct
- * branches.  A path ends where both registers were written, at a call or a branch out of the code
- * (which may pass a veneer), at an indirect branch or a return; the registers are live if a path
- * reads one of them.
+ * agree on them.  All paths from the entry are followed through direct branches.  A path ends where
+ * both registers were written, at a call or a branch out of the code (which may pass a veneer), and
+ * at a return.  No veneer is behind an indirect branch, so there the registers are live if code to
+ * which it may lead reads them.  They are live if a path reads one of them, or is too long.
  */
 #include "arch/arm64/decode.h"
 #include "arch/arm64/relocate.h"
+#include "base/search.h"
 
-#define STEPS_MAX 256u /* instructions of all paths; those behind them are not looked at */
-#define PATHS_MAX 24u
+#define STEPS_MAX 4096u /* instructions of all paths */
+#define PATHS_MAX 256u
 #define LDR_X0_X0_8 0xF9400400u
 #define RET 0xD65F03C0u
+#define HINTS_1716 0xD503211Fu /* pacia1716, pacib1716, autia1716, autib1716 */
+#define CHKFEAT_X16 0xD503251Fu
 
 /* May a load or store (C4.1.94) read the register, other than as its base?  As stored or swapped
  * value, or as index. */
@@ -36,6 +39,12 @@ static bool memory_may_read(uint32_t word, uint32_t reg)
         return (stores && is_rt) || is_rm;
     }
     return is_rt || is_rt2 || is_rm;
+}
+
+/* SVE (C4.1): its general registers are in the three fields below, or none. */
+static bool is_vector_extension(uint32_t word)
+{
+    return hfn_arm64_get_bits(word, 28, 25) == 2;
 }
 
 /* May the instruction read the register?  Immediates in a register's field count as that
@@ -59,8 +68,15 @@ static bool may_read(uint32_t word, uint32_t reg)
     if ((hfn_arm64_get_bits(word, 28, 25) & 14) == 8) { /* immediate */
         return hfn_arm64_get_bits(word, 9, 5) == reg;
     }
+    if ((word & 0xFFFFFF3F) == HINTS_1716 || word == CHKFEAT_X16) {
+        return true;
+    }
     if (word >> 24 == 0xD5) { /* system */
         return (word & 31) == reg && !(word >> 21 & 1);
+    }
+    if (is_vector_extension(word)) {
+        return (word & 31) == reg || hfn_arm64_get_bits(word, 9, 5) == reg ||
+               hfn_arm64_get_bits(word, 20, 16) == reg;
     }
     bool computes = (hfn_arm64_get_bits(word, 28, 25) & 7) == 5;
     if ((hfn_arm64_get_bits(word, 28, 25) & 7) ==
@@ -104,7 +120,8 @@ typedef struct path {
 
 typedef struct walk {
     const uint8_t *bytes;
-    uint64_t size;
+    uint64_t size, rva;
+    const hfn_flag_reads *reads;
     path paths[PATHS_MAX]; /* those before `next` were followed */
     uint32_t path_count, next, steps;
     bool is_live;
@@ -122,7 +139,19 @@ static void add_path(walk *k, uint64_t at, uint32_t unwritten)
     }
     if (k->path_count < PATHS_MAX) {
         k->paths[k->path_count++] = (path){ at, unwritten };
+    } else {
+        k->is_live = true;
     }
+}
+
+/* May the target of the indirect jump or call at this offset read the registers? */
+static bool is_read_at_target(const walk *k, uint64_t at)
+{
+    const hfn_flag_reads *reads = k->reads;
+    size_t i =
+        hfn_count_below(reads->jumps, reads->jump_count, sizeof *reads->jumps, 0, k->rva + at);
+
+    return reads->at_targets || (i < reads->jump_count && reads->jumps[i] == k->rva + at);
 }
 
 typedef enum path_end { PATH_CONTINUES, PATH_ENDS } path_end;
@@ -141,9 +170,11 @@ static path_end step_flow(walk *k, uint32_t word, const path *p)
     case HFN_ARM64_TBZ:
         add_path(k, p->at + (uint64_t)hfn_arm64_get_distance(word, form), p->unwritten);
         return PATH_CONTINUES;
-    case HFN_ARM64_BL:
-    case HFN_ARM64_BRANCH: return PATH_ENDS;
-    case HFN_ARM64_BOUND: k->is_live = true; return PATH_ENDS;
+    case HFN_ARM64_BL: return PATH_ENDS;
+    case HFN_ARM64_BRANCH:
+        k->is_live |= hfn_arm64_get_bits(word, 24, 21) != 2 && is_read_at_target(k, p->at);
+        return PATH_ENDS;
+    case HFN_ARM64_BOUND: k->is_live |= !is_vector_extension(word); return PATH_CONTINUES;
     case HFN_ARM64_NONE: return PATH_ENDS; /* the program does not continue */
     default: return PATH_CONTINUES;
     }
@@ -151,8 +182,8 @@ static path_end step_flow(walk *k, uint32_t word, const path *p)
 
 static void follow_path(walk *k, path p)
 {
-    while (!k->is_live && p.unwritten != 0 && k->steps++ < STEPS_MAX) {
-        if (k->size - p.at < HFN_ARM64_BYTES) {
+    while (!k->is_live && p.unwritten != 0) {
+        if (k->size - p.at < HFN_ARM64_BYTES || k->steps++ == STEPS_MAX) {
             k->is_live = true;
             return;
         }
@@ -168,11 +199,12 @@ static void follow_path(walk *k, path p)
     }
 }
 
-bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t at)
+bool hfn_arm64_are_scratch_registers_live(const uint8_t *bytes, uint64_t size, uint64_t rva,
+                                          uint64_t at, const hfn_flag_reads *reads)
 {
-    walk k = { .bytes = bytes, .size = size };
+    walk k = { .bytes = bytes, .size = size, .rva = rva, .reads = reads };
 
-    if (at >= size || preserves_registers(bytes + at, size - at)) {
+    if (at >= size || (reads->at_entry && preserves_registers(bytes + at, size - at))) {
         return true;
     }
     add_path(&k, at, 1u << 16 | 1u << 17);

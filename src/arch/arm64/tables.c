@@ -14,9 +14,8 @@
 static bool flags_live(const uint8_t *bytes, uint64_t size, uint64_t rva, uint64_t at,
                        const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    (void)reads; /* callers do not rely on x16 and x17, which veneers may change */
-    *leaves_to = UINT64_MAX;
-    return hfn_arm64_are_scratch_registers_live(bytes, size, at - rva);
+    *leaves_to = UINT64_MAX; /* callers do not rely on x16 and x17, which veneers may change */
+    return hfn_arm64_are_scratch_registers_live(bytes, size, rva, at - rva, reads);
 }
 
 const hfn_arch hfn_arch_arm64 = {

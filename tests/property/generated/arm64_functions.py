@@ -65,11 +65,11 @@ class Writer(Addresses):
         return self.rng.choice(kinds)()
 
     def enter_reading(self):
-        """x16 or x17 is read at once, behind other instructions, or on one of several paths."""
+        """x16 or x17 is read at once, behind other instructions, on one of several paths, or behind an indirect jump."""
         f, a = self.f, self.rng.choice(self.cpu.H)
         there, behind = self.label(), self.label()
         read = self.pick(f"add {a}, {a}, {f.reads}", f"eor {a}, {a}, {f.reads}, ror #5", f"fmov d1, {f.reads}")
-        kind = self.below(5)
+        kind = self.below(8)
         if kind < 2:
             self.mix(5 * kind * self.below(5))
             self.op(read)
@@ -78,8 +78,19 @@ class Writer(Addresses):
         elif kind == 3:
             self.op(f"{self.pick('cbz', 'cbnz')} {a}, {there}", f"add {a}, {a}, #3", f"b {behind}",
                     f"{there}:", read, f"{behind}:")
-        else:
+        elif kind == 4:
             self.op(f"{self.pick('tbz', 'tbnz')} {a}, #1, {there}", f"mov {f.reads}, #11", f"{there}:", read)
+        elif kind == 5:
+            self.op(f"adr {T}, {there}", f"br {T}", *self.data_block(), f"{there}:", read)
+        elif kind == 6:
+            slot = self.label("slot")
+            self.data[1].append((f, [".p2align 3", f"{slot}: .xword {there}"], []))
+            self.op(f"adrp {T}, {slot}", f"ldr {T}, [{T}, :lo12:{slot}]", f"br {T}", *self.data_block(), f"{there}:", read)
+        else:
+            table = self.label("table")
+            self.data[0].append((f, [".p2align 2", f"{table}:", *[f".word {to}-{table}" for to in (there, there)]], []))
+            self.op(*self.address(T, table), f"and {U}, {a}, #1", f"ldrsw {U}, [{T}, {U}, lsl #2]", f"add {T}, {T}, {U}",
+                    f"br {T}", *self.data_block(), f"{there}:", read)
         if self.below(3) == 0:
             self.place()
 

@@ -11,6 +11,8 @@
 #define RVA 0x10000u
 #define NOP 0xD503201Fu
 #define LINE_MAX 16u
+#define LIVE_MAX 1100u
+#define CODE UINT64_C(0x1000)
 
 static void store(uint8_t *at, uint32_t word)
 {
@@ -287,18 +289,19 @@ static uint32_t count_instructions(hfn_stub_kind kind, uint32_t flags)
 }
 
 /* These numbers are documented in docs/design/cpu.md. */
-static bool are_live(const uint32_t *words, uint32_t count)
+static bool are_live(const uint32_t *words, uint32_t count, const hfn_flag_reads *reads)
 {
-    uint8_t bytes[4 * LINE_MAX];
+    static uint8_t bytes[4 * LIVE_MAX];
 
     for (uint32_t i = 0; i < count; i++) {
         store(bytes + 4 * i, words[i]);
     }
-    return hfn_arm64_are_scratch_registers_live(bytes, 4 * count, 4);
+    return hfn_arm64_are_scratch_registers_live(bytes, 4 * count, CODE, 4, reads);
 }
 /* The code begins at the second word. */
-#define LIVE(...)                                                                                  \
-    are_live((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4)
+#define LIVE_IN(reads, ...)                                                                        \
+    are_live((const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / 4, reads)
+#define LIVE(...) LIVE_IN(&(const hfn_flag_reads){ .at_entry = true }, __VA_ARGS__)
 
 static void scratch_registers_are_live_if_any_path_reads_them(void)
 {
@@ -321,6 +324,45 @@ static void scratch_registers_are_live_if_any_path_reads_them(void)
     CHECK(LIVE(NOP, NOP));  /* the code behind is unknown */
 }
 
+static void scratch_registers_are_live_if_targets_of_indirect_branches_read_them(void)
+{
+    enum { BR_X9 = (int)0xD61F0120, BLR_X9 = (int)0xD63F0120, RET = (int)0xD65F03C0 };
+    enum { SET_X16 = (int)0xD2800030, SET_X17 = (int)0xD2800031, BL = (int)0x94000010 };
+    const uint64_t jumps[] = { CODE + 8 };
+    const hfn_flag_reads targets = { .at_targets = true },
+                         jump = { .jumps = jumps, .jump_count = 1 };
+
+    CHECK(LIVE_IN(&targets, NOP, (uint32_t)BR_X9));
+    CHECK(LIVE_IN(&targets, NOP, (uint32_t)BLR_X9));
+    CHECK(LIVE_IN(&targets, NOP, (uint32_t)SET_X16, (uint32_t)BR_X9));
+    CHECK(!LIVE_IN(&targets, NOP, (uint32_t)SET_X16, (uint32_t)SET_X17, (uint32_t)BR_X9));
+    CHECK(!LIVE_IN(&targets, NOP, (uint32_t)BL, (uint32_t)BR_X9));
+    CHECK(!LIVE_IN(&targets, NOP, (uint32_t)RET));
+    CHECK(LIVE_IN(&jump, NOP, NOP, (uint32_t)BR_X9));
+    CHECK(!LIVE_IN(&jump, NOP, (uint32_t)BR_X9));
+}
+
+/* Vector extensions, hints and long code: what is not known is a read. */
+static void scratch_registers_are_live_if_that_is_not_known(void)
+{
+    enum { RET = (int)0xD65F03C0, CNTB_X7 = (int)0x0420E3E7, WHILELO_X16 = (int)0x25300FE0 };
+    enum { AUTIA1716 = (int)0xD503219F, CHKFEAT = (int)0xD503251F, CPYFP = (int)0x19010440 };
+    enum { B_NEXT = 0x14000001, CBZ_NEXT = (int)0xB4000020 };
+    static uint32_t many[LIVE_MAX];
+
+    CHECK(!LIVE(NOP, (uint32_t)CNTB_X7, (uint32_t)RET));
+    CHECK(LIVE(NOP, (uint32_t)WHILELO_X16, (uint32_t)RET));
+    CHECK(LIVE(NOP, (uint32_t)AUTIA1716, (uint32_t)RET));
+    CHECK(LIVE(NOP, (uint32_t)CHKFEAT, (uint32_t)RET));
+    CHECK(LIVE(NOP, (uint32_t)CPYFP, (uint32_t)RET));
+    for (uint32_t i = 0; i < LIVE_MAX; i++) {
+        many[i] = i % 2 ? (uint32_t)CBZ_NEXT : (uint32_t)B_NEXT;
+    }
+    many[LIVE_MAX - 1] = (uint32_t)RET;
+    CHECK(are_live(many, LIVE_MAX, &(const hfn_flag_reads){ 0 }));
+    CHECK(!are_live(many + LIVE_MAX - 50, 50, &(const hfn_flag_reads){ 0 }));
+}
+
 static void count_takes_six_instructions_or_seven_beyond_slot_4095(void)
 {
     CHECK_EQ_U64(HFN_STUB_NEAR_SLOT_BYTES, 8 * 4096);
@@ -335,6 +377,8 @@ static void count_takes_six_instructions_or_seven_beyond_slot_4095(void)
 
 static const check_test tests[] = {
     CHECK_TEST(scratch_registers_are_live_if_any_path_reads_them),
+    CHECK_TEST(scratch_registers_are_live_if_targets_of_indirect_branches_read_them),
+    CHECK_TEST(scratch_registers_are_live_if_that_is_not_known),
     CHECK_TEST(count_takes_six_instructions_or_seven_beyond_slot_4095),
     CHECK_TEST(branch_targets_are_landing_pads),
     CHECK_TEST(unaligned_or_incomplete_words_are_refused),
