@@ -2,6 +2,8 @@
 /* Builds the sorted list of regions, without overlaps, and allocates their marks. */
 #include "verdicts/code.h"
 
+#include "base/byte_order.h"
+
 #include "base/search.h"
 #include "image/image.h"
 
@@ -154,20 +156,23 @@ const hfn_region *hfn_code_region(const hfn_code *code, uint64_t rva)
                                                                          : NULL;
 }
 
+/* The four bits of each byte are in the order of the bytes, so 16 bytes are looked at together. */
 uint64_t hfn_region_next_marked(const hfn_region *region, uint64_t rva)
 {
-    for (; rva < region->end; rva++) {
-        uint64_t offset = rva - region->rva, marks;
-        if (offset % 16 == 0 && region->end - rva >= 16) {
-            memcpy(&marks, region->marks + offset / 2, sizeof marks);
-            if (marks == 0) {
-                rva += 15;
-                continue;
+    while (rva < region->end) {
+        uint64_t offset = rva - region->rva, place = offset % 16;
+        if (region->end - rva < 16 - place) {
+            if (hfn_region_marks(region, rva)) {
+                return rva;
             }
+            rva++;
+            continue;
         }
-        if (hfn_region_marks(region, rva)) {
-            break;
+        uint64_t marks = hfn_read_le64(region->marks + (offset - place) / 2) >> 4 * place;
+        if (marks != 0) {
+            return rva + (uint64_t)__builtin_ctzll(marks) / 4;
         }
+        rva += 16 - place;
     }
     return rva;
 }

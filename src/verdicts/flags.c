@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finds functions at whose entry flags are live (ARM64: x16 and x17, of which only reads at the
- * targets of indirect jumps and calls concern this file).  No ABI passes values in flags, but hand-written
- * code does, and so do outlined functions of clang: `call outlined; jne`, where the outlined code
- * only moves data.  Where flags are read after a call and not written in between, the callee either
- * sets them, which its own code shows, or leaves them live out; then the same holds for its last
- * calls, its tail jumps, and the code that it continues to, whether that has a name or not.  An
- * indirect call or jump may reach every function whose address is taken or exported.
+ * targets of indirect jumps and calls concern this file).  No ABI passes values in flags, but
+ * hand-written code does, and so do outlined functions of clang: `call outlined; jne`, where the
+ * outlined code only moves data.  Where flags are read after a call and not written in between, the
+ * callee either sets them, which its own code shows, or leaves them live out; then the same holds
+ * for its last calls, its tail jumps, and the code that it continues to, whether that has a name or
+ * not.  An indirect call or jump may reach every function whose address is taken or exported.
  *
  * Compilers put other code behind a call that never returns; flags that are read there come from a
  * jump.  So unknown targets are followed only from calls that certainly return.  The code of other

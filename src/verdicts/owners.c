@@ -12,10 +12,11 @@ static uint32_t find_entered_fragment(const hfn_analysis *a, const hfn_verdict *
 {
     uint32_t part = hfn_analysis_find_around(a, branch->target);
 
+    if (part == HFN_NO_FUNCTION || items[part].pub.verdict != HOTFN_VERDICT_FRAGMENT) {
+        return HFN_NO_FUNCTION;
+    }
     *from = hfn_analysis_find_around(a, branch->field);
-    return part != HFN_NO_FUNCTION && *from != HFN_NO_FUNCTION &&
-                   items[part].pub.verdict == HOTFN_VERDICT_FRAGMENT &&
-                   items[*from].pub.verdict != HOTFN_VERDICT_FRAGMENT
+    return *from != HFN_NO_FUNCTION && items[*from].pub.verdict != HOTFN_VERDICT_FRAGMENT
                ? part
                : HFN_NO_FUNCTION;
 }
@@ -38,11 +39,10 @@ static void find_owners(const hfn_analysis *a, const hfn_verdict *items, uint32_
 static void find_loops(const hfn_analysis *a, const uint32_t *owners, uint8_t *loops)
 {
     for (size_t i = 0; i < a->branch_count; i++) {
-        uint32_t to = hfn_analysis_find_around(a, a->branches[i].target);
         uint32_t from = hfn_analysis_find_around(a, a->branches[i].field);
-        if (to != HFN_NO_FUNCTION && from != HFN_NO_FUNCTION && owners[from] == to + 1 &&
-            a->branches[i].target == a->bodies[to].rva) {
-            loops[to] = 1;
+        if (from != HFN_NO_FUNCTION && owners[from] != 0 &&
+            a->branches[i].target == a->bodies[owners[from] - 1].rva) {
+            loops[owners[from] - 1] = 1;
         }
     }
 }

@@ -7,7 +7,9 @@
  * jump by a pointer may lead to every function whose address is taken or exported.
  */
 #include "verdicts/analysis.h"
+#include "verdicts/workers.h"
 
+#define BATCH 256u
 #define LINKS_MAX 3 /* pieces of code without a name between two functions */
 
 static bool uses_red_zone(const hfn_analysis *a, const hfn_body *body)
@@ -25,14 +27,40 @@ static void add_entry(hfn_analysis *a, uint32_t index)
     }
 }
 
+typedef struct pointer_targets {
+    const hfn_analysis *analysis;
+    uint8_t *use_red_zone; /* by function */
+} pointer_targets;
+
+static void read_batch(void *user, uint32_t item)
+{
+    const pointer_targets *t = user;
+    const hfn_analysis *a = t->analysis;
+    uint32_t from = item * BATCH, to = a->count - from < BATCH ? a->count : from + BATCH;
+
+    for (uint32_t i = from; i < to; i++) {
+        t->use_red_zone[i] =
+            hfn_analysis_has_pointer(&a->bodies[i]) && uses_red_zone(a, &a->bodies[i]);
+    }
+}
+
 /* The functions to which a jump by a pointer may lead. */
 static void add_pointer_targets(hfn_analysis *a)
 {
+    pointer_targets t = { a, hfn_allocate_zeroed(&a->env, a->count + 1) };
+
+    if (!t.use_red_zone) {
+        a->no_memory = true;
+        return;
+    }
+    hfn_workers_run(a->threads, (a->count + BATCH - 1) / BATCH, read_batch, &t,
+                    (hfn_progress){ 0 });
     for (uint32_t i = 0; i < a->count; i++) {
-        if (hfn_analysis_has_pointer(&a->bodies[i]) && uses_red_zone(a, &a->bodies[i])) {
+        if (t.use_red_zone[i]) {
             add_entry(a, i);
         }
     }
+    hfn_free_memory(&a->env, t.use_red_zone, a->count + 1);
 }
 
 /* A call overwrites the data below the stack pointer. */

@@ -465,29 +465,29 @@ static bool leads_to_reader(const hfn_analysis *a, const table *t)
     const hfn_flag_reads nowhere = { .jump_count = 0 };
     hfn_span bytes = hfn_image_span(a->image, t->rva);
     uint64_t limit = t->entry_count ? t->entry_count : (latest_end(a, t) - t->rva) / t->entry_bytes;
-    uint64_t target;
+    uint64_t target, before = UINT64_MAX;
 
     for (uint64_t k = 0;
          k < limit && read_entry(a, bytes, t, k, &target) && hfn_code_region(&a->code, target);
          k++) {
-        if (hfn_flags_live(a, target, &nowhere)) {
+        if (target != before && hfn_flags_live(a, target, &nowhere)) {
             return true;
         }
+        before = target;
     }
     return false;
 }
 
 /* Code that establishes the size of a table writes all flags, so then they are none from before the
  * jump. */
-static void find_reading_jumps(table_scan *s)
+static void find_reading_jump(void *user, uint32_t item)
 {
-    bool changes_flags = s->analysis->arch->stubs_change_flags;
+    const table_scan *s = user;
+    const table *t = &s->tables[item];
 
-    for (size_t i = 0; i < s->count; i++) {
-        const table *t = &s->tables[i];
-        if ((t->entry_count == 0 || !changes_flags) && leads_to_reader(s->analysis, t)) {
-            hfn_flags_add_reading_jump(s->analysis, t->proof_to);
-        }
+    if ((t->entry_count == 0 || !s->analysis->arch->stubs_change_flags) &&
+        leads_to_reader(s->analysis, t)) {
+        hfn_flags_add_reading_jump(s->analysis, t->proof_to);
     }
 }
 
@@ -544,7 +544,7 @@ void hfn_tables_scan(hfn_analysis *a)
     }
     drop_ambiguous(&s);
     mark_unknown_tables(&s);
-    find_reading_jumps(&s);
+    hfn_workers_run(a->threads, (uint32_t)s.count, find_reading_jump, &s, (hfn_progress){ 0 });
     if (a->cross_jump_count > 0) {
         qsort(a->cross_jumps, a->cross_jump_count, sizeof *a->cross_jumps, compare_cross_jumps);
     }

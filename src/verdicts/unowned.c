@@ -3,8 +3,7 @@
  * Unowned fragments: fragments with an indirect jump that may target any address.  The function
  * that they belong to may have set up the jump, so the targets may lie in it; only the jumps into
  * the fragment show which function that is.  Every function that jumps there is treated as if the
- * indirect jump were its own.  Such fragments are rare, so a second pass over all code is
- * affordable.
+ * indirect jump were its own.  Only functions with a jump to such a fragment are decoded again.
  */
 #include "verdicts/analysis.h"
 
@@ -39,10 +38,41 @@ static void read_body(const hfn_analysis *a, hfn_body *body)
     }
 }
 
+static bool overlaps_unowned(const hfn_analysis *a, const hfn_body *body)
+{
+    for (size_t i = 0; i < a->unowned_count; i++) {
+        if (a->unowned[i].from < body->end && body->rva < a->unowned[i].to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* May the body jump to an unowned fragment?  Jumps that leave functions are known, where they are
+ * recorded at all.  Code that two functions share was decoded from one entry only. */
+static bool may_jump_to_unowned(const hfn_analysis *a, uint32_t index)
+{
+    const hfn_body *body = &a->bodies[index];
+    size_t count;
+    const hfn_exit *exits = hfn_flow_exits(a, body, &count);
+
+    if ((!a->arch->stubs_change_flags && !a->arch->uses_red_zone) ||
+        (index + 1 < a->count && a->bodies[index + 1].rva < body->end) ||
+        overlaps_unowned(a, body)) {
+        return true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (exits[i].kind == HFN_EXIT_JUMP && targets_unowned(a, exits[i].target)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void hfn_unowned_scan(hfn_analysis *a)
 {
     for (uint32_t i = 0; a->unowned_count > 0 && i < a->count; i++) {
-        if (a->bodies[i].region) {
+        if (a->bodies[i].region && may_jump_to_unowned(a, i)) {
             read_body(a, &a->bodies[i]);
         }
     }

@@ -220,6 +220,15 @@ static bool may_read_flags(const search *s, uint64_t rva)
     return reads->at_targets || (i < reads->jump_count && reads->jumps[i] == rva);
 }
 
+/* May an instruction with this opcode move the stack pointer?  push, pop, mov, lea, leave, and
+ * arithmetic with a constant. */
+static bool may_move_stack(uint8_t opcode)
+{
+    return (opcode >= 0x50 && opcode <= 0x5F) || opcode == 0x68 || opcode == 0x6A ||
+           opcode == 0x81 || opcode == 0x83 || opcode == 0x89 || opcode == 0x8B || opcode == 0x8D ||
+           opcode == 0x8F || opcode == 0x9C || opcode == 0x9D || opcode == 0xC9 || opcode == 0xFF;
+}
+
 /* Follow the stack pointer: a return with bytes on the stack jumps to a pushed address. */
 static void count_pushed(const search *s, path *p, const hfn_instruction *in)
 {
@@ -227,10 +236,7 @@ static void count_pushed(const search *s, path *p, const hfn_instruction *in)
     uint8_t opcode = (bytes[0] & 0xF0) == 0x40 && s->mode == HFN_X86_64 ? bytes[1] : bytes[0];
     int32_t *depth = &p->depth[p->calls], growth;
 
-    if (in->flow != HFN_FLOW_NEXT || !memchr("\x50\x51\x52\x53\x54\x55\x56\x57\x58\x59\x5A\x5B"
-                                             "\x5C\x5D\x5E\x5F\x68\x6A\x81\x83\x89\x8B\x8D\x8F"
-                                             "\x9C\x9D\xC9\xFF",
-                                             opcode, 28)) {
+    if (in->flow != HFN_FLOW_NEXT || !may_move_stack(opcode)) {
         return;
     }
     bool known =
@@ -313,11 +319,16 @@ static step_result follow_path(search *s, path p, uint64_t *leaves_to)
 bool hfn_x86_are_flags_live(hfn_x86_mode mode, const uint8_t *bytes, uint64_t size, uint64_t rva,
                             uint64_t at, const hfn_flag_reads *reads, uint64_t *leaves_to)
 {
-    search s = {
-        .mode = mode, .bytes = bytes, .size = size, .rva = rva, .reads = reads, .steps = STEPS_MAX
-    };
     const path first = { .at = at - rva, .unwritten = HFN_X86_ARITHMETIC_FLAGS };
+    search s; /* its paths are not cleared: this runs for every call in the code */
 
+    s.mode = mode;
+    s.bytes = bytes;
+    s.size = size;
+    s.rva = rva;
+    s.reads = reads;
+    s.steps = STEPS_MAX;
+    s.path_count = s.done = 0;
     *leaves_to = UINT64_MAX;
     add_path(&s, &first);
     while (s.done < s.path_count) {

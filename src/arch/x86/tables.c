@@ -92,11 +92,14 @@ static bool may_be_below(const uint8_t *modrm, uint64_t size)
     return (mod == 1 || mod == 2) && sign_at < size && modrm[sign_at] >= 0x80;
 }
 
-/* Whether bytes may be a 64-bit mov of rsp to another register, from its opcode on. */
+/* Whether bytes may be a 64-bit mov of rsp to another register than rbp, from its opcode on; the
+ * byte before is a REX prefix. */
 static bool may_copy_rsp(const uint8_t *opcode)
 {
-    return (opcode[0] == 0x89 && (opcode[1] & 0xF8) == 0xE0) ||
-           (opcode[0] == 0x8B && (opcode[1] & 0xC7) == 0xC4);
+    return (opcode[0] == 0x89 && (opcode[1] & 0xF8) == 0xE0 &&
+            !(opcode[1] == 0xE5 && opcode[-1] == 0x48)) ||
+           (opcode[0] == 0x8B && (opcode[1] & 0xC7) == 0xC4 &&
+            !(opcode[1] == 0xEC && opcode[-1] == 0x48));
 }
 
 /* Neither test misses an instruction that uses_red_zone counts; both are fast. */
