@@ -105,6 +105,16 @@ build_windows() {
     fi
 }
 
+# build_windows_x86: build the library, the tool and the agent for 32-bit Windows, which have no tests of their own yet.
+build_windows_x86() {
+    step windows-x86-libraries "$root/scripts/cross/windows" "$steps/windows-x86-libraries" i686
+    if [ "$last_status" -eq 0 ]; then
+        step windows-x86-build build_folder windows-x86 -Dwerror=true -Dtests=false \
+            --cross-file "$root/scripts/cross/i686-w64-mingw32.ini" \
+            --cross-file "$steps/windows-x86-libraries/libraries.ini"
+    fi
+}
+
 # test_windows HOTFN: test the Windows build in a new wine prefix; HOTFN is the native program that reads the
 # records.  The time limits are only for programs that hang.
 test_windows() {

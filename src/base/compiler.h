@@ -30,6 +30,15 @@
 #define HFN_KEEPS_REGISTERS
 #endif
 
+/* A 64-bit word of a structure on a program's stack: aligned as the stack is on every system. */
+typedef uint64_t hfn_stack_word __attribute__((aligned(sizeof(uintptr_t))));
+
+/* What the system puts in front of the names of C for the assembler, as a string: `_` on Windows
+ * x86, else nothing. */
+#define HFN_QUOTE_(x) #x
+#define HFN_QUOTE(x) HFN_QUOTE_(x)
+#define HFN_SYMBOL_PREFIX HFN_QUOTE(__USER_LABEL_PREFIX__)
+
 /* A function that assembly calls, or is: by the convention of System V on every x86-64 system. */
 #if defined(__x86_64__) && defined(_WIN32)
 #define HFN_SYSTEM_V __attribute__((sysv_abi))

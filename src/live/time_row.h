@@ -30,12 +30,12 @@
 /* What a stub keeps of a call on the program's own stack.  A call can be ended with this alone,
  * whatever became of the log: on another thread, after other stacks ran, in any order. */
 typedef struct hfn_time_frame {
-    uint64_t start;  /* sampled: tick; counter: the thread's own time        */
-    uint32_t caller; /* the caller's place: tree node + 1                    */
-    uint32_t depth;  /* index in the log                                     */
-    uint64_t how;    /* HFN_CALL_*                                           */
-    uint64_t room;   /* sampled: the number of calls that it represents      */
-    uintptr_t slot;  /* from the stub, with a flag in the upper half (arch/x86/emit_tail_exit.c) */
+    hfn_stack_word start; /* sampled: tick; counter: the thread's own time   */
+    uint32_t caller;      /* the caller's place: tree node + 1               */
+    uint32_t depth;       /* index in the log                                */
+    hfn_stack_word how;   /* HFN_CALL_*                                      */
+    hfn_stack_word room;  /* sampled: the number of calls that it represents */
+    uintptr_t slot; /* from the stub, with a flag in the upper half (arch/x86/emit_tail_exit.c) */
 } hfn_time_frame;
 /* The caller's return address follows the frame.  Only in a sampling stub on x86-64 there is a gap
  * before it: 16 bytes times the number in the bits of slot from HFN_FRAME_APART_SHIFT on. */

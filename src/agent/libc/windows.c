@@ -4,6 +4,8 @@
  * (session/own_memory.c), never from the program's heap. */
 #include "agent/libc/format.h"
 
+#include "base/compiler.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <wchar.h>
@@ -24,8 +26,9 @@ static int *get_errno(void)
 
 /* The headers of mingw-w64 call _errno through this import pointer.  It is defined here because the
  * agent imports no C library. */
-extern int *(*const __imp__errno)(void);
-int *(*const __imp__errno)(void) = get_errno;
+#define ERRNO_POINTER __asm__("__imp_" HFN_SYMBOL_PREFIX "_errno")
+extern int *(*const errno_pointer)(void)ERRNO_POINTER;
+int *(*const errno_pointer)(void) = get_errno;
 
 size_t wcslen(const wchar_t *text)
 {

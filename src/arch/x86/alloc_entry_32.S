@@ -3,8 +3,8 @@
  * allocations. */
 #include "arch/x86/asm_32.h"
 
-    enter   hfn_alloc_enter_entry, hfn_alloc_enter
-    leave_  hfn_alloc_exit_entry, hfn_alloc_exit
+    enter   hfn_alloc_enter_entry, C(hfn_alloc_enter)
+    leave_  hfn_alloc_exit_entry, C(hfn_alloc_exit)
 
 /* uintptr_t hfn_alloc_call(uintptr_t function, uintptr_t argument): calls a C function with an
  * aligned stack (i386 psABI, 2.2.2).  The probes save the registers that the function may

@@ -30,7 +30,14 @@
 #endif
     .text
 
-.macro  function name, align=4
+/* C(name): the name that C code has for the assembler; Windows x86 puts `_` in front of it. */
+#if defined(_WIN32) && !defined(__x86_64__)
+#define C(name) _##name
+#else
+#define C(name) name
+#endif
+
+.macro  begin_function name, align
     .globl  \name
 #ifndef _WIN32
     .hidden \name
@@ -40,6 +47,13 @@
 \name:
     .cfi_startproc
     ENDBR
+.endm
+.macro  function name, align=4
+#if defined(_WIN32) && !defined(__x86_64__)
+    begin_function _\name, \align
+#else
+    begin_function \name, \align
+#endif
 .endm
 .macro  end_function name
     .cfi_endproc

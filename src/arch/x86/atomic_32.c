@@ -5,15 +5,19 @@
  * to be loaded, and its functions may be hooked.  cmpxchg8b (Intel SDM vol. 2, CMPXCHG8B) writes
  * even when it only reads, so the memory must be writable; every access is sequentially consistent.
  */
+#include "base/compiler.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-uint64_t hfn_atomic_load(volatile uint64_t *at, int order) __asm__("__atomic_load_8");
-void hfn_atomic_store(volatile uint64_t *at, uint64_t value, int order) __asm__("__atomic_store_8");
-uint64_t hfn_atomic_add(volatile uint64_t *at, uint64_t value,
-                        int order) __asm__("__atomic_fetch_add_8");
+#define NAMED(name) __asm__(HFN_SYMBOL_PREFIX name)
+
+uint64_t hfn_atomic_load(volatile uint64_t *at, int order) NAMED("__atomic_load_8");
+void hfn_atomic_store(volatile uint64_t *at, uint64_t value, int order) NAMED("__atomic_store_8");
+uint64_t hfn_atomic_add(volatile uint64_t *at, uint64_t value, int order)
+    NAMED("__atomic_fetch_add_8");
 bool hfn_atomic_swap(volatile uint64_t *at, uint64_t *expected, uint64_t value, bool weak,
-                     int success, int failure) __asm__("__atomic_compare_exchange_8");
+                     int success, int failure) NAMED("__atomic_compare_exchange_8");
 
 /* If *at equals *expected, set it to value; else set *expected to *at. */
 static inline bool compare_and_swap(volatile uint64_t *at, uint64_t *expected, uint64_t value)

@@ -15,6 +15,12 @@
 #include <stddef.h>
 
 enum { CALL_BYTES = 5, CALL_DATA_BYTES = 8, ECX = 1 };
+/* THREAD_SEGMENT: prefix of the segment with the thread's own data (ELF TLS ABI, "i386"; TEB). */
+#if defined(_WIN32)
+enum { THREAD_SEGMENT = 0x64 }; /* fs */
+#else
+enum { THREAD_SEGMENT = 0x65 }; /* gs */
+#endif
 
 #define PUT(w, ...)                                                                                \
     hfn_x86_put_bytes(w, (const uint8_t[]){ __VA_ARGS__ },                                         \
@@ -44,16 +50,16 @@ static void put_increment(hfn_x86_writer *w, uint8_t row, int32_t displacement)
     hfn_x86_put_u32(w, (uint32_t)displacement);
 }
 
-/* mov row, gs:[displacement] */
+/* mov row, thread:[displacement] */
 static void put_load_row(hfn_x86_writer *w, uint8_t row, int32_t displacement)
 {
-    PUT(w, 0x65, 0x8b, 0x05 | row << 3);
+    PUT(w, THREAD_SEGMENT, 0x8b, 0x05 | row << 3);
     hfn_x86_put_u32(w, (uint32_t)displacement);
 }
 
 /* wrap: inc high word; jmp done
  * slow: call gate
- * body: mov scratch, gs:[row]; test scratch, scratch; jz slow; inc low word; jz wrap
+ * body: mov scratch, thread:[row]; test scratch, scratch; jz slow; inc low word; jz wrap
  * done: */
 static void put_scratch_count(hfn_x86_writer *w, const hfn_stub_request *request, uint8_t scratch)
 {
@@ -68,7 +74,7 @@ static void put_scratch_count(hfn_x86_writer *w, const hfn_stub_request *request
 
 /* wrap: inc high word; jmp done
  * slow: call gate; pop ecx
- * body: push ecx; mov ecx, gs:[row]; jecxz slow; (pushfd;) inc low word; jz wrap
+ * body: push ecx; mov ecx, thread:[row]; jecxz slow; (pushfd;) inc low word; jz wrap
  * done: (popfd;) pop ecx */
 static void put_count(hfn_x86_writer *w, const hfn_stub_request *request)
 {

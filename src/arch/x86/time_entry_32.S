@@ -5,12 +5,12 @@
  * unchanged. */
 #include "arch/x86/asm_32.h"
 
-    enter   hfn_tick_enter_entry, hfn_tick_enter
-    enter   hfn_counter_enter_entry, hfn_counter_enter
-    enter   hfn_time_enter_sampled_entry, hfn_time_enter_sampled
-    leave_  hfn_tick_exit_entry, hfn_tick_exit
-    leave_  hfn_counter_exit_entry, hfn_counter_exit
-    leave_  hfn_time_exit_sampled_entry, hfn_time_exit_sampled
+    enter   hfn_tick_enter_entry, C(hfn_tick_enter)
+    enter   hfn_counter_enter_entry, C(hfn_counter_enter)
+    enter   hfn_time_enter_sampled_entry, C(hfn_time_enter_sampled)
+    leave_  hfn_tick_exit_entry, C(hfn_tick_exit)
+    leave_  hfn_counter_exit_entry, C(hfn_counter_exit)
+    leave_  hfn_time_exit_sampled_entry, C(hfn_time_exit_sampled)
 
 /* void hfn_time_probe(uint64_t slot, void (*enter)(void), void (*exit)(void), uint64_t calls):
  * what a stub does around a body that only returns, `calls` times, to measure its cost. */
