@@ -77,24 +77,66 @@ static process *list_processes(size_t *count)
     return list;
 }
 
-/* Not every kernel lists the children of a process (CONFIG_PROC_CHILDREN), so the parents of all
- * processes are read. */
+/* Append the children of one thread, which the kernel lists (CONFIG_PROC_CHILDREN). */
+static size_t append_children_of_thread(const char *path, uint32_t *family, size_t found)
+{
+    FILE *file = fopen(path, "re");
+
+    while (file && found < MAX_PROCESSES && fscanf(file, "%" SCNu32, &family[found]) == 1) {
+        found++;
+    }
+    if (file) {
+        fclose(file);
+    }
+    return found;
+}
+
+static size_t append_children(uint32_t pid, uint32_t *family, size_t found)
+{
+    char path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "/proc/%" PRIu32 "/task", pid);
+    DIR *threads = opendir(path);
+    for (struct dirent *entry; threads && (entry = readdir(threads));) {
+        uint32_t thread = (uint32_t)strtoul(entry->d_name, NULL, 10);
+        if (thread != 0) {
+            snprintf(path, sizeof path, "/proc/%" PRIu32 "/task/%" PRIu32 "/children", pid, thread);
+            found = append_children_of_thread(path, family, found);
+        }
+    }
+    if (threads) {
+        closedir(threads);
+    }
+    return found;
+}
+
+/* The same on kernels without such lists, from the parents of all processes. */
+static size_t append_children_by_parent(uint32_t pid, process *list, size_t count, uint32_t *family,
+                                        size_t found)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].parent == pid && found < MAX_PROCESSES) {
+            family[found++] = list[i].pid;
+            list[i].parent = 0;
+        }
+    }
+    return found;
+}
+
+/* To read the lists of children takes a hundredth of the time of a pass through all processes. */
 void hfn_os_each_descendant(uint32_t pid, hfn_os_descendant_fn visit, void *user)
 {
-    size_t count, found = 0;
-    process *list = list_processes(&count);
-    uint32_t *family = list ? calloc(count + 1, sizeof *family) : NULL;
+    bool has_lists = access("/proc/thread-self/children", R_OK) == 0;
+    size_t count = 0, found = 0;
+    process *list = has_lists ? NULL : list_processes(&count);
+    uint32_t *family = calloc(MAX_PROCESSES, sizeof *family);
 
     if (family) {
         family[found++] = pid;
     }
     for (size_t at = 0; at < found; at++) {
-        for (size_t i = 0; i < count; i++) {
-            if (list[i].parent == family[at] && found <= count) {
-                family[found++] = list[i].pid;
-                list[i].parent = 0;
-            }
-        }
+        found = has_lists ? append_children(family[at], family, found)
+                          : append_children_by_parent(family[at], list, count, family, found);
     }
     for (size_t i = 1; i < found; i++) {
         visit(user, family[i]);
