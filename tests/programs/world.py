@@ -62,6 +62,7 @@ class World:
         self.seen = []
         self.records = []
         self.hooked = 0
+        self.modules_at_least = 2     # the program and its libraries
         place.mkdir(parents=True)
 
     def environment(self, more):
@@ -135,7 +136,7 @@ class World:
         functions = json.loads(done.stdout)["functions"]
         hooked = [function for function in functions if function["state"] == "hooked"]
         counted = {function["module"] for function in hooked if function["calls"]}
-        if len(counted) < 2:          # the program and its libraries
+        if len(counted) < self.modules_at_least:
             raise Broken(f"{len(hooked)} functions hooked, calls counted in {sorted(counted)} only")
         timed = sum(function.get("timed_calls") or 0 for function in hooked)
         counted_only = all(function.get("timing_reason") == "own-threads" for function in hooked)

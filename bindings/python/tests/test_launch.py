@@ -145,12 +145,14 @@ def test_program_that_cannot_be_started_is_reported(tmp_path):
         hotfn.run([tmp_path / "text"])
 
 
-def test_static_program_is_refused(compiler, tmp_path):
+def test_static_program_is_counted_but_not_timed(compiler, tmp_path):
     (tmp_path / "ends.c").write_text("int main(void) { return 0; }\n")
     if subprocess.run([compiler, "-static", tmp_path / "ends.c", "-o", tmp_path / "ends"]).returncode:
         pytest.skip("no static C library")
-    with pytest.raises(hotfn.UnsupportedError, match="static"):
-        hotfn.run([tmp_path / "ends"], cache=False)
+    run = hotfn.run([tmp_path / "ends"], record=tmp_path / "r.hfr", cache=False)
+    assert run.record.find("main").calls == 1
+    with pytest.raises(hotfn.OptionError, match="static"):
+        hotfn.run([tmp_path / "ends"], mode="time", cache=False)
 
 
 def test_record_that_cannot_be_written_is_reported(program, tmp_path):
