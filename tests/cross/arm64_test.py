@@ -16,6 +16,9 @@ ROOT = "/usr/aarch64-linux-gnu"
 CXX = ["aarch64-linux-gnu-g++", "-pthread"]
 # Optimisations that replace calls would make the counts of the two builds differ.
 EXACT = ["-O1", "-fno-inline", "-fno-optimize-sibling-calls"]
+# A fork while another thread of qemu allocates would leave the lock of GLib's allocator held in the child.
+os.environ["G_SLICE"] = "always-malloc"
+
 BUILDS = {
     "plain": ["-mbranch-protection=none"],
     "protected": ["-mbranch-protection=standard"],

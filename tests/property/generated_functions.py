@@ -37,7 +37,8 @@ class Bench:
     def __init__(self, hotfn, reporter, cpu, folder):
         self.hotfn, self.reporter, self.cpu, self.folder = hotfn, reporter or hotfn, cpu, folder
         self.emulator = EMULATORS.get(cpu, [])
-        self.environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"))
+        self.environment = dict(os.environ, XDG_CACHE_HOME=str(folder / "cache"),
+                                G_SLICE="always-malloc")  # see arm64_test.py
         self.hooked = self.timed = self.refused = 0
 
     def make(self, seed, count):
