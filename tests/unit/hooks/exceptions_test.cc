@@ -41,9 +41,16 @@ struct counted {
     }
 };
 
+// clang's -fsanitize=function puts data at entries, which can look like a jump into the next function.
+#if defined(__clang__)
+#define HOOKED __attribute__((noinline, no_sanitize("function")))
+#else
+#define HOOKED __attribute__((noinline))
+#endif
+
 extern "C" {
 // volatile depths keep the compiler from seeing through the recursion
-__attribute__((noinline)) int hooked_throw(volatile int depth)
+HOOKED int hooked_throw(volatile int depth)
 {
     counted here(depth);
     if (depth == 0) {
@@ -52,7 +59,7 @@ __attribute__((noinline)) int hooked_throw(volatile int depth)
     return hooked_throw(depth - 1) + static_cast<int>(here.text.size());
 }
 
-__attribute__((noinline)) int hooked_rethrow(volatile int depth)
+HOOKED int hooked_rethrow(volatile int depth)
 {
     try {
         return hooked_throw(depth);
@@ -62,7 +69,7 @@ __attribute__((noinline)) int hooked_rethrow(volatile int depth)
     }
 }
 
-__attribute__((noinline)) int hooked_catch(volatile int depth)
+HOOKED int hooked_catch(volatile int depth)
 {
     try {
         return hooked_rethrow(depth);
@@ -71,7 +78,7 @@ __attribute__((noinline)) int hooked_catch(volatile int depth)
     }
 }
 
-__attribute__((noinline)) int hooked_jump(volatile int depth)
+HOOKED int hooked_jump(volatile int depth)
 {
     if (depth == 0) {
         std::longjmp(escape, 7);
@@ -90,7 +97,7 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *, void *user)
     return _URC_NO_REASON;
 }
 
-__attribute__((noinline)) int hooked_backtrace(volatile int depth)
+HOOKED int hooked_backtrace(volatile int depth)
 {
     int frames = 0;
     if (depth > 0) {
