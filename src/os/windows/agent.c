@@ -221,15 +221,17 @@ static BOOL CALLBACK match_window(HWND window, LPARAM user)
     return s->tid == 0;
 }
 
-/* A thread of the process that has a window, also a window only for messages; 0: none. */
+/* A thread of the process that has a window, also a window only for messages; 0: none.  The system
+ * makes a list of the windows before it visits them, so it ends although windows move. */
 static DWORD find_window_thread(uint32_t pid)
 {
     window_search search = { pid, 0 };
-    HWND window = NULL;
+    HWND first = FindWindowExW(HWND_MESSAGE, NULL, NULL, NULL);
+    HWND parent = first ? GetAncestor(first, GA_PARENT) : NULL;
 
     EnumWindows(match_window, (LPARAM)&search);
-    while (search.tid == 0 && (window = FindWindowExW(HWND_MESSAGE, window, NULL, NULL)) != NULL) {
-        match_window(window, (LPARAM)&search);
+    if (search.tid == 0 && parent) {
+        EnumChildWindows(parent, match_window, (LPARAM)&search);
     }
     return search.tid;
 }
