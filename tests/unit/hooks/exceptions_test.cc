@@ -41,7 +41,7 @@ struct counted {
     }
 };
 
-// clang's -fsanitize=function puts data at entries, which can look like a jump into the next function.
+// clang's -fsanitize=function puts data at entries, which can look like a jump elsewhere.
 #if defined(__clang__)
 #define HOOKED __attribute__((noinline, no_sanitize("function")))
 #else
