@@ -162,6 +162,7 @@ static void computed_addresses_are_not_passed(void)
 
     EXPECT_LOST((uint32_t)SUB_X9, (uint32_t)REV_X9, BL);
     EXPECT_LOST((uint32_t)SUB_X19, (uint32_t)REV_X19, BL); /* a callee may read x19 */
+    EXPECT_LOST((uint32_t)SUB_X19, 0xCB1303F3, BL); /* neg x19, x19 */
     EXPECT_OK(STP_FRAME, (uint32_t)SUB_X9, BL, LDP_FRAME, RET);
     /* ldp x0, x1, [sp, #16]: may be a pointer into the frame; add x1, x0, x1 */
     EXPECT_OK(STP_FRAME, 0x910043E0, 0xF9000BE0, 0xA94107E0, 0x8B010001, 0x39400020, BL);
