@@ -122,6 +122,7 @@ test_windows() {
     step windows-prefix timeout 180 wine wineboot -i
     meson_step windows windows --suite wine
     step windows-programs timeout 900 /usr/bin/python3 "$root/tests/windows/windows_test.py" "$steps/windows" "$1"
+    step windows-kit timeout 900 /usr/bin/python3 "$root/tests/windows/kit_test.py" "$steps/windows" "$1"
     step windows-com timeout 900 /usr/bin/python3 "$root/tests/windows/com_test.py" "$steps/windows" "$1"
     step windows-push timeout 900 /usr/bin/python3 "$root/tests/windows/push_test.py" "$steps/windows" "$1" \
         "${1%/hotfn/hotfn}/collector/hotfn-collector"

@@ -36,6 +36,7 @@ ABOUT = """ libhotfn finds the hot functions of programs that are already releas
 """
 # What each package takes from the tree, first match wins.
 PLACES = [
+    ("hotfn", [f"{LIBRARIES}/hotfn/windows/*"]),
     ("libhotfn-dev", ["usr/include/*", "*.a", "*.pc", "*.cmake", f"{LIBRARIES}/lib*.so"]),
     ("libhotfn0", [f"{LIBRARIES}/libhotfn*.so.*", f"{LIBRARIES}/hotfn/*"]),
     ("hotfn", ["*"]),

@@ -38,10 +38,10 @@ def collect():
              if p.suffix in (".py", ".typed")}
     files["hotfn/libhotfn.so.0"] = library
     files["hotfn/hotfn"] = TREE / "usr/bin/hotfn"
-    for agent in sorted((library.parent / "hotfn").iterdir()):
+    for agent in sorted(p for p in (library.parent / "hotfn").rglob("*") if p.is_file()):
         # glibc substitutes these names for $PLATFORM on some processors, but not since 2.36.
         if "haswell" not in agent.name and "xeon" not in agent.name:
-            files[f"hotfn/{agent.name}"] = agent
+            files[f"hotfn/{agent.relative_to(library.parent / 'hotfn')}"] = agent
     files["hotfn/LICENSE"] = SOURCE / "LICENSE"
     files["hotfn/THIRD-PARTY.md"] = SOURCE / "THIRD-PARTY.md"
     return {name: path.read_bytes() for name, path in files.items()}, [p for p in files.values()

@@ -17,16 +17,14 @@ const char *hfn_agent_get_name(uint32_t machine)
     return "hotfn-agent.dll";
 }
 
-/* An import list has names in the system's code page. */
 const char *hfn_agent_find_path_refusal(const char *path)
 {
-    for (const char *c = path; *c; c++) {
-        if ((unsigned char)*c >= 0x80) {
-            return "the path of the agent has other letters than ASCII, which no import list can "
-                   "name; install libhotfn elsewhere";
-        }
-    }
-    return NULL;
+    char name[HFN_OS_PATH_BYTES];
+
+    return hfn_os_get_import_name(path, name, sizeof name)
+               ? NULL
+               : "the path of the agent has letters that are not in this system's code page, so no "
+                 "import list can name it; move this folder elsewhere";
 }
 
 const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)

@@ -3,6 +3,7 @@
  * kit.  A file that belongs to another build is refused before the program starts. */
 #include "base/status.h"
 #include "launch/launch.h"
+#include "scan/scan.h"
 
 #include <hotfn/lowlevel/functions.h>
 #include <hotfn/lowlevel/lists.h>
@@ -71,8 +72,7 @@ static hotfn_status check_map(const hotfn_launch *l, hotfn_error *err)
     options.flags = l->options.flags & HOTFN_LAUNCH_FORCE_MAP ? HOTFN_SYMBOLS_FORCE : 0;
     hotfn_status status = hotfn_image_open(&image, l->target.image, &l->env, err);
     if (status == HOTFN_OK) {
-        status =
-            hotfn_symbols_load_map(&symbols, l->options.map_path, image, &options, &l->env, err);
+        status = hfn_scan_load_names(&symbols, l->options.map_path, image, &options, &l->env, err);
     }
     if (status == HOTFN_OK) {
         status = hotfn_functions_build(&functions, image, symbols, &l->env, err);

@@ -39,6 +39,10 @@ void hfn_os_shared_path(int fd, char *path, size_t path_bytes);
 /* The string that the loader substitutes for $PLATFORM in paths; "" if it is not known. */
 const char *hfn_os_platform(void);
 
+/* Windows: store the name by which an import list can name the library at path; false if the
+ * system's code page lacks a letter. */
+bool hfn_os_get_import_name(const char *path, char *out, size_t capacity);
+
 /* ---- A child. */
 
 enum { HFN_OS_PARKED_BYTES = 2 };

@@ -4,9 +4,10 @@
 #include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "os/files.h"
 #include "os/modules.h"
 #include "plan/plan.h"
-#include "scan/block.h"
+#include "scan/scan.h"
 #include "symbols/symbols.h"
 
 #include <string.h>
@@ -32,11 +33,12 @@ static void finish_pipeline(pipeline *p)
 }
 
 /* Stubs find a thread's row only by what the own system gives each thread. */
-static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, hotfn_error *err)
+static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, uint32_t flags,
+                                   hotfn_error *err)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_image_get_info(image, &info);
-    if ((info.format == HOTFN_FORMAT_PE) == hfn_os_loads_pe()) {
+    if (flags & HOTFN_SCAN_FOREIGN || (info.format == HOTFN_FORMAT_PE) == hfn_os_loads_pe()) {
         return HOTFN_OK;
     }
     return hfn_report_error(err, HOTFN_E_UNSUPPORTED, path, HOTFN_NO_OFFSET,
@@ -44,11 +46,34 @@ static hotfn_status refuse_foreign(const hotfn_image *image, const char *path, h
                             info.format == HOTFN_FORMAT_PE ? "a Windows" : "an ELF");
 }
 
+static bool is_pdb(const char *path)
+{
+    static const char magic[] = "Microsoft C/C++ ";
+    char head[sizeof magic - 1];
+    uint64_t done = 0;
+    hfn_os_file file;
+
+    if (hfn_os_open_file(&file, path, HFN_OS_READ) != 0) {
+        return false;
+    }
+    hfn_os_read_at(file, 0, head, sizeof head, &done);
+    hfn_os_close_file(file);
+    return done == sizeof head && memcmp(head, magic, sizeof head) == 0;
+}
+
+hotfn_status hfn_scan_load_names(hotfn_symbols **out, const char *path, const hotfn_image *image,
+                                 const hotfn_symbols_options *options, const hotfn_env *env,
+                                 hotfn_error *err)
+{
+    return is_pdb(path) ? hotfn_symbols_load_pdb(out, path, image, options, env, err)
+                        : hotfn_symbols_load_map(out, path, image, options, env, err);
+}
+
 static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan_options *options,
                                  hotfn_error *err)
 {
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
-    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT);
+    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN);
     so.symbol_dirs = options->symbol_dirs;
     so.symbol_dir_count = options->symbol_dir_count;
     hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
@@ -57,11 +82,11 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
     vo.flags |= options->flags & HOTFN_SCAN_NO_TAIL_EXIT ? HOTFN_VERDICTS_NO_TAIL_EXIT : 0;
     hotfn_status s = hotfn_image_open(&p->image, path, p->env, err);
     if (s == HOTFN_OK) {
-        s = refuse_foreign(p->image, path, err);
+        s = refuse_foreign(p->image, path, options->flags, err);
     }
     if (s == HOTFN_OK) {
         s = options->map_path
-                ? hotfn_symbols_load_map(&p->symbols, options->map_path, p->image, &so, p->env, err)
+                ? hfn_scan_load_names(&p->symbols, options->map_path, p->image, &so, p->env, err)
                 : hotfn_symbols_load(&p->symbols, p->image, &so, p->env, err);
     }
     if (s == HOTFN_OK) {

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_ID = sizeof((hfn_scan_header *)0)->id };
+
 /* A debug file may have been installed since the scan was stored. */
 static bool is_outdated(const hotfn_scan *scan, const hotfn_scan_options *o)
 {
@@ -142,7 +144,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     hotfn_scan *scan;
     hfn_os_file_info file;
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
-                           HOTFN_SCAN_NO_TAIL_EXIT;
+                           HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN;
     if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~known) {
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }
@@ -211,22 +213,36 @@ static hotfn_status read_block(hotfn_scan *scan, const char *scan_path, hotfn_er
                      "not a scan, or a scan of another version of hotfn: scan the file again");
 }
 
+static void format_id(char out[2 * MAX_ID + 1], const uint8_t *id, uint32_t byte_count)
+{
+    out[0] = 0;
+    for (uint32_t i = 0; i < byte_count && i < MAX_ID; i++) {
+        snprintf(out + 2 * i, 3, "%02x", id[i]);
+    }
+}
+
 /* The file must be the build that was scanned; only the ids are compared. */
 static hotfn_status compare_id(const hotfn_scan *scan, hotfn_error *err)
 {
     hotfn_image *image;
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+    char own[2 * MAX_ID + 1], scanned[2 * MAX_ID + 1];
     hotfn_status status = hotfn_image_open(&image, scan->path, &scan->env, err);
     if (status != HOTFN_OK) {
         return status;
     }
     hotfn_image_get_info(image, &info);
     hotfn_image_close(image);
-    return info.id_kind == scan->header.id_kind && info.id_bytes == scan->header.id_bytes &&
-                   memcmp(info.id, scan->header.id, sizeof info.id) == 0
-               ? HOTFN_OK
-               : hfn_report_error(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
-                                  "another build of the file was scanned: the ids differ");
+    if (info.id_kind == scan->header.id_kind && info.id_bytes == scan->header.id_bytes &&
+        memcmp(info.id, scan->header.id, sizeof info.id) == 0) {
+        return HOTFN_OK;
+    }
+    format_id(own, info.id, info.id_bytes);
+    format_id(scanned, scan->header.id, scan->header.id_bytes);
+    return hfn_report_error(err, HOTFN_E_MISMATCH, scan->path, HOTFN_NO_OFFSET,
+                            "another build than the plan's: this file has the id %s, the plan is "
+                            "for %s; take the kit of this build",
+                            own, scanned);
 }
 
 hotfn_status hotfn_scan_load(hotfn_scan **out, const char *path, const char *scan_path,

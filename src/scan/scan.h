@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#include <hotfn/lowlevel/symbols.h>
+
 struct hotfn_scan {
     hotfn_env env;
     hfn_span block;
@@ -20,5 +22,10 @@ struct hotfn_scan {
 
 /* Whether the file's stamp at the time of the scan reveals any later change. */
 bool hfn_scan_stamp_is_reliable(const hotfn_scan *scan);
+
+/* make.c: load the symbols of a linker map or of a PDB. */
+hotfn_status hfn_scan_load_names(hotfn_symbols **out, const char *path, const hotfn_image *image,
+                                 const hotfn_symbols_options *options, const hotfn_env *env,
+                                 hotfn_error *err);
 
 #endif

@@ -152,8 +152,32 @@ def an_untrusted_server_gets_nothing(place):
         assert c.get("apps")["apps"] == [] and '"PUT"' not in c.log.read_text()
 
 
+def a_kit_sends(place):
+    """The start script has neither the address nor the app's name; what the command line says comes first."""
+    program = build(place, push_test.WORKER)
+    parts = place / "parts"
+    parts.mkdir()
+    for path in (TOOL, BUILD / "src/agent/hotfn-agent.dll", BUILD / "src/agent/hotfn-methods.dll", ROOT / "LICENSE",
+                 ROOT / "THIRD-PARTY.md"):
+        (parts / path.name).symlink_to(path)
+    app = "100% gr\u00fcn & \"blau\""
+    with Collector(place) as c:
+        (place / "token.txt").write_text(c.token("write", app))
+        subprocess.run([HOTFN, "kit", "--windows", parts, "-o", program.parent / "kit", "--push", f"http://127.0.0.1:{c.port}",
+                        "--app", app, "--app-version", "1 beta", "--token-file", place / "token.txt", program], check=True,
+                       capture_output=True)
+        done = subprocess.run(["wine", "cmd", "/c", "count.cmd"], cwd=program.parent / "kit", capture_output=True, input=b"7\n",
+                              timeout=LIMIT_S, check=False)
+        assert done.returncode == 0 and b"stored, with the names" in done.stderr, done
+        answer = c.get("builds", app=app)["builds"][0]
+        assert answer["version"] == "1 beta", answer
+        other = subprocess.run(["wine", "cmd", "/c", "count.cmd", "--app", "another", "-o", "r.hfr"], cwd=program.parent / "kit",
+                               capture_output=True, input=b"7\n", timeout=LIMIT_S, check=False)
+        assert other.returncode == 0 and b"another app" in other.stderr, other
+
+
 CASES = [a_record_is_sent_when_the_program_ends, a_crash_is_sent_too, increments_arrive_while_the_program_runs,
-         records_wait_in_the_spool, refusals_are_repeated, an_untrusted_server_gets_nothing]
+         records_wait_in_the_spool, refusals_are_repeated, an_untrusted_server_gets_nothing, a_kit_sends]
 
 if __name__ == "__main__":
     sys.exit(cases.run(CASES, needs=["wine", "x86_64-w64-mingw32-gcc", "openssl"]))

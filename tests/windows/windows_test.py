@@ -231,7 +231,7 @@ class AttachTarget:
 def need_soak():
     """Under wine, the agent's GetThreadContext of a suspended thread did not return in 1 of about 120 attaches."""
     if "HOTFN_ATTACH_ROUNDS" not in os.environ:
-        raise cases.Skipped("it may hang under wine (docs/design/windows.md); scripts/soak has it")
+        raise cases.Skipped("it may hang under wine (docs/design/windows-attach.md); scripts/soak has it")
 
 
 def attach_again_and_again(folder):

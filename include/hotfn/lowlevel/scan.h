@@ -16,6 +16,7 @@ typedef struct hotfn_scan hotfn_scan;
 
 #define HOTFN_SCAN_TIMING 0x10000u       /* also prove which functions may be timed */
 #define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* as HOTFN_VERDICTS_NO_TAIL_EXIT              */
+#define HOTFN_SCAN_FOREIGN 0x40000u      /* also a file of another system, to be saved  */
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */
@@ -24,7 +25,7 @@ typedef struct hotfn_scan_options {
     uint32_t symbol_dir_count;
     const char *const *symbol_dirs; /* borrowed; places for debug files   */
     const char *cache_folder;       /* borrowed; made if missing [no cache] */
-    const char *map_path; /* borrowed; a linker map of the file gives the names [the file itself] */
+    const char *map_path; /* borrowed; a linker map or a PDB gives the names [the file itself] */
 } hotfn_scan_options;
 #define HOTFN_SCAN_OPTIONS_INIT                                                                    \
     {                                                                                              \
@@ -64,8 +65,9 @@ typedef struct hotfn_scan_info {
  *
  * out  receives a scan that the caller owns; untouched on failure.
  * HOTFN_OK, HOTFN_E_IO, HOTFN_E_NO_MEMORY, HOTFN_E_OPTION, HOTFN_E_FORMAT (no image, a broken image
- * or a broken map), HOTFN_E_UNSUPPORTED, HOTFN_E_MISMATCH (a map of another build), HOTFN_E_LIMIT
- * (an image of more than 4 GiB).  Any thread.  Since 0.1.
+ * or a broken map), HOTFN_E_UNSUPPORTED (also an image of another system without the flag),
+ * HOTFN_E_MISMATCH (a map of another build), HOTFN_E_LIMIT (an image of more than 4 GiB).  Any
+ * thread.  Since 0.1.
  */
 HOTFN_API hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path,
                                        const hotfn_scan_options *options, const hotfn_env *env,

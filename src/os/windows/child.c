@@ -129,14 +129,16 @@ static hfn_os_error give_order(hfn_os_child *child, const PROCESS_INFORMATION *m
                                const hfn_os_child_options *o)
 {
     hfn_agent_order order = { .magic = HFN_ORDER_MAGIC, .kind = HFN_ORDER_RUN };
+    char agent[HFN_OS_PATH_BYTES];
     hfn_os_error error;
 
-    if (o->order_bytes > sizeof order.text) {
+    if (o->order_bytes > sizeof order.text ||
+        !hfn_os_get_import_name(o->agent, agent, sizeof agent)) {
         return ERROR_FILENAME_EXCED_RANGE;
     }
     memcpy(order.text, o->order, o->order_bytes);
     order.text_bytes = o->order_bytes;
-    error = hfn_import_first(made->hProcess, o->agent, &order.headers);
+    error = hfn_import_first(made->hProcess, agent, &order.headers);
     return error != 0 ? error : hfn_order_publish(&child->order, made->dwProcessId, &order);
 }
 

@@ -112,3 +112,34 @@ const char *hfn_os_platform(void)
 {
     return "";
 }
+
+static bool is_ascii(const wchar_t *text)
+{
+    while (*text && *text < 0x80) {
+        text++;
+    }
+    return !*text;
+}
+
+/* An import list has names in the code page of the system.  A file's short name is ASCII, and is
+ * right for a program that has chosen another code page, too; not every volume has short names. */
+bool hfn_os_get_import_name(const char *path, char *out, size_t capacity)
+{
+    wchar_t name[HFN_UTF16_PATH], short_name[HFN_UTF16_PATH];
+    bool is_utf8 = GetACP() == CP_UTF8;
+    BOOL is_lossy = FALSE;
+    DWORD length;
+
+    if (!hfn_to_utf16(path, name, HFN_UTF16_PATH)) {
+        return false;
+    }
+    if (!is_ascii(name)) {
+        length = GetShortPathNameW(name, short_name, HFN_UTF16_PATH);
+        if (length > 0 && length < HFN_UTF16_PATH && is_ascii(short_name)) {
+            return hfn_from_utf16(short_name, out, capacity);
+        }
+    }
+    return WideCharToMultiByte(CP_ACP, is_utf8 ? 0 : WC_NO_BEST_FIT_CHARS, name, -1, out,
+                               (int)capacity, NULL, is_utf8 ? NULL : &is_lossy) > 0 &&
+           !is_lossy;
+}

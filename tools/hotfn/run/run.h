@@ -16,11 +16,22 @@
 #define RUN_NOT_EXECUTABLE 126
 #define RUN_NOT_FOUND 127
 
+enum { RUN_PATH_BYTES = 4096 };
+
+/* run_kit.c: what a kit adds to the options, and the texts to which they refer. */
+typedef struct run_kit {
+    char *settings; /* owned */
+    const char *command[2];
+    char folder[RUN_PATH_BYTES], program[RUN_PATH_BYTES], record[3 * RUN_PATH_BYTES];
+    char list[RUN_PATH_BYTES], token[3 * RUN_PATH_BYTES];
+} run_kit;
+
 typedef struct run_options {
     hotfn_launch_options launch;
     hotfn_selection selection;
     const char **modules, **includes, **excludes, **symbol_dirs; /* owned */
     bool quiet, verbose;
+    run_kit kit;
 #ifdef HOTFN_HAVE_PUSH
     push_choices push;
 #endif
@@ -30,6 +41,9 @@ typedef struct run_options {
  * or a message). */
 int run_parse_options(run_options *options, int argc, char **argv);
 void run_free_options(run_options *options);
+/* run_kit.c: use the settings of the kit that the options name.  Returns -1 to continue, else the
+ * exit status after a message. */
+int run_use_kit(run_options *options);
 
 /* The options that `hotfn run` and `hotfn attach` share: RUN_SHARED_LETTERS and RUN_SHARED_OPTIONS
  * for getopt_long, the lines of the usage about the selected functions, and what is read. */

@@ -312,7 +312,6 @@ int run_parse_options(run_options *o, int argc, char **argv)
 #ifdef HOTFN_HAVE_PUSH
     push_init_choices(&o->push);
 #endif
-    o->launch.record_path = CLI_DEFAULT_RECORD;
     o->launch.flags = HOTFN_LAUNCH_PASS_SIGNALS;
     int status = cli_read_options(&w, argc, argv);
     if (status >= 0) {
@@ -321,6 +320,12 @@ int run_parse_options(run_options *o, int argc, char **argv)
     if (!run_use_lists(o, "run")) {
         return RUN_FAILED;
     }
+    o->launch.command = optind < argc ? (const char *const *)(argv + optind) : NULL;
+    status = o->launch.kit_path ? run_use_kit(o) : -1;
+    if (status >= 0) {
+        return status;
+    }
+    o->launch.record_path = o->launch.record_path ? o->launch.record_path : CLI_DEFAULT_RECORD;
     o->launch.flags |= o->quiet ? HOTFN_LAUNCH_QUIET_AGENT : 0;
 #ifdef HOTFN_HAVE_PUSH
     if (!o->push.options.url &&
@@ -336,11 +341,10 @@ int run_parse_options(run_options *o, int argc, char **argv)
     if (status >= 0) {
         return status;
     }
-    if (optind >= argc) {
+    if (!o->launch.command) {
         fprintf(stderr, "hotfn run: no program is named: hotfn run -- ./program args\n");
         return RUN_FAILED;
     }
-    o->launch.command = (const char *const *)(argv + optind);
     return -1;
 }
 
@@ -350,4 +354,5 @@ void run_free_options(run_options *o)
     free(o->includes);
     free(o->excludes);
     free(o->symbol_dirs);
+    free(o->kit.settings);
 }

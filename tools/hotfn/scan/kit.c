@@ -2,7 +2,8 @@
 /*
  * `hotfn kit -o DIR FILE`: collects on a build machine all that a test machine needs to count one
  * build of a program: this tool and its agent, the plan, the list of functions to hook, the refused
- * functions with their reasons, and a start script.  The test machine analyses no code.
+ * functions with their reasons, and a start script.  The test machine analyses no code.  The kit of
+ * a Windows program is made on Linux, too.
  */
 #include "kit.h"
 
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PUSH = 256, APP, APP_VERSION, TOKEN_FILE };
+enum { PUSH = 256, APP, APP_VERSION, TOKEN_FILE, WINDOWS };
 
 static const struct option table[] = {
     { "output", required_argument, NULL, 'o' },
@@ -23,12 +24,14 @@ static const struct option table[] = {
     { "app", required_argument, NULL, APP },
     { "app-version", required_argument, NULL, APP_VERSION },
     { "token-file", required_argument, NULL, TOKEN_FILE },
+    { "windows", required_argument, NULL, WINDOWS },
     FILE_OPTIONS,
 };
 
 typedef struct choices {
     file_options common;
-    const char *folder;
+    const char *folder, *windows_folder; /* windows_folder: NULL, as given, then as found */
+    char windows_room[KIT_FOLDER_BYTES];
     kit_sending sending;
 } choices;
 
@@ -38,15 +41,29 @@ static const char usage[] =
     "  -f, --match GLOB      count only functions that match (may be repeated)\n"
     "  -x, --exclude GLOB    exclude functions that match\n"
     "      --push URL        the start script sends each record to this hotfn-collector, with\n"
-    "      --app NAME, --app-version TEXT, --token-file FILE (copied into the kit)\n" SYMBOL_SOURCE_USAGE
-    "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game\n";
+    "      --app NAME, --app-version TEXT, --token-file FILE (copied into the kit)\n"
+    "      --windows DIR     for a Windows program: the folder of hotfn.exe and hotfn-agent.dll\n"
+    "                        [the folder windows beside the agent]\n" SYMBOL_SOURCE_USAGE
+    "On the test machine: DIR/" KIT_START " [options of hotfn run] ./game, or count.cmd\n";
 
-static bool copy_tools(const char *folder, const hotfn_image *image)
+static bool is_windows(const hotfn_image *image)
 {
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(image, &info);
+    return info.format == HOTFN_FORMAT_PE;
+}
+
+static bool copy_tools(const choices *c, const hotfn_image *image)
+{
+    const char *folder = c->folder;
     char agent[PATH_MAX];
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     hotfn_error err = HOTFN_ERROR_INIT;
 
+    if (is_windows(image)) {
+        return kit_copy_windows(c->windows_folder, folder);
+    }
     hotfn_image_get_info(image, &info);
     if (hotfn_launch_find_agent(agent, sizeof agent, info.machine, &err) != HOTFN_OK) {
         hotfn_tool_fail("kit", &err);
@@ -58,16 +75,17 @@ static bool copy_tools(const char *folder, const hotfn_image *image)
 
 static bool write_plan(const choices *c, const listing *l, hotfn_error *err)
 {
-    hotfn_symbols_options symbols = symbol_sources_options(&c->common.sources, false);
+    const symbol_sources *sources = &c->common.sources;
+    hotfn_symbols_options symbols = symbol_sources_options(sources, is_windows(l->image));
     hotfn_scan_options options = HOTFN_SCAN_OPTIONS_INIT;
     hotfn_scan *scan = NULL;
     char path[PATH_MAX];
     hotfn_status status;
 
-    options.flags = symbols.flags;
+    options.flags = symbols.flags | HOTFN_SCAN_TIMING | HOTFN_SCAN_FOREIGN;
     options.symbol_dirs = symbols.symbol_dirs;
     options.symbol_dir_count = symbols.symbol_dir_count;
-    options.map_path = c->common.sources.map;
+    options.map_path = sources->pdb ? sources->pdb : sources->map;
     snprintf(path, sizeof path, "%s/" KIT_PLAN, c->folder);
     status = hotfn_scan_open(&scan, c->common.file, &options, &l->env, err);
     if (status == HOTFN_OK) {
@@ -93,7 +111,7 @@ static bool write_facts(const choices *c, const listing *l)
     json_write_text(out, "plan", KIT_PLAN);
     json_write_text(out, "list", KIT_LIST);
     json_write_text(out, "refused", KIT_REFUSED);
-    json_write_text(out, "start", KIT_START);
+    json_write_text(out, "start", is_windows(l->image) ? KIT_START ".cmd" : KIT_START);
     hotfn_json_end(out);
     bool good = json_close(out) && !ferror(file);
     return fclose(file) == 0 && good;
@@ -127,8 +145,7 @@ static int write_lists(const choices *c, const listing *l, hotfn_error *err)
     return status;
 }
 
-/* The tool and the agent in the kit must run on the CPU of the program.  (A Windows image of any
- * CPU passes here: it is refused later, as a Windows image.) */
+/* The tool and the agent in the kit must run on the CPU of the program. */
 static bool is_of_this_cpu(const listing *l, const char *file)
 {
     hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
@@ -136,8 +153,13 @@ static bool is_of_this_cpu(const listing *l, const char *file)
     char agent[PATH_MAX];
 
     hotfn_image_get_info(l->image, &info);
-    if (info.format != HOTFN_FORMAT_ELF ||
-        hotfn_launch_find_agent(agent, sizeof agent, info.machine, NULL) != HOTFN_E_UNSUPPORTED) {
+    if (info.format == HOTFN_FORMAT_PE) {
+        if (info.machine != HOTFN_MACHINE_X86_64) {
+            fprintf(stderr, "hotfn kit: %s: only x86-64 programs are counted on Windows\n", file);
+        }
+        return info.machine == HOTFN_MACHINE_X86_64;
+    }
+    if (hotfn_launch_find_agent(agent, sizeof agent, info.machine, NULL) != HOTFN_E_UNSUPPORTED) {
         return true;
     }
     fprintf(stderr,
@@ -146,7 +168,21 @@ static bool is_of_this_cpu(const listing *l, const char *file)
     return false;
 }
 
-static int make_kit(const choices *c)
+/* What is checked before anything is written. */
+static bool has_parts(choices *c, const listing *l)
+{
+    if (!is_of_this_cpu(l, c->common.file)) {
+        return false;
+    }
+    if (!is_windows(l->image)) {
+        return true;
+    }
+    bool is_found = kit_find_windows(c->windows_folder, c->windows_room);
+    c->windows_folder = c->windows_room;
+    return is_found;
+}
+
+static int make_kit(choices *c)
 {
     hotfn_error err = HOTFN_ERROR_INIT;
     const char *slash = strrchr(c->common.file, '/');
@@ -156,14 +192,14 @@ static int make_kit(const choices *c)
     if (!listing_open(&l, c->common.file, &c->common.sources, &err)) {
         return hotfn_tool_fail("kit", &err);
     }
-    if (!is_of_this_cpu(&l, c->common.file)) {
+    if (!has_parts(c, &l)) {
         status = TOOL_FAILED;
     } else if (!kit_make_folder(c->folder)) {
         status = TOOL_FAILED; /* kit_make_folder has printed a message */
     } else if (!write_plan(c, &l, &err)) {
         status = hotfn_tool_fail("kit", &err);
-    } else if (copy_tools(c->folder, l.image) &&
-               kit_write_start(c->folder, slash ? slash + 1 : c->common.file, &c->sending)) {
+    } else if (copy_tools(c, l.image) && kit_write_start(c->folder, is_windows(l.image)) &&
+               kit_write_settings(c->folder, slash ? slash + 1 : c->common.file, &c->sending)) {
         status = write_lists(c, &l, &err);
     }
     if (status != TOOL_OK) {
@@ -190,6 +226,7 @@ static const char *read_option(void *user, int option, const char *argument)
     case APP: c->sending.app = argument; return NULL;
     case APP_VERSION: c->sending.version = argument; return NULL;
     case TOKEN_FILE: c->sending.token_file = argument; return NULL;
+    case WINDOWS: c->windows_folder = argument; return NULL;
     default: c->folder = argument; return NULL;
     }
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of a kit: copies of the tool, its agent and its libraries, and the start script. */
+/* The files of a kit that are copies: the tool, its agent and its libraries. */
 #include "kit.h"
+
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -88,64 +90,50 @@ bool kit_copy_libraries(const char *folder)
     return kit_make_folder(path) && dl_iterate_phdr(copy_library, path) == 0;
 }
 
-/* Write an option of the start script; single quotes are the only characters of sh in them. */
-static void write_script_option(FILE *file, const char *option, const char *value)
+/* ---- The parts for Windows. */
+
+static bool find_beside_agent(char out[KIT_FOLDER_BYTES])
 {
-    if (!value) {
-        return;
+    hotfn_error err = HOTFN_ERROR_INIT;
+
+    if (hotfn_launch_find_agent(out, KIT_FOLDER_BYTES - sizeof "/windows", HOTFN_MACHINE_OTHER,
+                                &err) != HOTFN_OK) {
+        hotfn_tool_fail("kit", &err);
+        return false;
     }
-    fprintf(file, " %s '", option);
-    for (; *value; value++) {
-        if (*value == '\'') {
-            fputs("'\\''", file);
-        } else {
-            fputc(*value, file);
+    strcpy(strrchr(out, '/'), "/windows");
+    return true;
+}
+
+bool kit_find_windows(const char *given, char out[KIT_FOLDER_BYTES])
+{
+    if (given) {
+        snprintf(out, KIT_FOLDER_BYTES, "%s", given);
+    } else if (!find_beside_agent(out)) {
+        return false;
+    }
+    if (access(out, R_OK) != 0) {
+        fprintf(stderr,
+                "hotfn kit: %s: not found; the kit of a Windows program needs the folder with "
+                "hotfn.exe and hotfn-agent.dll, which scripts/cross/parts makes: name it by "
+                "--windows DIR\n",
+                out);
+        return false;
+    }
+    return true;
+}
+
+bool kit_copy_windows(const char *from, const char *folder)
+{
+    static const char *const names[] = { "hotfn.exe", "hotfn-agent.dll", "hotfn-methods.dll",
+                                         "LICENSE", "THIRD-PARTY.md" };
+    char path[2 * KIT_FOLDER_BYTES];
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", from, names[i]);
+        if (!kit_copy(path, folder, names[i])) {
+            return false;
         }
     }
-    fputc('\'', file);
-}
-
-static bool copy_token(const char *folder, const char *token_file)
-{
-    char path[KIT_PATH_BYTES];
-
-    snprintf(path, sizeof path, "%s/" KIT_TOKEN, folder);
-    return kit_copy(token_file, folder, KIT_TOKEN) &&
-           (chmod(path, 0600) == 0 || report_failure(path, "protected"));
-}
-
-bool kit_write_start(const char *folder, const char *program, const kit_sending *sending)
-{
-    char path[KIT_PATH_BYTES];
-    FILE *file;
-    bool good;
-
-    snprintf(path, sizeof path, "%s/" KIT_START, folder);
-    file = fopen(path, "we");
-    if (!file) {
-        return report_failure(path, "written");
-    }
-    fprintf(
-        file,
-        "#!/bin/sh\n"
-        "# Counts every call of one build of %s; any other build is refused.\n"
-        "#     %s [options of hotfn run] PROGRAM [ARG ...]\n"
-        "# The record is hotfn.hfr in the current folder, or FILE of -o FILE; to show it: hotfn "
-        "report\n"
-        "here=$(CDPATH= cd -- \"$(dirname -- \"$0\")\" && pwd) || exit 125\n"
-        "exec \"$here/" KIT_TOOL "\" run --kit \"$here\"",
-        program, KIT_START);
-    write_script_option(file, "--push", sending->url);
-    write_script_option(file, "--app", sending->app);
-    write_script_option(file, "--app-version", sending->version);
-    fprintf(file, "%s \"$@\"\n",
-            sending->token_file ? " --token-file \"$here/" KIT_TOKEN "\"" : "");
-    good = fchmod(fileno(file), 0755) == 0 && !ferror(file);
-    if (fclose(file) != 0) {
-        good = false;
-    }
-    if (!good) {
-        return report_failure(path, "written");
-    }
-    return !sending->token_file || copy_token(folder, sending->token_file);
+    return true;
 }

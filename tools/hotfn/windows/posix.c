@@ -13,6 +13,8 @@
 #undef unlink
 #undef rename
 #undef mkdir
+#undef chdir
+#undef getcwd
 
 enum { PATH_UNITS = 4096 };
 
@@ -111,6 +113,23 @@ int tool_mkdir(const char *path)
     wchar_t wide[PATH_UNITS];
 
     return make_utf16(path, wide) ? _wmkdir(wide) : -1;
+}
+
+int tool_chdir(const char *path)
+{
+    wchar_t wide[PATH_UNITS];
+
+    return make_utf16(path, wide) ? _wchdir(wide) : -1;
+}
+
+char *tool_getcwd(char *out, size_t capacity)
+{
+    wchar_t wide[PATH_UNITS];
+
+    return _wgetcwd(wide, PATH_UNITS) &&
+                   WideCharToMultiByte(CP_UTF8, 0, wide, -1, out, (int)capacity, NULL, NULL) > 0
+               ? out
+               : NULL;
 }
 
 int tool_mkstemps(char *path, int suffix_bytes)

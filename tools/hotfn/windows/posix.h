@@ -22,6 +22,8 @@ int tool_unlink(const char *path);
 int tool_rename(const char *from, const char *to);
 mode_t tool_umask(mode_t mask);
 int tool_mkdir(const char *path);
+int tool_chdir(const char *path);
+char *tool_getcwd(char *out, size_t capacity);
 int tool_mkstemps(char *path, int suffix_bytes);
 char *tool_realpath(const char *path, char *out);
 struct tm *tool_localtime_r(const time_t *time, struct tm *out);
@@ -34,6 +36,8 @@ int hotfn_main(int argc, char **argv); /* main() of main.c */
 #define unlink(path) tool_unlink(path)
 #define rename(from, to) tool_rename(from, to)
 #define mkdir(path, mode) tool_mkdir(path)
+#define chdir(path) tool_chdir(path)
+#define getcwd(out, capacity) tool_getcwd(out, capacity)
 #define mkstemp(path) tool_mkstemps(path, 0)
 #define mkstemps(path, suffix_bytes) tool_mkstemps(path, suffix_bytes)
 #define realpath(path, out) tool_realpath(path, out)
