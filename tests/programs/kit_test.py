@@ -44,6 +44,18 @@ def check_counts(folder, program, kit, machine, environment):
     return done
 
 
+def check_without_program(machine, kit, environment):
+    """The program beside the kit is counted in its own folder; the record is in the kit."""
+    done = run(kit / "count", "-q", env=environment, cwd="/", good=False)
+    records = list(kit.glob("target-*.hfr"))
+    assert done.returncode == 0 and len(records) == 1 and counts(records[0])["main"] == 1, (done, records)
+    (machine / "target").rename(machine / "moved")
+    done = run(kit / "count", env=environment, cwd="/", good=False)
+    assert done.returncode == 127 and "beside the program" in done.stderr, done
+    (machine / "moved").rename(machine / "target")
+    print("ok a kit finds its program in the folder above")
+
+
 def check_selection(folder, program, machine, environment):
     kit = folder / "small"
     errors = run(HOTFN, "kit", "-f", "ma*", program, "-o", kit).stderr
@@ -53,12 +65,12 @@ def check_selection(folder, program, machine, environment):
     print("ok a kit counts the functions that it was made for")
 
 
-def check_other_build(folder, kit, machine, environment):
+def check_other_build(folder, kit, machine, environment, facts):
     other = folder / "other"
     run("gcc", *FLAGS, "-O2", "-DOTHER", "-o", other, HERE / "src" / "target.c", "-fno-inline")
     done = run(kit / "count", "-o", machine / "x.hfr", "--", other, "50", good=False, env=environment,
                cwd=machine)
-    assert done.returncode == 125 and "another build" in done.stderr and not done.stdout, done
+    assert done.returncode == 125 and "another build" in done.stderr and not done.stdout and facts["image_id"] in done.stderr, done
     print("ok another build is refused, and nothing is run")
 
 
@@ -109,8 +121,9 @@ def main():
         shutil.copytree(made, kit)
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(machine), "XDG_CACHE_HOME": str(machine / "cache")}
         check_counts(folder, program, kit, machine, environment)
+        check_without_program(machine, kit, environment)
         check_selection(folder, program, machine, environment)
-        check_other_build(folder, kit, machine, environment)
+        check_other_build(folder, kit, machine, environment, facts)
         check_place(folder, program)
         check_no_room(folder, program)
         check_broken(kit, machine, environment)
