@@ -4,7 +4,7 @@
 
     scripts/bench                    everything (an hour)
     scripts/bench calls programs     parts: calls, programs, start, symbols, timing, budget, collector, runtimes,
-                                     python, send, truth, attach, cheap
+                                     python, send, truth, attach, cheap, frames
     scripts/bench --quick            a few minutes, to check that it works; imprecise figures
     scripts/bench -n 100 --json FILE
 """
@@ -17,6 +17,7 @@ import calls
 import cheap
 import collector
 import figures
+import frames
 import programs
 import python_columns
 import runtimes
@@ -30,7 +31,7 @@ import truth
 PARTS = {"calls": calls.run, "programs": programs.run, "start": start.run,
          "symbols": symbols.run, "timing": timing.run, "budget": budget.run, "collector": collector.run,
          "runtimes": runtimes.run, "python": python_columns.run, "send": send.run, "truth": truth.run,
-         "attach": attach.run, "cheap": cheap.run}
+         "attach": attach.run, "cheap": cheap.run, "frames": frames.run}
 
 
 def parse():
