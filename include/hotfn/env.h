@@ -13,10 +13,10 @@
 extern "C" {
 #endif
 
-#define HOTFN_LOG_ERROR 1
-#define HOTFN_LOG_WARNING 2
-#define HOTFN_LOG_INFO 3
-#define HOTFN_LOG_DEBUG 4
+#define HOTFN_LOG_ERROR 1   /* something that was asked for is not done               */
+#define HOTFN_LOG_WARNING 2 /* the results are less complete than was asked for       */
+#define HOTFN_LOG_INFO 3    /* which files were used, and what would give more names  */
+#define HOTFN_LOG_DEBUG 4   /* which files were searched, and why they were not used  */
 
 /* memory == NULL: allocate new_bytes; new_bytes == 0: free memory and return NULL; else resize.
  * Return NULL when there is no memory.  old_bytes is the size of the memory (0 for none). */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 from ctypes import c_char_p
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -66,6 +67,26 @@ def demangle(mangled: str) -> str:
     return mangled
 
 
+LOG_LEVELS = {1: logging.ERROR, 2: logging.WARNING, 3: logging.INFO, 4: logging.DEBUG}  # HOTFN_LOG_*
+logger = logging.getLogger("hotfn")
+logger.addHandler(logging.NullHandler())
+
+
+def log_message(level: int, text: bytes) -> None:
+    logger.log(LOG_LEVELS.get(level, logging.DEBUG), "%s", decode(text))
+
+
+@s.LogFn
+def log_callback(_user: Any, level: int, text: bytes) -> None:
+    log_message(level, text)
+
+
 def env() -> s.Env:
-    """The environment of calls that create an object: all defaults."""
+    """The environment of calls that create an object: messages are passed to the logger "hotfn"."""
+    return s.Env(log_fn=log_callback)
+
+
+def silent_env() -> s.Env:
+    """The same without messages, for objects that hook this process: they report some while the loader's lock is
+    held, and a callback would wait for a thread that has Python's lock and waits for the loader's."""
     return s.Env()

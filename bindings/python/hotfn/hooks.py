@@ -10,7 +10,7 @@ from typing import Any, Callable, List, Optional
 from . import _structs as s
 from ._errors import check
 from ._native import lib
-from ._text import PathLike, env, path_or_none
+from ._text import PathLike, path_or_none, silent_env
 
 REGISTER_UNWIND = 4
 
@@ -45,7 +45,7 @@ class Hooks:
     def __init__(self) -> None:
         options = s.HookOptions(flags=REGISTER_UNWIND)
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_hooks_create(ctypes.byref(out), options, None, env(), error), error)
+        check(lib.hotfn_hooks_create(ctypes.byref(out), options, None, silent_env(), error), error)
         self._handle = out
         self._callbacks: List[Any] = []  # ctypes callbacks live as long as the code that calls them
         self._finalizer = weakref.finalize(self, lib.hotfn_hooks_destroy, c_void_p(out.value))

@@ -17,7 +17,7 @@ from . import _structs as s
 from ._errors import check, decode
 from ._native import lib
 from ._options import make_selection, make_times
-from ._text import Globs, PathLike, c_texts, encode, glob_list, path_or_none
+from ._text import Globs, PathLike, c_texts, encode, env, glob_list, log_message, path_or_none
 from .records import Function, Record
 
 FLAGS = {"flat": 0x1, "events": 0x2, "memory": 0x4, "follow": 0x8, "durable": 0x10, "perf_map": 0x20,
@@ -90,6 +90,7 @@ class _Log:
         self.callback = s.LogFn(self._append)
 
     def _append(self, _user: Any, level: int, text: bytes) -> None:
+        log_message(level, text)
         if level <= LOG_WARNING:
             self._texts.append(decode(text))
 
@@ -119,11 +120,11 @@ class Run:
 
     def __init__(self, options: s.LaunchOptions, log: _Log, folder: Optional[str],
                  pid: Optional[int] = None) -> None:
-        out, error, env = c_void_p(), s.Error(), s.Env(log_fn=log.callback)
+        out, error, services = c_void_p(), s.Error(), s.Env(log_fn=log.callback)
         if pid is None:
-            status = lib.hotfn_launch_start(ctypes.byref(out), options, env, error)
+            status = lib.hotfn_launch_start(ctypes.byref(out), options, services, error)
         else:
-            status = lib.hotfn_launch_attach(ctypes.byref(out), pid, options, env, error)
+            status = lib.hotfn_launch_attach(ctypes.byref(out), pid, options, services, error)
         check(status, error)
         self._handle, self._log = out, log
         self._finalizer = weakref.finalize(self, _free, c_void_p(out.value), log, folder)
@@ -419,7 +420,7 @@ def check_attach(pid: int) -> List[AttachCheck]:
         found.append(AttachCheck(name=decode(name), holds=status == 0, text=decode(text)))
 
     error = s.Error()
-    status = lib.hotfn_launch_check_attach(pid, s.AttachCheckFn(keep), None, None, error)
+    status = lib.hotfn_launch_check_attach(pid, s.AttachCheckFn(keep), None, env(), error)
     if status != 0 and all(condition.holds for condition in found):
         check(status, error)
     return found
@@ -434,7 +435,7 @@ def detach(pid: int, *, record: Optional[PathLike] = None) -> float:
     """
     stop_ns, error = ctypes.c_uint64(), s.Error()
     path = None if record is None else os.fsencode(record)
-    check(lib.hotfn_launch_release(pid, path, ctypes.byref(stop_ns), None, error), error)
+    check(lib.hotfn_launch_release(pid, path, ctypes.byref(stop_ns), env(), error), error)
     return stop_ns.value / 1e9
 
 
@@ -447,7 +448,7 @@ def ctl(target: Union[int, PathLike], mode: str, *, functions: Globs = None, exc
     raw, error = s.SwitchResult(), s.Error()
     order = _make_order(mode, functions, exclude, modules)
     path, pid = (None, target) if isinstance(target, int) else (os.fsencode(target), 0)
-    check(lib.hotfn_switch_functions(path, pid, order, raw, None, error), error)
+    check(lib.hotfn_switch_functions(path, pid, order, raw, env(), error), error)
     return _make_switched(raw)
 
 

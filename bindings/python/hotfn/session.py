@@ -15,7 +15,7 @@ from . import _structs as s
 from ._errors import check, decode
 from ._native import lib
 from ._options import make_selection, make_times
-from ._text import Globs, PathLike, c_texts, encode, env, glob_list, path_bytes, path_or_none
+from ._text import Globs, PathLike, c_texts, encode, glob_list, path_bytes, path_or_none, silent_env
 from .records import Function, Record, convert_function, convert_module
 
 NO_FOLLOW_DLOPEN = 1
@@ -76,7 +76,7 @@ class Frame:
                                  spike_ns=round((spike_ms or 0) * 1e6),
                                  spike_percent=round((spike_factor or 0) * 100))
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, options, env(), error), error)
+        check(lib.hotfn_frame_create(ctypes.byref(out), session._open_handle, options, silent_env(), error), error)
         self._session = session
         self._handle = out
         self._finalizer = weakref.finalize(self, lib.hotfn_frame_destroy, c_void_p(out.value))
@@ -203,7 +203,7 @@ class Session:
                                    cache_folder=path_or_none(cache_folder),
                                    groups=group_list, group_count=len(group_list))
         out, error = c_void_p(), s.Error()
-        check(lib.hotfn_session_create(ctypes.byref(out), options, env(), error), error)
+        check(lib.hotfn_session_create(ctypes.byref(out), options, silent_env(), error), error)
         self._handle = out
         self._finalizer = weakref.finalize(self, lib.hotfn_session_destroy, c_void_p(out.value))
         self._last: Optional[Record] = None
