@@ -24,13 +24,13 @@ static const char *const art_libraries[] = { "libart*.so*", "libdvm*.so*", NULL 
 static const char *const com_libraries[] = { "combase.dll", NULL };
 
 static const hfn_runtime_kind kinds[] = {
-    { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries },
+    { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries, false },
     { "objc", "a runtime of Objective-C (GCC's, libobjc2)", "hotfn-messages.so", AGENT_OBJC,
-      objc_libraries },
+      objc_libraries, true },
     { "art",
       "a virtual machine of Android (libart.so, libdvm.so) with its method trace switched on",
-      "hotfn-methods.so", AGENT_ART, art_libraries },
-    { "com", "COM objects (combase.dll)", "hotfn-methods.dll", AGENT_COM, com_libraries },
+      "hotfn-methods.so", AGENT_ART, art_libraries, false },
+    { "com", "COM objects (combase.dll)", "hotfn-methods.dll", AGENT_COM, com_libraries, false },
 };
 
 const hfn_runtime_kind *hfn_runtime_find(const char *name)

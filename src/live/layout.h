@@ -129,10 +129,18 @@ enum { /* a module */
        HFN_MODULE_NAMES_NEXT = 124,
        HFN_MODULE_NAMES_END = 128,
        HFN_MODULE_METHODS_LOST = 132, /* methods for which there was no room */
+       HFN_MODULE_ORDERS_BEGIN = 136, /* of the room for orders */
+       HFN_MODULE_ORDERS = 140,       /* HFN_METHOD_ORDERS_* */
+       HFN_MODULE_OWN_HOOKS = 144,    /* count of the tracer's own hooks */
+       HFN_MODULE_OWN_HOOKS_AT = 148,  /* module and function of each, u32 */
+       HFN_MODULE_MAX_OWN_HOOKS = 8,
+       HFN_MODULE_LIVE_END = HFN_MODULE_OWN_HOOKS_AT + 8 * HFN_MODULE_MAX_OWN_HOOKS,
        HFN_MODULE_NOTE = 256,         /* text with NUL         */
        HFN_MODULE_NOTE_BYTES = 256,
        HFN_MODULE_BYTES = 512,
 };
+
+enum { HFN_METHOD_ORDERS_BYTES = 16384 }; /* room for orders, behind that for names */
 
 enum {                          /* a function; strings are u32 offsets into the strings section */
        HFN_FUNCTION_RVA = 0,    /* u64 */

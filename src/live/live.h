@@ -126,6 +126,27 @@ typedef enum hfn_method_places {
  * thread at the same time; async-signal-safe. */
 uint32_t hfn_live_get_method(hfn_live *live, uint32_t module, const char *name,
                              hfn_method_places places);
+/* ---- Methods that are switched while the program runs.  Functions that have a name are switched
+ * from outside; the orders decide about methods that get a name later. */
+
+/* The word of the orders that hold: */
+#define HFN_METHOD_ORDERS_OFF 0x80000000u /* methods are off unless an order matches them         */
+#define HFN_METHOD_ORDERS_MASK 0x7fffu    /* 15 bits: begin of their texts, 15 bits above it: end */
+#define HFN_METHOD_ORDERS_SHIFT 15u
+
+/* Switch the methods that match the rules on or off; a later order overrides an earlier one.  Only
+ * the creator.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (no room for the globs). */
+hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
+                                    const hfn_method_rules *rules, hotfn_error *err);
+/* The address of the word, which another process changes; NULL: there is no such module. */
+const uint32_t *hfn_live_get_method_orders(const hfn_live *live, uint32_t module);
+/* The texts of all orders: "0" (off) or "1" (on), then its globs with '+' or '-'; a view. */
+const char *hfn_live_get_order_texts(const hfn_live *live, uint32_t module);
+/* Store that the tracer has replaced this function.  Only the target, at the end of a commit. */
+void hfn_live_add_replaced(hfn_live *live, uint32_t pool, uint32_t module, uint32_t function);
+/* Returns the number of them, at most HFN_MODULE_MAX_OWN_HOOKS. */
+uint32_t hfn_live_get_replaced(const hfn_live *live, uint32_t pool, uint32_t *modules,
+                               uint32_t *functions);
 /* Replace the flags of a module; also its load_base if not 0, and its note if not NULL (cut at 255
  * bytes).  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND. */
 hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags,

@@ -46,7 +46,7 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
     if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
         return HOTFN_E_NOT_FOUND;
     }
-    byte_count += rule_bytes;
+    byte_count += rule_bytes + HFN_METHOD_ORDERS_BYTES;
     if (byte_count > hfn_live_section_bytes(live, HFN_SECTION_STRINGS) - begin) {
         return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
                                 "the record has no room for names of methods");
@@ -64,7 +64,10 @@ hotfn_status hfn_live_reserve_names(hfn_live *live, uint32_t module, uint64_t by
     hfn_shared_put64(live->base + HFN_AT_STRINGS, live->string_bytes);
     hfn_shared_put32(entry + HFN_MODULE_NAMES_BEGIN, (uint32_t)begin);
     hfn_shared_put32(entry + HFN_MODULE_NAMES_NEXT, (uint32_t)(begin + rule_bytes));
-    hfn_shared_put32(entry + HFN_MODULE_NAMES_END, (uint32_t)(begin + byte_count));
+    hfn_shared_put32(entry + HFN_MODULE_NAMES_END,
+                     (uint32_t)(begin + byte_count) - HFN_METHOD_ORDERS_BYTES);
+    hfn_shared_put32(entry + HFN_MODULE_ORDERS_BEGIN,
+                     (uint32_t)(begin + byte_count) - HFN_METHOD_ORDERS_BYTES);
     return HOTFN_OK;
 }
 
@@ -92,6 +95,123 @@ static uint32_t *get_word(uint8_t *at)
 {
     return (uint32_t *)(void *)at;
 }
+
+/* ---- Orders.  Texts are only appended, and the word is stored after them. */
+
+static bool is_general(const hfn_method_rules *rules)
+{
+    return rules->include_count == 0 && rules->exclude_count == 0;
+}
+
+static uint32_t get_end(uint32_t word)
+{
+    return word >> HFN_METHOD_ORDERS_SHIFT & HFN_METHOD_ORDERS_MASK;
+}
+
+static uint32_t make_word(uint32_t base, uint32_t begin, uint32_t end)
+{
+    return base | end << HFN_METHOD_ORDERS_SHIFT | begin;
+}
+
+hotfn_status hfn_live_order_methods(hfn_live *live, uint32_t module, bool is_on,
+                                    const hfn_method_rules *rules, hotfn_error *err)
+{
+    uint64_t bytes = count_text_bytes(rules->includes, rules->include_count) +
+                     count_text_bytes(rules->excludes, rules->exclude_count) + 2;
+    uint32_t first, count, word, end;
+    uint8_t *entry;
+    char *at;
+
+    if (!hfn_live_find_module(live, module, &entry, &first, &count)) {
+        return HOTFN_E_NOT_FOUND;
+    }
+    word = hfn_shared_get32(entry + HFN_MODULE_ORDERS);
+    end = get_end(word);
+    if (is_general(rules)) {
+        hfn_shared_put32(entry + HFN_MODULE_ORDERS,
+                         make_word(is_on ? 0 : HFN_METHOD_ORDERS_OFF, end, end));
+        return HOTFN_OK;
+    }
+    if (bytes > HFN_METHOD_ORDERS_BYTES - end) {
+        return hfn_report_error(err, HOTFN_E_LIMIT, live->path, HOTFN_NO_OFFSET,
+                                "this run has no room for further globs on methods: switch all "
+                                "methods at once, without -f and -x");
+    }
+    at = (char *)hfn_live_section(live, HFN_SECTION_STRINGS) +
+         hfn_shared_get32(entry + HFN_MODULE_ORDERS_BEGIN) + end;
+    memcpy(at, is_on ? "1" : "0", 2);
+    at = write_texts(at + 2, '+', rules->includes, rules->include_count);
+    write_texts(at, '-', rules->excludes, rules->exclude_count);
+    /* Pairs with the acquire load in hfn_methods_get_orders. */
+    __atomic_store_n(get_word(entry + HFN_MODULE_ORDERS),
+                     make_word(word & HFN_METHOD_ORDERS_OFF, word & HFN_METHOD_ORDERS_MASK,
+                               end + (uint32_t)bytes),
+                     __ATOMIC_RELEASE);
+    return HOTFN_OK;
+}
+
+const uint32_t *hfn_live_get_method_orders(const hfn_live *live, uint32_t module)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    return hfn_live_find_module(live, module, &entry, &first, &count)
+               ? get_word(entry + HFN_MODULE_ORDERS)
+               : NULL;
+}
+
+const char *hfn_live_get_order_texts(const hfn_live *live, uint32_t module)
+{
+    uint32_t first, count;
+    uint8_t *entry;
+
+    return hfn_live_find_module(live, module, &entry, &first, &count)
+               ? hfn_live_text(live, hfn_shared_get32(entry + HFN_MODULE_ORDERS_BEGIN))
+               : "";
+}
+
+/* ---- The tracer's own hooks. */
+
+void hfn_live_add_replaced(hfn_live *live, uint32_t pool, uint32_t module, uint32_t function)
+{
+    uint32_t first, count, known;
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, pool, &entry, &first, &count)) {
+        return;
+    }
+    known = hfn_shared_get32(entry + HFN_MODULE_OWN_HOOKS);
+    if (known < HFN_MODULE_MAX_OWN_HOOKS) {
+        uint8_t *at = entry + HFN_MODULE_OWN_HOOKS_AT + (size_t)known * 8;
+
+        hfn_shared_put32(at, module);
+        hfn_shared_put32(at + 4, function);
+        /* Pairs with the acquire load in hfn_live_get_replaced. */
+        __atomic_store_n(get_word(entry + HFN_MODULE_OWN_HOOKS), known + 1, __ATOMIC_RELEASE);
+    }
+}
+
+uint32_t hfn_live_get_replaced(const hfn_live *live, uint32_t pool, uint32_t *modules,
+                               uint32_t *functions)
+{
+    uint32_t first, count, known;
+    uint8_t *entry;
+
+    if (!hfn_live_find_module(live, pool, &entry, &first, &count)) {
+        return 0;
+    }
+    known = __atomic_load_n(get_word(entry + HFN_MODULE_OWN_HOOKS), __ATOMIC_ACQUIRE);
+    known = known < HFN_MODULE_MAX_OWN_HOOKS ? known : HFN_MODULE_MAX_OWN_HOOKS;
+    for (uint32_t i = 0; i < known; i++) {
+        const uint8_t *at = entry + HFN_MODULE_OWN_HOOKS_AT + (size_t)i * 8;
+
+        modules[i] = hfn_shared_get32(at);
+        functions[i] = hfn_shared_get32(at + 4);
+    }
+    return known;
+}
+
+/* ---- Names. */
 
 /* The new text's offset, 0 if there is no room. */
 static uint32_t append_name(hfn_live *live, uint8_t *entry, const char *name)

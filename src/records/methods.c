@@ -154,7 +154,7 @@ static void remove_name_space(const reduction *s, const uint8_t *module)
 {
     hfn_part *strings = &s->r->parts[HFN_SECTION_STRINGS], shorter;
     uint32_t begin = get_word(module + HFN_MODULE_NAMES_NEXT);
-    uint32_t end = get_word(module + HFN_MODULE_NAMES_END);
+    uint32_t end = get_word(module + HFN_MODULE_NAMES_END) + HFN_METHOD_ORDERS_BYTES;
 
     if (begin < get_word(module + HFN_MODULE_NAMES_BEGIN) || begin > end ||
         end > strings->byte_count) {
@@ -193,6 +193,8 @@ static void reduce_record(reduction *s)
             remove_name_space(s, module);
             memset(module + HFN_MODULE_NAMES_BEGIN, 0,
                    HFN_MODULE_METHODS_LOST - HFN_MODULE_NAMES_BEGIN);
+            memset(module + HFN_MODULE_ORDERS_BEGIN, 0,
+                   HFN_MODULE_LIVE_END - HFN_MODULE_ORDERS_BEGIN);
         }
     }
 }

@@ -14,7 +14,8 @@ void hfn_methods_open(hfn_methods *out, hfn_live *live, uint32_t module,
 
     m.targets = find_symbol(base, HFN_POOL_TARGETS_NAME);
     m.functions = find_symbol(base, HFN_POOL_FUNCTIONS_NAME);
-    if (m.targets && m.functions) {
+    m.orders = hfn_live_get_method_orders(live, module);
+    if (m.targets && m.functions && m.orders) {
         *out = m;
     }
 }
@@ -50,6 +51,37 @@ const char *hfn_methods_get_watch(const hfn_methods *m)
         rule += strlen(rule) + 1;
     }
     return rule[0] ? rule + 1 : NULL;
+}
+
+/* ---- Orders. */
+
+/* The state after the order at *at, which is advanced to the next one. */
+static bool apply_order(const char **at, const char *end, const char *name, bool is_on)
+{
+    const char *order = *at, *text = order + strlen(order) + 1;
+    bool is_included = text >= end || text[0] != '+', is_excluded = false;
+
+    for (; text < end && (text[0] == '+' || text[0] == '-'); text += strlen(text) + 1) {
+        bool is_match = hfn_glob_match_method(text + 1, name);
+
+        is_included |= text[0] == '+' && is_match;
+        is_excluded |= text[0] == '-' && is_match;
+    }
+    *at = text;
+    return is_included && !is_excluded ? order[0] == '1' : is_on;
+}
+
+bool hfn_methods_is_on(const hfn_methods *m, uint32_t orders, const char *name)
+{
+    const char *texts = hfn_live_get_order_texts(m->live, m->module);
+    const char *at = texts + (orders & HFN_METHOD_ORDERS_MASK);
+    const char *end = texts + (orders >> HFN_METHOD_ORDERS_SHIFT & HFN_METHOD_ORDERS_MASK);
+    bool is_on = !(orders & HFN_METHOD_ORDERS_OFF);
+
+    while (at < end) {
+        is_on = apply_order(&at, end, name, is_on);
+    }
+    return is_on;
 }
 
 /* ---- Functions of the pool. */

@@ -23,6 +23,7 @@ typedef struct hfn_methods {
     uint32_t module; /* of the live record          */
     hotfn_code *targets;
     const hotfn_code *functions;
+    const uint32_t *orders; /* the word of the orders by which methods are switched; atomic */
 } hfn_methods;
 
 /* Use the pool, which is loaded at base and is that module of the live record. */
@@ -42,6 +43,12 @@ uint32_t hfn_methods_get_slot(const hfn_methods *methods, hotfn_code function);
 bool hfn_methods_is_selected(const hfn_methods *methods, const char *name);
 /* Are only methods selected whose names match a glob? */
 bool hfn_methods_has_includes(const hfn_methods *methods);
+/* The orders that hold now; and whether a method is on under them (hfn_live_order_methods). */
+static inline uint32_t hfn_methods_get_orders(const hfn_methods *m)
+{
+    return __atomic_load_n(m->orders, __ATOMIC_ACQUIRE);
+}
+bool hfn_methods_is_on(const hfn_methods *m, uint32_t orders, const char *name);
 /* The rule that selects watched methods, NULL if there is none: "limit in nanoseconds GLOB". */
 const char *hfn_methods_get_watch(const hfn_methods *methods);
 /* As hfn_methods_get with a pool of message_pool.S, for a target that may have any arguments.

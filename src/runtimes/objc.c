@@ -87,8 +87,10 @@ static struct {
     uint32_t is_locked_out; /* 1: a name was not found, as another thread kept the lock; atomic */
 } objc;
 
-/* ---- The table of known sends.  An entry is claimed by its class, and published by its function;
- * it is never changed afterwards.  A send that finds no room is looked up by name each time. */
+/* ---- The table of known sends.  An entry is claimed by its class, and published by its function.
+ * If that is the IMP, because the method was switched off or is not selected, it is looked up again
+ * when the orders have changed; else the entry is never changed.  A send that finds no room is
+ * looked up by name each time. */
 
 #define ENTRIES 65536u /* a power of two */
 #define MAX_PROBES 16u
@@ -98,6 +100,7 @@ typedef struct known_send {
     const void *id;
     hotfn_code imp;
     hotfn_code function; /* atomic; NULL: not published */
+    uint32_t orders;     /* atomic; under which the function was chosen */
 } known_send;
 
 static known_send entries[ENTRIES];
@@ -110,14 +113,14 @@ static uint32_t hash_send(const objc_class *class, const void *id, hotfn_code im
     return (uint32_t)(hash * UINT64_C(0x9E3779B97F4A7C15) >> 40);
 }
 
-static const known_send *find_known(const objc_class *class, const void *id, hotfn_code imp)
+static known_send *find_known(const objc_class *class, const void *id, hotfn_code imp)
 {
     uint32_t at = hash_send(class, id, imp);
 
     for (uint32_t i = 0; i < MAX_PROBES; i++) {
-        const known_send *e = &entries[(at + i) % ENTRIES];
+        known_send *e = &entries[(at + i) % ENTRIES];
 
-        /* Pairs with the release store in add_known. */
+        /* Pairs with the release stores in add_known. */
         if (__atomic_load_n(&e->function, __ATOMIC_ACQUIRE) && e->class == class && e->id == id &&
             e->imp == imp) {
             return e;
@@ -129,10 +132,17 @@ static const known_send *find_known(const objc_class *class, const void *id, hot
     return NULL;
 }
 
-static void add_known(const objc_class *class, const void *id, hotfn_code imp, hotfn_code function)
+static void add_known(const objc_class *class, const void *id, hotfn_code imp, hotfn_code function,
+                      uint32_t orders)
 {
     uint32_t at = hash_send(class, id, imp);
+    known_send *known = find_known(class, id, imp);
 
+    if (known) {
+        __atomic_store_n(&known->function, function, __ATOMIC_RELEASE);
+        __atomic_store_n(&known->orders, orders, __ATOMIC_RELAXED);
+        return;
+    }
     for (uint32_t i = 0; i < MAX_PROBES; i++) {
         known_send *e = &entries[(at + i) % ENTRIES];
         const objc_class *before = NULL;
@@ -141,6 +151,7 @@ static void add_known(const objc_class *class, const void *id, hotfn_code imp, h
                                         __ATOMIC_RELAXED)) {
             e->id = id;
             e->imp = imp;
+            e->orders = orders;
             __atomic_store_n(&e->function, function, __ATOMIC_RELEASE);
             return;
         }
@@ -234,13 +245,14 @@ static hotfn_code find_function(const objc_class *class, const objc_selector *se
                                 hotfn_code imp)
 {
     void *paused = hotfn_counters_pause();
+    uint32_t orders = hfn_methods_get_orders(&objc.methods);
     char name[1024];
     hotfn_code function = NULL;
 
     if (objc.is_libobjc2 ? hfn_objc2_write_name(name, sizeof name, class, selector, imp)
                          : write_gcc_name(name, sizeof name, class, selector, imp)) {
-        function = get_function(name, imp);
-        add_known(class, selector->id, imp, function);
+        function = hfn_methods_is_on(&objc.methods, orders, name) ? get_function(name, imp) : imp;
+        add_known(class, selector->id, imp, function, orders);
     }
     hotfn_counters_resume(paused);
     return function;
@@ -251,8 +263,12 @@ static hotfn_code choose_function(const objc_class *class, const objc_selector *
                                   hotfn_code imp)
 {
     const known_send *known = find_known(class, selector->id, imp);
+    hotfn_code function = known ? __atomic_load_n(&known->function, __ATOMIC_RELAXED) : NULL;
 
-    return known ? known->function : find_function(class, selector, imp);
+    return known && (function != imp || __atomic_load_n(&known->orders, __ATOMIC_RELAXED) ==
+                                            hfn_methods_get_orders(&objc.methods))
+               ? function
+               : find_function(class, selector, imp);
 }
 
 static const objc_class *get_class(const objc_object *receiver)

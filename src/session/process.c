@@ -206,6 +206,27 @@ static void replace_functions(hfn_process *p, hfn_loaded_module *m)
         if (!add_own_hook(p, m, replaced[i].is_known ? hfn_hooks_add_known : hotfn_hooks_add,
                           replaced[i].entry, &action, &err)) {
             p->runtime->report_failure(p->runtime->user, err.text);
+        } else if (p->replaced_count < HFN_MAX_REPLACED) {
+            p->replaced[p->replaced_count].live_module = m->live_module;
+            p->replaced[p->replaced_count++].function = m->own_functions[m->own_count - 1];
+        }
+    }
+}
+
+/* List the replaced functions in the record, so that the launcher can restore them. */
+static void list_replaced(hfn_process *p)
+{
+    for (size_t i = 0; i < p->loaded_count && p->replaced_count > 0; i++) {
+        hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
+        uint32_t pool = p->loaded[i].live_module;
+        if (pool == UINT32_MAX || hfn_live_get_module(p->live, pool, &known) != HOTFN_OK ||
+            !(known.flags & HOTFN_MODULE_METHODS)) {
+            continue;
+        }
+        while (p->replaced_count > 0) {
+            p->replaced_count--;
+            hfn_live_add_replaced(p->live, pool, p->replaced[p->replaced_count].live_module,
+                                  p->replaced[p->replaced_count].function);
         }
     }
 }
@@ -415,6 +436,9 @@ hotfn_status hfn_process_commit(hfn_process *p, hotfn_error *err)
         m->is_new = false;
     }
     hotfn_hooks_each_refused(p->hooks, mark_refused, p);
+    if (s == HOTFN_OK) {
+        list_replaced(p);
+    }
     p->stats.hooked += stats.hooked > own ? stats.hooked - own : 0;
     p->stats.refused += stats.refused;
     p->stats.stub_bytes += stats.stub_bytes;

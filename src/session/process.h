@@ -56,6 +56,11 @@ typedef struct hfn_process {
     uint32_t id;           /* of the process that has the hooks                     */
     bool forbids_checks;   /* the process filters its system calls */
     bool follows_modules;  /* the watched function is hooked */
+    /* Replaced for a runtime, until the pool of methods is hooked and can list them. */
+    struct {
+        uint32_t live_module, function;
+    } replaced[HFN_MAX_REPLACED];
+    uint32_t replaced_count;
     uint64_t off_groups;   /* bits of the groups that are switched off                  */
     hfn_start_stats stats; /* summed over all commits           */
 } hfn_process;

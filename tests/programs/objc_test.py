@@ -12,7 +12,9 @@ import re
 import subprocess
 import sys
 
+import attach_test as base
 import cases
+import switch_test
 from cases import Skipped
 
 HOTFN = os.environ["HOTFN"]
@@ -281,6 +283,87 @@ def exchanged_methods_and_forked_children_are_counted(folder):
     assert sum(calls.values()) == 115 and calls["-[A one]"] == 10, calls
 
 
+SENT = HEAD.replace("COUNT", "1") + r"""
+@interface A : Root
+- (int)one;
+- (int)two;
+@end
+@implementation A
+- (int)one { return 1; }
+- (int)two { return 2; }
+@end
+@interface B : A
+- (int)two;
+@end
+@implementation B
+- (int)two { return [super two]; }
+@end
+@interface Late : A
+- (int)one;
+@end
+@implementation Late
+- (int)one { return 3; }
+@end
+int main(void)
+{
+    char line[16];
+    id a = [A make], b = [B make], late = [Late make];
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        for (int i = 0; i < 1000; i++) {
+            [(A *)a one], [(B *)b two];
+            if (line[0] == 'l') [(Late *)late one];
+        }
+        puts("done");
+        fflush(stdout);
+    }
+    return 0;
+}
+"""
+
+
+def methods_are_switched_and_the_dispatcher_gets_its_bytes_back(folder):
+    check_switching(folder, build(folder, SENT), "/libobjc.so.4")
+
+
+def check_switching(folder, program, library):
+    """Off, in part on again, with a method that is sent for the first time while it is off, and on."""
+    for mode in ("count", "time"):
+        with Switched(folder, [program], "--runtime", "objc", "--mode", mode) as target:
+            hooked = target.read_differences(library)
+            assert hooked
+            target.send("c")
+            target.ctl("--mode", "off")
+            assert not target.read_differences(library)
+            target.send("l")
+            target.ctl("--mode", mode, "-f", "-?Late *")
+            assert target.read_differences(library) == hooked
+            target.send("l")
+            target.ctl("--mode", "off", "-f", "-?Late *")
+            target.ctl("--mode", mode, "-f", "-?A two?", "-x", "-?A one?")
+            target.send("l")
+            target.ctl("--mode", "off")
+            assert not target.read_differences(library)
+            target.ctl("--mode", mode)
+            target.send("l")
+            target.ctl("--mode", "off")
+            assert not target.read_differences(library)
+            found = target.finish()
+        calls = {name: found[name]["calls"] for name in ("-[A one]", "-[A two]", "-[B two]", "-[Late one]")}
+        assert calls == {"-[A one]": 2000, "-[A two]": 3000, "-[B two]": 2000, "-[Late one]": 2000}, calls
+
+
+class Switched(switch_test.Counted):
+    def __init__(self, folder, command, *options):
+        super().__init__(folder, "run", *options, command=command)
+
+    def read_differences(self, library):
+        """Of the code of the library in memory from its file."""
+        path = next(words[-1] for words in map(str.split, base.maps_of(self.pid)) if library in words[-1])
+        return switch_test.differing_bytes(self.pid, path)
+
+
 TOOLS = {
     "plparse": ["/usr/bin/plparse", "list.plist"],
     "pldes": ["/usr/bin/pldes", "list.plist"],
@@ -336,6 +419,7 @@ CASES = [
     counts_equal_those_of_programs_of_libobjc2,
     methods_are_selected_by_name,
     exchanged_methods_and_forked_children_are_counted,
+    methods_are_switched_and_the_dispatcher_gets_its_bytes_back,
     tools_of_gnustep_print_the_same,
     a_program_without_the_runtime_runs_and_is_reported,
     a_runtime_with_another_dispatcher_is_reported,

@@ -101,9 +101,9 @@ def build(folder, *flags):
 class Counted:
     """The program, under `hotfn run` or attached to, and a record at `record`."""
 
-    def __init__(self, folder, way, *options, arguments=()):
+    def __init__(self, folder, way, *options, arguments=(), command=None):
         self.record = folder / f"{way}.hfr"
-        command = [build(folder), *arguments]
+        command = command or [build(folder), *arguments]
         if way == "run":
             self.hotfn = self.target = subprocess.Popen(
                 [HOTFN, "run", "-q", "-o", self.record, *options, "--", *command], stdin=subprocess.PIPE,

@@ -13,7 +13,7 @@
 
 /* ---- Modules. */
 
-static bool matches_module(const hotfn_switch_order *order, const char *path)
+bool hfn_switch_matches_module(const hotfn_switch_order *order, const char *path)
 {
     const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
 
@@ -40,13 +40,12 @@ static void forget_functions(hfn_switch *s, uint32_t module, const hotfn_env *en
 
 /* Read the plan of a module that has hooks.  A module that was loaded again has hooks of its own
  * there, so what is known of its functions is forgotten.  False: there is nothing to switch. */
-static bool load_module(hfn_switch *s, uint32_t index, const hotfn_record_module *known,
-                        const hotfn_env *env)
+bool hfn_switch_load_plan(hfn_switch *s, uint32_t index, const hotfn_record_module *known,
+                          const hotfn_env *env)
 {
     hfn_patched_module *m = &s->modules[index];
 
-    if (known->load_base == 0 || known->function_count == 0 ||
-        (known->flags & HOTFN_MODULE_UNLOADED)) {
+    if (known->load_base == 0 || (known->flags & HOTFN_MODULE_UNLOADED)) {
         return false;
     }
     if (m->plan && m->base != known->load_base) {
@@ -97,6 +96,15 @@ static bool choose_function(hfn_switch *s, uint32_t module, uint32_t index, cons
     return true;
 }
 
+/* A function of the pool that has no method stays hooked: orders decide about its method. */
+static bool is_free(const hfn_switch *s, uint32_t number)
+{
+    const uint8_t *entry =
+        hfn_live_section(s->live, HFN_SECTION_FUNCTIONS) + (uint64_t)number * HFN_FUNCTION_BYTES;
+
+    return s->has_methods && !hfn_live_text(s->live, hfn_read_le32(entry + HFN_FUNCTION_NAME))[0];
+}
+
 static bool is_selected(hfn_selector *selector, const hfn_live *live, uint32_t number)
 {
     const uint8_t *entry =
@@ -137,7 +145,7 @@ static hotfn_status choose_functions(hfn_switch *s, uint32_t module, hfn_selecto
         return hfn_report_no_memory(err, NULL);
     }
     for (uint32_t i = 0; i < m->function_count; i++) {
-        if (hfn_live_is_hooked(s->live, module, i) &&
+        if (hfn_live_is_hooked(s->live, module, i) && !is_free(s, m->first_function + i) &&
             is_selected(selector, s->live, m->first_function + i) &&
             !choose_function(s, module, i, env)) {
             return hfn_report_no_memory(err, NULL);
@@ -196,7 +204,8 @@ hotfn_status hfn_switch_select(hfn_switch *s, const hotfn_switch_order *order, c
     for (uint32_t i = 0; i < count && status == HOTFN_OK; i++) {
         hotfn_record_module known = HOTFN_RECORD_MODULE_INIT;
         if (hfn_live_get_module(s->live, i, &known) == HOTFN_OK &&
-            matches_module(order, known.path) && load_module(s, i, &known, env)) {
+            hfn_switch_matches_module(order, known.path) && known.function_count > 0 &&
+            hfn_switch_load_plan(s, i, &known, env)) {
             status = choose_functions(s, i, &selector, env, err);
         }
     }

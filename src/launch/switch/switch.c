@@ -10,7 +10,8 @@
  *     both  <--(patches of the entry and of the calls)----------> UNHOOKED
  *
  * A function is hooked again only while no thread is inside the bytes that its patch replaces; it
- * is tried again for a while.  Only bytes that are as expected are changed, so a process that runs
+ * is tried again for a while.  The functions that a tracer of methods has replaced follow, at the
+ * end of each stop (methods.c).  Only bytes that are as expected are changed, so a process that runs
  * another program, or whose hooks are gone, is left alone.
  */
 #include "launch/switch/switch.h"
@@ -46,6 +47,7 @@ typedef struct change {
     hfn_os_error error;    /* of the latest stop that failed */
     const uint32_t *group; /* functions that are changed now */
     uint32_t group_count;
+    bool is_replaced_busy; /* a thread is inside a function that is replaced again */
     hfn_remote_range ranges[GROUP];
 } change;
 
@@ -111,6 +113,17 @@ static void find_bytes(change *c, hfn_switched *f)
     }
 }
 
+static void find_replaced_hooks(change *c)
+{
+    for (uint32_t i = 0; i < c->s->replaced_count; i++) {
+        hfn_switched_replaced *r = &c->s->replaced[i];
+        if (!r->hook) {
+            r->hook = hfn_unpatch_create_record(&c->s->modules[r->module], r->entry, c->pages,
+                                                &c->launch->env);
+        }
+    }
+}
+
 static void find_hooks(change *c, uint32_t pid)
 {
     hfn_remote remote = { .env = c->launch->env, .pid = pid, .memory = HFN_OS_NO_FILE };
@@ -120,6 +133,7 @@ static void find_hooks(change *c, uint32_t pid)
         for (uint32_t i = 0; i < c->group_count; i++) {
             find_bytes(c, &c->s->functions[c->group[i]]);
         }
+        find_replaced_hooks(c);
         hfn_target_pages_write_back(c->pages);
         hfn_os_remote_close(&remote);
     }
@@ -173,6 +187,28 @@ static bool change_function(const change *c, const hfn_switched *f)
     return f->level == HOTFN_BUDGET_UNHOOKED ? hfn_repatch_function(f->hook, c->pages) : is_changed;
 }
 
+/* Bytes that are as they shall be are left alone. */
+static void change_replaced(change *c, const hfn_remote *remote)
+{
+    hfn_remote_range range;
+
+    c->is_replaced_busy = false;
+    for (uint32_t i = 0; i < c->s->replaced_count && c->s->has_methods; i++) {
+        const hfn_unpatch_record *hook = c->s->replaced[i].hook;
+        if (!hook) {
+            continue;
+        }
+        if (c->s->is_restored) {
+            hfn_unpatch_function(hook, c->pages);
+        } else if (hfn_unpatch_get_range(hook, &range) &&
+                   hfn_os_remote_is_inside(remote, &range, 1)) {
+            c->is_replaced_busy = true;
+        } else {
+            hfn_repatch_function(hook, c->pages);
+        }
+    }
+}
+
 /* The state in the record changes while the target stands: it must not compare the patches at its
  * end before that. */
 static void change_stopped(change *c, hfn_remote *remote)
@@ -185,6 +221,7 @@ static void change_stopped(change *c, hfn_remote *remote)
             hfn_live_set_level(c->s->live, c->group[i], f->wanted);
         }
     }
+    change_replaced(c, remote);
     hfn_target_pages_write_back(c->pages);
 }
 
@@ -224,7 +261,7 @@ static bool change_process(change *c, uint32_t pid)
 
 static bool clear_busy(const change *c)
 {
-    bool was_busy = false;
+    bool was_busy = c->is_replaced_busy;
 
     for (uint32_t i = 0; i < c->group_count; i++) {
         hfn_switched *f = &c->s->functions[c->group[i]];
@@ -266,13 +303,15 @@ static bool change_group_in(change *c, uint32_t pid)
 static void change_in(change *c, uint32_t pid)
 {
     bool is_good = true;
+    size_t i = 0;
 
-    for (size_t i = 0; i < c->s->chosen_count && is_good; i += GROUP) {
+    do {
         size_t left = c->s->chosen_count - i;
         c->group = c->s->chosen + i;
         c->group_count = left < GROUP ? (uint32_t)left : GROUP;
         is_good = change_group_in(c, pid);
-    }
+        i += GROUP;
+    } while (i < c->s->chosen_count && is_good);
     if (is_good) {
         c->result.process_count++;
     } else if (!hfn_os_process_is_gone(pid)) {
@@ -325,13 +364,18 @@ static void drop_unchanged(change *c, uint32_t mode)
     s->chosen_count = kept;
 }
 
+static bool has_work(const change *c)
+{
+    return c->s->chosen_count > 0 || (c->s->has_methods && c->s->replaced_count > 0);
+}
+
 /* A process that was forked meanwhile, before its parent was changed, is found in the next pass. */
 static hotfn_status change_chosen(change *c, hotfn_error *err)
 {
     process_list *list = &c->processes;
     size_t next = 0;
 
-    for (int pass = 0; pass < PASSES && c->s->chosen_count > 0; pass++) {
+    for (int pass = 0; pass < PASSES && has_work(c); pass++) {
         if (!find_processes(c)) {
             return hfn_report_no_memory(err, NULL);
         }
@@ -340,7 +384,7 @@ static hotfn_status change_chosen(change *c, hotfn_error *err)
         }
     }
     count_changed(c);
-    if (c->s->chosen_count > 0 && c->result.process_count == 0) {
+    if (has_work(c) && c->result.process_count == 0) {
         return hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
                                 "process %u could not be stopped for the change (%s): try again",
                                 c->launch->child.pid,
@@ -414,6 +458,22 @@ static change *create_change(hotfn_launch *l)
     return c;
 }
 
+/* Methods that get a function after the order was given to the target obey it; those that got one
+ * before are found then. */
+static hotfn_status select_functions(hotfn_launch *l, const hotfn_switch_order *order,
+                                     hotfn_error *err)
+{
+    hotfn_status status = hfn_switch_select(&l->switching, order, &l->env, err); /* checks it */
+
+    if (status == HOTFN_OK) {
+        status = hfn_switch_order_methods(l, order, err);
+    }
+    if (status == HOTFN_OK && l->switching.has_methods) {
+        status = hfn_switch_select(&l->switching, order, &l->env, err);
+    }
+    return status;
+}
+
 static hotfn_status run_order(hotfn_launch *l, const hotfn_switch_order *order,
                               hotfn_switch_result *out, hotfn_error *err)
 {
@@ -425,11 +485,11 @@ static hotfn_status run_order(hotfn_launch *l, const hotfn_switch_order *order,
         return refuse_order(err, HOTFN_E_STATE,
                             "the run has ended: no function is hooked any more");
     }
-    status = hfn_switch_select(s, order, &l->env, err);
+    status = select_functions(l, order, err);
     if (status != HOTFN_OK) {
         return status;
     }
-    if (s->chosen_count == 0) {
+    if (s->chosen_count == 0 && !s->has_methods) {
         return refuse_order(
             err, HOTFN_E_NOT_FOUND,
             "no hooked function matches (hotfn report RECORD lists those that are)");
@@ -490,6 +550,7 @@ void hfn_switch_forget(hfn_switch *s, const hotfn_env *env)
         hfn_unpatch_free_record(s->functions[i].hook, env);
         hfn_unpatch_free_record(s->functions[i].timing, env);
     }
+    hfn_switch_forget_methods(s, env);
     for (size_t i = 0; i < s->module_capacity; i++) {
         hfn_patched_module_finish(&s->modules[i], env);
     }

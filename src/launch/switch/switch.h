@@ -33,6 +33,12 @@ typedef struct hfn_switched {
     bool is_done, is_busy, is_refused;
 } hfn_switched;
 
+/* A function that a tracer has replaced. */
+typedef struct hfn_switched_replaced {
+    hfn_unpatch_record *hook; /* NULL: not found yet */
+    uint32_t module, entry;   /* of the plan         */
+} hfn_switched_replaced;
+
 typedef struct hfn_switch {
     hfn_os_mutex lock; /* held by an order, and while the target's record is replaced */
     hfn_live *live;    /* NULL: nothing can be switched now */
@@ -43,6 +49,11 @@ typedef struct hfn_switch {
     size_t function_capacity;
     uint32_t *chosen; /* functions that the order matches */
     size_t chosen_count, chosen_capacity;
+    /* methods.c: of a runtime whose kind can_restore */
+    hfn_switched_replaced replaced[HFN_MODULE_MAX_OWN_HOOKS];
+    uint32_t replaced_count;
+    bool has_methods;     /* the order is also for methods             */
+    bool is_restored;     /* all methods are off: `replaced` is so too */
     /* serve.c */
     hfn_os_file listener; /* HFN_OS_NO_FILE: none */
     hfn_os_thread thread;
@@ -62,6 +73,17 @@ void hfn_switch_resume(struct hotfn_launch *launch);
 /* Forget all functions. */
 void hfn_switch_forget(hfn_switch *s, const hotfn_env *env);
 
+/* methods.c: find what the tracer has replaced, and give the order to the target, which obeys it for
+ * methods that have no function yet.  Does nothing if the order is not for methods. */
+hotfn_status hfn_switch_order_methods(struct hotfn_launch *launch, const hotfn_switch_order *order,
+                                      hotfn_error *err);
+void hfn_switch_forget_methods(hfn_switch *s, const hotfn_env *env);
+
+/* select.c: whether the order's globs match a module with this path. */
+bool hfn_switch_matches_module(const hotfn_switch_order *order, const char *path);
+/* Read the plan of a module that the target has loaded; false: it has none. */
+bool hfn_switch_load_plan(hfn_switch *s, uint32_t index, const hotfn_record_module *known,
+                          const hotfn_env *env);
 /* select.c: set s->chosen, and the level and the plan entry of each.  HOTFN_OK, HOTFN_E_OPTION,
  * HOTFN_E_NO_MEMORY. */
 hotfn_status hfn_switch_select(hfn_switch *s, const hotfn_switch_order *order, const hotfn_env *env,
