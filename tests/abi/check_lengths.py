@@ -7,6 +7,7 @@ The limits in lines:
     70    a function, from the first line of its declaration to its last brace
     800   a C file, with a note above 500
     300   a public header
+    60    a page of docs/design
     650   all files of src/agent together, except these:
     100       the files for i386 together, and those for Windows together
     400       src/agent/exec
@@ -20,7 +21,7 @@ import re
 
 import tree
 
-FUNCTION_CAP, FILE_NOTE_ABOVE, FILE_CAP, HEADER_CAP = 70, 500, 800, 300
+FUNCTION_CAP, FILE_NOTE_ABOVE, FILE_CAP, HEADER_CAP, PAGE_CAP = 70, 500, 800, 300, 60
 AGENT_CAP, AGENT_CPU_CAP = 650, 100  # files of all agents; of the i386 agent, or of the Windows agent
 AGENT_EXEC_CAP = 400  # exec/, which follows the target through exec
 AGENT_ATTACH_CAP = 160  # attach/, for processes that run already on Windows
@@ -102,6 +103,11 @@ def check_file(path, text, lengths):
             yield f"{path}:{first}: {name} has {length} lines, at most {allowed_lines(lines, first, last)} are allowed"
 
 
+def check_page(path, text):
+    count = len(text.splitlines())
+    return [f"{path}: {count} lines, a page of the design has at most {PAGE_CAP}"] if count > PAGE_CAP else []
+
+
 def print_distribution(lengths):
     if lengths:
         ordered = sorted(lengths)
@@ -113,6 +119,8 @@ def print_distribution(lengths):
 def main():
     problems, lengths, agent_lines = [], [], [0, 0, 0, 0, 0]
     for path in tree.files():
+        if path.parts[:2] == ("docs", "design") and path.suffix == ".md":
+            problems += check_page(path, tree.text_of(path) or "")
         if path.parts[0] not in FOLDERS or path.suffix not in (".c", ".h"):
             continue
         if path.parts[:2] == ("tests", "programs"):

@@ -10,8 +10,8 @@
  *     both  <--(patches of the entry and of the calls)----------> UNHOOKED
  *
  * A function is hooked again only while no thread is inside the bytes that its patch replaces; it
- * is tried again for a while.  The functions that a tracer of methods has replaced follow, at the
- * end of each stop (methods.c).  Only bytes that are as expected are changed, so a process that runs
+ * is tried again for a while.  Functions that a tracer of methods has replaced follow at the end
+ * of each stop (methods.c).  Only bytes that are as expected are changed, so a process that runs
  * another program, or whose hooks are gone, is left alone.
  */
 #include "launch/switch/switch.h"

@@ -73,8 +73,8 @@ void hfn_switch_resume(struct hotfn_launch *launch);
 /* Forget all functions. */
 void hfn_switch_forget(hfn_switch *s, const hotfn_env *env);
 
-/* methods.c: find what the tracer has replaced, and give the order to the target, which obeys it for
- * methods that have no function yet.  Does nothing if the order is not for methods. */
+/* methods.c: find what the tracer has replaced, and give the order to the target, which obeys it
+ * for methods that have no function yet.  Does nothing if the order is not for methods. */
 hotfn_status hfn_switch_order_methods(struct hotfn_launch *launch, const hotfn_switch_order *order,
                                       hotfn_error *err);
 void hfn_switch_forget_methods(hfn_switch *s, const hotfn_env *env);
