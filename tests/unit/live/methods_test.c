@@ -203,9 +203,36 @@ static void a_broken_record_is_repaired(void)
     hotfn_record_close(record);
 }
 
+/* An order for all methods begins anew; others are appended, until there is no room. */
+static void orders_are_kept(void)
+{
+    static const char *const includes[] = { "-?A *" }, *const excludes[] = { "*one?" };
+    hfn_method_rules all = { NULL, NULL, 0, 0, NULL }, some = { includes, excludes, 1, 1, NULL };
+    hotfn_error err = HOTFN_ERROR_INIT;
+    uint32_t module, word, count = 0;
+    hfn_live *live = make_live(NULL, 1024, &module);
+
+    word = *hfn_live_get_method_orders(live, module);
+    CHECK_EQ_U64(word, 0);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, false, &all, &err), HOTFN_OK);
+    CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), HFN_METHOD_ORDERS_OFF);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, true, &some, &err), HOTFN_OK);
+    word = *hfn_live_get_method_orders(live, module);
+    CHECK_EQ_U64(word, HFN_METHOD_ORDERS_OFF | 16u << HFN_METHOD_ORDERS_SHIFT);
+    CHECK_MEM(hfn_live_get_order_texts(live, module), "1\0+-?A *\0-*one?\0", 16);
+    CHECK_EQ_I64(hfn_live_order_methods(live, module, true, &all, &err), HOTFN_OK);
+    CHECK_EQ_U64(*hfn_live_get_method_orders(live, module), 16u << HFN_METHOD_ORDERS_SHIFT | 16u);
+    while (hfn_live_order_methods(live, module, false, &some, &err) == HOTFN_OK) {
+        count++;
+    }
+    CHECK_EQ_U64(count, HFN_METHOD_ORDERS_BYTES / 16 - 1);
+    CHECK(strstr(err.text, "no room for further globs") != NULL);
+    hfn_live_close(live);
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_name_has_one_method),       CHECK_TEST(what_has_no_room_is_counted),
     CHECK_TEST(processes_share_methods),     CHECK_TEST(only_methods_are_read),
-    CHECK_TEST(a_broken_record_is_repaired),
+    CHECK_TEST(a_broken_record_is_repaired), CHECK_TEST(orders_are_kept),
 };
 CHECK_MAIN(tests)

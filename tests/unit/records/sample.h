@@ -69,7 +69,7 @@ static inline hfn_live *sample_live(const char *durable_path)
     o.thread_capacity = 8;
     o.function_capacity = 64;
     o.module_capacity = 4;
-    o.string_bytes = 8192;
+    o.string_bytes = 32768;
     if (!CHECK_EQ_I64(hfn_live_create(&live, &o, NULL, &err), HOTFN_OK)) {
         printf("# %s: %s\n", err.file, err.text);
         exit(1);
