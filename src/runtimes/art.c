@@ -62,6 +62,7 @@ static struct {
     hotfn_code dropped[DROP_REASONS]; /* atomic; NULL: nothing was dropped yet */
     hfn_art_sink sink;
     const char *watched; /* glob; NULL: none */
+    bool is_timed;
 } art;
 
 /* ---- Counting. */
@@ -89,10 +90,11 @@ static void store_event(const hfn_art_event *event)
     ((store_fn *)art.store)(a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* Events that were held back are stored later than they occurred, so their calls have no time. */
+/* Events that were held back are stored later than they occurred.  In a run that times, their calls
+ * were counted when they occurred. */
 static void store_held_event(const hfn_art_event *event)
 {
-    if (event->is_enter) {
+    if (event->is_enter && !art.is_timed) {
         event->function();
     }
     store_event(event);
@@ -106,6 +108,21 @@ static void store_timed_event(const hfn_art_event *event, uint64_t method, uint3
     }
     store_event(event);
     if (event->is_enter) {
+        hfn_art_calls_enter(event->thread, method, slot);
+    }
+}
+
+/* In a run that times, all calls inside watched ones have times: whether a watched call is slow is
+ * known only later. */
+static void watch_event(const hfn_art_event *event, uint64_t method, uint32_t slot)
+{
+    bool is_inside;
+
+    if (art.is_timed && !event->is_enter) {
+        hfn_art_calls_leave(event->thread, method);
+    }
+    is_inside = hfn_art_watch_pass(&art.sink, event);
+    if (art.is_timed && event->is_enter && is_inside) {
         hfn_art_calls_enter(event->thread, method, slot);
     }
 }
@@ -199,7 +216,7 @@ static void pass_event(uint64_t method, hfn_art_event *event)
     if (!known.is_passed) {
         known.function();
     } else if (art.watched) {
-        hfn_art_watch_pass(&art.sink, event);
+        watch_event(event, method, known.slot);
     } else {
         store_timed_event(event, method, known.slot);
     }
@@ -280,6 +297,7 @@ static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t ba
         }
         art.sink = (hfn_art_sink){ store_held_event, drop_fast, hfn_os_monotonic_ns, limit_ns };
         art.watched = glob;
+        art.is_timed = hfn_live_time_header(live) != NULL;
     }
     art.methods = methods;
 }

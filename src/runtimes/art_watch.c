@@ -126,7 +126,7 @@ static void pass_inside(const hfn_art_sink *sink, watched_thread *t, const hfn_a
 
 /* ---- Events. */
 
-void hfn_art_watch_pass(const hfn_art_sink *sink, const hfn_art_event *event)
+bool hfn_art_watch_pass(const hfn_art_sink *sink, const hfn_art_event *event)
 {
     watched_thread *t = find_thread(event->thread);
 
@@ -138,11 +138,12 @@ void hfn_art_watch_pass(const hfn_art_sink *sink, const hfn_art_event *event)
         begin_call(sink, t, event->trace);
     } else if (!t || t->watched_depth == 0) {
         sink->drop(1);
-        return;
+        return false;
     }
     t->watched_depth += event->is_watched && event->is_enter;
     pass_inside(sink, t, event);
     if (event->is_watched && !event->is_enter && --t->watched_depth == 0 && !t->is_storing) {
         sink->drop(t->held_count);
     }
+    return true;
 }

@@ -25,7 +25,8 @@ typedef struct hfn_art_sink {
 
 /* Make room for the threads; false if there is no memory. */
 bool hfn_art_watch_open(void);
-/* Events of one thread are passed one after the other. */
-void hfn_art_watch_pass(const hfn_art_sink *sink, const hfn_art_event *event);
+/* Events of one thread are passed one after the other.  True if the event is inside a watched
+ * call, or begins or ends one. */
+bool hfn_art_watch_pass(const hfn_art_sink *sink, const hfn_art_event *event);
 
 #endif

@@ -178,13 +178,19 @@ def one_slow_frame_yields_one_trace_that_contains_it(folder):
     assert not read_trace(trace.path) and trace.functions[DROPPED_FAST], trace
 
 
+def read_times(folder):
+    """Of the record: its functions that were called, the names of all, and the edges."""
+    shown = subprocess.run([HOTFN, "report", "--json", "--edges", "-n", "0", folder / "art.hfr"], capture_output=True, text=True, check=True)
+    report = json.loads(shown.stdout)
+    return ({f["name"]: f for f in report["functions"] if f["calls"]}, [f["name"] for f in report["functions"]],
+            report["edges"])
+
+
 def calls_of_methods_are_timed(folder):
     """A method of the app, which a frame calls, takes 600 ms; its caller's own time does not include them."""
     program = build_driver(folder)
     trace = run_driver(folder, program, "frames", 60, 37, 600, options=["--mode", "time", "-f", "app.*", "-f", "*.doFrame"])
-    shown = subprocess.run([HOTFN, "report", "--json", "--edges", "-n", "0", folder / "art.hfr"], capture_output=True, text=True, check=True)
-    report = json.loads(shown.stdout)
-    functions = {f["name"]: f for f in report["functions"] if f["calls"]}
+    functions, names, edges = read_times(folder)
     chosen = {name: calls for name, calls in trace.expected.items() if re.match(r"app\.|.*\.doFrame ", name) and calls}
     assert read_trace(trace.path) == chosen == {name: f["timed_calls"] for name, f in functions.items() if name[0] != "("}
     slow = [name for name in trace.expected if name.startswith("app.")][(37 + 4) % 14]
@@ -192,9 +198,26 @@ def calls_of_methods_are_timed(folder):
     assert functions[slow]["total_ns"] > 500e6 and frame["total_ns"] > 500e6, (functions[slow], frame)
     own = {f["name"]: (f["self_ns"] or 0) + (f["waited_ns"] or 0) for f in (functions[slow], frame)}
     assert own[frame["name"]] < 300e6 and own[slow] > 500e6, own
-    names = [f["name"] for f in report["functions"]]
-    inner = sum(e["calls"] for e in report["edges"] if e["caller"] is not None and names[e["caller"]] == frame["name"])
+    inner = sum(e["calls"] for e in edges if e["caller"] is not None and names[e["caller"]] == frame["name"])
     assert inner == 60 * 8, inner
+
+
+def watched_calls_are_timed(folder):
+    """The trace has the slow frame; the record has the times of all frames, and of the calls in them."""
+    program = build_driver(folder)
+    trace = run_driver(folder, program, "frames", 60, 37, 600, options=[
+        "--mode", "time", "--watch", "android.view.Choreographer.doFrame", "--slower-than", "400ms"])
+    frame = "android.view.Choreographer.doFrame (int): int"
+    functions, names, edges = read_times(folder)
+    assert read_trace(trace.path)[frame] == 1 and len(read_trace(trace.path)) == 9, read_trace(trace.path)
+    assert functions[frame]["timed_calls"] == trace.expected[frame] == 60, functions[frame]
+    inner = {name: functions[name]["timed_calls"] for name in trace.expected if name.startswith("app.")}
+    assert sum(inner.values()) == 60 * 8 and all(calls <= trace.expected[name] for name, calls in inner.items()), inner
+    slow = [name for name in trace.expected if name.startswith("app.")][(37 + 4) % 14]
+    own = {name: (functions[name]["self_ns"] or 0) + (functions[name]["waited_ns"] or 0) for name in (frame, slow)}
+    assert functions[frame]["total_ns"] > 500e6 and own[slow] > 500e6 and own[frame] < 300e6, own
+    called = {names[e["callee"]]: e["calls"] for e in edges if e["caller"] is not None and names[e["caller"]] == frame}
+    assert only(called, "app.") == inner, called
 
 
 # ---- A stand-in for libdvm.so.
@@ -289,6 +312,7 @@ CASES = [
     methods_are_selected_by_name,
     one_slow_frame_yields_one_trace_that_contains_it,
     calls_of_methods_are_timed,
+    watched_calls_are_timed,
     dalvik_of_each_release_is_filtered,
     an_unknown_release_runs_and_is_reported,
     a_program_without_a_virtual_machine_is_reported,
