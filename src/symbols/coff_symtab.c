@@ -31,7 +31,7 @@ typedef struct reader {
     hfn_symbol_table *table;
     const hotfn_image *image;
     hfn_pe_symtab symtab;
-    bool want_data;
+    bool want_data, has_prefix; /* has_prefix: an underscore precedes the names of C, as on x86 */
 } reader;
 
 static bool read_entry(hfn_span entries, uint64_t at, entry *e)
@@ -99,6 +99,9 @@ static bool add_entry(const reader *r, uint64_t at, const entry *e)
         return true;
     }
     symbol.name = name_of(r, at);
+    if (r->has_prefix && symbol.name && symbol.name[0] == '_' && symbol.name[1]) {
+        symbol.name++;
+    }
     if (!symbol.name || !symbol.name[0] || is_section_symbol(e, symbol.name)) {
         return symbol.name != NULL;
     }
@@ -108,9 +111,12 @@ static bool add_entry(const reader *r, uint64_t at, const entry *e)
 hotfn_status hfn_coff_symtab_read(hfn_symbol_table *table, const hotfn_image *image, bool want_data,
                                   hotfn_error *err)
 {
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
     reader r = { .table = table, .image = image, .want_data = want_data };
     entry e;
 
+    hotfn_image_get_info(image, &info);
+    r.has_prefix = info.machine == HOTFN_MACHINE_X86;
     r.symtab = hfn_pe_symtab_of(image);
     bool has_memory = true;
     hfn_progress progress = hfn_progress_begin(&table->env, "reading symbols of",

@@ -15,6 +15,22 @@
 #define OFF __attribute__((no_instrument_function))
 #define KEPT __asm__ volatile("") // keeps calls of empty functions
 
+#ifdef __x86_64__
+#define R8_TO_R11 "r8", "r9", "r10", "r11",
+#define CONTEXT_CX Rcx
+#define CONTEXT_SP Rsp
+#define STACK "%%rsp"
+#define PUSH_FLAGS "pushfq"
+#define POP_FLAGS "popfq"
+#else
+#define R8_TO_R11
+#define CONTEXT_CX Ecx
+#define CONTEXT_SP Esp
+#define STACK "%%esp"
+#define PUSH_FLAGS "pushfl"
+#define POP_FLAGS "popfl"
+#endif
+
 OWN long work_fib(long n)
 {
     return n < 2 ? n : work_fib(n - 1) + work_fib(n - 2);
@@ -106,15 +122,17 @@ static LONG CALLBACK handle_fault(EXCEPTION_POINTERS *info)
     if (info->ExceptionRecord->ExceptionCode != EXCEPTION_ACCESS_VIOLATION) {
         return EXCEPTION_CONTINUE_SEARCH;
     }
-    info->ContextRecord->Rcx = reinterpret_cast<DWORD64>(&room);
+    info->ContextRecord->CONTEXT_CX = reinterpret_cast<ULONG_PTR>(&room);
     return EXCEPTION_CONTINUE_EXECUTION;
 }
 
 extern "C" IMAGE_DOS_HEADER __ImageBase;
 
-// The number of return addresses in this program; the stack also has those of timed stubs.
+// The number of return addresses in this program; the stack also has those of timed stubs.  A program
+// for x86 has no unwind data, so a trace needs frame pointers, which moved code has not.
 OFF static int count_own_frames()
 {
+#ifdef __x86_64__
     void *frames[62];
     int own = 0;
     for (int left = RtlCaptureStackBackTrace(0, 62, frames, nullptr); left-- > 0;) {
@@ -123,6 +141,9 @@ OFF static int count_own_frames()
         own += base == reinterpret_cast<DWORD64>(&__ImageBase);
     }
     return own;
+#else
+    return 0;
+#endif
 }
 
 OWN int work_trace(int depth)
@@ -155,6 +176,7 @@ OWN long work_variable(int count, ...)
 // work_variable.
 extern "C" long work_carry(int n);
 extern "C" long work_tail(int count, int first, int second);
+#ifdef __x86_64__
 __asm__("    .text\n"
         "    .globl  work_flags, work_carry, work_tail\n"
         "    .p2align 4\n"
@@ -181,6 +203,28 @@ __asm__("    .text\n"
         "    testl   %ecx, %ecx\n"
         "    jnz     work_variable\n"
         "    ret\n");
+#else
+__asm__("    .text\n"
+        "    .globl  _work_flags, _work_carry, _work_tail\n"
+        "    .p2align 4\n"
+        "_work_flags:\n"
+        "    sbbl    %eax, %eax\n"
+        "    negl    %eax\n"
+        "    andl    $255, %eax\n"
+        "    ret\n"
+        "    .p2align 4\n"
+        "_work_carry:\n"
+        "    cmpl    $7, 4(%esp)\n"
+        "    call    _work_flags\n"
+        "    ret\n"
+        "    .p2align 4\n"
+        "_work_tail:\n"
+        "    addl    $1, 8(%esp)\n"
+        "    cmpl    $0, 4(%esp)\n"
+        "    jnz     _work_variable\n"
+        "    movl    8(%esp), %eax\n"
+        "    ret\n");
+#endif
 
 // Makes calls through stubs of every kind, and few enough calls to be single-stepped.
 static unsigned long call_each_kind(int cleaned)
@@ -194,6 +238,39 @@ static unsigned long call_each_kind(int cleaned)
     return sum + cleaned;
 }
 
+// The first counted call of a thread must keep the vector registers of its caller.  Only work_choose is
+// counted; it returns something for any arguments.
+extern "C" OFF __attribute__((noinline)) DWORD WINAPI start_with_vectors(void *)
+{
+    unsigned char before[8][32], after[8][32];
+    long double pi = 0;
+    for (int i = 0; i < 8 * 32; i++) {
+        before[i / 32][i % 32] = static_cast<unsigned char>(7 * i + 1);
+        after[i / 32][i % 32] = 0;
+    }
+#define EACH_REGISTER(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7)
+#define LOAD(i) "vmovups " #i "*32(%1), %%ymm" #i "\n"
+#define STORE(i) "vmovups %%ymm" #i ", " #i "*32(%2)\n"
+    __asm__ volatile("fldpi\n" EACH_REGISTER(LOAD) "call %P3\n" EACH_REGISTER(STORE) "fstpt %0\nvzeroupper"
+                     : "=m"(pi)
+                     : "b"(before), "S"(after), "i"(work_choose)
+                     : "memory", "cc", "eax", "ecx", "edx", R8_TO_R11 "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7");
+    return memcmp(before, after, sizeof before) == 0 && pi > 3.14159L && pi < 3.1416L;
+}
+
+static int check_vectors()
+{
+    DWORD kept = 0;
+    if (!__builtin_cpu_supports("avx")) {
+        return 77;
+    }
+    HANDLE thread = CreateThread(nullptr, 0, start_with_vectors, nullptr, 0, nullptr);
+    WaitForSingleObject(thread, INFINITE);
+    GetExitCodeThread(thread, &kept);
+    CloseHandle(thread);
+    return kept ? 5 : 1;
+}
+
 static volatile bool is_stepping;
 
 // The kernel may overwrite memory below the stack pointer between any two instructions; do so here.
@@ -203,7 +280,7 @@ static LONG CALLBACK poison_stack(EXCEPTION_POINTERS *info)
         return EXCEPTION_CONTINUE_SEARCH;
     }
     if (is_stepping) {
-        memset(reinterpret_cast<char *>(info->ContextRecord->Rsp) - 128, 0xa5, 128);
+        memset(reinterpret_cast<char *>(info->ContextRecord->CONTEXT_SP) - 128, 0xa5, 128);
         info->ContextRecord->EFlags |= 0x100; // the trap flag
     }
     return EXCEPTION_CONTINUE_EXECUTION;
@@ -214,10 +291,10 @@ static bool is_poisoned;
 static DWORD WINAPI step_through(void *)
 {
     unsigned long sum;
-    unsigned long long below;
+    size_t below;
     is_stepping = true;
-    __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : : "memory", "cc");
-    __asm__ volatile("movq $7, -8(%%rsp); nop; movq -8(%%rsp), %0" : "=r"(below) : : "memory");
+    __asm__ volatile(PUSH_FLAGS "; orl $0x100, (" STACK "); " POP_FLAGS : : : "memory", "cc");
+    __asm__ volatile("mov $7, %0; mov %0, -8(" STACK "); nop; mov -8(" STACK "), %0" : "=&r"(below) : : "memory");
     sum = call_each_kind(0);
     is_stepping = false;
     is_poisoned = below != 7; // the value below the stack pointer was overwritten
@@ -299,6 +376,9 @@ int main(int argc, char **argv)
     unsigned long total = static_cast<unsigned long>(early);
     if (argc > 1 && strcmp(argv[1], "poison") == 0) {
         return run_poisoned();
+    }
+    if (argc > 1 && strcmp(argv[1], "vectors") == 0) {
+        return check_vectors();
     }
     for (auto &thread : threads) {
         thread = CreateThread(nullptr, 0, run_thread, nullptr, 0, nullptr);

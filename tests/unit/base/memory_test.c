@@ -92,7 +92,7 @@ static void an_arena_gives_aligned_zeroed_memory(void)
     hfn_arena_init(&arena, &env);
     for (size_t i = 0; i < 5000; i++) {
         uint8_t *memory = hfn_arena_alloc(&arena, i % 97);
-        if (!CHECK(memory && (uintptr_t)memory % 16 == 0)) {
+        if (!CHECK(memory && (uintptr_t)memory % (2 * sizeof(void *)) == 0)) {
             break;
         }
         for (size_t k = 0; k < i % 97; k++) {
