@@ -128,8 +128,8 @@ static LONG CALLBACK handle_fault(EXCEPTION_POINTERS *info)
 
 extern "C" IMAGE_DOS_HEADER __ImageBase;
 
-// The number of return addresses in this program; the stack also has those of timed stubs.  A program
-// for x86 has no unwind data, so a trace needs frame pointers, which moved code has not.
+// The number of return addresses in this program; the stack also has those of timed stubs.  A
+// trace on x86 needs frame pointers, which optimised code has not.
 OFF static int count_own_frames()
 {
 #ifdef __x86_64__
@@ -238,8 +238,8 @@ static unsigned long call_each_kind(int cleaned)
     return sum + cleaned;
 }
 
-// The first counted call of a thread must keep the vector registers of its caller.  Only work_choose is
-// counted; it returns something for any arguments.
+// The first counted call of a thread must keep the vector registers of its caller.  Only
+// work_choose is counted; it returns something for any arguments.
 extern "C" OFF __attribute__((noinline)) DWORD WINAPI start_with_vectors(void *)
 {
     unsigned char before[8][32], after[8][32];
