@@ -78,6 +78,8 @@ void hfn_os_remote_check(uint32_t pid, hfn_remote_check_fn report, void *user);
 /* Open its memory, whether its threads are stopped or not. */
 hfn_os_error hfn_os_remote_open(hfn_remote *remote);
 void hfn_os_remote_close(hfn_remote *remote);
+/* Has the process ended or replaced its program since its memory was opened? */
+bool hfn_os_remote_was_replaced(const hfn_remote *remote);
 bool hfn_os_remote_read(const hfn_remote *remote, uint64_t address, void *out, uint32_t byte_count);
 bool hfn_os_remote_write(const hfn_remote *remote, uint64_t address, const void *bytes,
                          uint32_t byte_count);
@@ -102,9 +104,9 @@ bool hfn_os_remote_adjust(hfn_remote *remote, hfn_adjust_pc_fn adjust, void *use
 hfn_os_error hfn_os_remote_begin_calls(hfn_remote *remote);
 /* Private pages, zeroed and writable, at that address and nowhere else. */
 hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t byte_count);
-/* Map the beginning of a file at that address as shared pages.  The target opens the path, which is
- * written to its memory at `scratch`. */
-hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
+/* Map the beginning of an open file of this process at that address as shared pages; 256 bytes of
+ * the target's memory at `scratch` are overwritten. */
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, hfn_os_file file, uint64_t scratch,
                                     uint64_t address, uint64_t byte_count);
 /* Make pages read-only. */
 hfn_os_error hfn_os_remote_make_readonly(hfn_remote *remote, uint64_t address, uint64_t byte_count);

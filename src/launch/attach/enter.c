@@ -39,6 +39,9 @@ static uint64_t page_up(uint64_t bytes)
 
 static void refuse_module(hfn_attachment *a, uint32_t live_module, uint64_t base, const char *why)
 {
+    if (hfn_os_remote_was_replaced(&a->remote)) {
+        return; /* the attach fails */
+    }
     hfn_log_message(&a->env, HOTFN_LOG_WARNING, "module %u: %s", live_module, why);
     hfn_live_set_module(a->launch->live, live_module, HOTFN_MODULE_FAILED, base, why);
 }
@@ -236,13 +239,10 @@ static bool note_pages(hfn_attachment *a, uint32_t kind, uint64_t begin, uint64_
     return hfn_journal_add(&a->journal, &entry);
 }
 
-/* The spare row holds the path meanwhile. */
-static bool map_shared(hfn_attachment *a, int fd, uint64_t wanted, uint64_t bytes)
+/* The spare row is free for it meanwhile. */
+static bool map_shared(hfn_attachment *a, hfn_os_file file, uint64_t wanted, uint64_t bytes)
 {
-    char path[64];
-
-    hfn_os_shared_path(fd, path, sizeof path);
-    a->error = hfn_os_remote_map_file(&a->remote, path, a->pages.spare_row, wanted, page_up(bytes));
+    a->error = hfn_os_remote_map_file(&a->remote, file, a->pages.spare_row, wanted, page_up(bytes));
     return a->error == 0;
 }
 
@@ -256,7 +256,7 @@ static bool map_journal(hfn_attachment *a)
     if (a->error != 0) {
         return false;
     }
-    if (!map_shared(a, (int)a->journal.file.handle, a->pages.journal, a->journal.byte_count)) {
+    if (!map_shared(a, a->journal.file, a->pages.journal, a->journal.byte_count)) {
         for (int i = 0; i < UNDO_TRIES && hfn_os_remote_unmap(&a->remote, core, bytes) != 0; i++) {
         }
         return false;
@@ -287,7 +287,8 @@ static bool map_record(hfn_attachment *a)
     const hfn_section *ticks = &live->layout.sections[HFN_SECTION_TICKS];
 
     hfn_core_describe(a);
-    if (!map_shared(a, hfn_live_get_fd(live), a->pages.record, live->layout.file_bytes)) {
+    if (!map_shared(a, (hfn_os_file){ hfn_live_get_fd(live) }, a->pages.record,
+                    live->layout.file_bytes)) {
         return false;
     }
     if (ticks->type != 0) {
@@ -470,8 +471,9 @@ static hotfn_status refuse_library(const hfn_attachment *a, hotfn_error *err)
                             a->remote.pid);
 }
 
-hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
+static hotfn_status open_once(hfn_attachment *a, hotfn_error *err)
 {
+    hfn_os_remote_close(&a->remote);
     a->error = hfn_os_remote_open(&a->remote);
     if (a->error != 0) {
         return report_failed_step(a, "its memory cannot be opened", err);
@@ -484,6 +486,20 @@ hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
     }
     hfn_thread_words_search(a);
     return HOTFN_OK;
+}
+
+/* A process that has just started may still replace its program: a shell, or a child of fork. */
+hotfn_status hfn_attachment_open(hfn_attachment *a, hotfn_error *err)
+{
+    hotfn_status status = open_once(a, err);
+
+    for (int i = 1; i < BUILD_TRIES && status != HOTFN_OK; i++) {
+        if (!hfn_os_remote_was_replaced(&a->remote)) {
+            break;
+        }
+        status = open_once(a, err);
+    }
+    return status;
 }
 
 static hotfn_status read_modules(hfn_attachment *a, hotfn_error *err)
@@ -535,6 +551,12 @@ hotfn_status hfn_attachment_enter(hfn_attachment *a, hotfn_error *err)
 
     if (status == HOTFN_OK) {
         status = try_to_enter(a, err);
+    }
+    if (status != HOTFN_OK && hfn_os_remote_was_replaced(&a->remote)) {
+        status = hfn_report_error(err, HOTFN_E_STATE, NULL, HOTFN_NO_OFFSET,
+                                  "process %u has ended or replaced its program (exec) meanwhile: "
+                                  "attach again if it runs",
+                                  a->remote.pid);
     }
     hfn_os_remote_close(&a->remote);
     if (status == HOTFN_OK) {

@@ -76,6 +76,17 @@ void hfn_os_remote_close(hfn_remote *r)
     r->memory = HFN_OS_NO_FILE;
 }
 
+/* The file reads as empty when no process has the memory any more; that no page is mapped at 0 is an
+ * error (Linux, fs/proc/base.c, mem_rw). */
+bool hfn_os_remote_was_replaced(const hfn_remote *r)
+{
+    uint64_t done = 0;
+    char byte;
+
+    return hfn_os_is_open(r->memory) && hfn_os_read_at(r->memory, 0, &byte, 1, &done) == 0 &&
+           done == 0;
+}
+
 bool hfn_os_remote_read(const hfn_remote *r, uint64_t address, void *out, uint32_t byte_count)
 {
     uint64_t done;

@@ -20,7 +20,6 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -168,8 +167,8 @@ static hfn_os_error call_system(hfn_remote *r, int64_t *result, uint64_t number,
 }
 
 /* The same for a call whose result is an error or a value. */
-static hfn_os_error make_call(hfn_remote *r, uint64_t *out, uint64_t number, uint64_t a, uint64_t b,
-                              uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+hfn_os_error hfn_linux_make_call(hfn_remote *r, uint64_t *out, uint64_t number, uint64_t a,
+                                 uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
     const uint64_t arguments[6] = { a, b, c, d, e, f };
     int64_t result = 0;
@@ -358,12 +357,13 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
 
 /* ---- The calls. */
 
-static hfn_os_error map_at(hfn_remote *r, uint64_t address, uint64_t byte_count, uint64_t flags,
-                           uint64_t fd)
+hfn_os_error hfn_linux_map_at(hfn_remote *r, uint64_t address, uint64_t byte_count, uint64_t flags,
+                              uint64_t fd)
 {
     uint64_t got = 0;
-    hfn_os_error error = make_call(r, &got, SYS_mmap, address, byte_count, PROT_READ | PROT_WRITE,
-                                   flags | MAP_FIXED_NOREPLACE, fd, 0);
+    hfn_os_error error =
+        hfn_linux_make_call(r, &got, SYS_mmap, address, byte_count, PROT_READ | PROT_WRITE,
+                            flags | MAP_FIXED_NOREPLACE, fd, 0);
 
     if (error == 0 && got != address) { /* before Linux 4.17 the flag is ignored */
         hfn_os_remote_unmap(r, got, byte_count);
@@ -374,41 +374,23 @@ static hfn_os_error map_at(hfn_remote *r, uint64_t address, uint64_t byte_count,
 
 hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
-    return map_at(r, address, byte_count, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX);
-}
-
-hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t scratch,
-                                    uint64_t address, uint64_t byte_count)
-{
-    uint64_t fd = 0;
-    hfn_os_error error;
-
-    if (!hfn_os_remote_write(r, scratch, path, (uint32_t)strlen(path) + 1)) {
-        return EIO;
-    }
-    error = make_call(r, &fd, SYS_openat, (uint64_t)AT_FDCWD, scratch, O_RDWR | O_CLOEXEC, 0, 0, 0);
-    if (error != 0) {
-        return error;
-    }
-    error = map_at(r, address, byte_count, MAP_SHARED, fd);
-    for (int i = 0; i < RETRIES && make_call(r, NULL, SYS_close, fd, 0, 0, 0, 0, 0) == EIO; i++) {
-    }
-    return error;
+    return hfn_linux_map_at(r, address, byte_count, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX);
 }
 
 hfn_os_error hfn_os_remote_make_readonly(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
-    return make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ, 0, 0, 0);
+    return hfn_linux_make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ, 0, 0, 0);
 }
 
 hfn_os_error hfn_os_remote_make_executable(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
-    return make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ | PROT_EXEC, 0, 0, 0);
+    return hfn_linux_make_call(r, NULL, SYS_mprotect, address, byte_count, PROT_READ | PROT_EXEC, 0,
+                               0, 0);
 }
 
 hfn_os_error hfn_os_remote_unmap(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
-    return make_call(r, NULL, SYS_munmap, address, byte_count, 0, 0, 0, 0);
+    return hfn_linux_make_call(r, NULL, SYS_munmap, address, byte_count, 0, 0, 0, 0);
 }
 
 /* ---- The end. */
@@ -466,13 +448,6 @@ hfn_os_error hfn_os_remote_begin_calls(hfn_remote *r)
 hfn_os_error hfn_os_remote_map(hfn_remote *r, uint64_t address, uint64_t byte_count)
 {
     (void)r, (void)address, (void)byte_count;
-    return ENOSYS;
-}
-
-hfn_os_error hfn_os_remote_map_file(hfn_remote *r, const char *path, uint64_t scratch,
-                                    uint64_t address, uint64_t byte_count)
-{
-    (void)r, (void)path, (void)scratch, (void)address, (void)byte_count;
     return ENOSYS;
 }
 

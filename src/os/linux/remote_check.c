@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* proc(5): /proc/PID/status */
@@ -205,8 +206,24 @@ static bool check_existence(check *c)
     return set_result(c, true, "process %u is %s", c->pid, name);
 }
 
+/* The memory of a process cannot be read by the number of a thread that has ended. */
+static bool has_other_threads(uint32_t pid)
+{
+    char path[HFN_PROC_PATH_BYTES];
+    struct stat tasks;
+
+    snprintf(path, sizeof path, "/proc/%u/task", pid);
+    return stat(path, &tasks) == 0 && tasks.st_nlink > 3; /* `.`, `..` and one thread */
+}
+
 static bool check_end(check *c)
 {
+    if (c->facts.state == 'Z' && has_other_threads(c->pid)) {
+        return set_result(c, false,
+                          "process %u goes on after its main thread has ended (pthread_exit), and "
+                          "cannot be read from outside: start it under hotfn run instead",
+                          c->pid);
+    }
     return c->facts.state == 'Z' || c->facts.state == 'X'
                ? set_result(c, false,
                             "process %u has ended; its parent has not fetched its exit status",

@@ -24,6 +24,13 @@ bool hfn_linux_set_pc(hfn_remote *remote, uint32_t tid, uint64_t pc);
  * stop. */
 void hfn_linux_repeat_call(hfn_remote *remote, uint32_t tid);
 
+/* Let the thread that makes calls (hfn_os_remote_begin_calls) make this one; *out, if not NULL,
+ * receives its result.  Also: mmap of writable pages at that address and nowhere else. */
+hfn_os_error hfn_linux_make_call(hfn_remote *remote, uint64_t *out, uint64_t number, uint64_t a,
+                                 uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f);
+hfn_os_error hfn_linux_map_at(hfn_remote *remote, uint64_t address, uint64_t byte_count,
+                              uint64_t flags, uint64_t fd);
+
 /* True in the step that hfn_os_remote_fail_at names.  Each step of the files calls it once. */
 bool hfn_linux_step_fails(void);
 

@@ -30,6 +30,12 @@ void hfn_os_remote_close(hfn_remote *remote)
     (void)remote;
 }
 
+bool hfn_os_remote_was_replaced(const hfn_remote *remote)
+{
+    (void)remote;
+    return false;
+}
+
 bool hfn_os_remote_read(const hfn_remote *remote, uint64_t address, void *out, uint32_t byte_count)
 {
     (void)remote;
@@ -106,11 +112,11 @@ hfn_os_error hfn_os_remote_map(hfn_remote *remote, uint64_t address, uint64_t by
     return UNAVAILABLE;
 }
 
-hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, const char *path, uint64_t scratch,
+hfn_os_error hfn_os_remote_map_file(hfn_remote *remote, hfn_os_file file, uint64_t scratch,
                                     uint64_t address, uint64_t byte_count)
 {
     (void)remote;
-    (void)path;
+    (void)file;
     (void)scratch;
     (void)address;
     (void)byte_count;

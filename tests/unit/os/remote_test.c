@@ -67,6 +67,17 @@ static void run_beats(void *user)
     }
 }
 
+/* /proc cannot be opened there. */
+static void run_beats_in_empty_root(void *user)
+{
+    char folder[] = "/tmp/remote-test-XXXXXX";
+
+    if (!mkdtemp(folder) || chdir(folder) != 0 || rmdir(folder) != 0 || chroot(".") != 0) {
+        _exit(9);
+    }
+    run_beats(user);
+}
+
 static void run_pause(void *user)
 {
     (void)user;
@@ -274,7 +285,7 @@ static uint64_t find_room(const hfn_remote *r)
 }
 
 /* Everything that an attach does: map pages and a file, fill them, let them be executable. */
-static void enter(hfn_remote *r, const char *path, entry *e)
+static void enter(hfn_remote *r, int fd, entry *e)
 {
     static const uint8_t code[] = { 0xc3 };
 
@@ -298,7 +309,7 @@ static void enter(hfn_remote *r, const char *path, entry *e)
     }
     if (e->error == 0) {
         uint64_t at = find_room(r);
-        e->error = hfn_os_remote_map_file(r, path, e->pages + 4096, at, 4096);
+        e->error = hfn_os_remote_map_file(r, (hfn_os_file){ fd }, e->pages + 4096, at, 4096);
         e->file = e->error == 0 ? at : 0;
     }
 }
@@ -319,12 +330,11 @@ static hfn_os_error leave(hfn_remote *r, entry *e)
     return error ? error : end;
 }
 
-static int create_file(char path[64])
+static int create_file(void)
 {
     int fd = memfd_create("remote-test", MFD_CLOEXEC);
 
     CHECK(fd >= 0 && ftruncate(fd, 8192) == 0);
-    snprintf(path, 64, "/proc/%d/fd/%d", (int)getpid(), fd);
     return fd;
 }
 
@@ -335,13 +345,12 @@ static void a_stopped_process_maps_pages_and_files_and_continues(void)
     hfn_remote r = remote_of(pid);
     uint64_t word = 0, blocked;
     entry e = { 0 };
-    char path[64];
-    int fd = create_file(path);
+    int fd = create_file();
 
     wait_for_beats(memory);
     lines = count_lines(pid);
     blocked = get_blocked(pid);
-    enter(&r, path, &e);
+    enter(&r, fd, &e);
     CHECK_EQ_I64(e.error, 0);
     word = 0x1234;
     CHECK(hfn_os_remote_write(&r, e.file, &word, sizeof word));
@@ -360,13 +369,12 @@ static void a_stopped_process_maps_pages_and_files_and_continues(void)
 }
 
 /* Round n lets step n fail, until a round needs fewer steps. */
-static void the_target_goes_on_unharmed_whichever_step_fails(void)
+static void fail_each_step(void (*run)(void *user))
 {
     shared *memory = share_bytes(sizeof *memory);
-    uint32_t pid = start_target(run_beats, memory), lines, step = 0, failed = 0;
+    uint32_t pid = start_target(run, memory), lines, step = 0, failed = 0;
     entry e;
-    char path[64];
-    int fd = create_file(path);
+    int fd = create_file();
     uint64_t blocked;
 
     wait_for_beats(memory);
@@ -376,7 +384,7 @@ static void the_target_goes_on_unharmed_whichever_step_fails(void)
         hfn_remote r = remote_of(pid);
         e = (entry){ 0 };
         hfn_os_remote_fail_at(++step);
-        enter(&r, path, &e);
+        enter(&r, fd, &e);
         failed += e.error != 0;
         if (leave(&r, &e) == EIO) { /* the failing step was one of these: repeat it */
             r.caller.tid = 0;
@@ -398,13 +406,20 @@ static void the_target_goes_on_unharmed_whichever_step_fails(void)
     munmap(memory, sizeof *memory);
 }
 
+static void the_target_goes_on_unharmed_whichever_step_fails(void)
+{
+    fail_each_step(run_beats);
+    if (geteuid() == 0) { /* only root can change its root */
+        fail_each_step(run_beats_in_empty_root);
+    }
+}
+
 /* In round n step n fails; then, or at its end, the process that makes the calls ends with them. */
 static void the_target_goes_on_unharmed_if_its_caller_is_killed(void)
 {
     shared *memory = share_bytes(sizeof *memory);
     uint32_t pid = start_target(run_beats, memory), killed = 0;
-    char path[64];
-    int fd = create_file(path), status = 0;
+    int fd = create_file(), status = 0;
     uint64_t blocked;
 
     wait_for_beats(memory);
@@ -416,7 +431,7 @@ static void the_target_goes_on_unharmed_if_its_caller_is_killed(void)
             entry e = { 0 };
             r.is_child = false;
             hfn_os_remote_fail_at(step);
-            enter(&r, path, &e);
+            enter(&r, fd, &e);
             if (e.error == 0) {
                 _exit(0);
             }
