@@ -182,6 +182,22 @@ def processes_in_other_namespaces_are_counted(folder):
             finish(started)
 
 
+def root_counts_a_process_of_another_user(folder):
+    if os.geteuid() != 0:
+        raise Skipped("only root can start a process of another user")
+    os.chmod(BUILT.name, 0o755)
+    with Program([build(), "storm"], user=65534, group=65534, extra_groups=[]) as target:
+        target.expect("ready")
+        hotfn = subprocess.Popen([HOTFN, "attach", "-q", "-o", folder / "user.hfr", str(target.pid)])
+        base.wait_until_attached(target, hotfn)
+        hotfn.kill()
+        hotfn.wait()
+        base.detach(target.pid, folder / "user.hfr")
+        check_text(target.pid)
+        assert not own_mappings(target.pid) and calls_in(folder / "user.hfr")["work"] > 0
+        finish(target)
+
+
 FILTER = """
 import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -235,6 +251,7 @@ CASES = [
     a_process_that_has_ended_is_refused,
     a_stopped_process_is_refused_and_stays_stopped,
     processes_in_other_namespaces_are_counted,
+    root_counts_a_process_of_another_user,
     a_filter_of_system_calls_is_reported,
     a_process_without_memory_is_refused_and_goes_on,
 ]

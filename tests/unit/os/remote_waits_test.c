@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* System calls in which threads wait while their process is stopped and entered again and again:
- * each returns what it would have returned otherwise. */
+ * each returns what it would have returned otherwise.  With the argument `target`, this program is only
+ * the waiting process, and attach_waits_test.py attaches to it. */
 #include "remote_target.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/msg.h>
@@ -32,6 +35,7 @@ static shared *memory;
 static int pipes[MAX_WAITS][2], sockets[MAX_WAITS][2], listener, listener_with_limit;
 static int semaphore, queue;
 static _Atomic uint32_t futex_word, futex_word_with_limit;
+static int terminal, terminal_master;
 static aio_context_t aio;
 
 /* Each returns 0 if the wait ended as it should. */
@@ -42,13 +46,12 @@ static int result(bool good)
     return good ? 0 : errno ? errno : 1000;
 }
 
-static int wait_nanosleep(int index)
+static int sleep_once(void)
 {
     struct timespec begin, end, left, time = { 1, 500000000 };
     double took;
     int error;
 
-    (void)index;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     error = clock_nanosleep(CLOCK_MONOTONIC, 0, &time, &left);
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -56,17 +59,28 @@ static int wait_nanosleep(int index)
     return error ? error : took >= 1.5 ? 0 : 1001;
 }
 
+static int wait_nanosleep(int index)
+{
+    int error;
+
+    (void)index;
+    do {
+        error = sleep_once();
+    } while (error == 0 && !atomic_load(&memory->release));
+    return error;
+}
+
 static int wait_poll(int index)
 {
     struct pollfd fd = { pipes[index][0], POLLIN, 0 };
 
-    return result(poll(&fd, 1, 60000) == 1);
+    return result(poll(&fd, 1, 600000) == 1);
 }
 
 static int wait_ppoll(int index)
 {
     struct pollfd fd = { pipes[index][0], POLLIN, 0 };
-    struct timespec limit = { 60, 0 };
+    struct timespec limit = { 600, 0 };
     sigset_t none;
 
     sigemptyset(&none);
@@ -82,13 +96,23 @@ static int wait_select(int index)
     return result(select(pipes[index][0] + 1, &set, NULL, NULL, NULL) == 1);
 }
 
+static int wait_select_with_limit(int index)
+{
+    struct timeval limit = { 600, 0 };
+    fd_set set;
+
+    FD_ZERO(&set);
+    FD_SET(pipes[index][0], &set);
+    return result(select(pipes[index][0] + 1, &set, NULL, NULL, &limit) == 1);
+}
+
 static int wait_epoll(int index)
 {
     struct epoll_event event = { .events = EPOLLIN };
     int fd = epoll_create1(0);
 
     epoll_ctl(fd, EPOLL_CTL_ADD, pipes[index][0], &event);
-    return result(epoll_wait(fd, &event, 1, 60000) == 1);
+    return result(epoll_wait(fd, &event, 1, 600000) == 1);
 }
 
 static int wait_epoll_masked(int index)
@@ -118,7 +142,7 @@ static int wait_futex(int index)
 
 static int wait_futex_with_limit(int index)
 {
-    struct timespec limit = { 60, 0 };
+    struct timespec limit = { 600, 0 };
 
     (void)index;
     return wait_for_word(&futex_word_with_limit, &limit);
@@ -139,6 +163,14 @@ static int wait_read_event(int index)
     return result(read(pipes[index][0], &value, 1) == 1);
 }
 
+static int wait_read_terminal(int index)
+{
+    char line[8];
+
+    (void)index;
+    return result(read(terminal, line, sizeof line) == 2);
+}
+
 static int wait_recv(int index)
 {
     char byte;
@@ -148,7 +180,7 @@ static int wait_recv(int index)
 
 static int wait_recv_with_limit(int index)
 {
-    struct timeval limit = { 60, 0 };
+    struct timeval limit = { 600, 0 };
     char byte;
 
     setsockopt(sockets[index][0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -172,7 +204,7 @@ static int wait_accept(int index)
 
 static int wait_accept_with_limit(int index)
 {
-    struct timeval limit = { 60, 0 };
+    struct timeval limit = { 600, 0 };
 
     (void)index;
     setsockopt(listener_with_limit, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
@@ -183,7 +215,7 @@ static pthread_t waiting_for_signal[2];
 
 static int wait_sigtimedwait(int index)
 {
-    struct timespec limit = { 60, 0 };
+    struct timespec limit = { 600, 0 };
     sigset_t set;
 
     (void)index;
@@ -227,7 +259,7 @@ static int wait_semop(int index)
 static int wait_semtimedop(int index)
 {
     struct sembuf down = { 0, -1, 0 };
-    struct timespec limit = { 60, 0 };
+    struct timespec limit = { 600, 0 };
 
     (void)index;
     return result(semtimedop(semaphore, &down, 1, &limit) == 0);
@@ -268,12 +300,14 @@ static const struct {
     { "poll", wait_poll },
     { "ppoll", wait_ppoll },
     { "select", wait_select },
+    { "select with a timeout", wait_select_with_limit },
     { "epoll_wait", wait_epoll },
     { "epoll_pwait", wait_epoll_masked },
     { "futex", wait_futex },
     { "futex with a timeout", wait_futex_with_limit },
     { "read, pipe", wait_read_pipe },
     { "read, event", wait_read_event },
+    { "read, terminal", wait_read_terminal },
     { "recv", wait_recv },
     { "read, socket with a timeout", wait_recv_with_limit },
     { "recvmmsg", wait_recvmmsg },
@@ -324,6 +358,15 @@ static void connect_to(int fd)
     }
 }
 
+static void open_terminal(void)
+{
+    terminal_master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal_master < 0 || grantpt(terminal_master) != 0 || unlockpt(terminal_master) != 0) {
+        _exit(6);
+    }
+    terminal = open(ptsname(terminal_master), O_RDWR | O_NOCTTY);
+}
+
 static void create_objects(void)
 {
     sigset_t set;
@@ -337,6 +380,7 @@ static void create_objects(void)
             _exit(2);
         }
     }
+    open_terminal();
     listener = listen_locally();
     listener_with_limit = listen_locally();
     semaphore = semget(IPC_PRIVATE, 1, 0600);
@@ -356,6 +400,9 @@ static void wake_all(void)
             _exit(5);
         }
     }
+    if (write(terminal_master, "x\n", 2) != 2) {
+        _exit(7);
+    }
     connect_to(listener);
     connect_to(listener_with_limit);
     atomic_store(&futex_word, 1);
@@ -368,25 +415,58 @@ static void wake_all(void)
     msgsnd(queue, &message, 1, 0);
 }
 
-static void run_waits(void *user)
+static void start_waits(void)
 {
     pthread_t id;
 
-    (void)user;
     create_objects();
     for (int i = 0; i < WAITS; i++) {
         memory->errors[i] = -1;
         pthread_create(&id, NULL, run_wait, (void *)(intptr_t)i);
     }
-    while (!atomic_load(&memory->release)) {
-        usleep(2000);
-    }
+}
+
+static void finish_waits(void)
+{
     wake_all();
     for (int i = 0; i < 10000 && atomic_load(&memory->done) < WAITS; i++) {
         usleep(2000);
     }
     semctl(semaphore, 0, IPC_RMID);
     msgctl(queue, IPC_RMID, NULL);
+}
+
+static void run_waits(void *user)
+{
+    (void)user;
+    start_waits();
+    while (!atomic_load(&memory->release)) {
+        usleep(2000);
+    }
+    finish_waits();
+}
+
+/* Waits until its standard input ends.  Returns the exit status. */
+static int run_alone(void)
+{
+    static shared own;
+    int status = 0;
+
+    memory = &own;
+    start_waits();
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF) {
+    }
+    atomic_store(&memory->release, 1);
+    finish_waits();
+    for (int i = 0; i < WAITS; i++) {
+        if (memory->errors[i] != 0) {
+            printf("%s: %d\n", waits[i].name, memory->errors[i]);
+            status = 1;
+        }
+    }
+    return status;
 }
 
 static void enter_once(uint32_t pid)
@@ -438,6 +518,9 @@ static const check_test tests[] = {
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "target") == 0) {
+        return run_alone();
+    }
     if (!hfn_os_can_enter_others()) {
         puts("1..0 # SKIP processes cannot be entered on this CPU");
         return 0;
