@@ -76,8 +76,8 @@ void hfn_os_remote_close(hfn_remote *r)
     r->memory = HFN_OS_NO_FILE;
 }
 
-/* The file reads as empty when no process has the memory any more; that no page is mapped at 0 is an
- * error (Linux, fs/proc/base.c, mem_rw). */
+/* The file reads as empty when no process has the memory any more; before, it is an error that no
+ * page is mapped at 0 (Linux, fs/proc/base.c, mem_rw). */
 bool hfn_os_remote_was_replaced(const hfn_remote *r)
 {
     uint64_t done = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files of the caller that another process maps.  The process opens the file through the caller's
- * /proc/PID/fd.  A process of another user or in other namespaces cannot; it receives the descriptor
- * instead:
+ * /proc/PID/fd.  A process of another user or in other namespaces cannot; it receives the
+ * descriptor instead:
  *
  *   target   socketpair
  *   caller   pidfd_getfd one end, sendmsg SCM_RIGHTS

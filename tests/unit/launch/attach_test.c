@@ -323,7 +323,7 @@ static void a_process_is_attached_to_again_and_again(void)
 
 /* ---- Failures. */
 
-/* Hundreds of attaches: the two compilers' builds try some of the steps each, and soak tries all. */
+/* Hundreds of attaches: the builds of two compilers try some steps each, and soak tries all. */
 #ifdef __clang__
 enum { EVERY = 7 };
 #else

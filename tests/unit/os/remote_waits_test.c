@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* System calls in which threads wait while their process is stopped and entered again and again:
- * each returns what it would have returned otherwise.  With the argument `target`, this program is only
- * the waiting process, and attach_waits_test.py attaches to it. */
+ * each returns what it would have returned otherwise.  With the argument `target`, this program is
+ * only the waiting process, and attach_waits_test.py attaches to it. */
 #include "remote_target.h"
 
 #include <errno.h>
