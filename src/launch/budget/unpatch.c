@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { SHORT_JUMP = 0xeb };
+enum { SHORT_JUMP = 0xeb, TRIES = 4 };
 
 /* ---- An index of call sites by the entry of the plan that they call. */
 
@@ -68,11 +68,16 @@ static uint8_t *get_page_bytes(hfn_target_pages *pages, const hfn_target_page *p
     return pages->bytes[page - pages->pages];
 }
 
+/* A function must not be changed in one page and left in another: steps that fail are repeated. */
 static void write_back(hfn_target_pages *pages, hfn_target_page *page)
 {
-    if (page->begin < page->end) {
-        hfn_os_remote_write(pages->remote, page->address + page->begin,
-                            get_page_bytes(pages, page) + page->begin, page->end - page->begin);
+    const uint8_t *bytes = get_page_bytes(pages, page) + page->begin;
+    uint32_t count = page->end - page->begin;
+
+    for (int i = 0; i < TRIES && page->begin < page->end; i++) {
+        if (hfn_os_remote_write(pages->remote, page->address + page->begin, bytes, count)) {
+            break;
+        }
     }
     page->begin = page->end = 0;
 }
@@ -87,12 +92,13 @@ static hfn_target_page *load_page(hfn_target_pages *pages, uint64_t address)
     }
     write_back(pages, page);
     page->address = 0;
-    if (!hfn_os_remote_read(pages->remote, base, get_page_bytes(pages, page),
-                            HFN_TARGET_PAGE_BYTES)) {
-        return NULL;
+    for (int i = 0; i < TRIES && page->address == 0; i++) {
+        if (hfn_os_remote_read(pages->remote, base, get_page_bytes(pages, page),
+                               HFN_TARGET_PAGE_BYTES)) {
+            page->address = base;
+        }
     }
-    page->address = base;
-    return page;
+    return page->address != 0 ? page : NULL;
 }
 
 static bool read_bytes(hfn_target_pages *pages, uint64_t address, uint8_t *out, uint32_t count)

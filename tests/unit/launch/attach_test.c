@@ -325,9 +325,9 @@ static void a_process_is_attached_to_again_and_again(void)
 
 /* Hundreds of attaches: the builds of two compilers try some steps each, and soak tries all. */
 #ifdef __clang__
-enum { EVERY = 7 };
+enum { EVERY = 23 };
 #else
-enum { EVERY = 8 };
+enum { EVERY = 24 };
 #endif
 
 static uint32_t get_every(void)
@@ -389,6 +389,56 @@ static void the_code_is_restored_whichever_step_of_a_detach_fails(void)
     end_target(pid);
 }
 
+static void switch_all(hotfn_launch *launch, uint32_t mode)
+{
+    hotfn_switch_order order = HOTFN_SWITCH_ORDER_INIT;
+
+    order.mode = mode;
+    hotfn_launch_switch(launch, &order, NULL, NULL);
+}
+
+/* The bytes afterwards are those of one mode or the other, and a second order completes the first. */
+static void code_and_states_agree_whichever_step_of_a_switch_fails(void)
+{
+    static const uint32_t modes[] = { HOTFN_SWITCH_OFF, HOTFN_SWITCH_TIME, HOTFN_SWITCH_COUNT,
+                                      HOTFN_SWITCH_OFF, HOTFN_SWITCH_COUNT };
+    enum { MODES = sizeof modes / sizeof *modes };
+    uint32_t pid = start_target(true), every = get_every(), step = 0, steps = 0, maps;
+    uint64_t off;
+    hotfn_error err = HOTFN_ERROR_INIT;
+    hotfn_launch *launch = NULL;
+
+    wait_for_beats();
+    maps = count_maps(pid);
+    CHECK_EQ_U64(attach_in_mode(&launch, pid, NULL, false, HOTFN_LAUNCH_TIME, &err), HOTFN_OK);
+    switch_all(launch, HOTFN_SWITCH_OFF);
+    off = count_differing_pages(pid);
+    switch_all(launch, HOTFN_SWITCH_TIME);
+    do {
+        bool is_last = true;
+        step += every;
+        for (int i = 0; i < MODES; i++) {
+            hfn_os_remote_fail_at(step);
+            switch_all(launch, modes[i]);
+            steps = hfn_os_remote_get_steps();
+            hfn_os_remote_fail_at(0);
+            is_last = is_last && steps < step;
+            wait_for_beats();
+            switch_all(launch, modes[i]);
+            CHECK(modes[i] == HOTFN_SWITCH_OFF ? count_differing_pages(pid) == off
+                                               : count_differing_pages(pid) > off);
+        }
+        switch_all(launch, HOTFN_SWITCH_TIME);
+        steps = is_last ? 0 : step;
+    } while (steps != 0 && step < 5000);
+    CHECK(step > 10);
+    CHECK_EQ_U64(hotfn_launch_detach(launch, &err), HOTFN_OK);
+    hotfn_launch_destroy(launch);
+    CHECK_EQ_U64(count_differing_pages(pid), 0);
+    CHECK_EQ_U64(count_maps(pid), maps);
+    end_target(pid);
+}
+
 static void a_second_hotfn_and_bad_options_are_refused(void)
 {
     uint32_t pid = start_target(true);
@@ -417,6 +467,7 @@ static const check_test tests[] = {
     CHECK_TEST(a_process_is_attached_to_again_and_again),
     CHECK_TEST(the_target_is_unharmed_whichever_step_of_an_attach_fails),
     CHECK_TEST(the_code_is_restored_whichever_step_of_a_detach_fails),
+    CHECK_TEST(code_and_states_agree_whichever_step_of_a_switch_fails),
     CHECK_TEST(a_second_hotfn_and_bad_options_are_refused),
 };
 
