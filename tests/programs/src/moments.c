@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The target of attach_moments_test.py.  Until its standard input ends, it repeats what an attach may
- * meet, and checks each result; then it ends with status 0:
+/* The target of attach_moments_test.py.  Until its standard input ends, it repeats what an attach
+ * may meet, and checks each result; then it ends with status 0:
  *
  *   dlopen LIBRARY   threads load a library, call it and unload it
  *   fork             threads fork children that call functions

@@ -397,7 +397,7 @@ static void switch_all(hotfn_launch *launch, uint32_t mode)
     hotfn_launch_switch(launch, &order, NULL, NULL);
 }
 
-/* The bytes afterwards are those of one mode or the other, and a second order completes the first. */
+/* The bytes afterwards are those of one mode or the other; a second order completes the first. */
 static void code_and_states_agree_whichever_step_of_a_switch_fails(void)
 {
     static const uint32_t modes[] = { HOTFN_SWITCH_OFF, HOTFN_SWITCH_TIME, HOTFN_SWITCH_COUNT,
