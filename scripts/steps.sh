@@ -136,6 +136,7 @@ test_windows() {
     meson_step windows windows --suite wine
     step windows-programs timeout 900 /usr/bin/python3 "$root/tests/windows/windows_test.py" "$steps/windows" "$1"
     step windows-kit timeout 900 /usr/bin/python3 "$root/tests/windows/kit_test.py" "$steps/windows" "$1"
+    step windows-live timeout 900 /usr/bin/python3 "$root/tests/windows/live_test.py" "$steps/windows" "$1"
     step windows-com timeout 900 /usr/bin/python3 "$root/tests/windows/com_test.py" "$steps/windows" "$1"
     step windows-push timeout 900 /usr/bin/python3 "$root/tests/windows/push_test.py" "$steps/windows" "$1" \
         "${1%/hotfn/hotfn}/collector/hotfn-collector"

@@ -236,6 +236,7 @@ PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
     "hotfn_launch_find_family": (c_uint32, [U32S, U64S, c_uint32, c_uint32]),
     "hotfn_launch_destroy": (None, [OBJECT]),
     "hotfn_launch_find_agent": (STATUS, [POINTER(ctypes.c_char), c_uint64, c_uint32, ERR]),
+    "hotfn_launch_find_record": (STATUS, [POINTER(ctypes.c_char), c_uint64, c_uint32, ERR]),
     "hotfn_launch_choose_ticker": (c_uint32, []),
     # hotfn/lowlevel/json.h
     "hotfn_json_create_object": (OBJECT, []),

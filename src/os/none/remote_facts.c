@@ -24,3 +24,11 @@ bool hfn_os_remote_wait_end(uint32_t pid, uint64_t timeout_ns)
     (void)timeout_ns;
     return true;
 }
+
+bool hfn_os_remote_find_record(uint32_t pid, char *path, size_t capacity)
+{
+    (void)pid;
+    (void)path;
+    (void)capacity;
+    return false;
+}

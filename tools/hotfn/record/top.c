@@ -6,79 +6,22 @@
 #include "run/ctl.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <time.h>
-#include <unistd.h>
 
 #define MIN_INTERVAL_S 0.1
 #define MAX_INTERVAL_S 60.0
 
-static struct termios terminal_before;
-static bool terminal_changed;
-static volatile sig_atomic_t must_quit;
-
 static const char usage[] =
-    "usage: hotfn top [options] [PID|RECORD]\n"
+    "usage: hotfn top [options] [PID|NAME|RECORD]\n"
     "  -d, --interval S     seconds between samples [1]\n"
     "      --by ORDER       rate, calls, self, total or alloc [rate]\n"
     "  -f, --filter TEXT    only functions whose name contains TEXT\n"
     "      --threads        show threads instead of functions\n"
     "      --once           print one sample and exit (waits for a second sample to get rates)\n"
     "      --json           with --once: hotfn.top/1\n"
-    "Without PID or RECORD: hotfn.hfr in this folder, which hotfn run writes by default.\n";
-
-/* ---- The terminal. */
-
-static void restore_terminal(void)
-{
-    if (terminal_changed) {
-        terminal_changed = false;
-        fputs("\033[?25h\033[?1049l", stdout);
-        fflush(stdout);
-        tcsetattr(0, TCSANOW, &terminal_before);
-    }
-}
-
-static void on_signal(int signal)
-{
-    must_quit = signal;
-}
-
-static bool prepare_terminal(void)
-{
-    struct sigaction action = { .sa_handler = on_signal };
-    struct termios raw;
-    if (!isatty(0) || !isatty(1) || tcgetattr(0, &terminal_before) != 0) {
-        fputs("hotfn top: stdin or stdout is not a terminal: use --once\n", stderr);
-        return false;
-    }
-    raw = terminal_before;
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    raw.c_cc[VMIN] = 0;
-    raw.c_cc[VTIME] = 0;
-    tcsetattr(0, TCSANOW, &raw);
-    terminal_changed = true;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
-    fputs("\033[?1049h\033[?25l\033[2J", stdout);
-    return true;
-}
-
-static void get_terminal_size(uint32_t *columns, uint32_t *lines)
-{
-    struct winsize size;
-    bool known = ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
-    *columns = known ? size.ws_col : 80;
-    *lines = known ? size.ws_row : 24;
-}
+    "NAME is a glob for the program of the process.  Without it: hotfn.hfr in this folder, which hotfn run writes by default.\n";
 
 /* ---- Keys. */
 
@@ -169,22 +112,12 @@ static bool handle_key(top_view *v, int key)
     return true;
 }
 
-/* Wait for a key for at most `seconds`.  Returns 1 after a key, 0 after the time, -1 to quit. */
+/* Returns 1 after a key, 0 after the time, -1 to quit. */
 static int wait_for_key(top_view *v, double seconds)
 {
-    struct pollfd in = { .fd = 0, .events = POLLIN };
-    unsigned char key;
-    int ready = poll(&in, 1, (int)(seconds * 1000));
-    if (must_quit || (ready < 0 && errno != EINTR)) {
-        return -1;
-    }
-    if (ready <= 0) {
-        return 0;
-    }
-    if (read(0, &key, 1) != 1) {
-        return -1; /* the terminal is gone */
-    }
-    return handle_key(v, key) ? 1 : -1;
+    int key = top_read_key(seconds);
+
+    return key <= 0 ? key : handle_key(v, key) ? 1 : -1;
 }
 
 /* ---- Samples. */
@@ -219,9 +152,7 @@ static void free_samples(two_samples *l)
 
 static double get_clock_s(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    return (double)top_read_clock() / 1e9;
 }
 
 /* Show the samples and handle keys until the next sample is due.  Returns false to quit. */
@@ -231,7 +162,7 @@ static bool show_until_due(two_samples *l, top_view *v)
     uint32_t columns, lines;
     for (;;) {
         double remaining = due - get_clock_s();
-        get_terminal_size(&columns, &lines);
+        top_get_terminal_size(&columns, &lines);
         top_show(&l->now, l->has_before ? &l->before : NULL, v, columns, lines);
         int came = wait_for_key(v, remaining > 0 ? remaining : 0);
         if (came < 0) {
@@ -246,8 +177,11 @@ static bool show_until_due(two_samples *l, top_view *v)
 
 static int watch_record(two_samples *l, top_view *v, const char *path)
 {
+    static char screen[1 << 18];
     bool ok = true;
-    if (!prepare_terminal()) {
+
+    setvbuf(stdout, screen, _IOFBF, sizeof screen);
+    if (!top_prepare_terminal()) {
         return TOOL_FAILED;
     }
     while (show_until_due(l, v)) {
@@ -256,16 +190,14 @@ static int watch_record(two_samples *l, top_view *v, const char *path)
             break;
         }
     }
-    restore_terminal();
+    top_restore_terminal();
     return ok ? TOOL_OK : TOOL_FAILED;
 }
 
 static int print_once(two_samples *l, const top_view *v, const char *path, bool json)
 {
-    struct timespec wait = { (time_t)v->interval_s,
-                             (long)((v->interval_s - (double)(time_t)v->interval_s) * 1e9) };
     if (l->now.info.state == HOTFN_RECORD_LIVE) {
-        nanosleep(&wait, NULL);
+        top_sleep(v->interval_s);
         if (!sample_again(l, path)) {
             return TOOL_FAILED;
         }

@@ -24,7 +24,7 @@ typedef struct top_sample {
     bool timed, with_memory;
     const char *times_note; /* view; why the times of the record cannot be read, or "" */
     hotfn_record_budget budget;
-    uint64_t at_ns;                                      /* CLOCK_MONOTONIC                  */
+    uint64_t at_ns;                                      /* by top_read_clock                */
     double seconds;                                      /* the period of the rates          */
     uint64_t *calls, *self, *thread_calls, *thread_busy; /* owned; of each function and thread */
 } top_sample;
@@ -39,8 +39,8 @@ typedef struct top_view {
     char message[512]; /* of the latest switch; "": none */
 } top_view;
 
-/* Find the record named by `what`, a path or the id of a counted process.  False after a message.
- */
+/* Find the record named by `what`: a path, or the id or the name of a counted process.  False after a
+ * message. */
 bool top_find_record(const char *what, char *path, size_t bytes);
 /* Sample the record at path.  Its rates are over the time since the sample `before`, or over the
  * whole run if that is NULL.  False after a message. */
@@ -54,5 +54,16 @@ void top_show(const top_sample *sample, const top_sample *before, const top_view
               uint32_t columns, uint32_t lines);
 void top_print(const top_sample *sample, const top_sample *before, const top_view *view);
 void top_show_json(const top_sample *sample, const top_sample *before, const top_view *view);
+
+/* top_terminal.c: the screen and the keys.  False after a message: there is no terminal. */
+bool top_prepare_terminal(void);
+void top_restore_terminal(void);
+void top_get_terminal_size(uint32_t *columns, uint32_t *lines);
+enum { TOP_NO_KEY = 0, TOP_END_OF_KEYS = -1 };
+/* Wait for a key for at most `seconds`. */
+int top_read_key(double seconds);
+/* Nanoseconds of a clock that never goes back. */
+uint64_t top_read_clock(void);
+void top_sleep(double seconds);
 
 #endif

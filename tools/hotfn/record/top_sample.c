@@ -3,86 +3,48 @@
  * the record again, because an open record is a copy that does not change. */
 #include "top.h"
 
-#include <dirent.h>
-#include <inttypes.h>
+#include "cli/cli_options.h"
+#include "run/run.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#define RECORD_LINK "/memfd:hotfn-record"
-
-/* ---- Finding the record of a process: `hotfn run`, which is the process itself or one of its
- * ancestors, has it open. */
-
-static bool find_among_files(uint32_t pid, char *path, size_t bytes)
+/* A program may lie in this folder, too, so a file of the name is not enough. */
+static bool is_record(const char *what)
 {
-    char folder[64], link[512], file[sizeof folder + 300];
-    bool found = false;
-    snprintf(folder, sizeof folder, "/proc/%" PRIu32 "/fd", pid);
-    DIR *files = opendir(folder);
-    for (struct dirent *entry; !found && files && (entry = readdir(files));) {
-        snprintf(file, sizeof file, "%s/%s", folder, entry->d_name);
-        ssize_t n = readlink(file, link, sizeof link - 1);
-        link[n > 0 ? n : 0] = 0;
-        size_t length = strlen(link);
-        found = strncmp(link, RECORD_LINK, strlen(RECORD_LINK)) == 0 ||
-                (length > 4 && strcmp(link + length - 4, ".hfr") == 0);
-        snprintf(path, bytes, "%s", file);
-    }
-    if (files) {
-        closedir(files);
-    }
-    return found;
-}
+    hotfn_record *record = NULL;
+    bool is_path = strpbrk(what, "/\\") || strstr(what, ".hfr");
 
-static uint32_t get_parent(uint32_t pid)
-{
-    char path[64], line[256];
-    uint32_t parent = 0;
-    snprintf(path, sizeof path, "/proc/%" PRIu32 "/status", pid);
-    FILE *status = fopen(path, "re");
-    while (status && fgets(line, sizeof line, status)) {
-        if (sscanf(line, "PPid: %" SCNu32, &parent) == 1) {
-            break;
-        }
+    if (!is_path && access(what, F_OK) == 0) {
+        is_path = hotfn_record_open(&record, what, NULL, NULL) == HOTFN_OK;
+        hotfn_record_close(record);
     }
-    if (status) {
-        fclose(status);
-    }
-    return parent;
+    return is_path;
 }
 
 bool top_find_record(const char *what, char *path, size_t bytes)
 {
-    char *end;
-    unsigned long pid = strtoul(what, &end, 10);
-    if (*end != 0 || end == what || access(what, F_OK) == 0) {
+    hotfn_error err = HOTFN_ERROR_INIT;
+    uint32_t pid = 0;
+
+    if (is_record(what)) {
         snprintf(path, bytes, "%s", what);
         return true;
     }
-    for (uint32_t at = (uint32_t)pid, steps = 0; at > 1 && steps < 64; steps++) {
-        if (find_among_files(at, path, bytes)) {
-            return true;
-        }
-        at = get_parent(at);
+    if (!cli_parse_u32(what, 1, INT32_MAX, &pid) && !run_find_process("top", what, &pid)) {
+        return false;
     }
-    fprintf(stderr,
-            "hotfn top: no record of process %lu can be read: start the process with hotfn run, or "
-            "name the record\n",
-            pid);
-    return false;
+    if (hotfn_launch_find_record(path, bytes, pid, &err) != HOTFN_OK) {
+        hotfn_tool_fail("top", &err);
+        return false;
+    }
+    return true;
 }
 
 /* ---- A sample. */
-
-static uint64_t get_clock_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool fill_counts(top_sample *s)
 {
@@ -114,14 +76,12 @@ static bool fill_counts(top_sample *s)
 
 static double get_period_s(const top_sample *s, const top_sample *before)
 {
-    struct timespec now;
     uint64_t end = s->info.end_ns;
     if (before) {
         return (double)(s->at_ns - before->at_ns) / 1e9;
     }
     if (end == 0) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        end = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        end = (uint64_t)time(NULL) * 1000000000u;
     }
     return end > s->info.start_ns ? (double)(end - s->info.start_ns) / 1e9 : 0;
 }
@@ -135,7 +95,7 @@ bool top_take_sample(top_sample *out, const char *path, const top_sample *before
         hotfn_tool_fail("top", &err);
         return false;
     }
-    out->at_ns = get_clock_ns();
+    out->at_ns = top_read_clock();
     hotfn_record_get_info(out->record, &out->info);
     hotfn_record_get_time_info(out->record, &time);
     hotfn_record_get_budget(out->record, &out->budget);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is built in memory and
- * written at once, so that it does not flicker. */
+/* One screen of the live view, and the same as JSON (hotfn.top/1).  A screen is collected in the
+ * buffer of stdout and written at once, so that it does not flicker. */
 #include "top.h"
 
 #include "cli/budget_summary.h"
@@ -190,11 +190,9 @@ static void print_row(FILE *out, const top_sample *s, const top_view *view, cons
 void top_show(const top_sample *s, const top_sample *before, const top_view *view, uint32_t columns,
               uint32_t lines)
 {
-    char *text = NULL;
-    size_t bytes = 0;
     uint32_t count = 0, room = lines > 6 ? lines - 5 : 1;
-    FILE *out = open_memstream(&text, &bytes);
-    top_row *rows = out ? top_sort_rows(s, before, view, &count) : NULL;
+    FILE *out = stdout; /* whose buffer holds a screen */
+    top_row *rows = top_sort_rows(s, before, view, &count);
     layout l = choose_columns(s, view, columns);
     if (rows) {
         uint32_t first = view->scroll < count ? view->scroll : count ? count - 1 : 0;
@@ -218,12 +216,7 @@ void top_show(const top_sample *s, const top_sample *before, const top_view *vie
                 columns);
     }
     free(rows);
-    if (out) {
-        fclose(out);
-        fwrite(text, 1, bytes, stdout);
-        fflush(stdout);
-    }
-    free(text);
+    fflush(out);
 }
 
 /* The same without cursor movement, for a script or a pipe. */

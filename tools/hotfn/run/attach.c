@@ -91,7 +91,7 @@ static int find_process(const char *name, int argc, char **argv, uint32_t *pid)
         return cli_report_misuse("attach", usage, "name one process, by its number or by --name");
     }
     if (name) {
-        return run_find_process(name, pid) ? -1 : TOOL_FAILED;
+        return run_find_process("attach", name, pid) ? -1 : TOOL_FAILED;
     }
     if (!cli_parse_u32(argv[optind], 1, INT32_MAX, pid)) {
         fprintf(stderr, "hotfn attach: '%s' is not the number of a process (see ps)\n",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the process of a program by its name, for `hotfn attach --name`. */
+/* Finds the process of a program by its name, for `hotfn attach --name` and `hotfn top NAME`. */
 #include "run.h"
 
 #include "cli/cli_options.h"
@@ -70,16 +70,17 @@ static bool has_name(const char *glob, uint32_t pid, char name[NAME_BYTES])
     return keep_match(glob, text, name);
 }
 
-static void report_several(const char *glob, const found_process *found, uint32_t count)
+static void report_several(const char *command, const char *glob, const found_process *found,
+                           uint32_t count)
 {
-    fprintf(stderr, "hotfn attach: %u processes are named '%s': ", count, glob);
+    fprintf(stderr, "hotfn %s: %u processes are named '%s': ", command, count, glob);
     for (uint32_t i = 0; i < count && i < MAX_SHOWN; i++) {
         fprintf(stderr, "%s%u (%s)", i ? ", " : "", found[i].pid, found[i].name);
     }
     fprintf(stderr, "%s; name one by its number\n", count > MAX_SHOWN ? ", ..." : "");
 }
 
-bool run_find_process(const char *glob, uint32_t *pid)
+bool run_find_process(const char *command, const char *glob, uint32_t *pid)
 {
     found_process found[MAX_SHOWN], one;
     uint32_t count = 0;
@@ -104,9 +105,9 @@ bool run_find_process(const char *glob, uint32_t *pid)
         return true;
     }
     if (count > 1) {
-        report_several(glob, found, count);
+        report_several(command, glob, found, count);
     } else {
-        fprintf(stderr, "hotfn attach: no process is named '%s' (see ps -e)\n", glob);
+        fprintf(stderr, "hotfn %s: no process is named '%s' (see ps -e)\n", command, glob);
     }
     return false;
 }

@@ -111,7 +111,7 @@ void run_send_record(run_options *options, const hotfn_launch *launch);
 
 /* find_process.c: the process of the program whose name matches.  If there is none, or more than
  * one, a message is printed, and false is returned. */
-bool run_find_process(const char *glob, uint32_t *pid);
+bool run_find_process(const char *command, const char *glob, uint32_t *pid);
 
 /* run_summary.c: print on stderr what was counted, and which processes still run. */
 void run_print_summary(const run_options *options, const hotfn_launch *launch);

@@ -69,7 +69,7 @@ static bool has_name(const char *glob, const PROCESSENTRY32W *entry, char name[N
     return hotfn_glob_match(lower_glob, lower_name) == 1;
 }
 
-bool run_find_process(const char *glob, uint32_t *pid)
+bool run_find_process(const char *command, const char *glob, uint32_t *pid)
 {
     HANDLE list = CreateToolhelp32Snapshot(TH32CS_SNAPPROCESS, 0);
     PROCESSENTRY32W entry = { .dwSize = sizeof entry };
@@ -89,10 +89,10 @@ bool run_find_process(const char *glob, uint32_t *pid)
     }
     CloseHandle(list);
     if (count == 0) {
-        fprintf(stderr, "hotfn attach: no process is named '%s' (see tasklist)\n", glob);
+        fprintf(stderr, "hotfn %s: no process is named '%s' (see tasklist)\n", command, glob);
     } else if (count > 1) {
-        fprintf(stderr, "hotfn attach: %u processes are named '%s': %s%s; name one by its number\n",
-                count, glob, found, count > MAX_SHOWN ? ", ..." : "");
+        fprintf(stderr, "hotfn %s: %u processes are named '%s': %s%s; name one by its number\n",
+                command, count, glob, found, count > MAX_SHOWN ? ", ..." : "");
     }
     return count == 1;
 }

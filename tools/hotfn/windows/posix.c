@@ -170,6 +170,18 @@ char *tool_realpath(const char *path, char *out)
     return made;
 }
 
+char *tool_strcasestr(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+
+    for (; strlen(text) >= length; text++) {
+        if (_strnicmp(text, part, length) == 0) {
+            return (char *)(uintptr_t)text;
+        }
+    }
+    return NULL;
+}
+
 struct tm *tool_localtime_r(const time_t *time, struct tm *out)
 {
     return localtime_s(out, time) == 0 ? out : NULL;

@@ -26,6 +26,7 @@ int tool_chdir(const char *path);
 char *tool_getcwd(char *out, size_t capacity);
 int tool_mkstemps(char *path, int suffix_bytes);
 char *tool_realpath(const char *path, char *out);
+char *tool_strcasestr(const char *text, const char *part);
 struct tm *tool_localtime_r(const time_t *time, struct tm *out);
 int hotfn_main(int argc, char **argv); /* main() of main.c */
 
@@ -41,6 +42,7 @@ int hotfn_main(int argc, char **argv); /* main() of main.c */
 #define mkstemp(path) tool_mkstemps(path, 0)
 #define mkstemps(path, suffix_bytes) tool_mkstemps(path, suffix_bytes)
 #define realpath(path, out) tool_realpath(path, out)
+#define strcasestr(text, part) tool_strcasestr(text, part)
 #define localtime_r(time, out) tool_localtime_r(time, out)
 #define fchmod(file, mode) (void)(mode)
 #define umask(mask) tool_umask(mask)

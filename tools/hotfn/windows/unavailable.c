@@ -10,12 +10,6 @@ static int refuse_command(const char *command, const char *instead)
     return TOOL_FAILED;
 }
 
-int hotfn_command_top(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return refuse_command("top", "hotfn report shows the counts of a running program, too");
-}
-
 int hotfn_command_listen(int argc, char **argv)
 {
     (void)argc, (void)argv;
