@@ -86,5 +86,18 @@ def a_live_record_is_read(folder):
         assert failed.returncode == 1 and wanted in failed.stderr and failed.stderr.count(b"\n") == 1, failed
 
 
+def the_doctor_finds_that_counting_works(folder):
+    done = run_windows(folder, TOOL, "doctor", "--json")
+    report = json.loads(done.stdout)
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert done.returncode == 0 and report["can_count"] is True, done
+    assert len(states) == 10 and states["proof"] == states["text"] == states["slots"] == "ok", states
+    with Program(folder) as program:
+        counted = run_windows(folder, TOOL, "doctor", program.pid)
+        assert counted.returncode == 1 and b"hotfn run" in counted.stdout, counted
+    gone = run_windows(folder, TOOL, "doctor", "--json", "999996")
+    assert gone.returncode == 1 and json.loads(gone.stdout)["can_attach"] is False, gone
+
+
 if __name__ == "__main__":
-    sys.exit(cases.run([a_live_record_is_read], needs=("wine", "x86_64-w64-mingw32-gcc")))
+    sys.exit(cases.run([a_live_record_is_read, the_doctor_finds_that_counting_works], needs=("wine", "x86_64-w64-mingw32-gcc")))

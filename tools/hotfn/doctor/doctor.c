@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* `hotfn doctor`: checks whether this system allows counting.  doctor_try.c makes the checks that
- * can be tried out; those in this file read /proc and the environment.  Each finding is ok, a
- * warning or a problem, with advice.  A problem means that counting cannot work here; the exit
- * status is then 1. */
+/* `hotfn doctor`: checks whether this system allows counting.  doctor_system.c, or on Windows
+ * windows/doctor.c, has the checks.  Each finding is ok, a warning or a problem, with advice.  A
+ * problem means that counting cannot work here; the exit status is then 1. */
 #include "doctor.h"
 #include "cli/cli_options.h"
 #include "cli/commands.h"
 #include "cli/listing.h"
 
-#include <gnu/libc-version.h>
 #include <hotfn/lowlevel/timing.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
-#define MIN_ADDRESS_SPACE (20ull << 30) /* with less, a record has room for few threads */
-
-typedef struct check {
-    const char *name;
-    void (*run)(doctor_finding *f);
-} check;
+enum { MAX_CHECKS = 32 };
 
 void doctor_add_text(doctor_finding *f, const char *format, ...)
 {
@@ -45,280 +33,11 @@ void doctor_raise_level(doctor_finding *f, int level, const char *advice)
     }
 }
 
-/* ---- Reading files of /proc. */
-
-/* Read the first line of a small file, without its newline; false if it cannot be read. */
-static bool read_first_line(const char *path, char *line, int line_bytes)
-{
-    FILE *file = fopen(path, "re");
-    bool good = file && fgets(line, line_bytes, file);
-
-    if (file) {
-        fclose(file);
-    }
-    if (good) {
-        line[strcspn(line, "\n")] = 0;
-    }
-    return good;
-}
-
-/* Read the value of the first "key...: value" line of a file; false if there is no such line. */
-static bool read_value(const char *path, const char *key, char *value, size_t value_bytes)
-{
-    char *line = NULL;
-    size_t line_bytes = 0;
-    bool found = false;
-    FILE *file = fopen(path, "re");
-
-    while (file && !found && getline(&line, &line_bytes, file) > 0) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, strlen(key)) != 0) {
-            continue;
-        }
-        colon += 1 + strspn(colon + 1, " \t");
-        colon[strcspn(colon, "\n")] = 0;
-        snprintf(value, value_bytes, "%s", colon);
-        found = true;
-    }
-    free(line);
-    if (file) {
-        fclose(file);
-    }
-    return found;
-}
-
-static bool has_word(const char *text, const char *word)
-{
-    size_t length = strlen(word);
-
-    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
-        if ((at == text || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* ---- The system. */
-
-static void check_kernel(doctor_finding *f)
-{
-    struct utsname u;
-    char model[128] = "unknown CPU";
-
-    uname(&u);
-    read_value("/proc/cpuinfo", "model name", model, sizeof model);
-    doctor_add_text(f, "%s %s %s, %s, %ld online", u.sysname, u.release, u.machine, model,
-                    sysconf(_SC_NPROCESSORS_ONLN));
-    if (strcmp(u.machine, "x86_64") != 0 && strcmp(u.machine, "aarch64") != 0) {
-        doctor_raise_level(f, DOCTOR_PROBLEM, "this version counts on x86-64 and ARM64 only");
-    }
-}
-
-static void check_c_library(doctor_finding *f)
-{
-    doctor_add_text(f, "glibc %s", gnu_get_libc_version());
-    if (getauxval(AT_SECURE)) {
-        doctor_raise_level(
-            f, DOCTOR_PROBLEM,
-            "the loader ignores LD_PRELOAD in a process with raised rights (setuid, capabilities): "
-            "run hotfn without them");
-    }
-}
-
-/* Information for users of debuggers: `hotfn run` works without ptrace. */
-static void check_ptrace(doctor_finding *f)
-{
-    static const char *const scopes[] = { "any process of the same user", "descendants only",
-                                          "by administrators only", "nothing" };
-    char line[32] = "0";
-
-    read_first_line("/proc/sys/kernel/yama/ptrace_scope", line, sizeof line);
-    unsigned long scope = strtoul(line, NULL, 10);
-    doctor_add_text(f, "scope %lu: %s may be traced; hotfn run does not need ptrace", scope,
-                    scopes[scope < 3 ? scope : 3]);
-}
-
-/* With IBT the CPU faults on an indirect jump to anything but ENDBR; with a shadow stack it faults
- * on a return address that was replaced.  Count mode complies with both. */
-static void check_cet(doctor_finding *f)
-{
-    char flags[8192] = "", features[128] = "";
-
-    read_value("/proc/cpuinfo", "flags", flags, sizeof flags);
-    read_value("/proc/self/status", "x86_Thread_features:", features, sizeof features);
-    doctor_add_text(f, "CPU: IBT %s, shadow stack %s; in this process: %s",
-                    has_word(flags, "ibt") ? "yes" : "no",
-                    has_word(flags, "user_shstk") ? "yes" : "no", features[0] ? features : "off");
-}
-
-static void check_seccomp(doctor_finding *f)
-{
-    char mode[16] = "0", enforcing[16] = "0";
-
-    read_value("/proc/self/status", "Seccomp:", mode, sizeof mode);
-    read_first_line("/sys/fs/selinux/enforce", enforcing, sizeof enforcing);
-    doctor_add_text(f, "seccomp %s, SELinux %s",
-                    mode[0] == '0' ? "off" : "on (a sandbox or container)",
-                    enforcing[0] == '1' ? "enforcing" : "not enforcing");
-}
-
-/* ---- Limits. */
-
-/* The memory.max of the outermost control group that has a limit, among the process's own group and
- * those above it; "" if none has one. */
-static void read_cgroup_limit(char *limit, size_t limit_bytes)
-{
-    char group[PATH_MAX] = "", path[PATH_MAX + 64], line[64];
-
-    limit[0] = 0;
-    if (!read_value("/proc/self/cgroup", "0:", group, sizeof group)) {
-        return;
-    }
-    /* The line is "0::/path", of which read_value returns ":/path". */
-    for (char *end = group + strlen(group); end > group; *end = 0) {
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group + (group[0] == ':'));
-        if (read_first_line(path, line, sizeof line) && strcmp(line, "max") != 0) {
-            snprintf(limit, limit_bytes, "%s", line);
-        }
-        end = strrchr(group, '/');
-        if (!end) {
-            return;
-        }
-    }
-}
-
-static void check_memory(doctor_finding *f)
-{
-    struct rlimit address_space;
-    char overcommit[16] = "0", group[64];
-
-    getrlimit(RLIMIT_AS, &address_space);
-    read_first_line("/proc/sys/vm/overcommit_memory", overcommit, sizeof overcommit);
-    read_cgroup_limit(group, sizeof group);
-    if (address_space.rlim_cur == RLIM_INFINITY) {
-        doctor_add_text(f, "address space unlimited");
-    } else {
-        doctor_add_text(f, "address space limited to %llu MiB",
-                        (unsigned long long)address_space.rlim_cur >> 20);
-    }
-    doctor_add_text(f, ", overcommit %s, control group %s", overcommit,
-                    group[0] ? group : "unlimited");
-    if (address_space.rlim_cur < MIN_ADDRESS_SPACE) {
-        doctor_raise_level(
-            f, DOCTOR_WARNING,
-            "raise `ulimit -v`: counters reserve many addresses (not memory), and the "
-            "target inherits this limit");
-    }
-    if (overcommit[0] == '2') {
-        doctor_raise_level(
-            f, DOCTOR_WARNING,
-            "large targets may fail: vm.overcommit_memory=2 counts reserved addresses as memory");
-    }
-}
-
-static void check_proc(doctor_finding *f)
-{
-    char line[1024], name[64];
-    const char *hidepid = NULL;
-    FILE *mounts = fopen("/proc/self/mounts", "re");
-
-    while (mounts && fgets(line, sizeof line, mounts)) {
-        if (strncmp(line, "proc /proc ", 11) == 0 && !hidepid) {
-            hidepid = strstr(line, "hidepid=") ? "hidepid set" : "hidepid not set";
-        }
-    }
-    if (mounts) {
-        fclose(mounts);
-    }
-    snprintf(name, sizeof name, "/proc/%d/fd", (int)getpid());
-    bool is_open = access(name, X_OK) == 0;
-    doctor_add_text(f, "/proc/PID/fd of this process %s, %s", is_open ? "open" : "closed",
-                    hidepid ? hidepid : "/proc not mounted");
-    if (!is_open) {
-        doctor_raise_level(f, DOCTOR_PROBLEM,
-                           "mount /proc: the target finds the record through it");
-    }
-}
-
-/* ---- The installation and the environment. */
-
-static void check_agent(doctor_finding *f)
-{
-    char path[PATH_MAX], real[PATH_MAX];
-
-    hotfn_error err = HOTFN_ERROR_INIT;
-
-    if (hotfn_launch_find_agent(path, sizeof path, HOTFN_MACHINE_OTHER, &err) != HOTFN_OK) {
-        doctor_add_text(f, "%s", err.text);
-        doctor_raise_level(f, DOCTOR_PROBLEM, "install all of libhotfn (meson install)");
-        return;
-    }
-    doctor_add_text(f, "%s", realpath(path, real) ? real : path);
-    if (strpbrk(path, " :")) {
-        doctor_raise_level(
-            f, DOCTOR_PROBLEM,
-            "LD_PRELOAD cannot hold a path with a space or colon: install hotfn elsewhere");
-    }
-}
-
-static void check_preload(doctor_finding *f)
-{
-    const char *set = getenv("LD_PRELOAD");
-
-    doctor_add_text(f, "%s", set && *set ? set : "not set");
-    if (set && *set) {
-        doctor_raise_level(
-            f, DOCTOR_WARNING,
-            "hotfn keeps it and puts its agent in front; if the target misbehaves, unset it");
-    }
-}
-
-static void check_folder(doctor_finding *f, const char *folder, const char *advice)
-{
-    char path[PATH_MAX], *slash;
-
-    snprintf(path, sizeof path, "%s", folder);
-    /* A missing folder is created on demand, so check its nearest existing parent. */
-    while (access(path, F_OK) != 0 && (slash = strrchr(path, '/')) && slash != path) {
-        *slash = 0;
-    }
-    bool writable = access(path, W_OK | X_OK) == 0;
-    doctor_add_text(f, "%s %s", folder, writable ? "writable" : "not writable");
-    if (!writable) {
-        doctor_raise_level(f, DOCTOR_WARNING, advice);
-    }
-}
-
-static void check_cache(doctor_finding *f)
-{
-    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    bool own = base && base[0] == '/';
-    char folder[PATH_MAX];
-
-    snprintf(folder, sizeof folder, "%s/%s",
-             own    ? base
-             : home ? home
-                    : "",
-             own ? "hotfn" : ".cache/hotfn");
-    check_folder(f, folder,
-                 "make it writable: hotfn keeps scans there, which makes later starts faster");
-}
-
-static void check_perf_map(doctor_finding *f)
-{
-    check_folder(f, "/tmp",
-                 "make it writable if you use `hotfn run --perf-map`: perf reads "
-                 "/tmp/perf-PID.map");
-}
-
 /* The clock of `hotfn run --mode time`. */
-static void check_clock(doctor_finding *f)
+void doctor_check_clock(doctor_finding *f)
 {
     switch (hotfn_launch_choose_ticker()) {
-    case HOTFN_TICKER_NONE:
-        doctor_add_text(f, "none: calls cannot be timed on this CPU");
-        break;
+    case HOTFN_TICKER_NONE: doctor_add_text(f, "none: calls cannot be timed on this CPU"); break;
     case HOTFN_TICKER_SPINS:
         doctor_add_text(f,
                         "tick: every 4 us from a processor that is idle, about every 35 us while "
@@ -338,29 +57,31 @@ static void check_clock(doctor_finding *f)
     }
 }
 
-/* ---- The command. */
+/* ---- The proof that counting works. */
 
-static const check checks[] = {
-    { "system", check_kernel },
-    { "c-library", check_c_library },
-    { "text", doctor_try_text },
-    { "new-code", doctor_try_new_code },
-    { "cet", check_cet },
-    { "sandbox", check_seccomp },
-    { "ptrace", check_ptrace },
-    { "memory", check_memory },
-    { "shared-memory", doctor_try_shared_memory },
-    { "membarrier", doctor_try_membarrier },
-    { "proc", check_proc },
-    { "clock", check_clock },
-    { "agent", check_agent },
-    { "preload", check_preload },
-    { "cache", check_cache },
-    { "perf-map", check_perf_map },
-    { "32-bit", doctor_try_exec32 },
-    { "proof", doctor_try_proof },
-};
-#define CHECK_COUNT (sizeof checks / sizeof checks[0])
+static const char proof_function[] = "hotfn_get_version";
+
+/* In a stripped program its name is unknown, so the calls of all
+ * functions named module+offset are counted instead. */
+uint64_t doctor_count_proof_calls(const char *path)
+{
+    hotfn_record *record;
+    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
+    uint64_t calls = 0;
+
+    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
+        return 0;
+    }
+    for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++) {
+        if (strcmp(f.name, proof_function) == 0 || strchr(f.name, '+')) {
+            calls += f.calls;
+        }
+    }
+    hotfn_record_close(record);
+    return calls;
+}
+
+/* ---- The command. */
 
 static const char *const level_names[] = { "ok", "warning", "problem" };
 
@@ -409,8 +130,9 @@ static const char *read_option(void *user, int option, const char *argument)
 int hotfn_command_doctor(int argc, char **argv)
 {
     static const struct option table[] = { { "json", no_argument, NULL, 'j' }, CLI_OPTIONS_END };
-    doctor_finding found[CHECK_COUNT];
+    static doctor_finding found[MAX_CHECKS];
     bool json = false;
+    size_t count = 0;
     uint32_t pid;
     const cli_options w = { usage, "", table, read_option, &json, 0, 1 };
     int worst = DOCTOR_OK, status = cli_read_options(&w, argc, argv);
@@ -426,17 +148,18 @@ int hotfn_command_doctor(int argc, char **argv)
         }
         return doctor_check_process(pid, json);
     }
-    for (size_t i = 0; i < CHECK_COUNT; i++) {
+    for (; doctor_checks[count].run; count++) {
+        size_t i = count;
         found[i] = (doctor_finding){ .level = DOCTOR_OK };
-        snprintf(found[i].name, sizeof found[i].name, "%s", checks[i].name);
-        checks[i].run(&found[i]);
+        snprintf(found[i].name, sizeof found[i].name, "%s", doctor_checks[i].name);
+        doctor_checks[i].run(&found[i]);
         worst = found[i].level > worst ? found[i].level : worst;
         if (!json) {
             doctor_print_finding(&found[i]);
         }
     }
     if (json) {
-        doctor_print_json("can_count", worst < DOCTOR_PROBLEM, found, CHECK_COUNT);
+        doctor_print_json("can_count", worst < DOCTOR_PROBLEM, found, count);
     } else {
         printf("%s\n",
                worst < DOCTOR_PROBLEM ? "Counting works here." : "Counting cannot work here.");

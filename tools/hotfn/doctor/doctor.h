@@ -18,6 +18,14 @@ typedef struct doctor_finding {
     char advice[256]; /* "" if level is DOCTOR_OK */
 } doctor_finding;
 
+/* The checks of this system; run is NULL after the last one. */
+typedef struct doctor_check {
+    const char *name;
+    void (*run)(doctor_finding *f);
+} doctor_check;
+
+extern const doctor_check doctor_checks[];
+
 /* Append to the finding's text. */
 __attribute__((format(printf, 2, 3))) void doctor_add_text(doctor_finding *f, const char *format,
                                                            ...);
@@ -28,10 +36,16 @@ void doctor_print_finding(const doctor_finding *f);
 /* key: whether all is well */
 void doctor_print_json(const char *key, bool is_good, const doctor_finding *found, size_t count);
 
+/* The clock of `hotfn run --mode time`. */
+void doctor_check_clock(doctor_finding *f);
+
+/* The calls of hotfn_get_version in the record of `hotfn --version`. */
+uint64_t doctor_count_proof_calls(const char *path);
+
 /* doctor_process.c: returns the exit status. */
 int doctor_check_process(uint32_t pid, bool json);
 
-/* doctor_try.c */
+/* doctor_try.c; on Windows only the proof */
 void doctor_try_text(doctor_finding *f);
 void doctor_try_new_code(doctor_finding *f);
 void doctor_try_shared_memory(doctor_finding *f);

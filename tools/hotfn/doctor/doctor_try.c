@@ -176,28 +176,6 @@ void doctor_try_exec32(doctor_finding *f)
 /* ---- The proof that counting works: `hotfn run` of `hotfn --version`, which calls
  * hotfn_get_version. */
 
-static const char proof_function[] = "hotfn_get_version";
-
-/* The calls of the proof function.  In a stripped program its name is unknown, so the calls of all
- * functions named module+offset are counted instead. */
-static uint64_t count_proof_calls(const char *path)
-{
-    hotfn_record *record;
-    hotfn_record_function f = HOTFN_RECORD_FUNCTION_INIT;
-    uint64_t calls = 0;
-
-    if (hotfn_record_open(&record, path, NULL, NULL) != HOTFN_OK) {
-        return 0;
-    }
-    for (uint32_t i = 0; hotfn_record_get_function(record, i, &f) == HOTFN_OK; i++) {
-        if (strcmp(f.name, proof_function) == 0 || strchr(f.name, '+')) {
-            calls += f.calls;
-        }
-    }
-    hotfn_record_close(record);
-    return calls;
-}
-
 static void run_this_program(const char *record)
 {
     char self[PATH_MAX];
@@ -228,7 +206,7 @@ void doctor_try_proof(doctor_finding *f)
         run_this_program(record);
     }
     bool ended = child > 0 && waitpid(child, &status, 0) == child && status == 0;
-    uint64_t calls = ended ? count_proof_calls(record) : 0;
+    uint64_t calls = ended ? doctor_count_proof_calls(record) : 0;
     unlink(record);
     rmdir(folder);
     if (calls > 0) {

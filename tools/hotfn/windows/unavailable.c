@@ -22,12 +22,6 @@ int hotfn_command_kit(int argc, char **argv)
     return refuse_command("kit", "make the kit on Linux");
 }
 
-int hotfn_command_doctor(int argc, char **argv)
-{
-    (void)argc, (void)argv;
-    return refuse_command("doctor", "hotfn run reports what it lacks");
-}
-
 int hotfn_command_bisect(int argc, char **argv)
 {
     (void)argc, (void)argv;
