@@ -288,17 +288,6 @@ HOTFN_API void hotfn_launch_destroy(hotfn_launch *launch);
 HOTFN_API hotfn_status hotfn_launch_find_agent(char *path, uint64_t path_bytes, uint32_t machine,
                                                hotfn_error *err);
 
-/*
- * Find the live record of a process that hotfn run counts, in this process or in another one; on
- * Windows also of one that hotfn attach counts.  hotfn_record_open reads it.
- *
- * path  receives its path: at most path_bytes, NUL included; unspecified on failure.
- *
- * HOTFN_OK, HOTFN_E_NOT_FOUND (it is not counted, or is of another user).  Any thread.  Since 0.1.
- */
-HOTFN_API hotfn_status hotfn_launch_find_record(char *path, uint64_t path_bytes, uint32_t pid,
-                                                hotfn_error *err);
-
 /* Get how a launch with HOTFN_LAUNCH_TIME would keep its tick clock now: HOTFN_TICKER_*
  * (hotfn/lowlevel/timing.h).  Any thread.  Since 0.1. */
 HOTFN_API uint32_t hotfn_launch_choose_ticker(void);

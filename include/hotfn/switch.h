@@ -14,7 +14,8 @@ extern "C" {
 /* Modes. */
 #define HOTFN_SWITCH_OFF 1u   /* the original bytes are restored; calls are not counted     */
 #define HOTFN_SWITCH_COUNT 2u /* each call is counted                                       */
-#define HOTFN_SWITCH_TIME 3u  /* and timed, if the launch times calls; functions whose hooks
+#define HOTFN_SWITCH_TIME                                                                          \
+    3u /* and timed, if the launch times calls; functions whose hooks
                                  can only count are counted                                 */
 
 /* What to switch: the hooked functions that the selection and the module globs both match.  A field
@@ -79,6 +80,17 @@ HOTFN_API hotfn_status hotfn_switch_functions(const char *record_path, uint32_t 
                                               const hotfn_switch_order *order,
                                               hotfn_switch_result *out, const hotfn_env *env,
                                               hotfn_error *err);
+
+/*
+ * Find the live record of a process that hotfn run counts, or on Windows hotfn attach.
+ * hotfn_record_open reads it.
+ *
+ * path  receives its path: at most path_bytes, NUL included; unspecified on failure.
+ *
+ * HOTFN_OK, HOTFN_E_NOT_FOUND (it is not counted, or is of another user).  Any thread.  Since 0.1.
+ */
+HOTFN_API hotfn_status hotfn_launch_find_record(char *path, uint64_t path_bytes, uint32_t pid,
+                                                hotfn_error *err);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 #include "base/status.h"
 #include "os/remote.h"
 
-#include <hotfn/launch.h>
+#include <hotfn/switch.h>
 
 hotfn_status hotfn_launch_find_record(char *path, uint64_t path_bytes, uint32_t pid,
                                       hotfn_error *err)

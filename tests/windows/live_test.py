@@ -34,7 +34,7 @@ int main(void)
 
 
 class Program:
-    """busy.exe under hotfn run; it makes calls when it is told to."""
+    """busy.exe under hotfn run; it makes as many calls as it reads."""
 
     def __init__(self, folder, *options):
         (folder / "busy.c").write_text(PROGRAM)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The live record of a process: `hotfn run`, which is the process itself or one of its ancestors, has
- * it open. */
+/* The live record of a process: `hotfn run`, which is the process itself or one of its ancestors,
+ * has it open. */
 #include "os/remote.h"
 
 #include <dirent.h>

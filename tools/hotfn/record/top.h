@@ -39,8 +39,8 @@ typedef struct top_view {
     char message[512]; /* of the latest switch; "": none */
 } top_view;
 
-/* Find the record named by `what`: a path, or the id or the name of a counted process.  False after a
- * message. */
+/* Find the record named by `what`: a path, or the id or the name of a counted process.  False after
+ * a message. */
 bool top_find_record(const char *what, char *path, size_t bytes);
 /* Sample the record at path.  Its rates are over the time since the sample `before`, or over the
  * whole run if that is NULL.  False after a message. */

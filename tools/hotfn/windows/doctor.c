@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of `hotfn doctor` on Windows: what the agent needs in a program is tried in this one. */
+/* The checks of `hotfn doctor` on Windows: what the agent needs in a program is tried in this
+ * one. */
 #include "doctor/doctor.h"
 
 #include "cli/commands.h"
