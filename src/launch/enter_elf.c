@@ -33,6 +33,12 @@ const char *hfn_agent_find_path_refusal(const char *path)
                : NULL;
 }
 
+const char *hfn_target_find_option_refusal(const hotfn_launch_options *options)
+{
+    (void)options;
+    return NULL;
+}
+
 const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
 {
     if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {

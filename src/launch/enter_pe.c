@@ -27,6 +27,23 @@ const char *hfn_agent_find_path_refusal(const char *path)
                  "import list can name it; move this folder elsewhere";
 }
 
+const char *hfn_target_find_option_refusal(const hotfn_launch_options *o)
+{
+    return o->flags & HOTFN_LAUNCH_FOLLOW || o->target_glob
+               ? "children of a program are not counted on Windows: run the program itself (no "
+                 "--follow, no --target)"
+           : o->budget_ppm
+               ? "hooks cannot be kept within a budget on Windows: count fewer functions "
+                 "with --function, or time a sample of the calls with --sample"
+           : o->flags & HOTFN_LAUNCH_ALLOC
+               ? "allocated memory is not recorded on Windows (no --with alloc)"
+           : o->flags & HOTFN_LAUNCH_DURABLE
+               ? "a live record is not kept in a file on Windows (no --durable); hotfn.exe saves it "
+                 "when the program ends, also after a crash"
+           : o->flags & HOTFN_LAUNCH_PERF_MAP ? "perf runs on Linux only (no --perf-map)"
+                                              : NULL;
+}
+
 const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
 {
     t->interpreter[0] = 0;

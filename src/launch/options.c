@@ -200,6 +200,10 @@ hotfn_status hfn_launch_set_options(hotfn_launch *l, const hotfn_launch_options 
     if (status == HOTFN_OK) {
         status = check_times(o, err);
     }
+    if (status == HOTFN_OK && hfn_target_find_option_refusal(o)) {
+        status = hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET, "%s",
+                                  hfn_target_find_option_refusal(o));
+    }
     if (status != HOTFN_OK) {
         return status;
     }

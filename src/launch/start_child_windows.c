@@ -51,11 +51,6 @@ hotfn_status hfn_launch_start_child(hotfn_launch *l, hotfn_error *err)
                                 "this path is too long; install libhotfn in a folder with a "
                                 "shorter one");
     }
-    if (l->options.flags & HOTFN_LAUNCH_FOLLOW || l->options.target_glob) {
-        return hfn_report_error(err, HOTFN_E_UNSUPPORTED, l->target.file, HOTFN_NO_OFFSET,
-                                "children of a program are not counted on Windows: run the program "
-                                "itself (no --follow, no --target)");
-    }
     error = hfn_os_child_start(&l->child, &o, &l->env);
     if (error != 0) {
         return hfn_report_error(err, hfn_os_is_missing(error) ? HOTFN_E_NOT_FOUND : HOTFN_E_DENIED,

@@ -351,6 +351,20 @@ def attach_refuses_in_one_sentence(folder):
         refused("was started by hotfn run", "attach", target.pid)
 
 
+def run_refuses_what_it_cannot_do(folder):
+    build_work(folder, "work.exe")
+    for options, wanted in (("--follow", "--follow"), ("--target x", "--target"), ("--budget 5%", "--sample"),
+                            ("--mode time --with alloc", "--with alloc"), ("--durable", "--durable"), ("--perf-map", "--perf-map")):
+        done = run_windows(folder, TOOL, "run", *options.split(), "--", "work.exe", "x", "3")
+        lines = done.stderr.decode().splitlines()
+        assert done.returncode == 125 and len(lines) == 1 and wanted in lines[0] and not done.stdout, (options, done)
+        assert not (folder / "hotfn.hfr").exists()
+    for command in (["bisect", "--", "work.exe"], ["listen"], ["kit", "-o", "k", "work.exe"], ["ctl", "--mode", "off", "5"],
+                    ["attach", "--children", "5"]):
+        done = run_windows(folder, TOOL, *command)
+        assert done.returncode in (1, 2) and done.stderr.decode().count("\n") == 1, (command, done)
+
+
 def agent_imports_the_system_only(folder):
     listed = execute(folder, TRIPLE + "-objdump", "-p", BUILD / "src/agent/hotfn-agent.dll").stdout.decode()
     names = {line.split(":")[1].strip().lower() for line in listed.splitlines() if "DLL Name:" in line}
@@ -363,5 +377,5 @@ if __name__ == "__main__":
                         paths_may_have_spaces_and_other_letters, microsofts_exception_tests_pass,
                         unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
                         attach_and_detach_as_commands,
-                        attach_refuses_in_one_sentence, agent_imports_the_system_only],
+                        attach_refuses_in_one_sentence, run_refuses_what_it_cannot_do, agent_imports_the_system_only],
                        needs=("wine", TRIPLE + "-g++")))

@@ -67,7 +67,7 @@ static const char *read_option(void *user, int option, const char *argument)
     attach_options *attach = user;
 
     switch (option) {
-    case CHILDREN: attach->children = true; return attach_check_children();
+    case CHILDREN: attach->children = true; return NULL;
     case BY: return read_method(argument, &attach->run.launch.flags);
     case NAME: attach->name = argument; return NULL;
     default: return run_read_shared_option(&attach->run, option, argument);
@@ -110,6 +110,10 @@ static int parse_command(attach_options *attach, uint32_t *pid, int argc, char *
     *o = (run_options){ .launch = HOTFN_LAUNCH_OPTIONS_INIT, .selection = HOTFN_SELECTION_INIT };
     o->launch.record_path = CLI_DEFAULT_RECORD;
     status = cli_read_options(&w, argc, argv);
+    if (status < 0 && attach->children && attach_check_children()) {
+        fprintf(stderr, "hotfn attach: --children: %s\n", attach_check_children());
+        return TOOL_USAGE;
+    }
     if (status < 0) {
         status = find_process(attach->name, argc, argv, pid);
     }

@@ -9,7 +9,7 @@
  * attach. */
 void attach_catch_interrupts(void);
 bool attach_is_interrupted(void);
-/* NULL, or what --children must be instead on this system. */
+/* NULL, or the reason why there is no --children on this system. */
 const char *attach_check_children(void);
 
 /* Write the record of a launch that has ended, and print its summary. */

@@ -37,7 +37,7 @@ void attach_catch_interrupts(void)
 
 const char *attach_check_children(void)
 {
-    return "omitted on Windows: attach to each process by its number";
+    return "not available on Windows; attach to each process by its number";
 }
 
 bool attach_run_family(const run_options *options, hotfn_launch *first, const hotfn_env *env)
