@@ -17,6 +17,15 @@ typedef struct hfn_section_info {
     LARGE_INTEGER byte_count;
 } hfn_section_info;
 
+/* THREAD_BASIC_INFORMATION */
+typedef struct hfn_thread_info {
+    NTSTATUS exit_status;
+    void *teb;
+    CLIENT_ID id;
+    ULONG_PTR affinity;
+    LONG priority, base_priority;
+} hfn_thread_info;
+
 NTSTATUS NTAPI NtQuerySection(HANDLE section, int information, void *out, SIZE_T bytes,
                               SIZE_T *needed);
 NTSTATUS NTAPI NtUnmapViewOfSection(HANDLE process, void *address);

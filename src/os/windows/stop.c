@@ -4,6 +4,10 @@
  * returns only when it has stopped.  Passes over all threads are repeated until one finds no new
  * thread, because a running thread may start others.  Between the first suspension and the last
  * resumption only system calls are made: a stopped thread may hold any lock.
+ *
+ * In wine a thread may be stopped while it starts another one, between the two steps of the start.
+ * The new thread then exists for the system, but gets no context before its starter continues; it
+ * has no TEB yet.
  */
 #include "os/threads.h"
 
@@ -11,11 +15,12 @@
 #include "os/windows/nt.h"
 #include "os/windows/order.h"
 
-enum { MAX_THREADS = 16384 };
+enum { MAX_THREADS = 16384, THREAD_BASIC = 0 };
 
 typedef struct stopped {
     HANDLE thread;
     DWORD tid;
+    bool has_started;
 } stopped;
 
 typedef struct stop_state {
@@ -49,19 +54,31 @@ static bool is_stopped(const stop_state *s, DWORD tid)
     return false;
 }
 
+/* Once it is suspended, a thread that has no TEB will stop before its first instruction. */
+static bool has_started(HANDLE thread)
+{
+    hfn_thread_info info = { 0 };
+
+    return NtQueryInformationThread(thread, (THREADINFOCLASS)THREAD_BASIC, &info, sizeof info,
+                                    NULL) < 0 ||
+           info.teb != NULL;
+}
+
 /* Suspend the thread; false if it has ended. */
 static bool stop_thread(stop_state *s, HANDLE thread, DWORD tid)
 {
     CONTEXT context = { .ContextFlags = CONTEXT_CONTROL };
+    bool is_new;
 
     if (SuspendThread(thread) == (DWORD)-1) {
         return false;
     }
-    if (!GetThreadContext(thread, &context)) {
+    is_new = !has_started(thread);
+    if (!is_new && !GetThreadContext(thread, &context)) {
         ResumeThread(thread);
         return false;
     }
-    s->list[s->count++] = (stopped){ thread, tid };
+    s->list[s->count++] = (stopped){ thread, tid, !is_new };
     return true;
 }
 
@@ -102,7 +119,7 @@ static void adjust_all(const stop_state *s)
         CONTEXT context = { .ContextFlags = CONTEXT_CONTROL };
         uint64_t pc;
 
-        if (!GetThreadContext(s->list[i].thread, &context)) {
+        if (!s->list[i].has_started || !GetThreadContext(s->list[i].thread, &context)) {
             continue;
         }
         pc = s->adjust(s->user, context.PC);

@@ -180,6 +180,54 @@ static void stopped_threads_do_nothing_and_then_go_on(void)
     WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
 }
 
+static DWORD WINAPI end_at_once(void *user)
+{
+    (void)user;
+    return 0;
+}
+
+static DWORD WINAPI start_threads(void *user)
+{
+    while (!*(volatile LONG *)user) {
+        HANDLE thread = CreateThread(NULL, 0, end_at_once, NULL, 0, NULL);
+
+        InterlockedIncrement(&started);
+        WaitForSingleObject(thread, INFINITE);
+        CloseHandle(thread);
+    }
+    return 0;
+}
+
+static void do_nothing(void *user)
+{
+    ((stopped_state *)user)->ran = true;
+}
+
+/* A thread may be stopped before it has run, and while it starts another one. */
+static void threads_that_start_and_end_are_stopped(void)
+{
+    enum { THREADS = 3, STOPS = 100 };
+    HANDLE threads[THREADS];
+    volatile LONG end = 0;
+
+    started = 0;
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = CreateThread(NULL, 0, start_threads, (void *)(uintptr_t)&end, 0, NULL);
+    }
+    for (int i = 0; i < STOPS; i++) {
+        stopped_state state = { 0, false };
+        LONG before = started;
+
+        CHECK(hfn_os_with_threads_stopped(UINT64_C(60000000000), note_thread, do_nothing, &state));
+        CHECK(state.ran);
+        while (started == before) {
+            Sleep(0);
+        }
+    }
+    end = 1;
+    WaitForMultipleObjects(THREADS, threads, TRUE, INFINITE);
+}
+
 /* ---- The row's word. */
 
 static DWORD WINAPI read_row_word(void *out)
@@ -241,6 +289,7 @@ static const check_test tests[] = {
     CHECK_TEST(near_pages_are_within_reach_and_run),
     CHECK_TEST(single_pages_share_a_reservation),
     CHECK_TEST(stopped_threads_do_nothing_and_then_go_on),
+    CHECK_TEST(threads_that_start_and_end_are_stopped),
     CHECK_TEST(each_thread_has_a_row_word_of_its_own),
     CHECK_TEST(ended_thread_is_gone_and_a_running_one_is_not),
     CHECK_TEST(program_is_the_first_module),
