@@ -15,7 +15,16 @@ step() {
     local name=$1
     shift
     run_logged "$name" "$@"
-    [ "$last_status" -eq 0 ] || printf '%s\t%s\t-\n' "$name" "$last_status" >>"$steps/results.tsv"
+    if [ "$last_status" -eq 0 ]; then
+        touch "$steps/logs/$name.passed"
+    else
+        printf '%s\t%s\t-\n' "$name" "$last_status" >>"$steps/results.tsv"
+    fi
+}
+
+# has_passed NAME: whether this run has a step of this name that passed.
+has_passed() {
+    [ -e "$steps/logs/$1.passed" ]
 }
 
 # run_logged NAME COMMAND...: run a command with its output in a log, and set last_status.
