@@ -114,18 +114,26 @@ build_windows() {
     fi
 }
 
-# test_windows_x86 HOTFN: build the library, the tool and the agent for 32-bit Windows, and test them under a 32-bit
-# wine where one can be had; elsewhere the tests are skipped.
-test_windows_x86() {
+# use_wine32: let `wine` be a 32-bit wine, if this machine can have one.
+use_wine32() {
+    if "$root/scripts/cross/wine32" "$steps/wine32" >"$steps/logs/wine32.log" 2>&1; then
+        export PATH=$steps/wine32/bin:$PATH WINEPREFIX=$steps/wine32-prefix WINEDEBUG=-all WINEDLLOVERRIDES=winedbg.exe=d
+    fi
+}
+
+# build_windows_x86: build the library, the tool and the agent for 32-bit Windows.  In a subshell, like its tests: the
+# settings of 32-bit wine are not those of the other wine.
+build_windows_x86() (
     step windows-x86-libraries "$root/scripts/cross/windows" "$steps/windows-x86-libraries" i686
     [ "$last_status" -eq 0 ] || return 0
-    if "$root/scripts/cross/wine32" "$steps/wine32" >"$steps/logs/wine32.log" 2>&1; then
-        local PATH=$steps/wine32/bin:$PATH
-        export PATH WINEPREFIX=$steps/wine32-prefix WINEDEBUG=-all WINEDLLOVERRIDES=winedbg.exe=d
-    fi
+    use_wine32
     step windows-x86-build build_folder windows-x86 -Dwerror=true --cross-file "$root/scripts/cross/i686-w64-mingw32.ini" \
         --cross-file "$steps/windows-x86-libraries/libraries.ini"
-    [ "$last_status" -eq 0 ] || return 0
+)
+
+# test_windows_x86 HOTFN: test it under a 32-bit wine where one can be had; elsewhere the tests are skipped.
+test_windows_x86() (
+    use_wine32
     if [ ! -x "$steps/wine32/bin/wine" ]; then
         skip_tests windows-x86 windows-x86 --suite wine
         echo windows-x86-programs >>"$steps/windows-x86.skipped"
@@ -135,7 +143,7 @@ test_windows_x86() {
     meson_step windows-x86 windows-x86 --suite wine
     step windows-x86-programs timeout 900 /usr/bin/python3 "$root/tests/windows/windows_test.py" "$steps/windows-x86" "$1"
     timeout 60 wineserver -k || true
-}
+)
 
 # test_windows HOTFN: test the Windows build in a new wine prefix; HOTFN is the native program that reads the
 # records.  The time limits are only for programs that hang.
