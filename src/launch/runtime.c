@@ -21,7 +21,8 @@ static const char *const objc_libraries[] = { "libobjc.so*", NULL };
 
 static const char *const art_libraries[] = { "libart*.so*", "libdvm*.so*", NULL };
 
-static const char *const com_libraries[] = { "combase.dll", NULL };
+/* ntdll.dll has the heap. */
+static const char *const com_libraries[] = { "combase.dll", "ntdll.dll", NULL };
 
 static const hfn_runtime_kind kinds[] = {
     { "python", "CPython 3.11", "hotfn-methods.so", AGENT_PYTHON, python_libraries, false },

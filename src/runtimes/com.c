@@ -8,6 +8,8 @@
 #include "runtimes/com.h"
 
 #include "os/os.h"
+#include "runtimes/com_list.h"
+#include "runtimes/com_memory.h"
 #include "runtimes/com_objects.h"
 #include "runtimes/com_results.h"
 #include "runtimes/com_tables.h"
@@ -126,39 +128,74 @@ static uint32_t release_interface(void *object)
     const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)object);
     hfn_com_pointer known;
     bool is_known = hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)object);
-    uint32_t count = ((release_fn *)table->release)(object);
+    hfn_com_measure measure;
+    int64_t bytes = 0;
+    bool is_measured;
+    uint32_t count;
 
+    hfn_com_begin_measure(&measure);
+    count = ((release_fn *)table->release)(object);
+    is_measured = hfn_com_end_measure(&measure, &bytes);
     if (count == 0 && is_known && hfn_com_end_object(&known)) {
         count_event(&known.class, " released");
+        if (is_measured) {
+            hfn_com_count_memory(&com.methods, &known.class, bytes, true);
+        }
     }
     return count;
 }
 
-static void add_object(void *interface, void *outer, const hfn_guid *class, const hfn_guid *iid)
+/* What a call created. */
+typedef struct creation {
+    hfn_com_measure measure;
+    int64_t bytes;
+    bool is_outermost, is_measured;
+} creation;
+
+static void add_object(const creation *c, void *interface, void *outer, const hfn_guid *class,
+                       const hfn_guid *iid)
 {
     if (outer) {
         count_event(class, " created, aggregated: its lifetime is not followed");
     } else if (hfn_com_add_object((uint64_t)(uintptr_t)interface, class)) {
         count_event(class, " created");
+        if (c->is_measured) {
+            hfn_com_count_memory(&com.methods, class, c->bytes, false);
+        }
     }
     watch_interface(interface, class, iid);
+}
+
+static void begin_call(creation *out)
+{
+    out->is_outermost = begin_creation();
+    out->bytes = 0;
+    hfn_com_begin_measure(&out->measure);
+}
+
+static void end_call(creation *c)
+{
+    c->is_measured = hfn_com_end_measure(&c->measure, &c->bytes);
+    if (c->is_outermost) {
+        end_creation();
+    }
 }
 
 static int32_t create_by_class_object(void *factory, void *outer, const hfn_guid *iid, void **out)
 {
     const hfn_com_table *table = hfn_com_find_table((uint64_t)(uintptr_t)factory);
-    bool is_outermost = begin_creation();
-    int32_t result = ((create_instance_fn *)table->create)(factory, outer, iid, out);
     hfn_com_pointer known;
     const hfn_guid *class =
         hfn_com_find_pointer(&known, (uint64_t)(uintptr_t)factory) ? &known.class : &table->class;
+    creation c;
+    int32_t result;
 
-    if (is_outermost) {
-        end_creation();
-    }
+    begin_call(&c);
+    result = ((create_instance_fn *)table->create)(factory, outer, iid, out);
+    end_call(&c);
     if (result >= 0 && out && *out) {
-        add_object(*out, outer, class, iid);
-    } else if (result < 0 && is_outermost) {
+        add_object(&c, *out, outer, class, iid);
+    } else if (result < 0 && c.is_outermost) {
         count_failure(class, result, "IClassFactory::CreateInstance");
     }
     return result;
@@ -188,15 +225,15 @@ static void add_class_object(void *interface, const hfn_guid *class, const hfn_g
 static int32_t create_instance(const hfn_guid *class, void *outer, uint32_t context,
                                const hfn_guid *iid, void **out)
 {
-    bool is_outermost = begin_creation();
-    int32_t result = ((create_fn *)com.create)(class, outer, context, iid, out);
+    creation c;
+    int32_t result;
 
-    if (is_outermost) {
-        end_creation();
-    }
+    begin_call(&c);
+    result = ((create_fn *)com.create)(class, outer, context, iid, out);
+    end_call(&c);
     if (result >= 0 && out && *out) {
-        add_object(*out, outer, class, iid);
-    } else if (result < 0 && is_outermost) {
+        add_object(&c, *out, outer, class, iid);
+    } else if (result < 0 && c.is_outermost) {
         count_failure(class, result, "CoCreateInstance");
     }
     return result;
@@ -205,19 +242,20 @@ static int32_t create_instance(const hfn_guid *class, void *outer, uint32_t cont
 static int32_t create_instance_ex(const hfn_guid *class, void *outer, uint32_t context,
                                   void *server, uint32_t count, interface_query *queries)
 {
-    bool is_outermost = begin_creation(), is_created = false;
-    int32_t result = ((create_ex_fn *)com.create_ex)(class, outer, context, server, count, queries);
+    bool is_created = false;
+    creation c;
+    int32_t result;
 
-    if (is_outermost) {
-        end_creation();
-    }
+    begin_call(&c);
+    result = ((create_ex_fn *)com.create_ex)(class, outer, context, server, count, queries);
+    end_call(&c);
     /* The interfaces belong to one object, and the first one is its root. */
     for (uint32_t i = 0; result >= 0 && i < count; i++) {
         if (queries[i].result < 0 || !queries[i].interface) {
             continue;
         }
         if (!is_created) {
-            add_object(queries[i].interface, outer, class, queries[i].iid);
+            add_object(&c, queries[i].interface, outer, class, queries[i].iid);
             is_created = true;
         } else {
             hfn_com_add_pointer((uint64_t)(uintptr_t)queries[0].interface,
@@ -225,7 +263,7 @@ static int32_t create_instance_ex(const hfn_guid *class, void *outer, uint32_t c
             watch_interface(queries[i].interface, class, queries[i].iid);
         }
     }
-    if (result < 0 && is_outermost) {
+    if (result < 0 && c.is_outermost) {
         count_failure(class, result, "CoCreateInstanceEx");
     }
     return result;
@@ -301,10 +339,14 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
     uint64_t create = find_entry(base, "CoCreateInstance");
     uint64_t create_ex = find_entry(base, "CoCreateInstanceEx");
     uint64_t get = find_entry(base, "CoGetClassObject");
+    uint32_t heap = hfn_com_find_heap(com.process.find_symbol, base, out);
 
     (void)user;
     if (!hfn_com_open_objects()) {
         return 0;
+    }
+    if (heap > 0) {
+        return heap;
     }
     if (com.create || !create || !create_ex || !get) {
         return find_server(base, out);
@@ -318,10 +360,14 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
 static void use_methods(void *user, hfn_live *live, uint32_t module, uint64_t base)
 {
     hfn_methods methods = { .live = NULL };
+    char reason[400];
 
     (void)user;
     hfn_methods_open(&methods, live, module, com.process.find_symbol, base);
     if (methods.live) {
+        if (!hfn_com_open_list(reason, sizeof reason)) {
+            com.process.warn(reason);
+        }
         hfn_com_open_results(&methods, com.process.find_symbol, base);
     }
     com.methods = methods;

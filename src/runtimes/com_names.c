@@ -5,6 +5,7 @@
 
 #include "arch/method_pool.h"
 #include "base/status.h"
+#include "runtimes/com_list.h"
 #include "runtimes/com_registry.h"
 #include "runtimes/com_typelib.h"
 
@@ -101,7 +102,7 @@ void hfn_com_describe(hfn_com_interface *out, const hfn_guid *iid, uint64_t base
     hfn_span module = { (const uint8_t *)(uintptr_t)base, end - base, false };
 
     memset(out, 0, sizeof *out);
-    if (!hfn_com_add_standard(out, iid) &&
+    if (!hfn_com_add_standard(out, iid) && !hfn_com_find_listed(out, iid) &&
         !hfn_typelib_find(out, hfn_typelib_in_module(module, true, 0), iid)) {
         hfn_com_find_registered(out, iid);
     }

@@ -52,7 +52,7 @@ typedef struct hfn_com_interface {
 } hfn_com_interface;
 
 /* The interface with the IID, of a table in the module [base, end): from the list of standard
- * interfaces, the module's type library, or the registry. */
+ * interfaces, the user's list, the module's type library, or the registry. */
 void hfn_com_describe(hfn_com_interface *out, const hfn_guid *iid, uint64_t base, uint64_t end);
 /* Add name and methods of a standard interface, unless they are known; false: it is none. */
 bool hfn_com_add_standard(hfn_com_interface *out, const hfn_guid *iid);

@@ -60,9 +60,20 @@ def run_client(folder, *arguments, options=()):
     return {name: calls for name, calls in counts.items() if name.startswith("{")}, hooked.stderr.decode()
 
 
+def split_memory(counts):
+    """Calls of methods, and the creations and releases by their bytes."""
+    memory = {name: calls for name, calls in counts.items() if " memory: " in name}
+    return {name: calls for name, calls in counts.items() if name not in memory}, memory
+
+
 def calls_failures_and_leaks_are_exact(folder):
     build_client(folder)
     counts, messages = run_client(folder, "work")
+    counts, memory = split_memory(counts)
+    # Of each object the server allocates 24 bytes; the first creation loads the server, too.
+    created = {name: calls for name, calls in memory.items() if name.endswith("by creation")}
+    assert created[f"{SUM} memory: 24 bytes allocated by creation"] >= 14 and sum(created.values()) == 16, memory
+    assert memory[f"{SUM} memory: 24 bytes freed by release"] == 13, memory
     assert counts == {
         f"{SUM}::{ISUM}::method 3": 1000, f"{SUM}::{ISUM}::method 4": 20,
         # The name is in a type library that the registry names.
@@ -105,6 +116,24 @@ def modules_that_are_selected_are_asked_for_class_objects(folder):
     # DllGetClassObject is the first call that sees the class object.
     assert counts[f"{SUM}::IClassFactory::CreateInstance"] == 18, counts
     assert counts[f"{SUM}::{ISUM}::method 3"] == 1000 and counts[f"{SUM} created"] == 16, counts
+
+
+def interfaces_are_named_by_the_users_list(folder):
+    build_client(folder)
+    listed, path = folder / "interfaces.txt", "Z:" + str(folder / "interfaces.txt").replace("/", "\\")
+    listed.write_text(f"# of the server\n{ISUM.lower()} ISum Add Get\n")
+    os.environ["HOTFN_COM_INTERFACES"] = path
+    try:
+        counts, _ = run_client(folder, "work")
+        assert counts[f"{SUM}::ISum::Add"] == 1000 and counts[f"{SUM}::ISum::Get"] == 20, counts
+        listed.write_text("ISum Add Get\n")
+        counts, messages = run_client(folder, "work")
+        assert counts[f"{SUM}::{ISUM}::method 3"] == 1000 and "interfaces.txt, line 1: " in messages, messages
+        listed.unlink()
+        _, messages = run_client(folder, "work")
+        assert "interfaces.txt, the list of COM interfaces in HOTFN_COM_INTERFACES, cannot be read" in messages, messages
+    finally:
+        del os.environ["HOTFN_COM_INTERFACES"]
 
 
 def methods_are_selected_by_name(folder):
@@ -158,6 +187,8 @@ def events_of_objects_are_sent(folder):
 def many_objects_come_and_go(folder):
     build_client(folder)
     counts, messages = run_client(folder, "many", OBJECTS)
+    counts, memory = split_memory(counts)
+    assert memory[f"{SUM} memory: 24 bytes freed by release"] == OBJECTS, memory
     assert counts == {f"{SUM} created": OBJECTS, f"{SUM} released": OBJECTS, f"{SUM}::{ISUM}::Release": OBJECTS}, counts
     assert "not released" not in messages, messages
 
@@ -172,6 +203,6 @@ def a_program_without_com_runs_and_is_reported(folder):
 if __name__ == "__main__":
     sys.exit(cases.run([calls_failures_and_leaks_are_exact, methods_are_timed_where_their_arguments_are_known,
                         modules_that_are_selected_are_asked_for_class_objects,
-                        methods_are_selected_by_name, components_of_the_system_print_the_same, events_of_objects_are_sent,
+                        interfaces_are_named_by_the_users_list, methods_are_selected_by_name, components_of_the_system_print_the_same, events_of_objects_are_sent,
                         many_objects_come_and_go,
                         a_program_without_com_runs_and_is_reported], needs=("wine", "x86_64-w64-mingw32-g++")))

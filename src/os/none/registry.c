@@ -7,3 +7,9 @@ bool hfn_os_read_class_text(const char *key, const char *value, char *out, size_
     (void)key, (void)value, (void)out, (void)capacity;
     return false;
 }
+
+bool hfn_os_read_variable(const char *name, char *out, size_t capacity)
+{
+    (void)name, (void)out, (void)capacity;
+    return false;
+}

@@ -20,6 +20,8 @@ NTSTATUS NTAPI NtQueryValueKey(HANDLE key, const UNICODE_STRING *name, int infor
                                ULONG bytes, ULONG *needed);
 NTSTATUS NTAPI RtlFormatCurrentUserKeyPath(UNICODE_STRING *out);
 void NTAPI RtlFreeUnicodeString(UNICODE_STRING *text);
+NTSTATUS NTAPI RtlQueryEnvironmentVariable_U(void *environment, UNICODE_STRING *name,
+                                             UNICODE_STRING *out);
 
 static UNICODE_STRING make_string(wchar_t *text)
 {
@@ -84,4 +86,20 @@ bool hfn_os_read_class_text(const char *key, const char *value, char *out, size_
         RtlFreeUnicodeString(&user);
     }
     return is_read || read_text("\\Registry\\Machine", key, value, out, capacity);
+}
+
+bool hfn_os_read_variable(const char *name, char *out, size_t capacity)
+{
+    wchar_t wide[64], found[600] = { 0 };
+    UNICODE_STRING text = { 0, sizeof found - sizeof *found, found }, string;
+
+    if (!hfn_to_utf16(name, wide, sizeof wide / sizeof *wide)) {
+        return false;
+    }
+    string = make_string(wide);
+    if (RtlQueryEnvironmentVariable_U(NULL, &string, &text) < 0 || text.Length == 0) {
+        return false;
+    }
+    found[text.Length / sizeof *found] = 0;
+    return hfn_from_utf16(found, out, capacity);
 }
