@@ -5,7 +5,8 @@
  * another block it would read and write any memory.  So calls of such an image are counted without
  * it (hooks/shared.c) and not timed.
  * The C library, and Go, whose threads have a block of the C library where it is used, are exempt
- * (runtimes.c).
+ * (runtimes.c).  So are PE images: only the system sets thread pointers of Windows, and its system
+ * calls have other numbers.
  */
 #include "verdicts/analysis.h"
 
@@ -14,9 +15,13 @@
 void hfn_own_threads_record(hfn_analysis *a, const hfn_region *region, uint64_t at,
                             const hfn_instruction *in)
 {
-    uint32_t found = a->arch->find_thread_evidence(region->bytes, region->end - region->rva,
-                                                   at - region->rva, in);
+    uint32_t found;
 
+    if (a->info.format == HOTFN_FORMAT_PE) {
+        return;
+    }
+    found = a->arch->find_thread_evidence(region->bytes, region->end - region->rva,
+                                          at - region->rva, in);
     if (found && !(a->runtimes & HFN_RUNTIME_OWNS_THREADS)) {
         __atomic_fetch_or(&a->thread_evidence, found, __ATOMIC_RELAXED);
     }
