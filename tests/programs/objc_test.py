@@ -354,6 +354,23 @@ def check_switching(folder, program, library):
         assert calls == {"-[A one]": 2000, "-[A two]": 3000, "-[B two]": 2000, "-[Late one]": 2000}, calls
 
 
+def methods_of_the_standin_are_switched(folder):
+    """objc_msgSend and its variants get their bytes back, too."""
+    program = build_standin(folder, "g++")
+    expected = {name: int(calls) for name, calls in re.findall(r"(.*)\t(\d+)", run_bare(program))}
+    for mode in ("count", "time"):
+        with Switched(folder, [program, "lines"], "--runtime", "objc", "--mode", mode) as target:
+            hooked = target.read_differences("/libobjc.so.4.6")
+            assert hooked
+            for order in (mode, "off", mode, "off"):
+                target.ctl("--mode", order)
+                assert target.read_differences("/libobjc.so.4.6") == (set() if order == "off" else hooked), order
+                target.send("c")
+            found = target.finish()
+        for name, calls in expected.items():  # of four rounds; a call of +initialize is made once
+            assert found[name]["calls"] == (calls // 2 if calls % 4 == 0 else calls), (name, found[name], expected)
+
+
 class Switched(switch_test.Counted):
     def __init__(self, folder, command, *options):
         super().__init__(folder, "run", *options, command=command)
@@ -420,6 +437,7 @@ CASES = [
     methods_are_selected_by_name,
     exchanged_methods_and_forked_children_are_counted,
     methods_are_switched_and_the_dispatcher_gets_its_bytes_back,
+    methods_of_the_standin_are_switched,
     tools_of_gnustep_print_the_same,
     a_program_without_the_runtime_runs_and_is_reported,
     a_runtime_with_another_dispatcher_is_reported,
