@@ -13,15 +13,24 @@ uint64_t hfn_times_ns(const hotfn_record *r, uint64_t ticks)
     return hfn_ticks_to_ns(&r->times.header, ticks);
 }
 
-/* Newton's method: the library needs nothing of libm. */
+/* Newton's method: the library needs nothing of libm.  Half the exponent of x (IEEE 754, binary64)
+ * gives a first root that is at most 7 % off, so four steps reach the precision of a double. */
 double hfn_times_root(double x)
 {
-    double root = x > 1 ? x : 1;
+    const uint64_t half_bias = 1023ull << 51;
+    uint64_t bits;
+    double root;
 
-    for (int i = 0; x > 0 && i < 600 && root * root > x * (1 + 1e-12); i++) {
+    if (!(x > 0)) {
+        return 0;
+    }
+    memcpy(&bits, &x, sizeof bits);
+    bits = (bits >> 1) + half_bias;
+    memcpy(&root, &bits, sizeof root);
+    for (int i = 0; i < 4; i++) {
         root = (root + x / root) / 2;
     }
-    return x > 0 ? root : 0;
+    return root;
 }
 
 static uint64_t add_saturated(uint64_t a, uint64_t b)

@@ -474,6 +474,18 @@ static void a_chosen_threads_events_and_nodes_are_its_own(void)
     free(m);
 }
 
+static void a_root_is_as_precise_as_a_double(void)
+{
+    CHECK(hfn_times_root(0) == 0 && hfn_times_root(-1) == 0);
+    for (double x = 1e-300; x < 1e300; x *= 7.3) {
+        double root = hfn_times_root(x);
+        CHECK(root * root > x * (1 - 1e-15) && root * root < x * (1 + 1e-15));
+    }
+    for (double whole = 1; whole < 3e9; whole = whole * 3 + 1) {
+        CHECK(hfn_times_root(whole * whole) == whole);
+    }
+}
+
 static const check_test tests[] = {
     CHECK_TEST(a_chosen_threads_events_and_nodes_are_its_own),
     CHECK_TEST(totals_are_those_of_the_program),
@@ -491,5 +503,6 @@ static const check_test tests[] = {
     CHECK_TEST(repair_and_merge_omit_times_that_are_not_read),
     CHECK_TEST(windows_hold_what_came_since),
     CHECK_TEST(damaged_trees_are_reduced),
+    CHECK_TEST(a_root_is_as_precise_as_a_double),
 };
 CHECK_MAIN(tests)
