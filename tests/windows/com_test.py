@@ -43,7 +43,7 @@ def build_client(folder):
 def build_both(folder):
     source = ROOT / "tests/windows/com_work.cpp"
     command = ["x86_64-w64-mingw32-g++", "-O1", "-static", "-Wall", "-Wextra", "-Werror", source, "-lole32", "-luuid"]
-    for options in (["-DSERVER", "-shared", "-o", "server.dll"], ["-o", "client.exe", "-ladvapi32", "-loleaut32", "-lwbemuuid"]):
+    for options in (["-DSERVER", "-shared", "-o", "server.dll"], ["-o", "client.exe", "-ladvapi32", "-loleaut32", "-lpsapi", "-lwbemuuid"]):
         built = execute(folder, *command, *options)
         assert built.returncode == 0, built.stderr
     done = run_windows(folder, "client.exe", "register", *("Z:" + str(folder / name).replace("/", "\\")
@@ -186,6 +186,7 @@ def events_of_objects_are_sent(folder):
 
 def many_objects_come_and_go(folder):
     build_client(folder)
+    assert run_windows(folder, "client.exe", "many", OBJECTS).stdout.strip() == b"done, not grown"
     counts, messages = run_client(folder, "many", OBJECTS)
     counts, memory = split_memory(counts)
     assert memory[f"{SUM} memory: 24 bytes freed by release"] == OBJECTS, memory

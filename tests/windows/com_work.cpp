@@ -15,6 +15,8 @@
 #include <wbemidl.h>
 #include <windows.h>
 
+#include <psapi.h>
+
 static const GUID class_sum = { 0x5d1b6f10, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID class_missing = { 0x5d1b6f11, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
 static const GUID class_refusing = { 0x5d1b6f12, 0x1234, 0x4321, { 1, 2, 3, 4, 5, 6, 7, 8 } };
@@ -388,6 +390,27 @@ static void use_wmi()
     printf("locator left %lu\n", (unsigned long)locator->Release());
 }
 
+static long long get_resident_bytes()
+{
+    PROCESS_MEMORY_COUNTERS counters = {};
+    GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof counters);
+    return (long long)counters.WorkingSetSize;
+}
+
+// Create and release objects; the process must not grow after the first ones.
+static void make_many(long count)
+{
+    long long before = 0;
+    for (long i = 0; i < count; i++) {
+        create()->Release();
+        if (i == count / 10) {
+            before = get_resident_bytes();
+        }
+    }
+    long long grown = get_resident_bytes() - before;
+    printf("done, %s\n", before == 0 ? "not measured" : grown < 2000000 ? "not grown" : "grown");
+}
+
 int main(int argc, char **argv)
 {
     CoInitializeEx(nullptr, COINIT_MULTITHREADED);
@@ -396,10 +419,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc > 2 && strcmp(argv[1], "many") == 0) {
-        for (long i = atol(argv[2]); i > 0; i--) {
-            create()->Release();
-        }
-        printf("done\n");
+        make_many(atol(argv[2]));
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "system") == 0) {
