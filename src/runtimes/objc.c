@@ -71,6 +71,7 @@ typedef struct objc_super {
 
 typedef hotfn_code lookup_fn(const objc_object *receiver, const objc_selector *selector);
 typedef const hotfn_code *lookup_slot_fn(const objc_super *super, const objc_selector *selector);
+typedef hotfn_code get_imp_fn(const objc_class *class, const objc_selector *selector);
 typedef hotfn_code lookup_super_fn(const objc_super *super, const objc_selector *selector);
 
 /* ---- The tracer of this process. */
@@ -78,9 +79,9 @@ typedef hotfn_code lookup_super_fn(const objc_super *super, const objc_selector 
 static struct {
     hfn_runtime_process process;
     hfn_methods methods;
-    hotfn_code lookup, lookup_super; /* the originals */
-    void **lock;                     /* __objc_runtime_mutex */
-    int (*try_lock)(void *mutex);    /* -1: another thread has the lock */
+    hotfn_code lookup, lookup_super, get_imp; /* the originals */
+    void **lock;                              /* __objc_runtime_mutex */
+    int (*try_lock)(void *mutex);             /* -1: another thread has the lock */
     int (*unlock)(void *mutex);
     const char *(*get_name)(const objc_selector *selector);
     bool is_libobjc2;
@@ -232,11 +233,15 @@ static bool write_gcc_name(char *out, size_t out_bytes, const objc_class *class,
     return name != NULL;
 }
 
+/* An IMP that a program has looked up and set for another method is counted as the first one's. */
 static hotfn_code get_function(const char *name, hotfn_code imp)
 {
+    if (hfn_methods_get_index(&objc.methods, imp) != UINT32_MAX) {
+        return imp;
+    }
+
     hotfn_code function = hfn_methods_get_numbered(
         &objc.methods, name, imp, hfn_session_may_frame((uint64_t)(uintptr_t)imp, 0));
-
     return function ? function : imp;
 }
 
@@ -282,6 +287,18 @@ static hotfn_code look_up(const objc_object *receiver, const objc_selector *sele
 
     if (receiver && objc.methods.live) {
         function = choose_function(get_class(receiver), selector, imp);
+    }
+    return function ? function : imp;
+}
+
+/* class_getMethodImplementation of GCC's runtime: programs compare its result with a lookup's, to
+ * learn whether a class overrides a method. */
+static hotfn_code get_imp(const objc_class *class, const objc_selector *selector)
+{
+    hotfn_code imp = ((get_imp_fn *)objc.get_imp)(class, selector), function = NULL;
+
+    if (class && selector && imp && objc.methods.live) {
+        function = choose_function(class, selector, imp);
     }
     return function ? function : imp;
 }
@@ -397,7 +414,13 @@ static uint32_t find_replaced(void *user, uint64_t base, hfn_replaced out[HFN_MA
         return 0;
     }
     if (!has_send) {
-        return check_version(base) ? lookups : 0;
+        if (!check_version(base)) {
+            return 0;
+        }
+        out[lookups] =
+            (hfn_replaced){ (uint64_t)(uintptr_t)find_symbol(base, "class_getMethodImplementation"),
+                            (hotfn_code)get_imp, &objc.get_imp, false };
+        return lookups + 1;
     }
     if (lookups > 0 && hfn_objc2_open(objc.process.find_symbol, base)) {
         if (hfn_objc_calls_slot_lookup((const void *)(uintptr_t)out[1].entry)) {

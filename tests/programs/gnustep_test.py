@@ -65,10 +65,10 @@ def run(words, program, home):
 
 
 def compare(program):
-    """The modes in which the output differs; None if the bare program does not print the same twice."""
+    """The modes in which the output differs; None if the bare program crashes, or does not print the same twice."""
     with tempfile.TemporaryDirectory(prefix="hotfn_case_") as home:
         bare = [run([], program, home) for _ in range(2)]
-        if bare[0] is None or bare[0] != bare[1]:
+        if bare[0] is None or bare[0] != bare[1] or bare[0][0] != 0:
             return None
         wrong = []
         for mode in MODES:

@@ -283,6 +283,39 @@ def exchanged_methods_and_forked_children_are_counted(folder):
     assert sum(calls.values()) == 115 and calls["-[A one]"] == 10, calls
 
 
+COMPARED = HEAD.replace("COUNT", "1") + r"""
+#import <objc/message.h>
+@interface A : Root
+- (int)one;
+- (int)two;
+@end
+@implementation A
+- (int)one { return 1; }
+- (int)two { return 2; }
+@end
+int main(void)
+{
+    A *a = [A make];
+    Class class = objc_getClass("A");
+    IMP found = (IMP)objc_msg_lookup(a, @selector(one));
+    int sum = 0;
+    printf("same %d\n", found == class_getMethodImplementation(class, @selector(one)));
+    method_setImplementation(class_getInstanceMethod(class, @selector(two)), found);
+    for (int i = 0; i < 10; i++) sum += [a two];
+    printf("sum %d\n", sum);
+    return 0;
+}
+"""
+
+
+def functions_of_methods_can_be_compared_and_set(folder):
+    """GNUstep compares them to learn whether a class overrides a method."""
+    done, functions = hook(folder, build(folder, COMPARED))
+    assert done.stdout == "same 1\nsum 10\n", done
+    calls = {name: f["calls"] for name, f in functions.items() if name.startswith("-[A ")}
+    assert calls == {"-[A one]": 10}, calls
+
+
 SENT = HEAD.replace("COUNT", "1") + r"""
 @interface A : Root
 - (int)one;
@@ -436,6 +469,7 @@ CASES = [
     counts_equal_those_of_programs_of_libobjc2,
     methods_are_selected_by_name,
     exchanged_methods_and_forked_children_are_counted,
+    functions_of_methods_can_be_compared_and_set,
     methods_are_switched_and_the_dispatcher_gets_its_bytes_back,
     methods_of_the_standin_are_switched,
     tools_of_gnustep_print_the_same,
