@@ -39,6 +39,7 @@ typedef struct hotfn_launch hotfn_launch;
  * flag. */
 #define HOTFN_LAUNCH_PASS_SIGNALS 0x200u
 #define HOTFN_LAUNCH_BY_HOOK 0x400u /* attach on Windows: enter by a window's message hook */
+#define HOTFN_LAUNCH_FOUND 0x800u   /* also hook what hotfn_verdicts_find_functions finds  */
 
 /* Names of the files in a kit that hotfn_launch_options.kit_path leads to. */
 #define HOTFN_KIT_PLAN "program.scan" /* hotfn_scan_save of the program */

@@ -119,6 +119,7 @@ static hotfn_status check_functions(hotfn_launch *l, hotfn_error *err)
     options.symbol_dirs = l->options.symbol_dirs;
     options.symbol_dir_count = l->options.symbol_dir_count;
     options.flags = (l->options.flags & HOTFN_LAUNCH_FORCE_MAP ? HOTFN_SYMBOLS_FORCE : 0) |
+                    (l->options.flags & HOTFN_LAUNCH_FOUND ? HOTFN_SCAN_FOUND : 0) |
                     (l->timing ? HOTFN_SCAN_TIMING : 0);
     if (hotfn_scan_open(&scan, l->target.image, &options, &l->env, NULL) != HOTFN_OK) {
         return HOTFN_OK; /* reported when the program is scanned */

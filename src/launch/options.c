@@ -7,7 +7,7 @@
 #include <hotfn/lowlevel/timing.h>
 #include <string.h>
 
-#define ALL_FLAGS 0x7ffu
+#define ALL_FLAGS 0xfffu
 #define MAX_SAMPLE_INTERVAL 1000000u
 #define MAX_THREADS 1000000u
 #define MAX_PLACES 60000000u

@@ -73,7 +73,8 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
                                  hotfn_error *err)
 {
     hotfn_symbols_options so = HOTFN_SYMBOLS_OPTIONS_INIT;
-    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN);
+    so.flags = options->flags & ~(HOTFN_SCAN_TIMING | HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN |
+                                  HOTFN_SCAN_FOUND);
     so.symbol_dirs = options->symbol_dirs;
     so.symbol_dir_count = options->symbol_dir_count;
     hotfn_verdicts_options vo = HOTFN_VERDICTS_OPTIONS_INIT;
@@ -91,6 +92,9 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
     }
     if (s == HOTFN_OK) {
         s = hotfn_functions_build(&p->functions, p->image, p->symbols, p->env, err);
+    }
+    if (s == HOTFN_OK && options->flags & HOTFN_SCAN_FOUND) {
+        s = hotfn_verdicts_find_functions(p->functions, p->image, options->threads, p->env, err);
     }
     if (s == HOTFN_OK) {
         s = hotfn_verdicts_create(&p->verdicts, p->image, p->functions, &vo, p->env, err);

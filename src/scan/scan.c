@@ -144,7 +144,7 @@ hotfn_status hotfn_scan_open(hotfn_scan **out, const char *path, const hotfn_sca
     hotfn_scan *scan;
     hfn_os_file_info file;
     const uint32_t known = HOTFN_SYMBOLS_NO_SEPARATE | HOTFN_SYMBOLS_FORCE | HOTFN_SCAN_TIMING |
-                           HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN;
+                           HOTFN_SCAN_NO_TAIL_EXIT | HOTFN_SCAN_FOREIGN | HOTFN_SCAN_FOUND;
     if (!hfn_copy_options(&o, sizeof o, options) || o.flags & ~known) {
         return hfn_report_error(err, HOTFN_E_OPTION, path, HOTFN_NO_OFFSET, "unknown scan option");
     }

@@ -21,7 +21,8 @@ from ._text import Globs, PathLike, c_texts, encode, env, glob_list, log_message
 from .records import Function, Record
 
 FLAGS = {"flat": 0x1, "events": 0x2, "memory": 0x4, "follow": 0x8, "durable": 0x10, "perf_map": 0x20,
-         "no_cache": 0x40, "force_map": 0x80, "quiet_agent": 0x100}  # HOTFN_LAUNCH_*
+         "no_cache": 0x40, "force_map": 0x80, "quiet_agent": 0x100,
+         "found": 0x800}  # HOTFN_LAUNCH_*
 STATES = {1: "running", 2: "ended", 3: "finished"}
 LOG_WARNING = 2              # HOTFN_LOG_WARNING
 MAX_REMAINING = 1024
@@ -303,7 +304,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
         budget: Optional[float] = None, after: float = 0, duration: float = 0, follow: bool = False,
         target: Optional[str] = None, list: Optional[PathLike] = None, map: Optional[PathLike] = None,
         force_map: bool = False, kit: Optional[PathLike] = None, symbol_dirs: Sequence[PathLike] = (),
-        durable: bool = False, perf_map: bool = False, cache: bool = True,
+        durable: bool = False, perf_map: bool = False, found: bool = False, cache: bool = True,
         cache_folder: Optional[PathLike] = None, agent: Optional[PathLike] = None, quiet_agent: bool = False,
         max_threads: int = 0, max_places: int = 0, runtime: Optional[str] = None, send_to: Optional[str] = None,
         watch: Optional[str] = None, wait: bool = True) -> Run:
@@ -335,6 +336,7 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
                     `hotfn kit`
     symbol_dirs     folders with separate debug files
     durable         keep the record in its file while the program runs
+    found           also hook functions of stripped programs that only calls and pointers show
     perf_map        write the names of stubs to /tmp/perf-PID.map
     cache, cache_folder  whether scans are kept for the next run, and where
     agent           hotfn-agent.so; None: search for it beside libhotfn
@@ -356,7 +358,8 @@ def run(command: Sequence[PathLike], *, record: Optional[PathLike] = None, modul
     if clock not in CLOCKS:
         raise ValueError(f"clock: {clock!r} is none of {', '.join(CLOCKS)}")
     chosen = {"flat": flat, "events": events, "memory": memory, "follow": follow, "durable": durable,
-              "perf_map": perf_map, "no_cache": not cache, "force_map": force_map, "quiet_agent": quiet_agent}
+              "perf_map": perf_map, "no_cache": not cache, "force_map": force_map, "quiet_agent": quiet_agent,
+              "found": found}
     globs, dirs = glob_list(modules), [os.fsencode(folder) for folder in symbol_dirs]
     selection = make_selection(functions, exclude, min_size, max_size)
     fields: Dict[str, Any] = {

@@ -104,6 +104,16 @@ def test_functions_of_python_programs_are_counted():
     assert [(f.name, f.calls) for f in run.hot(5)] == [("f (<string>:1)", 70)]
 
 
+def test_functions_that_only_calls_show_are_counted_on_request(compiler, tmp_path):
+    program = tmp_path / "stripped"
+    (tmp_path / "program.c").write_text(PROGRAM.replace("KEPT uint64_t", "KEPT static uint64_t"))
+    subprocess.run([compiler, "-O2", "-fno-optimize-sibling-calls", "-fno-asynchronous-unwind-tables", "-s",
+                    tmp_path / "program.c", "-o", program], check=True)
+    plain, found = (hotfn.run([program], found=choice, cache=False).record.functions for choice in (False, True))
+    assert FIB_15_CALLS not in [function.calls for function in plain]
+    assert FIB_15_CALLS in [function.calls for function in found]
+
+
 def test_running_program_has_a_live_record(program, tmp_path):
     with hotfn.run([program, "walk", "stay"], record=tmp_path / "run.hfr", cache=False, wait=False) as run:
         wait_for(lambda: run.info.joined and (run.record.find("hop").calls or 0) == 1000)

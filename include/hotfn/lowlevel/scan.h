@@ -17,6 +17,7 @@ typedef struct hotfn_scan hotfn_scan;
 #define HOTFN_SCAN_TIMING 0x10000u       /* also prove which functions may be timed */
 #define HOTFN_SCAN_NO_TAIL_EXIT 0x20000u /* as HOTFN_VERDICTS_NO_TAIL_EXIT              */
 #define HOTFN_SCAN_FOREIGN 0x40000u      /* also a file of another system, to be saved  */
+#define HOTFN_SCAN_FOUND 0x80000u        /* with hotfn_verdicts_find_functions          */
 
 typedef struct hotfn_scan_options {
     uint32_t size;    /* sizeof(hotfn_scan_options)                       */

@@ -12,6 +12,7 @@
 enum {
     TARGET = RUN_FIRST_OWN_OPTION,
     FOLLOW,
+    FOUND,
     AFTER,
     DURABLE,
     PERF_MAP,
@@ -35,6 +36,7 @@ static const struct option table[] = {
     RUN_SHARED_OPTIONS,
     { "target", required_argument, NULL, TARGET },
     { "follow", no_argument, NULL, FOLLOW },
+    { "found", no_argument, NULL, FOUND },
     { "after", required_argument, NULL, AFTER },
     { "durable", no_argument, NULL, DURABLE },
     { "perf-map", no_argument, NULL, PERF_MAP },
@@ -81,6 +83,7 @@ static const char usage[] =
     "      --max-places N   with --mode time: keep N places in the call trees [by memory]\n"
     RUN_SELECTION_USAGE
     "      --target GLOB    count the descendant whose file matches, not PROGRAM itself\n"
+    "      --found          also hook functions of stripped programs that only calls show\n"
     "      --follow         also count children that the program starts\n"
     "      --after TIME     begin to count TIME after the start (2s, 500ms)\n"
     "      --for TIME       count for TIME, then stop\n"
@@ -222,6 +225,7 @@ static uint32_t find_flag(int option)
 {
     switch (option) {
     case FOLLOW: return HOTFN_LAUNCH_FOLLOW;
+    case FOUND: return HOTFN_LAUNCH_FOUND;
     case DURABLE: return HOTFN_LAUNCH_DURABLE;
     case PERF_MAP: return HOTFN_LAUNCH_PERF_MAP;
     case FORCE: return HOTFN_LAUNCH_FORCE_MAP;
