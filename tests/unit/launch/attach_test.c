@@ -356,7 +356,7 @@ static void the_target_is_unharmed_whichever_step_of_an_attach_fails(void)
         CHECK_EQ_U64(count_differing_pages(pid), 0);
         wait_for_beats();
     }
-    CHECK(failed > 20 / every); /* other steps are repeated */
+    CHECK(every > 1 || failed > 20); /* others are repeated, perhaps all that were chosen */
     wait_for_beats();
     CHECK_EQ_U64(count_differing_pages(pid), 0);
     CHECK_EQ_U64(count_maps(pid), maps);
