@@ -8,6 +8,8 @@
 
 enum { HFN_OS_SOCKET_NAME_BYTES = 100 };
 
+/* False: all calls of this file fail on this system. */
+bool hfn_os_has_local_sockets(void);
 /* Receive connections by that name; it is free again when the file is closed. */
 hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name);
 /* Wait for a connection.  *is_own: its process acts for the same user, or for root.  Fails after

@@ -14,6 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/programs"))
@@ -39,10 +41,14 @@ NO_FONTS = re.compile(rb"Wine cannot find the FreeType font library(?:.*\n){4}")
 
 
 def execute(folder, *command):
-    done = subprocess.run([str(part) for part in command], cwd=folder, capture_output=True, timeout=LIMIT_S,
-                          stdin=subprocess.DEVNULL, env=os.environ | {"WINEDEBUG": "-all"}, check=False)
-    done.stderr = NO_FONTS.sub(b"", done.stderr)
-    return done
+    """The output goes to files: wine's desktop is started by the first program that needs it, inherits its stderr, and
+    outlives it, so a pipe would stay open."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        done = subprocess.run([str(part) for part in command], cwd=folder, stdout=out, stderr=errors, timeout=LIMIT_S,
+                              stdin=subprocess.DEVNULL, env=os.environ | {"WINEDEBUG": "-all"}, check=False)
+        out.seek(0)
+        errors.seek(0)
+        return subprocess.CompletedProcess(done.args, done.returncode, out.read(), NO_FONTS.sub(b"", errors.read()))
 
 
 def run_windows(folder, *command):
@@ -349,9 +355,39 @@ def attach_refuses_in_one_sentence(folder):
         refused("was started by hotfn run", "attach", target.pid)
 
 
+def functions_over_budget_are_unhooked(folder):
+    """The program's results and the counts of all other functions stay exact."""
+    if IS_X86:
+        raise cases.Skipped("a budget of 32-bit programs is refused")
+    subprocess.run([TRIPLE + "-gcc", "-O2", "-static", "-pthread", "-o", "budget.exe", ROOT / "tests/programs/src/budget.c"],
+                   cwd=folder, check=True, timeout=LIMIT_S)
+
+    def changes(tool, to):
+        shown = execute(folder, *tool, "report", "--json", "-n", "0", "b.hfr")
+        report = json.loads(shown.stdout) if shown.returncode == 0 else {"budget": {"changes": []}}
+        return report, [c for c in report["budget"]["changes"] if c["function"] == "tiny" and c["to"] == to]
+
+    program = subprocess.Popen(["wine", TOOL, "run", "-q", "--no-cache", "--budget", "5%", "-o", "b.hfr", "--", "budget.exe",
+                                "2000"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    end = time.monotonic() + LIMIT_S
+    for to in "unhooked", "counted":  # the second when the program calls it no more
+        while not changes(["wine", TOOL], to)[1] and program.poll() is None:
+            assert time.monotonic() < end, changes(["wine", TOOL], to)
+        program.stdin.write("\n")
+        program.stdin.flush()
+    output = program.communicate(timeout=LIMIT_S)[0]
+    assert program.returncode == 0, program.returncode
+    report, unhooked = changes([NATIVE], "unhooked")
+    counts, own = calls_by_name(report), dict(line.split() for line in output.splitlines())
+    assert unhooked and unhooked[0]["cost"] > 0.05 and report["budget"]["stops"] >= 2 and not report["budget"]["note"], report["budget"]
+    assert 0 < counts["tiny"] < int(own["tiny"]), counts["tiny"]
+    for name in "batch", "calm", "work", "step":
+        assert counts[name] == int(own[name]), (name, counts[name], own)
+
+
 def run_refuses_what_it_cannot_do(folder):
     build_work(folder, "work.exe")
-    for options, wanted in (("--follow", "--follow"), ("--target x", "--target"), ("--budget 5%", "--sample"),
+    for options, wanted in (("--follow", "--follow"), ("--target x", "--target"),
                             ("--mode time --with alloc", "--with alloc"), ("--durable", "--durable"), ("--perf-map", "--perf-map")):
         done = run_windows(folder, TOOL, "run", *options.split(), "--", "work.exe", "x", "3")
         lines = done.stderr.decode().splitlines()
@@ -375,5 +411,5 @@ if __name__ == "__main__":
                         paths_may_have_spaces_and_other_letters, microsofts_exception_tests_pass,
                         unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
                         attach_and_detach_as_commands,
-                        attach_refuses_in_one_sentence, run_refuses_what_it_cannot_do, agent_imports_the_system_only],
+                        attach_refuses_in_one_sentence, functions_over_budget_are_unhooked, run_refuses_what_it_cannot_do, agent_imports_the_system_only],
                        needs=("wine", TRIPLE + "-g++")))

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "launch/launch.h"
 #include "launch/switch/order.h"
+#include "os/local_socket.h"
 #include "os/os.h"
 #include "os/remote.h"
 
@@ -163,7 +164,7 @@ hotfn_status hotfn_switch_functions(const char *record_path, uint32_t pid,
         return hfn_report_error(err, HOTFN_E_OPTION, NULL, HOTFN_NO_OFFSET,
                                 "unknown option of the order");
     }
-    if (!hfn_os_can_change_others()) {
+    if (!hfn_os_can_change_others() || !hfn_os_has_local_sockets()) {
         return hfn_report_error(err, HOTFN_E_UNSUPPORTED, NULL, HOTFN_NO_OFFSET,
                                 "functions can be switched on Linux only");
     }

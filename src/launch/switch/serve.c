@@ -5,6 +5,7 @@
 #include "launch/switch/order.h"
 
 #include "base/status.h"
+#include "os/local_socket.h"
 #include "os/os.h"
 
 #include <stdio.h>
@@ -69,7 +70,7 @@ void hfn_switch_start(hotfn_launch *l)
     s->live = l->live;
     s->channel = l->channel;
     hfn_os_unlock_mutex(&s->lock);
-    if (!hfn_os_can_change_others()) {
+    if (!hfn_os_can_change_others() || !hfn_os_has_local_sockets()) {
         return;
     }
     hfn_order_get_name(name, l->live->base + HFN_AT_UUID);

@@ -21,6 +21,7 @@
 #include "base/status.h"
 #include "launch/attach/attached.h"
 #include "launch/launch.h"
+#include "os/local_socket.h"
 #include "os/os.h"
 
 #include <string.h>
@@ -401,7 +402,7 @@ static hotfn_status refuse_order(hotfn_error *err, hotfn_status status, const ch
 static hotfn_status check_launch(const hotfn_launch *l, const hotfn_switch_order *order,
                                  hotfn_error *err)
 {
-    if (!hfn_os_can_change_others()) {
+    if (!hfn_os_can_change_others() || !hfn_os_has_local_sockets()) {
         return refuse_order(err, HOTFN_E_UNSUPPORTED, "functions can be switched on Linux only");
     }
     if (l->target.machine == HOTFN_MACHINE_X86) {

@@ -47,6 +47,11 @@ static bool is_other_end_own(int connection)
            (other.uid == geteuid() || other.uid == 0);
 }
 
+bool hfn_os_has_local_sockets(void)
+{
+    return true;
+}
+
 hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name)
 {
     struct sockaddr_un address;

@@ -4,6 +4,11 @@
 
 enum { UNSUPPORTED = 1 };
 
+bool hfn_os_has_local_sockets(void)
+{
+    return false;
+}
+
 hfn_os_error hfn_os_listen(hfn_os_file *out, const char *name)
 {
     (void)out, (void)name;

@@ -29,13 +29,43 @@ static uint64_t join_time(FILETIME time)
     return (uint64_t)time.dwHighDateTime << 32 | time.dwLowDateTime;
 }
 
+static bool is_wine(void)
+{
+    return GetProcAddress(GetModuleHandleW(L"ntdll.dll"), "wine_get_version") != NULL;
+}
+
+/* Wine has no times of other processes, but those of their threads; the times of threads that have
+ * ended are missing. */
+static uint64_t sum_thread_times(HANDLE process)
+{
+    FILETIME created, ended, kernel, user;
+    HANDLE previous = NULL, next;
+    uint64_t units = 0;
+
+    while (NtGetNextThread(process, previous, THREAD_QUERY_INFORMATION, 0, 0, &next) >= 0) {
+        if (previous) {
+            NtClose(previous);
+        }
+        previous = next;
+        if (GetThreadTimes(next, &created, &ended, &kernel, &user)) {
+            units += join_time(kernel) + join_time(user);
+        }
+    }
+    if (previous) {
+        NtClose(previous);
+    }
+    return units;
+}
+
 uint64_t hfn_os_get_process_cpu_ns(uint32_t pid)
 {
     FILETIME created, ended, kernel, user;
-    HANDLE process = OpenProcess(PROCESS_QUERY_LIMITED_INFORMATION, FALSE, pid);
+    HANDLE process = OpenProcess(PROCESS_QUERY_INFORMATION, FALSE, pid);
     uint64_t units = 0;
 
-    if (process && GetProcessTimes(process, &created, &ended, &kernel, &user)) {
+    if (process && is_wine()) {
+        units = sum_thread_times(process);
+    } else if (process && GetProcessTimes(process, &created, &ended, &kernel, &user)) {
         units = join_time(kernel) + join_time(user);
     }
     if (process) {
