@@ -198,6 +198,38 @@ def go_programs_survive_rounds(folder):
         assert count_files(target.pid) <= before
 
 
+WEAK = """
+#include <cstdio>
+#include <string>
+extern "C" __attribute__((weak)) void missing(); /* called at address 0, far below the code */
+extern "C" __attribute__((noinline)) int maybe(int x)
+{
+    __asm__ volatile("");
+    if (x < 0) {
+        missing();
+    }
+    return x + 1;
+}
+int main(int count, char **)
+{
+    std::string text = std::to_string(maybe(count));
+    puts(text.c_str());
+}
+"""
+
+
+def a_program_that_calls_a_missing_weak_function_is_counted(folder):
+    source, program, record = folder / "weak.cpp", folder / "weak", folder / "weak.hfr"
+    source.write_text(WEAK)
+    compiler = os.environ.get("CXX", "g++").split()
+    for flags in (["-no-pie"], ["-static", "-no-pie"], ["-static-pie"]):
+        subprocess.run([*compiler, "-O1", *flags, "-o", program, source], check=True)
+        done = run(record, program)
+        assert done.returncode == 0 and done.stdout == "2\n", done
+        found = calls_in(record)
+        assert found["maybe"] == 1 and found["main"] == 1, (flags, done.stderr)
+
+
 def run(record, *command, options=(), **more):
     return subprocess.run([HOTFN, "run", *options, "-o", str(record), "--", *map(str, command)], capture_output=True,
                           text=True, timeout=120, **more)
@@ -260,6 +292,7 @@ CASES = [
     go_programs_survive_rounds,
     a_run_counts_from_the_entry_point,
     a_run_of_a_go_program_is_exact,
+    a_program_that_calls_a_missing_weak_function_is_counted,
     busybox_behaves_as_without_hotfn,
     refusals_of_a_run_are_one_sentence,
 ]

@@ -234,7 +234,7 @@ static uint64_t space_map_near(void *user, uint64_t near_begin, uint64_t near_en
 {
     hfn_attachment *a = user;
     hfn_os_gap *gaps = (hfn_os_gap *)(void *)a->buffer;
-    const hfn_mirror *m = hfn_mirror_of_local(a, near_begin);
+    const hfn_mirror *m = hfn_mirror_of_local(a, near_end); /* near_begin may be address 0 */
     uint64_t bytes = (byte_count + PAGE_BYTES - 1) & ~(uint64_t)(PAGE_BYTES - 1), lowest, at;
     place_search search = { gaps, 0, bytes };
     uint32_t index;
