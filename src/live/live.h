@@ -155,6 +155,9 @@ hotfn_status hfn_live_set_module(hfn_live *live, uint32_t module, uint32_t flags
  * entry.  Either end.  HOTFN_OK, HOTFN_E_NOT_FOUND, HOTFN_E_LIMIT (reason above 255). */
 hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t function_index,
                                    uint32_t state, uint32_t reason, uint32_t reason_offset);
+/* Remove flags (HOTFN_VERDICT_*) that do not hold in this target. */
+void hfn_live_remove_function_flags(hfn_live *live, uint32_t module, uint32_t function_index,
+                                    uint32_t flags);
 /* Is the function hooked now? */
 bool hfn_live_is_hooked(const hfn_live *live, uint32_t module, uint32_t function_index);
 /* Store that calls of a function are counted only; nothing happens in a record without times. */

@@ -93,6 +93,19 @@ hotfn_status hfn_live_set_function(hfn_live *live, uint32_t module, uint32_t fun
     return HOTFN_OK;
 }
 
+void hfn_live_remove_function_flags(hfn_live *live, uint32_t module, uint32_t function_index,
+                                    uint32_t flags)
+{
+    uint32_t first, count;
+    uint8_t *entry, *at;
+
+    if (hfn_live_find_module(live, module, &entry, &first, &count) && function_index < count) {
+        at = hfn_live_section(live, HFN_SECTION_FUNCTIONS) +
+             (uint64_t)(first + function_index) * HFN_FUNCTION_BYTES + HFN_FUNCTION_FLAGS;
+        hfn_shared_put32(at, hfn_shared_get32(at) & ~flags);
+    }
+}
+
 bool hfn_live_is_hooked(const hfn_live *live, uint32_t module, uint32_t function_index)
 {
     uint32_t first, count;

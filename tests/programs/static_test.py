@@ -253,6 +253,9 @@ def a_run_of_a_go_program_is_exact(folder):
     found = calls_in(folder / "go.hfr")
     check_go_totals(found, 2, 9, 2000)
     assert found["main.main"] == 1, found["main.main"]
+    table = subprocess.run([HOTFN, "report", "-n", "0", folder / "go.hfr"], capture_output=True, text=True, check=True)
+    loops = [line for line in table.stdout.splitlines() if "entry is a loop" in line and " main." in line]
+    assert not loops, loops  # they begin again when their stacks grow, and are counted once
 
 
 def busybox_behaves_as_without_hotfn(folder):

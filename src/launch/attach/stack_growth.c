@@ -129,6 +129,8 @@ static void lead_through_stub(growth_search *s, uint64_t call, const hfn_plan_ho
                      (int32_t)(a->hooks->access.slot_base_bytes + 8 * slot), target);
     hfn_write_le32(field, (uint32_t)(s->stub - behind));
     s->stub += HFN_UNCOUNT_BYTES;
+    hfn_live_remove_function_flags(a->launch->live, s->mirror->live_module, hook->function_index,
+                                   HOTFN_VERDICT_ENTRY_LOOP); /* each call is counted once */
 }
 
 static void visit_call(growth_search *s, uint64_t call)
