@@ -39,8 +39,25 @@ const char *hfn_target_find_option_refusal(const hotfn_launch_options *options)
     return NULL;
 }
 
-const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
+/* A position-independent Go program names glibc's loader even if it needs no library.  A preloaded C
+ * library would not know its threads. */
+static bool is_go_without_c(const hotfn_image *image)
 {
+    hotfn_section section = HOTFN_SECTION_INIT;
+    bool is_go = false, has_names = false;
+
+    for (uint32_t i = 0; hotfn_image_get_section(image, i, &section) == HOTFN_OK; i++) {
+        is_go = is_go || strcmp(section.name, ".data.rel.ro.gopclntab") == 0;
+        has_names = has_names || (strcmp(section.name, ".dynstr") == 0 && section.byte_count > 1);
+    }
+    return is_go && !has_names;
+}
+
+const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
+{
+    hotfn_image_info known = HOTFN_IMAGE_INFO_INIT, *info = &known;
+
+    hotfn_image_get_info(image, info);
     if (info->format != HOTFN_FORMAT_ELF || !hfn_agent_serves(info->machine)) {
         return hfn_agent_serves(HOTFN_MACHINE_ARM64)
                    ? "not an ARM64 ELF program; this build of hotfn counts no others"
@@ -52,7 +69,7 @@ const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
     const char *loader = slash ? slash + 1 : is_static ? "" : info->interpreter;
 
     t->is_outside = hfn_os_can_enter_others() && info->machine == own_machine() &&
-                    (is_static || strncmp(loader, "ld-musl", 7) == 0);
+                    (is_static || strncmp(loader, "ld-musl", 7) == 0 || is_go_without_c(image));
     if (t->is_outside) {
         return NULL;
     }

@@ -43,8 +43,11 @@ const char *hfn_target_find_option_refusal(const hotfn_launch_options *o)
                                               : NULL;
 }
 
-const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image_info *info)
+const char *hfn_target_find_refusal(hfn_target *t, const hotfn_image *image)
 {
+    hotfn_image_info known = HOTFN_IMAGE_INFO_INIT, *info = &known;
+
+    hotfn_image_get_info(image, info);
     t->interpreter[0] = 0;
     if (info->format != HOTFN_FORMAT_PE) {
         return "not a Windows program; this build of hotfn counts no others";

@@ -153,7 +153,7 @@ void hfn_launch_follow_exec(hotfn_launch *launch, const hfn_plan_request *reques
 
 /* enter_elf.c, enter_pe.c: the reason why the agent cannot enter the program; NULL if it can.  The
  * path of the program's loader, if it has one, is stored in the target. */
-const char *hfn_target_find_refusal(hfn_target *target, const hotfn_image_info *info);
+const char *hfn_target_find_refusal(hfn_target *target, const hotfn_image *image);
 /* The reason why the options cannot be used on this system; NULL if they can. */
 const char *hfn_target_find_option_refusal(const hotfn_launch_options *options);
 /* The same before an attach, where the agent enters a process that runs already. */

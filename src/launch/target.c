@@ -88,7 +88,7 @@ hotfn_status hfn_target_check_image(hfn_target *t, const hotfn_env *env, hotfn_e
         return status;
     }
     hotfn_image_get_info(image, &info);
-    const char *refusal = hfn_target_find_refusal(t, &info);
+    const char *refusal = hfn_target_find_refusal(t, image);
     t->machine = info.machine;
     t->text_bytes = sum_text_bytes(image);
     hotfn_image_close(image);

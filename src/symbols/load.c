@@ -4,6 +4,7 @@
 #include "image/pe.h"
 #include "symbols/elf_separate.h"
 #include "symbols/elf_symtab.h"
+#include "symbols/go_table.h"
 #include "symbols/inside.h"
 #include "symbols/load_pe.h"
 #include "symbols/pdb_find.h"
@@ -89,6 +90,9 @@ static hotfn_status read_sources(hotfn_symbols *symbols, const hfn_symtab_reader
     if (symbols->debugdata) {
         status =
             read_extra_source(symbols, reader, symbols->debugdata, HOTFN_SOURCE_DEBUGDATA, err);
+    }
+    if (status == HOTFN_OK && !symbols->table.function_count) {
+        status = hfn_go_table_read(reader, err);
     }
     return status == HOTFN_OK ? hfn_dynsym_read(reader, err) : status;
 }

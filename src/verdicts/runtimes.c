@@ -29,12 +29,14 @@ typedef struct mark {
 static const mark marks[] = {
     /* Go */
     { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".gopclntab", NULL },
+    { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".data.rel.ro.gopclntab", NULL },
     { MARK_SECTION, HFN_RUNTIME_WALKS_STACK, ".note.go.buildid", NULL },
     /* The C library and the loader; Go with C code, whose threads are the C library's */
     { MARK_NAME, HFN_RUNTIME_OWNS_THREADS, "__libc_start_main", NULL },
     { MARK_NAME, HFN_RUNTIME_OWNS_THREADS, "__tls_get_addr", NULL },
     { MARK_NAME, HFN_RUNTIME_OWNS_THREADS, "pthread_create", NULL },
     { MARK_SECTION, HFN_RUNTIME_OWNS_THREADS, ".gopclntab", NULL },
+    { MARK_SECTION, HFN_RUNTIME_OWNS_THREADS, ".data.rel.ro.gopclntab", NULL },
     /* V8; a Java virtual machine */
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "_ZN2v88internal", "" },
     { MARK_NAME, HFN_RUNTIME_WALKS_STACK, "JNI_CreateJavaVM", NULL },

@@ -27,6 +27,7 @@ typedef struct hotfn_symbols hotfn_symbols;
 #define HOTFN_SOURCE_MAP 5
 #define HOTFN_SOURCE_PDB 6
 #define HOTFN_SOURCE_EXPORTS 7
+#define HOTFN_SOURCE_GO 8 /* the function table of a Go program, .gopclntab */
 
 #define HOTFN_SYMBOL_GLOBAL 1u /* binding GLOBAL or WEAK              */
 #define HOTFN_SYMBOL_WEAK 2u

@@ -61,7 +61,8 @@ static bool search_kind(void *user, const hfn_remote_module *module)
         hotfn_image_open(&image, module->path, &a->env, NULL) != HOTFN_OK) {
         return true;
     }
-    a->remote.has_small_stacks = find_section(image, ".gopclntab", &section);
+    a->remote.has_small_stacks = find_section(image, ".gopclntab", &section) ||
+                                 find_section(image, ".data.rel.ro.gopclntab", &section);
     a->uses_gs = a->remote.has_small_stacks || uses_musl(image);
     hotfn_image_close(image);
     return false;

@@ -22,11 +22,12 @@ hotfn_status hfn_outside_check_options(const hotfn_launch *l, hotfn_error *err)
                               ? "programs that it starts cannot be followed"
                               : NULL;
 
-    return refused ? hfn_report_error(err, HOTFN_E_OPTION, l->target.image, HOTFN_NO_OFFSET,
-                                      "is linked statically or uses musl, so it is counted from "
-                                      "outside: %s",
-                                      refused)
-                   : HOTFN_OK;
+    return refused
+               ? hfn_report_error(err, HOTFN_E_OPTION, l->target.image, HOTFN_NO_OFFSET,
+                                  "is linked statically, uses musl or is written in Go, so it is "
+                                  "counted from outside: %s",
+                                  refused)
+               : HOTFN_OK;
 }
 
 /* Let the child go on from its entry point. */

@@ -683,10 +683,10 @@ static uint32_t reason_in_runtime(const char *section, const char *name, uint8_t
 
 static void images_with_sections_of_stack_walkers_are_counted_only(void)
 {
-    static const char *const sections[] = {
-        ".gopclntab",    ".note.go.buildid", ".svm_heap",
-        "__managedcode", ".managed",         ".llvm_stackmaps"
-    };
+    static const char *const sections[] = { ".gopclntab",       ".data.rel.ro.gopclntab",
+                                            ".note.go.buildid", ".svm_heap",
+                                            "__managedcode",    ".managed",
+                                            ".llvm_stackmaps" };
 
     CHECK_EQ_U64(reason_in_runtime(NULL, "g", FUNC, ""), 0);
     CHECK_EQ_U64(reason_in_runtime(".gopclnta", "g", FUNC, ""), 0);

@@ -48,7 +48,8 @@ static const char *kind_name(uint32_t kind)
 static const char *source_name(uint32_t source)
 {
     static const char *const names[] = { "unknown", "symtab", "debug-file", "debugdata",
-                                         "dynsym",  "map",    "pdb",        "exports" };
+                                         "dynsym",  "map",    "pdb",        "exports",
+                                         "go" };
 
     return source < sizeof names / sizeof names[0] ? names[source] : names[0];
 }
