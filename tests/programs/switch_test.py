@@ -313,6 +313,26 @@ def what_cannot_be_done_is_refused_in_one_sentence(folder):
         assert "without --budget" in ctl("--mode", "off", str(target.pid), code=1)
 
 
+NARROW = """
+long write(int, const void *, unsigned long);
+int getchar(void);
+int main(void) { return write(1, "ready\\n", 6) != 6 || getchar() != -1; }
+"""
+
+
+def a_32_bit_program_is_refused(folder):
+    if os.environ.get("HOTFN_EXEC32") != "native":
+        raise cases.Skipped("this machine does not execute 32-bit programs")
+    program, record = folder / "narrow", folder / "narrow.hfr"
+    subprocess.run(["gcc", "-m32", "-fno-builtin", "-x", "c", "-o", program, "-"], input=NARROW, text=True, check=True)
+    with subprocess.Popen([HOTFN, "run", "-q", "-o", record, "--", program], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout.readline() == "ready\n"
+        assert "32-bit programs cannot be switched" in ctl("--mode", "off", str(record), code=1)
+        run.stdin.close()
+        assert run.wait(timeout=60) == 0
+
+
 def a_killed_launcher_and_another_version_are_reported(folder):
     with Counted(folder, "attach") as target:
         target.hotfn.kill()
@@ -351,6 +371,7 @@ if __name__ == "__main__":
         timed_functions_can_be_counted_and_timed_again,
         threads_that_call_meanwhile_are_unharmed,
         what_cannot_be_done_is_refused_in_one_sentence,
+        a_32_bit_program_is_refused,
         a_killed_launcher_and_another_version_are_reported,
         another_user_is_refused,
     ]))

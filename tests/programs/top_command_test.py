@@ -5,11 +5,16 @@ those since the sample before.
 
 HOTFN names the program.
 """
+import fcntl
 import json
 import os
+import pty
+import select
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import cases
@@ -87,5 +92,65 @@ def top_follows_a_program(folder):
         running.wait(300)
 
 
+def read_until(terminal, *parts):
+    """Read the screen until it shows one of the texts; returns the text."""
+    shown = b""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 65536)
+            for part in parts:
+                if part in shown:
+                    return part
+    raise AssertionError(shown[-2000:])
+
+
+def keys_switch_the_functions_that_are_shown(folder):
+    """On a terminal: off (0), counted (1), timed (2), of all functions or those of a filter."""
+    program, record = folder / "busy", folder / "busy.hfr"
+    (folder / "busy.c").write_text(PROGRAM)
+    subprocess.run([COMPILER, "-O0", "-o", program, folder / "busy.c"], check=True)
+    running = subprocess.Popen([HOTFN, "run", "--mode", "time", "-o", record, "--", program], stderr=subprocess.DEVNULL)
+    pid, terminal = None, None
+    try:
+        wait_for_calls(record)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(HOTFN, [HOTFN, "top", "-d", "0.2", str(record)])
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+        read_until(terminal, b"often")
+        os.write(terminal, b"1")
+        read_until(terminal, b"are now counted", b"is now counted")
+        os.write(terminal, b"2")
+        read_until(terminal, b"are now timed", b"is now timed")
+        os.write(terminal, b"/often\n")
+        os.write(terminal, b"0")
+        read_until(terminal, b"1 function is now off")
+        before, after = (top(record)[1] for _ in range(2))
+        assert after["often"]["calls"] == before["often"]["calls"], (before["often"], after["often"])
+        os.write(terminal, b"1")
+        read_until(terminal, b"1 function is now counted")
+        while top(record)[1]["often"]["calls"] == after["often"]["calls"]:
+            pass
+        os.write(terminal, b"q")
+        while True:
+            try:
+                if not os.read(terminal, 65536):
+                    break
+            except OSError:  # the terminal has no other end any more
+                break
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        pid = None
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        if terminal is not None:
+            os.close(terminal)
+        running.terminate()
+        running.wait(300)
+
+
 if __name__ == "__main__":
-    sys.exit(cases.run([top_follows_a_program], needs=[COMPILER]))
+    sys.exit(cases.run([top_follows_a_program, keys_switch_the_functions_that_are_shown], needs=[COMPILER]))
