@@ -39,8 +39,8 @@ const char *hfn_target_find_option_refusal(const hotfn_launch_options *options)
     return NULL;
 }
 
-/* A position-independent Go program names glibc's loader even if it needs no library.  A preloaded C
- * library would not know its threads. */
+/* A position-independent Go program names glibc's loader even if it needs no library.  A preloaded
+ * C library would not know its threads. */
 static bool is_go_without_c(const hotfn_image *image)
 {
     hotfn_section section = HOTFN_SECTION_INIT;

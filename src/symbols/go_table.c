@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reads the function table of a Go program, which the runtime needs and which therefore stays when
- * the symbol table is removed (go build -ldflags=-s).  Go 1.16 and later (Go, debug/gosym/pclntab.go;
- * cmd/link/internal/ld/pcln.go):
+ * the symbol table is removed (go build -ldflags=-s).  Go 1.16 and later (Go,
+ * debug/gosym/pclntab.go; cmd/link/internal/ld/pcln.go):
  *
  *   header      magic u32, 0 0, instruction size, word size, then words: functions, files,
- *               [address of the code, from 1.18 on], offsets of names, units, files, tables, entries
+ *               [address of the code, from 1.18 on], offsets of names, units, files, tables,
+ *               entries
  *   entries     pairs: address, offset of a record; from 1.18 on u32 relative to the code
  *   record      address, offset of the name i32, ...; both offsets from their table
  */
@@ -47,7 +48,7 @@ static bool read_word(const go_table *t, uint32_t index, uint64_t *out)
                          out);
 }
 
-/* The linker may leave the address of the code to the loader, or, from Go 1.26 on, to the runtime. */
+/* The linker may leave the address of the code to the loader. */
 static uint64_t find_code(const hotfn_image *image, uint64_t address)
 {
     const hfn_elf_section *text = hfn_elf_section_named(image, ".text");
