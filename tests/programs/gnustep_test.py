@@ -22,7 +22,8 @@ MODES = ([], ["--mode", "time"])
 WANTED = os.environ.get("HOTFN_GNUSTEP", "*")
 TIMEOUT = 20
 # Addresses, thread and process numbers, times and random names differ from run to run.
-VARIES = [(r"0x[0-9a-fA-F]+", "0x"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*( [-+]\d{4})?", "TIME"), (r"\[\d+:\d+\]", "[]")]
+VARIES = [(r"0x[0-9a-fA-F]+", "0x"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]*( [-+]\d{4})?", "TIME"), (r"\[\d+:\d+\]", "[]"),
+          (r"systemUptime \d+", "systemUptime")]
 
 
 def read_words(*options):
