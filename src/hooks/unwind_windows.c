@@ -265,6 +265,9 @@ void hfn_unwind_stub(hfn_unwind *u, uint64_t address, uint32_t byte_count,
     uint32_t lowered = 0;
 
     (void)byte_count;
+    if (sizeof(void *) == 4) {
+        return; /* x86 has no tables */
+    }
     for (uint32_t i = 0; i < shape->step_count; i++) {
         const hfn_stub_step *step = &shape->steps[i];
 
