@@ -67,8 +67,9 @@ def check_delayed(folder, target):
         stubs = {"foo_one", "foo_two", *(("imp_load_foo_one", "imp_load_foo_two") if delayed else ())}
         assert found == stubs, (target, delayed, rows)
         assert rows["work"]["verdict"] == "hookable", rows["work"]
-    done = subprocess.run([HOTFN, "kit", "-o", folder / "kit", folder / "main.exe"], capture_output=True, text=True)
-    assert done.returncode == 1 and "main.exe: a Windows image" in done.stderr, done
+    done = subprocess.run([HOTFN, "kit", "-o", folder / "kit", "--windows", folder / "none", folder / "main.exe"],
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and "hotfn.exe" in done.stderr and "--windows" in done.stderr, done
     assert not (folder / "kit").exists()
     print(f"ok {target}: stubs of imports and of delayed imports are recognised")
 
