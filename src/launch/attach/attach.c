@@ -94,6 +94,10 @@ static void read_command(uint32_t pid, command_words *out)
         out->words[count++] = out->text + at;
         at += strlen(out->text + at) + 1;
     }
+    /* A program that sets its title, as redis-server does, leaves empty words behind it. */
+    while (count > 0 && !out->words[count - 1][0]) {
+        count--;
+    }
     if (count == 0) {
         out->words[count++] = "?";
     }
