@@ -124,6 +124,9 @@ HOTFN_API hotfn_status hotfn_frame_get_thread_times(const hotfn_frame *frame, ui
 /*
  * Write the frame that ended last to path as a record of its own.  It has counts and threads, and,
  * if the session times calls, also times, call tree and slow calls.
+ * The time of writing, often some milliseconds, belongs to the frame that has begun.  If a program
+ * has short frames and saves each spike, that frame is then a spike too; the program should end it
+ * with hotfn_frame_next, and ignore it, before it goes on.
  *
  * HOTFN_OK, HOTFN_E_STATE (no frame has ended, or the options set none of HOTFN_FRAME_TIMES,
  * spike_ns and spike_percent, without which the counts at the beginning are not kept), HOTFN_E_IO,
