@@ -124,10 +124,14 @@ typedef struct hfn_dispatch {
 #define HFN_NO_REGISTER 0xFFu
 
 /* A field of moved code whose value depends on the address of the code. */
+/* x86: a field of four bytes that holds an address. */
+#define HFN_FIXUP_NO_END 0u
+
 typedef struct hfn_fixup {
     uint8_t at;          /* offset of the field in hfn_moved.bytes */
     uint8_t end;         /* x86: offset that the 4-byte field counts from, the end of its
-                          * instruction; arm64: kind of the field (arm64/relocate.h) */
+                          * instruction, or HFN_FIXUP_NO_END: it is an address itself; arm64:
+                          * kind of the field (arm64/relocate.h) */
     uint64_t target_rva; /* in the image */
 } hfn_fixup;
 
@@ -149,7 +153,8 @@ typedef struct hfn_moved {
 typedef enum hfn_fixup_kind {
     HFN_FIXUP_BROKEN = 0, /* lies outside of the moved code */
     HFN_FIXUP_NEAR,       /* its target must be within a jump's reach */
-    HFN_FIXUP_ANYWHERE
+    HFN_FIXUP_ANYWHERE,
+    HFN_FIXUP_ADDRESS /* in a field that is relocated in the original code, too */
 } hfn_fixup_kind;
 
 /* What code does with an address that it computes. */
@@ -249,6 +254,7 @@ typedef struct hfn_patching {
     uint32_t jump_bytes;       /* x86 5, ARM64 4 */
     uint32_t short_jump_bytes; /* of the jump to an island within 128 bytes; 0: there is none */
     uint64_t jump_reach_bytes; /* in either direction */
+    bool has_addresses;        /* a fixup may be HFN_FIXUP_ADDRESS */
     bool has_tail_exits;       /* a stub can end the timing of a call at the function's tail jump */
 
     /* Fill in a fixup of moved code at `address` so that it refers to the address `target`.

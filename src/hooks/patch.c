@@ -53,9 +53,33 @@ hfn_patch hfn_patch_make(const hfn_plan_hook *hook, uint64_t base, uint64_t targ
     return p;
 }
 
+/* The original bytes at the site as the loader relocated them; `room` is used if it did. */
+static const uint8_t *get_original(const hfn_plan_hook *hook, uint64_t base,
+                                   uint8_t room[PLAN_ORIGINAL_MAX])
+{
+    const uint8_t *original = hook->original;
+
+    for (uint32_t i = 0; hfn_stub_get_patching()->has_addresses && i < hook->fixup_count; i++) {
+        const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
+
+        if (fixup[1] != HFN_FIXUP_NO_END) {
+            continue;
+        }
+        for (uint32_t k = 0; original == hook->original && k < hook->original_bytes; k++) {
+            room[k] = original[k];
+        }
+        original = room;
+        hfn_write_le32(room + hfn_plan_original_at(hook, fixup[0]),
+                       (uint32_t)(base + hook->site_rva) + hfn_read_le32(fixup + 2));
+    }
+    return original;
+}
+
 uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
 {
-    uint32_t at = first_difference(base + hook->site_rva, hook->original, hook->original_bytes);
+    uint8_t room[PLAN_ORIGINAL_MAX];
+    uint32_t at = first_difference(base + hook->site_rva, get_original(hook, base, room),
+                                   hook->original_bytes);
 
     if (at != HFN_PATCH_SAME) {
         return hook->patch_offset + at;
@@ -69,7 +93,10 @@ uint32_t hfn_patch_compare(const hfn_plan_hook *hook, uint64_t base)
 
 static void put_back(const hfn_plan_hook *hook, const hfn_patch *p, hfn_os_writable_text *text)
 {
-    hfn_os_write_text(text, p->site_at, hook->original, hook->patch_bytes);
+    uint8_t room[PLAN_ORIGINAL_MAX];
+
+    hfn_os_write_text(text, p->site_at, get_original(hook, p->site_at - hook->site_rva, room),
+                      hook->patch_bytes);
     if (p->island_at != 0) {
         hfn_os_write_text(text, p->island_at, hook->island_original, PLAN_ISLAND_BYTES);
     }

@@ -80,7 +80,9 @@ static bool check_fixups(const hfn_patching *patching, const hotfn_plan *plan,
         const uint8_t *fixup = hook->fixups + i * PLAN_FIXUP_BYTES;
         int64_t target = (int64_t)hook->site_rva + (int32_t)hfn_read_le32(fixup + 2);
         hfn_fixup_kind kind = patching->fixup_kind(fixup[0], fixup[1], hook->moved_bytes);
-        if (kind == HFN_FIXUP_BROKEN ||
+        uint32_t original_at = kind == HFN_FIXUP_ADDRESS ? hfn_plan_original_at(hook, fixup[0]) : 0;
+        if (kind == HFN_FIXUP_BROKEN || original_at >= PLAN_ORIGINAL_MAX ||
+            original_at + PLAN_FIELD_BYTES > PLAN_ORIGINAL_MAX ||
             (kind == HFN_FIXUP_NEAR && (target < plan->reach_begin || target >= plan->reach_end))) {
             return false;
         }

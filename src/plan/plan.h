@@ -18,9 +18,9 @@
  *   +---------+    bits 0..11   distance of the 4-byte field from the end of the previous one
  *                  bits 12..31  index of the entry that it targets; PLAN_SITE_NONE: only a distance
  *
- * A fixup is a PC-relative field of the moved code, a step maps the offset of an original
- * instruction to its moved copy, and a tail exit is the rva of the 4-byte field of a tail jump
- * that ends a timed call. hotfn_plan_open checks every offset, count and order once; readers of
+ * A fixup is a PC-relative field of the moved code or, on x86, an address that the loader relocates
+ * in the original.  A step maps the offset of an original instruction to its moved copy, and a tail
+ * exit is the rva of the 4-byte field of a tail jump that ends a timed call.  hotfn_plan_open checks every offset, count and order once; readers of
  * an open plan check nothing.
  */
 #ifndef HFN_PLAN_PLAN_H
@@ -34,7 +34,7 @@
 #include <string.h>
 
 #define PLAN_MAGIC UINT64_C(0x314e414c504e4648) /* "HFNPLAN1" */
-#define PLAN_VERSION 10u
+#define PLAN_VERSION 11u
 
 /* Offsets in the header. */
 enum {
@@ -219,6 +219,18 @@ static inline void hfn_plan_hook_at(const hotfn_plan *plan, uint32_t index, hfn_
     out->tail_target_rva = hfn_read_le32(entry + PLAN_ENTRY_TAIL_TARGET_AT);
     out->tail_exit_count = entry[PLAN_ENTRY_TAIL_EXITS_AT];
     out->tail_exits = out->cfi + out->cfi_bytes;
+}
+
+/* The offset in the original bytes of a field of a copied instruction; the field is not among them
+ * if this is not below original_bytes - 3. */
+static inline uint32_t hfn_plan_original_at(const hfn_plan_hook *hook, uint32_t moved_at)
+{
+    const uint8_t *step = hook->steps;
+
+    for (uint32_t i = 1; i < hook->step_count && step[PLAN_STEP_BYTES + 1] <= moved_at; i++) {
+        step += PLAN_STEP_BYTES;
+    }
+    return hook->step_count > 0 ? (uint32_t)step[0] + moved_at - step[1] : UINT32_MAX;
 }
 
 /* PUN: a displacement can be used if (displacement & mask) == fixed. */

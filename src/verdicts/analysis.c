@@ -150,6 +150,7 @@ bool hfn_analysis_init(hfn_analysis *a, const hotfn_image *image, const hotfn_fu
                          .count = hotfn_functions_get_count(functions) };
     hotfn_image_get_info(image, &a->info);
     a->fixed_place = (a->info.flags & HOTFN_IMAGE_FIXED) != 0;
+    a->relocated.link_base = a->info.link_base;
     a->image_base = a->info.format == HOTFN_FORMAT_PE && a->info.machine == HOTFN_MACHINE_X86_64;
     a->home_bytes = a->image_base ? HOME_BYTES : 0;
     a->pic_base = hfn_image_pic_base(image);
@@ -187,6 +188,10 @@ bool hfn_analysis_finish(hfn_analysis *a)
     }
     if (a->fixed) {
         hfn_free_memory(&a->env, a->fixed, a->fixed_capacity * sizeof *a->fixed);
+    }
+    if (a->relocated.fields) {
+        hfn_free_memory(&a->env, a->relocated.fields,
+                        a->relocated.capacity * sizeof *a->relocated.fields);
     }
     if (a->flags_calls) {
         hfn_free_memory(&a->env, a->flags_calls, a->flags_call_capacity * sizeof *a->flags_calls);

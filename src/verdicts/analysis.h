@@ -17,6 +17,7 @@
 #include "os/threads.h"
 #include "verdicts/code.h"
 #include "verdicts/references.h"
+#include "verdicts/relocated.h"
 #include "verdicts/verdicts.h"
 
 #define HFN_NO_FUNCTION UINT32_MAX
@@ -139,6 +140,7 @@ typedef struct hfn_analysis {
     size_t dispatcher_count, dispatcher_capacity;
     hfn_fixed *fixed; /* sorted by rva, without overlaps, after hfn_fixed_sort */
     size_t fixed_count, fixed_capacity;
+    hfn_relocated relocated;
     hfn_flags_call *flags_calls; /* behind which flags are live; may repeat */
     size_t flags_call_count, flags_call_capacity;
     uint64_t gap_from, gap_read, gap_data; /* flags.c: the code between functions that was decoded

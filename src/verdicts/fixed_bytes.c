@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bytes that must not be changed or moved, or that differ from the file when loaded: data among
- * code that an instruction accesses by address; addresses that the loader relocates (a moved copy
- * would keep the old value); instructions that an exception handler protects (a fault in a moved
+ * code that an instruction accesses by address; addresses that the loader relocates and that
+ * relocated.c does not rewrite in a moved copy; instructions that an exception handler protects (a fault in a moved
  * copy would not find it).  The latter two exist in PE images only: an ELF image with text
  * relocations is refused as a whole, and its exception tables are read by call_sites.c.
  */
@@ -27,7 +27,14 @@ void hfn_fixed_add(hfn_analysis *a, uint64_t rva, uint64_t end, uint32_t reason)
 
 static void add_relocated(void *user, uint64_t rva, uint32_t byte_count)
 {
-    hfn_fixed_add(user, rva, rva + byte_count, HOTFN_REASON_RELOCATED);
+    hfn_analysis *a = user;
+    hfn_relocated *r = &a->relocated;
+
+    if (a->arch->pointer_bytes != 4 || byte_count != 4) {
+        hfn_fixed_add(a, rva, rva + byte_count, HOTFN_REASON_RELOCATED);
+    } else if (hfn_code_region(&a->code, rva)) {
+        hfn_analysis_append(a, (void **)&r->fields, &r->count, &r->capacity, &rva, sizeof rva);
+    }
 }
 
 static void add_guarded(void *user, uint64_t begin, uint64_t end)
@@ -85,6 +92,7 @@ void hfn_fixed_prepare(hfn_analysis *a)
         return;
     }
     hfn_pe_each_relocated(a->image, add_relocated, a);
+    hfn_relocated_sort(&a->relocated);
     hfn_each_handler(a->image, &visitor);
 }
 

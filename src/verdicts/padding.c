@@ -42,7 +42,8 @@ static bool is_dead_padding(const hfn_analysis *a, const hfn_body *body, uint64_
     uint64_t unused;
     hfn_instruction in;
 
-    if (hfn_fixed_reason(a, body->end, code_end, &unused) != HOTFN_REASON_NONE) {
+    if (hfn_fixed_reason(a, body->end, code_end, &unused) != HOTFN_REASON_NONE ||
+        hfn_relocated_overlaps(&a->relocated, body->end, code_end)) {
         return false;
     }
     for (uint64_t at = body->end; at < code_end; at++) {

@@ -109,7 +109,8 @@ static bool is_untouched(const hfn_analysis *a, const hfn_body *body, const hfn_
             return false;
         }
     }
-    return hfn_fixed_reason(a, from, field + 4, &unused) == HOTFN_REASON_NONE;
+    return hfn_fixed_reason(a, from, field + 4, &unused) == HOTFN_REASON_NONE &&
+           !hfn_relocated_overlaps(&a->relocated, from, field + 4);
 }
 
 void hfn_sites_keep(hfn_analysis *a, const hfn_verdict *verdicts)

@@ -158,6 +158,10 @@ static bool can_move(candidate *c, uint32_t patch_bytes)
     if (!may_move_bytes(c, moved.original_bytes) || is_caught(c, moved.original_bytes)) {
         return false;
     }
+    if (!hfn_relocated_add_fixups(&c->analysis->relocated, c->bytes, c->site, &moved)) {
+        record_reason(c, HOTFN_REASON_RELOCATED, c->out->pub.patch_offset);
+        return false;
+    }
     c->out->covered_bytes = moved.original_bytes;
     c->out->pc_register = (uint8_t)(c->pc_register + 1);
     return true;
@@ -210,7 +214,8 @@ static bool is_call_always_executed(const candidate *c, uint32_t offset)
             return false;
         }
     }
-    return hfn_fixed_reason(a, end - c->jump_bytes, end, &unused) == HOTFN_REASON_NONE;
+    return hfn_fixed_reason(a, end - c->jump_bytes, end, &unused) == HOTFN_REASON_NONE &&
+           !hfn_relocated_overlaps(&a->relocated, end - c->jump_bytes, end);
 }
 
 /* The bytes of prefixes without effect: linkers relax `call [rip + d]` to `addr32 call`. */
@@ -306,7 +311,9 @@ static bool try_pun(candidate *c, uint32_t patch_bytes)
     uint8_t padding_used = function->padding_used;
     uint64_t next = c->index + 1 < c->analysis->count ? function[1].rva : UINT64_MAX;
 
-    if (c->limit < patch_bytes || c->size < c->jump_bytes || next < c->site + c->jump_bytes) {
+    if (c->limit < patch_bytes || c->size < c->jump_bytes || next < c->site + c->jump_bytes ||
+        hfn_relocated_overlaps(&c->analysis->relocated, c->site + patch_bytes,
+                               c->site + c->jump_bytes)) {
         return false;
     }
     for (uint32_t i = patch_bytes; i < c->jump_bytes; i++) {

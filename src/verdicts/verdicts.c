@@ -18,6 +18,7 @@ struct hotfn_verdicts {
     uint32_t count;
     hfn_branch *sites;
     size_t site_count, site_capacity;
+    hfn_relocated relocated;
     uint64_t tsc_disable_rva;
     bool has_own_threads;
 };
@@ -108,6 +109,8 @@ static bool analyze_image(hotfn_verdicts *v, const hotfn_verdicts_options *optio
     v->site_count = a.branch_count;
     v->site_capacity = a.branch_capacity;
     a.branches = NULL;
+    v->relocated = a.relocated;
+    a.relocated.fields = NULL;
     return hfn_analysis_finish(&a);
 }
 
@@ -178,6 +181,10 @@ void hotfn_verdicts_destroy(hotfn_verdicts *v)
     if (v->sites) {
         hfn_free_memory(&env, v->sites, v->site_capacity * sizeof *v->sites);
     }
+    if (v->relocated.fields) {
+        hfn_free_memory(&env, v->relocated.fields,
+                        v->relocated.capacity * sizeof *v->relocated.fields);
+    }
     hfn_free_memory(&env, v->items, v->count * sizeof *v->items);
     hfn_free_memory(&env, v, sizeof *v);
 }
@@ -218,7 +225,8 @@ bool hfn_verdicts_moved(const hotfn_verdicts *v, uint32_t index, hfn_moved *out)
     uint32_t wanted =
         item->covered_bytes < item->pub.patch_bytes ? item->covered_bytes : item->pub.patch_bytes;
     return v->arch->move(bytes.data, bytes.size, item->site_rva, wanted,
-                         (uint8_t)(item->pc_register - 1), out, &offset) == HFN_MOVED;
+                         (uint8_t)(item->pc_register - 1), out, &offset) == HFN_MOVED &&
+           hfn_relocated_add_fixups(&v->relocated, bytes.data, item->site_rva, out);
 }
 
 static hfn_span bytes_at(const hotfn_verdicts *v, uint64_t rva, uint64_t byte_count)

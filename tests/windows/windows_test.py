@@ -186,6 +186,23 @@ def paths_may_have_spaces_and_other_letters(folder):
     assert calls_by_name(read_record(folder, "the record \u00e4.hfr"))["work_catcher"] == 12012
 
 
+def relocated_addresses_are_rewritten(folder):
+    if not IS_X86:
+        raise cases.Skipped("x86-64 code has no relocated addresses")
+    source = ROOT / "tests/windows/moved.c"
+    for name, options in ("moved.exe", ()), ("moved.dll", ("-DMOVED_LIBRARY", "-shared", "-Wl,--image-base=0x400000")):
+        subprocess.run([TRIPLE + "-gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-static", *options, "-o", name, source],
+                       cwd=folder, check=True, timeout=LIMIT_S)
+    bare = run_windows(folder, "moved.exe")
+    assert bare.stdout.split() == [b"1", b"1498505", b"500"], bare
+    for mode in MODES:
+        counted = run_windows(folder, TOOL, "run", "--no-cache", *MODES[mode], "--module", "*moved*", "-o", "hotfn.hfr",
+                              "--", "moved.exe")
+        assert (counted.returncode, counted.stdout) == (0, bare.stdout), (mode, counted)
+        found = calls_by_name(read_record(folder))
+        assert [found["moved_" + name] for name in ("add", "name", "reset")] == [1000, 1000, 1], (mode, found)
+
+
 def copy_samples(folder, name):
     if not (SAMPLES / f"{name}.exe").is_file():
         raise cases.Skipped(f"no sample {name}.exe")
@@ -210,6 +227,9 @@ def run_narrow_exception_tests(folder):
         counts[mode] = calls_by_name(read_record(folder))
         assert counts[mode]["addtwo"] == 1 and counts[mode] == counts["count"], (mode, counts)
     assert sum(calls or 0 for calls in counts["count"].values()) > 300
+    scan = json.loads(execute(folder, NATIVE, "scan", "--json", "seh_x86_xcpt4.exe").stdout)["summary"]
+    assert scan["hookable"] >= 0.92 * scan["entries"] and scan["entries"] == 91, scan
+    assert "relocated" not in scan["reasons"], scan
 
 
 def microsofts_exception_tests_pass(folder):
@@ -408,7 +428,8 @@ def agent_imports_the_system_only(folder):
 if __name__ == "__main__":
     sys.exit(cases.run([counts_equal_the_programs_own, parameters_may_be_kept_in_the_home_space,
                         nothing_is_kept_below_the_stack_pointer, first_calls_keep_vector_registers, exit_codes_are_passed_on,
-                        paths_may_have_spaces_and_other_letters, microsofts_exception_tests_pass,
+                        paths_may_have_spaces_and_other_letters, relocated_addresses_are_rewritten,
+                        microsofts_exception_tests_pass,
                         unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
                         attach_and_detach_as_commands,
                         attach_refuses_in_one_sentence, functions_over_budget_are_unhooked, run_refuses_what_it_cannot_do, agent_imports_the_system_only],

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Patching tables.  A fixup is a 4-byte distance from the end of its instruction to the target. */
+/* Patching tables.  A fixup is a 4-byte distance from the end of its instruction to the target; on
+ * x86 also an address. */
 #include "arch/arch.h"
 #include "arch/x86/cfi_steps.h"
 #include "arch/x86/emit.h"
@@ -23,8 +24,9 @@ static bool fix_up(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, 
 static bool fix_up_32(uint8_t *moved, uint64_t address, uint32_t at, uint32_t end, uint64_t target)
 {
     hfn_x86_writer field = hfn_x86_begin_writer(moved + at, 4);
+    uint64_t from = end == HFN_FIXUP_NO_END ? 0 : address + end;
 
-    hfn_x86_put_u32(&field, (uint32_t)(target - (address + end)));
+    hfn_x86_put_u32(&field, (uint32_t)(target - from));
     return true;
 }
 
@@ -37,7 +39,10 @@ static hfn_fixup_kind fixup_kind(uint32_t at, uint32_t end, uint32_t moved_bytes
  * it. */
 static hfn_fixup_kind fixup_kind_32(uint32_t at, uint32_t end, uint32_t moved_bytes)
 {
-    return at + 4 <= moved_bytes && end <= moved_bytes ? HFN_FIXUP_NEAR : HFN_FIXUP_BROKEN;
+    if (at + 4 > moved_bytes || end > moved_bytes) {
+        return HFN_FIXUP_BROKEN;
+    }
+    return end == HFN_FIXUP_NO_END ? HFN_FIXUP_ADDRESS : HFN_FIXUP_NEAR;
 }
 
 /* jmp rel32; call rel32 */
@@ -79,6 +84,7 @@ const hfn_patching hfn_patching_x86 = {
     .jump_bytes = 5,
     .short_jump_bytes = 2,
     .jump_reach_bytes = UINT64_C(1) << 32,
+    .has_addresses = true,
     .fix_up = fix_up_32,
     .fixup_kind = fixup_kind_32,
     .cfi_steps = cfi_steps_32,
