@@ -4,6 +4,7 @@
 #include "base/byte_order.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "image/pe.h"
 #include "os/files.h"
 #include "os/modules.h"
 #include "plan/plan.h"
@@ -93,7 +94,7 @@ static hotfn_status run_pipeline(pipeline *p, const char *path, const hotfn_scan
     if (s == HOTFN_OK) {
         s = hotfn_functions_build(&p->functions, p->image, p->symbols, p->env, err);
     }
-    if (s == HOTFN_OK && options->flags & HOTFN_SCAN_FOUND) {
+    if (s == HOTFN_OK && (options->flags & HOTFN_SCAN_FOUND || hfn_image_is_pe(p->image))) {
         s = hotfn_verdicts_find_functions(p->functions, p->image, options->threads, p->env, err);
     }
     if (s == HOTFN_OK) {

@@ -75,6 +75,12 @@ static bool is_section_symbol(const entry *e, const char *name)
     return e->storage_class == CLASS_STATIC && name[0] == '.';
 }
 
+/* mingw's linker puts the lists of constructors and destructors among the code. */
+static bool is_pointer_list(const char *name)
+{
+    return strcmp(name, "__CTOR_LIST__") == 0 || strcmp(name, "__DTOR_LIST__") == 0;
+}
+
 /* False if there is no memory. */
 static bool add_entry(const reader *r, uint64_t at, const entry *e)
 {
@@ -89,21 +95,22 @@ static bool add_entry(const reader *r, uint64_t at, const entry *e)
     }
     symbol.rva = section.rva + e->value;
     symbol.flags = e->storage_class == CLASS_EXTERNAL ? HOTFN_SYMBOL_GLOBAL : 0;
-    if ((e->type >> 4 & 3) == TYPE_FUNCTION) {
-        symbol.kind = HOTFN_SYMBOL_FUNCTION;
-    } else {
-        symbol.kind =
-            section.flags & HOTFN_SECTION_EXECUTE ? HOTFN_SYMBOL_LABEL : HOTFN_SYMBOL_DATA;
-    }
-    if (symbol.kind == HOTFN_SYMBOL_DATA && !r->want_data) {
-        return true;
-    }
     symbol.name = name_of(r, at);
     if (r->has_prefix && symbol.name && symbol.name[0] == '_' && symbol.name[1]) {
         symbol.name++;
     }
     if (!symbol.name || !symbol.name[0] || is_section_symbol(e, symbol.name)) {
         return symbol.name != NULL;
+    }
+    if ((e->type >> 4 & 3) == TYPE_FUNCTION) {
+        symbol.kind = HOTFN_SYMBOL_FUNCTION;
+    } else {
+        symbol.kind = section.flags & HOTFN_SECTION_EXECUTE && !is_pointer_list(symbol.name)
+                          ? HOTFN_SYMBOL_LABEL
+                          : HOTFN_SYMBOL_DATA;
+    }
+    if (symbol.kind == HOTFN_SYMBOL_DATA && !r->want_data) {
+        return true;
     }
     return hfn_symbol_table_add(r->table, &symbol);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds functions that have neither a symbol nor unwind data (ELF).  An entry is accepted if
+ * Finds functions that have neither a symbol nor unwind data (ELF, and PE of x86).  An entry is
+ * accepted if
  *   - a direct call in code that is known to run targets it: code of a function with a known size,
  *     or of an entry that was accepted before; or
  *   - a relocated pointer in data refers to it, and a trap that fills the space between functions
@@ -11,13 +12,17 @@
  *
  * The code of an entry ends at the first instruction that ends a path and that no jump from before
  * it passes.  Code whose jumps go through a table ends at the next trap, or at the next entry.
+ * Compilers for Windows x86 put such tables behind the code: there a word that the loader relocates
+ * is data, unless it is part of an instruction.
  */
 #include "arch/arch.h"
 #include "base/search.h"
 #include "base/status.h"
 #include "functions/found.h"
 #include "image/image.h"
+#include "image/pe.h"
 #include "verdicts/code.h"
+#include "verdicts/relocated.h"
 #include "verdicts/verdicts.h"
 #include "verdicts/workers.h"
 
@@ -70,8 +75,9 @@ typedef struct search {
     size_t candidate_count, candidate_capacity;
     uint64_t seeds[MAX_SEEDS]; /* called by the loader and the C library */
     size_t seed_count;
-    bool fixed_place;
-    uint32_t *queue; /* accepted candidates whose calls were not followed yet */
+    bool fixed_place, no_memory;
+    hfn_relocated relocated; /* PE */
+    uint32_t *queue;         /* accepted candidates whose calls were not followed yet */
     size_t queue_count, queue_capacity;
 } search;
 
@@ -107,6 +113,15 @@ static void add_call(const search *s, work_item *item, uint64_t at, uint64_t tar
     }
 }
 
+/* Whether the bytes are an instruction as far as relocations show. */
+static bool fits_relocations(const search *s, uint64_t at, uint32_t length)
+{
+    uint64_t end = at + length;
+
+    return !hfn_relocated_begins(&s->relocated, at, at + 1) &&
+           !hfn_relocated_begins(&s->relocated, end > at + 3 ? end - 3 : at, end);
+}
+
 static void read_item(void *user, uint32_t index)
 {
     const search *s = user;
@@ -118,7 +133,8 @@ static void read_item(void *user, uint32_t index)
 
     while (at < item->to) {
         uint64_t offset = at - region->rva;
-        if (!s->arch->decode(region->bytes + offset, region->end - at, at, s->link_base, &in)) {
+        if (!s->arch->decode(region->bytes + offset, region->end - at, at, s->link_base, &in) ||
+            !fits_relocations(s, at, in.length)) {
             hfn_region_mark(region, at, MARK_BAD);
             at = (at | (s->arch->patching->unit_bytes - 1)) + 1;
             begins = false;
@@ -201,6 +217,21 @@ static void mark_pointed(void *user, uint64_t rva)
     hfn_code_mark(&s->code, rva, MARK_POINTED);
 }
 
+static void add_relocated(void *user, uint64_t rva, uint32_t byte_count)
+{
+    search *s = user;
+    hfn_relocated *r = &s->relocated;
+
+    if (byte_count != 4 || s->no_memory || !hfn_code_region(&s->code, rva)) {
+        return;
+    }
+    s->no_memory = !hfn_grow_array(&s->env, (void **)&r->fields, &r->capacity, r->count + 1,
+                                   sizeof *r->fields);
+    if (!s->no_memory) {
+        r->fields[r->count++] = rva;
+    }
+}
+
 static void add_seed(search *s, uint64_t rva)
 {
     if (s->seed_count < MAX_SEEDS && hfn_code_region(&s->code, rva)) {
@@ -210,7 +241,8 @@ static void add_seed(search *s, uint64_t rva)
 }
 
 /* The loader calls the entry point, which passes the addresses of main and others to the C library
- * (System V psABI, 'Process Initialization'). */
+ * (System V psABI, 'Process Initialization').  That of a Windows program ends with a jump to the start
+ * code of the C library. */
 static void add_seeds(search *s, uint64_t rva)
 {
     const hfn_region *region = rva ? hfn_code_region(&s->code, rva) : NULL;
@@ -225,12 +257,22 @@ static void add_seeds(search *s, uint64_t rva)
         if (in.takes_address && (in.relative_bytes > 0 || s->fixed_place)) {
             add_seed(s, in.target);
         }
+        if (in.flow == HFN_FLOW_JUMP) {
+            add_seed(s, in.target);
+        }
         rva += in.length;
     }
 }
 
 static bool sweep_code(search *s, uint32_t threads)
 {
+    if (hfn_image_is_pe(s->image)) {
+        hfn_pe_each_relocated(s->image, add_relocated, s);
+        hfn_relocated_sort(&s->relocated);
+    }
+    if (s->no_memory) {
+        return false;
+    }
     for (uint32_t i = 0; i < s->code.count; i++) {
         if (!cut_region(s, &s->code.regions[i])) {
             return false;
@@ -339,7 +381,7 @@ static void follow_candidate(const search *s, size_t i)
     const hfn_region *region = hfn_code_region(&s->code, c->rva);
     uint64_t limit = find_limit(s, i, region), at = c->rva, reach = at;
     hfn_instruction in;
-    bool has_table = false;
+    bool has_table = false, has_ended = false;
 
     while (at < limit && hfn_region_is_start(region, at)) {
         if (!s->arch->decode(region->bytes + (at - region->rva), region->end - at, at, s->link_base,
@@ -350,6 +392,7 @@ static void follow_candidate(const search *s, size_t i)
         if (is_jump && in.target < limit && in.target > reach) {
             reach = in.target;
         }
+        has_ended = hfn_ends_path(&in) || (has_ended && in.is_padding);
         has_table |= in.flow == HFN_FLOW_JUMP_INDIRECT && in.through_table;
         at += in.length;
         bool is_trap = in.flow == HFN_FLOW_STOP && in.is_padding;
@@ -359,8 +402,9 @@ static void follow_candidate(const search *s, size_t i)
             return;
         }
     }
-    c->end = limit;
-    c->is_consistent = at == limit;
+    bool is_table = has_ended && at >= reach && hfn_relocated_begins(&s->relocated, at, at + 1);
+    c->end = is_table ? at : limit;
+    c->is_consistent = at == c->end;
 }
 
 static void follow_batch(void *user, uint32_t number)
@@ -522,6 +566,10 @@ static void finish_search(search *s)
     if (s->queue) {
         hfn_free_memory(&s->env, s->queue, s->queue_capacity * sizeof *s->queue);
     }
+    if (s->relocated.fields) {
+        hfn_free_memory(&s->env, s->relocated.fields,
+                        s->relocated.capacity * sizeof *s->relocated.fields);
+    }
     hfn_code_finish(&s->code, &s->env);
 }
 
@@ -550,8 +598,9 @@ hotfn_status hotfn_verdicts_find_functions(hotfn_functions *functions, const hot
                  .fixed_place = (info.flags & HOTFN_IMAGE_FIXED) != 0 };
     bool good;
 
-    if (info.format == HOTFN_FORMAT_PE || !s.arch || !lacks_functions(functions)) {
-        return HOTFN_OK;
+    if ((info.format == HOTFN_FORMAT_PE && info.machine != HOTFN_MACHINE_X86) || !s.arch ||
+        !lacks_functions(functions)) {
+        return HOTFN_OK; /* other PE images have .pdata */
     }
     if (!hfn_code_init(&s.code, image, &s.env)) {
         return hfn_report_no_memory(err, hfn_image_path(image));

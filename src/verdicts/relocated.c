@@ -14,16 +14,28 @@
 
 enum { FIELD_BYTES = 4 };
 
+/* The first field that begins at or after from. */
 static size_t find_first(const hfn_relocated *r, uint64_t from)
 {
-    uint64_t low = from >= FIELD_BYTES ? from - FIELD_BYTES + 1 : 0;
+    return r->count > 0 ? hfn_count_below(r->fields, r->count, sizeof *r->fields, 0, from) : 0;
+}
 
-    return hfn_count_below(r->fields, r->count, sizeof *r->fields, 0, low);
+/* The first field that ends behind from. */
+static size_t find_ending(const hfn_relocated *r, uint64_t from)
+{
+    return find_first(r, from >= FIELD_BYTES ? from - FIELD_BYTES + 1 : 0);
+}
+
+bool hfn_relocated_begins(const hfn_relocated *r, uint64_t from, uint64_t to)
+{
+    size_t i = find_first(r, from);
+
+    return i < r->count && r->fields[i] < to;
 }
 
 bool hfn_relocated_overlaps(const hfn_relocated *r, uint64_t from, uint64_t to)
 {
-    size_t i = find_first(r, from);
+    size_t i = find_ending(r, from);
 
     return i < r->count && r->fields[i] < to;
 }
@@ -79,7 +91,7 @@ static bool add_fixup(const hfn_relocated *r, hfn_moved *moved, const uint8_t *b
 bool hfn_relocated_add_fixups(const hfn_relocated *r, const uint8_t *bytes, uint64_t rva,
                               hfn_moved *moved)
 {
-    for (size_t i = find_first(r, rva); i < r->count && r->fields[i] < rva + moved->original_bytes;
+    for (size_t i = find_ending(r, rva); i < r->count && r->fields[i] < rva + moved->original_bytes;
          i++) {
         if (r->fields[i] < rva || !add_fixup(r, moved, bytes, r->fields[i] - rva)) {
             return false;

@@ -12,6 +12,8 @@ typedef struct hfn_relocated {
 } hfn_relocated;
 
 void hfn_relocated_sort(hfn_relocated *relocated);
+/* Does a field begin in [from, to)? */
+bool hfn_relocated_begins(const hfn_relocated *relocated, uint64_t from, uint64_t to);
 bool hfn_relocated_overlaps(const hfn_relocated *relocated, uint64_t from, uint64_t to);
 /* Add a fixup to the moved code for each field among the original bytes, which begin at rva.  False
  * if one of them cannot be rewritten. */
