@@ -122,6 +122,24 @@ static bool has_string(const hotfn_image *image, const mark *m)
     return false;
 }
 
+/* Windows x86 has no tables for unwinding: exceptions of C++ compiled by gcc are thrown by libgcc,
+ * which finds frames by return address and knows no stub. */
+static bool throws_by_address(const hotfn_image *image, const hotfn_functions *functions)
+{
+    hotfn_image_info info = HOTFN_IMAGE_INFO_INIT;
+
+    hotfn_image_get_info(image, &info);
+    if (info.format != HOTFN_FORMAT_PE || info.machine != HOTFN_MACHINE_X86) {
+        return false;
+    }
+    for (uint32_t i = 0; i < hotfn_functions_get_count(functions); i++) {
+        if (hfn_functions_at(functions, i)->flags & HOTFN_FUNCTION_HAS_LSDA) {
+            return true;
+        }
+    }
+    return false;
+}
+
 uint32_t hfn_runtimes_find(const hotfn_image *image, const hotfn_functions *functions)
 {
     uint32_t found = 0;
@@ -132,6 +150,9 @@ uint32_t hfn_runtimes_find(const hotfn_image *image, const hotfn_functions *func
             (marks[i].kind == MARK_STRING && has_string(image, &marks[i]))) {
             found |= marks[i].runtime;
         }
+    }
+    if (throws_by_address(image, functions)) {
+        found |= HFN_RUNTIME_WALKS_STACK;
     }
     hfn_image_each_defined_name(image, match_name, &found);
     /* names of a separate debug file, a PDB or a linker map */

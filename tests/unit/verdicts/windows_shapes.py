@@ -118,8 +118,8 @@ def check_samples():
         assert all(row["strategy"] and not row["reason"] for row in hookable), path
         assert all(row["reason"] and row["reason_text"] and row["offset"] is not None for row in others), path
         assert not [row for row in rows if "+0x" in row["name"] and row["reason"] != "plt"], (path, "without a name")
-        # On x86 many entries have relocated addresses, which cannot move yet (docs/design/pe.md).
-        functions = [row for row in rows if row["reason"] not in ("plt", "relocated")]
+        assert not [row for row in rows if row["reason"] == "relocated"], path
+        functions = [row for row in rows if row["reason"] != "plt"]
         assert len(hookable) > 0.9 * len(functions) > 20, path
         print(f"ok {path.name}: {len(hookable)} of {len(functions)} functions can be hooked, {len(rows) - len(functions)} stubs")
 
