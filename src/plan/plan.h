@@ -20,8 +20,8 @@
  *
  * A fixup is a PC-relative field of the moved code or, on x86, an address that the loader relocates
  * in the original.  A step maps the offset of an original instruction to its moved copy, and a tail
- * exit is the rva of the 4-byte field of a tail jump that ends a timed call.  hotfn_plan_open checks every offset, count and order once; readers of
- * an open plan check nothing.
+ * exit is the rva of the 4-byte field of a tail jump that ends a timed call.
+ * hotfn_plan_open checks every offset, count and order once; readers of an open plan check nothing.
  */
 #ifndef HFN_PLAN_PLAN_H
 #define HFN_PLAN_PLAN_H

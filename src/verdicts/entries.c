@@ -241,8 +241,8 @@ static void add_seed(search *s, uint64_t rva)
 }
 
 /* The loader calls the entry point, which passes the addresses of main and others to the C library
- * (System V psABI, 'Process Initialization').  That of a Windows program ends with a jump to the start
- * code of the C library. */
+ * (System V psABI, 'Process Initialization').  That of a Windows program ends with a jump to the
+ * start code of the C library. */
 static void add_seeds(search *s, uint64_t rva)
 {
     const hfn_region *region = rva ? hfn_code_region(&s->code, rva) : NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A library (MOVED_LIBRARY) and a program that loads it.  The library is linked for the address of the
- * program, so the loader moves it and changes the addresses in its code. */
+/* A library (MOVED_LIBRARY) and a program that loads it.  The library is linked for the address of
+ * the program, so the loader moves it and changes the addresses in its code. */
 #ifdef MOVED_LIBRARY
 
 int moved_total, moved_step_bytes = 3;

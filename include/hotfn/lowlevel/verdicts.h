@@ -113,7 +113,8 @@ typedef struct hotfn_verdicts_options {
 
 /*
  * Add the functions that have neither a symbol nor unwind data, but that direct calls or pointers
- * prove to be functions.  Only ELF images of which functions are missing are searched.
+ * prove to be functions.  Only ELF images, and PE images of x86, of which functions are missing
+ * are searched.
  *
  * functions  nothing else uses them yet: indexes of functions change.
  * image      borrowed; the image of the functions.
