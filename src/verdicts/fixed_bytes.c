@@ -3,8 +3,8 @@
  * Bytes that must not be changed or moved, or that differ from the file when loaded: data among
  * code that an instruction accesses by address; addresses that the loader relocates and that
  * relocated.c does not rewrite in a moved copy; instructions that an exception handler protects (a
- * fault in a moved copy would not find it).  The latter two exist in PE images only: an ELF image with text
- * relocations is refused as a whole, and its exception tables are read by call_sites.c.
+ * fault in a moved copy would not find it).  The latter two exist in PE images only: an ELF image
+ * with text relocations is refused as a whole, and its exception tables are read by call_sites.c.
  */
 #include "verdicts/analysis.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of each calling convention of x86, recursion, callbacks of the C library and longjmp, in
- * two threads.  Each function counts its own calls; the program prints them. */
+/* Functions of each calling convention of x86, recursion, callbacks of the C library and longjmp,
+ * in two threads.  Each function counts its own calls; the program prints them. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>

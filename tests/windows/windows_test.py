@@ -212,7 +212,7 @@ def timed_calls_are_exact(folder):
     for mode in MODES:
         counted = count(folder, "timed.exe", mode=mode)
         assert (counted.returncode, counted.stdout) == (0, bare.stdout), (mode, counted)
-        functions = {f["name"].split("@")[0]: f for f in read_record(folder)["functions"]}
+        functions = {f["name"].lstrip("@").split("@")[0]: f for f in read_record(folder)["functions"]}
         assert {name: functions[name]["calls"] for name in wanted} == wanted, (mode, functions)
         if mode in ("time", "cpu"):
             timed = [name for name in wanted if functions[name]["timing"] == "full"]
