@@ -33,7 +33,7 @@ IMAGE_BASE = 0x400000 if IS_X86 else 0x140000000
 PREFIX = "_" if IS_X86 else ""  # in front of the names of C
 ALL_MODES = {"count": ["--mode", "count"], "time": ["--mode", "time"], "cpu": ["--mode", "time", "--clock", "cpu"],
          "sample": ["--mode", "time", "--sample", "3"]}
-MODES = ALL_MODES
+MODES = {"count": ALL_MODES["count"]} if IS_X86 else ALL_MODES
 
 
 # The 32-bit wine of scripts/cross/wine32 has no library for fonts.
