@@ -230,22 +230,8 @@ def copy_samples(folder, name):
 
 
 def run_narrow_exception_tests(folder):
-    """wine's longjmp unwinds the last test groups by a wrong cookie, so it reads memory at random: without hotfn the
-    read usually faults, and the program ends later with a floating-point overflow.  Only such runs are compared."""
+    """They are only scanned: 32-bit programs are not counted."""
     copy_samples(folder, "seh_x86_xcpt4")
-    overflow = 0xc0000091 & 0xff
-    bare = run_windows(folder, "seh_x86_xcpt4.exe")
-    assert bare.returncode == overflow, bare
-    counts = {}
-    for mode in MODES:
-        for _ in range(20):
-            if count(folder, "seh_x86_xcpt4.exe", mode=mode).returncode == overflow:
-                break
-        else:
-            raise AssertionError(f"{mode}: no run ended as without hotfn")
-        counts[mode] = calls_by_name(read_record(folder))
-        assert counts[mode]["addtwo"] == 1 and counts[mode] == counts["count"], (mode, counts)
-    assert sum(calls or 0 for calls in counts["count"].values()) > 300
     scan = json.loads(execute(folder, NATIVE, "scan", "--json", "seh_x86_xcpt4.exe").stdout)["summary"]
     assert scan["hookable"] >= 0.92 * scan["entries"] and scan["entries"] == 91, scan
     assert "relocated" not in scan["reasons"], scan
@@ -438,6 +424,28 @@ def run_refuses_what_it_cannot_do(folder):
         assert done.returncode in (1, 2) and done.stderr.decode().count("\n") == 1, (command, done)
 
 
+def narrow_programs_are_refused(folder):
+    if not IS_X86:
+        raise cases.Skipped("64-bit programs are counted")
+    build_work(folder, "work.exe")
+    build_attach_target(folder)
+    with AttachTarget(folder, "idle") as target:
+        for command in ["run", "--mode", "count", "--", "work.exe", "x", "3"], ["run", "--", "work.exe"], ["attach", target.pid]:
+            done = run_windows(folder, TOOL, *command)
+            lines = done.stderr.decode().splitlines()
+            assert done.returncode in (1, 2, 125) and len(lines) == 1 and not done.stdout, (command, done)
+            assert "32-bit programs are not counted on Windows" in lines[0], (command, done)
+            assert not (folder / "hotfn.hfr").exists()
+
+
+def not_on_x86(case):
+    """32-bit programs are not counted: docs/design/windows-x86.md."""
+    def skip(_):
+        raise cases.Skipped("hotfn does not count 32-bit programs")
+    skip.__name__ = case.__name__
+    return skip if IS_X86 else case
+
+
 def agent_imports_the_system_only(folder):
     listed = execute(folder, TRIPLE + "-objdump", "-p", BUILD / "src/agent/hotfn-agent.dll").stdout.decode()
     names = {line.split(":")[1].strip().lower() for line in listed.splitlines() if "DLL Name:" in line}
@@ -445,11 +453,11 @@ def agent_imports_the_system_only(folder):
 
 
 if __name__ == "__main__":
-    sys.exit(cases.run([counts_equal_the_programs_own, parameters_may_be_kept_in_the_home_space,
-                        nothing_is_kept_below_the_stack_pointer, first_calls_keep_vector_registers, exit_codes_are_passed_on,
-                        paths_may_have_spaces_and_other_letters, relocated_addresses_are_rewritten,
-                        timed_calls_are_exact,                         microsofts_exception_tests_pass,
-                        unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
-                        attach_and_detach_as_commands,
-                        attach_refuses_in_one_sentence, functions_over_budget_are_unhooked, run_refuses_what_it_cannot_do, agent_imports_the_system_only],
-                       needs=("wine", TRIPLE + "-g++")))
+    counting = [counts_equal_the_programs_own, parameters_may_be_kept_in_the_home_space,
+                nothing_is_kept_below_the_stack_pointer, first_calls_keep_vector_registers, exit_codes_are_passed_on,
+                paths_may_have_spaces_and_other_letters, relocated_addresses_are_rewritten, timed_calls_are_exact,
+                unwind_tables_are_needed, attach_again_and_again, attach_to_7zip_again_and_again,
+                attach_and_detach_as_commands, attach_refuses_in_one_sentence, functions_over_budget_are_unhooked,
+                run_refuses_what_it_cannot_do]
+    sys.exit(cases.run([*map(not_on_x86, counting), microsofts_exception_tests_pass, narrow_programs_are_refused,
+                        agent_imports_the_system_only], needs=("wine", TRIPLE + "-g++")))
