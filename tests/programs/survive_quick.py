@@ -62,11 +62,6 @@ def pack_with_xz(world, compiler):
     pack_and_unpack(world, world.built("xz", compiler), ["-3", "-T2", "--block-size=1MiB"], ".xz")
 
 
-@case("xz-gcc")
-def xz(world):
-    pack_with_xz(world, "gcc")
-
-
 @case("zstd")
 def zstd(world):
     pack_and_unpack(world, *need("zstd"), ["-q", "-9", "-T2"], ".zst")
